@@ -1,0 +1,48 @@
+# Everything a developer or a newcomer runs. `make help` lists it.
+# The environment is .venv, made on first use from Python 3.11+ and the package index alone.
+.DEFAULT_GOAL := help
+.PHONY: help demo test check fmt control-plane test-e2e bench clean
+PYTHON ?= python3
+UV_VERSION := 0.13.8
+VENV := $(CURDIR)/.venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+help: ## list the targets
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+$(READY): pyproject.toml uv.lock
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Taintwarden needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 ..." >&2; rm -rf $(VENV); exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@VIRTUAL_ENV=$(VENV) $(BIN)/uv sync --quiet --frozen --active --inexact
+	@touch $@
+
+demo: $(READY) ## an SLA drop on a cluster inside the process, as a live timeline (under a minute)
+	@$(BIN)/taintwarden demo $(ARGS)
+
+test: $(READY) ## unit, property and simulation tests (no cluster needed)
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: $(READY) ## format, lint, types, import rules
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+fmt: $(READY) ## format and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+control-plane: ## build etcd, kube-apiserver and friends once, into .cache/control-plane (needs Go)
+	@tests/controlplane/build
+
+test-e2e: $(READY) control-plane ## end-to-end tests on the real control plane
+	@$(BIN)/python -m pytest tests/e2e $(ARGS)
+
+bench: $(READY) control-plane ## compare with the built-in controller on the real control plane
+	@$(BIN)/python -m bench $(ARGS)
+
+clean: ## remove the environment and test caches (the control plane's cache stays)
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist

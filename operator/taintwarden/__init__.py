@@ -1,0 +1,1 @@
+"""Taintwarden decides when pods must leave a node whose taints changed."""

@@ -1,0 +1,79 @@
+"""A heap of deadlines with lazy deletion: one entry per key counts, the latest scheduled.
+
+150,000 deadlines are 150,000 tuples, not as many tasks; the loop sleeps until the head.
+"""
+
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
+
+
+class Entry(NamedTuple):
+    """A key due ``at`` a time. Entries order by time, then rank, then key: a total order, the same in every run."""
+
+    at: float
+    rank: tuple[float, ...]
+    key: str
+
+
+class DeadlineQueue:
+    """Keys with the time at which each is due. Scheduling a key again replaces its entry.
+
+    >>> queue = DeadlineQueue()
+    >>> queue.schedule("pod", 20.0)
+    >>> queue.schedule("pod", 10.0)
+    >>> queue.pop_due(15.0), queue.pop_due(25.0)
+    ('pod', None)
+    """
+
+    def __init__(self) -> None:
+        self._heap: list[Entry] = []
+        self._current: dict[str, Entry] = {}
+
+    def __len__(self) -> int:
+        return len(self._current)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._current
+
+    def schedule(self, key: str, at: float, rank: tuple[float, ...] = ()) -> None:
+        """Make ``key`` due ``at`` that time, instead of any other time it had."""
+        entry = Entry(at, rank, key)
+        if self._current.get(key) == entry:
+            return
+        self._current[key] = entry
+        heappush(self._heap, entry)
+        self._compact()
+
+    def cancel(self, key: str) -> None:
+        """Forget ``key``, if it is there."""
+        self._current.pop(key, None)
+        self._compact()
+
+    def next_at(self) -> float | None:
+        """When the earliest key is due."""
+        head = self.head()
+        return head.at if head else None
+
+    def head(self) -> Entry | None:
+        """The earliest entry, left where it is."""
+        self._drop_stale()
+        return self._heap[0] if self._heap else None
+
+    def pop_due(self, now: float) -> str | None:
+        """Take the earliest key that is due at ``now``, if any."""
+        self._drop_stale()
+        if not self._heap or self._heap[0].at > now:
+            return None
+        entry = heappop(self._heap)
+        del self._current[entry.key]
+        return entry.key
+
+    def _drop_stale(self) -> None:
+        while self._heap and self._current.get(self._heap[0].key) is not self._heap[0]:
+            heappop(self._heap)
+
+    def _compact(self) -> None:
+        """Bound the stale entries: never more than as many as live ones, give or take a thousand."""
+        if len(self._heap) > 2 * len(self._current) + 1000:
+            self._heap = list(self._current.values())
+            heapify(self._heap)

@@ -1,0 +1,286 @@
+"""The verdict on a pod: per taint of its node, which policy acts, whether it is tolerated, and until when it may stay.
+
+Verdicts belong to a pod class on a node, not to a pod: the only thing a pod adds is when it was bound.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+
+import msgspec
+
+from taintwarden.engine.history import TaintHistory
+from taintwarden.engine.matching.numeric import parse_integer
+from taintwarden.engine.matching.tolerations import ALL_GATES, Match, applies, match
+from taintwarden.engine.matching.versions import parse_version
+from taintwarden.engine.model import (
+    COMPARISON_OPERATORS,
+    Gates,
+    Mode,
+    OnInvalidValue,
+    Operator,
+    PodClass,
+    Policy,
+    Taint,
+    Timing,
+    Toleration,
+    Tolerations,
+    TolerationSecondsMode,
+    ValueType,
+)
+
+
+class Kind(StrEnum):
+    """What a taint means for a pod."""
+
+    TOLERATED = "Tolerated"
+    TOLERATED_FOR = "ToleratedFor"
+    VIOLATED = "Violated"
+    HELD = "Held"
+    """The value cannot be compared and never could: nobody is evicted by it."""
+
+
+class TaintVerdict(msgspec.Struct, frozen=True):
+    """One taint's meaning for a pod class on a node. ``seconds`` run from ``counts_from`` or the pod's binding."""
+
+    taint: Taint
+    policy: Policy
+    kind: Kind
+    toleration: Toleration | None = None
+    counts_from: float = 0.0
+    seconds: int = 0
+    judged_value: str | None = None
+    """The last valid value, where the current one cannot be compared and this is judged by that one."""
+    invalid: bool = False
+    """The current value cannot be compared."""
+
+    def due_at(self, bound_at: float) -> float | None:
+        """When a pod bound at ``bound_at`` must leave because of this taint; None is never."""
+        if self.kind in (Kind.TOLERATED, Kind.HELD):
+            return None
+        return max(self.counts_from, bound_at) + self.seconds
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """One value of a taint against a pod's tolerations, without any time."""
+
+    toleration: Toleration | None = None
+    seconds: int | None = None
+    """Tolerated: for how long (None for ever). Untolerated: the grace its tolerations give (None: the policy's)."""
+    invalid: bool = False
+    """Untolerated, and only because the value cannot be compared."""
+
+    @property
+    def tolerated(self) -> bool:
+        """Whether some toleration holds."""
+        return self.toleration is not None
+
+
+def judge(
+    tolerations: Sequence[Toleration],
+    taint: Taint,
+    mode: TolerationSecondsMode,
+    value_type: ValueType | None = None,
+    gates: Gates = ALL_GATES,
+) -> Judgement:
+    """The first toleration that holds is the one used, as in Kubernetes; else the grace is the first comparison's."""
+    grace: int | None = None
+    compared = False
+    invalid = False
+    for toleration in tolerations:
+        answer = match(toleration, taint, gates)
+        is_comparison = toleration.operator in COMPARISON_OPERATORS
+        after_violation = is_comparison and mode is TolerationSecondsMode.AFTER_VIOLATION
+        if answer is Match.HOLDS:
+            return Judgement(toleration, None if after_violation else toleration.toleration_seconds)
+        invalid |= answer is Match.INVALID_TAINT
+        if is_comparison and not compared and applies(toleration, taint):
+            compared = True
+            grace = toleration.violation_grace_seconds
+            if grace is None and after_violation:
+                grace = toleration.toleration_seconds
+    return Judgement(None, grace, invalid=_is_invalid(taint.value, value_type, asked=invalid))
+
+
+def _is_invalid(value: str, value_type: ValueType | None, *, asked: bool) -> bool:
+    match value_type:
+        case ValueType.INTEGER:
+            return parse_integer(value) is None
+        case ValueType.VERSION:
+            return parse_version(value) is None
+        case ValueType.STRING:
+            return False
+        case None:
+            return asked
+
+
+class Evaluator:
+    """Computes verdicts, each judgement once for all pods that share it."""
+
+    MAX_JUDGEMENTS = 100_000
+
+    def __init__(self, gates: Gates = ALL_GATES) -> None:
+        self.gates = gates
+        self._judgements: dict[tuple[object, ...], Judgement] = {}
+        self.counts: Counter[tuple[str, str]] = Counter()
+        """Judgements computed (not shared), by the operator that held and the result."""
+
+    def verdicts(
+        self,
+        pod_class: PodClass,
+        taints: Iterable[tuple[Taint, TaintHistory]],
+        policies: Sequence[Policy],
+    ) -> tuple[TaintVerdict, ...]:
+        """The verdict for each taint that one of ``policies`` acts on.
+
+        ``policies`` are those that select both node and pod class: see :func:`selects_pod` and :func:`selects_node`.
+        """
+        found = []
+        for taint, history in taints:
+            policy = acting_policy(taint, policies)
+            if policy is not None and policy.mode is not Mode.PAUSED:
+                found.append(self._verdict(pod_class.tolerations, taint, history, policy))
+        return tuple(found)
+
+    def _verdict(self, tolerations: Tolerations, taint: Taint, history: TaintHistory, policy: Policy) -> TaintVerdict:
+        selector = policy.selector_for(taint)
+        value_type = selector.value_type if selector else None
+        timing = policy.timing
+
+        def judged(value: str) -> Judgement:
+            return self._judgement(tolerations, taint, value, timing.toleration_seconds_mode, value_type)
+
+        judgement = judged(taint.value)
+        invalid = judgement.invalid
+        held: str | None = None
+        if invalid and timing.on_invalid_value is OnInvalidValue.HOLD:
+            held = next((span.value for span in reversed(history.spans) if not judged(span.value).invalid), None)
+            if held is None:
+                return TaintVerdict(taint, policy, Kind.HELD, invalid=True)
+            judgement = judged(held)
+        used = judgement.toleration
+        if used is not None:
+            if judgement.seconds is None:
+                return TaintVerdict(taint, policy, Kind.TOLERATED, used, 0.0, 0, held, invalid)
+            seconds = max(judgement.seconds, 0)
+            return TaintVerdict(taint, policy, Kind.TOLERATED_FOR, used, history.added_at, seconds, held, invalid)
+        since = violated_since(history, judged, timing, exact=asks_equality(tolerations, taint))
+        grace = timing.violation_grace_seconds if judgement.seconds is None else max(judgement.seconds, 0)
+        seconds = max(grace, timing.stabilization_window_seconds)
+        return TaintVerdict(taint, policy, Kind.VIOLATED, None, since, seconds, held, invalid)
+
+    def _judgement(
+        self,
+        tolerations: Tolerations,
+        taint: Taint,
+        value: str,
+        mode: TolerationSecondsMode,
+        value_type: ValueType | None,
+    ) -> Judgement:
+        key = (tolerations, taint.key, value, taint.effect, mode, value_type)
+        found = self._judgements.get(key)
+        if found is None:
+            if len(self._judgements) >= self.MAX_JUDGEMENTS:
+                self._judgements.clear()
+            relevant = tolerations.relevant_to(taint.key)
+            asked = taint if value == taint.value else Taint(taint.key, value, taint.effect)
+            found = self._judgements[key] = judge(relevant, asked, mode, value_type, self.gates)
+            operator = found.toleration.operator or Operator.EQUAL if found.toleration else "none"
+            self.counts[operator, "tolerated" if found.tolerated else "invalid" if found.invalid else "violated"] += 1
+        return found
+
+
+def violated_since(history: TaintHistory, judged: Callable[[str], Judgement], timing: Timing, *, exact: bool) -> float:
+    """When the value last changed from one that was tolerated to one that is not, or the taint was added.
+
+    Values that cannot be compared count as what was there before them (``Hold``) or as untolerated (``Evict``).
+    With ``exact`` a gap in the history counts as tolerated, since it may have held the one value a pod asks for.
+    """
+    hold = timing.on_invalid_value is OnInvalidValue.HOLD
+    since = history.spans[-1].since
+    for span in reversed(history.spans):
+        judgement = judged(span.value)
+        if span.until is not None and exact:
+            return since
+        if judgement.tolerated:
+            return since if span.until is None else span.until
+        if not (judgement.invalid and hold):
+            since = span.since
+    first = history.spans[0].since
+    if since != first or history.forgotten or (exact and first > history.added_at):
+        return since
+    return history.added_at
+
+
+def asks_equality(tolerations: Tolerations, taint: Taint) -> bool:
+    """Whether a verdict may turn on one exact value rather than on a threshold."""
+    equality = ("", Operator.EQUAL, Operator.SEMVER_EQ)
+    return any(t.operator in equality and applies(t, taint) for t in tolerations.relevant_to(taint.key))
+
+
+def acting_policy(taint: Taint, policies: Iterable[Policy]) -> Policy | None:
+    """Of the policies that select ``taint``: the most specific key, then the oldest policy, then the name."""
+    best: Policy | None = None
+    best_rank: tuple[int, float, str] | None = None
+    for policy in policies:
+        selector = policy.selector_for(taint)
+        if selector is None:
+            continue
+        rank = (-selector.specificity(taint), policy.created_at, policy.name)
+        if best_rank is None or rank < best_rank:
+            best, best_rank = policy, rank
+    return best
+
+
+def selects_pod(policy: Policy, pod_class: PodClass, namespace_labels: Mapping[str, str] | None) -> bool:
+    """Whether ``policy`` may touch pods of this class. A namespace not known yet is selected by no selector."""
+    return not exclusion(policy, pod_class, namespace_labels)
+
+
+def exclusion(policy: Policy, pod_class: PodClass, namespace_labels: Mapping[str, str] | None) -> str | None:
+    """Why ``policy`` leaves pods of this class alone, None if it does not."""
+    exclude = policy.exclude
+    if pod_class.do_not_evict:
+        return "the pod opts out with taintwarden.io/do-not-evict"
+    if pod_class.do_not_disrupt and exclude.respect_do_not_disrupt:
+        return "the pod opts out of disruptions and exclude.respectDoNotDisrupt is true"
+    if pod_class.namespace in exclude.namespaces:
+        return f"exclude.namespaces lists {pod_class.namespace}"
+    if exclude.priority_at_least is not None and pod_class.priority >= exclude.priority_at_least:
+        return f"its priority {pod_class.priority} is at or above exclude.priorityAtLeast"
+    if pod_class.daemon_set and exclude.daemon_sets:
+        return "it belongs to a DaemonSet and exclude.daemonSets is true"
+    if not policy.pod_selector.selects(pod_class.labels):
+        return "podSelector does not select it"
+    if policy.namespace_selector.requirements and (
+        namespace_labels is None or not policy.namespace_selector.selects(namespace_labels)
+    ):
+        return "namespaceSelector does not select its namespace"
+    return None
+
+
+def selects_node(policy: Policy, labels: Mapping[str, str]) -> bool:
+    """Whether ``policy`` acts on a node with these labels."""
+    return policy.node_selector.selects(labels)
+
+
+def earliest(verdicts: Iterable[TaintVerdict], bound_at: float) -> tuple[float, TaintVerdict] | None:
+    """The verdict that makes a pod bound at ``bound_at`` leave first, with the time; None if it may stay.
+
+    What a policy enforces goes before what one rehearses, however early the rehearsal: a pod has one fate.
+    """
+    best: tuple[float, TaintVerdict] | None = None
+    for verdict in verdicts:
+        due = verdict.due_at(bound_at)
+        if due is None:
+            continue
+        if best is None or _goes_before(verdict, due, best[1], best[0]):
+            best = (due, verdict)
+    return best
+
+
+def _goes_before(verdict: TaintVerdict, due: float, other: TaintVerdict, other_due: float) -> bool:
+    enforced = verdict.policy.mode is Mode.ENFORCE
+    if enforced != (other.policy.mode is Mode.ENFORCE):
+        return enforced
+    return due < other_due

@@ -1,0 +1,134 @@
+"""What is known of a taint over time: since when it is there, which values it had and when each began.
+
+A history is kept on the Node, so that a restart changes no deadline; it is therefore bounded. What it forgets may move
+an eviction later, never earlier.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Self
+
+import msgspec
+
+from taintwarden.engine.matching.numeric import parse_integer
+from taintwarden.engine.matching.versions import parse_version
+
+MAX_SPANS = 16
+"""How many values of one taint are remembered."""
+
+
+class Span(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """``value`` held from ``since``; with ``until``, other values were dropped between then and the next span."""
+
+    value: str
+    since: float
+    until: float | None = None
+
+
+class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"added_at": "added", "spans": "values"}):
+    """One key and effect on one node.
+
+    ``added_at`` is when the taint appeared. ``spans`` are its values, oldest first, the last one current.
+    ``forgotten`` says that values before the first span were dropped and nothing is known of them.
+    """
+
+    added_at: float
+    spans: tuple[Span, ...]
+    forgotten: bool = False
+
+    @classmethod
+    def begin(cls, value: str, added_at: float) -> Self:
+        """The history of a taint first seen with ``value``."""
+        added_at = _milliseconds(added_at)
+        return cls(added_at, (Span(value, added_at),))
+
+    @property
+    def value(self) -> str:
+        """The current value."""
+        return self.spans[-1].value
+
+    def added_no_later_than(self, at: float) -> Self:
+        """Take over an earlier addition that the taint's ``timeAdded`` tells of. A later one changes nothing."""
+        if at >= self.added_at:
+            return self
+        first = self.spans[0]
+        if first.since == self.added_at:
+            first = msgspec.structs.replace(first, since=at)
+        return msgspec.structs.replace(self, added_at=at, spans=(first, *self.spans[1:]))
+
+    def observe(self, value: str, since: float) -> Self:
+        """Extend by ``value`` as the current one. A clock stepping back does not reorder the past."""
+        last = self.spans[-1]
+        if value == last.value:
+            return self
+        spans = (*self.spans, Span(value, max(_milliseconds(since), last.since)))
+        forgotten = self.forgotten
+        if len(spans) > MAX_SPANS:
+            spans = tuple(_without_dominated(spans))
+        if len(spans) > MAX_SPANS:
+            spans, forgotten = spans[-MAX_SPANS:], True
+        return type(self)(self.added_at, spans, forgotten)
+
+
+def encode_histories(histories: Mapping[str, TaintHistory]) -> str:
+    """The text of the node annotation: ``{"key:effect": {"added": seconds, "values": [[value, since, until]]}}``."""
+    return msgspec.json.encode(histories, order="sorted").decode() if histories else ""
+
+
+def decode_histories(text: str) -> dict[str, TaintHistory]:
+    """Read the node annotation back.
+
+    Raises:
+        ValueError: the text is not what :func:`encode_histories` writes; the taints count as first seen now.
+
+    """
+    if not text:
+        return {}
+    decoded = msgspec.json.decode(text, type=dict[str, TaintHistory])
+    for name, history in decoded.items():
+        times = [history.added_at, *(span.since for span in history.spans)]
+        if not history.spans or len(history.spans) > MAX_SPANS or any(a > b for a, b in pairwise(times)):
+            msg = f"the values of {name!r} are missing, too many or out of order"
+            raise ValueError(msg)
+    return decoded
+
+
+def _milliseconds(at: float) -> float:
+    """Rounded up, so that what is read back after a restart equals what was decided on."""
+    return math.ceil(at * 1000) / 1000
+
+
+def _without_dominated(spans: Sequence[Span]) -> Sequence[Span]:
+    """Drop the values no ordered comparison needs any more, however long a monitoring value has been jittering.
+
+    A value with a later one at or above it *and* a later one at or below it was untolerated by ``Gt`` or ``Lt``
+    whenever all that came after it was. So what remains answers the same. ``Equal`` is not ordered: whoever asks it
+    takes the gap for a tolerated time. Values of several kinds are all kept, for they do not stand for each other.
+    """
+    parse = _common_order([span.value for span in spans])
+    if parse is None:
+        return spans
+    kept: list[Span] = []
+    lowest = highest = parse(spans[-1].value)
+    gap_from: float | None = None
+    for index in range(len(spans) - 1, -1, -1):
+        span = spans[index]
+        order = parse(span.value)
+        if lowest <= order <= highest and index < len(spans) - 1:
+            gap_from = span.since
+            continue
+        until = span.until if span.until is not None else gap_from
+        kept.append(msgspec.structs.replace(span, until=until))
+        lowest, highest, gap_from = min(lowest, order), max(highest, order), None
+    return tuple(reversed(kept))
+
+
+def _common_order(values: Sequence[str]) -> Callable[[str], Any] | None:
+    """How to compare these values: all as integers, or all as versions, or not at all."""
+    integers = [parse_integer(value) is not None for value in values]
+    if all(integers):
+        return parse_integer
+    if not any(integers) and all(parse_version(value) is not None for value in values):
+        return parse_version
+    return None

@@ -1,0 +1,38 @@
+"""One object for equal values: 150,000 pods have some thousand classes."""
+
+from collections.abc import Mapping
+from weakref import WeakValueDictionary
+
+from taintwarden.engine.model import PodClass, Tolerations
+
+
+class Interner:
+    """Hands out shared :class:`PodClass` objects, so that verdicts can be shared by identity.
+
+    A class is forgotten with its last pod.
+    """
+
+    def __init__(self) -> None:
+        self._classes: WeakValueDictionary[tuple[object, ...], PodClass] = WeakValueDictionary()
+
+    def __len__(self) -> int:
+        return len(self._classes)
+
+    def pod_class(
+        self,
+        namespace: str,
+        labels: Mapping[str, str],
+        tolerations: Tolerations,
+        *,
+        priority: int = 0,
+        daemon_set: bool = False,
+        do_not_evict: bool = False,
+        do_not_disrupt: bool = False,
+    ) -> PodClass:
+        """The one object for these values."""
+        flags = (daemon_set, do_not_evict, do_not_disrupt)
+        key = (namespace, tuple(sorted(labels.items())), tolerations, priority, flags)
+        found = self._classes.get(key)
+        if found is None:
+            found = self._classes[key] = PodClass(namespace, dict(labels), tolerations, priority, *flags)
+        return found

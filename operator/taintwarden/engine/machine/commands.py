@@ -1,0 +1,132 @@
+"""What the machine asks for. The loop carries commands out; notices only tell people."""
+
+import msgspec
+
+from taintwarden.engine.evaluate import TaintVerdict
+from taintwarden.engine.model import Pod, Taint
+
+
+class Evict(msgspec.Struct, frozen=True):
+    """Make ``pod`` leave, with its UID as precondition; answered by :class:`~.events.Settled`.
+
+    ``delete`` uses DELETE instead of the Eviction API. ``grace_period_seconds`` None keeps the pod's own.
+    """
+
+    pod: Pod
+    verdict: TaintVerdict
+    delete: bool = False
+    grace_period_seconds: int | None = None
+
+
+class CheckNode(msgspec.Struct, frozen=True):
+    """Read this node afresh: pods newer than the node stream wait for it. Answered by ``NodeChecked``."""
+
+    name: str
+
+
+class SaveHistory(msgspec.Struct, frozen=True):
+    """Write ``text`` into the node's taint-history annotation (empty: remove it). Answered by ``HistorySaved``."""
+
+    node: str
+    uid: str
+    text: str
+
+
+class Scheduled(msgspec.Struct, frozen=True):
+    """Notice: the pod will be evicted at ``due_at`` unless something changes."""
+
+    pod: Pod
+    verdict: TaintVerdict
+    due_at: float
+
+
+class Cancelled(msgspec.Struct, frozen=True):
+    """Notice: an eviction that was scheduled will not happen."""
+
+    pod: Pod
+    verdict: TaintVerdict
+
+
+class Decided(msgspec.Struct, frozen=True):
+    """Notice: the pod is due, every limit admits it, and the call is on its way. ``waited`` is for limits, seconds."""
+
+    pod: Pod
+    verdict: TaintVerdict
+    due_at: float
+    waited: float
+    limit: str
+
+
+class Rehearsed(msgspec.Struct, frozen=True):
+    """Notice: a DryRun policy would have evicted the pod now."""
+
+    pod: Pod
+    verdict: TaintVerdict
+    due_at: float
+
+
+class Evicted(msgspec.Struct, frozen=True):
+    """Notice: the API server accepted the eviction, ``lateness`` seconds after the deadline."""
+
+    pod: Pod
+    verdict: TaintVerdict
+    lateness: float
+
+
+class Hindered(msgspec.Struct, frozen=True):
+    """Notice: the call did not make the pod leave; it is tried again at ``retry_at`` if it still has to."""
+
+    pod: Pod
+    verdict: TaintVerdict
+    outcome: str
+    message: str
+    attempts: int
+    retry_at: float
+
+
+class Left(msgspec.Struct, frozen=True):
+    """Notice: the pod was gone before we could evict it."""
+
+    pod: Pod
+    verdict: TaintVerdict
+
+
+class InvalidValue(msgspec.Struct, frozen=True):
+    """Notice: a taint's value cannot be compared, which concerns pods on the node. ``held``: it evicts nobody."""
+
+    node: str
+    node_uid: str
+    taint: Taint
+    held: bool
+
+
+class Degraded(msgspec.Struct, frozen=True):
+    """Notice: pods on this node have to leave because of ``taint``, where none had to before."""
+
+    node: str
+    node_uid: str
+    taint: Taint
+    pods: int
+
+
+class UnreadableHistory(msgspec.Struct, frozen=True):
+    """Notice: the node's taint-history annotation could not be read and counts as absent."""
+
+    node: str
+    node_uid: str
+    reason: str
+
+
+Notice = (
+    Scheduled
+    | Cancelled
+    | Decided
+    | Rehearsed
+    | Evicted
+    | Hindered
+    | Left
+    | InvalidValue
+    | Degraded
+    | UnreadableHistory
+)
+Command = Evict | CheckNode | SaveHistory | Notice

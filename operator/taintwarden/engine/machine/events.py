@@ -1,0 +1,165 @@
+"""What can happen to the machine. Every input is one of these values; nothing else changes its state."""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+import msgspec
+
+from taintwarden.engine.model import Node, Pod, Policy
+
+
+class Instant(NamedTuple):
+    """One reading of both clocks, in seconds: wall for deadlines (they come from objects), monotonic for rates."""
+
+    wall: float
+    monotonic: float
+
+
+class NodeSeen(msgspec.Struct, frozen=True):
+    """A node was listed, added or modified."""
+
+    node: Node
+
+
+class NodeGone(msgspec.Struct, frozen=True):
+    """A node was deleted."""
+
+    name: str
+
+
+class NodesListed(msgspec.Struct, frozen=True):
+    """A complete list of nodes ended: what it did not name was deleted unseen."""
+
+    names: frozenset[str]
+
+
+class NodesReached(msgspec.Struct, frozen=True):
+    """The node stream has delivered everything up to this resourceVersion."""
+
+    resource_version: int
+
+
+class NodeChecked(msgspec.Struct, frozen=True):
+    """A :class:`~.commands.CheckNode` was answered by a fresh read; ``node`` None: it is gone.
+
+    The read began when the streams had reached ``resource_version``, so it is at least as new.
+    """
+
+    name: str
+    node: Node | None
+    resource_version: int
+
+
+class CheckFailed(msgspec.Struct, frozen=True):
+    """A :class:`~.commands.CheckNode` got no answer."""
+
+    name: str
+
+
+class PodSeen(msgspec.Struct, frozen=True):
+    """A running pod was listed, added or modified."""
+
+    pod: Pod
+
+
+class PodGone(msgspec.Struct, frozen=True):
+    """A pod was deleted, is terminating, or finished: nothing is left to evict."""
+
+    uid: str
+    node: str
+
+
+class PodsListed(msgspec.Struct, frozen=True):
+    """A complete list of pods ended: what it did not name was deleted unseen."""
+
+    uids: frozenset[str]
+
+
+class NamespaceSeen(msgspec.Struct, frozen=True):
+    """A namespace was listed, added or modified."""
+
+    name: str
+    labels: dict[str, str]
+
+
+class NamespaceGone(msgspec.Struct, frozen=True):
+    """A namespace was deleted."""
+
+    name: str
+
+
+class PoliciesChanged(msgspec.Struct, frozen=True):
+    """All policies in force, valid ones only."""
+
+    policies: tuple[Policy, ...]
+
+
+class Synced(msgspec.Struct, frozen=True):
+    """Policies, namespaces, nodes and pods are known: deciding may begin."""
+
+
+class LeadershipChanged(msgspec.Struct, frozen=True):
+    """Whether this process may act. Without it the machine follows and computes but issues no command that writes."""
+
+    leading: bool
+
+
+class Outcome(StrEnum):
+    """How an eviction call ended, as far as the machine must know."""
+
+    EVICTED = "evicted"
+    GONE = "gone"
+    """404, or 409 on the UID: the pod that was decided on does not exist any more."""
+    BLOCKED = "blocked"
+    """429 by a PodDisruptionBudget."""
+    THROTTLED = "throttled"
+    """429 by the API server's flow control."""
+    MISCONFIGURED = "misconfigured"
+    """500, more than one PodDisruptionBudget: permanent until somebody mends it."""
+    REFUSED = "refused"
+    """403, 422 and other client errors: permanent until somebody mends it."""
+    FAILED = "failed"
+    """Timeout, 5xx or a lost connection: the call may or may not have been carried out."""
+    NOT_LEADING = "not-leading"
+    """The lease was not held at the moment of the call, which was not made."""
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """An :class:`~.commands.Evict` ended. ``message`` is the API server's; ``retry_after`` its wish in seconds."""
+
+    uid: str
+    outcome: Outcome
+    message: str = ""
+    retry_after: float | None = None
+
+
+class HistorySaved(msgspec.Struct, frozen=True):
+    """A :class:`~.commands.SaveHistory` ended, well or not."""
+
+    node: str
+    succeeded: bool
+
+
+class Woke(msgspec.Struct, frozen=True):
+    """Time passed: the machine's ``wake_at`` was reached."""
+
+
+Event = (
+    NodeSeen
+    | NodeGone
+    | NodesListed
+    | NodesReached
+    | NodeChecked
+    | CheckFailed
+    | PodSeen
+    | PodGone
+    | PodsListed
+    | NamespaceSeen
+    | NamespaceGone
+    | PoliciesChanged
+    | Synced
+    | LeadershipChanged
+    | Settled
+    | HistorySaved
+    | Woke
+)

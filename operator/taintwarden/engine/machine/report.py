@@ -1,0 +1,75 @@
+"""What a policy is doing now, for its status and the metrics: read from the machine's state, never kept beside it."""
+
+from heapq import nsmallest
+
+import msgspec
+
+from taintwarden.engine.machine.events import Outcome
+from taintwarden.engine.machine.machine import Machine
+from taintwarden.engine.machine.pending import Pending, Phase
+from taintwarden.engine.model import Policy
+
+NEXT_PODS = 10
+"""How many of the next pods a report names."""
+
+
+class PolicyReport(msgspec.Struct):
+    """Counts and the near future of one policy."""
+
+    policy: Policy
+    selected_nodes: int = 0
+    degraded_nodes: int = 0
+    pending: int = 0
+    blocked: int = 0
+    evicted: int = 0
+    held_invalid: int = 0
+    next_deadline: float | None = None
+    limited_by: str = ""
+    blocked_by: dict[str, int] = {}
+    """Pods by the outcome of their last try, where that did not make them leave."""
+    next_pods: tuple[Pending, ...] = ()
+
+
+def report(machine: Machine) -> list[PolicyReport]:
+    """One report per policy, by name."""
+    reports = {policy.name: PolicyReport(policy, evicted=machine.evicted[policy.name]) for policy in machine.policies}
+    queues: dict[str, list[Pending]] = {name: [] for name in reports}
+    degraded: set[tuple[str, str]] = set()
+    for pending in machine.pending.values():
+        name = pending.verdict.policy.name
+        if name not in reports or pending.phase is Phase.LEAVING:
+            continue
+        queues[name].append(pending)
+        degraded.add((name, pending.pod.node))
+        _count(reports[name], pending)
+    for name, _ in degraded:
+        reports[name].degraded_nodes += 1
+    for name, queue in queues.items():
+        reports[name].next_pods = tuple(nsmallest(NEXT_PODS, queue, key=lambda p: (p.due_at, p.rank, p.pod.uid)))
+    _count_nodes(machine, reports)
+    return list(reports.values())
+
+
+def _count(entry: PolicyReport, pending: Pending) -> None:
+    entry.pending += 1
+    if entry.next_deadline is None or pending.due_at < entry.next_deadline:
+        entry.next_deadline = pending.due_at
+    if pending.phase is Phase.WAITING and pending.outcome is not None:
+        entry.blocked += pending.outcome is Outcome.BLOCKED
+        entry.blocked_by[pending.outcome.value] = entry.blocked_by.get(pending.outcome.value, 0) + 1
+    if pending.phase is Phase.READY and pending.limit:
+        entry.limited_by = pending.limit
+
+
+def _count_nodes(machine: Machine, reports: dict[str, PolicyReport]) -> None:
+    for state in machine.nodes.values():
+        if state.node is None:
+            continue
+        for policy in state.policies or ():
+            if policy.name in reports:
+                reports[policy.name].selected_nodes += 1
+        if state.reported_invalid:
+            for pod in state.pods.values():
+                for verdict in machine.verdicts_for(state, pod.shared):
+                    if verdict.invalid and verdict.policy.name in reports:
+                        reports[verdict.policy.name].held_invalid += 1

@@ -1,0 +1,1 @@
+"""Whether a toleration tolerates a taint, and if not, why."""

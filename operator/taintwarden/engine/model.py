@@ -1,0 +1,251 @@
+"""The engine's nouns: taints, tolerations, pods, nodes and policies as small immutable values.
+
+Times are seconds since the Unix epoch as floats; names of Kubernetes fields are kept.
+"""
+
+from enum import StrEnum
+
+import msgspec
+
+from taintwarden.engine.selectors import EVERYTHING, LabelSelector
+
+
+class Effect(StrEnum):
+    """What a taint does to pods that do not tolerate it."""
+
+    NO_SCHEDULE = "NoSchedule"
+    PREFER_NO_SCHEDULE = "PreferNoSchedule"
+    NO_EXECUTE = "NoExecute"
+
+
+class Operator(StrEnum):
+    """How a toleration compares: ``taint.value OPERATOR toleration.value``, the taint always on the left.
+
+    ``Gt``/``Lt`` are KEP-5471's, the ``Semver*`` KEP-5721's.
+    """
+
+    EQUAL = "Equal"
+    EXISTS = "Exists"
+    GT = "Gt"
+    LT = "Lt"
+    SEMVER_GT = "SemverGt"
+    SEMVER_LT = "SemverLt"
+    SEMVER_EQ = "SemverEq"
+
+
+NUMERIC_OPERATORS = (Operator.GT, Operator.LT)
+SEMVER_OPERATORS = (Operator.SEMVER_GT, Operator.SEMVER_LT, Operator.SEMVER_EQ)
+COMPARISON_OPERATORS = (*NUMERIC_OPERATORS, *SEMVER_OPERATORS)
+
+
+class Taint(msgspec.Struct, frozen=True, gc=False):
+    """A node's taint without its time: equal taints are equal wherever they stand."""
+
+    key: str
+    value: str = ""
+    effect: str = Effect.NO_EXECUTE
+
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+
+
+class Toleration(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """One entry of ``spec.tolerations``, or of an extended list, which adds ``violationGraceSeconds``."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+    violation_grace_seconds: int | None = None
+
+    def __str__(self) -> str:
+        subject = self.key or "*"
+        operator = self.operator or Operator.EQUAL
+        comparison = subject if operator == Operator.EXISTS else f"{subject} {operator} {self.value!r}"
+        text = f"{comparison}:{self.effect}" if self.effect else comparison
+        return text if self.toleration_seconds is None else f"{text} for {self.toleration_seconds}s"
+
+
+class Gates(msgspec.Struct, frozen=True):
+    """Which families of operators may match at all (process settings)."""
+
+    numeric_operators: bool = True
+    semver_operators: bool = True
+
+
+class Mode(StrEnum):
+    """What a policy does with a pod that is due."""
+
+    ENFORCE = "Enforce"
+    DRY_RUN = "DryRun"
+    PAUSED = "Paused"
+
+
+class ValueType(StrEnum):
+    """What the values of a selected taint must be; without one, whatever the tolerations ask."""
+
+    INTEGER = "Integer"
+    VERSION = "Version"
+    STRING = "String"
+
+
+class TolerationSecondsMode(StrEnum):
+    """What ``tolerationSeconds`` means on a comparison toleration: the grace once it no longer holds, or its life."""
+
+    AFTER_VIOLATION = "AfterViolation"
+    KUBERNETES = "Kubernetes"
+
+
+class OnInvalidValue(StrEnum):
+    """Whether a taint value that cannot be compared holds the last valid verdict or evicts."""
+
+    HOLD = "Hold"
+    EVICT = "Evict"
+
+
+class Method(StrEnum):
+    """Which API call makes a pod leave."""
+
+    EVICT = "Evict"
+    EVICT_THEN_DELETE = "EvictThenDelete"
+    DELETE = "Delete"
+
+
+class TaintSelector(msgspec.Struct, frozen=True):
+    """Which taints a policy acts on: ``key`` is exact, ``prefix/*`` or ``*``."""
+
+    key: str
+    effects: tuple[str, ...] = (Effect.NO_EXECUTE,)
+    value_type: ValueType | None = None
+
+    def specificity(self, taint: Taint) -> int:
+        """How closely this selects ``taint``: 0 not at all, 1 by ``*``, 2 and up by prefix, the most by exact key."""
+        if taint.effect not in self.effects:
+            return 0
+        if self.key == "*":
+            return 1
+        if self.key.endswith("/*"):
+            return 1 + len(self.key) if taint.key.startswith(self.key[:-1]) else 0
+        return 1_000 if self.key == taint.key else 0
+
+
+class Exclude(msgspec.Struct, frozen=True):
+    """Pods which a policy never touches."""
+
+    namespaces: tuple[str, ...] = ("kube-system",)
+    priority_at_least: int | None = 2_000_000_000
+    daemon_sets: bool = True
+    respect_do_not_disrupt: bool = True
+
+
+class Timing(msgspec.Struct, frozen=True):
+    """How long a pod may stay once a taint is no longer tolerated."""
+
+    violation_grace_seconds: int = 0
+    stabilization_window_seconds: int = 0
+    toleration_seconds_mode: TolerationSecondsMode = TolerationSecondsMode.AFTER_VIOLATION
+    on_invalid_value: OnInvalidValue = OnInvalidValue.HOLD
+
+
+class EvictionSettings(msgspec.Struct, frozen=True):
+    """How a pod is made to leave. ``grace_period_seconds`` None keeps the pod's own."""
+
+    method: Method = Method.EVICT
+    pdb_timeout_seconds: int = 600
+    grace_period_seconds: int | None = None
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """How fast a policy may evict. ``evictions_per_second`` None is no limit."""
+
+    evictions_per_second: float | None = 10.0
+    burst: int = 20
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """A validated TaintEvictionPolicy with its defaults filled in."""
+
+    name: str
+    uid: str = ""
+    generation: int = 1
+    created_at: float = 0.0
+    mode: Mode = Mode.ENFORCE
+    taints: tuple[TaintSelector, ...]
+    node_selector: LabelSelector = EVERYTHING
+    pod_selector: LabelSelector = EVERYTHING
+    namespace_selector: LabelSelector = EVERYTHING
+    exclude: Exclude = Exclude()
+    timing: Timing = Timing()
+    eviction: EvictionSettings = EvictionSettings()
+    limits: Limits = Limits()
+
+    def selector_for(self, taint: Taint) -> TaintSelector | None:
+        """The most specific of this policy's selectors for ``taint``, if any selects it."""
+        best = max(self.taints, key=lambda selector: selector.specificity(taint))
+        return best if best.specificity(taint) else None
+
+
+class Tolerations(msgspec.Struct, frozen=True):
+    """All tolerations of a pod: its own, then the extended ones of its annotation (and, in time, its profiles).
+
+    Extended tolerations *narrow*: for a taint key they name, only they count. So a native ``Exists`` keeps the
+    scheduler, the kubelet and the built-in controller content while ``Gt 950`` in the annotation decides.
+    """
+
+    native: tuple[Toleration, ...] = ()
+    extended: tuple[Toleration, ...] = ()
+
+    def relevant_to(self, taint_key: str) -> tuple[Toleration, ...]:
+        """The tolerations that count for a taint with this key, in the order they are tried."""
+        if not self.extended:
+            return self.native
+        extended = tuple(entry for entry in self.extended if entry.key in ("", taint_key))
+        if any(entry.key == taint_key for entry in extended):
+            return extended
+        return self.native + extended
+
+
+class PodClass(msgspec.Struct, frozen=True, weakref=True, eq=False):
+    """All of a pod that a verdict depends on. Pods of one workload share one object, made by the interner."""
+
+    namespace: str
+    labels: dict[str, str]
+    tolerations: Tolerations
+    priority: int = 0
+    daemon_set: bool = False
+    do_not_evict: bool = False
+    """``taintwarden.io/do-not-evict``: no policy touches it."""
+    do_not_disrupt: bool = False
+    """Karpenter's or the cluster autoscaler's annotation: a policy may choose to ignore it."""
+
+
+class Pod(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """A running pod that is bound to a node. Finished, terminating and mirror pods never become one."""
+
+    uid: str
+    name: str
+    node: str
+    shared: PodClass
+    bound_at: float
+    resource_version: int
+
+    @property
+    def namespace(self) -> str:
+        """The namespace, as all pods of the class share it."""
+        return self.shared.namespace
+
+    def __str__(self) -> str:
+        return f"{self.shared.namespace}/{self.name}"
+
+
+class Node(msgspec.Struct, frozen=True, gc=False):
+    """A node as its last event described it. ``taints`` pairs each with its ``timeAdded``, where one is set."""
+
+    name: str
+    uid: str
+    labels: dict[str, str]
+    taints: tuple[tuple[Taint, float | None], ...]
+    resource_version: int
+    history: str = ""
+    """The text of the ``taint-history`` annotation."""

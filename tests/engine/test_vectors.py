@@ -1,0 +1,51 @@
+"""The facts: integers and versions as the real Go code judges them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from taintwarden.engine.matching.numeric import explain_integer, parse_integer
+from taintwarden.engine.matching.tolerations import Match, match
+from taintwarden.engine.matching.versions import parse_version
+from taintwarden.engine.model import Taint, Toleration
+
+VECTORS = Path(__file__).parent.parent / "vectors"
+INTEGERS = json.loads((VECTORS / "integers.json").read_text())
+SEMVER = json.loads((VECTORS / "semver.json").read_text())
+
+
+def tolerated(operator: str, taint_value: str, toleration_value: str) -> bool:
+    toleration = Toleration(key="k", operator=operator, value=toleration_value)
+    return match(toleration, Taint("k", taint_value)) is Match.HOLDS
+
+
+@pytest.mark.parametrize("vector", INTEGERS["vectors"], ids=lambda v: ascii(v["input"]))
+def test_integer_parses_as_in_go(vector):
+    expected = int(vector["value"]) if vector["match_time_ok"] else None
+    assert parse_integer(vector["input"]) == expected
+
+
+@pytest.mark.parametrize("vector", INTEGERS["vectors"], ids=lambda v: ascii(v["input"]))
+def test_integer_is_explained_exactly_when_the_api_refuses_it_in_a_toleration(vector):
+    assert (explain_integer(vector["input"]) is None) == vector["toleration_api_ok"]
+
+
+@pytest.mark.parametrize("pair", INTEGERS["comparisons"], ids=lambda p: ascii(p["taint_value"] + "_" + p["toleration_value"]))
+def test_integers_compare_as_in_go(pair):
+    assert tolerated("Gt", pair["taint_value"], pair["toleration_value"]) == pair["tolerated_gt"]
+    assert tolerated("Lt", pair["taint_value"], pair["toleration_value"]) == pair["tolerated_lt"]
+
+
+@pytest.mark.parametrize("vector", SEMVER["vectors"], ids=lambda v: ascii(v["input"])[:40])
+def test_version_parses_as_in_go(vector):
+    version = parse_version(vector["input"])
+    assert (version is not None) == vector["ok"]
+    if version is not None:
+        assert str(version) == vector["canonical"].partition("+")[0]
+
+
+@pytest.mark.parametrize("pair", SEMVER["comparisons"], ids=lambda p: ascii(p["a"] + "_" + p["b"])[:60])
+def test_versions_compare_as_in_go(pair):
+    assert tolerated("SemverLt", pair["a"], pair["b"]) == pair["lt"]
+    assert tolerated("SemverGt", pair["a"], pair["b"]) == pair["gt"]
+    assert tolerated("SemverEq", pair["a"], pair["b"]) == pair["eq"]
