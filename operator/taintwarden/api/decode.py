@@ -1,0 +1,187 @@
+"""Plain JSON values into structs, with every error found, not only the first.
+
+``msgspec.convert`` stops at the first fault; here its type information is walked instead. As in the API server, a null
+for a field that is not nullable counts as absent.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from msgspec import UNSET, inspect
+
+from taintwarden.api.errors import FieldError, join
+
+T = TypeVar("T")
+
+MIN_INT64 = -(2**63)
+MAX_INT64 = 2**63 - 1
+
+
+class _Invalid:
+    """Stands for a value that could not be decoded; its errors are recorded."""
+
+
+_INVALID = _Invalid()
+
+
+def decode(value: object, wanted: type[T], path: str = "") -> tuple[T | None, tuple[FieldError, ...]]:
+    """``value`` as ``wanted``, a struct type, and no errors; or None and all of them."""
+    walk = _Walk()
+    decoded = walk.visit(value, inspect.type_info(wanted), path)
+    return (None if walk.errors else decoded), tuple(walk.errors)
+
+
+class _Walk:
+    def __init__(self) -> None:
+        self.errors: list[FieldError] = []
+
+    def visit(self, value: object, wanted: inspect.Type, path: str) -> Any:  # noqa: C901 - a table of types
+        match wanted:
+            case inspect.Metadata():
+                return self._checked(value, wanted, path)
+            case inspect.UnionType():
+                inner, *others = (one for one in wanted.types if not isinstance(one, inspect.NoneType))
+                assert not others, "only T | None is used in the API"  # noqa: S101
+                return None if value is None else self.visit(value, inner, path)
+            case inspect.StructType():
+                return self._struct(value, wanted, path)
+            case inspect.VarTupleType():
+                return self._list(value, wanted, path)
+            case inspect.DictType():
+                return self._map(value, wanted, path)
+            case inspect.EnumType():
+                choices = {str(member.value): member for member in wanted.cls}
+                return self._choice(value, choices, path)
+            case inspect.LiteralType():
+                return self._choice(value, {str(one): one for one in wanted.values}, path)
+            case inspect.StrType():
+                return self._string(value, wanted, path)
+            case inspect.IntType():
+                return self._integer(value, wanted, path)
+            case inspect.FloatType():
+                return self._number(value, wanted, path)
+            case inspect.BoolType():
+                return value if isinstance(value, bool) else self._fail(path, value, "must be true or false")
+            case inspect.AnyType():
+                return value
+        raise TypeError(f"{wanted} is not used in the API")
+
+    def _fail(self, path: str, value: object, reason: str, remedy: str = "") -> _Invalid:
+        self.errors.append(FieldError(path, value, reason, remedy))
+        return _INVALID
+
+    def _checked(self, value: object, wanted: inspect.Metadata, path: str) -> Any:
+        decoded = self.visit(value, wanted.type, path)
+        check = (wanted.extra or {}).get("check")
+        if decoded is _INVALID or check is None:
+            return decoded
+        found: Iterable[FieldError] = [error.below(path) for error in check(decoded)]
+        self.errors.extend(found)
+        return _INVALID if found else decoded
+
+    def _struct(self, value: object, wanted: inspect.StructType, path: str) -> Any:
+        if not isinstance(value, Mapping):
+            return self._fail(path, value, "must be an object")
+        fields = {one.encode_name: one for one in wanted.fields}
+        decoded: dict[str, Any] = {}
+        for name, one in fields.items():
+            given = value.get(name)
+            if given is not None or (name in value and _is_nullable(one.type)):
+                decoded[one.name] = self.visit(given, one.type, join(path, name))
+            elif one.required:
+                decoded[one.name] = self._fail(join(path, name), UNSET, "must be given")
+        unknown = [name for name in value if name not in fields] if wanted.forbid_unknown_fields else []
+        for name in unknown:
+            self._fail(join(path, str(name)), value[name], "unknown field", _suggest(str(name), fields))
+        if unknown or any(one is _INVALID for one in decoded.values()):
+            return _INVALID
+        return wanted.cls(**decoded)
+
+    def _list(self, value: object, wanted: inspect.VarTupleType, path: str) -> Any:
+        if not isinstance(value, list | tuple):
+            return self._fail(path, value, "must be a list")
+        if not self._fits(len(value), wanted, path, value, "items"):
+            return _INVALID
+        decoded = tuple(self.visit(one, wanted.item_type, f"{path}[{index}]") for index, one in enumerate(value))
+        return _INVALID if any(one is _INVALID for one in decoded) else decoded
+
+    def _map(self, value: object, wanted: inspect.DictType, path: str) -> Any:
+        if not isinstance(value, Mapping):
+            return self._fail(path, value, "must be an object")
+        if not self._fits(len(value), wanted, path, value, "entries"):
+            return _INVALID
+        decoded = {
+            self.visit(key, wanted.key_type, path): self.visit(one, wanted.value_type, f"{path}[{key}]")
+            for key, one in value.items()
+        }
+        return _INVALID if _INVALID in decoded or any(one is _INVALID for one in decoded.values()) else decoded
+
+    def _choice(self, value: object, choices: Mapping[str, Any], path: str) -> Any:
+        if isinstance(value, str) and value in choices:
+            return choices[value]
+        listed = ", ".join(choices)
+        reason = f"must be one of {listed}" if len(choices) > 1 else f"must be {listed}"
+        near = _nearest(value, choices) if isinstance(value, str) and len(choices) > 1 else None
+        return self._fail(path, value, reason, f"write {near}" if near else "")
+
+    def _string(self, value: object, wanted: inspect.StrType, path: str) -> Any:
+        if not isinstance(value, str):
+            quoted = isinstance(value, int | float) and not isinstance(value, bool)
+            return self._fail(path, value, "must be a string", f'write "{value}", in quotes' if quoted else "")
+        return value if self._fits(len(value), wanted, path, value, "characters") else _INVALID
+
+    def _integer(self, value: object, wanted: inspect.IntType, path: str) -> Any:
+        number = int(value) if isinstance(value, float) and value.is_integer() else value
+        if isinstance(number, bool) or not isinstance(number, int):
+            return self._fail(path, value, "must be a whole number", _without_quotes(value))
+        low = MIN_INT64 if wanted.ge is None else wanted.ge
+        high = MAX_INT64 if wanted.le is None else wanted.le
+        return number if low <= number <= high else self._fail(path, value, f"must be from {low} to {high}")
+
+    def _number(self, value: object, wanted: inspect.FloatType, path: str) -> Any:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return self._fail(path, value, "must be a number", _without_quotes(value))
+        low = -math.inf if wanted.ge is None else wanted.ge
+        high = math.inf if wanted.le is None else wanted.le
+        # Written so that NaN fails; and an int is compared before float() could overflow.
+        return float(value) if low <= value <= high else self._fail(path, value, f"must be from {low:f} to {high:g}")
+
+    def _fits(
+        self,
+        length: int,
+        wanted: inspect.StrType | inspect.VarTupleType | inspect.DictType,
+        path: str,
+        value: object,
+        unit: str,
+    ) -> bool:
+        if wanted.max_length is not None and length > wanted.max_length:
+            self._fail(path, value, f"has {length} {unit}, at most {wanted.max_length} are allowed")
+            return False
+        if wanted.min_length is not None and length < wanted.min_length:
+            self._fail(path, value, f"must have at least {wanted.min_length} {unit}")
+            return False
+        return True
+
+
+def _is_nullable(wanted: inspect.Type) -> bool:
+    while isinstance(wanted, inspect.Metadata):
+        wanted = wanted.type
+    return isinstance(wanted, inspect.UnionType) and any(isinstance(one, inspect.NoneType) for one in wanted.types)
+
+
+def _without_quotes(value: object) -> str:
+    is_number = isinstance(value, str) and value.removeprefix("-").isdecimal() and value.isascii()
+    return f"write {value}, without quotes" if is_number else ""
+
+
+def _nearest(text: str, known: Iterable[str]) -> str | None:
+    by_lower = {one.lower(): one for one in known}
+    near = get_close_matches(text.lower(), by_lower, n=1, cutoff=0.6)
+    return by_lower[near[0]] if near else None
+
+
+def _suggest(name: str, known: Iterable[str]) -> str:
+    near = _nearest(name, known)
+    return f"did you mean {near}?" if near else f"known fields: {', '.join(known)}"

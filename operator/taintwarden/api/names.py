@@ -1,0 +1,79 @@
+"""The shapes of Kubernetes names: taint and label keys, label values, namespaces.
+
+The expressions are those of apimachinery's ``util/validation``, and stand in the CRD word for word. They are matched in
+full and after the length was checked: ``$`` would accept a final newline, and a long text would match slowly.
+"""
+
+import re
+from collections.abc import Iterator
+
+from msgspec import UNSET
+
+from taintwarden.api.errors import FieldError
+
+MAX_PREFIX_LENGTH = 253
+MAX_NAME_LENGTH = 63
+MAX_KEY_LENGTH = MAX_PREFIX_LENGTH + 1 + MAX_NAME_LENGTH
+
+_NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_DNS_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+DNS_SUBDOMAIN = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
+KEY = rf"({DNS_SUBDOMAIN}/)?{_NAME}"
+KEY_SELECTOR = rf"\*|({DNS_SUBDOMAIN}/)?{_NAME}|{DNS_SUBDOMAIN}/\*"
+LABEL_VALUE = rf"({_NAME})?"
+NAMESPACE = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+
+_KEY_RULE = "letters, digits, '-', '_' and '.', at most 63, optionally after a DNS prefix and '/'"
+
+
+def check_key_selector(text: str) -> Iterator[FieldError]:
+    """The key in a policy's ``taints``: a key, ``prefix/*`` or ``*``."""
+    if _matches(KEY_SELECTOR, text):
+        return
+    if not text:
+        yield FieldError("", UNSET, "the key of a taint", "write a key, prefix/* or *")
+    elif "=" in text or ":" in text:
+        yield FieldError(
+            "", text, "must be a key without value and effect", f"write {re.split('[=:]', text)[0] or '*'}"
+        )
+    elif "*" in text:
+        yield FieldError("", text, "a star stands alone or after a whole prefix", "write prefix/* or *")
+    else:
+        yield FieldError("", text, f"is not a taint key: {_KEY_RULE}", "write for example sla or example.com/sla")
+
+
+def check_key(text: str) -> Iterator[FieldError]:
+    """The key of a label or of a toleration."""
+    if not _matches(KEY, text):
+        yield FieldError("", text, f"is not a key: {_KEY_RULE}", "write for example sla or example.com/sla")
+
+
+def check_label_value(text: str) -> Iterator[FieldError]:
+    """The value of a label or of a taint."""
+    if not re.fullmatch(LABEL_VALUE, text):
+        yield FieldError(
+            "",
+            text,
+            "must be empty, or at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends",
+        )
+
+
+def check_namespace(text: str) -> Iterator[FieldError]:
+    """The name of a namespace; there are no patterns here."""
+    if not re.fullmatch(NAMESPACE, text):
+        yield FieldError(
+            "",
+            text,
+            "is not a namespace name: at most 63 lower-case letters, digits and '-'",
+            "list each namespace, or use namespaceSelector" if "*" in text else "",
+        )
+
+
+def check_object_name(text: str) -> Iterator[FieldError]:
+    """The name of a policy."""
+    if not re.fullmatch(DNS_SUBDOMAIN, text):
+        yield FieldError("", text, "is not an object name: lower-case letters, digits, '-' and '.'")
+
+
+def _matches(pattern: str, key: str) -> bool:
+    return bool(re.fullmatch(pattern, key)) and key.find("/") <= MAX_PREFIX_LENGTH

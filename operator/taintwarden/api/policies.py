@@ -1,0 +1,83 @@
+"""TaintEvictionPolicy: from the object users write to the policy the engine follows."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import msgspec
+
+from taintwarden.api.decode import decode
+from taintwarden.api.errors import FieldError, InvalidObject
+from taintwarden.api.types import POLICY_KIND, LabelSelectorSpec, LimitsBase, LimitsSpec, PolicyObject
+from taintwarden.engine.model import EvictionSettings, Exclude, Limits, Policy, TaintSelector, Timing
+from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
+
+T = TypeVar("T")
+
+
+def parse_policy(obj: Mapping[str, Any]) -> Policy:
+    """The policy in ``obj``, a whole object as the API server or a YAML parser gives it.
+
+    Raises:
+        InvalidObject: with every fault of the object.
+
+    """
+    read, errors = decode(obj, PolicyObject)
+    if read is None:
+        raise InvalidObject(POLICY_KIND, _name(obj), errors)
+    created_at = _timestamp(read.metadata.creation_timestamp)
+    if created_at is None:
+        fault = FieldError("metadata.creationTimestamp", read.metadata.creation_timestamp, "must be an RFC 3339 time")
+        raise InvalidObject(POLICY_KIND, read.metadata.name, [fault])
+    spec = read.spec
+    return Policy(
+        name=read.metadata.name,
+        uid=read.metadata.uid,
+        generation=read.metadata.generation,
+        created_at=created_at,
+        mode=spec.mode,
+        taints=tuple(_same_fields(taint, TaintSelector) for taint in spec.taints),
+        node_selector=_selector(spec.node_selector),
+        pod_selector=_selector(spec.pod_selector),
+        namespace_selector=_selector(spec.namespace_selector),
+        exclude=_same_fields(spec.exclude, Exclude),
+        timing=_same_fields(spec.timing, Timing),
+        eviction=_same_fields(spec.eviction, EvictionSettings),
+        limits=_limits(spec.limits),
+    )
+
+
+def _same_fields(value: msgspec.Struct, wanted: type[T]) -> T:
+    return msgspec.convert(value, wanted, from_attributes=True)
+
+
+def _selector(spec: LabelSelectorSpec) -> LabelSelector:
+    labels = tuple(Requirement(key, SelectorOperator.IN, (value,)) for key, value in sorted(spec.match_labels.items()))
+    expressions = tuple(Requirement(one.key, one.operator, one.values) for one in spec.match_expressions)
+    return LabelSelector(labels + expressions)
+
+
+def _limits(spec: LimitsSpec) -> Limits:
+    defaults = Limits()
+    rate = defaults.evictions_per_second if spec.base is LimitsBase.DEFAULT else None
+    return Limits(
+        evictions_per_second=rate if spec.evictions_per_second is None else spec.evictions_per_second,
+        burst=defaults.burst if spec.burst is None else spec.burst,
+    )
+
+
+def _name(obj: object) -> str:
+    metadata = obj.get("metadata") if isinstance(obj, Mapping) else None
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    return name if isinstance(name, str) else ""
+
+
+def _timestamp(value: object) -> float | None:
+    """Seconds since the epoch; 0 for an object that was never stored. YAML parsers give times, JSON gives text."""
+    if value is None:
+        return 0.0
+    try:
+        moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+    except ValueError:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -1,0 +1,191 @@
+"""The structs of ``taintwarden.io/v1alpha1`` as users write them: names, types, defaults, bounds.
+
+``crds/taintevictionpolicies.yaml`` says the same to the API server, and ``tests/api/test_crd_in_step.py`` compares the
+two field by field. ``checked(...)`` adds what a type cannot say; in the CRD that is a CEL rule.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, field
+
+from taintwarden.api import names
+from taintwarden.api.errors import FieldError
+from taintwarden.engine.model import (
+    Effect,
+    Method,
+    Mode,
+    OnInvalidValue,
+    TolerationSecondsMode,
+    ValueType,
+)
+from taintwarden.engine.selectors import SelectorOperator
+
+GROUP = "taintwarden.io"
+VERSION = "v1alpha1"
+POLICY_KIND = "TaintEvictionPolicy"
+POLICY_PLURAL = "taintevictionpolicies"
+
+MAX_INT32 = 2**31 - 1
+
+Check = Callable[[Any], Iterable[FieldError]]
+
+
+def checked(check: Check, **bounds: Any) -> Meta:
+    """Constrain a field by a function which yields errors with paths relative to that field."""
+    return Meta(extra={"check": check}, **bounds)
+
+
+class Spec(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Base of everything that users write: camelCase names, nothing unknown."""
+
+
+Seconds = Annotated[int, Meta(ge=0, le=MAX_INT32)]
+LabelKey = Annotated[str, checked(names.check_key, max_length=names.MAX_KEY_LENGTH)]
+LabelValue = Annotated[str, checked(names.check_label_value, max_length=names.MAX_NAME_LENGTH)]
+
+
+def no_duplicates(values: tuple[object, ...]) -> Iterator[FieldError]:
+    """A list that is a set."""
+    for index, value in enumerate(values):
+        if value in values[:index]:
+            yield FieldError(f"[{index}]", value, "stands in the list before", "remove it")
+
+
+class RequirementSpec(Spec, frozen=True):
+    """An entry of ``matchExpressions``."""
+
+    key: LabelKey
+    operator: SelectorOperator
+    values: Annotated[tuple[LabelValue, ...], Meta(max_length=64)] = ()
+
+
+def check_requirement(requirement: RequirementSpec) -> Iterator[FieldError]:
+    """As Kubernetes: In and NotIn ask for values, Exists and DoesNotExist for none."""
+    takes_values = requirement.operator in (SelectorOperator.IN, SelectorOperator.NOT_IN)
+    if takes_values and not requirement.values:
+        yield FieldError("values", msgspec.UNSET, f"{requirement.operator} compares with at least one value")
+    if requirement.values and not takes_values:
+        yield FieldError("values", requirement.values, f"{requirement.operator} takes no values", "remove them")
+
+
+class LabelSelectorSpec(Spec, frozen=True):
+    """A Kubernetes label selector; all its requirements must hold, and an empty one selects everything."""
+
+    match_labels: Annotated[dict[LabelKey, LabelValue], Meta(max_length=32)] = field(default_factory=dict)
+    match_expressions: Annotated[
+        tuple[Annotated[RequirementSpec, checked(check_requirement)], ...], Meta(max_length=32)
+    ] = ()
+
+
+class TaintSelectorSpec(Spec, frozen=True):
+    """Which taints a policy acts on."""
+
+    key: Annotated[str, checked(names.check_key_selector, max_length=names.MAX_KEY_LENGTH)]
+    effects: Annotated[tuple[Effect, ...], checked(no_duplicates, min_length=1, max_length=3)] = (Effect.NO_EXECUTE,)
+    value_type: ValueType | None = None
+
+
+def check_taints(taints: tuple[TaintSelectorSpec, ...]) -> Iterator[FieldError]:
+    """Two entries for one key and effect could ask for different things."""
+    seen: dict[tuple[str, Effect], int] = {}
+    for index, taint in enumerate(taints):
+        for effect in taint.effects:
+            first = seen.setdefault((taint.key, effect), index)
+            if first != index:
+                yield FieldError(
+                    "",
+                    f"{taint.key}:{effect}",
+                    f"stands in [{first}] and again in [{index}]",
+                    "select each key and effect once",
+                )
+
+
+class ExcludeSpec(Spec, frozen=True):
+    """Pods which the policy never touches."""
+
+    namespaces: Annotated[
+        tuple[Annotated[str, checked(names.check_namespace, max_length=63)], ...],
+        checked(no_duplicates, max_length=256),
+    ] = ("kube-system",)
+    priority_at_least: Annotated[int, Meta(ge=-(2**31), le=MAX_INT32)] | None = 2_000_000_000
+    daemon_sets: bool = True
+    respect_do_not_disrupt: bool = True
+
+
+class TimingSpec(Spec, frozen=True):
+    """How long a pod may stay."""
+
+    violation_grace_seconds: Seconds = 0
+    stabilization_window_seconds: Seconds = 0
+    toleration_seconds_mode: TolerationSecondsMode = TolerationSecondsMode.AFTER_VIOLATION
+    on_invalid_value: OnInvalidValue = OnInvalidValue.HOLD
+
+
+class EvictionSpec(Spec, frozen=True):
+    """How a pod is made to leave."""
+
+    method: Method = Method.EVICT
+    pdb_timeout_seconds: Seconds = 600
+    grace_period_seconds: Seconds | None = None
+
+
+class LimitsBase(StrEnum):
+    """What holds for limits that are not given."""
+
+    DEFAULT = "Default"
+    NONE = "None"
+
+
+class LimitsSpec(Spec, frozen=True):
+    """How fast the policy may evict. What is left out follows ``base``, so neither the CRD nor this has a default."""
+
+    base: LimitsBase = LimitsBase.DEFAULT
+    evictions_per_second: Annotated[float, Meta(ge=0.00001, le=10_000)] | None = None
+    burst: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
+
+
+def check_limits(limits: LimitsSpec) -> Iterator[FieldError]:
+    """A burst alone limits nothing."""
+    if limits.base is LimitsBase.NONE and limits.burst is not None and limits.evictions_per_second is None:
+        yield FieldError(
+            "burst",
+            limits.burst,
+            "has no effect without evictionsPerSecond when base is None",
+            "add evictionsPerSecond",
+        )
+
+
+class PolicySpec(Spec, frozen=True):
+    """The ``spec`` of a TaintEvictionPolicy."""
+
+    taints: Annotated[tuple[TaintSelectorSpec, ...], checked(check_taints, min_length=1, max_length=64)]
+    mode: Mode = Mode.ENFORCE
+    node_selector: LabelSelectorSpec = LabelSelectorSpec()
+    pod_selector: LabelSelectorSpec = LabelSelectorSpec()
+    namespace_selector: LabelSelectorSpec = LabelSelectorSpec()
+    exclude: ExcludeSpec = ExcludeSpec()
+    timing: TimingSpec = TimingSpec()
+    eviction: EvictionSpec = EvictionSpec()
+    limits: Annotated[LimitsSpec, checked(check_limits)] = LimitsSpec()
+
+
+class ObjectMeta(msgspec.Struct, frozen=True, rename="camel"):
+    """The part of ``metadata`` that matters here; the API server owns the rest."""
+
+    name: Annotated[str, checked(names.check_object_name, max_length=253)]
+    uid: str = ""
+    generation: int = 1
+    creation_timestamp: Any = None
+
+
+class PolicyObject(Spec, frozen=True):
+    """A whole TaintEvictionPolicy. Its ``status`` is ours and is not read back here."""
+
+    api_version: Literal["taintwarden.io/v1alpha1"]
+    kind: Literal["TaintEvictionPolicy"]
+    metadata: ObjectMeta
+    spec: PolicySpec
+    status: Any = None

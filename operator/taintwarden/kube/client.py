@@ -1,0 +1,131 @@
+"""One HTTP session to the API server, with no retries of its own: every caller knows best what an answer means."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from taintwarden.kube.connection import Connection
+from taintwarden.kube.errors import ApiError, Unreachable
+
+REQUEST_TIMEOUT_SECONDS = 30.0
+"""For a whole request. The API server itself gives up on most after 60 s; a mutating one that takes so long is lost."""
+CONNECT_TIMEOUT_SECONDS = 5.0
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML
+
+_NETWORK_ERRORS = (aiohttp.ClientError, OSError, TimeoutError)
+
+
+class Client:
+    """Requests to one API server. Use as an async context manager.
+
+    Args:
+        connection: address and credentials.
+        max_connections: bounds what we have under way at the server, watches included.
+
+    """
+
+    def __init__(self, connection: Connection, max_connections: int = 100) -> None:
+        self._connection = connection
+        self._max_connections = max_connections
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> "Client":
+        connector = aiohttp.TCPConnector(limit=self._max_connections, ssl=self._connection.ssl, keepalive_timeout=60)
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            timeout=aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_SECONDS, sock_connect=CONNECT_TIMEOUT_SECONDS),
+            # Compressing lists costs both sides more than a cluster's network does.
+            headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "taintwarden"},
+            auto_decompress=False,
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+        timeout_seconds: float = REQUEST_TIMEOUT_SECONDS,
+    ) -> bytes:
+        """Send one request and return the body of a 2xx answer.
+
+        Raises:
+            ApiError: the server refused.
+            Unreachable: there was no complete answer.
+
+        """
+        data = None if body is None else msgspec.json.encode(body)
+        try:
+            timeout = aiohttp.ClientTimeout(total=timeout_seconds)
+            async with self._open(method, path, params, timeout, data=data, content_type=content_type) as response:
+                answer: bytes = await response.read()
+        except _NETWORK_ERRORS as error:
+            raise _unreachable(error) from error
+        if response.status >= 300:
+            raise ApiError.from_response(response.status, answer, response.headers)
+        return answer
+
+    @asynccontextmanager
+    async def stream(
+        self, path: str, params: Mapping[str, str], idle_timeout_seconds: float
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Open a GET whose body is read in chunks as they come; a silent connection ends after the idle time.
+
+        Raises:
+            ApiError: the server refused.
+            Unreachable: the connection failed, broke, or was silent for too long.
+
+        """
+        timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=CONNECT_TIMEOUT_SECONDS, sock_read=idle_timeout_seconds
+        )
+        try:
+            async with self._open("GET", path, params, timeout) as response:
+                if response.status >= 300:
+                    raise ApiError.from_response(response.status, await response.read(), response.headers)
+                yield response.content.iter_any()
+        except _NETWORK_ERRORS as error:
+            raise _unreachable(error) from error
+
+    def _open(
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, str] | None,
+        timeout: aiohttp.ClientTimeout,
+        *,
+        data: bytes | None = None,
+        content_type: str = "",
+    ) -> Any:
+        if self._session is None:
+            msg = "the client is used outside its context"
+            raise RuntimeError(msg)
+        headers = {"Content-Type": content_type} if data is not None else {}
+        if authorization := self._connection.authorization():
+            headers["Authorization"] = authorization
+        return self._session.request(
+            method,
+            self._connection.server + path,
+            params=params,
+            data=data,
+            headers=headers,
+            timeout=timeout,
+            server_hostname=self._connection.tls_server_name,
+        )
+
+
+def _unreachable(error: BaseException) -> Unreachable:
+    text = str(error) or type(error).__name__
+    return Unreachable(text[:200])

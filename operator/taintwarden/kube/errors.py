@@ -1,0 +1,79 @@
+"""What can go wrong between us and the API server, in three kinds a caller can act on."""
+
+from typing import Any
+
+import msgspec
+
+MAX_MESSAGE_LENGTH = 512
+"""Messages of the server are cut here, so that no payload ends up in logs and Events."""
+
+
+class KubeError(Exception):
+    """Base of all errors of this room."""
+
+
+class ConfigError(KubeError):
+    """The kubeconfig or the service account cannot be used: a person has to mend it."""
+
+
+class Unreachable(KubeError):  # noqa: N818 - reads as what it says
+    """No answer: the connection failed, broke or timed out. The request may or may not have been carried out."""
+
+
+class Cause(msgspec.Struct, frozen=True):
+    """One of ``Status.details.causes``."""
+
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+
+class Details(msgspec.Struct, frozen=True):
+    """``Status.details``, as far as it is used."""
+
+    causes: tuple[Cause, ...] = ()
+    retry_after_seconds: int | None = msgspec.field(default=None, name="retryAfterSeconds")
+
+
+class Status(msgspec.Struct, frozen=True):
+    """The API server's ``Status`` object. The class has defaults for everything, so that any JSON object decodes."""
+
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+    details: Details | None = None
+
+
+class ApiError(KubeError):
+    """The API server refused.
+
+    Attributes:
+        code: the HTTP status.
+        reason: ``Status.reason``, for example ``Conflict``.
+        retry_after: seconds that the server asks to wait, if it does.
+        causes: ``Status.details.causes``.
+
+    """
+
+    def __init__(self, code: int, status: Status, retry_after: float | None = None) -> None:
+        self.code = code
+        self.reason = status.reason
+        self.message = status.message[:MAX_MESSAGE_LENGTH] or f"HTTP status {code}"
+        details = status.details or Details()
+        self.causes = details.causes
+        asked = details.retry_after_seconds
+        self.retry_after = retry_after if retry_after is not None else (None if asked is None else float(asked))
+        super().__init__(f"{code} {self.reason}: {self.message}" if self.reason else f"{code}: {self.message}")
+
+    @classmethod
+    def from_response(cls, code: int, body: bytes, headers: Any = None) -> "ApiError":
+        """Read a refusal; a body that is no ``Status`` (a proxy's HTML, say) is quoted shortly."""
+        try:
+            status = msgspec.json.decode(body, type=Status)
+        except (msgspec.DecodeError, msgspec.ValidationError):
+            status = Status(message=body[:200].decode("utf-8", "replace"))
+        return cls(code, status, _seconds((headers or {}).get("Retry-After", "")))
+
+
+def _seconds(header: str) -> float | None:
+    return float(header) if header.isascii() and header.isdigit() else None

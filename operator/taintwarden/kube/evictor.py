@@ -1,0 +1,109 @@
+"""Makes one pod leave. Three calls and one outcome: whoever decides never sees the client."""
+
+from typing import Any
+
+import msgspec
+
+from taintwarden.engine.machine.events import Outcome
+from taintwarden.engine.model import Pod
+from taintwarden.kube.client import STRATEGIC_PATCH, Client
+from taintwarden.kube.errors import ApiError, Unreachable
+
+EVICTION_TIMEOUT_SECONDS = 30.0
+"""An eviction takes about 0.1 s on an idle API server; admission webhooks may take up to 30 s."""
+
+
+class Result(msgspec.Struct, frozen=True):
+    """How a call ended. ``message`` is the server's, and names the budget where one blocks."""
+
+    outcome: Outcome
+    message: str = ""
+    retry_after: float | None = None
+
+
+class Evictor:
+    """The Eviction API and DELETE, both with the pod's UID as precondition."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def evict(self, pod: Pod, grace_period_seconds: int | None = None) -> Result:
+        """Ask the Eviction API, which asks the PodDisruptionBudgets."""
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod.name, "namespace": pod.namespace},
+            "deleteOptions": _delete_options(pod, grace_period_seconds),
+        }
+        return await self._call("POST", f"{_path(pod)}/eviction", body)
+
+    async def delete(self, pod: Pod, grace_period_seconds: int | None, reason: str) -> Result:
+        """Delete without asking any budget, after saying why in the pod's ``DisruptionTarget`` condition (KEP-3329)."""
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "DeletionByTaintwarden",
+            "message": reason,
+        }
+        patch = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+        said = await self._call("PATCH", f"{_path(pod)}/status", patch, STRATEGIC_PATCH)
+        if said.outcome is not Outcome.EVICTED:
+            return said
+        return await self._call("DELETE", _path(pod), _delete_options(pod, grace_period_seconds))
+
+    async def _call(self, method: str, path: str, body: Any, content_type: str = "application/json") -> Result:
+        try:
+            await self._client.request(
+                method, path, body=body, content_type=content_type, timeout_seconds=EVICTION_TIMEOUT_SECONDS
+            )
+        except ApiError as error:
+            return outcome_of(error)
+        except Unreachable as error:
+            return Result(Outcome.FAILED, str(error))
+        return Result(Outcome.EVICTED)
+
+
+def outcome_of(error: ApiError) -> Result:
+    """What a refusal means. The order of the rows is the order of the checks.
+
+    ===== ============================== ============= ==================================================
+    code  told apart by                  outcome       reason
+    ===== ============================== ============= ==================================================
+    404                                  GONE          nothing to do
+    409                                  GONE          the UID is another pod's (the precondition)
+    429   cause ``DisruptionBudget``     BLOCKED       a budget allows nothing now
+    429   reason ``TooManyRequests`` and BLOCKED       the budget was not looked at by its controller yet
+          "disruption budget" said
+    429   otherwise                      THROTTLED     the API server's flow control
+    500   "more than one                 MISCONFIGURED permanent: the Eviction API gives up on such pods
+          PodDisruptionBudget"
+    4xx                                  REFUSED       a right is missing, or an admission policy says no
+    else                                 FAILED        try again
+    ===== ============================== ============= ==================================================
+    """
+    message = error.message
+    if error.code in (404, 409):
+        return Result(Outcome.GONE, message)
+    if error.code == 429:
+        causes = [cause.message for cause in error.causes if cause.reason == "DisruptionBudget"]
+        if causes or "disruption budget" in message.lower():
+            return Result(Outcome.BLOCKED, "; ".join(filter(None, causes)) or message, error.retry_after)
+        return Result(Outcome.THROTTLED, message, error.retry_after)
+    if error.code == 500 and "more than one PodDisruptionBudget" in message:
+        return Result(Outcome.MISCONFIGURED, message)
+    if 400 <= error.code < 500 and error.code != 408:
+        return Result(Outcome.REFUSED, message, error.retry_after)
+    return Result(Outcome.FAILED, message, error.retry_after)
+
+
+def _path(pod: Pod) -> str:
+    return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
+
+
+def _delete_options(pod: Pod, grace_period_seconds: int | None) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "preconditions": {"uid": pod.uid},
+    }
+    return options if grace_period_seconds is None else options | {"gracePeriodSeconds": grace_period_seconds}

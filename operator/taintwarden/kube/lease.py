@@ -1,0 +1,161 @@
+"""Leader election on a ``coordination.k8s.io`` Lease, with client-go's rules and numbers.
+
+Ours because the library's goes on working past an expired lease when the API server hangs. The rule that matters:
+a leader stops *acting* when it has not renewed for ``RENEW_DEADLINE_SECONDS``, long before others may take over.
+"""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from taintwarden.kube.client import Client
+from taintwarden.kube.errors import ApiError, KubeError
+
+LEASE_SECONDS = 15
+"""How long a lease lasts for others after its last renewal."""
+RENEW_DEADLINE_SECONDS = 10.0
+"""How long its holder relies on it. The difference is what clocks may run apart and a call may take."""
+RETRY_SECONDS = 2.0
+"""Between tries to get or renew it."""
+
+
+class Lease:
+    """One candidate for one Lease.
+
+    Args:
+        client: the session to use.
+        namespace: where the Lease lives.
+        name: its name.
+        identity: ours, unique among all candidates, for example the pod's name with a random part.
+        monotonic: the clock that the deadline is measured with.
+        on_change: called with True when leadership is gained and False when it is lost.
+
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        namespace: str,
+        name: str,
+        identity: str,
+        monotonic: Callable[[], float],
+        on_change: Callable[[bool], None],
+        on_error: Callable[[str], None],
+    ) -> None:
+        self._client = client
+        self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+        self._name = name
+        self._identity = identity
+        self._monotonic = monotonic
+        self._on_change = on_change
+        self._on_error = on_error
+        self._renewed_at: float | None = None
+        self._observed: tuple[str, float] = ("", float("-inf"))
+        self._announced = False
+
+    @property
+    def held(self) -> bool:
+        """Whether we may act now. Asked before every single write."""
+        return self._renewed_at is not None and self._monotonic() - self._renewed_at < RENEW_DEADLINE_SECONDS
+
+    async def run(self) -> None:
+        """Try to get the lease and keep it, forever."""
+        while True:
+            began = self._monotonic()
+            try:
+                won = await asyncio.wait_for(self._try(), RENEW_DEADLINE_SECONDS / 2)
+            except (KubeError, TimeoutError) as error:
+                self._on_error(str(error) or type(error).__name__)
+            else:
+                # Counted from before the call: the server's clock for it cannot have started earlier.
+                self._renewed_at = began if won else None
+            self._announce()
+            await self._sleep()
+
+    async def release(self) -> None:
+        """Give the lease up, so that another takes over at once. Failing to is no error: it runs out."""
+        if self._renewed_at is None:
+            return
+        self._renewed_at = None
+        self._announce()
+        try:
+            lease = await self._read()
+            if lease is not None and lease["spec"].get("holderIdentity") == self._identity:
+                lease["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _now()}
+                await self._client.request("PUT", f"{self._path}/{self._name}", body=lease, timeout_seconds=3.0)
+        except KubeError as error:
+            self._on_error(str(error))
+
+    async def _sleep(self) -> None:
+        """Until the next try, or until leadership runs out, whichever comes first."""
+        delay = RETRY_SECONDS
+        if self._renewed_at is not None:
+            left = self._renewed_at + RENEW_DEADLINE_SECONDS - self._monotonic()
+            delay = min(delay, max(0.0, left))
+        await asyncio.sleep(delay)
+        self._announce()
+
+    def _announce(self) -> None:
+        held = self.held
+        if held != self._announced:
+            self._announced = held
+            self._on_change(held)
+
+    async def _try(self) -> bool:
+        lease = await self._read()
+        if lease is None:
+            return await self._write("POST", self._path, self._fresh({}))
+        spec = lease.get("spec", {})
+        holder = spec.get("holderIdentity") or ""
+        seen = msgspec.json.encode(spec).decode()
+        if seen != self._observed[0]:
+            # Others' clocks are not compared with ours: what counts is how long *we* have seen no renewal.
+            self._observed = (seen, self._monotonic())
+        expires = self._observed[1] + float(spec.get("leaseDurationSeconds") or LEASE_SECONDS)
+        if holder not in ("", self._identity) and self._monotonic() < expires:
+            return False
+        return await self._write("PUT", f"{self._path}/{self._name}", self._fresh(lease))
+
+    async def _read(self) -> dict[str, Any] | None:
+        try:
+            body = await self._client.request("GET", f"{self._path}/{self._name}")
+        except ApiError as error:
+            if error.code == 404:
+                return None
+            raise
+        lease: dict[str, Any] = msgspec.json.decode(body)
+        return lease
+
+    async def _write(self, method: str, path: str, lease: dict[str, Any]) -> bool:
+        try:
+            await self._client.request(method, path, body=lease)
+        except ApiError as error:
+            if error.code == 409:  # somebody else was faster
+                return False
+            raise
+        return True
+
+    def _fresh(self, lease: dict[str, Any]) -> dict[str, Any]:
+        spec = lease.get("spec", {})
+        mine = spec.get("holderIdentity") == self._identity
+        transitions = int(spec.get("leaseTransitions") or 0)
+        return {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": lease.get("metadata") or {"name": self._name},
+            "spec": {
+                "holderIdentity": self._identity,
+                "leaseDurationSeconds": LEASE_SECONDS,
+                "acquireTime": spec.get("acquireTime") if mine else _now(),
+                "renewTime": _now(),
+                "leaseTransitions": transitions if mine or not lease else transitions + 1,
+            },
+        }
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,43 @@
+"""The two calls about one node: a fresh read, and the durable clock in its annotation."""
+
+import msgspec
+
+from taintwarden.kube.client import APPLY_PATCH, Client
+from taintwarden.kube.errors import ApiError
+from taintwarden.kube.objects import NodeObject
+
+FIELD_MANAGER = "taintwarden"
+HISTORY_ANNOTATION = "taintwarden.io/taint-history"
+
+
+async def read_node(client: Client, name: str) -> NodeObject | None:
+    """Read past every cache; None if there is no such node.
+
+    Raises:
+        KubeError: the read failed.
+
+    """
+    try:
+        body = await client.request("GET", f"/api/v1/nodes/{name}")
+    except ApiError as error:
+        if error.code == 404:
+            return None
+        raise
+    return msgspec.json.decode(body, type=NodeObject)
+
+
+async def save_history(client: Client, name: str, uid: str, text: str) -> None:
+    """Apply the annotation as its only owner; empty text gives it up. The UID keeps it off a namesake.
+
+    Raises:
+        KubeError: it was not saved.
+
+    """
+    metadata = {"name": name, "uid": uid} | ({"annotations": {HISTORY_ANNOTATION: text}} if text else {})
+    await client.request(
+        "PATCH",
+        f"/api/v1/nodes/{name}",
+        params={"fieldManager": FIELD_MANAGER, "force": "true"},
+        body={"apiVersion": "v1", "kind": "Node", "metadata": metadata},
+        content_type=APPLY_PATCH,
+    )

@@ -1,0 +1,147 @@
+"""Events (events.k8s.io/v1), deduplicated, and never in the way of evictions.
+
+An Event's name is made of what it says, so the same one said again, by this process or its successor, is counted
+up instead of written anew.
+"""
+
+import asyncio
+from collections import OrderedDict
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from taintwarden.kube.client import MERGE_PATCH, Client
+from taintwarden.kube.errors import ApiError, KubeError
+
+MAX_QUEUED = 2_000
+"""Of Events waiting to be written, the oldest are dropped beyond this: they must not fill memory in a wave."""
+MAX_REMEMBERED = 20_000
+MAX_NOTE_BYTES = 1_024
+REPEAT_SECONDS = 300.0
+"""The same Event is not counted up more often than this."""
+NORMAL, WARNING = "Normal", "Warning"
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """What an Event is about."""
+
+    kind: str
+    name: str
+    uid: str
+    namespace: str = ""
+    api_version: str = "v1"
+
+    def reference(self) -> dict[str, str]:
+        """As ``regarding`` wants it."""
+        reference = {"apiVersion": self.api_version, "kind": self.kind, "name": self.name, "uid": self.uid}
+        return reference | {"namespace": self.namespace} if self.namespace else reference
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One Event to write. ``action`` is what was done, ``note`` what a person reads."""
+
+    subject: Subject
+    type: str
+    reason: str
+    action: str
+    note: str
+
+
+class Recorder:
+    """Writes Events from a bounded queue at a bounded rate.
+
+    Args:
+        client: the session to use.
+        instance: who reports, for example the pod's name.
+        per_second: how many requests it may make in a second.
+
+    """
+
+    def __init__(self, client: Client, instance: str, per_second: float) -> None:
+        self._client = client
+        self._instance = instance
+        self._pause_seconds = 1.0 / per_second
+        self._queue: OrderedDict[str, Message] = OrderedDict()
+        self._written: OrderedDict[str, float] = OrderedDict()
+        self._waiting = asyncio.Event()
+        self.dropped = 0
+        self.failed = 0
+
+    def record(self, message: Message) -> None:
+        """Queue one Event. Never waits, never fails."""
+        name = event_name(message)
+        now = asyncio.get_running_loop().time()
+        if now - self._written.get(name, float("-inf")) < REPEAT_SECONDS:
+            return
+        self._queue[name] = message
+        if len(self._queue) > MAX_QUEUED:
+            self._queue.popitem(last=False)
+            self.dropped += 1
+        self._waiting.set()
+
+    async def run(self) -> None:
+        """Write what is queued, forever."""
+        while True:
+            await self._waiting.wait()
+            while self._queue:
+                name, message = self._queue.popitem(last=False)
+                try:
+                    await self._write(name, message)
+                except KubeError:
+                    self.failed += 1
+                self._remember(name)
+                await asyncio.sleep(self._pause_seconds)
+            self._waiting.clear()
+
+    async def flush(self, timeout_seconds: float) -> None:
+        """At the end: write what is still queued, as far as the time allows."""
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                while self._queue:
+                    await self._write(*self._queue.popitem(last=False))
+        except (KubeError, TimeoutError):
+            self.dropped += len(self._queue)
+
+    def _remember(self, name: str) -> None:
+        self._written[name] = asyncio.get_running_loop().time()
+        self._written.move_to_end(name)
+        if len(self._written) > MAX_REMEMBERED:
+            self._written.popitem(last=False)
+
+    async def _write(self, name: str, message: Message) -> None:
+        namespace = message.subject.namespace or "default"
+        path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+        try:
+            await self._client.request("POST", path, body=self._body(name, namespace, message))
+        except ApiError as error:
+            if error.code != 409:
+                raise
+            series = {"series": {"count": 2, "lastObservedTime": _now()}}
+            await self._client.request("PATCH", f"{path}/{name}", body=series, content_type=MERGE_PATCH)
+
+    def _body(self, name: str, namespace: str, message: Message) -> dict[str, Any]:
+        return {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": name, "namespace": namespace},
+            "eventTime": _now(),
+            "reportingController": "taintwarden.io/taintwarden",
+            "reportingInstance": self._instance[:128],
+            "action": message.action,
+            "reason": message.reason,
+            "regarding": message.subject.reference(),
+            "note": message.note.encode()[:MAX_NOTE_BYTES].decode("utf-8", "ignore"),
+            "type": message.type,
+        }
+
+
+def event_name(message: Message) -> str:
+    """A name that is the same for the same saying about the same object, and legal."""
+    said = f"{message.subject.uid}\0{message.reason}\0{message.note}".encode()
+    return f"{message.subject.name[:200]}.{blake2b(said, digest_size=8).hexdigest()}"
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

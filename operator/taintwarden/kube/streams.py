@@ -1,0 +1,271 @@
+"""List and watch, forever: a stream of changes which survives every way a watch can end.
+
+Not kopf's, because a relist after 410 must report what vanished in the gap, and because objects which are never built
+cost nothing: see the measurements in ``docs/architecture.md``.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
+
+from taintwarden.kube.client import Client
+from taintwarden.kube.errors import ApiError, KubeError, Status, Unreachable
+from taintwarden.kube.objects import (
+    AnyObject,
+    ListMeta,
+    NamespaceObject,
+    NodeObject,
+    Object,
+    Page,
+    PodObject,
+    RawPage,
+    WatchFrame,
+)
+
+PAGE_SIZE = 500
+WATCH_SECONDS = (290, 350)
+"""The server ends a watch after a random time in this range, so that watches spread over its replicas."""
+IDLE_SECONDS = 90.0
+"""Bookmarks come about every minute; a connection silent for longer is dead."""
+BACKOFF_SECONDS = (0.25, 15.0)
+SHORT_WATCH_SECONDS = 1.0
+"""A watch that ends sooner without a single frame counts as a failure, or a broken server would be hammered."""
+
+
+class Resource(msgspec.Struct, Generic[Object], frozen=True):
+    """What to follow: a collection's path, a server-side field selector, and the type of its objects."""
+
+    name: str
+    path: str
+    type: type[Object]
+    field_selector: str = ""
+
+
+# Finished pods and pods without a node are none of our business: the server keeps them to itself.
+PODS = Resource("pods", "/api/v1/pods", PodObject, "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed")
+NODES = Resource("nodes", "/api/v1/nodes", NodeObject)
+NAMESPACES = Resource("namespaces", "/api/v1/namespaces", NamespaceObject)
+
+
+Received_contra = TypeVar("Received_contra", bound=PodObject | NodeObject | NamespaceObject, contravariant=True)
+
+
+class Sink(Protocol[Received_contra]):
+    """Who receives a stream. Calls come in order and never overlap; none may raise."""
+
+    def changed(self, changes: Sequence[tuple[str, Received_contra]]) -> None:
+        """Watch frames: ``ADDED``, ``MODIFIED`` or ``DELETED``, each with the object."""
+
+    def listed(self, objects: Sequence[Received_contra]) -> None:
+        """One page of a list."""
+
+    def list_ended(self, resource_version: str) -> None:
+        """The list is complete: what it did not name does not exist (any more)."""
+
+    def list_began(self) -> None:
+        """A list begins, from its first page; a list that had begun before does not count."""
+
+    def reached(self, resource_version: str) -> None:
+        """All changes up to here have been delivered."""
+
+    def undecodable(self, name: str, reason: str) -> None:
+        """An object is not what it should be; the stream goes on without it."""
+
+    def restarted(self, reason: str, detail: str) -> None:
+        """The watch ended and is taken up again, or the list is begun again."""
+
+
+class Stream(Generic[Object]):
+    """Follows one resource. ``run`` never returns.
+
+    Args:
+        client: the session to use.
+        resource: what to follow.
+        sink: who receives it.
+        sleep: waits for some seconds; replaced in tests.
+        jitter: a number in [0, 1); replaced in tests.
+
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource[Object],
+        sink: Sink[Object],
+        *,
+        sleep: Callable[[float], Any] = asyncio.sleep,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._client = client
+        self._resource = resource
+        self._sink = sink
+        self._sleep = sleep
+        self._jitter = jitter
+        self._version = ""
+        self._failures = 0
+        kind: Any = resource.type
+        self._pages: msgspec.json.Decoder[Page[Object]] = msgspec.json.Decoder(Page[kind])
+        self._frames: msgspec.json.Decoder[WatchFrame[Object]] = msgspec.json.Decoder(WatchFrame[kind])
+        self._objects: msgspec.json.Decoder[Object] = msgspec.json.Decoder(kind)
+
+    async def run(self) -> None:
+        """List, then watch; resume where a watch ended, list again where that is not possible."""
+        while True:
+            try:
+                if not self._version:
+                    await self._list()
+                await self._watch()
+            except ExpiredError as error:
+                self._version = ""
+                if self._failures:
+                    await self._back_off("expired", str(error))
+                else:  # the first time is everyday life: list again at once
+                    self._failures = 1
+                    self._sink.restarted("expired", str(error))
+            except ApiError as error:
+                self._version = "" if error.code == 410 else self._version
+                await self._back_off("refused", str(error), error.retry_after)
+            except Unreachable as error:
+                await self._back_off("unreachable", str(error))
+
+    async def _back_off(self, reason: str, detail: str, at_least: float | None = None) -> None:
+        self._sink.restarted(reason, detail)
+        first, longest = BACKOFF_SECONDS
+        delay = min(longest, first * 2.0 ** min(self._failures, 10)) * (0.5 + self._jitter())
+        self._failures += 1
+        await self._sleep(max(delay, at_least or 0.0))
+
+    # -- list ---------------------------------------------------------------------------------------------------
+
+    async def _list(self) -> None:
+        params = {"limit": str(PAGE_SIZE)}
+        if self._resource.field_selector:
+            params["fieldSelector"] = self._resource.field_selector
+        self._sink.list_began()
+        while True:
+            try:
+                body = await self._client.request("GET", self._resource.path, params=params)
+            except ApiError as error:
+                if error.code == 410:  # the continue token grew too old: begin again
+                    raise ExpiredError(str(error)) from error
+                raise
+            page = self._decode_page(body)
+            self._sink.listed(page.items)
+            if not page.metadata.continue_:
+                break
+            params["continue"] = page.metadata.continue_
+            await asyncio.sleep(0)  # others get a turn between pages
+        self._version = page.metadata.resource_version
+        self._sink.list_ended(self._version)
+
+    def _decode_page(self, body: bytes) -> Page[Object]:
+        try:
+            return self._pages.decode(body)
+        except msgspec.ValidationError:
+            pass
+        except msgspec.DecodeError as error:
+            msg = f"the list is not JSON: {error}"
+            raise Unreachable(msg) from error
+        raw = msgspec.json.decode(body, type=RawPage)
+        items = [item for item in map(self._decode_object, raw.items) if item is not None]
+        return Page(ListMeta(raw.metadata.resource_version, raw.metadata.continue_), items)
+
+    def _decode_object(self, raw: msgspec.Raw) -> Object | None:
+        try:
+            return self._objects.decode(raw)
+        except msgspec.ValidationError as error:
+            self._report_undecodable(raw, str(error))
+            return None
+
+    def _report_undecodable(self, raw: bytes | msgspec.Raw, reason: str) -> str:
+        """Tell of it once, and return its version, so that a resumed watch does not stumble over it again."""
+        try:
+            meta = msgspec.json.decode(raw, type=AnyObject).metadata
+        except msgspec.ValidationError:
+            self._sink.undecodable("unknown", reason)
+            return ""
+        name = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+        self._sink.undecodable(name or "unknown", reason)
+        return meta.resource_version
+
+    # -- watch --------------------------------------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        low, high = WATCH_SECONDS
+        params = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self._version,
+            "timeoutSeconds": str(int(low + (high - low) * self._jitter())),
+        }
+        if self._resource.field_selector:
+            params["fieldSelector"] = self._resource.field_selector
+        loop = asyncio.get_running_loop()
+        began, frames = loop.time(), 0
+        buffer = b""
+        async with self._client.stream(self._resource.path, params, IDLE_SECONDS) as chunks:
+            async for chunk in chunks:
+                *lines, buffer = (buffer + chunk).split(b"\n")
+                if lines:
+                    frames += len(lines)
+                    self._deliver(lines)
+                    self._failures = 0
+        # What is left in the buffer is half a line: the connection was cut, and the resumed watch sends it again.
+        if not frames and loop.time() - began < SHORT_WATCH_SECONDS:
+            await self._back_off("empty", "the watch ended at once")
+        else:
+            self._sink.restarted("ended", "the watch ended")
+
+    def _deliver(self, lines: Sequence[bytes]) -> None:
+        changes: list[tuple[str, Object]] = []
+        version = self._version
+        expired: ExpiredError | None = None
+        for line in lines:
+            if not line.strip():
+                continue
+            try:
+                frame = self._frames.decode(line)
+            except msgspec.DecodeError as error:  # ValidationError is one
+                version = self._skip(line, str(error)) or version
+                continue
+            if frame.type == "ERROR":
+                expired = _error_of(line)
+                break
+            version = frame.object.metadata.resource_version or version
+            if frame.type != "BOOKMARK":
+                changes.append((frame.type, frame.object))
+        if changes:
+            self._sink.changed(changes)
+        self._version = version
+        self._sink.reached(version)
+        if expired is not None:
+            raise expired
+
+    def _skip(self, line: bytes, reason: str) -> str:
+        try:
+            raw = msgspec.json.decode(line, type=_RawFrame).object
+        except msgspec.DecodeError as error:
+            msg = f"the watch sent a line that is not JSON: {error}"
+            raise Unreachable(msg) from error
+        return self._report_undecodable(raw, reason)
+
+
+class ExpiredError(KubeError):
+    """Where the stream was cannot be resumed: it must list again."""
+
+
+class _RawFrame(msgspec.Struct):
+    object: msgspec.Raw
+
+
+class _ErrorFrame(msgspec.Struct):
+    object: Status = msgspec.field(default_factory=Status)
+
+
+def _error_of(line: bytes) -> ExpiredError:
+    """An ERROR frame is mostly 410; whatever it is, the watch is of no more use."""
+    status = msgspec.json.decode(line, type=_ErrorFrame).object
+    return ExpiredError(f"{status.code} {status.reason}: {status.message[:200]}")

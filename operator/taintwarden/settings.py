@@ -1,0 +1,75 @@
+"""Process settings, validated once. Policies are not here: they live in the cluster."""
+
+import math
+import os
+import socket
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+PREFIX = "TAINTWARDEN_"
+
+
+class SettingsError(Exception):
+    """A setting cannot be used; the message names the flag, its variable and what is wrong."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a process needs to know. Each field is a flag of ``taintwarden run`` and a ``TAINTWARDEN_*`` variable."""
+
+    kubeconfig: str | None = None
+    """Path of a kubeconfig; without one, the pod's service account, else the user's default."""
+    context: str | None = None
+    namespace: str = "taintwarden-system"
+    """Where the Lease for leader election is."""
+    identity: str = ""
+    """Unique among replicas; made from the host's name where it is not given."""
+    http_host: str = "0.0.0.0"  # noqa: S104 - the kubelet and Prometheus come from outside the pod
+    http_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8080
+    """Serves /livez, /readyz and /metrics."""
+    max_evictions_per_second: Annotated[float, msgspec.Meta(ge=0)] = 50.0
+    """Over all policies; 0 is no cap."""
+    events_per_second: Annotated[float, msgspec.Meta(gt=0)] = 20.0
+    """How many Events are written at most, so that telling never slows acting."""
+    numeric_operators: bool = True
+    semver_operators: bool = True
+    log_format: Literal["auto", "json", "console"] = "auto"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    @property
+    def overall_rate(self) -> float | None:
+        """The cap as the engine wants it: None for none."""
+        return self.max_evictions_per_second or None
+
+    @property
+    def max_in_flight(self) -> int:
+        """Eviction calls under way at once. A call takes about 0.1 s, so a rate needs a tenth of it; we allow twice."""
+        if self.overall_rate is None:
+            return 64
+        return min(64, max(8, math.ceil(self.overall_rate / 5)))
+
+
+def load_settings(environment: Mapping[str, str], **flags: Any) -> Settings:
+    """Flags that are not None, then ``TAINTWARDEN_*`` variables, then defaults.
+
+    Raises:
+        SettingsError: a value is of the wrong type or out of range.
+
+    """
+    values: dict[str, Any] = {}
+    for name in Settings.__struct_fields__:
+        if flags.get(name) is not None:
+            values[name] = flags[name]
+        elif (variable := PREFIX + name.upper()) in environment:
+            values[name] = environment[variable]
+    values.setdefault("identity", f"{environment.get('POD_NAME') or socket.gethostname()}_{os.urandom(4).hex()}")
+    if "POD_NAMESPACE" in environment:
+        values.setdefault("namespace", environment["POD_NAMESPACE"])
+    try:
+        return msgspec.convert(values, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        reason, _, path = str(error).partition(" - at `$.")
+        field = path.rstrip("`")
+        msg = f"--{field.replace('_', '-')} (or {PREFIX}{field.upper()}) is {values.get(field)!r}: {reason.lower()}"
+        raise SettingsError(msg) from error

@@ -1,0 +1,4 @@
+"""Logs and metrics: every name in one file each.
+
+Forbidden here: knowing what a name is used for.
+"""

@@ -1,0 +1,38 @@
+"""structlog for us, and the same form for the standard library's loggers that kopf and aiohttp use."""
+
+import logging
+import sys
+from typing import TextIO
+
+import structlog
+
+_SHARED: list[structlog.typing.Processor] = [
+    structlog.contextvars.merge_contextvars,
+    structlog.processors.add_log_level,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+    structlog.processors.format_exc_info,
+]
+
+
+def configure_logs(log_format: str, level: str, stream: TextIO = sys.stderr) -> None:
+    """JSON lines, or for people on a terminal: ``auto`` looks at ``stream``."""
+    for_people = log_format == "console" or (log_format == "auto" and stream.isatty())
+    renderer: structlog.typing.Processor = (
+        structlog.dev.ConsoleRenderer(colors=stream.isatty()) if for_people else structlog.processors.JSONRenderer()
+    )
+    structlog.configure(
+        processors=[*_SHARED, renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.WriteLoggerFactory(stream),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[*_SHARED, structlog.stdlib.add_logger_name],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+        )
+    )
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    # kopf tells at INFO of every reaction to every object; what concerns users comes as warnings.
+    logging.getLogger("kopf").setLevel(logging.WARNING)

@@ -1,0 +1,101 @@
+"""Every metric's name, unit and labels. No label holds a pod's or a node's name: their number is unbounded."""
+
+from importlib.metadata import version
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, generate_latest
+from prometheus_client.gc_collector import GCCollector
+from prometheus_client.process_collector import ProcessCollector
+
+_LATENESS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
+_REQUEST = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_WAIT = (0.1, 1, 5, 15, 60, 300, 1800, 7200)
+
+
+class Metrics:
+    """The process's metrics. One object per process, made by the composition root."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        GCCollector(registry=registry)
+        Info("taintwarden_build", "Version of this build.", registry=registry).info({"version": version("taintwarden")})
+        self.nodes = Gauge("taintwarden_nodes", "Nodes known.", registry=registry)
+        self.pods = Gauge("taintwarden_pods", "Running pods known.", registry=registry)
+        self.leader = Gauge("taintwarden_leader", "1 if this replica decides and evicts.", registry=registry)
+        self.sync_seconds = Gauge(
+            "taintwarden_sync_seconds", "Seconds from start until everything was known.", registry=registry
+        )
+        self.pending = Gauge(
+            "taintwarden_pending_evictions",
+            "Pods that have to leave, now or at a known time.",
+            ["policy"],
+            registry=registry,
+        )
+        self.blocked = Gauge(
+            "taintwarden_blocked_evictions",
+            "Pods whose last eviction call did not make them leave, by its outcome.",
+            ["policy", "reason"],
+            registry=registry,
+        )
+        self.degraded_nodes = Gauge(
+            "taintwarden_degraded_nodes", "Nodes with pods that have to leave.", ["policy"], registry=registry
+        )
+        self.evictions = Counter(
+            "taintwarden_evictions", "Eviction calls by outcome.", ["policy", "outcome"], registry=registry
+        )
+        self.cancelled = Counter(
+            "taintwarden_eviction_cancelled",
+            "Announced or tried evictions that were called off.",
+            ["policy"],
+            registry=registry,
+        )
+        self.lateness = Histogram(
+            "taintwarden_eviction_lateness_seconds",
+            "From a pod's deadline until the API server accepted its eviction.",
+            buckets=_LATENESS,
+            registry=registry,
+        )
+        self.request_duration = Histogram(
+            "taintwarden_eviction_request_duration_seconds",
+            "Duration of eviction calls.",
+            buckets=_REQUEST,
+            registry=registry,
+        )
+        self.limit_wait = Histogram(
+            "taintwarden_limit_wait_seconds",
+            "How long due pods waited for a limit before they went.",
+            ["limit"],
+            buckets=_WAIT,
+            registry=registry,
+        )
+        self.evaluations = Counter(
+            "taintwarden_evaluations",
+            "Distinct judgements of a taint value against a set of tolerations.",
+            ["operator", "result"],
+            registry=registry,
+        )
+        self.invalid_values = Counter(
+            "taintwarden_invalid_values",
+            "Values that cannot be compared, on a taint or in a toleration.",
+            ["side"],
+            registry=registry,
+        )
+        self.watch_restarts = Counter(
+            "taintwarden_watch_restarts",
+            "Watches that ended or failed, and lists that were begun again.",
+            ["resource", "reason"],
+            registry=registry,
+        )
+        self.undecodable = Counter(
+            "taintwarden_undecodable_objects",
+            "Objects in a stream that are not what they should be.",
+            ["resource"],
+            registry=registry,
+        )
+        self.events_dropped = Gauge(
+            "taintwarden_events_dropped", "Kubernetes Events given up because too many waited.", registry=registry
+        )
+
+    def exposition(self) -> bytes:
+        """The text that Prometheus scrapes."""
+        return generate_latest(self.registry)
