@@ -1,0 +1,5 @@
+"""``python -m taintwarden``."""
+
+from taintwarden.cli import main
+
+main()

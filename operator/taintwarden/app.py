@@ -1,0 +1,250 @@
+"""The composition root: the one place that builds objects and hands them to each other.
+
+``taintwarden run`` and plain ``kopf run -A -m taintwarden.app`` both end up here.
+"""
+
+import asyncio
+import gc
+import os
+import signal
+from collections.abc import Coroutine
+from typing import Any, Self
+
+import kopf
+import structlog
+from aiohttp import web
+
+from taintwarden.controller.cache import NamespaceSink, NodeSink, PodIssue, PodSink, Translator
+from taintwarden.controller.clock import Clock, system_clock
+from taintwarden.controller.hands import Hands
+from taintwarden.controller.loop import Loop
+from taintwarden.controller.policies import PolicyBook
+from taintwarden.controller.record import Record
+from taintwarden.controller.status import StatusWriter
+from taintwarden.engine.machine import Machine, events
+from taintwarden.engine.model import Gates
+from taintwarden.handlers.lifecycle import run_with_kopf
+from taintwarden.handlers.policies import watch_policies
+from taintwarden.handlers.probes import probe_app
+from taintwarden.kube.client import Client
+from taintwarden.kube.connection import Connection
+from taintwarden.kube.evictor import Evictor
+from taintwarden.kube.lease import Lease
+from taintwarden.kube.policies import list_policies
+from taintwarden.kube.recorder import Recorder
+from taintwarden.kube.streams import NAMESPACES, NODES, PODS, Stream
+from taintwarden.settings import Settings, load_settings
+from taintwarden.telemetry.logs import configure_logs
+from taintwarden.telemetry.metrics import Metrics
+
+LEASE_NAME = "taintwarden"
+STOP_SECONDS = 5.0
+"""How long calls under way are waited for when the operator stops."""
+
+log = structlog.get_logger()
+
+
+class App:
+    """One running operator.
+
+    Args:
+        settings: process settings.
+        connection: the cluster.
+        clock: both clocks.
+
+    """
+
+    def __init__(self, settings: Settings, connection: Connection, clock: Clock = system_clock) -> None:
+        self.settings = settings
+        self.connection = connection
+        self.failure: BaseException | None = None
+        self._clock = clock
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._calls: set[asyncio.Task[None]] = set()
+        self._web: web.AppRunner | None = None
+        gates = Gates(settings.numeric_operators, settings.semver_operators)
+        self.metrics = Metrics()
+        self.client = Client(connection, max_connections=settings.max_in_flight + 32)
+        self.machine = Machine(gates=gates, overall_rate=settings.overall_rate, max_in_flight=settings.max_in_flight)
+        self.recorder = Recorder(self.client, settings.identity, settings.events_per_second)
+        self.record = Record(self.recorder, self.metrics, gates)
+        self.lease = Lease(
+            self.client,
+            namespace=settings.namespace,
+            name=LEASE_NAME,
+            identity=settings.identity,
+            monotonic=lambda: clock().monotonic,
+            on_change=self._leadership_changed,
+            on_error=lambda reason: log.warning("lease-not-renewed", reason=reason),
+        )
+        translator = Translator(clock, self._pod_issue)
+        self.hands = Hands(
+            client=self.client,
+            evictor=Evictor(self.client),
+            lease=self.lease,
+            translator=translator,
+            metrics=self.metrics,
+            feed=self._feed,
+            newest_version=lambda: self.loop.newest_version,
+            spawn=self._call,
+        )
+        self.loop = Loop(self.machine, clock, self.hands.carry_out, self.record.notice)
+        self.book = PolicyBook(
+            changed=lambda policies: self._feed(events.PoliciesChanged(policies)),
+            issue=self._policy_issue,
+        )
+        self.status = StatusWriter(
+            self.client, self.machine, self.metrics, clock, self.book.standings, lambda: self.lease.held
+        )
+        sink_parts = (self._feed, translator, self.metrics)
+        self._pods = PodSink("pods", *sink_parts)
+        self._nodes = NodeSink("nodes", *sink_parts)
+        self._namespaces = NamespaceSink("namespaces", *sink_parts)
+
+    @classmethod
+    async def connect(cls, settings: Settings) -> Self:
+        """Build the app and see that the cluster answers.
+
+        Raises:
+            KubeError: it does not, or has not what we need.
+
+        """
+        app = cls(settings, Connection.load(settings.kubeconfig, settings.context))
+        await app.client.__aenter__()
+        try:
+            app.book.load(await list_policies(app.client))
+        except BaseException:
+            await app.client.__aexit__()
+            raise
+        return app
+
+    async def start(self) -> None:
+        """Begin to follow the cluster; lead and decide as soon as everything is known."""
+        settings = self.settings
+        self._web = web.AppRunner(
+            probe_app(unready=self._unready, dead=self._dead, metrics=self._exposition), access_log=None
+        )
+        await self._web.setup()
+        await web.TCPSite(self._web, settings.http_host, settings.http_port).start()
+        log.info("operator-started", identity=settings.identity, server=self.connection.server)
+        for gate, name in ((settings.numeric_operators, "Gt, Lt"), (settings.semver_operators, "Semver*")):
+            if not gate:
+                log.warning("operators-switched-off", operators=name, effect="such tolerations never match")
+        for stream in (
+            Stream(self.client, NODES, self._nodes),
+            Stream(self.client, PODS, self._pods),
+            Stream(self.client, NAMESPACES, self._namespaces),
+        ):
+            self._task(stream.run())
+        self._task(self._sync())
+        self._task(self.recorder.run())
+
+    async def stop(self) -> None:
+        """Stop deciding, let calls under way end, give the lease up."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._calls:
+            await asyncio.wait(self._calls, timeout=STOP_SECONDS)
+        await self.lease.release()
+        await self.recorder.flush(STOP_SECONDS)
+        for call in self._calls:
+            call.cancel()
+        if self._web is not None:
+            await self._web.cleanup()
+        await self.client.__aexit__()
+        log.info("operator-stopped", identity=self.settings.identity)
+
+    async def _sync(self) -> None:
+        """Wait until everything was listed once, then decide."""
+        began = self._clock().monotonic
+        for sink in (self._nodes, self._pods, self._namespaces):
+            await sink.listed_once.wait()
+        self._feed(events.Synced())
+        # What is known now stays for long: the collector need not look at it again and again.
+        gc.collect()
+        gc.freeze()
+        seconds = self._clock().monotonic - began
+        self.metrics.sync_seconds.set(seconds)
+        log.info("synced", seconds=round(seconds, 3), nodes=len(self.machine.nodes))
+        self._task(self.loop.run())
+        self._task(self.status.run())
+        self._task(self.lease.run())
+
+    # -- tasks ----------------------------------------------------------------------------------------------------
+
+    def _task(self, work: Coroutine[Any, Any, None]) -> None:
+        self._spawn(work, self._tasks)
+
+    def _call(self, work: Coroutine[Any, Any, None]) -> None:
+        self._spawn(work, self._calls)
+
+    def _spawn(self, work: Coroutine[Any, Any, None], among: set[asyncio.Task[None]]) -> None:
+        task = asyncio.create_task(work)
+        among.add(task)
+        task.add_done_callback(among.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """A task that fails is a fault of ours: end, and let a fresh process start from what the cluster knows."""
+        if not task.cancelled() and (error := task.exception()) is not None and self.failure is None:
+            self.failure = error
+            log.critical("task-failed", exc_info=error)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    # -- what is told and asked -----------------------------------------------------------------------------------
+
+    def _leadership_changed(self, held: bool) -> None:  # noqa: FBT001 - a callback's one argument
+        log.info("leadership-gained" if held else "leadership-lost", identity=self.settings.identity)
+        self.metrics.leader.set(held)
+        self._feed(events.LeadershipChanged(held))
+
+    def _feed(self, event: events.Event) -> None:
+        self.loop.feed(event)
+
+    def _pod_issue(self, issue: PodIssue) -> None:
+        if self.lease.held:
+            self.record.pod_issue(issue)
+
+    def _policy_issue(self, name: str, uid: str, reason: str) -> None:
+        if self.lease.held:
+            self.record.policy_issue(name, uid, reason)
+        else:
+            log.warning("policy-invalid", policy=name, reason=reason)
+
+    def _exposition(self) -> bytes:
+        self.metrics.events_dropped.set(self.recorder.dropped)
+        return self.metrics.exposition()
+
+    def _unready(self) -> str:
+        if not self.machine.synced:
+            return "the cluster is not fully known yet"
+        if self.lease.held and not self.machine.leading:
+            return "leading, but not deciding yet"
+        return ""
+
+    def _dead(self) -> str:
+        return f"a task failed: {self.failure}" if self.failure else ""
+
+
+async def _from_environment() -> App:
+    settings = load_settings(os.environ)
+    configure_logs(settings.log_format, settings.log_level)
+    return await App.connect(settings)
+
+
+async def run(settings: Settings) -> BaseException | None:
+    """Run the operator until it is told to stop; what made it fail, if anything.
+
+    Raises:
+        KubeError: the cluster cannot be used.
+
+    """
+    app = await App.connect(settings)
+    await kopf.operator(registry=REGISTRY, memo=kopf.Memo(app=app), clusterwide=True, standalone=True)
+    return app.failure
+
+
+REGISTRY = kopf.get_default_registry()
+run_with_kopf(REGISTRY, _from_environment)
+watch_policies(REGISTRY)

@@ -1,0 +1,16 @@
+"""The ``taintwarden`` command group; kubectl finds it as ``kubectl taintwarden``."""
+
+from importlib.metadata import version
+
+import click
+
+from taintwarden.cli.run import run
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(version("taintwarden"), prog_name="taintwarden")
+def main() -> None:
+    """Decide when pods must leave a node whose taints changed."""
+
+
+main.add_command(run)

@@ -1,0 +1,13 @@
+"""Both clocks in one reading, injected everywhere."""
+
+import time
+from collections.abc import Callable
+
+from taintwarden.engine.machine.events import Instant
+
+Clock = Callable[[], Instant]
+
+
+def system_clock() -> Instant:
+    """The machine's own clocks."""
+    return Instant(time.time(), time.monotonic())

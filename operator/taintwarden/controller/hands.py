@@ -1,0 +1,114 @@
+"""Carries out what the machine commands: evictions, fresh reads of nodes, and the durable clock.
+
+Each answer goes back to the machine as an event. Nothing is decided here but whether the lease is still held.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
+
+import structlog
+
+from taintwarden.controller import wording
+from taintwarden.controller.cache import Feed, Translator
+from taintwarden.engine.machine import commands, events
+from taintwarden.engine.machine.events import Outcome
+from taintwarden.kube.client import Client
+from taintwarden.kube.errors import ApiError, KubeError
+from taintwarden.kube.evictor import Evictor
+from taintwarden.kube.nodes import read_node, save_history
+from taintwarden.telemetry.metrics import Metrics
+
+NODE_CALLS = 8
+"""Fresh reads and history writes under way at once: few, since evictions go first."""
+SAVE_RETRY_SECONDS = 2.0
+
+log = structlog.get_logger()
+
+
+class Held(Protocol):
+    """Whoever knows whether we may act."""
+
+    @property
+    def held(self) -> bool:
+        """Whether the lease is ours at this moment."""
+
+
+class Hands:
+    """Tasks for calls under way; their number is bounded by the machine's slots and by ``NODE_CALLS``."""
+
+    def __init__(
+        self,
+        *,
+        client: Client,
+        evictor: Evictor,
+        lease: Held,
+        translator: Translator,
+        metrics: Metrics,
+        feed: Feed,
+        newest_version: Callable[[], int],
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
+    ) -> None:
+        self._client = client
+        self._evictor = evictor
+        self._lease = lease
+        self._translator = translator
+        self._metrics = metrics
+        self._feed = feed
+        self._newest_version = newest_version
+        self._spawn = spawn
+        self._node_calls = asyncio.Semaphore(NODE_CALLS)
+
+    def carry_out(self, command: commands.Evict | commands.CheckNode | commands.SaveHistory) -> None:
+        """Start the call; never waits."""
+        match command:
+            case commands.Evict():
+                self._spawn(self._evict(command))
+            case commands.CheckNode():
+                self._spawn(self._check(command))
+            case commands.SaveHistory():
+                self._spawn(self._save(command))
+
+    async def _evict(self, command: commands.Evict) -> None:
+        pod, grace = command.pod, command.grace_period_seconds
+        if not self._lease.held:
+            self._feed(events.Settled(pod.uid, Outcome.NOT_LEADING))
+            return
+        with self._metrics.request_duration.time():
+            if command.delete:
+                reason = f"Taintwarden: {wording.why(pod.shared.tolerations, command.verdict)}"
+                result = await self._evictor.delete(pod, grace, reason)
+            else:
+                result = await self._evictor.evict(pod, grace)
+        self._feed(events.Settled(pod.uid, result.outcome, result.message, result.retry_after))
+
+    async def _check(self, command: commands.CheckNode) -> None:
+        async with self._node_calls:
+            version = self._newest_version()
+            try:
+                node = await read_node(self._client, command.name)
+            except KubeError as error:
+                log.warning("node-check-failed", node=command.name, reason=str(error))
+                self._feed(events.CheckFailed(command.name))
+                return
+        seen = None if node is None else self._translator.node(node)
+        self._feed(events.NodeChecked(command.name, seen, version))
+
+    async def _save(self, command: commands.SaveHistory) -> None:
+        """Until it is saved, or cannot be: the clock must survive us."""
+        while self._lease.held:
+            async with self._node_calls:
+                try:
+                    await save_history(self._client, command.node, command.uid, command.text)
+                except ApiError as error:
+                    if error.code < 500 and error.code != 429:
+                        if error.code not in (404, 409):  # the node is gone, or another of its name
+                            log.warning("taint-history-not-saved", node=command.node, reason=str(error))
+                        break
+                except KubeError:
+                    pass
+                else:
+                    self._feed(events.HistorySaved(command.node, succeeded=True))
+                    return
+            await asyncio.sleep(SAVE_RETRY_SECONDS)
+        self._feed(events.HistorySaved(command.node, succeeded=False))

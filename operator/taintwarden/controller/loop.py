@@ -1,0 +1,67 @@
+"""The loop: events go into the machine, its commands to the hands, its notices to the record."""
+
+import asyncio
+from collections.abc import Callable
+
+from taintwarden.controller.clock import Clock
+from taintwarden.engine.machine import Machine, commands, events
+from taintwarden.engine.machine.events import Event
+
+LONGEST_SLEEP_SECONDS = 60.0
+"""The wall clock may be stepped while we sleep on the monotonic one: look at it now and then."""
+
+
+class Loop:
+    """Owns the machine. Single-threaded: ``feed`` may be called from anywhere in the event loop.
+
+    Args:
+        machine: the decisions.
+        clock: both clocks.
+        carry_out: starts what a command asks for.
+        tell: tells people a notice.
+
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        clock: Clock,
+        carry_out: Callable[[commands.Evict | commands.CheckNode | commands.SaveHistory], None],
+        tell: Callable[[commands.Notice], None],
+    ) -> None:
+        self.machine = machine
+        self.newest_version = -1
+        """The newest resourceVersion any pod brought: a read begun now is at least as new."""
+        self._clock = clock
+        self._carry_out = carry_out
+        self._tell = tell
+        self._touched = asyncio.Event()
+
+    def feed(self, event: Event) -> None:
+        """Take one event into the machine, now."""
+        if isinstance(event, events.PodSeen):
+            self.newest_version = max(self.newest_version, event.pod.resource_version)
+        self._step(event)
+        self._touched.set()
+
+    async def run(self) -> None:
+        """Wake the machine whenever it wants, forever."""
+        while True:
+            self._touched.clear()
+            delay = self.machine.wake_after(self._clock())
+            if delay is None or delay > 0:
+                try:
+                    async with asyncio.timeout(min(delay or LONGEST_SLEEP_SECONDS, LONGEST_SLEEP_SECONDS)):
+                        await self._touched.wait()
+                        continue
+                except TimeoutError:
+                    pass
+            self._step(events.Woke())
+            await asyncio.sleep(0)  # streams and answers get their turn between slices
+
+    def _step(self, event: Event) -> None:
+        for command in self.machine.step(event, self._clock()):
+            if isinstance(command, commands.Evict | commands.CheckNode | commands.SaveHistory):
+                self._carry_out(command)
+            else:
+                self._tell(command)

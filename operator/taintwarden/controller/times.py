@@ -1,0 +1,20 @@
+"""Times in Kubernetes objects have whole seconds, cut off. Nothing may be evicted early because of the missing part."""
+
+from datetime import datetime
+
+
+def latest_moment(timestamp: str, now: float) -> float:
+    """The latest moment that an RFC 3339 ``timestamp`` can mean, though never later than ``now``.
+
+    ``10:00:07Z`` was written at some time before ``10:00:08``.
+
+    Raises:
+        ValueError: it is no timestamp.
+
+    """
+    moment = datetime.fromisoformat(timestamp)
+    if moment.tzinfo is None:
+        msg = f"{timestamp!r} has no time zone"
+        raise ValueError(msg)
+    seconds = moment.timestamp()
+    return min(seconds if moment.microsecond else seconds + 1.0, now)

@@ -1,0 +1,21 @@
+"""TaintEvictionPolicies as kopf watches them."""
+
+from typing import Any
+
+import kopf
+
+from taintwarden.controller.policies import PolicyBook
+
+RESOURCE = ("taintwarden.io", "v1alpha1", "taintevictionpolicies")
+
+
+def watch_policies(registry: kopf.OperatorRegistry) -> None:
+    """Register the handler. It is an event handler: kopf writes no finalizers and no annotations for it."""
+
+    @kopf.on.event(*RESOURCE, registry=registry)
+    def policy_changed(event: kopf.RawEvent, memo: kopf.Memo, **_: Any) -> None:
+        book: PolicyBook = memo.app.book
+        if event["type"] == "DELETED":
+            book.gone(event["object"]["metadata"]["name"])
+        else:
+            book.seen(event["object"])
