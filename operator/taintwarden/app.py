@@ -14,9 +14,10 @@ import kopf
 import structlog
 from aiohttp import web
 
-from taintwarden.controller.cache import NamespaceSink, NodeSink, PodIssue, PodSink, Translator
+from taintwarden.controller.cache import NamespaceSink, NodeSink, PodSink, Translator
 from taintwarden.controller.clock import Clock, system_clock
 from taintwarden.controller.hands import Hands
+from taintwarden.controller.issues import Issues
 from taintwarden.controller.loop import Loop
 from taintwarden.controller.policies import PolicyBook
 from taintwarden.controller.record import Record
@@ -68,6 +69,7 @@ class App:
         self.machine = Machine(gates=gates, overall_rate=settings.overall_rate, max_in_flight=settings.max_in_flight)
         self.recorder = Recorder(self.client, settings.identity, settings.events_per_second)
         self.record = Record(self.recorder, self.metrics, gates)
+        self.issues = Issues(self.record)
         self.lease = Lease(
             self.client,
             namespace=settings.namespace,
@@ -77,7 +79,7 @@ class App:
             on_change=self._leadership_changed,
             on_error=lambda reason: log.warning("lease-not-renewed", reason=reason),
         )
-        translator = Translator(clock, self._pod_issue)
+        translator = Translator(clock, self.issues.pod)
         self.hands = Hands(
             client=self.client,
             evictor=Evictor(self.client),
@@ -87,11 +89,12 @@ class App:
             feed=self._feed,
             newest_version=lambda: self.loop.newest_version,
             spawn=self._call,
+            spawn_minor=self._task,
         )
         self.loop = Loop(self.machine, clock, self.hands.carry_out, self.record.notice)
         self.book = PolicyBook(
             changed=lambda policies: self._feed(events.PoliciesChanged(policies)),
-            issue=self._policy_issue,
+            issue=self.issues.policy,
         )
         self.status = StatusWriter(
             self.client, self.machine, self.metrics, clock, self.book.standings, lambda: self.lease.held
@@ -198,19 +201,10 @@ class App:
         log.info("leadership-gained" if held else "leadership-lost", identity=self.settings.identity)
         self.metrics.leader.set(held)
         self._feed(events.LeadershipChanged(held))
+        self.issues.lead(held)
 
     def _feed(self, event: events.Event) -> None:
         self.loop.feed(event)
-
-    def _pod_issue(self, issue: PodIssue) -> None:
-        if self.lease.held:
-            self.record.pod_issue(issue)
-
-    def _policy_issue(self, name: str, uid: str, reason: str) -> None:
-        if self.lease.held:
-            self.record.policy_issue(name, uid, reason)
-        else:
-            log.warning("policy-invalid", policy=name, reason=reason)
 
     def _exposition(self) -> bytes:
         self.metrics.events_dropped.set(self.recorder.dropped)

@@ -44,6 +44,7 @@ class Translator:
         self._on_issue = on_issue
         self._interner = Interner()
         self._names: dict[str, str] = {}
+        self._reported: dict[str, str] = {}
         self._annotations: dict[str, tuple[tuple[Toleration, ...], tuple[FieldError, ...]]] = {}
 
     def pod(self, obj: PodObject) -> Pod | None:
@@ -65,7 +66,7 @@ class Translator:
         extended: tuple[Toleration, ...] = ()
         if annotations.tolerations is not None:
             extended, errors = self._parse(annotations.tolerations)
-            if errors:
+            if errors and self._is_news(meta.uid, annotations.tolerations):
                 self._on_issue(PodIssue(meta.name, meta.namespace, meta.uid, errors))
         pod_class = self._interner.pod_class(
             self._name(meta.namespace),
@@ -112,6 +113,14 @@ class Translator:
                 self._annotations.clear()
             found = self._annotations[text] = parse_tolerations(text)
         return found
+
+    def _is_news(self, uid: str, text: str) -> bool:
+        if self._reported.get(uid) == text:
+            return False
+        if len(self._reported) >= MAX_REMEMBERED_ANNOTATIONS:
+            self._reported.clear()
+        self._reported[uid] = text
+        return True
 
     def _name(self, name: str) -> str:
         return self._names.setdefault(name, name)

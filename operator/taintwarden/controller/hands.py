@@ -19,8 +19,10 @@ from taintwarden.kube.evictor import Evictor
 from taintwarden.kube.nodes import read_node, save_history
 from taintwarden.telemetry.metrics import Metrics
 
-NODE_CALLS = 8
-"""Fresh reads and history writes under way at once: few, since evictions go first."""
+NODE_READS = 8
+"""Fresh reads of nodes under way at once; due pods wait for them."""
+HISTORY_WRITES = 2
+"""Histories being written at once: few, since the evictions of a wave come first."""
 SAVE_RETRY_SECONDS = 2.0
 
 log = structlog.get_logger()
@@ -35,7 +37,7 @@ class Held(Protocol):
 
 
 class Hands:
-    """Tasks for calls under way; their number is bounded by the machine's slots and by ``NODE_CALLS``."""
+    """Tasks for calls under way. ``spawn`` starts one that must be let to its end, ``spawn_minor`` any other."""
 
     def __init__(
         self,
@@ -48,6 +50,7 @@ class Hands:
         feed: Feed,
         newest_version: Callable[[], int],
         spawn: Callable[[Coroutine[Any, Any, None]], object],
+        spawn_minor: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
         self._client = client
         self._evictor = evictor
@@ -57,7 +60,9 @@ class Hands:
         self._feed = feed
         self._newest_version = newest_version
         self._spawn = spawn
-        self._node_calls = asyncio.Semaphore(NODE_CALLS)
+        self._spawn_minor = spawn_minor
+        self._reads = asyncio.Semaphore(NODE_READS)
+        self._writes = asyncio.Semaphore(HISTORY_WRITES)
 
     def carry_out(self, command: commands.Evict | commands.CheckNode | commands.SaveHistory) -> None:
         """Start the call; never waits."""
@@ -65,9 +70,9 @@ class Hands:
             case commands.Evict():
                 self._spawn(self._evict(command))
             case commands.CheckNode():
-                self._spawn(self._check(command))
+                self._spawn_minor(self._check(command))
             case commands.SaveHistory():
-                self._spawn(self._save(command))
+                self._spawn_minor(self._save(command))
 
     async def _evict(self, command: commands.Evict) -> None:
         pod, grace = command.pod, command.grace_period_seconds
@@ -83,7 +88,7 @@ class Hands:
         self._feed(events.Settled(pod.uid, result.outcome, result.message, result.retry_after))
 
     async def _check(self, command: commands.CheckNode) -> None:
-        async with self._node_calls:
+        async with self._reads:
             version = self._newest_version()
             try:
                 node = await read_node(self._client, command.name)
@@ -97,12 +102,12 @@ class Hands:
     async def _save(self, command: commands.SaveHistory) -> None:
         """Until it is saved, or cannot be: the clock must survive us."""
         while self._lease.held:
-            async with self._node_calls:
+            async with self._writes:
                 try:
                     await save_history(self._client, command.node, command.uid, command.text)
                 except ApiError as error:
                     if error.code < 500 and error.code != 429:
-                        if error.code not in (404, 409):  # the node is gone, or another of its name
+                        if not error.is_about_another:
                             log.warning("taint-history-not-saved", node=command.node, reason=str(error))
                         break
                 except KubeError:

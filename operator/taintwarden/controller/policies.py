@@ -55,15 +55,20 @@ class PolicyBook:
         try:
             policy = parse_policy(obj)
         except InvalidObject as error:
-            standing = Standing(generation, str(error))
-            if self.standings.get(name) != standing:
+            known = self.standings.get(name)
+            if known is None or (known.generation, known.problem) != (generation, str(error)):
                 self._issue(name, uid, str(error))
-            self.standings[name] = standing
+            self.standings[name] = Standing(generation, str(error), _conditions(obj))
             return False
-        self.standings[name] = Standing(generation)
+        self.standings[name] = Standing(generation, conditions=_conditions(obj))
         changed = self._valid.get(name) != policy
         self._valid[name] = policy
         return changed
 
     def _publish(self) -> None:
         self._changed(tuple(self._valid.values()))
+
+
+def _conditions(obj: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    stored = obj.get("status", {}).get("conditions") or []
+    return {one["type"]: (one["status"], one["lastTransitionTime"]) for one in stored}

@@ -28,6 +28,8 @@ class Standing(msgspec.Struct, frozen=True):
 
     generation: int
     problem: str = ""
+    conditions: dict[str, tuple[str, str]] = {}
+    """What stands in the stored status: type -> (status, lastTransitionTime). A restart is no transition."""
 
 
 class StatusWriter:
@@ -116,9 +118,10 @@ class StatusWriter:
         return msgspec.structs.replace(counts, observed_generation=standing.generation, conditions=conditions)
 
     def _condition(self, name: str, standing: Standing, kind: str, value: str, reason: str, message: str) -> Condition:
-        known = self._since.get((name, kind))
+        known = self._since.get((name, kind)) or standing.conditions.get(kind)
         if known is None or known[0] != value:
-            known = self._since[name, kind] = (value, wording.at(self._clock().wall))
+            known = (value, wording.at(self._clock().wall))
+        self._since[name, kind] = known
         return Condition(kind, ConditionStatus(value), reason, message[:1024], known[1], standing.generation)
 
     def _measure(self, reports: dict[str, PolicyReport]) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from taintwarden.engine.evaluate import Kind, TaintVerdict
 from taintwarden.engine.matching.tolerations import Match, match
@@ -13,6 +14,7 @@ def at(moment: float) -> str:
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+@lru_cache(maxsize=4_096)
 def why(tolerations: Tolerations, verdict: TaintVerdict, gates: Gates | None = None) -> str:
     """Why a verdict is what it is, in one clause."""
     taint = verdict.taint

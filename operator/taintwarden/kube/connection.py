@@ -7,6 +7,7 @@ import ssl
 import time
 from pathlib import Path
 
+import yaml
 from kubernetes import client, config
 
 from taintwarden.kube.errors import ConfigError
@@ -43,11 +44,11 @@ class Connection:
                     config_file=kubeconfig, context=context, client_configuration=configuration, persist_config=False
                 )
             return cls(configuration)
-        except (config.ConfigException, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        except (config.ConfigException, yaml.YAMLError, OSError, ValueError, LookupError, TypeError) as error:
             # The loader of the kubernetes package lets whatever a malformed file causes escape.
             where = kubeconfig or "the service account and the default kubeconfig"
-            first_line = str(error).splitlines()[0] if str(error) else type(error).__name__
-            msg = f"cannot use {where}: {first_line}"
+            reason = " ".join(str(error).split()) or type(error).__name__
+            msg = f"cannot use {where}: {reason[:300]}"
             raise ConfigError(msg) from error
 
     def authorization(self) -> str | None:

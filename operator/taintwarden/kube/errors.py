@@ -65,6 +65,16 @@ class ApiError(KubeError):
         self.retry_after = retry_after if retry_after is not None else (None if asked is None else float(asked))
         super().__init__(f"{code} {self.reason}: {self.message}" if self.reason else f"{code}: {self.message}")
 
+    @property
+    def is_about_another(self) -> bool:
+        """Whether the object is gone, or another one bears its name.
+
+        A precondition on the UID fails with 409, but in the body of a patch or an apply it is an immutable field: 422.
+        """
+        if self.code == 422:
+            return any(cause.field == "metadata.uid" for cause in self.causes)
+        return self.code in (404, 409)
+
     @classmethod
     def from_response(cls, code: int, body: bytes, headers: Any = None) -> "ApiError":
         """Read a refusal; a body that is no ``Status`` (a proxy's HTML, say) is quoted shortly."""

@@ -9,9 +9,6 @@ from taintwarden.engine.model import Pod
 from taintwarden.kube.client import STRATEGIC_PATCH, Client
 from taintwarden.kube.errors import ApiError, Unreachable
 
-EVICTION_TIMEOUT_SECONDS = 30.0
-"""An eviction takes about 0.1 s on an idle API server; admission webhooks may take up to 30 s."""
-
 
 class Result(msgspec.Struct, frozen=True):
     """How a call ended. ``message`` is the server's, and names the budget where one blocks."""
@@ -53,9 +50,7 @@ class Evictor:
 
     async def _call(self, method: str, path: str, body: Any, content_type: str = "application/json") -> Result:
         try:
-            await self._client.request(
-                method, path, body=body, content_type=content_type, timeout_seconds=EVICTION_TIMEOUT_SECONDS
-            )
+            await self._client.request(method, path, body=body, content_type=content_type)
         except ApiError as error:
             return outcome_of(error)
         except Unreachable as error:
@@ -71,6 +66,7 @@ def outcome_of(error: ApiError) -> Result:
     ===== ============================== ============= ==================================================
     404                                  GONE          nothing to do
     409                                  GONE          the UID is another pod's (the precondition)
+    422   cause field ``metadata.uid``   GONE          the same, where a patch carries the UID
     429   cause ``DisruptionBudget``     BLOCKED       a budget allows nothing now
     429   reason ``TooManyRequests`` and BLOCKED       the budget was not looked at by its controller yet
           "disruption budget" said
@@ -82,7 +78,7 @@ def outcome_of(error: ApiError) -> Result:
     ===== ============================== ============= ==================================================
     """
     message = error.message
-    if error.code in (404, 409):
+    if error.is_about_another:
         return Result(Outcome.GONE, message)
     if error.code == 429:
         causes = [cause.message for cause in error.causes if cause.reason == "DisruptionBudget"]

@@ -2,12 +2,12 @@
 
 import logging
 import sys
-from typing import TextIO
+from typing import Any, TextIO
 
+import msgspec
 import structlog
 
 _SHARED: list[structlog.typing.Processor] = [
-    structlog.contextvars.merge_contextvars,
     structlog.processors.add_log_level,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
     structlog.processors.format_exc_info,
@@ -18,7 +18,7 @@ def configure_logs(log_format: str, level: str, stream: TextIO = sys.stderr) -> 
     """JSON lines, or for people on a terminal: ``auto`` looks at ``stream``."""
     for_people = log_format == "console" or (log_format == "auto" and stream.isatty())
     renderer: structlog.typing.Processor = (
-        structlog.dev.ConsoleRenderer(colors=stream.isatty()) if for_people else structlog.processors.JSONRenderer()
+        structlog.dev.ConsoleRenderer(colors=stream.isatty()) if for_people else _render_json
     )
     structlog.configure(
         processors=[*_SHARED, renderer],
@@ -36,3 +36,8 @@ def configure_logs(log_format: str, level: str, stream: TextIO = sys.stderr) -> 
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     # kopf tells at INFO of every reaction to every object; what concerns users comes as warnings.
     logging.getLogger("kopf").setLevel(logging.WARNING)
+
+
+def _render_json(_: Any, __: str, event: structlog.typing.EventDict) -> str:
+    """A wave writes two lines a pod: msgspec makes them several times faster than the standard library."""
+    return msgspec.json.encode(event, enc_hook=str).decode()

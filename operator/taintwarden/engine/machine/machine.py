@@ -39,6 +39,8 @@ from taintwarden.engine.machine.inventory import NodeState
 from taintwarden.engine.machine.pending import Pending, Phase, retry_delay
 from taintwarden.engine.model import Gates, Method, Mode, Node, OnInvalidValue, Pod, PodClass, Policy
 
+ANNOUNCED_AHEAD_SECONDS = 1.0
+"""An eviction that is due sooner is not announced: the next thing anybody hears is that it was carried out."""
 LEAVING_TIMEOUT_SECONDS = 60.0
 """How long an accepted eviction may go unseen in the watch before it is asked for again."""
 
@@ -325,7 +327,7 @@ class Machine:
             self._wait(pending)
 
     def _announce(self, pending: Pending) -> None:
-        if not pending.announced and pending.due_at > self._now.wall and self.leading:
+        if not pending.announced and pending.due_at > self._now.wall + ANNOUNCED_AHEAD_SECONDS and self.leading:
             pending.announced = True
             self._notice(commands.Scheduled(pending.pod, pending.verdict, pending.due_at))
 

@@ -69,13 +69,14 @@ class Pending:
 
 
 # Outcome -> first delay and longest delay, in seconds. The reasons: a budget frees up when a replacement is Ready,
-# seconds at the earliest; an overloaded or absent API server wants few calls; what a person must mend takes minutes.
+# seconds at the earliest; an overloaded or absent API server wants few calls; a refusal may be an admission policy that
+# is mended soon; two budgets on one pod stay until a person looks.
 _BACKOFF: dict[Outcome, tuple[float, float]] = {
     Outcome.BLOCKED: (2.0, 15.0),
     Outcome.THROTTLED: (1.0, 30.0),
     Outcome.FAILED: (0.5, 15.0),
     Outcome.MISCONFIGURED: (60.0, 300.0),
-    Outcome.REFUSED: (60.0, 300.0),
+    Outcome.REFUSED: (5.0, 60.0),
 }
 
 

@@ -1,0 +1,45 @@
+"""Faults in users' objects, told once and by the leader, also those found before it led."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+
+from taintwarden.controller.cache import PodIssue
+from taintwarden.controller.record import Record
+
+MAX_WAITING = 1_000
+
+
+class Issues:
+    """Holds issues back while another replica leads: it tells the same ones.
+
+    Args:
+        record: tells them.
+
+    """
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+        self._leading = False
+        self._waiting: OrderedDict[str, Callable[[], None]] = OrderedDict()
+
+    def pod(self, issue: PodIssue) -> None:
+        """A pod's annotation has entries which cannot be used."""
+        self._tell_or_keep(issue.uid, lambda: self._record.pod_issue(issue))
+
+    def policy(self, name: str, uid: str, reason: str) -> None:
+        """A policy cannot be accepted."""
+        self._tell_or_keep(f"policy {name}", lambda: self._record.policy_issue(name, uid, reason))
+
+    def lead(self, leading: bool) -> None:  # noqa: FBT001 - a change's one value
+        """Leadership changed: whoever gains it tells what it kept."""
+        self._leading = leading
+        while leading and self._waiting:
+            self._waiting.popitem(last=False)[1]()
+
+    def _tell_or_keep(self, key: str, tell: Callable[[], None]) -> None:
+        if self._leading:
+            tell()
+            return
+        self._waiting[key] = tell
+        if len(self._waiting) > MAX_WAITING:
+            self._waiting.popitem(last=False)

@@ -1,0 +1,156 @@
+"""The CRD and the structs say the same, field by field: names, types, defaults, choices, bounds, expressions."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from msgspec import inspect
+
+from taintwarden.api import GROUP, POLICY_KIND, POLICY_PLURAL, VERSION, PolicyStatus, names
+from taintwarden.api.status import MAX_NEXT_PODS
+from taintwarden.api.types import LabelSelectorSpec, PolicySpec, no_duplicates
+
+CRD = yaml.safe_load((Path(__file__).parents[2] / "crds" / "taintevictionpolicies.yaml").read_text())
+SCHEMA = CRD["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+
+Facts = dict[str, Any]
+BOUNDS = ("minimum", "maximum", "minItems", "maxItems", "maxLength", "maxProperties")
+PATTERNS = {
+    names.check_key: names.KEY,
+    names.check_key_selector: names.KEY_SELECTOR,
+    names.check_label_value: names.LABEL_VALUE,
+    names.check_namespace: names.NAMESPACE,
+}
+# What the server bounds and we, who write the status, need not.
+STATUS_BOUNDS = ("maxLength", "minLength", "maxItems")
+
+
+def of_schema(schema: Facts, path: str) -> Iterator[tuple[str, Facts]]:
+    """Each field below with what the CRD says of it."""
+    facts = {name: schema[name] for name in (*BOUNDS, "default", "nullable", "type") if name in schema}
+    if "enum" in schema:
+        facts["enum"] = set(schema["enum"])
+    if schema.get("x-kubernetes-list-type") == "set":
+        facts["set"] = True
+    rules = " ".join(rule["rule"] for rule in schema.get("x-kubernetes-validations", ()))
+    found = re.search(r"(\w+)\.matches\(r'\^\((.*)\)\$'\)", rules)
+    if found and found[1] == "self":
+        facts["pattern"] = found[2]
+    yield path, facts
+    if found and found[1] == "key":
+        yield f"{path}{{key}}", {"pattern": found[2]}
+    for name, inner in schema.get("properties", {}).items():
+        for below, said in of_schema(inner, f"{path}.{name}"):
+            is_field = below == f"{path}.{name}"
+            yield below, {**said, "required": True} if is_field and name in schema.get("required", ()) else said
+    if "items" in schema:
+        yield from of_schema(schema["items"], f"{path}[]")
+    if "additionalProperties" in schema:
+        yield from of_schema(schema["additionalProperties"], f"{path}{{}}")
+
+
+def of_type(wanted: inspect.Type, path: str) -> Iterator[tuple[str, Facts]]:
+    """Each field below with what its struct says of it."""
+    match wanted:
+        case inspect.Metadata(type=inner, extra=extra):
+            check = (extra or {}).get("check")
+            pattern = {"pattern": PATTERNS[check]} if check in PATTERNS else {}
+            unique = {"set": True} if check is no_duplicates else {}
+            (first, said), *rest = of_type(inner, path)
+            yield first, said | pattern | unique
+            yield from rest
+        case inspect.UnionType(types=types):
+            yield from of_type(next(one for one in types if not isinstance(one, inspect.NoneType)), path)
+        case inspect.StructType(fields=fields):
+            yield path, {"type": "object"}
+            for field in fields:
+                (first, said), *rest = of_type(field.type, f"{path}.{field.encode_name}")
+                yield first, said | of_field(field)
+                yield from rest
+        case inspect.VarTupleType(item_type=item, min_length=least, max_length=most):
+            yield path, {"type": "array"} | given(minItems=least, maxItems=most)
+            yield from of_type(item, f"{path}[]")
+        case inspect.DictType(key_type=key, value_type=value, max_length=most):
+            yield path, {"type": "object"} | given(maxProperties=most)
+            ((_, said),) = of_type(key, "")
+            yield f"{path}{{key}}", {"pattern": said["pattern"]}
+            yield from of_type(value, f"{path}{{}}")
+        case inspect.EnumType(cls=choices):
+            yield path, {"type": "string", "enum": {str(one.value) for one in choices}}
+        case inspect.StrType(max_length=most):
+            yield path, {"type": "string"} | given(maxLength=most)
+        case inspect.IntType(ge=low, le=high):
+            yield path, {"type": "integer"} | given(minimum=low, maximum=high)
+        case inspect.FloatType(ge=low, le=high):
+            yield path, {"type": "number"} | given(minimum=low, maximum=high)
+        case inspect.BoolType():
+            yield path, {"type": "boolean"}
+
+
+def of_field(field: inspect.Field) -> Facts:
+    """What a field adds to its type. An empty default needs no words in the CRD: absent and empty are the same."""
+    if field.required:
+        return {"required": True}
+    default = field.default
+    if default in (None, (), LabelSelectorSpec()) or default is msgspec.NODEFAULT:
+        return {}
+    if isinstance(default, msgspec.Struct):
+        return {"default": {}}
+    optional = isinstance(field.type, inspect.UnionType)
+    return {"default": msgspec.json.decode(msgspec.json.encode(default))} | ({"nullable": True} if optional else {})
+
+
+def given(**facts: Any) -> Facts:
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def descriptions(schema: Facts, path: str = "") -> Iterator[tuple[str, str]]:
+    for name, inner in schema.get("properties", {}).items():
+        yield f"{path}.{name}", inner.get("description", "")
+        yield from descriptions(inner, f"{path}.{name}")
+        yield from descriptions(inner.get("items", {}), f"{path}.{name}[]")
+
+
+def test_spec_says_the_same_as_the_struct():
+    assert dict(of_schema(SCHEMA["spec"], "spec")) == dict(of_type(inspect.type_info(PolicySpec), "spec"))
+
+
+def test_status_says_the_same_as_the_struct():
+    in_crd = {
+        path: {name: value for name, value in facts.items() if name not in STATUS_BOUNDS}
+        for path, facts in of_schema(SCHEMA["status"], "status")
+    }
+    in_struct = {
+        path: {name: value for name, value in facts.items() if name != "default"}
+        for path, facts in of_type(inspect.type_info(PolicyStatus), "status")
+    }
+    assert in_crd == in_struct
+
+
+def test_next_pods_are_bounded_alike():
+    assert SCHEMA["status"]["properties"]["nextPods"]["maxItems"] == MAX_NEXT_PODS
+
+
+@pytest.mark.parametrize("part", ["spec", "status"])
+def test_every_field_is_described_in_a_sentence(part):
+    assert [path for path, text in descriptions(SCHEMA[part], part) if not text.endswith(".")] == []
+
+
+def test_names_are_those_of_the_package():
+    spec = CRD["spec"]
+    assert (spec["group"], spec["names"]["kind"], spec["names"]["plural"]) == (GROUP, POLICY_KIND, POLICY_PLURAL)
+    assert [version["name"] for version in spec["versions"]] == [VERSION]
+    assert CRD["metadata"]["name"] == f"{POLICY_PLURAL}.{GROUP}"
+
+
+def test_columns_lead_to_fields_that_exist():
+    paths = [column["jsonPath"] for column in CRD["spec"]["versions"][0]["additionalPrinterColumns"]]
+    known = {
+        f".{path}" for path, _ in (*descriptions(SCHEMA["spec"], "spec"), *descriptions(SCHEMA["status"], "status"))
+    }
+    plain = [re.sub(r"\[[^]]*\]", "[]", path) for path in paths if not path.startswith(".metadata")]
+    assert [path for path in plain if path not in known] == []

@@ -1,0 +1,95 @@
+"""What is shipped in deploy/ holds together. That a server takes it is shown in tests/e2e."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import taintwarden.api as api
+from taintwarden.engine.model import Effect, Mode
+
+ROOT = Path(__file__).parents[2]
+BASE = ROOT / "deploy" / "base"
+SAMPLES = {path.stem: path for path in sorted((ROOT / "deploy" / "samples").glob("*.yaml"))}
+SHIPPED = [document for path in BASE.glob("*.yaml") for document in yaml.safe_load_all(path.read_text())]
+KUSTOMIZATION = yaml.safe_load((BASE / "kustomization.yaml").read_text())
+
+
+def shipped(kind: str) -> dict[str, Any]:
+    (found,) = (document for document in SHIPPED if document["kind"] == kind)
+    return found
+
+
+def rights(kind: str) -> set[tuple[str, str]]:
+    return {
+        (resource, verb) for rule in shipped(kind)["rules"] for resource in rule["resources"] for verb in rule["verbs"]
+    }
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_sample_is_a_valid_policy(name):
+    assert api.parse_policy(yaml.safe_load(SAMPLES[name].read_text())).taints
+
+
+def test_shadow_mode_acts_on_no_schedule_only():
+    policy = api.parse_policy(yaml.safe_load(SAMPLES["shadow-mode"].read_text()))
+    assert [taint.effects for taint in policy.taints] == [(Effect.NO_SCHEDULE,)]
+
+
+def test_version_sample_starts_dry():
+    assert api.parse_policy(yaml.safe_load(SAMPLES["cni-version"].read_text())).mode is Mode.DRY_RUN
+
+
+def test_annotation_shown_in_the_sla_sample_is_valid():
+    comment = next(line for line in SAMPLES["sla"].read_text().splitlines() if line.startswith("#     ["))
+    tolerations, errors = api.parse_tolerations(comment.removeprefix("#"))
+    assert (len(tolerations), errors) == (1, ())
+
+
+def test_every_file_of_the_base_is_installed():
+    listed = {name for name in KUSTOMIZATION["resources"] if name.endswith(".yaml")}
+    assert listed == {path.name for path in BASE.glob("*.yaml")} - {"kustomization.yaml"}
+
+
+def test_every_definition_is_installed_with_the_base():
+    listed = yaml.safe_load((ROOT / "crds" / "Kustomization").read_text())["resources"]
+    assert listed == sorted(path.name for path in (ROOT / "crds").glob("*.yaml"))
+    assert "../../crds" in KUSTOMIZATION["resources"]
+
+
+def test_cluster_rights_are_the_least():
+    assert rights("ClusterRole") == {
+        *(("nodes", verb) for verb in ("get", "list", "watch", "patch")),
+        *(("pods", verb) for verb in ("get", "list", "watch", "delete")),
+        ("pods/status", "patch"),
+        ("pods/eviction", "create"),
+        ("namespaces", "list"),
+        ("namespaces", "watch"),
+        ("events", "create"),
+        ("events", "patch"),
+        *(("taintevictionpolicies", verb) for verb in ("get", "list", "watch")),
+        ("taintevictionpolicies/status", "patch"),
+    }
+
+
+def test_only_its_own_lease_can_be_taken():
+    by_name = {tuple(rule["verbs"]): rule.get("resourceNames") for rule in shipped("Role")["rules"]}
+    assert by_name == {("get", "update"): ["taintwarden"], ("create",): None}
+
+
+def test_no_right_is_a_wildcard():
+    rules = [rule for kind in ("ClusterRole", "Role") for rule in shipped(kind)["rules"]]
+    assert not [rule for rule in rules if "*" in (*rule["apiGroups"], *rule["resources"], *rule["verbs"])]
+
+
+def test_default_policy_never_evicts_the_operator():
+    template = shipped("Deployment")["spec"]["template"]
+    assert template["metadata"]["annotations"]["taintwarden.io/do-not-evict"] == "true"
+    assert template["spec"]["priorityClassName"] == "system-cluster-critical"
+
+
+def test_version_of_the_image_is_that_of_the_package():
+    pyproject = (ROOT / "pyproject.toml").read_text()
+    (image,) = KUSTOMIZATION["images"]
+    assert f'\nversion = "{image["newTag"]}"\n' in pyproject

@@ -1,0 +1,199 @@
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taintwarden.api import parse_tolerations
+from taintwarden.api.tolerations import MAX_CHARACTERS, MAX_TOLERATIONS, explain_version
+from taintwarden.engine.model import Operator, Toleration
+
+PATH = "metadata.annotations[taintwarden.io/tolerations]"
+GT = {"key": "sla", "operator": "Gt", "value": "950"}
+
+
+def parse(*entries: Any) -> tuple[tuple[Toleration, ...], list[str]]:
+    tolerations, errors = parse_tolerations(json.dumps(entries))
+    return tolerations, [str(error) for error in errors]
+
+
+def faults(*entries: Any) -> list[str]:
+    return [fault.removeprefix(PATH) for fault in parse(*entries)[1]]
+
+
+def test_every_field_arrives():
+    entry = GT | {"effect": "NoExecute", "tolerationSeconds": 30, "violationGraceSeconds": 60}
+    assert parse(entry) == ((Toleration("sla", "Gt", "950", "NoExecute", 30, 60),), [])
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"operator": "Exists"},
+        {"key": "", "operator": "Exists", "value": "", "effect": ""},
+        {"key": "sla", "value": "high"},
+        {"key": "sla", "operator": "", "value": ""},
+        {"key": "example.com/sla", "operator": "Lt", "value": "-5"},
+        {"key": "v", "operator": "SemverGt", "value": "v1.28"},
+        {"key": "v", "operator": "SemverLt", "value": "1.2.3-rc.1+5"},
+        {"key": "v", "operator": "SemverEq", "value": "1"},
+        GT | {"tolerationSeconds": None},
+        GT | {"tolerationSeconds": -1},
+        GT | {"tolerationSeconds": 2**63 - 1},
+        GT | {"effect": "NoSchedule", "tolerationSeconds": 30},
+        GT | {"violationGraceSeconds": 0},
+    ],
+)
+def test_valid_entry_is_kept(entry):
+    tolerations, errors = parse(entry)
+    assert (len(tolerations), errors) == (1, [])
+
+
+def test_empty_operator_is_equal():
+    ((toleration,), _) = parse({"key": "sla", "operator": "", "value": "a"})
+    assert toleration.operator is Operator.EQUAL
+
+
+@pytest.mark.parametrize(
+    ("entry", "fault"),
+    [
+        (
+            GT | {"value": "0950"},
+            '[0].value: Invalid value: "0950": leading zeros are not allowed: write 950, not 0950',
+        ),
+        (GT | {"value": 950}, '[0].value: Invalid value: 950: must be a string; write "950", in quotes'),
+        (GT | {"value": ""}, '[0].value: Invalid value: "": an integer is required, for example 950'),
+        (
+            {"operator": "Gt", "value": "1"},
+            "[0].key: Required value: Gt needs a key; without a key only Exists is allowed",
+        ),
+        ({"value": "1"}, "[0].key: Required value: Equal needs a key; without a key only Exists is allowed"),
+        (
+            GT | {"operator": "GreaterThan"},
+            f'[0].operator: Invalid value: "GreaterThan": must be one of {", ".join(Operator)}',
+        ),
+        (
+            {"key": "a", "operator": "Exists", "value": "x"},
+            '[0].value: Invalid value: "x": Exists takes no value; remove it, or use another operator',
+        ),
+        (
+            GT | {"violationGraceSeconds": -1},
+            f"[0].violationGraceSeconds: Invalid value: -1: must be from 0 to {2**63 - 1}",
+        ),
+        (
+            {"key": "a", "operator": "Exists", "violationGraceSeconds": 5},
+            "[0].violationGraceSeconds: Invalid value: 5: has no effect with Exists; use it with a comparison",
+        ),
+        (
+            GT | {"tolerationseconds": 5},
+            "[0].tolerationseconds: Invalid value: 5: unknown field; did you mean tolerationSeconds?",
+        ),
+        (
+            GT | {"tolerationSeconds": "30"},
+            '[0].tolerationSeconds: Invalid value: "30": must be a whole number; write 30, without quotes',
+        ),
+        ("sla", '[0]: Invalid value: "sla": must be an object'),
+        (None, "[0]: Invalid value: null: must be an object"),
+    ],
+)
+def test_fault_is_told_with_its_remedy(entry, fault):
+    assert faults(entry) == [fault]
+
+
+@pytest.mark.parametrize(
+    ("entry", "path"),
+    [
+        (GT | {"effect": "Noexecute"}, "[0].effect"),
+        (GT | {"key": "a b"}, "[0].key"),
+        (GT | {"key": "example.com/*"}, "[0].key"),
+        (GT | {"key": 1}, "[0].key"),
+        (GT | {"tolerationSeconds": 2**63}, "[0].tolerationSeconds"),
+        (GT | {"tolerationSeconds": 1e30}, "[0].tolerationSeconds"),
+        (GT | {"tolerationSeconds": True}, "[0].tolerationSeconds"),
+        ({"key": "a", "value": "b c"}, "[0].value"),
+        ({"key": "a", "operator": "SemverGt", "value": "newest"}, "[0].value"),
+    ],
+)
+def test_fault_is_told_at_its_field(entry, path):
+    assert [fault.split(": ")[0] for fault in faults(entry)] == [path]
+
+
+def test_bad_entry_costs_no_other():
+    tolerations, errors = parse(GT, GT | {"value": "x"}, {"operator": "Exists"})
+    assert [str(toleration) for toleration in tolerations] == ["sla Gt '950'", "*"]
+    assert [error.split(": ")[0] for error in errors] == [f"{PATH}[1].value"]
+
+
+def test_entry_tells_all_its_faults():
+    found = faults({"operator": "Gt", "value": "x", "violationGraceSeconds": 1, "efect": ""})
+    assert [fault.split(": ")[0] for fault in found] == ["[0].efect"]
+    found = faults({"operator": "Gt", "value": "x"})
+    assert [fault.split(": ")[0] for fault in found] == ["[0].key", "[0].value"]
+
+
+@pytest.mark.parametrize("text", ["", "sla", "[", "{}", "null", '"a"', "[" * 60_000, "[NaN]", "\ud800"])
+def test_what_is_no_list_is_one_fault(text):
+    tolerations, errors = parse_tolerations(text)
+    assert tolerations == ()
+    assert [error.path for error in errors] == [PATH]
+
+
+def test_empty_list_is_fine():
+    assert parse_tolerations("[]") == ((), ())
+
+
+def test_entries_beyond_the_limit_count_as_absent():
+    tolerations, errors = parse(*[GT] * (MAX_TOLERATIONS + 1))
+    assert len(tolerations) == MAX_TOLERATIONS
+    assert errors == [
+        f"{PATH}: Invalid value: 101: has 101 items, at most 100 are allowed; those after the limit count as absent"
+    ]
+
+
+def test_text_beyond_the_limit_is_not_read():
+    tolerations, (error,) = parse_tolerations(json.dumps([GT]) + " " * MAX_CHARACTERS)
+    assert tolerations == ()
+    assert len(str(error)) < 300
+
+
+@pytest.mark.parametrize(
+    ("text", "explanation"),
+    [
+        ("1.28.0", None),
+        ("v1.28", None),
+        ("", "a version is required, for example 1.28.0"),
+        ("containerd://2.1.4", "a version has no scheme: write 2.1.4"),
+        ("V1.28", "only a lower-case v may stand in front: write 1.28"),
+        (">=1.28", "only a lower-case v may stand in front: write 1.28"),
+        ("1.2-rc1", "a pre-release or build needs all three numbers: write 1.2.0-rc1"),
+        ("v1+5", "a pre-release or build needs all three numbers: write 1.0.0+5"),
+        ("1.2.3.4", "is not a version: numbers as in 1.28.0, then optionally a pre-release (-rc.1) and a build (+5)"),
+    ],
+)
+def test_version_is_explained(text, explanation):
+    assert explain_version(text) == explanation
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+FIELDS = ("key", "operator", "value", "effect", "tolerationSeconds", "violationGraceSeconds")
+ENTRY = st.dictionaries(st.sampled_from(FIELDS), JSON | st.sampled_from([*Operator, "sla", "950", "NoExecute"]))
+
+
+@given(st.lists(ENTRY | JSON, max_size=5))
+def test_each_entry_is_kept_or_reported(entries):
+    text = json.dumps(entries)
+    tolerations, errors = parse_tolerations(text)
+    if [error.path for error in errors] != [PATH]:
+        reported = {error.path.removeprefix(PATH).split("]")[0] for error in errors}
+        assert len(tolerations) + len(reported) == len(entries)
+
+
+@given(st.text())
+def test_any_text_is_answered(text):
+    tolerations, errors = parse_tolerations(text)
+    assert tolerations or errors or json.loads(text) == []

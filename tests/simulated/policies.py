@@ -1,0 +1,18 @@
+"""Policies for tests, from the same YAML-like dicts that users write."""
+
+from typing import Any
+
+from taintwarden.api.policies import parse_policy
+from taintwarden.engine.model import Policy
+
+
+def policy(name: str = "p", **spec: Any) -> Policy:
+    """A policy on every NoExecute taint without limits, changed by ``spec``."""
+    base: dict[str, Any] = {"taints": [{"key": "*"}], "limits": {"base": "None"}}
+    obj = {
+        "apiVersion": "taintwarden.io/v1alpha1",
+        "kind": "TaintEvictionPolicy",
+        "metadata": {"name": name, "uid": f"uid-{name}", "generation": 1},
+        "spec": base | spec,
+    }
+    return parse_policy(obj)
