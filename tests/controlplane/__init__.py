@@ -1,0 +1,41 @@
+"""A real control plane for tests, and the operator as a process beside it.
+
+    with ControlPlane(feature_gates={"TaintTolerationComparisonOperators": True}) as control_plane:
+        control_plane.apply_crds()
+        control_plane.apply_manifests()
+        with Operator(control_plane.operator_kubeconfig(), control_plane.folder) as operator:
+            control_plane.client.create_node("n1", taints=[...])
+
+Nothing here imports the package under test: what it does is judged from outside.
+"""
+
+from controlplane.binaries import MissingBinariesError
+from controlplane.client import ApiError, Client, Json
+from controlplane.cluster import Cluster, is_evicted
+from controlplane.control_plane import ControlPlane
+from controlplane.eviction_denial import EvictionDenial
+from controlplane.lagging_proxy import LaggingProxy
+from controlplane.operator_process import Operator
+from controlplane.processes import Process, ProcessFailedError
+from controlplane.target import OPERATOR_NAMESPACE, OPERATOR_USER, Target
+from controlplane.waiting import sleep_until, wait_until
+
+__all__ = [
+    "OPERATOR_NAMESPACE",
+    "OPERATOR_USER",
+    "ApiError",
+    "Client",
+    "Cluster",
+    "ControlPlane",
+    "EvictionDenial",
+    "Json",
+    "LaggingProxy",
+    "MissingBinariesError",
+    "Operator",
+    "Process",
+    "ProcessFailedError",
+    "Target",
+    "is_evicted",
+    "sleep_until",
+    "wait_until",
+]

@@ -1,0 +1,105 @@
+"""The command lines of the control plane's programs."""
+
+import json
+import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from controlplane.binaries import binary
+from controlplane.certificates import Pair
+
+LOOPBACK = "127.0.0.1"
+# Enough to count who evicted or deleted which pod, and how often; all else would only cost time.
+AUDIT_POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        {
+            "level": "Metadata",
+            "verbs": ["create", "delete", "deletecollection"],
+            "resources": [{"group": "", "resources": ["pods", "pods/eviction"]}],
+        },
+        {"level": "None"},
+    ],
+}
+
+
+def free_port() -> int:
+    """A port nobody listens on now; programs that are started again need to keep theirs, so none may pick its own."""
+    with socket.socket() as listener:
+        listener.bind((LOOPBACK, 0))
+        return listener.getsockname()[1]
+
+
+def gates(feature_gates: Mapping[str, bool]) -> list[str]:
+    pairs = ",".join(f"{name}={str(value).lower()}" for name, value in feature_gates.items())
+    return [f"--feature-gates={pairs}"] if pairs else []
+
+
+def etcd(folder: Path, port: int) -> list[str | Path]:
+    """Without fsync: the data need to survive a stop of the API server, not a power cut."""
+    url = f"http://{LOOPBACK}:{port}"
+    return [
+        binary("etcd"),
+        f"--data-dir={folder / 'etcd'}",
+        f"--listen-client-urls={url}",
+        f"--advertise-client-urls={url}",
+        f"--listen-peer-urls=http://{LOOPBACK}:0",
+        "--unsafe-no-fsync",
+        "--log-level=warn",
+    ]
+
+
+def kube_apiserver(
+    folder: Path,
+    port: int,
+    etcd_port: int,
+    ca: Path,
+    serving: Pair,
+    service_accounts: Pair,
+    feature_gates: Mapping[str, bool],
+) -> list[str | Path]:
+    """RBAC, TLS and admission as in a cluster; only what needs nodes or a network is left out."""
+    audit_policy = folder / "audit-policy.json"
+    audit_policy.write_text(json.dumps(AUDIT_POLICY))
+    return [
+        binary("kube-apiserver"),
+        f"--etcd-servers=http://{LOOPBACK}:{etcd_port}",
+        f"--bind-address={LOOPBACK}",
+        f"--advertise-address={LOOPBACK}",
+        f"--secure-port={port}",
+        f"--cert-dir={folder}",
+        f"--tls-cert-file={serving.certificate}",
+        f"--tls-private-key-file={serving.key}",
+        f"--client-ca-file={ca}",
+        "--authorization-mode=RBAC",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={service_accounts.certificate}",
+        f"--service-account-signing-key-file={service_accounts.key}",
+        "--service-cluster-ip-range=10.0.0.0/24",
+        "--endpoint-reconciler-type=none",  # it refuses to advertise a loopback address
+        f"--audit-policy-file={audit_policy}",
+        f"--audit-log-path={folder / 'audit.log'}",
+        "--profiling=false",
+        *gates(feature_gates),
+    ]
+
+
+def controller(
+    name: str, port: int, kubeconfig: Path, serving: Pair, feature_gates: Mapping[str, bool], extra: Sequence[str]
+) -> list[str | Path]:
+    """What kube-controller-manager and kube-scheduler have in common. The last value of a flag wins: `extra`'s."""
+    return [
+        binary(name),
+        f"--kubeconfig={kubeconfig}",
+        f"--authentication-kubeconfig={kubeconfig}",
+        f"--authorization-kubeconfig={kubeconfig}",
+        f"--bind-address={LOOPBACK}",
+        f"--secure-port={port}",
+        f"--tls-cert-file={serving.certificate}",
+        f"--tls-private-key-file={serving.key}",
+        "--leader-elect=false",
+        *gates(feature_gates),
+        *extra,
+    ]

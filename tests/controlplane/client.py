@@ -1,0 +1,170 @@
+"""A small synchronous client: JSON in, JSON out, every refusal an ApiError. Independent of the code under test."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import urllib3
+
+from controlplane.certificates import Pair
+
+Json = dict[str, Any]
+
+# Where the resources live that tests name; any other is written out, as in "apps/v1/deployments".
+GROUPS = {
+    "v1": "configmaps namespaces nodes pods secrets serviceaccounts services",
+    "admissionregistration.k8s.io/v1": "validatingadmissionpolicies validatingadmissionpolicybindings",
+    "apiextensions.k8s.io/v1": "customresourcedefinitions",
+    "apps/v1": "daemonsets deployments replicasets statefulsets",
+    "authorization.k8s.io/v1": "selfsubjectaccessreviews",
+    "coordination.k8s.io/v1": "leases",
+    "events.k8s.io/v1": "events",
+    "policy/v1": "poddisruptionbudgets",
+    "rbac.authorization.k8s.io/v1": "clusterroles clusterrolebindings roles rolebindings",
+    "scheduling.k8s.io/v1": "priorityclasses",
+    "taintwarden.io/v1alpha1": "taintevictionpolicies tolerationprofiles",
+}
+GROUP_OF = {resource: group for group, resources in GROUPS.items() for resource in resources.split()}
+PATCHES = {
+    "merge": "application/merge-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+    "json": "application/json-patch+json",
+    "apply": "application/apply-patch+yaml",
+}
+WATCH_SECONDS = 60
+FIELD_MANAGER = "taintwarden-e2e"
+
+
+class ApiError(Exception):
+    """The server answered, and the answer is no."""
+
+    def __init__(self, status: int, body: Any):
+        self.status = status
+        self.body = body
+        self.reason: str = body.get("reason", "") if isinstance(body, dict) else ""
+        message = body.get("message", "") if isinstance(body, dict) else str(body)
+        super().__init__(f"{status} {self.reason}: {message}")
+
+
+def group_path(api_version: str) -> str:
+    return f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+
+
+def resource_path(resource: str, name: str = "", namespace: str = "", subresource: str = "") -> str:
+    """The path of a resource: a plural of GROUPS, or group/version/plural. Raises KeyError for a plural not there."""
+    *api_version, plural = resource.split("/")
+    parts = [group_path("/".join(api_version) or GROUP_OF[plural])]
+    if namespace:
+        parts += ["namespaces", namespace]
+    return "/".join([*parts, plural, *(part for part in (name, subresource) if part)])
+
+
+class Client:
+    """Requests to one API server as one user. Connections are kept; threads may share a client."""
+
+    def __init__(self, server: str, ca: Path | None, *, certificate: Pair | None = None, token: str = ""):
+        self.server = server.rstrip("/")
+        self._plurals: dict[tuple[str, str], tuple[str, bool]] = {}
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        files: Json = {"ca_certs": str(ca)} if ca else {}
+        if certificate:
+            files |= {"cert_file": str(certificate.certificate), "key_file": str(certificate.key)}
+        self._pool = urllib3.PoolManager(maxsize=16, retries=False, timeout=urllib3.Timeout(30), **files)
+
+    def close(self) -> None:
+        self._pool.clear()
+
+    def request(
+        self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None, patch: str = ""
+    ) -> Any:
+        """Send one request and return the decoded answer (text if it is no JSON). Raises ApiError, urllib3's errors."""
+        headers = {**self._headers, "Content-Type": PATCHES[patch] if patch else "application/json"}
+        url = f"{self.server}{path}" + (f"?{urlencode(query)}" if query else "")
+        response = self._pool.request(method, url, body=None if body is None else json.dumps(body), headers=headers)
+        text = response.data.decode()
+        is_json = response.headers.get("Content-Type", "").startswith("application/json")
+        answer = json.loads(text) if is_json else text
+        if response.status >= 400:
+            raise ApiError(response.status, answer)
+        return answer
+
+    def get(self, resource: str, name: str, namespace: str = "") -> Json:
+        return self.request("GET", resource_path(resource, name, namespace))
+
+    def find(self, resource: str, name: str, namespace: str = "") -> Json | None:
+        """The object, or None when there is none."""
+        try:
+            return self.get(resource, name, namespace)
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def items(self, resource: str, namespace: str = "", **query: Any) -> list[Json]:
+        """All objects, of one namespace if given; labelSelector and the like as keywords."""
+        return self.request("GET", resource_path(resource, "", namespace), query=query)["items"]
+
+    def create(
+        self, resource: str, body: Json, namespace: str = "", *, name: str = "", subresource: str = "", **query: Any
+    ) -> Json:
+        """Create an object; with name and subresource, POST to a subresource such as pods/NAME/binding."""
+        return self.request("POST", resource_path(resource, name, namespace, subresource), body, query)
+
+    def patch(
+        self,
+        resource: str,
+        name: str,
+        body: Any,
+        namespace: str = "",
+        *,
+        subresource: str = "",
+        kind: str = "merge",
+        **query: Any,
+    ) -> Json:
+        """Patch an object or its status; `kind` is one of PATCHES."""
+        query = {"fieldManager": FIELD_MANAGER, **query}
+        return self.request("PATCH", resource_path(resource, name, namespace, subresource), body, query, kind)
+
+    def delete(self, resource: str, name: str, namespace: str = "", *, grace_seconds: int | None = None) -> Json:
+        body = None if grace_seconds is None else {"gracePeriodSeconds": grace_seconds}
+        return self.request("DELETE", resource_path(resource, name, namespace), body)
+
+    def delete_all(self, resource: str, namespace: str = "", *, grace_seconds: int = 0, **query: Any) -> Json:
+        """Delete a collection, by default by force: nobody is there to end a pod in order."""
+        path = resource_path(resource, "", namespace)
+        return self.request("DELETE", path, {"gracePeriodSeconds": grace_seconds}, query)
+
+    def apply(self, document: Json, *, dry_run: bool = False) -> Json:
+        """Server-side apply of one document of any kind the server knows, unknown fields refused."""
+        plural, is_namespaced = self._plural(document["apiVersion"], document["kind"])
+        metadata = document["metadata"]
+        namespace = metadata.get("namespace", "default") if is_namespaced else ""
+        query = {"force": "true", "fieldValidation": "Strict"} | ({"dryRun": "All"} if dry_run else {})
+        resource = f"{document['apiVersion']}/{plural}"
+        return self.patch(resource, metadata["name"], document, namespace, kind="apply", **query)
+
+    def watch(self, resource: str, resource_version: str, namespace: str = "", **query: Any) -> Iterator[Json]:
+        """Yield watch events until the server ends the stream after WATCH_SECONDS. Raises ApiError."""
+        query = {"watch": "1", "resourceVersion": resource_version, "timeoutSeconds": WATCH_SECONDS, **query}
+        url = f"{self.server}{resource_path(resource, '', namespace)}?{urlencode(query)}"
+        timeout = urllib3.Timeout(connect=5, read=WATCH_SECONDS + 30)
+        response = self._pool.request("GET", url, headers=self._headers, preload_content=False, timeout=timeout)
+        try:
+            if response.status >= 400:
+                raise ApiError(response.status, response.data.decode())
+            rest = b""
+            for chunk in response.stream(2**16):
+                *lines, rest = (rest + chunk).split(b"\n")
+                yield from (json.loads(line) for line in lines if line)
+        finally:
+            response.close()
+
+    def _plural(self, api_version: str, kind: str) -> tuple[str, bool]:
+        """The plural of a kind and whether it is namespaced, as the server itself says."""
+        if (api_version, kind) not in self._plurals:
+            for resource in self.request("GET", group_path(api_version))["resources"]:
+                if "/" not in resource["name"]:
+                    self._plurals[api_version, resource["kind"]] = (resource["name"], resource["namespaced"])
+        return self._plurals[api_version, kind]

@@ -1,0 +1,176 @@
+"""What tests do to a cluster, in the cluster's words: nodes with taints, pods that run, budgets.
+
+No kubelet and, unless started, no controller is there: the helpers write what those would write, status included.
+"""
+
+import datetime
+from collections.abc import Mapping, Sequence
+
+from controlplane.client import ApiError, Client, Json
+from controlplane.waiting import wait_until
+
+IMAGE = "registry.k8s.io/pause:3.10"  # named, never pulled: nothing runs a container here
+ADMISSION_KEYS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+
+
+def now() -> str:
+    """The time as Kubernetes writes it: whole seconds, UTC."""
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def condition(kind: str, *, holds: bool = True) -> Json:
+    return {"type": kind, "status": "True" if holds else "False", "reason": "Test", "lastTransitionTime": now()}
+
+
+def is_evicted(pod: Json | None) -> bool:
+    """Gone, or on its way: without a kubelet a pod with a grace period stays Terminating for ever."""
+    return pod is None or "deletionTimestamp" in pod["metadata"]
+
+
+class Cluster(Client):
+    """A client with the verbs that tests share."""
+
+    def create_namespace(self, name: str, labels: Mapping[str, str] | None = None) -> Json:
+        """Create a namespace with its default service account, without which admission refuses every pod."""
+        body = {"metadata": {"name": name, "labels": dict(labels or {})}}
+        namespace = self.create("namespaces", body)
+        try:
+            self.create("serviceaccounts", {"metadata": {"name": "default"}}, name)
+        except ApiError as error:
+            if error.status != 409:  # a controller manager was faster
+                raise
+        return namespace
+
+    def remove_namespace(self, name: str) -> None:
+        """Force what is in it out and delete it; without its controller it stays Terminating, empty of pods."""
+        self.delete_all("pods", name)
+        self.delete_all("poddisruptionbudgets", name)
+        self.delete("namespaces", name)
+
+    def create_node(
+        self,
+        name: str,
+        labels: Mapping[str, str] | None = None,
+        taints: Sequence[Json] = (),
+        *,
+        ready: bool = True,
+        annotations: Mapping[str, str] | None = None,
+    ) -> Json:
+        """Create a node that carries exactly these taints.
+
+        Admission adds not-ready:NoSchedule to a new node; a Ready node loses it, as node-lifecycle would see to.
+        """
+        labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", **(labels or {})}
+        metadata = {"name": name, "labels": labels, "annotations": dict(annotations or {})}
+        self.create("nodes", {"metadata": metadata, "spec": {"taints": list(taints)}})
+        capacity = {"cpu": "64", "memory": "256Gi", "pods": "250"}
+        status = {"conditions": [condition("Ready", holds=ready)], "capacity": capacity, "allocatable": capacity}
+        node = self.patch("nodes", name, {"status": status}, subresource="status", kind="strategic")
+        return self.set_taints(name, taints) if ready else node
+
+    def set_taints(self, node: str, taints: Sequence[Json]) -> Json:
+        """Replace spec.taints, as `kubectl taint` does: without timeAdded unless given."""
+        return self.patch("nodes", node, {"spec": {"taints": list(taints)}})
+
+    def create_pod(
+        self,
+        name: str,
+        namespace: str = "default",
+        node: str = "",
+        *,
+        tolerations: Sequence[Json] = (),
+        labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+        owner: Json | None = None,
+        phase: str = "Running",
+        ready: bool = True,
+        grace_seconds: int = 1,
+        spec: Json | None = None,
+    ) -> Json:
+        """Create a pod, on a node if one is given, with the status a kubelet would report. `spec` overrides fields.
+
+        `owner` is an ownerReference without `controller`, such as {"apiVersion", "kind", "name", "uid"}.
+        With grace 0 an eviction removes the pod at once; otherwise it stays Terminating.
+        """
+        metadata: Json = {"name": name, "labels": dict(labels or {}), "annotations": dict(annotations or {})}
+        if owner:
+            metadata["ownerReferences"] = [{**owner, "controller": True}]
+        body: Json = {
+            "containers": [{"name": "main", "image": IMAGE}],
+            "terminationGracePeriodSeconds": grace_seconds,
+            "tolerations": list(tolerations),
+            "automountServiceAccountToken": False,
+            **({"nodeName": node} if node else {}),
+            **(spec or {}),
+        }
+        pod = self.create("pods", {"metadata": metadata, "spec": body}, namespace)
+        return self.report_phase(name, namespace, phase, ready=ready) if node else pod
+
+    def report_phase(self, name: str, namespace: str, phase: str, *, ready: bool = True) -> Json:
+        """Write the status of a bound pod, as its kubelet would."""
+        runs = phase == "Running"
+        conditions = [condition("Ready", holds=runs and ready), condition("ContainersReady", holds=runs and ready)]
+        status = {"phase": phase, "startTime": now(), "conditions": [condition("PodScheduled"), *conditions]}
+        return self.patch("pods", name, {"status": status}, namespace, subresource="status", kind="strategic")
+
+    def bind_pod(self, name: str, namespace: str, node: str, phase: str = "Running") -> Json:
+        """Bind a pending pod through pods/binding, as the scheduler does, and report its phase."""
+        target = {"apiVersion": "v1", "kind": "Node", "name": node}
+        body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
+        self.create("pods", body, namespace, name=name, subresource="binding")
+        return self.report_phase(name, namespace, phase)
+
+    def set_tolerations(self, name: str, namespace: str, tolerations: Sequence[Json]) -> Json:
+        """Replace the pod's own tolerations, keeping those of admission: the server refuses the removal of any."""
+        keys = {toleration.get("key") for toleration in tolerations}
+        current = self.get("pods", name, namespace)["spec"]["tolerations"]
+        added = [each for each in current if each.get("key", "") in ADMISSION_KEYS and each.get("key") not in keys]
+        return self.patch("pods", name, {"spec": {"tolerations": [*tolerations, *added]}}, namespace)
+
+    def annotate(self, resource: str, name: str, annotations: Mapping[str, str | None], namespace: str = "") -> Json:
+        """Set annotations; None removes one."""
+        return self.patch(resource, name, {"metadata": {"annotations": dict(annotations)}}, namespace)
+
+    def evict(self, name: str, namespace: str) -> Json:
+        """Ask for an eviction as an administrator would. Raises ApiError, 429 when a budget forbids it."""
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": namespace}}
+        return self.create("pods", body, namespace, name=name, subresource="eviction")
+
+    def create_pdb(
+        self,
+        name: str,
+        namespace: str,
+        selector: Mapping[str, str],
+        *,
+        min_available: int | str = 1,
+        disruptions_allowed: int = 0,
+    ) -> Json:
+        """Create a PodDisruptionBudget with the status that the disruption controller would compute."""
+        spec = {"minAvailable": min_available, "selector": {"matchLabels": dict(selector)}}
+        self.create("poddisruptionbudgets", {"metadata": {"name": name}, "spec": spec}, namespace)
+        return self.set_disruptions_allowed(name, namespace, disruptions_allowed)
+
+    def set_disruptions_allowed(self, name: str, namespace: str, disruptions_allowed: int) -> Json:
+        """Report the budget as observed. Without the controller nobody refills what evictions take from it."""
+        generation = self.get("poddisruptionbudgets", name, namespace)["metadata"]["generation"]
+        counts = {"currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1}
+        status = {"observedGeneration": generation, "disruptionsAllowed": disruptions_allowed, **counts}
+        return self.patch("poddisruptionbudgets", name, {"status": status}, namespace, subresource="status")
+
+    def wait_evicted(self, name: str, namespace: str, timeout_seconds: float = 15) -> None:
+        """Wait until the pod is gone or Terminating. Raises TimeoutError."""
+        what = f"the eviction of {namespace}/{name}"
+        wait_until(lambda: is_evicted(self.find("pods", name, namespace)), timeout_seconds, what)
+
+    def refusal(self, method: str, path: str, body: Json | None = None) -> str:
+        """Why the server refuses this request, tried without effect; empty when it would do it."""
+        try:
+            self.request(method, path, body, {"dryRun": "All"})
+        except ApiError as error:
+            return str(error)
+        return ""
+
+    def refusal_of_toleration(self, toleration: Json) -> str:
+        """Why the server refuses a pod with this toleration; empty when it would take it."""
+        spec = {"containers": [{"name": "main", "image": IMAGE}], "tolerations": [toleration]}
+        return self.refusal("POST", "/api/v1/namespaces/default/pods", {"metadata": {"name": "probe"}, "spec": spec})

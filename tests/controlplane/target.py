@@ -1,0 +1,108 @@
+"""What tests may do with any cluster: the one started here, or one named by a kubeconfig."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import urllib3
+
+from controlplane.binaries import ROOT
+from controlplane.certificates import Pair
+from controlplane.client import ApiError, Json, group_path
+from controlplane.cluster import Cluster
+from controlplane.kubeconfig import write_kubeconfig
+from controlplane.manifests import access_documents, documents
+from controlplane.waiting import wait_until
+
+OPERATOR_NAMESPACE = "taintwarden-system"
+OPERATOR_SERVICE_ACCOUNT = "taintwarden"
+OPERATOR_USER = f"system:serviceaccount:{OPERATOR_NAMESPACE}:{OPERATOR_SERVICE_ACCOUNT}"
+TOKEN_SECONDS = 24 * 3600
+SERVED_SECONDS = 30
+
+# The tests evict pods wherever they are pointed: only at clusters made for that.
+ALLOWED_CONTEXTS = ("kind-taintwarden-e2e", "taintwarden-e2e")
+CONTEXTS_VARIABLE = "TAINTWARDEN_E2E_CONTEXTS"
+
+
+class ForbiddenContextError(Exception):
+    """The context is not on the allow list."""
+
+
+def check_context(name: str, environ: Mapping[str, str]) -> None:
+    """Raise ForbiddenContextError unless the tests may evict in this context."""
+    allowed = [*ALLOWED_CONTEXTS, *filter(None, environ.get(CONTEXTS_VARIABLE, "").split(","))]
+    if name not in allowed:
+        raise ForbiddenContextError(
+            f"the end-to-end tests evict pods and refuse the context {name!r}: allowed are {', '.join(allowed)}; "
+            f"more names go into {CONTEXTS_VARIABLE}, separated by commas"
+        )
+
+
+class Target:
+    """An API server, an administrator's client, and the operator's own identity.
+
+    `folder` takes kubeconfigs and logs. `ca` is None where the server's certificate is publicly trusted.
+    """
+
+    def __init__(self, server: str, ca: Path | None, client: Cluster, folder: Path):
+        self.server = server
+        self.ca = ca
+        self.client = client
+        self.folder = folder
+
+    def version(self) -> str:
+        """What the server calls itself, such as v1.36.3."""
+        return self.client.request("GET", "/version")["gitVersion"]
+
+    def apply_crds(self, folder: Path = ROOT / "crds") -> None:
+        """Apply every custom resource definition and wait until the server serves them."""
+        self.wait_served([self.client.apply(document) for _, document in documents(folder)])
+
+    def wait_served(self, crds: list[Json]) -> None:
+        """Wait until the server answers for each of these custom resources."""
+        for spec in (crd["spec"] for crd in crds):
+            path = f"{group_path(spec['group'] + '/' + spec['versions'][0]['name'])}/{spec['names']['plural']}"
+            wait_until(lambda path=path: self.answers(path), SERVED_SECONDS, f"{path} to be served")
+
+    def apply_manifests(self, folder: Path = ROOT / "deploy" / "base") -> None:
+        """Apply what gives the operator its rights; see manifests.access_documents."""
+        for document in access_documents(folder):
+            self.client.apply(document)
+
+    def operator_kubeconfig(self, server: str = "") -> Path:
+        """A kubeconfig of the operator's service account, which holds the shipped role and nothing else.
+
+        `server` leads through a proxy instead. Needs apply_manifests before.
+        """
+        path = self.folder / ("operator-proxied.kubeconfig" if server else "operator.kubeconfig")
+        return write_kubeconfig(path, server or self.server, self.ca, token=self._operator_token())
+
+    def operator_client(self) -> Cluster:
+        """A client with the operator's rights, to see what it may not do. Close it."""
+        return Cluster(self.server, self.ca, token=self._operator_token())
+
+    def answers(self, path: str) -> bool:
+        """Whether a GET as administrator succeeds; nobody there and "not yet" are both a no."""
+        try:
+            self.client.request("GET", path)
+        except (ApiError, urllib3.exceptions.HTTPError):
+            return False
+        return True
+
+    def _operator_token(self) -> str:
+        """A token by TokenRequest, as a kubelet would mount it."""
+        body = {"spec": {"expirationSeconds": TOKEN_SECONDS}}
+        account = {"name": OPERATOR_SERVICE_ACCOUNT, "subresource": "token"}
+        return self.client.create("serviceaccounts", body, OPERATOR_NAMESPACE, **account)["status"]["token"]
+
+
+def existing_cluster(kubeconfig: Path, context: str, folder: Path) -> Target:
+    """The cluster of a context; credential plugins work. Check the context first."""
+    from kubernetes import config  # noqa: PLC0415 - a second of import that the usual run need not pay
+
+    found: Any = config.new_client_from_config(str(kubeconfig), context).configuration
+    ca = Path(found.ssl_ca_cert) if found.ssl_ca_cert else None
+    pair = Pair(Path(found.cert_file), Path(found.key_file)) if found.cert_file else None
+    token = (found.api_key or {}).get("authorization", "").removeprefix("Bearer ")
+    return Target(found.host, ca, Cluster(found.host, ca, certificate=pair, token=token), folder)

@@ -1,0 +1,123 @@
+"""Fixtures of the end-to-end tests: a real control plane and the operator as a process. No cluster, no green run."""
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controlplane import Cluster, ControlPlane, MissingBinariesError, Operator, Target
+from controlplane.binaries import binaries_folder
+from controlplane.target import ForbiddenContextError, check_context, existing_cluster
+
+# Without it the server refuses Gt and Lt in spec.tolerations.
+FEATURE_GATES = {"TaintTolerationComparisonOperators": True}
+NO_CLUSTER = 3  # exit code: neither passed (0) nor failed (1)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("taintwarden end-to-end")
+    group.addoption("--kubeconfig", type=Path, help="run against an existing cluster instead of starting one")
+    group.addoption("--context", default="", help="its context; must be on the allow list, since the tests evict pods")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Say before the first test that there is nothing to test against: skipping would look like success."""
+    kubeconfig, context = session.config.getoption("--kubeconfig"), session.config.getoption("--context")
+    if session.config.option.collectonly or not session.items:
+        return
+    try:
+        if kubeconfig:
+            check_context(context, os.environ)
+        else:
+            binaries_folder()
+    except (MissingBinariesError, ForbiddenContextError) as error:
+        pytest.exit(str(error), returncode=NO_CLUSTER)
+
+
+@pytest.fixture(scope="session")
+def bare_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    """A cluster without anything of ours in it; logs of its processes are in pytest's temporary folder."""
+    folder = tmp_path_factory.mktemp("control-plane")
+    if kubeconfig := request.config.getoption("--kubeconfig"):
+        target = existing_cluster(kubeconfig, request.config.getoption("--context"), folder)
+        yield target
+        target.client.close()
+    else:
+        with ControlPlane(folder, feature_gates=FEATURE_GATES) as started:
+            yield started
+
+
+@pytest.fixture(scope="session")
+def control_plane(bare_cluster: Target) -> Target:
+    """The cluster of this session with the CRDs and the operator's rights as shipped."""
+    bare_cluster.apply_crds()
+    bare_cluster.apply_manifests()
+    return bare_cluster
+
+
+@pytest.fixture(scope="session")
+def own_control_plane(control_plane: Target) -> ControlPlane:
+    """The same, for tests that stop servers or start controllers: not possible on a cluster of others."""
+    if not isinstance(control_plane, ControlPlane):
+        pytest.skip("needs a control plane of its own, not --kubeconfig")
+    return control_plane
+
+
+@pytest.fixture
+def cluster(control_plane: Target) -> Cluster:
+    """The administrator's client."""
+    return control_plane.client
+
+
+@pytest.fixture
+def namespace(cluster: Cluster) -> Iterator[str]:
+    """A fresh namespace. Nodes named `<namespace>-...` are removed with it."""
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    cluster.create_namespace(name)
+    yield name
+    cluster.remove_namespace(name)
+    for node in cluster.items("nodes"):
+        if node["metadata"]["name"].startswith(f"{name}-"):
+            cluster.delete("nodes", node["metadata"]["name"])
+
+
+@pytest.fixture
+def create_policy(cluster: Cluster, namespace: str) -> Iterator[Callable[..., dict[str, Any]]]:
+    """Create a TaintEvictionPolicy from its spec; it goes with the test. The default name is the namespace's."""
+    names: list[str] = []
+
+    def create(spec: dict[str, Any], name: str = namespace) -> dict[str, Any]:
+        kind = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintEvictionPolicy"}
+        policy = cluster.create("taintevictionpolicies", {**kind, "metadata": {"name": name}, "spec": spec})
+        names.append(name)
+        return policy
+
+    yield create
+    for name in names:
+        if cluster.find("taintevictionpolicies", name):
+            cluster.delete("taintevictionpolicies", name)
+
+
+@pytest.fixture
+def start_operator(control_plane: Target, tmp_path: Path) -> Iterator[Callable[..., Operator]]:
+    """Start a `taintwarden run` with the shipped rights: start("--flag=1", name="second", wait_ready=False)."""
+    started: list[Operator] = []
+
+    def start(*args: str, name: str = "taintwarden", wait_ready: bool = True) -> Operator:
+        operator = Operator(control_plane.operator_kubeconfig(), tmp_path, args=args, name=name)
+        started.append(operator)
+        operator.start(wait_ready=wait_ready)
+        return operator
+
+    yield start
+    for operator in reversed(started):
+        operator.process.stop()
+
+
+@pytest.fixture
+def operator(start_operator: Callable[..., Operator]) -> Operator:
+    """One ready operator with the default settings."""
+    return start_operator()
