@@ -1,0 +1,160 @@
+"""Failures as a client of Kubernetes sees them: a `Status` object with a code, a reason and causes.
+
+Wording and shape follow `k8s.io/apimachinery/pkg/api/errors`. Forbidden here: knowing a kind, a store or HTTP.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+
+class Cause(NamedTuple):
+    """One reason why an object is invalid: `field: message`, as in `field.Error` of the API machinery."""
+
+    reason: str
+    message: str
+    field: str
+
+
+class ApiError(Exception):
+    """A refused request. `code` is the HTTP status, `retry_after_seconds` also becomes the `Retry-After` header."""
+
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        *,
+        details: dict[str, Any] | None = None,
+        retry_after_seconds: int = 0,
+        metadata: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.details = dict(details or {})
+        self.metadata = metadata or {}
+        self.retry_after_seconds = retry_after_seconds
+        if retry_after_seconds:
+            self.details["retryAfterSeconds"] = retry_after_seconds
+
+    def status(self) -> dict[str, Any]:
+        """The body of the answer."""
+        body: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": self.metadata,
+            "status": "Failure",
+            "message": self.message,
+        }
+        if self.reason:
+            body["reason"] = self.reason
+        if self.details:
+            body["details"] = self.details
+        body["code"] = self.code
+        return body
+
+
+def _where(resource: str, group: str, name: str) -> dict[str, Any]:
+    details = {"name": name, "group": group, "kind": resource}
+    return {key: value for key, value in details.items() if value}
+
+
+def _qualified(resource: str, group: str) -> str:
+    return f"{resource}.{group}" if group else resource
+
+
+def not_found(resource: str, group: str, name: str) -> ApiError:
+    """404: no such object."""
+    message = f'{_qualified(resource, group)} "{name}" not found'
+    return ApiError(404, "NotFound", message, details=_where(resource, group, name))
+
+
+def no_such_path() -> ApiError:
+    """404: no such resource; the API server says nothing else."""
+    return ApiError(404, "NotFound", "the server could not find the requested resource")
+
+
+def already_exists(resource: str, group: str, name: str) -> ApiError:
+    """409: an object of that name is there."""
+    message = f'{_qualified(resource, group)} "{name}" already exists'
+    return ApiError(409, "AlreadyExists", message, details=_where(resource, group, name))
+
+
+def conflict(resource: str, group: str, name: str, why: str) -> ApiError:
+    """409: a precondition or an optimistic lock failed."""
+    message = f'Operation cannot be fulfilled on {_qualified(resource, group)} "{name}": {why}'
+    return ApiError(409, "Conflict", message, details=_where(resource, group, name))
+
+
+MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+def bad_request(message: str) -> ApiError:
+    """400: not understood."""
+    return ApiError(400, "BadRequest", message)
+
+
+def forbidden(resource: str, group: str, name: str, why: str) -> ApiError:
+    """403: admission or authorization said no."""
+    message = f'{_qualified(resource, group)} "{name}" is forbidden: {why}'
+    return ApiError(403, "Forbidden", message, details=_where(resource, group, name))
+
+
+def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> ApiError:
+    """422: the object breaks rules; every broken one is named."""
+    told = [f"{cause.field}: {cause.message}" for cause in causes]
+    text = told[0] if len(told) == 1 else "[" + ", ".join(told) + "]"
+    details = _where(kind, group, name)
+    details["causes"] = [{"reason": cause.reason, "message": cause.message, "field": cause.field} for cause in causes]
+    subject = f"{kind}.{group}" if group else kind
+    return ApiError(422, "Invalid", f'{subject} "{name}" is invalid: {text}', details=details)
+
+
+def gone(message: str, *, token: str = "") -> ApiError:
+    """410: the history that was asked for has been compacted; `token` continues an inconsistent list."""
+    return ApiError(410, "Expired", message, metadata={"continue": token} if token else None)
+
+
+def too_many_requests(message: str, causes: Sequence[tuple[str, str]] = (), retry_after_seconds: int = 0) -> ApiError:
+    """429: a budget or flow control; causes are (reason, message)."""
+    details: dict[str, Any] = {}
+    if causes:
+        details["causes"] = [{"reason": reason, "message": text} for reason, text in causes]
+    return ApiError(429, "TooManyRequests", message, details=details, retry_after_seconds=retry_after_seconds)
+
+
+def required(field: str, why: str = "") -> Cause:
+    """`field: Required value`."""
+    return Cause("FieldValueRequired", "Required value" + (f": {why}" if why else ""), field)
+
+
+def wrong(field: str, value: Any, why: str) -> Cause:
+    """`field: Invalid value: ...`."""
+    return Cause("FieldValueInvalid", f"Invalid value: {_show(value)}: {why}", field)
+
+
+def unsupported(field: str, value: Any, allowed: Sequence[str]) -> Cause:
+    """`field: Unsupported value: ...: supported values: ...`."""
+    names = ", ".join(_show(one) for one in allowed)
+    return Cause("FieldValueNotSupported", f"Unsupported value: {_show(value)}: supported values: {names}", field)
+
+
+def refused(field: str, why: str) -> Cause:
+    """`field: Forbidden: ...`."""
+    return Cause("FieldValueForbidden", f"Forbidden: {why}", field)
+
+
+def duplicate(field: str, shown: str, why: str = "") -> Cause:
+    """`field: Duplicate value: ...`; the value is already spelt."""
+    return Cause("FieldValueDuplicate", f"Duplicate value: {shown}" + (f": {why}" if why else ""), field)
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

@@ -1,0 +1,158 @@
+"""Faults strike as often as they are told, and leave no trace."""
+
+import asyncio
+
+import aiohttp
+import pytest
+
+from contract.api import Api, unique
+from taintwarden.localcluster import LocalCluster
+
+
+async def test_an_answer_is_made_up(cluster: LocalCluster, api: Api) -> None:
+    cluster.faults.answer(429, method="POST", path="/leases$", times=2, retry_after_seconds=3)
+    body = {"metadata": {"name": unique("lease")}}
+    for _ in range(2):
+        answer = await api.request("POST", api.leases, body)
+        assert (answer.status, answer.reason, answer.headers["Retry-After"]) == (429, "TooManyRequests", "3")
+    assert (await api.request("POST", api.leases, body)).status == 201
+
+
+async def test_other_requests_are_spared(cluster: LocalCluster, api: Api) -> None:
+    cluster.faults.answer(500, method="POST", path="/pods$")
+    assert (await api.request("GET", api.pods)).status == 200
+    assert (await api.request("POST", api.leases, {"metadata": {"name": "a"}})).status == 201
+
+
+async def test_a_connection_is_cut_before_the_answer(cluster: LocalCluster, api: Api) -> None:
+    cluster.faults.cut(path="/leases$")
+    with pytest.raises(aiohttp.ClientError):
+        await api.request("POST", api.leases, {"metadata": {"name": "a"}})
+    assert cluster.faults.requests[-1].status == 0
+    assert cluster.store.list("leases") == []
+
+
+async def test_a_request_hangs_until_it_is_released(cluster: LocalCluster, api: Api) -> None:
+    fault = cluster.faults.hang(path="/leases$")
+    request = asyncio.create_task(api.request("POST", api.leases, {"metadata": {"name": "a"}}))
+    await api.eventually(lambda: _struck(fault), "the request arrived")
+    assert not request.done()
+    assert cluster.store.list("leases") == []
+    fault.lifted.set()
+    assert (await request).status == 201
+
+
+async def _struck(fault: object) -> bool:
+    return bool(getattr(fault, "struck", 0))
+
+
+async def test_a_request_is_slow(cluster: LocalCluster, api: Api) -> None:
+    cluster.faults.slow(0.05, path="/pods$")
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    await api.get(api.pods)
+    assert loop.time() - began >= 0.05
+
+
+async def test_clearing_releases_everything(cluster: LocalCluster, api: Api) -> None:
+    fault = cluster.faults.hang(path="/pods$")
+    request = asyncio.create_task(api.request("GET", api.pods))
+    await api.eventually(lambda: _struck(fault), "the request arrived")
+    cluster.faults.answer(500, path="/pods$", times=100)
+    cluster.faults.clear()
+    assert (await request).status == 200
+    assert (await api.request("GET", api.pods)).status == 200
+
+
+async def test_the_log_counts(cluster: LocalCluster, api: Api) -> None:
+    await api.get(api.pods)
+    await api.request("GET", f"{api.pods}/nothing")
+    assert cluster.faults.count("GET", "/pods") == 2
+    assert [one.status for one in cluster.faults.requests][-2:] == [200, 404]
+    async with api.watch(api.pods):
+        assert cluster.faults.requests[-1].is_watch
+
+
+async def test_a_watch_is_cut_in_the_middle_of_a_line(cluster: LocalCluster, api: Api) -> None:
+    async with api.watch(api.pods, resourceVersion=cluster.store.revision) as watch:
+        await api.eventually(lambda: _open(cluster, 1), "the watch is open")
+        cluster.faults.cut_watch("pods")
+        await api.new_pod("pod-a")
+        with pytest.raises((aiohttp.ClientError, ValueError)):
+            await watch.next()
+
+
+async def test_a_watch_is_cut_between_lines(cluster: LocalCluster, api: Api) -> None:
+    async with api.watch(api.pods, resourceVersion=cluster.store.revision) as watch:
+        await api.eventually(lambda: _open(cluster, 1), "the watch is open")
+        cluster.faults.cut_watch("pods", mid_line=False)
+        await api.new_pod("pod-a")
+        with pytest.raises(aiohttp.ClientError):
+            await watch.next()
+
+
+async def _open(cluster: LocalCluster, number: int) -> bool:
+    return cluster.open_watches() == number
+
+
+async def test_a_watch_fails_with_an_error_line(cluster: LocalCluster, api: Api) -> None:
+    cluster.faults.fail_watch(500, "pods")
+    async with api.watch(api.pods, resourceVersion=cluster.store.revision) as watch:
+        await api.new_pod("pod-a")
+        event = await watch.next()
+        assert event is not None
+        assert (event["type"], event["object"]["code"]) == ("ERROR", 500)
+        assert await watch.next() is None
+
+
+async def test_a_garbled_line_is_valid_json_with_wrong_types(cluster: LocalCluster, api: Api) -> None:
+    cluster.faults.garble_watch("pods")
+    async with api.watch(api.pods, resourceVersion=cluster.store.revision) as watch:
+        await api.new_pod("pod-a", labels={"a": "b"})
+        event = await watch.next()
+        assert event is not None
+        assert event["object"]["metadata"]["annotations"] == 7
+        await api.new_pod("pod-b")
+        assert (await watch.expect("ADDED", "pod-b"))["metadata"]["uid"]
+
+
+async def test_a_garbled_item_of_a_list(cluster: LocalCluster, api: Api) -> None:
+    for name in ("pod-a", "pod-b"):
+        await api.new_pod(name)
+    cluster.faults.garble_list("pods")
+    first, second = (await api.get(api.pods))["items"]
+    assert first["metadata"]["ownerReferences"] == "none"
+    assert "ownerReferences" not in second["metadata"]
+    assert "ownerReferences" not in (await api.get(api.pods))["items"][0]["metadata"]
+
+
+async def test_a_watch_is_late(cluster: LocalCluster, api: Api) -> None:
+    cluster.faults.delay_watch("pods", 0.05)
+    async with api.watch(api.pods, resourceVersion=cluster.store.revision) as watch:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        await api.new_pod("pod-a")
+        await watch.expect("ADDED", "pod-a")
+        assert loop.time() - began >= 0.05
+
+
+async def test_dropped_watches_end_cleanly(cluster: LocalCluster, api: Api) -> None:
+    async with api.watch(api.pods, resourceVersion=cluster.store.revision) as watch:
+        await api.eventually(lambda: _open(cluster, 1), "the watch is open")
+        assert cluster.drop_watches("nodes") == 0
+        assert cluster.drop_watches("pods") == 1
+        assert await watch.next() is None
+    await api.eventually(lambda: _open(cluster, 0), "the watch is closed")
+
+
+async def test_expired_history_is_a_410(cluster: LocalCluster, api: Api) -> None:
+    start = cluster.store.revision
+    await api.new_pod("pod-a")
+    cluster.expire_history("pods")
+    async with api.watch(api.pods, resourceVersion=start) as watch:
+        event = await watch.next()
+        assert event is not None
+        assert (event["type"], event["object"]["code"], event["object"]["reason"]) == ("ERROR", 410, "Expired")
+    async with api.watch(api.pods, resourceVersion=cluster.store.revision) as watch:
+        await api.new_pod("pod-b")
+        await watch.expect("ADDED", "pod-b")

@@ -1,0 +1,113 @@
+"""Serving: tokens, kubeconfigs, documents, and serving again."""
+
+from pathlib import Path
+
+import aiohttp
+import pytest
+import yaml
+
+from contract.api import Api
+from taintwarden.localcluster import ApiError, LocalCluster
+
+ROOT = Path(__file__).parents[2]
+
+
+async def test_a_token_is_asked_for(tmp_path: Path) -> None:
+    cluster = LocalCluster(token="secret")
+    async with cluster.serve() as server, aiohttp.ClientSession() as session:
+        refused = await Api(session, server.url).request("GET", "/api/v1/nodes")
+        assert (refused.status, refused.reason) == (401, "Unauthorized")
+        config = yaml.safe_load(server.write_kubeconfig(tmp_path / "config").read_text())
+        token = config["users"][0]["user"]["token"]
+        headers = {"Authorization": f"Bearer {token}"}
+        assert (await Api(session, server.url, headers=headers).request("GET", "/api/v1/nodes")).status == 200
+
+
+async def test_a_kubeconfig_names_the_server(cluster: LocalCluster, tmp_path: Path) -> None:
+    async with cluster.serve() as server:
+        path = server.write_kubeconfig(tmp_path / "config")
+        config = yaml.safe_load(path.read_text())
+        assert config["current-context"] == "local"
+        assert config["clusters"][0]["cluster"]["server"] == server.url == f"http://127.0.0.1:{server.port}"
+        assert path.stat().st_mode & 0o077 == 0
+
+
+async def test_a_cluster_may_be_served_again_at_the_same_port(cluster: LocalCluster) -> None:
+    async with cluster.serve() as server:
+        port = server.port
+        cluster.create("nodes", {"metadata": {"name": "a"}})
+    async with cluster.serve(port) as server, aiohttp.ClientSession() as session:
+        assert server.port == port
+        assert (await Api(session, server.url).get("/api/v1/nodes/a"))["metadata"]["name"] == "a"
+
+
+async def test_stopping_ends_watches(cluster: LocalCluster) -> None:
+    async with aiohttp.ClientSession() as session:
+        async with cluster.serve() as server:
+            response = await session.get(f"{server.url}/api/v1/pods", params={"watch": "1"})
+        assert await response.content.read() == b""
+        assert cluster.open_watches() == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/api", "APIVersions"),
+        ("/apis", "APIGroupList"),
+        ("/apis/policy", "APIGroup"),
+        ("/apis/policy/v1", "APIResourceList"),
+        ("/api/v1", "APIResourceList"),
+    ],
+)
+async def test_discovery(api: Api, path: str, kind: str) -> None:
+    assert (await api.get(path))["kind"] == kind
+
+
+async def test_documents(api: Api) -> None:
+    assert (await api.get("/version"))["gitVersion"] == "v1.36.0"
+    index = await api.get("/openapi/v3")
+    assert index["paths"]["apis/policy/v1"]["serverRelativeURL"] == "/openapi/v3/apis/policy/v1"
+    document = await api.get("/openapi/v3/api/v1")
+    parameters = document["paths"]["/api/v1/nodes/{name}"]["patch"]["parameters"]
+    assert "fieldValidation" in {one["name"] for one in parameters}
+    assert (await api.request("GET", "/readyz")).body == {"text": "ok"}
+    for path in ("/nothing", "/openapi/v3/apis/nowhere/v1", "/apis/nowhere", "/apis/nowhere/v1"):
+        assert (await api.request("GET", path)).status == 404, path
+
+
+async def test_metadata_only(api: Api) -> None:
+    await api.new_pod("pod-a")
+    accept = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"
+    listed = await api.get(api.pods, accept=accept)
+    assert listed["kind"] == "PartialObjectMetadataList"
+    assert set(listed["items"][0]) == {"kind", "apiVersion", "metadata"}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "crds").glob("*.yaml")), ids=lambda path: path.name)
+def test_the_operator_s_own_definitions_are_served(cluster: LocalCluster, path: Path) -> None:
+    for definition in yaml.safe_load_all(path.read_text()):
+        cluster.apply(definition)
+        plural = definition["spec"]["names"]["plural"]
+        assert cluster.registry.named(plural).kind == definition["spec"]["names"]["kind"]
+        cluster.delete("customresourcedefinitions", definition["metadata"]["name"])
+        with pytest.raises(ApiError):
+            cluster.registry.named(plural)
+
+
+def test_in_process_writes_pass_admission(cluster: LocalCluster) -> None:
+    node = cluster.create("nodes", {"metadata": {"name": "a"}})
+    assert node["spec"]["taints"][0]["key"] == "node.kubernetes.io/not-ready"
+    with pytest.raises(ApiError) as refused:
+        cluster.create("nodes", {"metadata": {"name": "b"}, "spec": {"colour": "red"}})
+    assert refused.value.code == 400
+    with pytest.raises(LookupError):
+        cluster.apply({"apiVersion": "nowhere/v1", "kind": "Nothing", "metadata": {"name": "a"}})
+
+
+def test_a_namespace_takes_everything_with_it(cluster: LocalCluster) -> None:
+    cluster.create("namespaces", {"metadata": {"name": "shop"}})
+    cluster.create("leases", {"metadata": {"name": "a", "namespace": "shop", "finalizers": ["x"]}})
+    cluster.delete("namespaces", "shop")
+    assert cluster.store.list("leases") == []
+    with pytest.raises(ApiError):
+        cluster.store.get("namespaces", "shop")

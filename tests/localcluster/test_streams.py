@@ -1,0 +1,61 @@
+"""Watches: what a client may not rely on elsewhere."""
+
+import asyncio
+
+from contract.api import Api
+from taintwarden.localcluster import LocalCluster
+from taintwarden.localcluster.store import watching
+from taintwarden.localcluster.store.entries import Selection
+
+
+async def test_bookmarks_come_from_time_to_time(api: Api) -> None:
+    async with api.watch(api.pods, allowWatchBookmarks="true") as watch:
+        for _ in range(3):
+            event = await watch.next()
+            assert event is not None
+            assert event["type"] == "BOOKMARK"
+
+
+async def test_no_bookmarks_unless_asked_for(api: Api) -> None:
+    async with api.watch(api.pods) as watch:
+        await api.new_pod("pod-a")
+        await watch.expect("ADDED", "pod-a")
+
+
+async def test_a_slow_watcher_is_ended(cluster: LocalCluster, monkeypatch) -> None:
+    monkeypatch.setattr(watching, "BUFFER_MAX", 3)
+    pods = cluster.store.collection("pods")
+    watcher = watching.Watcher(cluster.store, pods, Selection(), b'{"kind":"Pod",')
+    watcher.start(cluster.store.revision)
+    for number in range(5):
+        cluster.store.create("pods", {"metadata": {"name": f"pod-{number}"}})
+    assert watcher.ended
+    assert len(watcher.take()) == 3
+    watcher.close()
+    assert pods.listeners.count(watcher._offer) == 0
+
+
+async def test_a_watch_may_want_tables(cluster: LocalCluster, api: Api) -> None:
+    headers = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+    async with api.session.get(f"{api.url}{api.pods}", params={"watch": "1"}, headers=headers) as response:
+        cluster.create("pods", {"metadata": {"name": "pod-a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+        line = await response.content.readline()
+    assert b'"kind":"Table"' in line
+    assert b'"pod-a"' in line
+
+
+async def test_many_watchers_see_the_same(cluster: LocalCluster, api: Api) -> None:
+    async def first() -> str:
+        async with api.watch(api.pods, resourceVersion=cluster.store.revision) as watch:
+            event = await watch.next()
+            assert event is not None
+            return event["object"]["metadata"]["name"]
+
+    watches = [asyncio.create_task(first()) for _ in range(20)]
+
+    async def all_open() -> bool:
+        return cluster.open_watches("pods") == 20
+
+    await api.eventually(all_open, "all watches are open")
+    await api.new_pod("pod-a")
+    assert await asyncio.gather(*watches) == ["pod-a"] * 20
