@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import contextlib
 import gc
 import os
 import signal
@@ -29,6 +30,7 @@ from taintwarden.handlers.policies import watch_policies
 from taintwarden.handlers.probes import probe_app
 from taintwarden.kube.client import Client
 from taintwarden.kube.connection import Connection
+from taintwarden.kube.errors import KubeError
 from taintwarden.kube.evictor import Evictor
 from taintwarden.kube.lease import Lease
 from taintwarden.kube.policies import list_policies
@@ -39,6 +41,9 @@ from taintwarden.telemetry.logs import configure_logs
 from taintwarden.telemetry.metrics import Metrics
 
 LEASE_NAME = "taintwarden"
+KOPF_PAUSE_SECONDS = 5.0
+POLICY_RESYNC_SECONDS = 30.0
+"""A watch of kopf's tells of no deletion that fell into a gap, and a deleted policy must not go on acting."""
 STOP_SECONDS = 5.0
 """How long calls under way are waited for when the operator stops."""
 
@@ -67,7 +72,9 @@ class App:
         self.metrics = Metrics()
         self.client = Client(connection, max_connections=settings.max_in_flight + 32)
         self.machine = Machine(gates=gates, overall_rate=settings.overall_rate, max_in_flight=settings.max_in_flight)
-        self.recorder = Recorder(self.client, settings.identity, settings.events_per_second)
+        self.recorder = Recorder(
+            self.client, settings.identity, settings.events_per_second, lambda: self.machine.is_busy
+        )
         self.record = Record(self.recorder, self.metrics, gates)
         self.issues = Issues(self.record)
         self.lease = Lease(
@@ -115,7 +122,7 @@ class App:
         app = cls(settings, Connection.load(settings.kubeconfig, settings.context))
         await app.client.__aenter__()
         try:
-            app.book.load(await list_policies(app.client))
+            app.book.load(*await list_policies(app.client))
         except BaseException:
             await app.client.__aexit__()
             raise
@@ -141,6 +148,7 @@ class App:
             self._task(stream.run())
         self._task(self._sync())
         self._task(self.recorder.run())
+        self._task(self._resync_policies())
 
     async def stop(self) -> None:
         """Stop deciding, let calls under way end, give the lease up."""
@@ -173,6 +181,14 @@ class App:
         self._task(self.loop.run())
         self._task(self.status.run())
         self._task(self.lease.run())
+
+    async def _resync_policies(self) -> None:
+        while True:
+            await asyncio.sleep(POLICY_RESYNC_SECONDS)
+            try:
+                self.book.load(*await list_policies(self.client))
+            except KubeError as error:
+                log.warning("policies-not-listed", reason=str(error))
 
     # -- tasks ----------------------------------------------------------------------------------------------------
 
@@ -235,8 +251,33 @@ async def run(settings: Settings) -> BaseException | None:
 
     """
     app = await App.connect(settings)
-    await kopf.operator(registry=REGISTRY, memo=kopf.Memo(app=app), clusterwide=True, standalone=True)
+    await app.start()
+    try:
+        await _keep_kopf(app)
+    finally:
+        await app.stop()
     return app.failure
+
+
+async def _keep_kopf(app: App) -> None:
+    """Run kopf until it is told to stop, and begin again when it ends by itself.
+
+    It does so when our definitions are gone for a moment. The policies in force stay in force meanwhile.
+    """
+    stopped = asyncio.Event()
+    running = asyncio.get_running_loop()
+    while not stopped.is_set():
+        for number in (signal.SIGTERM, signal.SIGINT):
+            running.add_signal_handler(number, stopped.set)  # while kopf runs, it has handlers of its own
+        try:
+            memo = kopf.Memo(app=app)
+            await kopf.operator(registry=REGISTRY, memo=memo, clusterwide=True, standalone=True, stop_flag=stopped)
+        except Exception as error:  # noqa: BLE001 - whatever ends kopf's watch, pods and nodes are still watched
+            log.warning("policy-watch-restarted", reason=f"{type(error).__name__}: {error}"[:300])
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stopped.wait(), KOPF_PAUSE_SECONDS)
+        else:
+            return
 
 
 REGISTRY = kopf.get_default_registry()

@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 PREFIX = "TAINTWARDEN_"
+MOST_IN_FLIGHT = 32
+"""More eviction calls at once only queue up inside the API server."""
 
 
 class SettingsError(Exception):
@@ -46,8 +48,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def max_in_flight(self) -> int:
         """Eviction calls under way at once. A call takes about 0.1 s, so a rate needs a tenth of it; we allow twice."""
         if self.overall_rate is None:
-            return 64
-        return min(64, max(8, math.ceil(self.overall_rate / 5)))
+            return MOST_IN_FLIGHT
+        return min(MOST_IN_FLIGHT, max(8, math.ceil(self.overall_rate / 5)))
 
 
 def load_settings(environment: Mapping[str, str], **flags: Any) -> Settings:

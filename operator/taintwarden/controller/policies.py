@@ -24,33 +24,52 @@ class PolicyBook:
         self.standings: dict[str, Standing] = {}
         self._valid: dict[str, Policy] = {}
         self._uids: dict[str, str] = {}
+        self._loaded = False
+        self._newest = 0
         self._changed = changed
         self._issue = issue
 
-    def load(self, stored: Iterable[Mapping[str, Any]]) -> None:
-        """Take over a complete list, and tell of it once."""
+    def load(self, stored: Iterable[Mapping[str, Any]], resource_version: str = "") -> None:
+        """Take over a complete list, and tell of it once if it changes anything. What it does not name is gone.
+
+        A list that is older than something the watch brought meanwhile is of no use.
+        """
+        if _number(resource_version) < self._newest:
+            return
+        changed, named = not self._loaded, set()
+        self._loaded = True
         for obj in stored:
-            self._take(obj)
-        self._publish()
+            named.add(obj["metadata"]["name"])
+            changed |= self._take(obj)
+        for name in [name for name in self.standings if name not in named]:
+            changed |= self._forget(name)
+        if changed:
+            self._publish()
 
     def seen(self, obj: Mapping[str, Any]) -> None:
         """A policy was listed, added or modified."""
+        self._newest = max(self._newest, _number(obj["metadata"].get("resourceVersion")))
         if self._take(obj):
             self._publish()
 
-    def gone(self, name: str) -> None:
+    def gone(self, obj: Mapping[str, Any]) -> None:
         """A policy was deleted."""
+        self._newest = max(self._newest, _number(obj["metadata"].get("resourceVersion")))
+        if self._forget(obj["metadata"]["name"]):
+            self._publish()
+
+    def _forget(self, name: str) -> bool:
         self.standings.pop(name, None)
         self._uids.pop(name, None)
-        if self._valid.pop(name, None) is not None:
-            self._publish()
+        return self._valid.pop(name, None) is not None
 
     def _take(self, obj: Mapping[str, Any]) -> bool:
         """Whether what is in force changed."""
         meta = obj["metadata"]
         name, uid, generation = meta["name"], meta.get("uid", ""), meta.get("generation", 0)
+        replaced = False
         if self._uids.get(name, uid) != uid:  # another policy of the same name inherits nothing
-            self._valid.pop(name, None)
+            replaced = self._forget(name)
         self._uids[name] = uid
         try:
             policy = parse_policy(obj)
@@ -59,9 +78,9 @@ class PolicyBook:
             if known is None or (known.generation, known.problem) != (generation, str(error)):
                 self._issue(name, uid, str(error))
             self.standings[name] = Standing(generation, str(error), _conditions(obj))
-            return False
+            return replaced
         self.standings[name] = Standing(generation, conditions=_conditions(obj))
-        changed = self._valid.get(name) != policy
+        changed = replaced or self._valid.get(name) != policy
         self._valid[name] = policy
         return changed
 
@@ -72,3 +91,7 @@ class PolicyBook:
 def _conditions(obj: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     stored = obj.get("status", {}).get("conditions") or []
     return {one["type"]: (one["status"], one["lastTransitionTime"]) for one in stored}
+
+
+def _number(resource_version: str | None) -> int:
+    return int(resource_version) if resource_version and resource_version.isdigit() else 0

@@ -32,7 +32,7 @@ class _Forever:
 def run_with_kopf(registry: kopf.OperatorRegistry, make_app: Callable[[], Awaitable[Runnable]]) -> None:
     """Register start, login and stop.
 
-    ``make_app`` serves plain ``kopf run``; where the memo holds an ``app`` already, that one is used.
+    ``make_app`` serves plain ``kopf run``; an ``app`` that the memo holds already is started and stopped by its owner.
     """
 
     @kopf.on.startup(registry=registry)
@@ -44,9 +44,10 @@ def run_with_kopf(registry: kopf.OperatorRegistry, make_app: Callable[[], Awaita
         settings.watching.server_timeout = 300
         settings.watching.client_timeout = 360
         settings.process.ultimate_exiting_timeout = 30
+        if "app" in memo:
+            return
         try:
-            if "app" not in memo:
-                memo.app = await make_app()
+            memo.app = memo.own_app = await make_app()
             await memo.app.start()
         except KubeError as error:
             raise kopf.PermanentError(str(error)) from error
@@ -57,8 +58,8 @@ def run_with_kopf(registry: kopf.OperatorRegistry, make_app: Callable[[], Awaita
 
     @kopf.on.cleanup(registry=registry)
     async def stop(memo: kopf.Memo, **_: Any) -> None:
-        if "app" in memo:
-            await memo.app.stop()
+        if "own_app" in memo:
+            await memo.own_app.stop()
 
 
 def connection_info(connection: Connection) -> kopf.ConnectionInfo:

@@ -12,10 +12,11 @@ RESOURCE = ("taintwarden.io", "v1alpha1", "taintevictionpolicies")
 def watch_policies(registry: kopf.OperatorRegistry) -> None:
     """Register the handler. It is an event handler: kopf writes no finalizers and no annotations for it."""
 
+    # A coroutine, since kopf would call a plain function in a thread of its own.
     @kopf.on.event(*RESOURCE, registry=registry)
-    def policy_changed(event: kopf.RawEvent, memo: kopf.Memo, **_: Any) -> None:
+    async def policy_changed(event: kopf.RawEvent, memo: kopf.Memo, **_: Any) -> None:
         book: PolicyBook = memo.app.book
         if event["type"] == "DELETED":
-            book.gone(event["object"]["metadata"]["name"])
+            book.gone(event["object"])
         else:
             book.seen(event["object"])

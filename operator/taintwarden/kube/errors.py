@@ -16,6 +16,10 @@ class ConfigError(KubeError):
     """The kubeconfig or the service account cannot be used: a person has to mend it."""
 
 
+class MissingDefinitionError(KubeError):
+    """The cluster does not know our kinds."""
+
+
 class Unreachable(KubeError):  # noqa: N818 - reads as what it says
     """No answer: the connection failed, broke or timed out. The request may or may not have been carried out."""
 
@@ -81,7 +85,7 @@ class ApiError(KubeError):
         try:
             status = msgspec.json.decode(body, type=Status)
         except (msgspec.DecodeError, msgspec.ValidationError):
-            status = Status(message=body[:200].decode("utf-8", "replace"))
+            status = Status(message=" ".join(body[:200].decode("utf-8", "replace").split()))
         return cls(code, status, _seconds((headers or {}).get("Retry-After", "")))
 
 

@@ -5,19 +5,28 @@ from typing import Any
 import msgspec
 
 from taintwarden.kube.client import MERGE_PATCH, Client
+from taintwarden.kube.errors import ApiError, MissingDefinitionError
 
 PATH = "/apis/taintwarden.io/v1alpha1/taintevictionpolicies"
 
 
-async def list_policies(client: Client) -> list[dict[str, Any]]:
-    """All policies as they are stored.
+async def list_policies(client: Client) -> tuple[list[dict[str, Any]], str]:
+    """All policies as they are stored, and the resourceVersion of the list.
 
     Raises:
+        MissingDefinitionError: the CustomResourceDefinition is not there.
         KubeError: the list failed.
 
     """
-    items: list[dict[str, Any]] = msgspec.json.decode(await client.request("GET", PATH))["items"]
-    return items
+    try:
+        body = await client.request("GET", PATH)
+    except ApiError as error:
+        if error.code == 404:
+            msg = "it does not know TaintEvictionPolicy (taintwarden.io/v1alpha1): kubectl apply -f crds/ first"
+            raise MissingDefinitionError(msg) from error
+        raise
+    answer = msgspec.json.decode(body)
+    return answer["items"], answer["metadata"].get("resourceVersion", "")
 
 
 async def patch_status(client: Client, name: str, status: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ up instead of written anew.
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Callable
 from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any
@@ -21,6 +22,8 @@ MAX_REMEMBERED = 20_000
 MAX_NOTE_BYTES = 1_024
 REPEAT_SECONDS = 300.0
 """The same Event is not counted up more often than this."""
+BUSY_FACTOR = 10
+"""How much slower Events are written while evictions are many."""
 NORMAL, WARNING = "Normal", "Warning"
 
 
@@ -56,13 +59,17 @@ class Recorder:
         client: the session to use.
         instance: who reports, for example the pod's name.
         per_second: how many requests it may make in a second.
+        is_busy: whether evictions need the API server more than Events do.
 
     """
 
-    def __init__(self, client: Client, instance: str, per_second: float) -> None:
+    def __init__(
+        self, client: Client, instance: str, per_second: float, is_busy: Callable[[], bool] = lambda: False
+    ) -> None:
         self._client = client
         self._instance = instance
         self._pause_seconds = 1.0 / per_second
+        self._is_busy = is_busy
         self._queue: OrderedDict[str, Message] = OrderedDict()
         self._written: OrderedDict[str, float] = OrderedDict()
         self._waiting = asyncio.Event()
@@ -92,7 +99,7 @@ class Recorder:
                 except KubeError:
                     self.failed += 1
                 self._remember(name)
-                await asyncio.sleep(self._pause_seconds)
+                await asyncio.sleep(self._pause_seconds * (BUSY_FACTOR if self._is_busy() else 1))
             self._waiting.clear()
 
     async def flush(self, timeout_seconds: float) -> None:

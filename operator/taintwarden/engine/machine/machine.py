@@ -82,6 +82,8 @@ class Machine:
         self._dirty: deque[str] = deque()
         self._dirty_names: dict[str, None] = {}
         self._class_policies: WeakKeyDictionary[PodClass, tuple[Policy, ...]] = WeakKeyDictionary()
+        self._unsaved: dict[str, None] = {}
+        """Nodes whose history is not urgent: nobody on them has a deadline ahead that a restart could move."""
         self._reached = -1
         self._out: list[commands.Command] = []
         self._now = Instant(0.0, 0.0)
@@ -116,7 +118,7 @@ class Machine:
         """Seconds until :class:`~.events.Woke` is wanted; 0 is at once, None is not before another event."""
         if not self.synced:
             return None
-        if self._dirty:
+        if self._dirty or (self._unsaved and self.leading and not self.is_busy):
             return 0.0
         delays = []
         if (due := self._waiting.next_at()) is not None:
@@ -126,6 +128,11 @@ class Machine:
                 if len(queue):
                     delays.append(self._refused_until.get(policy, now.monotonic) - now.monotonic)
         return max(0.0, min(delays)) if delays else None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether calls under way fill half the slots: whatever is not urgent waits for the wave to pass."""
+        return self.in_flight * 2 >= self._max_in_flight
 
     # -- what is known ------------------------------------------------------------------------------------------
 
@@ -262,7 +269,10 @@ class Machine:
                 first = first or verdict
                 count += 1
         self._report_node(state, first, count)
-        self._save_history(state)
+        if any(uid in self.pending and self.pending[uid].due_at > self._now.wall + 1 for uid in state.pods):
+            self._save_history(state)
+        elif self.leading:
+            self._unsaved[state.name] = None
 
     def _report_node(self, state: NodeState, first: TaintVerdict | None, count: int) -> None:
         node = state.node
@@ -384,6 +394,11 @@ class Machine:
             self._fall_due(self.pending[uid])
         if self.leading and not self._dirty:
             self._evict_ready()
+        if self.leading and not self.is_busy:
+            unsaved, self._unsaved = self._unsaved, {}
+            for name in unsaved:
+                if name in self.nodes:
+                    self._save_history(self.nodes[name])
 
     def _evaluate_dirty(self) -> None:
         budget = self._slice_size
