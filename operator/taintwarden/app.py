@@ -4,11 +4,11 @@
 """
 
 import asyncio
-import contextlib
 import gc
 import os
 import signal
-from collections.abc import Coroutine
+import threading
+from collections.abc import Callable, Coroutine
 from typing import Any, Self
 
 import kopf
@@ -44,6 +44,8 @@ LEASE_NAME = "taintwarden"
 KOPF_PAUSE_SECONDS = 5.0
 POLICY_RESYNC_SECONDS = 30.0
 """A watch of kopf's tells of no deletion that fell into a gap, and a deleted policy must not go on acting."""
+COLLECTOR_THRESHOLDS = (50_000, 20, 50)
+"""Pods are no garbage and have no cycles: looking at all of them every few hundred objects is work for nothing."""
 STOP_SECONDS = 5.0
 """How long calls under way are waited for when the operator stops."""
 
@@ -128,8 +130,14 @@ class App:
             raise
         return app
 
+    def hand_over(self, action: Callable[..., object], *args: object) -> None:
+        """Have something done where the machine lives. May be called from any thread."""
+        self._running.call_soon_threadsafe(action, *args)
+
     async def start(self) -> None:
         """Begin to follow the cluster; lead and decide as soon as everything is known."""
+        self._running = asyncio.get_running_loop()
+        gc.set_threshold(*COLLECTOR_THRESHOLDS)
         settings = self.settings
         self._web = web.AppRunner(
             probe_app(unready=self._unready, dead=self._dead, metrics=self._exposition), access_log=None
@@ -260,24 +268,31 @@ async def run(settings: Settings) -> BaseException | None:
 
 
 async def _keep_kopf(app: App) -> None:
-    """Run kopf until it is told to stop, and begin again when it ends by itself.
+    """Run kopf until we are told to stop, and begin again when it ends by itself.
 
-    It does so when our definitions are gone for a moment. The policies in force stay in force meanwhile.
+    It ends when our definitions are gone for a moment; the policies in force stay in force meanwhile. It runs in a
+    thread with a loop of its own, because in the end it cancels every task of its loop, whoever began it.
     """
-    stopped = asyncio.Event()
+    stopping = asyncio.Event()
     running = asyncio.get_running_loop()
-    while not stopped.is_set():
-        for number in (signal.SIGTERM, signal.SIGINT):
-            running.add_signal_handler(number, stopped.set)  # while kopf runs, it has handlers of its own
+    for number in (signal.SIGTERM, signal.SIGINT):
+        running.add_signal_handler(number, stopping.set)
+    stop_kopf = threading.Event()
+    asked = asyncio.create_task(stopping.wait())
+
+    def run_kopf() -> None:
+        kopf.run(registry=REGISTRY, memo=kopf.Memo(app=app), clusterwide=True, standalone=True, stop_flag=stop_kopf)
+
+    while not stopping.is_set():
+        kopf_runs = asyncio.create_task(asyncio.to_thread(run_kopf))
+        await asyncio.wait({asked, kopf_runs}, return_when=asyncio.FIRST_COMPLETED)
+        stop_kopf.set()
         try:
-            memo = kopf.Memo(app=app)
-            await kopf.operator(registry=REGISTRY, memo=memo, clusterwide=True, standalone=True, stop_flag=stopped)
+            await kopf_runs
         except Exception as error:  # noqa: BLE001 - whatever ends kopf's watch, pods and nodes are still watched
             log.warning("policy-watch-restarted", reason=f"{type(error).__name__}: {error}"[:300])
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stopped.wait(), KOPF_PAUSE_SECONDS)
-        else:
-            return
+        await asyncio.wait({asked}, timeout=KOPF_PAUSE_SECONDS)
+        stop_kopf.clear()
 
 
 REGISTRY = kopf.get_default_registry()

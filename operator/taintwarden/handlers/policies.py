@@ -12,11 +12,7 @@ RESOURCE = ("taintwarden.io", "v1alpha1", "taintevictionpolicies")
 def watch_policies(registry: kopf.OperatorRegistry) -> None:
     """Register the handler. It is an event handler: kopf writes no finalizers and no annotations for it."""
 
-    # A coroutine, since kopf would call a plain function in a thread of its own.
     @kopf.on.event(*RESOURCE, registry=registry)
     async def policy_changed(event: kopf.RawEvent, memo: kopf.Memo, **_: Any) -> None:
         book: PolicyBook = memo.app.book
-        if event["type"] == "DELETED":
-            book.gone(event["object"])
-        else:
-            book.seen(event["object"])
+        memo.app.hand_over(book.gone if event["type"] == "DELETED" else book.seen, event["object"])

@@ -143,16 +143,14 @@ class ListMeta(msgspec.Struct, rename="camel"):
 
 
 class Page(msgspec.Struct, Generic[Object]):
-    """One page of a list."""
+    """The items of one page of a list."""
 
-    metadata: ListMeta = msgspec.field(default_factory=ListMeta)
     items: list[Object] = []
 
 
 class RawPage(msgspec.Struct):
     """A page whose items are decoded one by one, since one of them is not what it should be."""
 
-    metadata: ListMeta = msgspec.field(default_factory=ListMeta)
     items: list[msgspec.Raw] = []
 
 

@@ -6,7 +6,7 @@ cost nothing: see the measurements in ``docs/architecture.md``.
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
@@ -145,33 +145,37 @@ class Stream(Generic[Object]):
         if self._resource.field_selector:
             params["fieldSelector"] = self._resource.field_selector
         self._sink.list_began()
-        while True:
-            try:
-                body = await self._client.request("GET", self._resource.path, params=params)
-            except ApiError as error:
-                if error.code == 410:  # the continue token grew too old: begin again
-                    raise ExpiredError(str(error)) from error
-                raise
-            page = self._decode_page(body)
-            self._sink.listed(page.items)
-            if not page.metadata.continue_:
-                break
-            params["continue"] = page.metadata.continue_
-            await asyncio.sleep(0)  # others get a turn between pages
-        self._version = page.metadata.resource_version
+        coming = asyncio.create_task(self._request_page(params))
+        try:
+            while True:
+                body = await coming
+                head = _decode_head(body)
+                if head.continue_:
+                    # The server makes the next page while we work on this one.
+                    coming = asyncio.create_task(self._request_page(params | {"continue": head.continue_}))
+                    await asyncio.sleep(0)
+                self._sink.listed(self._decode_items(body))
+                if not head.continue_:
+                    break
+        finally:
+            coming.cancel()
+        self._version = head.resource_version
         self._sink.list_ended(self._version)
 
-    def _decode_page(self, body: bytes) -> Page[Object]:
+    async def _request_page(self, params: Mapping[str, str]) -> bytes:
         try:
-            return self._pages.decode(body)
+            return await self._client.request("GET", self._resource.path, params=params)
+        except ApiError as error:
+            if error.code == 410:  # the continue token grew too old: begin again
+                raise ExpiredError(str(error)) from error
+            raise
+
+    def _decode_items(self, body: bytes) -> list[Object]:
+        try:
+            return self._pages.decode(body).items
         except msgspec.ValidationError:
-            pass
-        except msgspec.DecodeError as error:
-            msg = f"the list is not JSON: {error}"
-            raise Unreachable(msg) from error
-        raw = msgspec.json.decode(body, type=RawPage)
-        items = [item for item in map(self._decode_object, raw.items) if item is not None]
-        return Page(ListMeta(raw.metadata.resource_version, raw.metadata.continue_), items)
+            raw = msgspec.json.decode(body, type=RawPage)
+            return [item for item in map(self._decode_object, raw.items) if item is not None]
 
     def _decode_object(self, raw: msgspec.Raw) -> Object | None:
         try:
@@ -255,6 +259,19 @@ class Stream(Generic[Object]):
 
 class ExpiredError(KubeError):
     """Where the stream was cannot be resumed: it must list again."""
+
+
+class _Head(msgspec.Struct):
+    metadata: ListMeta = msgspec.field(default_factory=ListMeta)
+
+
+def _decode_head(body: bytes) -> ListMeta:
+    """What a list says of itself, with a hundredth of the work of decoding its items."""
+    try:
+        return msgspec.json.decode(body, type=_Head).metadata
+    except msgspec.DecodeError as error:
+        msg = f"the list is not JSON: {error}"
+        raise Unreachable(msg) from error
 
 
 class _RawFrame(msgspec.Struct):
