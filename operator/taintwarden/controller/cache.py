@@ -126,9 +126,9 @@ class Translator:
         return self._names.setdefault(name, name)
 
 
-def parse_version_number(text: str) -> int:
+def parse_version_number(text: str, unreadable: int = 2**63) -> int:
     """A resourceVersion as a number (they are comparable, KEP-5504); what is none counts as newer than anything."""
-    return int(text) if text.isascii() and text.isdigit() else 2**63
+    return int(text) if text.isascii() and text.isdigit() else unreadable
 
 
 class _Sink:
@@ -233,7 +233,7 @@ class NodeSink(_Sink):
 
     def reached(self, resource_version: str) -> None:
         """How fresh our knowledge of nodes is."""
-        self.feed(events.NodesReached(parse_version_number(resource_version)))
+        self.feed(events.NodesReached(parse_version_number(resource_version, unreadable=-1)))
 
 
 class NamespaceSink(_Sink):

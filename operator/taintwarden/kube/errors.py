@@ -8,6 +8,10 @@ MAX_MESSAGE_LENGTH = 512
 """Messages of the server are cut here, so that no payload ends up in logs and Events."""
 
 
+NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError)
+"""What msgspec raises for bytes that are not the JSON they should be; ValidationError is a DecodeError."""
+
+
 class KubeError(Exception):
     """Base of all errors of this room."""
 
@@ -84,7 +88,7 @@ class ApiError(KubeError):
         """Read a refusal; a body that is no ``Status`` (a proxy's HTML, say) is quoted shortly."""
         try:
             status = msgspec.json.decode(body, type=Status)
-        except (msgspec.DecodeError, msgspec.ValidationError):
+        except NOT_JSON:
             status = Status(message=" ".join(body[:200].decode("utf-8", "replace").split()))
         return cls(code, status, _seconds((headers or {}).get("Retry-After", "")))
 

@@ -151,7 +151,7 @@ class Page(msgspec.Struct, Generic[Object]):
 class RawPage(msgspec.Struct):
     """A page whose items are decoded one by one, since one of them is not what it should be."""
 
-    items: list[msgspec.Raw] = []
+    items: list[msgspec.Raw] | None = []
 
 
 class AnyMeta(msgspec.Struct, rename="camel"):

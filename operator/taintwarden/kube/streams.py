@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import msgspec
 
 from taintwarden.kube.client import Client
-from taintwarden.kube.errors import ApiError, KubeError, Status, Unreachable
+from taintwarden.kube.errors import NOT_JSON, ApiError, KubeError, Status, Unreachable
 from taintwarden.kube.objects import (
     AnyObject,
     ListMeta,
@@ -32,7 +32,9 @@ IDLE_SECONDS = 90.0
 """Bookmarks come about every minute; a connection silent for longer is dead."""
 BACKOFF_SECONDS = (0.25, 15.0)
 SHORT_WATCH_SECONDS = 1.0
-"""A watch that ends sooner without a single frame counts as a failure, or a broken server would be hammered."""
+"""A watch that ends sooner without a frame counts as a failure, or a broken server would be hammered."""
+FORGIVEN_SECONDS = 5.0
+"""A watch that has worked for so long clears the record of failures before it."""
 
 
 class Resource(msgspec.Struct, Generic[Object], frozen=True):
@@ -173,14 +175,19 @@ class Stream(Generic[Object]):
     def _decode_items(self, body: bytes) -> list[Object]:
         try:
             return self._pages.decode(body).items
-        except msgspec.ValidationError:
+        except NOT_JSON:
+            pass
+        try:
             raw = msgspec.json.decode(body, type=RawPage)
-            return [item for item in map(self._decode_object, raw.items) if item is not None]
+        except NOT_JSON as error:
+            msg = f"the answer is no list: {error}"
+            raise Unreachable(msg) from error
+        return [item for item in map(self._decode_object, raw.items or ()) if item is not None]
 
     def _decode_object(self, raw: msgspec.Raw) -> Object | None:
         try:
             return self._objects.decode(raw)
-        except msgspec.ValidationError as error:
+        except NOT_JSON as error:
             self._report_undecodable(raw, str(error))
             return None
 
@@ -188,7 +195,7 @@ class Stream(Generic[Object]):
         """Tell of it once, and return its version, so that a resumed watch does not stumble over it again."""
         try:
             meta = msgspec.json.decode(raw, type=AnyObject).metadata
-        except msgspec.ValidationError:
+        except NOT_JSON:
             self._sink.undecodable("unknown", reason)
             return ""
         name = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
@@ -216,7 +223,8 @@ class Stream(Generic[Object]):
                 if lines:
                     frames += len(lines)
                     self._deliver(lines)
-                    self._failures = 0
+                    if loop.time() - began > FORGIVEN_SECONDS:
+                        self._failures = 0
         # What is left in the buffer is half a line: the connection was cut, and the resumed watch sends it again.
         if not frames and loop.time() - began < SHORT_WATCH_SECONDS:
             await self._back_off("empty", "the watch ended at once")
@@ -232,7 +240,7 @@ class Stream(Generic[Object]):
                 continue
             try:
                 frame = self._frames.decode(line)
-            except msgspec.DecodeError as error:  # ValidationError is one
+            except NOT_JSON as error:
                 version = self._skip(line, str(error)) or version
                 continue
             if frame.type == "ERROR":
@@ -251,7 +259,7 @@ class Stream(Generic[Object]):
     def _skip(self, line: bytes, reason: str) -> str:
         try:
             raw = msgspec.json.decode(line, type=_RawFrame).object
-        except msgspec.DecodeError as error:
+        except NOT_JSON as error:
             msg = f"the watch sent a line that is not JSON: {error}"
             raise Unreachable(msg) from error
         return self._report_undecodable(raw, reason)
@@ -268,10 +276,14 @@ class _Head(msgspec.Struct):
 def _decode_head(body: bytes) -> ListMeta:
     """What a list says of itself, with a hundredth of the work of decoding its items."""
     try:
-        return msgspec.json.decode(body, type=_Head).metadata
-    except msgspec.DecodeError as error:
-        msg = f"the list is not JSON: {error}"
+        head = msgspec.json.decode(body, type=_Head).metadata
+    except NOT_JSON as error:
+        msg = f"the answer is no list: {error}"
         raise Unreachable(msg) from error
+    if not head.resource_version:  # somebody else answered; taken for an empty list it would empty our memory
+        msg = "the answer is no list: it has no resourceVersion"
+        raise Unreachable(msg)
+    return head
 
 
 class _RawFrame(msgspec.Struct):
