@@ -43,6 +43,9 @@ class Connection:
                 config.load_kube_config(
                     config_file=kubeconfig, context=context, client_configuration=configuration, persist_config=False
                 )
+            if configuration.host == client.Configuration().host:
+                msg = "its cluster has no server"
+                raise ValueError(msg)
             return cls(configuration)
         except (config.ConfigException, yaml.YAMLError, OSError, ValueError, LookupError, TypeError) as error:
             # The loader of the kubernetes package lets whatever a malformed file causes escape.

@@ -241,7 +241,11 @@ class Stream(Generic[Object]):
             try:
                 frame = self._frames.decode(line)
             except NOT_JSON as error:
-                version = self._skip(line, str(error)) or version
+                raw = _raw_frame(line)
+                if raw.type == "ERROR":  # its object is a Status, in which ``status`` is no struct but "Failure"
+                    expired = _error_of(line)
+                    break
+                version = self._report_undecodable(raw.object, str(error)) or version
                 continue
             if frame.type == "ERROR":
                 expired = _error_of(line)
@@ -255,14 +259,6 @@ class Stream(Generic[Object]):
         self._sink.reached(version)
         if expired is not None:
             raise expired
-
-    def _skip(self, line: bytes, reason: str) -> str:
-        try:
-            raw = msgspec.json.decode(line, type=_RawFrame).object
-        except NOT_JSON as error:
-            msg = f"the watch sent a line that is not JSON: {error}"
-            raise Unreachable(msg) from error
-        return self._report_undecodable(raw, reason)
 
 
 class ExpiredError(KubeError):
@@ -288,6 +284,15 @@ def _decode_head(body: bytes) -> ListMeta:
 
 class _RawFrame(msgspec.Struct):
     object: msgspec.Raw
+    type: str = ""
+
+
+def _raw_frame(line: bytes) -> _RawFrame:
+    try:
+        return msgspec.json.decode(line, type=_RawFrame)
+    except NOT_JSON as error:
+        msg = f"the watch sent a line that is no frame: {error}"
+        raise Unreachable(msg) from error
 
 
 class _ErrorFrame(msgspec.Struct):
