@@ -17,26 +17,20 @@ REHEARSED   due under a DryRun policy                   the verdict changes
 A new verdict replaces the old one in every phase: later, earlier, or none at all.
 """
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import msgspec
 
-from taintwarden.engine.deadlines import DeadlineQueue
-from taintwarden.engine.evaluate import (
-    Evaluator,
-    TaintVerdict,
-    earliest,
-    selects_node,
-    selects_pod,
-)
+from taintwarden.engine.evaluate import Evaluator, TaintVerdict, earliest
 from taintwarden.engine.limits import Limiter
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.events import Event, Instant, Outcome
 from taintwarden.engine.machine.inventory import NodeState
 from taintwarden.engine.machine.pending import Pending, Phase, retry_delay
+from taintwarden.engine.machine.queues import Queues
+from taintwarden.engine.machine.verdicts import Verdicts
 from taintwarden.engine.model import Gates, Method, Mode, Node, OnInvalidValue, Pod, PodClass, Policy
 
 ANNOUNCED_AHEAD_SECONDS = 1.0
@@ -65,10 +59,7 @@ class Machine:
         slice_size: int = 2_000,
     ) -> None:
         self.nodes: dict[str, NodeState] = {}
-        self.namespaces: dict[str, dict[str, str]] = {}
-        self.policies: tuple[Policy, ...] = ()
         self.pending: dict[str, Pending] = {}
-        self.evaluator = Evaluator(gates or Gates())
         self.limiter = Limiter(overall_rate)
         self.evicted: Counter[str] = Counter()
         self.synced = False
@@ -76,12 +67,12 @@ class Machine:
         self.in_flight = 0
         self._max_in_flight = max_in_flight
         self._slice_size = slice_size
-        self._waiting = DeadlineQueue()
-        self._ready: dict[str, DeadlineQueue] = {}
+        self._verdicts = Verdicts(gates or Gates())
+        self._queues = Queues()
         self._refused_until: dict[str, float] = {}
-        self._dirty: deque[str] = deque()
-        self._dirty_names: dict[str, None] = {}
-        self._class_policies: WeakKeyDictionary[PodClass, tuple[Policy, ...]] = WeakKeyDictionary()
+        """Policy -> when a limit may admit its first pod, on the monotonic clock."""
+        self._dirty: dict[str, None] = {}
+        """Nodes to be looked at again, in order."""
         self._unsaved: dict[str, None] = {}
         """Nodes whose history is not urgent: nobody on them has a deadline ahead that a restart could move."""
         self._reached = -1
@@ -121,13 +112,26 @@ class Machine:
         if self._dirty or (self._unsaved and self.leading and not self.is_busy):
             return 0.0
         delays = []
-        if (due := self._waiting.next_at()) is not None:
+        if (due := self._queues.next_at()) is not None:
             delays.append(due - now.wall)
         if self.leading and self.in_flight < self._max_in_flight:
-            for policy, queue in self._ready.items():
-                if len(queue):
-                    delays.append(self._refused_until.get(policy, now.monotonic) - now.monotonic)
+            until = [self._refused_until.get(policy, now.monotonic) for policy in self._queues.ready_policies()]
+            delays += [moment - now.monotonic for moment in until]
         return max(0.0, min(delays)) if delays else None
+
+    @property
+    def policies(self) -> tuple[Policy, ...]:
+        """The policies in force, by name."""
+        return self._verdicts.policies
+
+    @property
+    def evaluator(self) -> Evaluator:
+        """What computes judgements, with its counts."""
+        return self._verdicts.evaluator
+
+    def verdicts_for(self, state: NodeState, pod_class: PodClass) -> tuple[TaintVerdict, ...]:
+        """The verdicts on pods of a class on a node."""
+        return self._verdicts.of(state, pod_class)
 
     @property
     def is_busy(self) -> bool:
@@ -188,7 +192,7 @@ class Machine:
             # The object tells its binding to the second; what was seen of it first may be more exact.
             pod = msgspec.structs.replace(pod, bound_at=known.bound_at)
         state.pods[pod.uid] = pod
-        if self.synced and pod.node not in self._dirty_names:
+        if self.synced and pod.node not in self._dirty:
             self._evaluate_pod(state, pod)
 
     def _lose_pod(self, uid: str, node: str) -> None:
@@ -211,25 +215,24 @@ class Machine:
                 self._lose_pod(uid, state.name)
 
     def _namespace_seen(self, event: events.NamespaceSeen) -> None:
-        if self.namespaces.get(event.name) != event.labels:
-            self.namespaces[event.name] = event.labels
-            self._reselect()
+        if self._verdicts.set_namespace(event.name, event.labels):
+            self._look_again()
 
     def _namespace_gone(self, event: events.NamespaceGone) -> None:
-        if self.namespaces.pop(event.name, None) is not None:
-            self._reselect()
+        if self._verdicts.set_namespace(event.name, None):
+            self._look_again()
 
     def _policies_changed(self, event: events.PoliciesChanged) -> None:
-        self.policies = tuple(sorted(event.policies, key=lambda policy: policy.name))
+        self._verdicts.set_policies(event.policies)
         self.limiter.configure(self.policies, self._now.monotonic)
-        self._refused_until.clear()
+        self._refused_until = {}
         for state in self.nodes.values():
             state.policies = None
-        self._reselect(always=True)
+        self._look_again()
 
     def _has_synced(self, _: events.Synced) -> None:
         self.synced = True
-        self._reselect(always=True)
+        self._look_again()
 
     def _leadership_changed(self, event: events.LeadershipChanged) -> None:
         gained = event.leading and not self.leading
@@ -240,26 +243,17 @@ class Machine:
                 state.degraded = False
             for pending in self.pending.values():
                 pending.announced = False
-            self._reselect(always=True)
+            self._look_again()
 
-    def _reselect(self, *, always: bool = False) -> None:
-        """What policies select may have changed: look at every node again, in slices."""
-        if not self.synced:
-            return
-        if not always and not any(policy.namespace_selector.requirements for policy in self.policies):
-            return
-        self._class_policies.clear()
-        for name in self.nodes:
-            if name not in self._dirty_names:
-                self._dirty_names[name] = None
-                self._dirty.append(name)
+    def _look_again(self) -> None:
+        """Verdicts may have changed everywhere: look at every node again, in slices."""
+        if self.synced:
+            self._dirty.update(dict.fromkeys(self.nodes))
 
     # -- verdicts -----------------------------------------------------------------------------------------------
 
     def _evaluate_node(self, state: NodeState) -> None:
-        if state.policies is None:
-            labels = state.node.labels if state.node else {}
-            state.policies = tuple(policy for policy in self.policies if selects_node(policy, labels))
+        self._verdicts.select(state)
         state.verdicts = {}
         first: TaintVerdict | None = None
         count = 0
@@ -281,37 +275,15 @@ class Machine:
         if first is not None and not state.degraded:
             self._notice(commands.Degraded(node.name, node.uid, first.taint, count))
         state.degraded = first is not None
-        invalid: dict[str, str] = {}
-        for verdict in (verdict for verdicts in state.verdicts.values() for verdict in verdicts if verdict.invalid):
-            name, value = f"{verdict.taint.key}:{verdict.taint.effect}", verdict.taint.value
-            if invalid.setdefault(name, value) != state.reported_invalid.get(name):
-                state.reported_invalid[name] = value
+        invalid = self._verdicts.invalid(state)
+        for name, verdict in invalid.items():
+            if state.reported_invalid.get(name) != verdict.taint.value:
                 held = verdict.policy.timing.on_invalid_value is OnInvalidValue.HOLD
                 self._notice(commands.InvalidValue(node.name, node.uid, verdict.taint, held))
-        state.reported_invalid = invalid
-
-    def verdicts_for(self, state: NodeState, pod_class: PodClass) -> tuple[TaintVerdict, ...]:
-        """The verdicts on pods of a class on a node, computed once for all of them."""
-        verdicts = state.verdicts.get(pod_class)
-        if verdicts is None:
-            if state.policies is None:
-                self._evaluate_node(state)
-            selecting = self._policies_of(pod_class)
-            policies = tuple(policy for policy in state.policies or () if policy in selecting)
-            verdicts = self.evaluator.verdicts(pod_class, state.taints(), policies)
-            state.verdicts[pod_class] = verdicts
-        return verdicts
-
-    def _policies_of(self, pod_class: PodClass) -> tuple[Policy, ...]:
-        found = self._class_policies.get(pod_class)
-        if found is None:
-            labels = self.namespaces.get(pod_class.namespace)
-            found = tuple(policy for policy in self.policies if selects_pod(policy, pod_class, labels))
-            self._class_policies[pod_class] = found
-        return found
+        state.reported_invalid = {name: verdict.taint.value for name, verdict in invalid.items()}
 
     def _evaluate_pod(self, state: NodeState, pod: Pod) -> TaintVerdict | None:
-        found = earliest(self.verdicts_for(state, pod.shared), pod.bound_at)
+        found = earliest(self._verdicts.of(state, pod.shared), pod.bound_at)
         if found is None:
             self._cancel(pod.uid)
             return None
@@ -319,7 +291,7 @@ class Machine:
         pending = self.pending.get(pod.uid)
         if pending is None:
             pending = self.pending[pod.uid] = Pending(pod, verdict, due_at)
-            self._wait(pending)
+            self._queues.wait(pending)
         else:
             self._replace(pending, pod, verdict, due_at)
         self._announce(pending)
@@ -327,14 +299,14 @@ class Machine:
 
     def _replace(self, pending: Pending, pod: Pod, verdict: TaintVerdict, due_at: float) -> None:
         same = pending.due_at == due_at and pending.verdict.policy == verdict.policy
-        if pending.phase is Phase.READY and not same:
-            self._ready_queue(pending).cancel(pod.uid)
-        if not same:
-            pending.announced = pending.announced and pending.due_at == due_at
+        queued = pending.phase in (Phase.WAITING, Phase.READY, Phase.REHEARSED)
+        if queued and not same:
+            self._queues.remove(pending)
+        pending.announced = pending.announced and pending.due_at == due_at
         pending.pod, pending.verdict, pending.due_at = pod, verdict, due_at
         pending.unwanted = False
-        if not same and pending.phase in (Phase.WAITING, Phase.READY, Phase.REHEARSED):
-            self._wait(pending)
+        if queued and not same:
+            self._queues.wait(pending)
 
     def _announce(self, pending: Pending) -> None:
         if not pending.announced and pending.due_at > self._now.wall + ANNOUNCED_AHEAD_SECONDS and self.leading:
@@ -353,33 +325,8 @@ class Machine:
         self._drop(pending)
 
     def _drop(self, pending: Pending) -> None:
-        uid = pending.pod.uid
-        self._waiting.cancel(uid)
-        if pending.phase is Phase.READY:
-            self._ready_queue(pending).cancel(uid)
-        del self.pending[uid]
-
-    # -- queues -------------------------------------------------------------------------------------------------
-
-    def _wait(self, pending: Pending) -> None:
-        pending.phase = Phase.WAITING
-        self._waiting.schedule(pending.pod.uid, max(pending.due_at, pending.retry_at), pending.rank)
-
-    def _ready_queue(self, pending: Pending) -> DeadlineQueue:
-        return self._ready.setdefault(pending.verdict.policy.name, DeadlineQueue())
-
-    def _fall_due(self, pending: Pending) -> None:
-        if pending.phase is Phase.LEAVING:  # accepted long ago, and the watch still shows the pod: judge it afresh
-            del self.pending[pending.pod.uid]
-            self._evaluate_pod(self.nodes[pending.pod.node], pending.pod)
-        else:
-            self._make_ready(pending)
-
-    def _make_ready(self, pending: Pending) -> None:
-        pending.phase = Phase.READY
-        pending.ready_since = self._now.monotonic
-        pending.limit = ""
-        self._ready_queue(pending).schedule(pending.pod.uid, pending.due_at, pending.rank)
+        self._queues.remove(pending)
+        del self.pending[pending.pod.uid]
 
     # -- acting -------------------------------------------------------------------------------------------------
 
@@ -388,7 +335,7 @@ class Machine:
             return
         self._evaluate_dirty()
         for _ in range(self._slice_size):
-            uid = self._waiting.pop_due(self._now.wall)
+            uid = self._queues.pop_due(self._now.wall)
             if uid is None:
                 break
             self._fall_due(self.pending[uid])
@@ -400,11 +347,18 @@ class Machine:
                 if name in self.nodes:
                     self._save_history(self.nodes[name])
 
+    def _fall_due(self, pending: Pending) -> None:
+        if pending.phase is Phase.LEAVING:  # accepted long ago, and the watch still shows the pod: judge it afresh
+            del self.pending[pending.pod.uid]
+            self._evaluate_pod(self.nodes[pending.pod.node], pending.pod)
+        else:
+            self._queues.make_ready(pending, self._now)
+
     def _evaluate_dirty(self) -> None:
         budget = self._slice_size
         while self._dirty and budget > 0:
-            name = self._dirty.popleft()
-            del self._dirty_names[name]
+            name = next(iter(self._dirty))
+            del self._dirty[name]
             state = self.nodes.get(name)
             if state is not None:
                 self._evaluate_node(state)
@@ -416,14 +370,10 @@ class Machine:
         for _ in range(self._slice_size):
             if self.in_flight >= self._max_in_flight:
                 break
-            heads = [
-                (head, policy)
-                for policy, queue in self._ready.items()
-                if policy not in refused and (head := queue.head()) is not None
-            ]
-            if not heads:
+            first = self._queues.first_ready(besides=refused)
+            if first is None:
                 break
-            entry, policy = min(heads)
+            entry, policy = first
             pending = self.pending[entry.key]
             if self._needs_check(pending):
                 self._park(pending)
@@ -433,7 +383,7 @@ class Machine:
                 refused[policy] = refusal.until
                 pending.limit = refusal.limit
                 continue
-            self._ready_queue(pending).cancel(entry.key)
+            self._queues.remove(pending)
             self._let_go(pending)
         self._refused_until = refused
 
@@ -450,14 +400,9 @@ class Machine:
         self.in_flight += 1
         if not pending.attempts:
             self._notice(decided)
-        settings = policy.eviction
-        overdue = (
-            settings.method is Method.EVICT_THEN_DELETE
-            and pending.blocked_since is not None
-            and self._now.wall >= pending.blocked_since + settings.pdb_timeout_seconds
-        )
-        delete = settings.method is Method.DELETE or overdue
-        self._out.append(commands.Evict(pending.pod, pending.verdict, delete, settings.grace_period_seconds))
+        delete_at = pending.delete_at
+        delete = policy.eviction.method is Method.DELETE or (delete_at is not None and self._now.wall >= delete_at)
+        self._out.append(commands.Evict(pending.pod, pending.verdict, delete, policy.eviction.grace_period_seconds))
 
     # -- freshness ----------------------------------------------------------------------------------------------
 
@@ -467,7 +412,7 @@ class Machine:
         return version > self._reached and version > self.nodes[pending.pod.node].checked_version
 
     def _park(self, pending: Pending) -> None:
-        self._ready_queue(pending).cancel(pending.pod.uid)
+        self._queues.remove(pending)
         pending.phase = Phase.PARKED
         state = self.nodes[pending.pod.node]
         state.parked.append(pending.pod.uid)
@@ -497,7 +442,7 @@ class Machine:
             pending = self.pending.get(uid)
             if pending is not None and pending.phase is Phase.PARKED:
                 pending.retry_at = self._now.wall + after
-                self._wait(pending)
+                self._queues.wait(pending)
 
     # -- outcomes -----------------------------------------------------------------------------------------------
 
@@ -518,48 +463,35 @@ class Machine:
             self._notice(notice(pending.pod, pending.verdict))
             self._drop(pending)
         elif event.outcome is Outcome.NOT_LEADING:
-            self._wait(pending)
+            self._queues.wait(pending)
         else:
             self._try_again(pending, event)
 
     def _was_evicted(self, pending: Pending) -> None:
-        uid = pending.pod.uid
         self.evicted[pending.verdict.policy.name] += 1
         lateness = max(0.0, self._now.wall - pending.due_at)
         self._notice(commands.Evicted(pending.pod, pending.verdict, lateness))
         if not self._is_here(pending.pod):
             self._drop(pending)
             return
-        pending.phase = Phase.LEAVING
         pending.attempts = 0
-        self._waiting.schedule(uid, self._now.wall + LEAVING_TIMEOUT_SECONDS, pending.rank)
+        self._queues.expect_gone(pending, by=self._now.wall + LEAVING_TIMEOUT_SECONDS)
 
     def _is_here(self, pod: Pod) -> bool:
         state = self.nodes.get(pod.node)
         return state is not None and pod.uid in state.pods
 
     def _try_again(self, pending: Pending, event: events.Settled) -> None:
-        now = self._now.wall
-        outcome = event.outcome
-        pending.attempts = pending.attempts + 1 if pending.outcome is outcome else 1
-        pending.outcome, pending.message = outcome, event.message
-        pending.retry_at = now + retry_delay(outcome, pending.attempts, pending.pod.uid, event.retry_after)
-        settings = pending.verdict.policy.eviction
-        if outcome is Outcome.BLOCKED:
-            if pending.blocked_since is None:
-                pending.blocked_since = now
-            delete_at = pending.blocked_since + settings.pdb_timeout_seconds
-            if settings.method is Method.EVICT_THEN_DELETE and delete_at > now:
-                pending.retry_at = min(pending.retry_at, delete_at)
-        args = (pending.pod, pending.verdict, outcome.value, event.message, pending.attempts, pending.retry_at)
+        pending.note_failure(event, self._now.wall)
+        args = (pending.pod, pending.verdict, event.outcome.value, event.message, pending.attempts, pending.retry_at)
         self._notice(commands.Hindered(*args))
-        self._wait(pending)
+        self._queues.wait(pending)
 
     # -- the durable clock ----------------------------------------------------------------------------------------
 
     def _save_history(self, state: NodeState) -> None:
-        if not self.leading or state.node is None or state.saving is not None:
-            return
+        if not self.leading or state.node is None or state.saving is not None or state.policies is None:
+            return  # it is called again when what is missing is there
         text = state.history_text()
         if text != state.saved:
             state.saving = text

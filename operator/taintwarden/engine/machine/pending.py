@@ -4,8 +4,8 @@ from enum import Enum, auto
 from zlib import crc32
 
 from taintwarden.engine.evaluate import TaintVerdict
-from taintwarden.engine.machine.events import Outcome
-from taintwarden.engine.model import Pod
+from taintwarden.engine.machine.events import Outcome, Settled
+from taintwarden.engine.model import Method, Pod
 
 
 class Phase(Enum):
@@ -61,6 +61,25 @@ class Pending:
         """The limit that refused it last."""
         self.unwanted = False
         """The verdict went away while the call was being made."""
+
+    @property
+    def delete_at(self) -> float | None:
+        """When a pod that a budget blocks is deleted instead, if its policy wants that."""
+        settings = self.verdict.policy.eviction
+        if settings.method is not Method.EVICT_THEN_DELETE or self.blocked_since is None:
+            return None
+        return self.blocked_since + settings.pdb_timeout_seconds
+
+    def note_failure(self, event: Settled, now: float) -> None:
+        """A call did not make it leave: remember why, and when to try again."""
+        self.attempts = self.attempts + 1 if self.outcome is event.outcome else 1
+        self.outcome, self.message = event.outcome, event.message
+        self.retry_at = now + retry_delay(event.outcome, self.attempts, self.pod.uid, event.retry_after)
+        if event.outcome is Outcome.BLOCKED:
+            if self.blocked_since is None:
+                self.blocked_since = now
+            if self.delete_at is not None and self.delete_at > now:
+                self.retry_at = min(self.retry_at, self.delete_at)
 
     @property
     def rank(self) -> tuple[float, ...]:

@@ -1,0 +1,67 @@
+"""Which policies select whom, and the verdicts that follow: computed once for all pods of a class on a node."""
+
+from collections.abc import Iterable
+from weakref import WeakKeyDictionary
+
+from taintwarden.engine.evaluate import Evaluator, TaintVerdict, selects_node, selects_pod
+from taintwarden.engine.machine.inventory import NodeState, history_name
+from taintwarden.engine.model import Gates, PodClass, Policy
+
+
+class Verdicts:
+    """The policies in force, the namespaces they may select by, and what both mean for pods on nodes."""
+
+    def __init__(self, gates: Gates) -> None:
+        self.evaluator = Evaluator(gates)
+        self.policies: tuple[Policy, ...] = ()
+        self._namespaces: dict[str, dict[str, str]] = {}
+        self._selecting: WeakKeyDictionary[PodClass, tuple[Policy, ...]] = WeakKeyDictionary()
+
+    def set_policies(self, policies: Iterable[Policy]) -> None:
+        """Other policies are in force. What was computed for nodes must be forgotten by their owner."""
+        self.policies = tuple(sorted(policies, key=lambda policy: policy.name))
+        self._selecting.clear()
+
+    def set_namespace(self, name: str, labels: dict[str, str] | None) -> bool:
+        """A namespace has these labels, or is gone. Returns whether a policy may select other pods now."""
+        if self._namespaces.get(name) == labels:
+            return False
+        if labels is None:
+            del self._namespaces[name]
+        else:
+            self._namespaces[name] = labels
+        self._selecting.clear()
+        return any(policy.namespace_selector.requirements for policy in self.policies)
+
+    def of(self, state: NodeState, pod_class: PodClass) -> tuple[TaintVerdict, ...]:
+        """The verdicts on pods of a class on a node, one for each taint that a policy acts on."""
+        verdicts = state.verdicts.get(pod_class)
+        if verdicts is None:
+            selecting = self._policies_of(pod_class)
+            policies = [policy for policy in self.select(state) if policy in selecting]
+            verdicts = state.verdicts[pod_class] = self.evaluator.verdicts(pod_class, state.taints(), policies)
+        return verdicts
+
+    def select(self, state: NodeState) -> tuple[Policy, ...]:
+        """The policies that act on a node."""
+        if state.policies is None:
+            labels = state.node.labels if state.node else {}
+            state.policies = tuple(policy for policy in self.policies if selects_node(policy, labels))
+        return state.policies
+
+    def invalid(self, state: NodeState) -> dict[str, TaintVerdict]:
+        """The taints of a node whose values somebody on it cannot compare, each with a verdict that says so."""
+        found: dict[str, TaintVerdict] = {}
+        for verdicts in state.verdicts.values():
+            for verdict in verdicts:
+                if verdict.invalid:
+                    found.setdefault(history_name(verdict.taint), verdict)
+        return found
+
+    def _policies_of(self, pod_class: PodClass) -> tuple[Policy, ...]:
+        found = self._selecting.get(pod_class)
+        if found is None:
+            labels = self._namespaces.get(pod_class.namespace)
+            found = tuple(policy for policy in self.policies if selects_pod(policy, pod_class, labels))
+            self._selecting[pod_class] = found
+        return found
