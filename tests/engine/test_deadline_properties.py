@@ -4,6 +4,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from simulated import policy
 from simulated.naive import Presence, due
 from taintwarden.engine.evaluate import Evaluator, earliest

@@ -6,6 +6,7 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
 from simulated import Simulation, policy
 from simulated.cluster import START
 from simulated.naive import Presence, due

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from simulated import Simulation, policy
 from taintwarden.engine.machine import events
 from taintwarden.engine.machine.events import Outcome
@@ -54,7 +55,7 @@ OPERATIONS = {
     "delete_node": lambda sim, step: sim.delete_node(step["node"]),
     "touch_node": lambda sim, step: sim.touch_node(step["node"]),
     "touch_pod": lambda sim, step: sim.touch_pod(step["pod"]),
-    "stop_controller": lambda sim, step: sim.kill(),  # noqa: ARG005
+    "stop_controller": lambda sim, step: sim.kill(),
     "restart_controller": lambda sim, step: sim.restart(step["downtime"]),
     "replace_pod": replace_pod,
     "deny_pod_delete": lambda sim, step: deny_deletes(sim, step["seconds"]),

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from taintwarden.engine.matching.numeric import explain_integer, parse_integer
 from taintwarden.engine.matching.tolerations import Match, match
 from taintwarden.engine.matching.versions import parse_version
@@ -30,7 +31,9 @@ def test_integer_is_explained_exactly_when_the_api_refuses_it_in_a_toleration(ve
     assert (explain_integer(vector["input"]) is None) == vector["toleration_api_ok"]
 
 
-@pytest.mark.parametrize("pair", INTEGERS["comparisons"], ids=lambda p: ascii(p["taint_value"] + "_" + p["toleration_value"]))
+@pytest.mark.parametrize(
+    "pair", INTEGERS["comparisons"], ids=lambda p: ascii(p["taint_value"] + "_" + p["toleration_value"])
+)
 def test_integers_compare_as_in_go(pair):
     assert tolerated("Gt", pair["taint_value"], pair["toleration_value"]) == pair["tolerated_gt"]
     assert tolerated("Lt", pair["taint_value"], pair["toleration_value"]) == pair["tolerated_lt"]

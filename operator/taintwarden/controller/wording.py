@@ -8,10 +8,14 @@ from taintwarden.engine.evaluate import Kind, TaintVerdict
 from taintwarden.engine.matching.tolerations import Match, match
 from taintwarden.engine.model import Gates, Taint, Toleration, Tolerations
 
+END_OF_TIME = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+"""Stands for everything later: no calendar goes further, and a huge ``tolerationSeconds`` means "very late"."""
+
 
 def at(moment: float) -> str:
     """A time as RFC 3339 in UTC, to the second."""
-    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    known = END_OF_TIME if moment >= END_OF_TIME.timestamp() else datetime.fromtimestamp(moment, UTC)
+    return known.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @lru_cache(maxsize=4_096)

@@ -62,7 +62,7 @@ class Toleration(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_def
     def __str__(self) -> str:
         subject = self.key or "*"
         operator = self.operator or Operator.EQUAL
-        comparison = subject if operator == Operator.EXISTS else f"{subject} {operator} {self.value!r}"
+        comparison = f"{subject} {operator}" if operator == Operator.EXISTS else f"{subject} {operator} {self.value!r}"
         text = f"{comparison}:{self.effect}" if self.effect else comparison
         return text if self.toleration_seconds is None else f"{text} for {self.toleration_seconds}s"
 

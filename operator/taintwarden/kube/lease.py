@@ -20,6 +20,8 @@ RENEW_DEADLINE_SECONDS = 10.0
 """How long its holder relies on it. The difference is what clocks may run apart and a call may take."""
 RETRY_SECONDS = 2.0
 """Between tries to get or renew it."""
+RELEASE_SECONDS = 3.0
+"""How long giving it up may take: a pod that stops has half a minute for everything."""
 
 
 class Lease:
@@ -60,14 +62,20 @@ class Lease:
     @property
     def held(self) -> bool:
         """Whether we may act now. Asked before every single write."""
-        return self._renewed_at is not None and self._monotonic() - self._renewed_at < RENEW_DEADLINE_SECONDS
+        return self._left() > 0
+
+    def _left(self) -> float:
+        """How many seconds we may still act."""
+        return 0.0 if self._renewed_at is None else self._renewed_at + RENEW_DEADLINE_SECONDS - self._monotonic()
 
     async def run(self) -> None:
         """Try to get the lease and keep it, forever."""
         while True:
             began = self._monotonic()
             try:
-                won = await asyncio.wait_for(self._try(), RENEW_DEADLINE_SECONDS / 2)
+                # No longer than we hold it: when it is over, that must be told at once.
+                patience = RENEW_DEADLINE_SECONDS / 2
+                won = await asyncio.wait_for(self._try(), min(patience, self._left()) if self.held else patience)
             except (KubeError, TimeoutError) as error:
                 self._on_error(str(error) or type(error).__name__)
             else:
@@ -83,20 +91,17 @@ class Lease:
         self._renewed_at = None
         self._announce()
         try:
-            lease = await self._read()
-            if lease is not None and lease["spec"].get("holderIdentity") == self._identity:
-                lease["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _now()}
-                await self._client.request("PUT", f"{self._path}/{self._name}", body=lease, timeout_seconds=3.0)
-        except KubeError as error:
-            self._on_error(str(error))
+            async with asyncio.timeout(RELEASE_SECONDS):
+                lease = await self._read()
+                if lease is not None and lease["spec"].get("holderIdentity") == self._identity:
+                    lease["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _now()}
+                    await self._client.request("PUT", f"{self._path}/{self._name}", body=lease)
+        except (KubeError, TimeoutError) as error:
+            self._on_error(str(error) or "not released in time")
 
     async def _sleep(self) -> None:
         """Until the next try, or until leadership runs out, whichever comes first."""
-        delay = RETRY_SECONDS
-        if self._renewed_at is not None:
-            left = self._renewed_at + RENEW_DEADLINE_SECONDS - self._monotonic()
-            delay = min(delay, max(0.0, left))
-        await asyncio.sleep(delay)
+        await asyncio.sleep(min(RETRY_SECONDS, self._left()) if self.held else RETRY_SECONDS)
         self._announce()
 
     def _announce(self) -> None:

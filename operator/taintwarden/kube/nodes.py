@@ -3,7 +3,7 @@
 import msgspec
 
 from taintwarden.kube.client import APPLY_PATCH, Client
-from taintwarden.kube.errors import ApiError
+from taintwarden.kube.errors import NOT_JSON, ApiError, Unreachable
 from taintwarden.kube.objects import NodeObject
 
 FIELD_MANAGER = "taintwarden"
@@ -23,7 +23,11 @@ async def read_node(client: Client, name: str) -> NodeObject | None:
         if error.code == 404:
             return None
         raise
-    return msgspec.json.decode(body, type=NodeObject)
+    try:
+        return msgspec.json.decode(body, type=NodeObject)
+    except NOT_JSON as error:
+        msg = f"the answer is no node: {error}"
+        raise Unreachable(msg) from error
 
 
 async def save_history(client: Client, name: str, uid: str, text: str) -> None:

@@ -5,9 +5,15 @@ from typing import Any
 import msgspec
 
 from taintwarden.kube.client import MERGE_PATCH, Client
-from taintwarden.kube.errors import ApiError, MissingDefinitionError
+from taintwarden.kube.errors import NOT_JSON, ApiError, MissingDefinitionError, Unreachable
+from taintwarden.kube.objects import ListMeta
 
 PATH = "/apis/taintwarden.io/v1alpha1/taintevictionpolicies"
+
+
+class _PolicyList(msgspec.Struct):
+    items: list[dict[str, Any]]
+    metadata: ListMeta
 
 
 async def list_policies(client: Client) -> tuple[list[dict[str, Any]], str]:
@@ -25,8 +31,12 @@ async def list_policies(client: Client) -> tuple[list[dict[str, Any]], str]:
             msg = "it does not know TaintEvictionPolicy (taintwarden.io/v1alpha1): kubectl apply -f crds/ first"
             raise MissingDefinitionError(msg) from error
         raise
-    answer = msgspec.json.decode(body)
-    return answer["items"], answer["metadata"].get("resourceVersion", "")
+    try:
+        answer = msgspec.json.decode(body, type=_PolicyList)
+    except NOT_JSON as error:
+        msg = f"the answer is no list: {error}"
+        raise Unreachable(msg) from error
+    return answer.items, answer.metadata.resource_version
 
 
 async def patch_status(client: Client, name: str, status: dict[str, Any]) -> None:

@@ -94,10 +94,7 @@ class Recorder:
             await self._waiting.wait()
             while self._queue:
                 name, message = self._queue.popitem(last=False)
-                try:
-                    await self._write(name, message)
-                except KubeError:
-                    self.failed += 1
+                await self._try_to_write(name, message)
                 self._remember(name)
                 await asyncio.sleep(self._pause_seconds * (BUSY_FACTOR if self._is_busy() else 1))
             self._waiting.clear()
@@ -107,8 +104,8 @@ class Recorder:
         try:
             async with asyncio.timeout(timeout_seconds):
                 while self._queue:
-                    await self._write(*self._queue.popitem(last=False))
-        except (KubeError, TimeoutError):
+                    await self._try_to_write(*self._queue.popitem(last=False))
+        except TimeoutError:
             self.dropped += len(self._queue)
 
     def _remember(self, name: str) -> None:
@@ -116,6 +113,12 @@ class Recorder:
         self._written.move_to_end(name)
         if len(self._written) > MAX_REMEMBERED:
             self._written.popitem(last=False)
+
+    async def _try_to_write(self, name: str, message: Message) -> None:
+        try:
+            await self._write(name, message)
+        except KubeError:  # whoever reads the log and the metrics misses nothing
+            self.failed += 1
 
     async def _write(self, name: str, message: Message) -> None:
         namespace = message.subject.namespace or "default"
@@ -139,15 +142,15 @@ class Recorder:
             "action": message.action,
             "reason": message.reason,
             "regarding": message.subject.reference(),
-            "note": message.note.encode()[:MAX_NOTE_BYTES].decode("utf-8", "ignore"),
+            "note": message.note.encode("utf-8", "replace")[:MAX_NOTE_BYTES].decode("utf-8", "ignore"),
             "type": message.type,
         }
 
 
 def event_name(message: Message) -> str:
     """A name that is the same for the same saying about the same object, and legal."""
-    said = f"{message.subject.uid}\0{message.reason}\0{message.note}".encode()
-    return f"{message.subject.name[:200]}.{blake2b(said, digest_size=8).hexdigest()}"
+    said = f"{message.subject.uid}\0{message.reason}\0{message.note}".encode("utf-8", "replace")
+    return f"{message.subject.name[:200].rstrip('-.')}.{blake2b(said, digest_size=8).hexdigest()}"
 
 
 def _now() -> str:

@@ -35,6 +35,8 @@ from taintwarden.engine.model import Gates, Method, Mode, Node, OnInvalidValue, 
 
 ANNOUNCED_AHEAD_SECONDS = 1.0
 """An eviction that is due sooner is not announced: the next thing anybody hears is that it was carried out."""
+NOT_LEADING_SECONDS = 1.0
+"""Pause after a call that was not made because the lease had run out, until that is told here, too."""
 LEAVING_TIMEOUT_SECONDS = 60.0
 """How long an accepted eviction may go unseen in the watch before it is asked for again."""
 
@@ -463,6 +465,7 @@ class Machine:
             self._notice(notice(pending.pod, pending.verdict))
             self._drop(pending)
         elif event.outcome is Outcome.NOT_LEADING:
+            pending.retry_at = self._now.wall + NOT_LEADING_SECONDS
             self._queues.wait(pending)
         else:
             self._try_again(pending, event)

@@ -1,0 +1,58 @@
+"""The words that the checks of ``validate`` share: how bad a fault is, and careful looks into unknown data."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from enum import StrEnum
+
+from msgspec import UNSET
+
+from taintwarden.api.errors import FieldError
+from taintwarden.api.types import GROUP
+
+
+class Severity(StrEnum):
+    """An error cannot work; a warning may not be what was meant."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+Found = Iterator[tuple[Severity, FieldError]]
+
+
+def annotation_path(name: str) -> str:
+    """Where an annotation stands."""
+    return f"metadata.annotations[{name}]"
+
+
+def check_annotation_names(obj: object, known: Sequence[str]) -> Found:
+    """Annotations of our group that mean nothing on such an object."""
+    for name in mapping(look(obj, "metadata", "annotations")):
+        if name.startswith(f"{GROUP}/") and name not in known:
+            near = get_close_matches(name, known, n=1, cutoff=0.6)
+            remedy = f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}"
+            yield Severity.WARNING, FieldError(annotation_path(name), UNSET, "unknown annotation", remedy)
+
+
+def look(value: object, *names: str) -> object:
+    """What stands below these names, None where nothing does."""
+    for name in names:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def mapping(value: object) -> dict[str, object]:
+    """``value`` if it is an object, else an empty one."""
+    return {str(key): one for key, one in value.items()} if isinstance(value, Mapping) else {}
+
+
+def sequence(value: object) -> Sequence[object]:
+    """``value`` if it is a list, else an empty one."""
+    return value if isinstance(value, list) else ()
+
+
+def without(entry: object, *absent: object) -> object:
+    """``entry`` without the fields that count as not given."""
+    if not isinstance(entry, Mapping):
+        return entry
+    return {name: value for name, value in entry.items() if value not in absent}

@@ -1,0 +1,148 @@
+"""``taintwarden explain``: why a pod stays or leaves, and when."""
+
+import asyncio
+import os
+import sys
+import time
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from taintwarden.cli.errors import fail
+from taintwarden.cli.manifests import BadInput, read_documents
+from taintwarden.cli.output import output_option, printable, write, write_data
+from taintwarden.settings import Settings, SettingsError, load_settings
+from taintwarden.telemetry.logs import configure_logs
+
+if TYPE_CHECKING:
+    from taintwarden.cli.facts import Facts
+
+STAYS, ERROR, USAGE, LEAVES = 0, 1, 2, 10
+
+
+_HELP = """Explain one pod: for each taint of its node, which policy acts on it and which do not, the toleration used or
+why each failed, since when it is violated, and the deadline; then what the pod waits for.
+
+The operator's own engine gives the answer. In a cluster it needs the right to get the pod, its node and namespace
+and to list taintevictionpolicies; poddisruptionbudgets are told of where they may be listed. With -f no cluster is
+asked: the files hold the Pod, its Node, the TaintEvictionPolicies and, if a policy asks for its labels, the
+Namespace.
+
+\b
+Examples:
+  taintwarden explain pod shop/web-0
+  kubectl taintwarden explain pod web-0 -n shop -o json
+  taintwarden explain pod shop/web-0 -f cluster.yaml --at 2026-01-31T12:00:00Z
+  taintwarden explain pod shop/web-0 -f pod.yaml -f node.yaml -f policies.yaml
+  kubectl get pods,nodes,namespaces,taintevictionpolicies -A -o json |
+    taintwarden explain pod shop/web-0 -f -
+
+\b
+Exit codes:
+  0   the pod stays; also where only policies in mode DryRun or Paused would make it leave
+  1   the cluster cannot be asked, or has no such pod
+  2   wrong flags or unusable files
+  10  the pod has to leave: it has a deadline, or is due
+
+JSON and YAML have: at, pod, fate (Stays, Leaves, WouldLeave, NotActedOn), reason, waitsFor, policy, deadline,
+secondsLeft, taints[] (key, value, effect, verdict, reason, policy, mode, otherPolicies, tolerations, judgedValue,
+addedAt, since, clockRecorded, graceSeconds, deadline, secondsLeft), policies[], budgets[], budgetsProblem,
+invalidTolerations[], notes[]. Times are RFC 3339 in UTC; what does not apply is null.
+"""
+
+
+class _Moment(click.ParamType[float]):
+    """An RFC 3339 time with its zone, as seconds since the epoch."""
+
+    name = "time"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        try:
+            moment = datetime.fromisoformat(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is no RFC 3339 time: write for example 2026-01-31T12:00:00Z", param, ctx)
+        if moment.tzinfo is None:
+            self.fail(f"{value!r} has no time zone: append Z for UTC", param, ctx)
+        return moment.timestamp()
+
+
+@click.group(short_help="Say why a pod stays or leaves, and when.")
+def explain() -> None:
+    """Say why a pod stays or leaves, and when."""
+
+
+@explain.command(help=_HELP, short_help="Explain one pod, taint by taint.")
+@click.argument("pod", metavar="NS/NAME")
+@click.option("-n", "--namespace", help="Namespace of the pod, where NAME alone is given.")
+@click.option(
+    "-f", "--filename", "files", multiple=True, help="Read objects from this file, not a cluster; - is stdin."
+)
+@click.option("--kubeconfig", type=click.Path(), help="Kubeconfig file. Default: kubectl's.")
+@click.option("--context", help="Context of the kubeconfig. Default: its current one.")
+@click.option("--at", type=_Moment(), help="Answer as of this time (RFC 3339). Default: now.")
+@click.option(
+    "--numeric-operators/--no-numeric-operators", default=None, help="Whether Gt and Lt may match. [default: on]"
+)
+@click.option("--semver-operators/--no-semver-operators", default=None, help="Whether Semver* may match. [default: on]")
+@output_option
+def pod(
+    pod: str, namespace: str | None, files: tuple[str, ...], at: float | None, output: str, **flags: object
+) -> None:
+    """Read the arguments, ask, print; the text of ``--help`` is above."""
+    # The engine and the cluster's client take a while to import; `--help` need not wait for them.
+    from taintwarden.cli.explaining import explain as explain_facts  # noqa: PLC0415
+    from taintwarden.cli.explanation import Fate  # noqa: PLC0415
+    from taintwarden.cli.explanation_table import table  # noqa: PLC0415
+    from taintwarden.cli.facts import facts_from_files  # noqa: PLC0415
+    from taintwarden.engine.model import Gates  # noqa: PLC0415
+
+    space, name = _split(pod, namespace)
+    if files and (flags["kubeconfig"] or flags["context"]):
+        raise click.UsageError("-f reads files and no cluster: leave out --kubeconfig and --context")
+    now = time.time() if at is None else at
+    try:
+        settings = load_settings(os.environ, **flags)
+        configure_logs("console", "error")
+        if files:
+            documents = [document for file in files for document in read_documents(file)]
+            facts = facts_from_files(documents, space, name, now)
+        else:
+            facts = _ask_cluster(settings, space, name, now)
+        answer = explain_facts(facts, Gates(settings.numeric_operators, settings.semver_operators))
+    except SettingsError as error:
+        fail(str(error), USAGE)
+    except BadInput as error:
+        fail(printable(str(error)), USAGE if files else ERROR)
+    if output == "table":
+        write(table(answer))
+    else:
+        write_data(answer, output)
+    sys.exit(LEAVES if answer.fate is Fate.LEAVES else STAYS)
+
+
+def _split(pod: str, namespace: str | None) -> tuple[str, str]:
+    """Namespace and name, from ``NS/NAME`` or both given apart."""
+    space, slash, name = pod.rpartition("/")
+    if slash and namespace and namespace != space:
+        raise click.UsageError(f"{pod} and --namespace {namespace} name two namespaces")
+    space = space or namespace or ""
+    if not space or not name or "/" in space:
+        raise click.UsageError(f"write NAMESPACE/NAME, or NAME with --namespace: {pod!r} is neither")
+    return space, name
+
+
+def _ask_cluster(settings: Settings, namespace: str, name: str, now: float) -> "Facts":
+    from taintwarden.cli.cluster import ClusterError, facts_from_cluster  # noqa: PLC0415
+    from taintwarden.kube.connection import Connection  # noqa: PLC0415
+    from taintwarden.kube.errors import ConfigError  # noqa: PLC0415
+
+    try:
+        connection = Connection.load(settings.kubeconfig, settings.context)
+        return asyncio.run(facts_from_cluster(connection, namespace, name, now))
+    except ConfigError as error:
+        fail(str(error), USAGE)
+    except ClusterError as error:
+        fail(str(error), ERROR)

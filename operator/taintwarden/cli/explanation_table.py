@@ -1,0 +1,107 @@
+"""An explanation for people: one block for the pod, one for each taint, at most 100 columns wide."""
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from taintwarden.cli.explanation import Fate, PodExplanation, TaintExplanation
+from taintwarden.cli.output import printable, relative, render
+
+_FATES = {
+    Fate.STAYS: ("stays", "bold green"),
+    Fate.LEAVES: ("leaves", "bold red"),
+    Fate.WOULD_LEAVE: ("would leave", "bold yellow"),
+    Fate.NOT_ACTED_ON: ("stays: the operator never acts on it", "bold green"),
+}
+_VERDICTS = {
+    "Tolerated": ("tolerated", "green"),
+    "ToleratedFor": ("tolerated for a time", "yellow"),
+    "Violated": ("not tolerated", "red"),
+    "Held": ("held: its value cannot be compared", "yellow"),
+    "NotSelected": ("not selected", "dim"),
+}
+
+
+class _Lines:
+    """Rows of a label and a text; empty texts leave no row."""
+
+    def __init__(self) -> None:
+        self.grid = Table.grid(padding=(0, 2))
+        self.grid.add_column(min_width=10, no_wrap=True)
+        self.grid.add_column(overflow="fold")
+
+    def add(self, label: str, text: str | None, style: str = "") -> None:
+        if text:
+            self.grid.add_row(Text(label, style="dim"), Text(printable(text), style=style))
+
+
+def table(answer: PodExplanation) -> str:
+    """The whole answer as text."""
+    return render(*_parts(answer))
+
+
+def _parts(answer: PodExplanation) -> Iterator[RenderableType]:
+    yield _head(answer).grid
+    for taint in answer.taints:
+        yield Text("")
+        name = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
+        said, style = _VERDICTS[taint.verdict]
+        mode = f", policy {taint.policy} is in mode {taint.mode}" if taint.mode not in (None, "Enforce") else ""
+        yield Text.assemble("Taint ", (printable(name), "bold"), "  ", (said + mode, style))
+        yield Padding(_taint(taint).grid, (0, 0, 0, 2))
+
+
+def _head(answer: PodExplanation) -> _Lines:
+    lines, pod = _Lines(), answer.pod
+    bound = f", bound at {pod.bound_at}" if pod.bound_at else ""
+    lines.add("Pod", f"{pod.namespace}/{pod.name}" + (f" on node {pod.node}{bound}" if pod.node else ""), "bold")
+    lines.add("As of", answer.at)
+    fate, style = _FATES[answer.fate]
+    due = f" at {_time(answer.deadline, answer.seconds_left)}" if answer.deadline else ""
+    lines.add("Fate", fate + due, style)
+    lines.add("Because", answer.reason)
+    lines.add("Policy", answer.policy)
+    lines.add("Waits for", answer.waits_for)
+    for budget in answer.budgets:
+        lines.add("Budget", f"PodDisruptionBudget {budget.name}: {budget.reason}", "" if budget.allows else "yellow")
+    lines.add("Budget", answer.budgets_problem and f"not known: {answer.budgets_problem}", "yellow")
+    for fault in answer.invalid_tolerations:
+        lines.add("Invalid", f"counts as absent: {fault}", "yellow")
+    for policy in answer.policies:
+        if policy.mode is None:
+            lines.add("Invalid", policy.reason, "yellow")
+    for note in answer.notes:
+        lines.add("Note", note, "yellow")
+    if answer.fate is not Fate.NOT_ACTED_ON and not answer.taints:
+        lines.add("Taints", "the node has none")
+    return lines
+
+
+def _taint(taint: TaintExplanation) -> _Lines:
+    lines = _Lines()
+    if taint.verdict in ("Held", "NotSelected"):  # elsewhere the lines below say why
+        lines.add("why", taint.reason)
+    lines.add("policy", taint.policy and f"{taint.policy} ({taint.mode})")
+    for other in taint.other_policies:
+        lines.add("not by", f"{other.policy}: {other.reason}")
+    for one in taint.tolerations:
+        style = "green" if one.holds else ""
+        lines.add("toleration", f"{one.text} ({one.source}): {one.answer}", style)
+    if not taint.tolerations:
+        lines.add("toleration", "none with this key")
+    lines.add("judged by", taint.judged_value and f"{taint.judged_value}, its last valid value")
+    if taint.deadline:
+        began = "violated" if taint.verdict == "Violated" else "counts from"
+        lines.add(began, f"{taint.since}{'' if taint.clock_recorded else ', not recorded yet'}")
+        lines.add("grace", f"{taint.grace_seconds} s")
+        lines.add("deadline", _time(taint.deadline, taint.seconds_left))
+    elif taint.policy:
+        lines.add("deadline", "never")
+    return lines
+
+
+def _time(at: str, seconds_left: int | None) -> str:
+    return at if seconds_left is None else f"{at}, {relative(seconds_left, 0)}"

@@ -1,0 +1,153 @@
+"""What ``validate`` finds in all files, as a structure that does not change between releases; and how it is found."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from taintwarden.api.errors import FieldError, InvalidObject
+from taintwarden.api.policies import parse_policy
+from taintwarden.api.types import GROUP, POLICY_KIND
+from taintwarden.cli.checking import Found, Severity, look
+from taintwarden.cli.manifests import BadInput, Document, read_documents
+from taintwarden.cli.node_checks import check_node
+from taintwarden.cli.pod_checks import check_owner, check_pod
+from taintwarden.engine.model import Policy
+
+TEMPLATES: dict[tuple[str, str], str] = {
+    ("", "Pod"): "",
+    ("", "PodTemplate"): "template",
+    ("", "ReplicationController"): "spec.template",
+    ("apps", "Deployment"): "spec.template",
+    ("apps", "StatefulSet"): "spec.template",
+    ("apps", "DaemonSet"): "spec.template",
+    ("apps", "ReplicaSet"): "spec.template",
+    ("batch", "Job"): "spec.template",
+    ("batch", "CronJob"): "spec.jobTemplate.spec.template",
+}
+"""Where the pod is in each kind."""
+
+
+class Finding(msgspec.Struct, rename="camel"):
+    """One fault. ``message`` is path, value, reason and remedy in one."""
+
+    file: str
+    line: int
+    document: int
+    item: int | None
+    kind: str
+    name: str
+    severity: Severity
+    path: str
+    message: str
+    reason: str
+    remedy: str
+
+    def __str__(self) -> str:
+        item = "" if self.item is None else f" item {self.item}"
+        place = f"{self.file}:{self.line}: document {self.document}{item}"
+        return f"{place}: {self.kind or 'object'}/{self.name}: {self.severity}: {self.message}"
+
+
+class Unreadable(msgspec.Struct):
+    """A file that could not be checked at all."""
+
+    file: str
+    reason: str
+
+
+class Report(msgspec.Struct, rename="camel"):
+    """Everything found in all files."""
+
+    files: int = 0
+    objects: int = 0
+    policies: int = 0
+    pods: int = 0
+    nodes: int = 0
+    ignored: dict[str, int] = {}
+    errors: int = 0
+    warnings: int = 0
+    findings: list[Finding] = []
+    unreadable: list[Unreadable] = []
+
+
+def check_files(names: Iterable[str]) -> Report:
+    """Read and check all files; what one of them lacks, others may have."""
+    report, documents = Report(), []
+    for name in names:
+        report.files += 1
+        try:
+            documents += read_documents(name)
+        except BadInput as error:
+            report.unreadable.append(Unreadable(name, str(error)))
+    report.objects = len(documents)
+    policies = list(_valid_policies(documents))
+    ignored: Counter[str] = Counter()
+    for document in documents:
+        for severity, fault in _check(document, policies, report, ignored):
+            report.findings.append(_finding(document, severity, fault))
+    report.ignored = dict(sorted(ignored.items()))
+    report.errors = sum(one.severity is Severity.ERROR for one in report.findings)
+    report.warnings = len(report.findings) - report.errors
+    return report
+
+
+def _valid_policies(documents: Iterable[Document]) -> Iterator[Policy]:
+    for document in documents:
+        if document.kind == POLICY_KIND:
+            try:
+                yield parse_policy(document.content)
+            except InvalidObject:
+                continue  # told where it is checked
+
+
+def _check(document: Document, policies: list[Policy], report: Report, ignored: Counter[str]) -> Found:
+    obj, group, kind = document.content, document.group, document.kind
+    if not kind or not isinstance(obj, Mapping):
+        reason = "is no Kubernetes object: it has no kind"
+        yield Severity.ERROR, FieldError("kind", UNSET, reason)
+    elif kind == POLICY_KIND:
+        report.policies += 1
+        yield from _check_policy(obj)
+    elif group == GROUP:
+        yield Severity.ERROR, FieldError("kind", kind, f"{GROUP} has no such kind", f"write {POLICY_KIND}")
+    elif (group, kind) in TEMPLATES:
+        report.pods += 1
+        yield from _check_workload(obj, TEMPLATES[group, kind])
+    elif (group, kind) == ("", "Node"):
+        report.nodes += 1
+        yield from check_node(obj, policies)
+    else:
+        ignored[f"{group}/{kind}" if group else kind] += 1
+
+
+def _check_policy(obj: Mapping[str, Any]) -> Found:
+    try:
+        parse_policy(obj)
+    except InvalidObject as error:
+        yield from ((Severity.ERROR, fault) for fault in error.errors)
+
+
+def _check_workload(obj: Mapping[str, Any], path: str) -> Found:
+    template = look(obj, *path.split(".")) if path else obj
+    yield from ((severity, fault.below(path)) for severity, fault in check_pod(template))
+    if path:
+        yield from check_owner(obj, path)
+
+
+def _finding(document: Document, severity: Severity, fault: FieldError) -> Finding:
+    return Finding(
+        document.file,
+        document.line,
+        document.number,
+        document.item,
+        document.kind,
+        document.name,
+        severity,
+        fault.path,
+        str(fault),
+        fault.reason,
+        fault.remedy,
+    )

@@ -1,0 +1,77 @@
+"""What commands print: text for people, JSON and YAML for scripts, always safe for the terminal or file it goes to."""
+
+import sys
+from collections.abc import Callable
+from typing import TypeVar
+
+import click
+import msgspec
+import yaml
+from rich.console import Console, RenderableType
+
+WIDTH = 100
+Command = TypeVar("Command", bound=Callable[..., None])
+
+
+def output_option(command: Command) -> Command:
+    """Add ``-o`` to a command, as ``output``."""
+    choice = click.Choice(["table", "json", "yaml"])
+    return click.option("-o", "--output", type=choice, default="table", show_default=True, help="Form of the answer.")(
+        command
+    )
+
+
+def write_data(data: msgspec.Struct, form: str) -> None:
+    """Print ``data`` as ``json`` or ``yaml``, ASCII only, fields in their order."""
+    if form == "json":
+        text = msgspec.json.format(msgspec.json.encode(data), indent=2).decode()
+        write("".join(one if one < "\x7f" else _escaped(one) for one in text))
+    else:
+        write(yaml.safe_dump(msgspec.to_builtins(data, builtin_types=()), sort_keys=False, width=WIDTH).rstrip("\n"))
+
+
+def _escaped(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[index : index + 4]}" for index in range(0, len(units), 4))
+
+
+def write(text: str) -> None:
+    """Print lines, with an escape for each character that standard output cannot show."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    click.echo(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def printable(text: str) -> str:
+    """``text`` in one line, which no control character can make the terminal misread."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+
+
+def render(*parts: RenderableType) -> str:
+    """``parts`` as text: plain and 100 columns wide in a file or pipe, in colour on a terminal."""
+    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=False)
+    console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
+    with console.capture() as captured:
+        for part in parts:
+            console.print(part)
+    return "\n".join(line.rstrip() for line in captured.get().splitlines())
+
+
+def relative(at: float, now: float) -> str:
+    """How far ``at`` is from ``now``, in the two largest units: ``in 4m30s``, ``2d3h ago``."""
+    distance = duration(abs(at - now))
+    if distance == "0s":
+        return "now"
+    return f"in {distance}" if at > now else f"{distance} ago"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them, in the two largest units."""
+    rest = round(seconds)
+    parts: list[str] = []
+    for unit, size in (("y", 31_536_000), ("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
+        count, rest = divmod(rest, size)
+        if count or parts:
+            parts.append(f"{count}{unit}" if count else "")
+        if len(parts) == 2:
+            break
+    return "".join(parts) or "0s"

@@ -1,0 +1,111 @@
+"""What can be wrong with a pod or a pod template: our annotations, and native tolerations which some servers refuse."""
+
+from collections.abc import Sequence
+
+from msgspec import UNSET
+
+from taintwarden.api.decode import decode
+from taintwarden.api.errors import FieldError
+from taintwarden.api.tolerations import PATH as TOLERATIONS_PATH
+from taintwarden.api.tolerations import (
+    TOLERATIONS_ANNOTATION,
+    ExtendedToleration,
+    check_toleration,
+    parse_tolerations,
+)
+from taintwarden.cli.checking import (
+    Found,
+    Severity,
+    annotation_path,
+    check_annotation_names,
+    look,
+    mapping,
+    sequence,
+    without,
+)
+from taintwarden.engine.model import NUMERIC_OPERATORS, SEMVER_OPERATORS, Effect, Toleration
+
+DO_NOT_EVICT = "taintwarden.io/do-not-evict"
+ANNOTATIONS = (TOLERATIONS_ANNOTATION, DO_NOT_EVICT)
+_BESIDE = "write it in the annotation taintwarden.io/tolerations, beside a native Exists for the key"
+_NUMERIC_NEEDS = "Kubernetes 1.35 or newer with the feature gate TaintTolerationComparisonOperators"
+_SEMVER_NEEDS = "an API server that has KEP-5721"
+
+
+def check_pod(pod: object) -> Found:
+    """A pod, or the template that pods are made from."""
+    native: list[ExtendedToleration] = []
+    for index, entry in enumerate(sequence(look(pod, "spec", "tolerations"))):
+        path = f"spec.tolerations[{index}]"
+        read, errors = decode(without(entry, "", None), ExtendedToleration, path)
+        yield from ((Severity.ERROR, error) for error in errors)
+        if read is not None:
+            native.append(read)
+            yield from ((severity, fault.below(path)) for severity, fault in _check_native(read))
+    yield from check_annotation_names(pod, ANNOTATIONS)
+    annotations = mapping(look(pod, "metadata", "annotations"))
+    yield from _check_opt_out(annotations.get(DO_NOT_EVICT))
+    yield from _check_extended(annotations.get(TOLERATIONS_ANNOTATION), native)
+
+
+def check_owner(workload: object, template: str) -> Found:
+    """What has to stand in the pod template, at the path ``template``, and stands on the workload itself."""
+    for name in mapping(look(workload, "metadata", "annotations")):
+        if name in ANNOTATIONS:
+            fault = FieldError(
+                annotation_path(name),
+                UNSET,
+                "has no effect here, since pods do not get it",
+                f"move it to {template}.metadata.annotations",
+            )
+            yield Severity.WARNING, fault
+
+
+def _check_native(read: ExtendedToleration) -> Found:
+    yield from ((Severity.ERROR, error) for error in check_toleration(read))
+    if read.violation_grace_seconds is not None:
+        reason = "is no field of a native toleration"
+        yield Severity.ERROR, FieldError("violationGraceSeconds", read.violation_grace_seconds, reason, _BESIDE)
+    if read.toleration_seconds is not None and read.effect is not Effect.NO_EXECUTE:
+        effect = UNSET if read.effect is None else read.effect
+        yield Severity.ERROR, FieldError("effect", effect, "must be NoExecute where tolerationSeconds is given")
+    for operators, needs in ((NUMERIC_OPERATORS, _NUMERIC_NEEDS), (SEMVER_OPERATORS, _SEMVER_NEEDS)):
+        if read.operator in operators:
+            reason = f"the pod is refused without {needs}"
+            yield Severity.WARNING, FieldError("operator", read.operator, reason, _BESIDE)
+
+
+def _check_opt_out(value: object) -> Found:
+    if value in (None, "true", "false"):
+        return
+    remedy = 'write "true", in quotes'
+    if isinstance(value, str):
+        fault = FieldError(annotation_path(DO_NOT_EVICT), value, 'only "true" has an effect', remedy)
+        yield Severity.WARNING, fault
+    else:
+        yield Severity.ERROR, FieldError(annotation_path(DO_NOT_EVICT), value, "must be a string", remedy)
+
+
+def _check_extended(text: object, native: Sequence[ExtendedToleration]) -> Found:
+    if text is None:
+        return
+    if not isinstance(text, str):
+        remedy = "put the JSON list in quotes, or below a |"
+        yield Severity.ERROR, FieldError(TOLERATIONS_PATH, text, "must be a string that holds JSON", remedy)
+        return
+    extended, faults = parse_tolerations(text)
+    yield from ((Severity.ERROR, fault) for fault in faults)
+    yield from _check_companions(extended, native)
+
+
+def _check_companions(extended: Sequence[Toleration], native: Sequence[ExtendedToleration]) -> Found:
+    """Only we read the annotation: the scheduler, the kubelet and the built-in controller want a native toleration."""
+    for key in dict.fromkeys(one.key for one in extended if one.key):
+        if not any(one.key in (None, key) for one in native):
+            fault = FieldError(
+                TOLERATIONS_PATH,
+                key,
+                "Kubernetes does not read this: it schedules no such pod there and evicts it by NoExecute at once",
+                f"add to spec.tolerations: key: {key}, operator: Exists; the annotation still decides",
+            )
+            yield Severity.WARNING, fault

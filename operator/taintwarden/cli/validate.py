@@ -1,0 +1,82 @@
+"""``taintwarden validate``: policies, pods and nodes checked before anything sees them."""
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from taintwarden.cli.output import output_option, printable, write, write_data
+
+if TYPE_CHECKING:
+    from taintwarden.cli.findings import Report
+
+FINE, FAULTY, UNREADABLE = 0, 1, 2
+
+_HELP = """Check policies, pods and nodes in YAML or JSON files, without a cluster. - is standard input.
+
+Checked are TaintEvictionPolicies; Pods and the pod templates of Deployments, StatefulSets, DaemonSets, ReplicaSets,
+Jobs and CronJobs (the annotation taintwarden.io/tolerations, and native tolerations that an API server may refuse); and
+the taints of Nodes. Policies in the same input say what the values of taints have to be. Other kinds are counted and
+ignored, lists are unfolded.
+
+\b
+Examples:
+  taintwarden validate policies.yaml
+  taintwarden validate pod.yaml node.yaml policies.yaml
+  taintwarden validate -o json cluster.yaml
+  kubectl get nodes,taintevictionpolicies -o json | taintwarden validate -
+
+Each finding is one line: FILE:LINE: document N: KIND/NAME: SEVERITY: PATH: VALUE: REASON; REMEDY
+
+\b
+Exit codes:
+  0  nothing worse than a warning
+  1  an error
+  2  a file cannot be read or is neither YAML nor JSON; or wrong flags
+
+JSON and YAML have: files, objects, policies, pods, nodes, ignored (kind: count), errors, warnings, findings[] (file,
+line, document, item, kind, name, severity, path, message, reason, remedy), unreadable[] (file, reason).
+"""
+
+
+@click.command(help=_HELP, short_help="Check policies, pods and nodes in files.")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@output_option
+def validate(files: tuple[str, ...], output: str) -> None:
+    """Read the arguments, check, print; the text of ``--help`` is above."""
+    # Loads the engine, which `--help` need not wait for.
+    from taintwarden.cli.findings import check_files  # noqa: PLC0415
+
+    report = check_files(files)
+    if output == "table":
+        for finding in report.findings:
+            write(printable(str(finding)))
+        for unreadable in report.unreadable:
+            click.echo(f"taintwarden: {printable(unreadable.reason)}", err=True)
+        write(_summary(report))
+    else:
+        write_data(report, output)
+    sys.exit(UNREADABLE if report.unreadable else FAULTY if report.errors else FINE)
+
+
+def _summary(report: "Report") -> str:
+    checked = ", ".join(
+        [
+            _count(report.policies, "policy", "policies"),
+            _count(report.pods, "pod or pod template", "pods and pod templates"),
+            _count(report.nodes, "node"),
+        ]
+    )
+    ignored = ", ".join(f"{kind} {count}" for kind, count in report.ignored.items())
+    return "; ".join(
+        [
+            f"{_count(report.files, 'file')}: {checked} checked",
+            *([f"ignored: {printable(ignored)}"] if ignored else []),
+            *([f"{_count(len(report.unreadable), 'file')} not readable"] if report.unreadable else []),
+            f"{_count(report.errors, 'error')}, {_count(report.warnings, 'warning')}",
+        ]
+    )
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"

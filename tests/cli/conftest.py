@@ -1,0 +1,37 @@
+"""The command line in the process, and sample files to use it on."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from taintwarden.cli import main
+
+SAMPLES = Path(__file__).parent / "samples"
+Cli = Callable[..., Result]
+
+
+@pytest.fixture
+def cli() -> Cli:
+    """Run `taintwarden` with these arguments."""
+
+    def run(*args: str, stdin: str | bytes | None = None, env: dict[str, str] | None = None) -> Result:
+        result = CliRunner().invoke(main, list(args), input=stdin, env=env)
+        if result.exception and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result
+
+    return run
+
+
+@pytest.fixture
+def samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The sample files in the current folder, and `cluster.yaml`, which is all of them in one."""
+    for path in SAMPLES.glob("*.yaml"):
+        shutil.copy(path, tmp_path)
+    parts = [path.read_text() for path in sorted(SAMPLES.glob("*.yaml"))]
+    (tmp_path / "cluster.yaml").write_text("---\n".join(parts))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

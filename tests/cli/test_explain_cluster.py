@@ -1,0 +1,149 @@
+"""`explain` against an API server: the same answer as from files, and one clear line for whatever goes wrong."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import Result
+
+from cli.world import budget, namespace, node, pod, policy, taint, toleration
+from taintwarden.localcluster import LocalCluster
+
+CRD = Path(__file__).parents[2] / "crds" / "taintevictionpolicies.yaml"
+GRACE = toleration("Gt", "950", tolerationSeconds=300)
+
+Explain = Callable[..., Coroutine[Any, Any, Result]]
+
+
+@pytest.fixture
+def cluster() -> LocalCluster:
+    """A cluster in which shop/web has to leave node n1 in five minutes."""
+    cluster = LocalCluster(comparison_operators=True)
+    cluster.create("customresourcedefinitions", yaml.safe_load(CRD.read_text()))
+    cluster.create("namespaces", namespace(team="shop"))
+    cluster.create("nodes", node(taint("940")))
+    cluster.store.create("pods", pod(GRACE))
+    return cluster
+
+
+@pytest.fixture
+async def explain(cluster: LocalCluster, cli, tmp_path: Path) -> AsyncIterator[Explain]:
+    """Run `explain pod` with these arguments on the cluster."""
+    async with cluster.serve() as server:
+        kubeconfig = str(server.write_kubeconfig(tmp_path / "kubeconfig"))
+
+        async def run(name: str = "shop/web", *args: str) -> Result:
+            return await asyncio.to_thread(cli, "explain", "pod", name, "--kubeconfig", kubeconfig, *args)
+
+        yield run
+
+
+async def test_pod_of_a_cluster(cluster, explain):
+    cluster.create("taintevictionpolicies", policy())
+    result = await explain("shop/web", "-o", "json")
+    answer = json.loads(result.stdout)
+    assert (result.exit_code, answer["fate"], answer["policy"]) == (10, "Leaves", "sla")
+    assert answer["notes"] == [] or "its clock is taken to start now" in answer["notes"][0]
+
+
+async def test_pod_stays_where_no_policy_is(explain):
+    result = await explain()
+    assert (result.exit_code, "there is no valid TaintEvictionPolicy" in result.stdout) == (0, True)
+
+
+async def test_absent_pod(explain):
+    result = await explain("shop/absent")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("taintwarden: there is no pod shop/absent in the cluster at http://127.0.0.1:")
+
+
+async def test_name_is_no_path(cluster, explain):
+    assert (await explain("shop/..")).exit_code == 1
+    assert (await explain("shop/web?x=1")).exit_code == 1
+    assert cluster.faults.count("GET", "/pods/web$") == 0
+
+
+async def test_pod_without_a_node(cluster, explain):
+    unbound = pod(metadata={"name": "new"}, spec={"nodeName": ""})
+    cluster.store.create("pods", unbound)
+    result = await explain("shop/new")
+    assert (result.exit_code, "it is not bound to a node" in result.stdout) == (0, True)
+
+
+async def test_node_that_is_gone(cluster, explain):
+    cluster.delete("nodes", "n1")
+    result = await explain()
+    assert (result.exit_code, "node n1 does not exist" in result.stdout) == (0, True)
+
+
+@pytest.mark.parametrize("what", ["pods/web", "nodes/n1", "taintevictionpolicies"])
+@pytest.mark.parametrize(("code", "words"), [(403, "you may not read"), (500, "cannot read"), (429, "cannot read")])
+async def test_refusal_is_one_line(cluster, explain, what, code, words):
+    cluster.faults.answer(code, path=f"{what}$", times=5)
+    result = await explain()
+    assert (result.exit_code, result.stdout, len(result.stderr.splitlines())) == (1, "", 1)
+    assert result.stderr.startswith(f"taintwarden: {words} {what.split('/')[0]}: {code} ")
+
+
+async def test_cut_connection_is_one_line(cluster, explain):
+    cluster.faults.cut(path="nodes/n1$", times=5)
+    result = await explain()
+    assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1)
+    assert result.stderr.startswith("taintwarden: cannot reach the cluster at http://127.0.0.1:")
+
+
+async def test_missing_crd_is_said(cluster, explain):
+    cluster.delete("customresourcedefinitions", "taintevictionpolicies.taintwarden.io")
+    result = await explain()
+    assert (result.exit_code, "does not know TaintEvictionPolicies: apply the CRDs first" in result.stderr) == (1, True)
+
+
+async def test_budget_is_told_of(cluster, explain):
+    cluster.create("taintevictionpolicies", policy())
+    cluster.store.create("poddisruptionbudgets", budget())
+    result = await explain()
+    assert "PodDisruptionBudget web: it allows no disruption now" in result.stdout
+
+
+async def test_budgets_that_may_not_be_listed_hinder_nothing(cluster, explain):
+    cluster.create("taintevictionpolicies", policy())
+    cluster.faults.answer(403, path="poddisruptionbudgets", times=5)
+    result = await explain()
+    assert result.exit_code == 10
+    assert "not known: you may not read poddisruptionbudgets" in result.stdout
+
+
+async def test_namespace_is_needed_only_where_a_policy_asks(cluster, explain):
+    cluster.faults.answer(403, path="namespaces/shop$", times=5)
+    cluster.create("taintevictionpolicies", policy())
+    assert (await explain()).exit_code == 10
+    cluster.create("taintevictionpolicies", policy("b", namespaceSelector={"matchLabels": {"team": "shop"}}))
+    result = await explain()
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "policy b selects namespaces by their labels, and you may not read namespaces" in result.stderr
+
+
+async def test_namespace_selector_is_asked(cluster, explain):
+    cluster.create("taintevictionpolicies", policy(namespaceSelector={"matchLabels": {"team": "shop"}}))
+    assert (await explain()).exit_code == 10
+
+
+async def test_nobody_there(cli, tmp_path):
+    cluster = {"clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}], "users": []}
+    context = {"contexts": [{"name": "c", "context": {"cluster": "c", "user": ""}}], "current-context": "c"}
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps(cluster | context))
+    result = await asyncio.to_thread(cli, "explain", "pod", "a/b", "--kubeconfig", str(path))
+    assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1)
+    assert result.stderr.startswith("taintwarden: cannot reach the cluster at http://127.0.0.1:1: ")
+
+
+@pytest.mark.parametrize(("flag", "value"), [("--kubeconfig", "absent"), ("--context", "absent")])
+async def test_wrong_kubeconfig_or_context(explain, flag, value):
+    result = await explain("a/b", flag, value)
+    assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
+    assert result.stderr.startswith("taintwarden: cannot use ")

@@ -1,0 +1,139 @@
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cli.world import explained, history, node, pod, policy, taint, toleration
+from taintwarden.cli.explanation_table import table
+
+ARGS = ("explain", "pod", "shop/web-0", "-f", "cluster.yaml")
+AT = ("--at", "2026-01-31T12:00:00Z")
+
+
+def test_pod_that_leaves_exits_with_10(cli, samples):
+    result = cli(*ARGS, *AT)
+    assert result.exit_code == 10
+    assert "leaves at 2026-01-31T12:04:00Z, in 4m" in result.stdout
+
+
+def test_pod_that_stays_exits_with_0(cli, samples):
+    objects = [pod(toleration("Gt", "950")), node(taint("980")), policy()]
+    result = cli("explain", "pod", "shop/web", "-f", "-", *AT, stdin=yaml.safe_dump_all(objects))
+    assert (result.exit_code, "Fate        stays" in result.stdout) == (0, True)
+
+
+def test_pod_that_only_would_leave_exits_with_0(cli, samples):
+    text = Path("cluster.yaml").read_text().replace("kind: TaintEvictionPolicy\nmetadata:\n  name: sla", "kind: Other")
+    result = cli("explain", "pod", "shop/web-0", "-f", "-", *AT, stdin=text)
+    assert (result.exit_code, "would leave" in result.stdout) == (0, True)
+
+
+def test_table_fits_and_is_plain_in_a_pipe(cli, samples):
+    lines = cli(*ARGS, *AT).stdout.splitlines()
+    assert max(map(len, lines)) <= 100
+    assert all(line.isascii() and line.isprintable() and line == line.rstrip() for line in lines)
+
+
+def test_table_shows_each_taint_once(cli, samples):
+    shown = [line for line in cli(*ARGS, *AT).stdout.splitlines() if line.startswith("Taint ")]
+    assert shown == [
+        "Taint sla=940:NoExecute  not tolerated",
+        "Taint example.com/cni-version=v1.14.0:NoExecute  not tolerated, policy versions is in mode Paused",
+        "Taint dedicated=shop:NoSchedule  tolerated, policy everything is in mode DryRun",
+        "Taint example.com/hint:PreferNoSchedule  not selected",
+    ]
+
+
+def test_long_keys_fold_and_lose_nothing():
+    key = f"{'a' * 250}/{'b' * 60}"
+    lines = table(explained(pod(), node(taint("x", key)), policy("long", key))).splitlines()
+    assert max(map(len, lines)) <= 100
+    assert key in re.sub(r"\s", "", "".join(lines))
+
+
+def test_output_cannot_fool_the_terminal():
+    text = table(explained(pod(toleration("Equal", "\x1b[31m[bold]", effect="\x1b")), node(taint()), policy()))
+    assert "\x1b" not in text
+    assert "[bold]" in text
+
+
+def test_held_taint_and_typo_are_shown():
+    spoilt = node(taint("high"), taint("high", "other"), recorded=history(("980", 3600), ("high", 60)))
+    answers = pod(toleration("Gt", "950"), toleration("Gt", "1", key="other"))
+    text = table(explained(answers, spoilt, policy(key="*")))
+    assert "judged by   980, its last valid value" in text
+    assert "held: its value cannot be compared" in text
+
+
+@pytest.mark.parametrize(("form", "load"), [("json", json.loads), ("yaml", yaml.safe_load)])
+def test_answer_for_scripts(cli, samples, form, load):
+    result = cli(*ARGS, *AT, "-o", form)
+    answer = load(result.stdout)
+    assert (answer["fate"], answer["deadline"], answer["secondsLeft"]) == ("Leaves", "2026-01-31T12:04:00Z", 240)
+    assert result.stdout.isascii()
+
+
+def test_structure_is_as_documented(cli, samples):
+    answer = json.loads(cli(*ARGS, *AT, "-o", "json").stdout)
+    told = re.sub(r"\s+", " ", cli("explain", "pod", "--help").stdout)
+    documented = set(re.findall(r"\w+", told[told.index("JSON and YAML have:") : told.index("Times are RFC 3339")]))
+    assert set(answer) | set(answer["taints"][0]) - {"invalidValue"} <= documented
+    assert list(answer["taints"][0]["tolerations"][0]) == ["toleration", "source", "holds", "answer", "text"]
+
+
+def test_files_may_be_several(cli, samples):
+    files = ("-f", "pod.yaml", "-f", "node.yaml", "-f", "policies.yaml")
+    assert cli("explain", "pod", "shop/web-0", *files, *AT).stdout == cli(*ARGS, *AT).stdout
+
+
+def test_namespace_may_be_given_apart(cli, samples):
+    apart = cli("explain", "pod", "web-0", "-n", "shop", "-f", "cluster.yaml", *AT)
+    assert apart.stdout == cli(*ARGS, *AT).stdout
+
+
+def test_operators_switched_off_are_honoured(cli, samples):
+    off = cli(*ARGS, *AT, "--no-numeric-operators", "-o", "json")
+    assert "uses an operator that is switched off" in off.stdout
+    assert cli(*ARGS, *AT, "-o", "json", env={"TAINTWARDEN_NUMERIC_OPERATORS": "false"}).stdout == off.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["web-0"], "write NAMESPACE/NAME, or NAME with --namespace: 'web-0' is neither"),
+        (["a/b/c"], "write NAMESPACE/NAME"),
+        (["shop/"], "write NAMESPACE/NAME"),
+        (["shop/web-0", "-n", "bank"], "name two namespaces"),
+        (["shop/web-0", "--at", "noon"], "'noon' is no RFC 3339 time: write for example 2026-01-31T12:00:00Z"),
+        (["shop/web-0", "--at", "2026-01-31T12:00:00"], "has no time zone: append Z for UTC"),
+        (["shop/web-0", "-f", "x", "--context", "y"], "-f reads files and no cluster"),
+        (["shop/web-0", "-o", "xml"], "'xml' is not one of"),
+        (["shop/web-0", "--fast"], "No such option"),
+        ([], "Missing argument 'NS/NAME'"),
+    ],
+)
+def test_wrong_usage_exits_with_2_and_one_clear_line(cli, samples, args, message):
+    result = cli("explain", "pod", *args)
+    last = result.stderr.splitlines()[-1]
+    assert (result.exit_code, result.stdout, last[:7]) == (2, "", "Error: ")
+    assert message in last
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (["absent.yaml"], "taintwarden: absent.yaml: cannot be read: No such file or directory"),
+        (["node.yaml"], "taintwarden: the files hold no Pod shop/web-0; they hold Node n1"),
+        (["pod.yaml"], "taintwarden: the files hold no Node n1, which pod shop/web-0 is bound to"),
+    ],
+)
+def test_unusable_files_exit_with_2_and_one_line(cli, samples, files, message):
+    result = cli("explain", "pod", "shop/web-0", *[f"--filename={file}" for file in files])
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", message + "\n")
+
+
+def test_bad_setting_in_the_environment_exits_with_2(cli, samples):
+    result = cli(*ARGS, env={"TAINTWARDEN_SEMVER_OPERATORS": "maybe"})
+    assert (result.exit_code, result.stderr[:38]) == (2, "taintwarden: --semver-operators (or TA")

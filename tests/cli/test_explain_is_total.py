@@ -1,0 +1,58 @@
+"""Whatever the pod, its node and the policy: `explain` answers, agrees with itself, and fits the page."""
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cli.world import NOON, explained, history, node, pod, policy, taint
+from taintwarden.cli.explanation import Fate
+from taintwarden.cli.explanation_table import table
+
+VALUES = st.sampled_from(["", "900", "950", "980", "0950", "high", "1.2.3", "v1.14"])
+EFFECTS = st.sampled_from(["NoSchedule", "PreferNoSchedule", "NoExecute"])
+OPERATORS = st.sampled_from(["", "Equal", "Exists", "Gt", "Lt", "SemverGt", "SemverLt", "SemverEq", "Near"])
+SECONDS = st.none() | st.integers(-(2**63), 2**63 - 1)
+TOLERATION = st.fixed_dictionaries(
+    {
+        "key": st.sampled_from(["", "sla", "other"]),
+        "operator": OPERATORS,
+        "value": VALUES,
+        "tolerationSeconds": SECONDS,
+    },
+    optional={"effect": EFFECTS},
+)
+TAINTS = st.lists(
+    st.builds(taint, VALUES, st.sampled_from(["sla", "other"]), EFFECTS),
+    unique_by=lambda one: (one["key"], one["effect"]),
+    max_size=4,
+)
+POLICY = st.builds(
+    policy,
+    st.sampled_from(["a", "b"]),
+    st.sampled_from(["sla", "*", "other"]),
+    mode=st.sampled_from(["Enforce", "DryRun", "Paused"]),
+    exclude=st.just({}) | st.just({"namespaces": ["shop"]}),
+)
+HISTORY = st.lists(st.tuples(VALUES, st.integers(0, 5000)), min_size=1, max_size=4).map(
+    lambda values: history(*sorted(values, key=lambda value: -value[1]))
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(TOLERATION, max_size=3),
+    st.none() | st.lists(TOLERATION, max_size=3),
+    TAINTS,
+    st.just("") | HISTORY,
+    st.lists(POLICY, max_size=2),
+)
+def test_answers_always(native, extended, taints, recorded, policies):
+    answer = explained(pod(*native, extended=extended), node(*taints, recorded=recorded), *policies, now=NOON)
+    assert len(answer.taints) == len(taints)
+    deadlines = [one.deadline for one in answer.taints if one.mode == "Enforce" and one.deadline]
+    assert (answer.fate is Fate.LEAVES) == bool(deadlines)
+    if deadlines:
+        assert answer.deadline == min(deadlines)
+    assert all((one.policy is None) == (one.verdict == "NotSelected") for one in answer.taints)
+    assert max(map(len, table(answer).splitlines())) <= 100
+    msgspec.json.encode(answer)

@@ -1,0 +1,349 @@
+"""What `explain` says, each case in a few lines. The rules themselves are tested with the engine."""
+
+import pytest
+
+from cli.world import (
+    NOON,
+    answers,
+    budget,
+    explained,
+    facts,
+    history,
+    namespace,
+    node,
+    only_taint,
+    pod,
+    policy,
+    reasons,
+    taint,
+    toleration,
+)
+from taintwarden.cli.explanation import Fate
+from taintwarden.cli.manifests import BadInput
+from taintwarden.engine.model import Gates
+
+GT = toleration("Gt", "950")
+FELL = history(("980", 3600), ("940", 60))
+BAD_NODE = node(taint("940"), recorded=FELL)
+
+
+# -- fate ------------------------------------------------------------------------------------------------------------
+
+
+def test_pod_that_tolerates_stays():
+    answer = explained(pod(GT), node(taint("980")), policy())
+    assert (answer.fate, answer.deadline, answer.taints[0].verdict) == (Fate.STAYS, None, "Tolerated")
+
+
+def test_pod_that_does_not_leaves_after_its_grace():
+    answer = explained(pod(toleration("Gt", "950", tolerationSeconds=300)), BAD_NODE, policy())
+    assert (answer.fate, answer.deadline, answer.seconds_left) == (Fate.LEAVES, "2026-01-31T12:04:00Z", 240)
+    assert answer.waits_for == "its deadline, in 4m"
+
+
+def test_taint_tells_its_clock():
+    found = only_taint(pod(toleration("Gt", "950", tolerationSeconds=300)), BAD_NODE, policy())
+    assert (found.added_at, found.since) == ("2026-01-31T11:00:00Z", "2026-01-31T11:59:00Z")
+    assert (found.grace_seconds, found.deadline, found.seconds_left) == (300, "2026-01-31T12:04:00Z", 240)
+
+
+def test_grace_of_the_policy_counts():
+    found = only_taint(pod(), BAD_NODE, policy(timing={"violationGraceSeconds": 45}))
+    assert (found.since, found.grace_seconds) == ("2026-01-31T11:00:00Z", 45)
+
+
+def test_pod_tolerating_for_a_time_leaves_then():
+    found = only_taint(pod(toleration("Exists", tolerationSeconds=7200)), BAD_NODE, policy())
+    assert (found.verdict, found.since, found.seconds_left) == ("ToleratedFor", "2026-01-31T11:00:00Z", 3600)
+
+
+def test_node_without_taints_moves_nobody():
+    assert explained(pod(), node(), policy()).fate is Fate.STAYS
+
+
+@pytest.mark.parametrize(("mode", "word"), [("DryRun", "DryRun"), ("Paused", "Paused")])
+def test_pod_would_leave_under_a_policy_that_does_not_enforce(mode, word):
+    answer = explained(pod(GT), BAD_NODE, policy(mode=mode))
+    assert (answer.fate, answer.policy, answer.taints[0].mode) == (Fate.WOULD_LEAVE, "sla", word)
+    assert answer.waits_for == f"nothing: policy sla is in mode {word}, so the pod is not evicted"
+
+
+def test_enforced_taint_decides_over_one_rehearsed():
+    sooner = policy("cni", "cni", mode="DryRun")
+    objects = (taint("940"), taint("x", "cni", timeAdded="2026-01-31T10:00:00Z"))
+    answer = explained(pod(GT), node(*objects, recorded=FELL), policy(), sooner)
+    assert (answer.fate, answer.policy, len(answer.taints)) == (Fate.LEAVES, "sla", 2)
+
+
+def test_paused_policy_hides_no_enforced_deadline():
+    paused = policy("cni", "cni", mode="Paused")
+    answer = explained(pod(GT), node(taint("940"), taint("x", "cni"), recorded=FELL), policy(), paused)
+    assert (answer.fate, answer.policy) == (Fate.LEAVES, "sla")
+
+
+def test_huge_toleration_seconds_mean_very_late():
+    answer = explained(pod(toleration("Exists", tolerationSeconds=2**63 - 1)), BAD_NODE, policy())
+    assert (answer.fate, answer.deadline) == (Fate.LEAVES, "9999-12-31T23:59:59Z")
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"spec": {"nodeName": ""}}, "it is not bound to a node"),
+        ({"metadata": {"deletionTimestamp": "2026-01-31T11:00:00Z"}}, "it is terminating since 2026-01-31T11:00:00Z"),
+        ({"status": {"phase": "Succeeded"}}, "it has finished: its phase is Succeeded"),
+        ({"status": {"phase": "Failed"}}, "it has finished: its phase is Failed"),
+        ({"annotations": {"kubernetes.io/config.mirror": "x"}}, "it is a mirror pod, which only its node can remove"),
+    ],
+)
+def test_pod_the_operator_never_acts_on(given, reason):
+    answer = explained(pod(**given), BAD_NODE, policy())
+    assert (answer.fate, answer.reason, answer.taints) == (Fate.NOT_ACTED_ON, reason, [])
+
+
+# -- which policy ----------------------------------------------------------------------------------------------------
+
+
+def test_taint_of_no_policy_is_left_to_kubernetes():
+    found = only_taint(pod(), node(taint("x", "other")), policy())
+    assert (found.verdict, found.policy, found.other_policies) == ("NotSelected", None, [])
+
+
+def test_every_effect_is_told_of():
+    effects = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+    answer = explained(pod(), node(*(taint(effect=effect) for effect in effects)), policy())
+    assert [one.verdict for one in answer.taints] == ["NotSelected", "NotSelected", "Violated"]
+    assert reasons(answer.taints[0]) == {"sla": "it selects this key only with effect NoExecute"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ({"nodeSelector": {"matchLabels": {"pool": "a"}}}, "nodeSelector does not select the node"),
+        ({"podSelector": {"matchLabels": {"app": "db"}}}, "podSelector does not select it"),
+        ({"namespaceSelector": {"matchLabels": {"team": "x"}}}, "namespaceSelector does not select its namespace"),
+        ({"exclude": {"namespaces": ["shop"]}}, "exclude.namespaces lists shop"),
+        ({"exclude": {"priorityAtLeast": 0}}, "its priority 0 is at or above exclude.priorityAtLeast"),
+    ],
+)
+def test_policy_that_leaves_the_pod_alone_says_why(spec, reason):
+    answer = explained(pod(GT), BAD_NODE, policy(**spec), namespace(team="shop"))
+    assert reasons(answer.taints[0]) == {"sla": reason}
+    assert [(one.selects, one.reason) for one in answer.policies] == [(False, reason)]
+    assert answer.fate is Fate.STAYS
+
+
+@pytest.mark.parametrize(
+    "annotation", ["taintwarden.io/do-not-evict", "karpenter.sh/do-not-disrupt"], ids=["ours", "karpenter"]
+)
+def test_pod_that_opts_out_stays(annotation):
+    answer = explained(pod(GT, annotations={annotation: "true"}), BAD_NODE, policy())
+    assert answer.fate is Fate.STAYS
+    assert "opts out" in reasons(answer.taints[0])["sla"]
+
+
+def test_daemon_set_pod_stays():
+    owners = [{"kind": "DaemonSet", "controller": True}]
+    found = only_taint(pod(GT, metadata={"ownerReferences": owners}), BAD_NODE, policy())
+    assert reasons(found) == {"sla": "it belongs to a DaemonSet and exclude.daemonSets is true"}
+
+
+def test_closer_key_wins():
+    found = only_taint(pod(GT), BAD_NODE, policy("all", "*"), policy())
+    assert (found.policy, reasons(found)) == ("sla", {"all": "policy sla selects the key more closely"})
+
+
+def test_older_policy_wins():
+    found = only_taint(pod(GT), BAD_NODE, policy("a"), policy("b", created="2025-01-01T00:00:00Z"))
+    assert (found.policy, reasons(found)) == ("b", {"a": "policy b is older, or comes first by its name"})
+
+
+def test_namespace_label_that_the_server_adds_is_there():
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": "shop"}}
+    assert explained(pod(GT), BAD_NODE, policy(namespaceSelector=selector), namespace()).fate is Fate.LEAVES
+
+
+def test_unknown_namespace_that_a_policy_asks_for_is_no_answer():
+    with pytest.raises(
+        BadInput, match="policy sla selects namespaces by their labels, and the files hold no Namespace"
+    ):
+        explained(pod(GT), BAD_NODE, policy(namespaceSelector={"matchLabels": {"team": "x"}}))
+
+
+def test_invalid_policy_is_told_of():
+    answer = explained(pod(GT), BAD_NODE, policy(mode="Enforced"))
+    assert answer.fate is Fate.STAYS
+    assert "must be one of Enforce, DryRun, Paused" in answer.policies[0].reason
+    assert answer.notes == [
+        "policy sla is not valid as stored; a running operator may still follow its last valid version",
+        "there is no valid TaintEvictionPolicy",
+    ]
+
+
+# -- tolerations -----------------------------------------------------------------------------------------------------
+
+
+def test_each_toleration_says_why_it_failed():
+    found = only_taint(pod(GT, toleration("Equal", "980"), toleration("Exists", key="other")), BAD_NODE, policy())
+    assert answers(found) == [
+        ("sla Gt '950':NoExecute", "spec", "does not hold"),
+        ("sla Equal '980':NoExecute", "spec", "does not hold"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "answer"),
+    [
+        (toleration("Gt", "high"), "has a value that cannot be compared"),
+        (toleration("Gt", "950", effect="NoSchedule"), "is for another effect"),
+        (toleration("Near", "950"), "has an unknown operator"),
+        ({"operator": "Exists"}, "holds"),
+    ],
+)
+def test_answers_are_those_of_the_engine(given, answer):
+    assert [one[2] for one in answers(only_taint(pod(given), BAD_NODE, policy()))] == [answer]
+
+
+def test_annotation_overrules_the_native_toleration():
+    found = only_taint(pod(toleration("Exists"), extended=[GT]), BAD_NODE, policy())
+    assert [(one.source, one.holds, one.answer) for one in found.tolerations] == [
+        ("spec", False, "does not count, since the annotation names this key"),
+        ("annotation", False, "does not hold"),
+    ]
+
+
+def test_invalid_entries_of_the_annotation_are_told_of():
+    answer = explained(pod(extended=[toleration("Gt", "0950")]), BAD_NODE, policy())
+    assert "leading zeros are not allowed: write 950, not 0950" in answer.invalid_tolerations[0]
+    assert answer.taints[0].tolerations == []
+
+
+def test_gate_that_is_off_is_named():
+    answer = explained(pod(GT), node(taint("980")), policy(), gates=Gates(numeric_operators=False))
+    assert answer.fate is Fate.LEAVES
+    assert answers(answer.taints[0])[0][2] == "uses an operator that is switched off"
+
+
+def test_typo_is_judged_by_the_last_valid_value():
+    spoilt = node(taint("high"), recorded=history(("980", 3600), ("high", 60)))
+    found = only_taint(pod(GT), spoilt, policy())
+    assert (found.verdict, found.judged_value, found.invalid_value) == ("Tolerated", "980", True)
+    assert answers(found)[0][2] == "holds"
+
+
+def test_taint_that_was_never_valid_is_held():
+    found = only_taint(pod(GT), node(taint("high")), policy())
+    assert (found.verdict, found.deadline) == ("Held", None)
+    assert "never could" in found.reason
+
+
+# -- clocks ----------------------------------------------------------------------------------------------------------
+
+
+def test_clock_that_nobody_recorded_starts_now_and_says_so():
+    answer = explained(pod(), node(taint("940")), policy())
+    found = answer.taints[0]
+    assert (found.clock_recorded, found.added_at, found.since) == (False, None, "2026-01-31T12:00:00Z")
+    assert answer.notes == [
+        "nobody has recorded yet since when the node has sla=940:NoExecute: its clock is taken to start now"
+    ]
+
+
+def test_value_newer_than_the_record_counts_from_now():
+    found = only_taint(pod(GT), node(taint("940"), recorded=history(("980", 3600))), policy())
+    assert (found.clock_recorded, found.since) == (False, "2026-01-31T12:00:00Z")
+
+
+def test_time_added_is_a_record():
+    found = only_taint(pod(), node(taint("940", timeAdded="2026-01-31T11:30:00Z")), policy())
+    assert (found.clock_recorded, found.since) == (True, "2026-01-31T11:30:01Z")  # some time in that second
+
+
+def test_spoilt_record_counts_as_absent():
+    answer = explained(pod(), node(taint("940"), recorded="{"), policy())
+    assert "cannot be read and counts as absent" in answer.notes[0]
+
+
+def test_tolerated_taint_needs_no_record():
+    assert explained(pod(toleration("Exists")), node(taint()), policy()).notes == []
+
+
+# -- what it waits for -----------------------------------------------------------------------------------------------
+
+
+def waits_for(*objects, **spec) -> str | None:
+    return explained(pod(GT), BAD_NODE, policy(**spec), *objects).waits_for
+
+
+def test_due_pod_waits_for_nothing():
+    assert waits_for() == "nothing: it is due now"
+
+
+def test_limit_that_the_operator_reports_is_named():
+    limited = policy() | {"status": {"limitedBy": "evictionsPerSecond"}}
+    answer = explained(pod(GT), BAD_NODE, limited)
+    assert answer.waits_for == "its turn: limit evictionsPerSecond holds the queue of policy sla"
+
+
+def test_budget_that_blocks_is_named():
+    answer = explained(pod(GT), BAD_NODE, policy(), budget())
+    assert answer.waits_for.startswith("PodDisruptionBudget web: it allows no disruption now")
+    assert [(one.name, one.allows) for one in answer.budgets] == [("web", False)]
+
+
+def test_budget_that_allows_blocks_nothing():
+    assert waits_for(budget(allowed=1)) == "nothing: it is due now"
+
+
+def test_two_budgets_are_a_mistake():
+    assert "refuses a pod with more than one (a, b)" in waits_for(budget("a", 1), budget("b", 1))
+
+
+def test_deleting_asks_no_budget():
+    assert waits_for(budget(), eviction={"method": "Delete"}) == "nothing: it is due now"
+
+
+def test_patience_with_a_budget_is_told():
+    told = waits_for(budget(), eviction={"method": "EvictThenDelete", "pdbTimeoutSeconds": 900})
+    assert told.startswith("PodDisruptionBudget web, at most 15m:")
+
+
+def test_deadline_comes_before_the_budget():
+    told = waits_for(budget(), timing={"violationGraceSeconds": 120})
+    assert told.startswith("its deadline, in 1m; then PodDisruptionBudget web")
+
+
+# -- files -----------------------------------------------------------------------------------------------------------
+
+
+def test_pod_that_is_not_in_the_files():
+    with pytest.raises(BadInput, match="the files hold no Pod shop/web; they hold Node n1, TaintEvictionPolicy sla"):
+        facts(BAD_NODE, policy())
+
+
+def test_node_that_is_not_in_the_files():
+    with pytest.raises(BadInput, match="the files hold no Node n1, which pod shop/web is bound to"):
+        facts(pod(), policy())
+
+
+def test_object_of_the_wrong_shape_is_named_with_its_place():
+    with pytest.raises(
+        BadInput, match=r"world.yaml:1: document 2: Node/n1: Expected `str`, got `int`.*taints\[0\].value"
+    ):
+        facts(pod(), node(taint(950)))
+
+
+def test_nulls_count_as_absent():
+    obj = pod(spec={"tolerations": None}, metadata={"labels": None, "ownerReferences": None})
+    assert explained(obj, BAD_NODE, policy()).fate is Fate.LEAVES
+
+
+def test_timestamp_that_is_none_is_refused():
+    with pytest.raises(BadInput, match="Pod shop/web: "):
+        explained(pod(metadata={"creationTimestamp": "yesterday"}), BAD_NODE, policy())
+
+
+def test_answer_is_as_of_the_given_time():
+    grace = pod(toleration("Gt", "950", tolerationSeconds=300))
+    later = explained(grace, BAD_NODE, policy(), now=NOON + 600)
+    assert (later.at, later.seconds_left) == ("2026-01-31T12:10:00Z", -360)

@@ -1,0 +1,48 @@
+import json
+from enum import StrEnum
+
+import msgspec
+import pytest
+import yaml
+
+from taintwarden.cli.output import duration, printable, relative, write_data
+
+
+class Colour(StrEnum):
+    RED = "Red"
+
+
+class Sample(msgspec.Struct, rename="camel"):
+    first_field: str = "Zürich \U0001f600"
+    colour: Colour = Colour.RED
+    nothing: str | None = None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0s"), (0.4, "0s"), (59, "59s"), (60, "1m"), (90, "1m30s"), (3600, "1h"), (3601, "1h"), (90_061, "1d1h")],
+)
+def test_duration_has_two_units(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_very_long_duration_is_still_short():
+    assert len(duration(2.0**63)) < 25
+
+
+@pytest.mark.parametrize(("at", "text"), [(90.0, "in 1m30s"), (-30.0, "30s ago"), (0.2, "now"), (-0.2, "now")])
+def test_relative_time(at, text):
+    assert relative(at, 0.0) == text
+
+
+@pytest.mark.parametrize(("text", "shown"), [("a\x1b[31mb", r"a\x1b[31mb"), ("a\nb", r"a\nb"), ("Zürich", "Zürich")])
+def test_control_characters_are_shown_not_sent(text, shown):
+    assert printable(text) == shown
+
+
+@pytest.mark.parametrize(("form", "load"), [("json", json.loads), ("yaml", yaml.safe_load)])
+def test_data_is_ascii_and_reads_back(form, load, capsys):
+    write_data(Sample(), form)
+    text = capsys.readouterr().out
+    assert text.isascii()
+    assert load(text) == {"firstField": "Zürich \U0001f600", "colour": "Red", "nothing": None}

@@ -1,0 +1,346 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cli.world import history, node, pod, policy, taint, toleration
+from taintwarden.cli.findings import check_files
+
+EXISTS = toleration("Exists")
+ANNOTATION = "metadata.annotations[taintwarden.io/tolerations]"
+
+
+@pytest.fixture
+def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Check objects in one file; what is found as `severity path: message`."""
+    monkeypatch.chdir(tmp_path)
+
+    def checker(*objects: Any) -> list[str]:
+        Path("f.yaml").write_text(yaml.safe_dump_all(objects))
+        return [f"{one.severity} {one.message}" for one in check_files(["f.yaml"]).findings]
+
+    return checker
+
+
+def workload(kind: str, template: Any, *path: str, api: str = "apps/v1", **metadata: Any) -> dict[str, Any]:
+    body = template
+    for name in reversed(path):
+        body = {name: body}
+    return {"apiVersion": api, "kind": kind, "metadata": {"name": "w", **metadata}} | body
+
+
+# -- policies --------------------------------------------------------------------------------------------------------
+
+
+def test_valid_objects_have_no_findings(check):
+    assert check(policy(), pod(EXISTS, extended=[toleration("Gt", "950")]), node(taint("940"))) == []
+
+
+def test_every_fault_of_a_policy_is_found(check):
+    found = check(policy(mode="Enforced", timing={"violationGraceSeconds": -1}))
+    assert found == [
+        'error spec.mode: Invalid value: "Enforced": must be one of Enforce, DryRun, Paused; write Enforce',
+        "error spec.timing.violationGraceSeconds: Invalid value: -1: must be from 0 to 2147483647",
+    ]
+
+
+@pytest.mark.parametrize("kind", ["TaintEvictionPolicies", "TolerationThing"])
+def test_unknown_kind_of_our_group_is_an_error(check, kind):
+    (found,) = check(policy() | {"kind": kind})
+    assert found.startswith(f'error kind: Invalid value: "{kind}": taintwarden.io has no such kind')
+
+
+@pytest.mark.parametrize("version", ["taintwarden.io/v1", "v1alpha1", "apps/v1"])
+def test_policy_of_another_group_or_version_is_an_error(check, version):
+    assert check(policy() | {"apiVersion": version})[0].startswith("error apiVersion: ")
+
+
+@pytest.mark.parametrize("obj", [{"apiVersion": "v1"}, "text", 5, [1]])
+def test_what_has_no_kind_is_an_error(check, obj):
+    assert check(obj) == ["error kind: Required value: is no Kubernetes object: it has no kind"]
+
+
+# -- pods ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "api", "path"),
+    [
+        ("PodTemplate", "v1", ["template"]),
+        ("ReplicationController", "v1", ["spec", "template"]),
+        ("Deployment", "apps/v1", ["spec", "template"]),
+        ("StatefulSet", "apps/v1", ["spec", "template"]),
+        ("DaemonSet", "apps/v1", ["spec", "template"]),
+        ("ReplicaSet", "apps/v1", ["spec", "template"]),
+        ("Job", "batch/v1", ["spec", "template"]),
+        ("CronJob", "batch/v1", ["spec", "jobTemplate", "spec", "template"]),
+    ],
+)
+def test_template_of_each_workload_is_checked(check, kind, api, path):
+    template = pod(EXISTS, extended=[toleration("Gt", "0950")])
+    (found,) = check(workload(kind, template, *path, api=api))
+    assert found.startswith(f"error {'.'.join(path)}.{ANNOTATION}[0].value: ")
+
+
+def test_annotation_of_a_pod_is_checked(check):
+    (found,) = check(pod(EXISTS, extended=[toleration("Gt", "0950"), toleration("Gt", "950")]))
+    assert (
+        found
+        == f'error {ANNOTATION}[0].value: Invalid value: "0950": leading zeros are not allowed: write 950, not 0950'
+    )
+
+
+def test_annotation_that_is_no_text_is_an_error(check):
+    (found,) = check(pod(annotations={"taintwarden.io/tolerations": [toleration("Gt", "950")]}))
+    assert "must be a string that holds JSON; put the JSON list in quotes, or below a |" in found
+
+
+@pytest.mark.parametrize(
+    ("value", "severity", "reason"),
+    [
+        (True, "error", "must be a string"),
+        ("yes", "warning", 'only "true" has an effect'),
+        ("True", "warning", 'only "true" has an effect'),
+    ],
+)
+def test_opting_out_takes_the_text_true(check, value, severity, reason):
+    (found,) = check(pod(annotations={"taintwarden.io/do-not-evict": value}))
+    assert found.startswith(f"{severity} metadata.annotations[taintwarden.io/do-not-evict]: ")
+    assert reason in found
+
+
+@pytest.mark.parametrize("value", ["true", "false"])
+def test_opting_out_or_not_is_fine(check, value):
+    assert check(pod(annotations={"taintwarden.io/do-not-evict": value})) == []
+
+
+def test_annotation_with_a_typo_is_a_warning(check):
+    (found,) = check(pod(annotations={"taintwarden.io/toleration": "[]"}))
+    assert found.endswith("unknown annotation; did you mean taintwarden.io/tolerations?")
+
+
+def test_annotation_on_the_workload_itself_is_a_warning(check):
+    annotations = {"taintwarden.io/tolerations": "[]"}
+    (found,) = check(workload("Deployment", {}, "spec", "template", annotations=annotations))
+    assert found.endswith("since pods do not get it; move it to spec.template.metadata.annotations")
+
+
+def test_annotation_without_a_native_toleration_is_a_warning(check):
+    (found,) = check(pod(extended=[toleration("Gt", "950"), toleration("Lt", "999")]))
+    assert found.startswith(f'warning {ANNOTATION}: Invalid value: "sla": Kubernetes does not read this')
+    assert "key: sla, operator: Exists" in found
+
+
+@pytest.mark.parametrize("native", [EXISTS, {"operator": "Exists"}, toleration("Equal", "980")])
+def test_annotation_beside_a_native_toleration_is_fine(check, native):
+    assert check(pod(native, extended=[toleration("Gt", "950")])) == []
+
+
+@pytest.mark.parametrize(
+    ("operator", "needs"),
+    [
+        ("Gt", "feature gate TaintTolerationComparisonOperators"),
+        ("Lt", "feature gate TaintTolerationComparisonOperators"),
+        ("SemverEq", "KEP-5721"),
+    ],
+)
+def test_native_comparison_needs_a_newer_server(check, operator, needs):
+    (found,) = check(pod(toleration(operator, "1")))
+    assert found.startswith(f'warning spec.tolerations[0].operator: Invalid value: "{operator}": the pod is refused')
+    assert needs in found
+
+
+@pytest.mark.parametrize(
+    ("native", "fault"),
+    [
+        (toleration("Gt", "0950"), "leading zeros are not allowed"),
+        (toleration("Near", "1"), "must be one of Equal, Exists"),
+        ({"key": "sla", "value": 950}, 'must be a string; write "950", in quotes'),
+        ({"value": "950"}, "Equal needs a key"),
+        (EXISTS | {"violationGraceSeconds": 5}, "has no effect with Exists"),
+        (EXISTS | {"tolerationSeconds": 5, "effect": ""}, "must be NoExecute where tolerationSeconds is given"),
+        ("sla", "must be an object"),
+    ],
+)
+def test_native_toleration_that_every_server_refuses_is_an_error(check, native, fault):
+    found = [one for one in check(pod(native)) if one.startswith("error spec.tolerations[0]")]
+    assert fault in found[0]
+
+
+def test_grace_in_a_native_toleration_is_an_error(check):
+    found = check(pod(toleration("Gt", "950", violationGraceSeconds=5)))
+    assert "is no field of a native toleration; write it in the annotation" in found[0]
+
+
+def test_pod_as_a_cluster_stores_it_is_fine(check):
+    stored = {
+        "operator": "Exists",
+        "key": "node.kubernetes.io/not-ready",
+        "effect": "NoExecute",
+        "tolerationSeconds": 300,
+    }
+    assert check(pod(stored, toleration("", "x"), {"operator": "Exists", "key": "", "value": None})) == []
+
+
+@pytest.mark.parametrize("spec", [None, 5, {"tolerations": 5}, {"tolerations": None}])
+def test_junk_in_a_pod_is_left_to_the_server(check, spec):
+    assert check({"apiVersion": "v1", "kind": "Pod", "spec": spec}) == []
+
+
+# -- nodes -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [
+        ("0950", "leading zeros are not allowed: write 950, not 0950"),
+        ("99.5", "decimals are not allowed: scale the value, for example 995 for 99.5"),
+        ("1_000", "must be a whole number"),
+        ("1e3", "must be a whole number"),
+        ("99999999999999999999", "must lie between"),
+    ],
+)
+def test_value_that_only_looks_like_a_number_is_a_warning(check, value, fault):
+    (found,) = check(node(taint(value)))
+    assert found.startswith(f'warning spec.taints[0].value: Invalid value: "{value}": Gt and Lt cannot compare it; ')
+    assert fault in found
+
+
+@pytest.mark.parametrize("value", ["", "950", "0", "high", "v1.14.0", "1.28.0", "a100", "2026-01-31", "v1.2-rc.1"])
+def test_other_values_are_fine(check, value):
+    assert check(node(taint(value))) == []
+
+
+def value_type(name: str):
+    return policy(taints=[{"key": "sla", "valueType": name}])
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "fault"),
+    [
+        ("Integer", "high", "policy sla expects values of type Integer; must be a whole number"),
+        ("Version", "containerd", "policy sla expects values of type Version; is not a version"),
+    ],
+)
+def test_policy_beside_a_node_says_what_its_values_must_be(check, kind, value, fault):
+    (found,) = check(node(taint(value)), value_type(kind))
+    assert fault in found
+
+
+@pytest.mark.parametrize(("kind", "value"), [("Version", "1.28"), ("String", "0950"), ("Integer", "950")])
+def test_value_of_the_type_that_a_policy_says_is_fine(check, kind, value):
+    assert check(node(taint(value)), value_type(kind)) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        (taint(950), 'spec.taints[0].value: Invalid value: 950: must be a string; write "950", in quotes'),
+        (taint(effect="NoExec"), "must be one of NoSchedule, PreferNoSchedule, NoExecute; write NoExecute"),
+        (taint(key="a b"), "spec.taints[0].key: "),
+        (taint(timeAdded="noon"), "spec.taints[0].timeAdded: "),
+        ({"key": "sla"}, "spec.taints[0].effect: Required value"),
+    ],
+)
+def test_taint_that_the_server_refuses_is_an_error(check, given, fault):
+    (found,) = check(node(given))
+    assert found.startswith("error ")
+    assert fault in found
+
+
+def test_time_added_null_is_absent(check):
+    assert check(node(taint(timeAdded=None), taint(timeAdded="2026-01-31T12:00:00Z"))) == []
+
+
+def test_spoilt_history_is_a_warning(check):
+    assert check(node(taint(), recorded=history(("940", 60)))) == []
+    assert "counts as absent" in check(node(taint(), recorded="{"))[0]
+
+
+# -- the command -----------------------------------------------------------------------------------------------------
+
+
+def write(path: str, *objects: Any) -> str:
+    Path(path).write_text(yaml.safe_dump_all(objects, explicit_start=True))
+    return path
+
+
+def test_finding_is_one_line_with_its_place(cli, samples):
+    result = cli("validate", write("f.yaml", node(), policy(mode="Off")))
+    first, summary = result.stdout.splitlines()
+    line = Path("f.yaml").read_text().splitlines().index("---", 1) + 2
+    assert first.startswith(
+        f'f.yaml:{line}: document 2: TaintEvictionPolicy/sla: error: spec.mode: Invalid value: "Off":'
+    )
+    assert summary == "1 file: 1 policy, 0 pods and pod templates, 1 node checked; 1 error, 0 warnings"
+    assert result.exit_code == 1
+
+
+def test_warnings_do_not_fail(cli, samples):
+    result = cli("validate", write("f.yaml", node(taint("0950"))))
+    assert (result.exit_code, result.stdout.splitlines()[-1][-19:]) == (0, "0 errors, 1 warning")
+
+
+def test_other_kinds_are_counted_and_ignored(cli, samples):
+    result = cli("validate", write("f.yaml", {"kind": "Service"}, {"kind": "Widget", "apiVersion": "example.com/v1"}))
+    assert result.exit_code == 0
+    assert "; ignored: Service 1, example.com/Widget 1; " in result.stdout
+
+
+def test_deployment_of_another_group_is_ignored(cli, samples):
+    assert (
+        "ignored: example.com/Deployment 1"
+        in cli("validate", write("f", workload("Deployment", {}, api="example.com/v1"))).stdout
+    )
+
+
+def test_lists_are_unfolded(cli, samples):
+    listed = {"kind": "List", "items": [policy(), policy("b", mode="Off")]}
+    found = cli("validate", write("f.yaml", listed)).stdout
+    assert "f.yaml:2: document 1 item 1: TaintEvictionPolicy/b: error: " in found
+
+
+def test_standard_input(cli):
+    result = cli("validate", "-", stdin=json.dumps(policy(mode="Off")))
+    assert result.stdout.startswith("stdin:1: document 1: TaintEvictionPolicy/sla: error: ")
+
+
+def test_unreadable_file_does_not_hide_the_others(cli, samples):
+    Path("bad.yaml").write_text("a: [\n")
+    result = cli("validate", "absent.yaml", "bad.yaml", write("f.yaml", policy(mode="Off")))
+    assert result.exit_code == 2
+    assert len(result.stdout.splitlines()) == 2
+    assert result.stderr.splitlines() == [
+        "taintwarden: absent.yaml: cannot be read: No such file or directory",
+        "taintwarden: bad.yaml:2: is not YAML: did not find expected node content",
+    ]
+
+
+@pytest.mark.parametrize(("form", "load"), [("json", json.loads), ("yaml", yaml.safe_load)])
+def test_report_for_scripts(cli, samples, form, load):
+    result = cli("validate", "-o", form, write("f.yaml", policy(mode="Off"), {"kind": "Service"}), "absent.yaml")
+    report = load(result.stdout)
+    (finding,) = report.pop("findings")
+    reason = "absent.yaml: cannot be read: No such file or directory"
+    assert report == {
+        "files": 2, "objects": 2, "policies": 1, "pods": 0, "nodes": 0, "ignored": {"Service": 1}, "errors": 1,
+        "warnings": 0, "unreadable": [{"file": "absent.yaml", "reason": reason}],
+    }  # fmt: skip
+    assert finding.pop("message") == 'spec.mode: Invalid value: "Off": must be one of Enforce, DryRun, Paused'
+    assert finding == {
+        "file": "f.yaml", "line": 2, "document": 1, "item": None, "kind": "TaintEvictionPolicy", "name": "sla",
+        "severity": "error", "path": "spec.mode", "reason": "must be one of Enforce, DryRun, Paused", "remedy": "",
+    }  # fmt: skip
+
+
+def test_output_cannot_fool_the_terminal(cli, samples):
+    Path("f.yaml").write_text('kind: TaintEvictionPolicy\nmetadata: {name: "a\\e[31m"}\n')
+    assert "\x1b" not in cli("validate", "f.yaml").stdout
+
+
+def test_shipped_samples_are_valid(cli):
+    folder = Path(__file__).parents[2] / "deploy" / "samples"
+    result = cli("validate", *sorted(str(path) for path in folder.glob("*.yaml")))
+    assert (result.exit_code, result.stdout[-21:]) == (0, "0 errors, 0 warnings\n")

@@ -1,0 +1,144 @@
+"""`taintwarden explain` on a real API server: the same deadline as the operator's, with the rights of a plain user."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controlplane import Cluster, Operator, Target, wait_until
+from controlplane.kubeconfig import write_kubeconfig
+from controlplane.operator_process import BYTECODE, EXECUTABLE
+
+STAYS, CLUSTER_ERROR, LEAVES = 0, 1, 10
+GRACE_SECONDS = 600
+USER_RULES = [
+    {"apiGroups": [""], "resources": ["pods", "nodes", "namespaces"], "verbs": ["get"]},
+    {"apiGroups": ["taintwarden.io"], "resources": ["taintevictionpolicies"], "verbs": ["list"]},
+]
+BUDGET_RULE = {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": ["list"]}
+
+Explain = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def sla(value: str) -> list[dict[str, str]]:
+    return [{"key": "sla", "value": value, "effect": "NoExecute"}]
+
+
+@pytest.fixture
+def node(cluster: Cluster, namespace: str) -> str:
+    cluster.create_node(f"{namespace}-n", taints=sla("980"))
+    return f"{namespace}-n"
+
+
+@pytest.fixture
+def pod(cluster: Cluster, namespace: str, node: str) -> str:
+    """A pod that leaves ten minutes after sla falls to 950 or below."""
+    extended = [{"key": "sla", "operator": "Gt", "value": "950", "violationGraceSeconds": GRACE_SECONDS}]
+    annotations = {"taintwarden.io/tolerations": json.dumps(extended)}
+    native = [{"key": "sla", "operator": "Exists"}]
+    cluster.create_pod("web", namespace, node, tolerations=native, annotations=annotations, labels={"app": "web"})
+    return f"{namespace}/web"
+
+
+@pytest.fixture
+def policy(create_policy: Callable[..., Any]) -> str:
+    return create_policy({"taints": [{"key": "sla"}]})["metadata"]["name"]
+
+
+@pytest.fixture
+def user(
+    request: pytest.FixtureRequest, control_plane: Target, cluster: Cluster, namespace: str, tmp_path: Path
+) -> Iterator[Path]:
+    """The kubeconfig of somebody who may read what `explain` needs, and what a test adds: no budgets otherwise."""
+    account = {"kind": "ServiceAccount", "name": "default", "namespace": namespace}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": namespace}
+    cluster.create(
+        "clusterroles", {"metadata": {"name": namespace}, "rules": [*USER_RULES, *getattr(request, "param", [])]}
+    )
+    cluster.create("clusterrolebindings", {"metadata": {"name": namespace}, "roleRef": role, "subjects": [account]})
+    token = cluster.create("serviceaccounts", {"spec": {}}, namespace, name="default", subresource="token")
+    path = tmp_path / "user.kubeconfig"
+    yield write_kubeconfig(path, control_plane.server, control_plane.ca, token=token["status"]["token"])
+    cluster.delete("clusterrolebindings", namespace)
+    cluster.delete("clusterroles", namespace)
+
+
+def run(command: list[str], kubeconfig: Path) -> subprocess.CompletedProcess[str]:
+    path = f"{EXECUTABLE.parent}{os.pathsep}{os.environ['PATH']}"
+    env = {**os.environ, **BYTECODE, "PATH": path, "KUBECONFIG": str(kubeconfig)}
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.fixture
+def explain(user: Path) -> Explain:
+    """Run `taintwarden explain pod` as that user."""
+    return lambda *args: run([str(EXECUTABLE), "explain", "pod", *args], user)
+
+
+def history(cluster: Cluster, node: str) -> str:
+    return cluster.get("nodes", node)["metadata"]["annotations"].get("taintwarden.io/taint-history", "")
+
+
+def test_deadline_is_the_operators(
+    cluster: Cluster, node: str, pod: str, policy: str, operator: Operator, explain: Explain
+) -> None:
+    namespace = pod.partition("/")[0]
+    wait_until(lambda: "980" in history(cluster, node), 10, "the history of the node")
+    stays = explain(pod, "-o", "json")
+    assert (stays.returncode, json.loads(stays.stdout)["fate"]) == (STAYS, "Stays")
+    cluster.set_taints(node, sla("940"))
+    wait_until(lambda: "940" in history(cluster, node), 10, "the new value in the history")
+
+    leaves = explain(pod, "-o", "json")
+    answer = json.loads(leaves.stdout)
+    assert (leaves.returncode, answer["fate"], answer["policy"], answer["notes"]) == (LEAVES, "Leaves", policy, [])
+    assert GRACE_SECONDS - 30 < answer["secondsLeft"] <= GRACE_SECONDS
+    assert "you may not read poddisruptionbudgets: 403 Forbidden" in answer["budgetsProblem"]
+    events = cluster.items("events", namespace)
+    assert [event["note"] for event in events if f"at {answer['deadline']}" in event["note"]], events
+
+
+def test_kubectl_finds_it(pod: str, policy: str, user: Path) -> None:
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        pytest.skip("kubectl is not installed")
+    namespace, _, name = pod.partition("/")
+    told = run([kubectl, "taintwarden", "explain", "pod", name, "-n", namespace], user)
+    assert (told.returncode, told.stderr) == (STAYS, "")
+    assert f"Pod         {pod} on node {namespace}-n" in told.stdout
+
+
+@pytest.mark.parametrize("user", [[BUDGET_RULE]], indirect=True)
+def test_budgets_are_told_to_whoever_may_see_them(
+    cluster: Cluster, namespace: str, node: str, pod: str, policy: str, explain: Explain
+) -> None:
+    cluster.create_pdb("web", namespace, {"app": "web"})
+    cluster.set_taints(node, sla("940"))
+    told = explain(pod, "--at", "2099-01-01T00:00:00Z")
+    assert told.returncode == LEAVES
+    assert "then PodDisruptionBudget web: it allows no disruption now" in " ".join(told.stdout.split())
+    cluster.create_pdb("other", namespace, {"app": "web"}, disruptions_allowed=1)
+    assert "refuses a pod with more than one (other, web)" in " ".join(explain(pod).stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("kubeconfig_of", "words"), [("user", "there is no pod"), ("nobody", "you may not read pods: 40")]
+)
+def test_what_cannot_be_read_is_said_in_one_line(
+    request: pytest.FixtureRequest,
+    control_plane: Target,
+    namespace: str,
+    tmp_path: Path,
+    kubeconfig_of: str,
+    words: str,
+) -> None:
+    nobody = write_kubeconfig(tmp_path / "nobody", control_plane.server, control_plane.ca, token="wrong")
+    kubeconfig = request.getfixturevalue("user") if kubeconfig_of == "user" else nobody
+    told = run([str(EXECUTABLE), "explain", "pod", f"{namespace}/absent"], kubeconfig)
+    assert (told.returncode, told.stdout, len(told.stderr.splitlines())) == (CLUSTER_ERROR, "", 1)
+    assert told.stderr.startswith(f"taintwarden: {words}")
