@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from taintwarden.kube.client import Client
-from taintwarden.kube.errors import ApiError, KubeError
+from taintwarden.kube.errors import NOT_JSON, ApiError, KubeError, Unreachable
 
 LEASE_SECONDS = 15
 """How long a lease lasts for others after its last renewal."""
@@ -22,6 +22,23 @@ RETRY_SECONDS = 2.0
 """Between tries to get or renew it."""
 RELEASE_SECONDS = 3.0
 """How long giving it up may take: a pod that stops has half a minute for everything."""
+
+
+class LeaseSpec(msgspec.Struct, rename="camel"):
+    """``spec`` of a Lease."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class LeaseObject(msgspec.Struct):
+    """A ``coordination.k8s.io/v1`` Lease. The metadata go back as they came: they carry the resourceVersion."""
+
+    metadata: dict[str, Any]
+    spec: LeaseSpec | None = None
 
 
 class Lease:
@@ -93,9 +110,10 @@ class Lease:
         try:
             async with asyncio.timeout(RELEASE_SECONDS):
                 lease = await self._read()
-                if lease is not None and lease["spec"].get("holderIdentity") == self._identity:
-                    lease["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _now()}
-                    await self._client.request("PUT", f"{self._path}/{self._name}", body=lease)
+                if lease is not None and lease.spec is not None and lease.spec.holder_identity == self._identity:
+                    lease.spec.holder_identity, lease.spec.lease_duration_seconds = "", 1
+                    lease.spec.renew_time = _now()
+                    await self._write("PUT", f"{self._path}/{self._name}", lease)
         except (KubeError, TimeoutError) as error:
             self._on_error(str(error) or "not released in time")
 
@@ -113,53 +131,51 @@ class Lease:
     async def _try(self) -> bool:
         lease = await self._read()
         if lease is None:
-            return await self._write("POST", self._path, self._fresh({}))
-        spec = lease.get("spec", {})
-        holder = spec.get("holderIdentity") or ""
+            fresh = LeaseObject({"name": self._name}, self._renewed(LeaseSpec(lease_transitions=-1)))
+            return await self._write("POST", self._path, fresh)
+        spec = lease.spec or LeaseSpec()
         seen = msgspec.json.encode(spec).decode()
         if seen != self._observed[0]:
             # Others' clocks are not compared with ours: what counts is how long *we* have seen no renewal.
             self._observed = (seen, self._monotonic())
-        expires = self._observed[1] + float(spec.get("leaseDurationSeconds") or LEASE_SECONDS)
-        if holder not in ("", self._identity) and self._monotonic() < expires:
+        expires = self._observed[1] + (spec.lease_duration_seconds or LEASE_SECONDS)
+        if spec.holder_identity not in (None, "", self._identity) and self._monotonic() < expires:
             return False
-        return await self._write("PUT", f"{self._path}/{self._name}", self._fresh(lease))
+        return await self._write("PUT", f"{self._path}/{self._name}", LeaseObject(lease.metadata, self._renewed(spec)))
 
-    async def _read(self) -> dict[str, Any] | None:
+    async def _read(self) -> LeaseObject | None:
         try:
-            body = await self._client.request("GET", f"{self._path}/{self._name}")
+            return msgspec.json.decode(
+                await self._client.request("GET", f"{self._path}/{self._name}"), type=LeaseObject
+            )
         except ApiError as error:
             if error.code == 404:
                 return None
             raise
-        lease: dict[str, Any] = msgspec.json.decode(body)
-        return lease
+        except NOT_JSON as error:
+            msg = f"the answer is no lease: {error}"
+            raise Unreachable(msg) from error
 
-    async def _write(self, method: str, path: str, lease: dict[str, Any]) -> bool:
+    async def _write(self, method: str, path: str, lease: LeaseObject) -> bool:
+        body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": lease.metadata, "spec": lease.spec}
         try:
-            await self._client.request(method, path, body=lease)
+            await self._client.request(method, path, body=body)
         except ApiError as error:
             if error.code == 409:  # somebody else was faster
                 return False
             raise
         return True
 
-    def _fresh(self, lease: dict[str, Any]) -> dict[str, Any]:
-        spec = lease.get("spec", {})
-        mine = spec.get("holderIdentity") == self._identity
-        transitions = int(spec.get("leaseTransitions") or 0)
-        return {
-            "apiVersion": "coordination.k8s.io/v1",
-            "kind": "Lease",
-            "metadata": lease.get("metadata") or {"name": self._name},
-            "spec": {
-                "holderIdentity": self._identity,
-                "leaseDurationSeconds": LEASE_SECONDS,
-                "acquireTime": spec.get("acquireTime") if mine else _now(),
-                "renewTime": _now(),
-                "leaseTransitions": transitions if mine or not lease else transitions + 1,
-            },
-        }
+    def _renewed(self, spec: LeaseSpec) -> LeaseSpec:
+        mine = spec.holder_identity == self._identity
+        transitions = spec.lease_transitions or 0
+        return LeaseSpec(
+            holder_identity=self._identity,
+            lease_duration_seconds=LEASE_SECONDS,
+            acquire_time=spec.acquire_time if mine else _now(),
+            renew_time=_now(),
+            lease_transitions=transitions if mine else transitions + 1,
+        )
 
 
 def _now() -> str:
