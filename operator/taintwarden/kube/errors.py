@@ -1,6 +1,6 @@
 """What can go wrong between us and the API server, in three kinds a caller can act on."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -91,6 +91,23 @@ class ApiError(KubeError):
         except NOT_JSON:
             status = Status(message=" ".join(body[:200].decode("utf-8", "replace").split()))
         return cls(code, status, _seconds((headers or {}).get("Retry-After", "")))
+
+
+T = TypeVar("T")
+
+
+def decoded(body: bytes, kind: type[T], what: str) -> T:
+    """An answer as what it should be.
+
+    Raises:
+        Unreachable: it is something else, as when a gateway answers in the API server's place.
+
+    """
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except NOT_JSON as error:
+        msg = f"the answer is no {what}: {error}"
+        raise Unreachable(msg) from error
 
 
 def _seconds(header: str) -> float | None:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from taintwarden.kube.client import Client
-from taintwarden.kube.errors import NOT_JSON, ApiError, KubeError, Unreachable
+from taintwarden.kube.errors import ApiError, KubeError
 
 LEASE_SECONDS = 15
 """How long a lease lasts for others after its last renewal."""
@@ -145,16 +145,12 @@ class Lease:
 
     async def _read(self) -> LeaseObject | None:
         try:
-            return msgspec.json.decode(
-                await self._client.request("GET", f"{self._path}/{self._name}"), type=LeaseObject
-            )
+            body = await self._client.request("GET", f"{self._path}/{self._name}")
         except ApiError as error:
             if error.code == 404:
                 return None
             raise
-        except NOT_JSON as error:
-            msg = f"the answer is no lease: {error}"
-            raise Unreachable(msg) from error
+        return decoded(body, LeaseObject, "lease")
 
     async def _write(self, method: str, path: str, lease: LeaseObject) -> bool:
         body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": lease.metadata, "spec": lease.spec}

@@ -1,9 +1,7 @@
 """The two calls about one node: a fresh read, and the durable clock in its annotation."""
 
-import msgspec
-
 from taintwarden.kube.client import APPLY_PATCH, Client
-from taintwarden.kube.errors import NOT_JSON, ApiError, Unreachable
+from taintwarden.kube.errors import ApiError, decoded
 from taintwarden.kube.objects import NodeObject
 
 FIELD_MANAGER = "taintwarden"
@@ -23,11 +21,7 @@ async def read_node(client: Client, name: str) -> NodeObject | None:
         if error.code == 404:
             return None
         raise
-    try:
-        return msgspec.json.decode(body, type=NodeObject)
-    except NOT_JSON as error:
-        msg = f"the answer is no node: {error}"
-        raise Unreachable(msg) from error
+    return decoded(body, NodeObject, "node")
 
 
 async def save_history(client: Client, name: str, uid: str, text: str) -> None:

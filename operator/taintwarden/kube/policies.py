@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from taintwarden.kube.client import MERGE_PATCH, Client
-from taintwarden.kube.errors import NOT_JSON, ApiError, MissingDefinitionError, Unreachable
+from taintwarden.kube.errors import ApiError, MissingDefinitionError, decoded
 from taintwarden.kube.objects import ListMeta
 
 PATH = "/apis/taintwarden.io/v1alpha1/taintevictionpolicies"
@@ -31,11 +31,7 @@ async def list_policies(client: Client) -> tuple[list[dict[str, Any]], str]:
             msg = "it does not know TaintEvictionPolicy (taintwarden.io/v1alpha1): kubectl apply -f crds/ first"
             raise MissingDefinitionError(msg) from error
         raise
-    try:
-        answer = msgspec.json.decode(body, type=_PolicyList)
-    except NOT_JSON as error:
-        msg = f"the answer is no list: {error}"
-        raise Unreachable(msg) from error
+    answer = decoded(body, _PolicyList, "list")
     return answer.items, answer.metadata.resource_version
 
 

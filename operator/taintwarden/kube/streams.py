@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import msgspec
 
 from taintwarden.kube.client import Client
-from taintwarden.kube.errors import NOT_JSON, ApiError, KubeError, Status, Unreachable
+from taintwarden.kube.errors import NOT_JSON, ApiError, KubeError, Status, Unreachable, decoded
 from taintwarden.kube.objects import (
     AnyObject,
     ListMeta,
@@ -177,11 +177,7 @@ class Stream(Generic[Object]):
             return self._pages.decode(body).items
         except NOT_JSON:
             pass
-        try:
-            raw = msgspec.json.decode(body, type=RawPage)
-        except NOT_JSON as error:
-            msg = f"the answer is no list: {error}"
-            raise Unreachable(msg) from error
+        raw = decoded(body, RawPage, "list")
         return [item for item in map(self._decode_object, raw.items or ()) if item is not None]
 
     def _decode_object(self, raw: msgspec.Raw) -> Object | None:
@@ -241,7 +237,7 @@ class Stream(Generic[Object]):
             try:
                 frame = self._frames.decode(line)
             except NOT_JSON as error:
-                raw = _raw_frame(line)
+                raw = decoded(line, _RawFrame, "frame of a watch")
                 if raw.type == "ERROR":  # its object is a Status, in which ``status`` is no struct but "Failure"
                     expired = _error_of(line)
                     break
@@ -271,11 +267,7 @@ class _Head(msgspec.Struct):
 
 def _decode_head(body: bytes) -> ListMeta:
     """What a list says of itself, with a hundredth of the work of decoding its items."""
-    try:
-        head = msgspec.json.decode(body, type=_Head).metadata
-    except NOT_JSON as error:
-        msg = f"the answer is no list: {error}"
-        raise Unreachable(msg) from error
+    head = decoded(body, _Head, "list").metadata
     if not head.resource_version:  # somebody else answered; taken for an empty list it would empty our memory
         msg = "the answer is no list: it has no resourceVersion"
         raise Unreachable(msg)
@@ -285,14 +277,6 @@ def _decode_head(body: bytes) -> ListMeta:
 class _RawFrame(msgspec.Struct):
     object: msgspec.Raw
     type: str = ""
-
-
-def _raw_frame(line: bytes) -> _RawFrame:
-    try:
-        return msgspec.json.decode(line, type=_RawFrame)
-    except NOT_JSON as error:
-        msg = f"the watch sent a line that is no frame: {error}"
-        raise Unreachable(msg) from error
 
 
 class _ErrorFrame(msgspec.Struct):
