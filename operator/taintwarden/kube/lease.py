@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from taintwarden.kube.client import Client
-from taintwarden.kube.errors import ApiError, KubeError
+from taintwarden.kube.errors import ApiError, KubeError, decoded
 
 LEASE_SECONDS = 15
 """How long a lease lasts for others after its last renewal."""
