@@ -4,7 +4,10 @@ from importlib.metadata import version
 
 import click
 
+from taintwarden.cli.demo import demo
+from taintwarden.cli.explain import explain
 from taintwarden.cli.run import run
+from taintwarden.cli.validate import validate
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -14,3 +17,6 @@ def main() -> None:
 
 
 main.add_command(run)
+main.add_command(demo)
+main.add_command(explain)
+main.add_command(validate)

@@ -1,0 +1,35 @@
+"""The story, and the facts of a run in which everything went as it had to."""
+
+import pytest
+
+from taintwarden.cli.demonstration.facts import Departure, Facts, Said
+from taintwarden.cli.demonstration.scenario import Story, tell_story
+
+ENFORCING = {"type": "Enforcing", "status": "True"}
+
+
+@pytest.fixture
+def story() -> Story:
+    return tell_story()
+
+
+@pytest.fixture
+def facts(story: Story) -> Facts:
+    facts = Facts(fewest_ready={"checkout": 5})
+    for change in story.changes:
+        facts.changed_at[change.node, change.value] = change.at
+        for leave in change.leaves:
+            for number in range(leave.pods):
+                uid = f"{leave.workload}-{number}"
+                at = change.at + leave.grace_seconds + 0.1
+                facts.departures.append(Departure(uid, uid, leave.workload, change.node, at))
+                facts.said.append(Said("Evicted", uid, uid, change.node, at))
+        for number in range(change.cancels):
+            uid = f"payments-stays-{number}"
+            facts.said.append(Said("EvictionScheduled", uid, uid, change.node, change.at - 1))
+            facts.said.append(Said("EvictionCancelled", uid, uid, change.node, change.at))
+        if change.invalid:
+            facts.said.append(Said("InvalidTaintValue", change.node, "n", change.node, change.at, note="sla=high"))
+    facts.said.append(Said("EvictionBlocked", "checkout-1", "checkout-1", "a1", 17.0))
+    facts.policy_status = {"evicted": len(facts.departures), "pending": 0, "conditions": [ENFORCING]}
+    return facts

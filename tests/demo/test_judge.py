@@ -1,0 +1,149 @@
+"""The judge must be able to say no: each way in which a run can go wrong, and only that, is told."""
+
+import msgspec
+
+from taintwarden.cli.demonstration.facts import Departure, Facts, Said
+from taintwarden.cli.demonstration.judge import Check, judge
+from taintwarden.cli.demonstration.scenario import Story
+
+
+def wrong(story: Story, facts: Facts) -> list[Check]:
+    return [check for check in judge(story, facts) if not check.ok]
+
+
+def only_wrong(story: Story, facts: Facts) -> Check:
+    (check,) = wrong(story, facts)
+    return check
+
+
+def change(facts: Facts, index: int, **fields: object) -> Departure:
+    departure = facts.departures[index]
+    facts.departures[index] = msgspec.structs.replace(departure, **fields)
+    return departure
+
+
+def forget(facts: Facts, reason: str, count: int = 1) -> None:
+    for said in facts.told(reason)[:count]:
+        facts.said.remove(said)
+
+
+def leaves_as_well(facts: Facts, workload: str, node: str) -> None:
+    departure = Departure(f"{workload}-x", f"{workload}-x", workload, node, 9.0)
+    facts.departures.append(departure)
+    facts.said.append(Said("Evicted", departure.pod, departure.uid, node, 9.0))
+    facts.policy_status["evicted"] += 1
+
+
+def test_a_run_as_it_had_to_be_is_accepted(story: Story, facts: Facts) -> None:
+    assert wrong(story, facts) == []
+
+
+def test_nothing_at_all_is_no_success(story: Story) -> None:
+    checks = judge(story, Facts())
+    assert [check.expected[:10] for check in checks if check.ok] == ["all 35 oth"]
+
+
+def test_an_eviction_that_is_missing(story: Story, facts: Facts) -> None:
+    del facts.departures[0]
+    told = wrong(story, facts)
+    assert "1 instead of 2 left" in told[0].happened
+    assert len(told) == 2  # and an Event speaks of a pod that is still there
+
+
+def test_nobody_left(story: Story, facts: Facts) -> None:
+    facts.departures = [one for one in facts.departures if one.workload != "search"]
+    assert wrong(story, facts)[0].happened == "nobody left; 0 instead of 2 left"
+
+
+def test_an_eviction_that_is_early(story: Story, facts: Facts) -> None:
+    departure = change(facts, 0, at=facts.departures[0].at - 0.3)
+    told = only_wrong(story, facts)
+    assert told.happened == f"2 left after 4.8 to 5.1 s; early: {departure.pod}"
+
+
+def test_clocks_may_differ_by_a_little(story: Story, facts: Facts) -> None:
+    change(facts, 0, at=facts.departures[0].at - 0.15)
+    assert wrong(story, facts) == []
+
+
+def test_an_eviction_that_is_late(story: Story, facts: Facts) -> None:
+    change(facts, 1, at=facts.departures[1].at + 4.0)
+    assert "late: payments-1" in only_wrong(story, facts).happened
+
+
+def test_a_pod_that_was_deleted_past_its_budget(story: Story, facts: Facts) -> None:
+    change(facts, 0, evicted=False)
+    assert "deleted instead of evicted: payments-0" in only_wrong(story, facts).happened
+
+
+def test_one_pod_too_many(story: Story, facts: Facts) -> None:
+    leaves_as_well(facts, "payments", "a1")
+    assert "3 instead of 2 left" in wrong(story, facts)[0].happened
+
+
+def test_a_pod_that_tolerates_the_value(story: Story, facts: Facts) -> None:
+    leaves_as_well(facts, "reports", "a1")
+    told = wrong(story, facts)
+    assert told[0].happened == "reports-x left a1 at +9.0 s"
+    assert len(told) == 2  # the policy's count does not fit either
+
+
+def test_a_pod_of_a_good_node(story: Story, facts: Facts) -> None:
+    leaves_as_well(facts, "payments", "c2")
+    assert "payments-x left c2" in wrong(story, facts)[0].happened
+
+
+def test_a_pod_of_the_node_that_recovered(story: Story, facts: Facts) -> None:
+    leaves_as_well(facts, "catalog", "b1")
+    assert wrong(story, facts)[0].happened == "2 announced, 2 cancelled, catalog-x left"
+
+
+def test_a_pod_of_the_node_with_the_mistake(story: Story, facts: Facts) -> None:
+    leaves_as_well(facts, "search", "c1")
+    assert wrong(story, facts)[0].happened == "warned, search-x left"
+
+
+def test_a_mistake_of_which_nobody_was_warned(story: Story, facts: Facts) -> None:
+    forget(facts, "InvalidTaintValue")
+    assert only_wrong(story, facts).happened == "no Event, nobody left"
+
+
+def test_an_announcement_that_is_not_taken_back(story: Story, facts: Facts) -> None:
+    forget(facts, "EvictionCancelled")
+    assert only_wrong(story, facts).happened == "2 announced, 1 cancelled, nobody left"
+
+
+def test_an_announcement_that_was_never_made(story: Story, facts: Facts) -> None:
+    forget(facts, "EvictionScheduled", 2)
+    forget(facts, "EvictionCancelled", 2)
+    assert only_wrong(story, facts).happened == "0 announced, 0 cancelled, nobody left"
+
+
+def test_a_budget_that_was_violated(story: Story, facts: Facts) -> None:
+    facts.fewest_ready["checkout"] = 4
+    assert only_wrong(story, facts).happened == "at least 4 Ready, 1 blocked for a while"
+
+
+def test_a_budget_that_never_had_to_block(story: Story, facts: Facts) -> None:
+    forget(facts, "EvictionBlocked")
+    assert only_wrong(story, facts).happened == "at least 5 Ready, 0 blocked for a while"
+
+
+def test_an_eviction_without_an_event(story: Story, facts: Facts) -> None:
+    forget(facts, "Evicted")
+    assert only_wrong(story, facts).happened == "9 evicted, 0 pending, 8 Events"
+
+
+def test_a_policy_that_still_waits(story: Story, facts: Facts) -> None:
+    facts.policy_status["pending"] = 1
+    assert only_wrong(story, facts).happened == "9 evicted, 1 pending, 9 Events"
+
+
+def test_a_policy_that_is_not_enforced(story: Story, facts: Facts) -> None:
+    facts.policy_status["conditions"] = [{"type": "Enforcing", "status": "False"}]
+    assert len(wrong(story, facts)) == 1
+
+
+def test_a_value_that_never_changed(story: Story, facts: Facts) -> None:
+    del facts.changed_at["a1", "940"]
+    assert only_wrong(story, facts).happened == "a1 never got the value 940"

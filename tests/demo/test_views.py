@@ -1,0 +1,97 @@
+"""What is shown: short lines, a picture that fits 100 columns, and a table at the end."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from taintwarden.cli.demonstration import phrases
+from taintwarden.cli.demonstration.judge import Check
+from taintwarden.cli.demonstration.observer import Observer
+from taintwarden.cli.demonstration.scenario import Story
+from taintwarden.cli.demonstration.screen import Screen, style_of
+from taintwarden.cli.demonstration.summary import report, summary
+from taintwarden.cli.demonstration.timeline import sentence
+from taintwarden.cli.demonstration.views import Line, PodView
+from taintwarden.localcluster import LocalCluster
+
+BLOCKED = (
+    "A PodDisruptionBudget does not let it leave a1: The disruption budget checkout needs 5 healthy pods and has 4 "
+    "currently. It is tried again."
+)
+
+
+@pytest.mark.parametrize(
+    ("reason", "note", "text"),
+    [
+        ("EvictionBlocked", BLOCKED, "blocked: budget checkout needs 5 healthy pods and has 4"),
+        ("EvictionBlocked", "A: no. It is tried again.", "blocked: no"),
+        ("EvictionCancelled", "Stays on b1: ...", "may stay: the eviction is cancelled"),
+        ("EvictionScheduled", "Another wording: because", "must leave: because"),
+        ("EvictionFailed", "why", "EvictionFailed: why"),
+        ("Evicted", "Evicted from a1: ...", ""),
+    ],
+)
+def test_events_in_fewer_words(reason: str, note: str, text: str) -> None:
+    assert phrases.short(reason, note) == text
+
+
+def test_a_line_has_time_node_and_pods() -> None:
+    line = Line(7.12, "left", "a1", "evicted", "payments", 2)
+    assert sentence(line).plain == "  +7.1 s  a1      2 payments evicted"
+
+
+@pytest.mark.parametrize(
+    ("fields", "style"),
+    [
+        ({}, "green"),
+        ({"replaces": True}, "cyan"),
+        ({"due_at": 1.0}, "yellow"),
+        ({"due_at": 1.0, "blocked": True}, "magenta"),
+        ({"due_at": 1.0, "blocked": True, "leaving": True}, "bright_black"),
+    ],
+)
+def test_a_verdict_has_a_colour(fields: dict[str, object], style: str) -> None:
+    assert style_of(PodView("u", "n", "w", **fields)) == style
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(100, 40), (200, 60), (80, 24)])
+def test_the_picture_fits(story: Story, columns: int, rows: int) -> None:
+    drawn = io.StringIO()
+    console = Console(file=drawn, force_terminal=True, width=columns, height=rows, color_system=None)
+    observer = _observer(story)
+    with Screen(console, story) as screen:
+        for number in range(30):
+            screen.say(f"line {number}")
+        drawn.truncate(0)
+        screen.refresh(observer)
+        picture = drawn.getvalue().splitlines()
+    assert len(picture) <= rows
+    assert "line 29" in picture[-1]
+    assert "payments●●  checkout●●●  catalog●●  search●●  reports●  agent●" in "".join(picture) or columns < 100
+
+
+def _observer(story: Story) -> Observer:
+    cluster = LocalCluster()
+    cluster.store.register("taintevictionpolicies", namespaced=False)
+    observer = Observer(cluster.store, story)
+    for workload in story.workloads:
+        for number, node in enumerate(workload.nodes):
+            uid = f"{workload.name}-{number}"
+            observer.pods[uid] = PodView(uid, uid, workload.name, node, ready=True)
+    return observer
+
+
+def test_the_summary_says_what_was_wrong() -> None:
+    told = report([Check("one", "one", ok=True), Check("two leave", "nobody left", ok=False)], 12.34)
+    text = summary(told)
+    assert not told.ok
+    assert "WRONG │ two leave" in text
+    assert "1 of 2 not as expected." in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_the_summary_of_a_success() -> None:
+    told = report([Check("one", "one", ok=True)], 12.34)
+    assert told.ok
+    assert "All 1 as expected, in 12 s." in summary(told)

@@ -1,0 +1,128 @@
+"""The cluster of the demo, without the operator: what is in it, who replaces whom, and what the observer notes."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from taintwarden.cli.demonstration.definitions import MissingDefinitionsError, shipped_definitions
+from taintwarden.cli.demonstration.observer import Observer
+from taintwarden.cli.demonstration.replicas import Replicas
+from taintwarden.cli.demonstration.scenario import Story
+from taintwarden.cli.demonstration.world import build_world, set_value
+from taintwarden.localcluster import LocalCluster
+
+
+@pytest.fixture
+def cluster(story: Story) -> LocalCluster:
+    cluster = LocalCluster(comparison_operators=True, kubelet=True, disruption=True, termination_seconds=0.01)
+    build_world(cluster, story, shipped_definitions())
+    return cluster
+
+
+@pytest.fixture
+async def observer(cluster: LocalCluster, story: Story, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Observer]:
+    """Watching the served cluster, with replacements that start fast."""
+    monkeypatch.setattr("taintwarden.cli.demonstration.replicas.START_SECONDS", 0.01)
+    monkeypatch.setattr("taintwarden.cli.demonstration.observer.HOLD_SECONDS", 0.0)
+    async with cluster.serve():
+        observer, replicas = Observer(cluster.store, story), Replicas(cluster, story)
+        await until(lambda: observer.calm)
+        observer.begin()
+        yield observer
+        replicas.stop()
+        observer.close()
+
+
+async def until(check: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not check():
+            await asyncio.sleep(0.01)
+
+
+def pod_of(cluster: LocalCluster, workload: str, node: str) -> str:
+    return next(
+        pod["metadata"]["name"]
+        for pod in cluster.store.list("pods", "shop")
+        if (pod["metadata"]["labels"]["app"], pod["spec"]["nodeName"]) == (workload, node)
+    )
+
+
+def tell(cluster: LocalCluster, reason: str, note: str, kind: str, name: str, namespace: str = "") -> None:
+    resource = "pods" if kind == "Pod" else "nodes"
+    uid = cluster.store.get(resource, name, namespace)["metadata"]["uid"]
+    subject = {"kind": kind, "name": name, "uid": uid, "namespace": namespace}
+    place = {"name": f"{name}.1", "namespace": namespace or "default"}
+    cluster.store.create("events", {"metadata": place, "reason": reason, "message": note, "involvedObject": subject})
+
+
+def test_the_policy_stands_in_the_cluster_with_its_defaults(cluster: LocalCluster) -> None:
+    spec = cluster.store.get("taintevictionpolicies", "sla")["spec"]
+    assert (spec["mode"], spec["timing"]["onInvalidValue"]) == ("Enforce", "Hold")
+
+
+async def test_who_is_evicted_is_replaced_where_it_may_stay(cluster: LocalCluster, observer: Observer) -> None:
+    set_value(cluster, "a1", "890")
+    name = pod_of(cluster, "payments", "a1")
+    cluster.evict(name, "shop")
+    await until(lambda: observer.calm and name not in {pod.name for pod in observer.pods.values()})
+    payments = [pod for pod in observer.pods.values() if pod.workload == "payments"]
+    (new,) = [pod for pod in payments if pod.replaces]
+    assert len(payments) == 6
+    assert observer.values[new.node] in {"980", "985", "990"}
+    (gone,) = observer.facts.departures
+    assert (gone.pod, gone.node, gone.evicted) == (name, "a1", True)
+    assert ("a1", "890") in observer.facts.changed_at
+
+
+async def test_a_deletion_is_no_eviction(cluster: LocalCluster, observer: Observer) -> None:
+    cluster.delete("pods", pod_of(cluster, "reports", "a1"), "shop", grace_seconds=0)
+    cluster.delete("pods", pod_of(cluster, "agent", "a1"), "shop")
+    assert [(one.workload, one.evicted) for one in observer.facts.departures] == [("reports", False), ("agent", False)]
+
+
+async def test_the_fewest_ready_pods_are_remembered(cluster: LocalCluster, observer: Observer) -> None:
+    assert observer.facts.fewest_ready == {"checkout": 6}
+    cluster.delete("pods", pod_of(cluster, "checkout", "a1"), "shop")
+    cluster.delete("pods", pod_of(cluster, "checkout", "b2"), "shop")
+    await until(lambda: observer.calm)
+    assert observer.facts.fewest_ready == {"checkout": 4}
+
+
+async def test_events_tell_the_fate_of_a_pod(cluster: LocalCluster, observer: Observer) -> None:
+    name = pod_of(cluster, "payments", "a1")
+    view = next(pod for pod in observer.pods.values() if pod.name == name)
+    note = (
+        "Will be evicted from a1 at 2030-01-01T00:00:05Z: taint sla=940:NoExecute is not tolerated "
+        "(sla Gt '950':NoExecute does not hold), 5 s of grace (policy sla)"
+    )
+    tell(cluster, "EvictionScheduled", note, "Pod", name, "shop")
+    assert view.due_at == 1893456005.0
+    assert view.why == "must leave in 5 s: sla=940, but sla Gt '950' does not hold"
+    (line,) = observer.drain()
+    assert (line.node, line.workload, line.text) == ("a1", "payments", view.why)
+
+
+async def test_the_same_of_several_pods_is_one_line(cluster: LocalCluster, observer: Observer) -> None:
+    for _ in range(2):
+        cluster.evict(pod_of(cluster, "payments", "b1"), "shop")
+        await until(lambda: observer.calm)
+    (line,) = [line for line in observer.drain() if line.kind == "left"]
+    assert (line.pods, line.workload, line.node, line.text) == (2, "payments", "b1", "evicted")
+
+
+async def test_a_node_can_be_spoken_of(cluster: LocalCluster, observer: Observer) -> None:
+    tell(cluster, "InvalidTaintValue", "The value of taint sla=high:NoExecute cannot be compared", "Node", "c1")
+    (said,) = observer.facts.told("InvalidTaintValue", "c1")
+    assert "high" in said.note
+
+
+def test_definitions_that_are_nowhere_are_an_error_with_the_places(tmp_path: Path) -> None:
+    with pytest.raises(MissingDefinitionsError, match=str(tmp_path)):
+        shipped_definitions([tmp_path, tmp_path / "crds"])
+
+
+def test_definitions_of_the_first_place_count(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("kind: Kustomization\n---\nkind: CustomResourceDefinition\n")
+    assert shipped_definitions([tmp_path / "none", tmp_path]) == [{"kind": "CustomResourceDefinition"}]
