@@ -226,6 +226,7 @@ class App:
         self.metrics.leader.set(held)
         self._feed(events.LeadershipChanged(held))
         self.issues.lead(held)
+        self.status.refresh()
 
     def _feed(self, event: events.Event) -> None:
         self.loop.feed(event)
@@ -237,6 +238,8 @@ class App:
     def _unready(self) -> str:
         if not self.machine.synced:
             return "the cluster is not fully known yet"
+        if self.machine.is_blind:
+            return "a stream is cut off from the API server, so nobody is evicted"
         if self.lease.held and not self.machine.leading:
             return "leading, but not deciding yet"
         return ""

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+
 from taintwarden.controller.cache import PodIssue, Translator
 from taintwarden.engine.machine import Machine, commands, events
 from taintwarden.engine.machine.events import Event, Instant, Outcome
@@ -35,9 +36,9 @@ class Simulation:
         """Every eviction call: when, whose UID, whether it was a DELETE."""
         self.notices: list[tuple[float, commands.Notice]] = []
         self.issues: list[PodIssue] = []
-        self.judge: Callable[[Json, bool], events.Settled | None] = lambda pod, delete: None  # noqa: ARG005
+        self.judge: Callable[[Json, bool], events.Settled | None] = lambda pod, delete: None
         """A fault or a budget: returns how a call on this pod ends, None for well."""
-        self.witness: Callable[[str], None] = lambda uid: None  # noqa: ARG005
+        self.witness: Callable[[str], None] = lambda uid: None
         """Sees every eviction call at the moment it is sent."""
         self.node_lag = 0.0
         self.machine: Machine | None = None

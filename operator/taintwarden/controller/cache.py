@@ -141,9 +141,16 @@ class _Sink:
         self.metrics = metrics
         self.listed_once = asyncio.Event()
         self._undecodable: dict[str, str] = {}
+        self._live = True
 
     def reached(self, resource_version: str) -> None:
         """Only the node stream's progress matters."""
+
+    def live(self, *, live: bool) -> None:
+        """Nobody is evicted on what we knew before we were cut off."""
+        if live != self._live:
+            self._live = live
+            self.feed(events.ViewChanged(self.resource, live))
 
     def undecodable(self, name: str, reason: str) -> None:
         """Count it always, log it once."""
@@ -239,33 +246,39 @@ class NodeSink(_Sink):
 class NamespaceSink(_Sink):
     """Receives the namespace stream."""
 
-    _seen: dict[str, None]
+    def __init__(self, resource: str, feed: Feed, translator: Translator, metrics: Metrics) -> None:
+        super().__init__(resource, feed, translator, metrics)
+        self._known: dict[str, None] = {}
+        self._seen: set[str] = set()
 
     def list_began(self) -> None:
         """Remember from here which namespaces the list names."""
-        self._before = getattr(self, "_seen", {})
-        self._seen = {}
+        self._seen = set()
 
     def listed(self, objects: Sequence[NamespaceObject]) -> None:
         """One page of namespaces."""
         for obj in objects:
-            self._seen[obj.metadata.name] = None
-            self.feed(events.NamespaceSeen(obj.metadata.name, obj.metadata.labels))
+            self._seen.add(obj.metadata.name)
+            self._see(obj)
 
     def list_ended(self, resource_version: str) -> None:
-        """Whichever was there before and is not now is gone."""
-        for name in self._before:
-            if name not in self._seen:
-                self.feed(events.NamespaceGone(name))
+        """Whichever was known and the list did not name is gone."""
+        for name in [name for name in self._known if name not in self._seen]:
+            self._lose(name)
         self.listed_once.set()
 
     def changed(self, changes: Sequence[tuple[str, NamespaceObject]]) -> None:
         """Watch frames."""
         for kind, obj in changes:
-            name = obj.metadata.name
             if kind == "DELETED":
-                self._seen.pop(name, None)
-                self.feed(events.NamespaceGone(name))
+                self._lose(obj.metadata.name)
             else:
-                self._seen[name] = None
-                self.feed(events.NamespaceSeen(name, obj.metadata.labels))
+                self._see(obj)
+
+    def _see(self, obj: NamespaceObject) -> None:
+        self._known[obj.metadata.name] = None
+        self.feed(events.NamespaceSeen(obj.metadata.name, obj.metadata.labels))
+
+    def _lose(self, name: str) -> None:
+        self._known.pop(name, None)
+        self.feed(events.NamespaceGone(name))

@@ -1,6 +1,7 @@
 """What policies say of themselves: ``status`` and the gauges, from one report, at most every few seconds."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 
 import msgspec
@@ -61,7 +62,8 @@ class StatusWriter:
         self._standings = standings
         self._may_write = may_write
         self._written: dict[str, PolicyStatus] = {}
-        self._since: dict[tuple[str, str], tuple[str, str]] = {}
+        self._since: dict[str, dict[str, tuple[str, str]]] = {}
+        self._wanted = asyncio.Event()
         self._judged: dict[tuple[str, str], int] = {}
 
     async def run(self) -> None:
@@ -69,19 +71,21 @@ class StatusWriter:
         while True:
             reports = {entry.policy.name: entry for entry in report(self._machine)}
             self._measure(reports)
+            for known in (self._written, self._since):
+                for name in [name for name in known if name not in self._standings]:
+                    del known[name]
             if self._may_write() and self._machine.synced:
                 for name, standing in list(self._standings.items()):
                     await self._write(name, standing, reports.get(name))
             else:
                 self._written.clear()
-            await asyncio.sleep(REFRESH_SECONDS)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wanted.wait(), REFRESH_SECONDS)
+            self._wanted.clear()
 
-    def forget(self, name: str) -> None:
-        """The policy was deleted."""
-        self._written.pop(name, None)
-        for gauge in (self._metrics.pending, self._metrics.degraded_nodes):
-            if (name,) in gauge._metrics:
-                gauge.remove(name)
+    def refresh(self) -> None:
+        """Write soon, without waiting for the next turn."""
+        self._wanted.set()
 
     async def _write(self, name: str, standing: Standing, entry: PolicyReport | None) -> None:
         status = self._status(name, standing, entry)
@@ -118,17 +122,19 @@ class StatusWriter:
         return msgspec.structs.replace(counts, observed_generation=standing.generation, conditions=conditions)
 
     def _condition(self, name: str, standing: Standing, kind: str, value: str, reason: str, message: str) -> Condition:
-        known = self._since.get((name, kind)) or standing.conditions.get(kind)
+        since = self._since.setdefault(name, dict(standing.conditions))
+        known = since.get(kind)
         if known is None or known[0] != value:
             known = (value, wording.at(self._clock().wall))
-        self._since[name, kind] = known
+        since[kind] = known
         return Condition(kind, ConditionStatus(value), reason, message[:1024], known[1], standing.generation)
 
     def _measure(self, reports: dict[str, PolicyReport]) -> None:
         machine, metrics = self._machine, self._metrics
         metrics.nodes.set(sum(1 for state in machine.nodes.values() if state.node is not None))
         metrics.pods.set(sum(len(state.pods) for state in machine.nodes.values()))
-        metrics.blocked.clear()
+        for gauge in (metrics.pending, metrics.degraded_nodes, metrics.blocked):
+            gauge.clear()  # a deleted policy leaves nothing behind
         for name, entry in reports.items():
             metrics.pending.labels(name).set(entry.pending)
             metrics.degraded_nodes.labels(name).set(entry.degraded_nodes)

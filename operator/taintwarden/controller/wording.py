@@ -1,8 +1,11 @@
 """The sentences people read in Events, logs, status and ``explain``: which taint, why, until when."""
 
+import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
+
+from msgspec.structs import replace
 
 from taintwarden.engine.evaluate import Kind, TaintVerdict
 from taintwarden.engine.matching.tolerations import Match, match
@@ -14,7 +17,7 @@ END_OF_TIME = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 def at(moment: float) -> str:
     """A time as RFC 3339 in UTC, to the second."""
-    known = END_OF_TIME if moment >= END_OF_TIME.timestamp() else datetime.fromtimestamp(moment, UTC)
+    known = END_OF_TIME if moment >= END_OF_TIME.timestamp() else datetime.fromtimestamp(math.floor(moment), UTC)
     return known.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -33,7 +36,10 @@ def why(tolerations: Tolerations, verdict: TaintVerdict, gates: Gates | None = N
         case Kind.VIOLATED:
             seen = taint if verdict.judged_value is None else Taint(taint.key, verdict.judged_value, taint.effect)
             reasons = refusals(tolerations.relevant_to(taint.key), seen, gates or Gates())
-            told = "; ".join(f"{toleration} {answer}" for toleration, answer in reasons)
+            # Without its seconds, which are told as the grace: "for 30s does not hold" reads as if it held again then.
+            told = "; ".join(
+                f"{replace(toleration, toleration_seconds=None)} {answer}" for toleration, answer in reasons
+            )
             grace = f", {verdict.seconds} s of grace" if verdict.seconds else ""
             return f"taint {taint}{judged} is not tolerated ({told or 'no toleration for it'}){grace}"
 

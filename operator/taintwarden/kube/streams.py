@@ -6,7 +6,8 @@ cost nothing: see the measurements in ``docs/architecture.md``.
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
@@ -30,7 +31,10 @@ WATCH_SECONDS = (290, 350)
 """The server ends a watch after a random time in this range, so that watches spread over its replicas."""
 IDLE_SECONDS = 90.0
 """Bookmarks come about every minute; a connection silent for longer is dead."""
-BACKOFF_SECONDS = (0.25, 15.0)
+BACKOFF_SECONDS = (0.25, 5.0)
+"""First and longest pause. Not longer, since nobody is evicted while we are blind."""
+CAUGHT_UP_SECONDS = 1.0
+"""A resumed watch that brings nothing for so long has nothing to bring."""
 SHORT_WATCH_SECONDS = 1.0
 """A watch that ends sooner without a frame counts as a failure, or a broken server would be hammered."""
 FORGIVEN_SECONDS = 5.0
@@ -73,6 +77,9 @@ class Sink(Protocol[Received_contra]):
     def reached(self, resource_version: str) -> None:
         """All changes up to here have been delivered."""
 
+    def live(self, *, live: bool) -> None:
+        """Whether what we know is up to date, or the stream is cut off from the server."""
+
     def undecodable(self, name: str, reason: str) -> None:
         """An object is not what it should be; the stream goes on without it."""
 
@@ -108,6 +115,7 @@ class Stream(Generic[Object]):
         self._jitter = jitter
         self._version = ""
         self._failures = 0
+        self._listed_at = float("-inf")
         kind: Any = resource.type
         self._pages: msgspec.json.Decoder[Page[Object]] = msgspec.json.Decoder(Page[kind])
         self._frames: msgspec.json.Decoder[WatchFrame[Object]] = msgspec.json.Decoder(WatchFrame[kind])
@@ -122,18 +130,19 @@ class Stream(Generic[Object]):
                 await self._watch()
             except ExpiredError as error:
                 self._version = ""
-                if self._failures:
-                    await self._back_off("expired", str(error))
-                else:  # the first time is everyday life: list again at once
-                    self._failures = 1
+                if asyncio.get_running_loop().time() - self._listed_at > FORGIVEN_SECONDS:
+                    # Everyday life, and the answer of a healthy server: list again at once.
+                    self._sink.live(live=False)
                     self._sink.restarted("expired", str(error))
+                else:
+                    await self._back_off("expired", str(error))
             except ApiError as error:
-                self._version = "" if error.code == 410 else self._version
                 await self._back_off("refused", str(error), error.retry_after)
             except Unreachable as error:
                 await self._back_off("unreachable", str(error))
 
     async def _back_off(self, reason: str, detail: str, at_least: float | None = None) -> None:
+        self._sink.live(live=False)
         self._sink.restarted(reason, detail)
         first, longest = BACKOFF_SECONDS
         delay = min(longest, first * 2.0 ** min(self._failures, 10)) * (0.5 + self._jitter())
@@ -146,6 +155,7 @@ class Stream(Generic[Object]):
         params = {"limit": str(PAGE_SIZE)}
         if self._resource.field_selector:
             params["fieldSelector"] = self._resource.field_selector
+        self._listed_at = asyncio.get_running_loop().time()
         self._sink.list_began()
         coming = asyncio.create_task(self._request_page(params))
         try:
@@ -163,14 +173,13 @@ class Stream(Generic[Object]):
             coming.cancel()
         self._version = head.resource_version
         self._sink.list_ended(self._version)
+        self._sink.live(live=True)
 
     async def _request_page(self, params: Mapping[str, str]) -> bytes:
         try:
             return await self._client.request("GET", self._resource.path, params=params)
         except ApiError as error:
-            if error.code == 410:  # the continue token grew too old: begin again
-                raise ExpiredError(str(error)) from error
-            raise
+            raise _expired_or(error) from error  # the continue token may grow too old: begin again
 
     def _decode_items(self, body: bytes) -> list[Object]:
         try:
@@ -213,19 +222,32 @@ class Stream(Generic[Object]):
         loop = asyncio.get_running_loop()
         began, frames = loop.time(), 0
         buffer = b""
-        async with self._client.stream(self._resource.path, params, IDLE_SECONDS) as chunks:
-            async for chunk in chunks:
-                *lines, buffer = (buffer + chunk).split(b"\n")
-                if lines:
-                    frames += len(lines)
-                    self._deliver(lines)
-                    if loop.time() - began > FORGIVEN_SECONDS:
-                        self._failures = 0
+        async with self._open(params) as chunks:
+            caught_up = loop.call_later(CAUGHT_UP_SECONDS, lambda: self._sink.live(live=True))
+            try:
+                async for chunk in chunks:
+                    *lines, buffer = (buffer + chunk).split(b"\n")
+                    if lines:
+                        frames += len(lines)
+                        self._deliver(lines)
+                        self._sink.live(live=True)
+                        if loop.time() - began > FORGIVEN_SECONDS:
+                            self._failures = 0
+            finally:
+                caught_up.cancel()
         # What is left in the buffer is half a line: the connection was cut, and the resumed watch sends it again.
         if not frames and loop.time() - began < SHORT_WATCH_SECONDS:
             await self._back_off("empty", "the watch ended at once")
         else:
             self._sink.restarted("ended", "the watch ended")
+
+    @asynccontextmanager
+    async def _open(self, params: Mapping[str, str]) -> AsyncIterator[AsyncIterator[bytes]]:
+        try:
+            async with self._client.stream(self._resource.path, params, IDLE_SECONDS) as chunks:
+                yield chunks
+        except ApiError as error:
+            raise _expired_or(error) from error
 
     def _deliver(self, lines: Sequence[bytes]) -> None:
         changes: list[tuple[str, Object]] = []
@@ -272,6 +294,10 @@ def _decode_head(body: bytes) -> ListMeta:
         msg = "the answer is no list: it has no resourceVersion"
         raise Unreachable(msg)
     return head
+
+
+def _expired_or(error: ApiError) -> KubeError:
+    return ExpiredError(str(error)) if error.code == 410 else error
 
 
 class _RawFrame(msgspec.Struct):

@@ -36,6 +36,8 @@ def configure_logs(log_format: str, level: str, stream: TextIO = sys.stderr) -> 
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     # kopf tells at INFO of every reaction to every object; what concerns users comes as warnings.
     logging.getLogger("kopf").setLevel(logging.WARNING)
+    # Its complaint that it cannot see signals from its thread: we do, and tell it.
+    logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)
 
 
 def _render_json(_: Any, __: str, event: structlog.typing.EventDict) -> str:

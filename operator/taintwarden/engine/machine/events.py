@@ -56,6 +56,13 @@ class CheckFailed(msgspec.Struct, frozen=True):
     name: str
 
 
+class ViewChanged(msgspec.Struct, frozen=True):
+    """Whether what a stream tells is up to date, or it is cut off from the API server."""
+
+    stream: str
+    live: bool
+
+
 class PodSeen(msgspec.Struct, frozen=True):
     """A running pod was listed, added or modified."""
 
@@ -151,6 +158,7 @@ Event = (
     | NodesReached
     | NodeChecked
     | CheckFailed
+    | ViewChanged
     | PodSeen
     | PodGone
     | PodsListed

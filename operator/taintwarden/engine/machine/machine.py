@@ -77,6 +77,8 @@ class Machine:
         """Nodes to be looked at again, in order."""
         self._unsaved: dict[str, None] = {}
         """Nodes whose history is not urgent: nobody on them has a deadline ahead that a restart could move."""
+        self._blind: dict[str, None] = {}
+        """Streams that are cut off: nobody is evicted on what may be long past."""
         self._reached = -1
         self._out: list[commands.Command] = []
         self._now = Instant(0.0, 0.0)
@@ -87,6 +89,7 @@ class Machine:
             events.NodesReached: self._nodes_reached,
             events.NodeChecked: self._node_checked,
             events.CheckFailed: self._check_failed,
+            events.ViewChanged: self._view_changed,
             events.PodSeen: lambda event: self._see_pod(event.pod),
             events.PodGone: lambda event: self._lose_pod(event.uid, event.node),
             events.PodsListed: self._pods_listed,
@@ -116,7 +119,7 @@ class Machine:
         delays = []
         if (due := self._queues.next_at()) is not None:
             delays.append(due - now.wall)
-        if self.leading and self.in_flight < self._max_in_flight:
+        if self.may_evict and self.in_flight < self._max_in_flight:
             until = [self._refused_until.get(policy, now.monotonic) for policy in self._queues.ready_policies()]
             delays += [moment - now.monotonic for moment in until]
         return max(0.0, min(delays)) if delays else None
@@ -134,6 +137,16 @@ class Machine:
     def verdicts_for(self, state: NodeState, pod_class: PodClass) -> tuple[TaintVerdict, ...]:
         """The verdicts on pods of a class on a node."""
         return self._verdicts.of(state, pod_class)
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether some stream is cut off from the API server."""
+        return bool(self._blind)
+
+    @property
+    def may_evict(self) -> bool:
+        """Whether we lead, and see what happens."""
+        return self.leading and not self._blind
 
     @property
     def is_busy(self) -> bool:
@@ -186,6 +199,12 @@ class Machine:
 
     def _nodes_reached(self, event: events.NodesReached) -> None:
         self._reached = max(self._reached, event.resource_version)
+
+    def _view_changed(self, event: events.ViewChanged) -> None:
+        if event.live:
+            self._blind.pop(event.stream, None)
+        else:
+            self._blind[event.stream] = None
 
     def _see_pod(self, pod: Pod) -> None:
         state = self._state(pod.node)
@@ -341,7 +360,7 @@ class Machine:
             if uid is None:
                 break
             self._fall_due(self.pending[uid])
-        if self.leading and not self._dirty:
+        if self.may_evict and not self._dirty:
             self._evict_ready()
         if self.leading and not self.is_busy:
             unsaved, self._unsaved = self._unsaved, {}

@@ -9,6 +9,8 @@ from taintwarden.engine.machine.machine import Machine
 from taintwarden.engine.machine.pending import Pending, Phase
 from taintwarden.engine.model import Policy
 
+STALE_VIEW = "stale-view"
+"""What holds due pods while a stream is cut off from the API server."""
 NEXT_PODS = 10
 """How many of the next pods a report names."""
 
@@ -42,6 +44,8 @@ def report(machine: Machine) -> list[PolicyReport]:
         queues[name].append(pending)
         degraded.add((name, pending.pod.node))
         _count(reports[name], pending)
+        if machine.is_blind and pending.phase is Phase.READY:
+            reports[name].limited_by = STALE_VIEW
     for name, _ in degraded:
         reports[name].degraded_nodes += 1
     for name, queue in queues.items():
