@@ -1,1 +1,43 @@
-"""Taintwarden decides when pods must leave a node whose taints changed."""
+"""Taintwarden decides when pods must leave a node whose taints changed.
+
+The way of the data, one room each::
+
+    watch          kube.streams              list and watch of pods, nodes and namespaces
+    cache          controller.cache          API objects become small values; the machine's state holds them
+    evaluate       engine.evaluate           a verdict per taint, shared by all pods of a class on a node
+    deadlines      engine.machine.queues     one heap; a new verdict replaces the old one
+    limits         engine.limits             admit, or refuse with a reason and a time
+    evict          kube.evictor              one API call, with the pod's UID as precondition
+    record         controller.record         metric, log line, Event; controller.status for the policy
+
+``engine.machine`` makes every decision; ``controller.loop`` turns around it; ``app`` puts all together. ``handlers`` is
+what kopf calls, ``api`` what users write, ``cli`` what they run, ``localcluster`` a Kubernetes API in the process.
+
+>>> from taintwarden import tolerates
+>>> tolerates({"key": "sla", "operator": "Gt", "value": "950"}, {"key": "sla", "value": "980", "effect": "NoExecute"})
+True
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from taintwarden.engine.matching.tolerations import Match, match
+from taintwarden.engine.model import Taint, Toleration
+
+__all__ = ["Taint", "Toleration", "tolerates"]
+
+
+def tolerates(toleration: Toleration | Mapping[str, Any], taint: Taint | Mapping[str, Any]) -> bool:
+    """Whether ``toleration`` tolerates ``taint``, with all seven operators; the taint's value is on the left.
+
+    Both may be plain Kubernetes objects or our structs.
+
+    Raises:
+        msgspec.ValidationError: a field has the wrong type.
+
+    """
+    ours = toleration if isinstance(toleration, Toleration) else msgspec.convert(toleration, Toleration)
+    theirs = taint if isinstance(taint, Taint) else msgspec.convert(taint, Taint)
+    return match(ours, theirs) is Match.HOLDS
