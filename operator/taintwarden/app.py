@@ -30,7 +30,7 @@ from taintwarden.handlers.policies import watch_policies
 from taintwarden.handlers.probes import probe_app
 from taintwarden.kube.client import Client
 from taintwarden.kube.connection import Connection
-from taintwarden.kube.errors import KubeError
+from taintwarden.kube.errors import ApiError, KubeError
 from taintwarden.kube.evictor import Evictor
 from taintwarden.kube.lease import Lease
 from taintwarden.kube.policies import list_policies
@@ -46,6 +46,8 @@ POLICY_RESYNC_SECONDS = 30.0
 """A watch of kopf's tells of no deletion that fell into a gap, and a deleted policy must not go on acting."""
 COLLECTOR_THRESHOLDS = (50_000, 20, 50)
 """Pods are no garbage and have no cycles: looking at all of them every few hundred objects is work for nothing."""
+STARTING_SECONDS = 30
+"""How long an API server that answers may take to get ready."""
 STOP_SECONDS = 5.0
 """How long calls under way are waited for when the operator stops."""
 
@@ -124,7 +126,7 @@ class App:
         app = cls(settings, Connection.load(settings.kubeconfig, settings.context))
         await app.client.__aenter__()
         try:
-            app.book.load(*await list_policies(app.client))
+            app.book.load(*await _first_answer(app.client))
         except BaseException:
             await app.client.__aexit__()
             raise
@@ -246,6 +248,19 @@ class App:
 
     def _dead(self) -> str:
         return f"a task failed: {self.failure}" if self.failure else ""
+
+
+async def _first_answer(client: Client) -> tuple[list[dict[str, Any]], str]:
+    """The policies, from a server that may have to get ready first: after its own start, or for a new definition."""
+    for _ in range(STARTING_SECONDS):
+        try:
+            return await list_policies(client)
+        except ApiError as error:
+            if error.code != 429 and error.code < 500:
+                raise
+            log.warning("api-server-not-ready", reason=str(error))
+        await asyncio.sleep(1.0)
+    return await list_policies(client)
 
 
 async def _from_environment() -> App:

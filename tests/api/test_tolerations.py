@@ -121,7 +121,7 @@ def test_fault_is_told_at_its_field(entry, path):
 
 def test_bad_entry_costs_no_other():
     tolerations, errors = parse(GT, GT | {"value": "x"}, {"operator": "Exists"})
-    assert [str(toleration) for toleration in tolerations] == ["sla Gt '950'", "*"]
+    assert [str(toleration) for toleration in tolerations] == ["sla Gt '950'", "* Exists"]
     assert [error.split(": ")[0] for error in errors] == [f"{PATH}[1].value"]
 
 

@@ -75,7 +75,7 @@ class Pending:
         self.attempts = self.attempts + 1 if self.outcome is event.outcome else 1
         self.outcome, self.message = event.outcome, event.message
         self.retry_at = now + retry_delay(event.outcome, self.attempts, self.pod.uid, event.retry_after)
-        if event.outcome is Outcome.BLOCKED:
+        if event.outcome in (Outcome.BLOCKED, Outcome.MISCONFIGURED):  # both are budgets that do not let it go
             if self.blocked_since is None:
                 self.blocked_since = now
             if self.delete_at is not None and self.delete_at > now:

@@ -1,0 +1,162 @@
+"""Every command line of ours in the pages names commands, flags and choices that exist; so do `make` and paths."""
+
+import re
+import shlex
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from docs.pages import BLOCKS, BY_NAME, PAGES, ROOT, only_span, spans
+from taintwarden.cli import main
+from taintwarden.settings import PREFIX, Settings
+
+SHELL = ("sh", "console")
+TARGETS = set(re.findall(r"^([a-z0-9-]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))
+FOREIGN_FLAGS = {"--controllers", "--kube-api-qps", "--kube-api-burst", "--server-side", "--feature-gates"}
+BENCH_FLAGS = set(re.findall(r"\"(--[a-z-]+)\"", (ROOT / "bench" / "__main__.py").read_text()))
+FOREIGN_VARIABLES = {"TAINTWARDEN_E2E_CONTEXTS"}
+TOP_LEVEL = ("operator/", "tests/", "crds/", "deploy/", "docs/", "bench/", ".ci/")
+
+
+class WrongCommandError(AssertionError):
+    """The command line is not one that `taintwarden` takes."""
+
+
+def check(words: list[str]) -> None:
+    """Walk through groups, then compare flags and their choices. Arguments may be anything."""
+    command: click.Command = main
+    words = list(words)
+    while words:
+        word = words.pop(0)
+        if word.startswith("-") and word != "-":
+            flag, equals, value = word.partition("=")
+            option = next((one for one in command.params if flag in (*one.opts, *one.secondary_opts)), None)
+            if flag in ("-h", "--help"):
+                continue
+            if not isinstance(option, click.Option):
+                raise WrongCommandError(f"{command.name} has no flag {flag}")
+            if not option.is_flag:
+                given = value if equals else words.pop(0)
+                option.type.convert(given, option, None)
+        elif isinstance(command, click.Group):
+            if word not in command.commands:
+                raise WrongCommandError(f"{command.name} has no command {word}")
+            command = command.commands[word]
+
+
+def lines(text: str) -> Iterator[str]:
+    """Command lines of a block, continued ones joined, prompts and comments removed."""
+    for line in text.replace("\\\n", " ").splitlines():
+        yield line.removeprefix("$ ")
+
+
+def our_commands() -> Iterator[tuple[str, list[str]]]:
+    for block in BLOCKS:
+        if block.language in SHELL:
+            for line in lines(block.text):
+                if block.language == "console" and not re.match(r"(kubectl |)taintwarden ", line):
+                    continue
+                for part in re.split(r"\s\|\s|;|&&", line):
+                    words = shlex.split(part, comments=True)
+                    words = words[1:] if words[:2] == ["kubectl", "taintwarden"] else words
+                    if words[:1] == ["taintwarden"]:
+                        yield block.where, words[1:]
+    for page in PAGES:
+        for span in page.code:
+            words = span.removeprefix("kubectl ").split()
+            if words[0] == "taintwarden" and len(words) > 1:
+                yield page.name, words[1:]
+
+
+COMMANDS = list(our_commands())
+
+
+def test_commands_were_found():
+    assert len(COMMANDS) > 10
+    assert {words[0] for _, words in COMMANDS} >= {"run", "explain", "validate"}
+
+
+@pytest.mark.parametrize(("where", "words"), COMMANDS, ids=lambda value: value if isinstance(value, str) else "")
+def test_a_command_exists(where, words):
+    check(words)
+
+
+@pytest.mark.parametrize("words", [["walk"], ["run", "--fast"], ["explain", "node"], ["validate", "-o", "xml"]])
+def test_a_wrong_command_is_noticed(words):
+    with pytest.raises((WrongCommandError, click.BadParameter)):
+        check(words)
+
+
+def test_every_command_is_in_the_readme():
+    named = set(re.findall(r"`(\w+)`", BY_NAME["README.md"].text))
+    assert set(main.commands) <= named
+
+
+def test_flags_in_the_prose_exist():
+    known = {
+        flag for command in _all_commands(main) for one in command.params for flag in (*one.opts, *one.secondary_opts)
+    }
+    named = {span.split("=")[0].split()[0] for page in PAGES for span in page.code if span.startswith("--")}
+    assert named - known - FOREIGN_FLAGS - BENCH_FLAGS == set()
+
+
+def _all_commands(command: click.Command) -> Iterator[click.Command]:
+    yield command
+    for one in getattr(command, "commands", {}).values():
+        yield from _all_commands(one)
+
+
+def test_variables_exist():
+    known = {PREFIX + name.upper() for name in Settings.__struct_fields__} | FOREIGN_VARIABLES
+    named = {name for page in PAGES for name in re.findall(r"\bTAINTWARDEN_[A-Z0-9_]+\b", page.text)}
+    assert named - known == set()
+
+
+def test_the_table_of_flags_is_that_of_run():
+    table = BY_NAME["docs/operating.md"].table("Flags and environment")
+    listed = [
+        (tuple(spans(flag)), only_span(variable))
+        for flag, variable in zip(table.column("flag"), table.column("variable"), strict=True)
+    ]
+    run = main.commands["run"]
+    assert listed == [((*one.opts, *one.secondary_opts), PREFIX + str(one.name).upper()) for one in run.params]
+
+
+def test_the_defaults_of_flags_are_those_of_the_settings():
+    table = BY_NAME["docs/operating.md"].table("Flags and environment")
+    variables = [only_span(cell) for cell in table.column("variable")]
+    for variable, default in zip(variables, table.column("default"), strict=True):
+        value = getattr(Settings(), variable.removeprefix(PREFIX).lower())
+        if value in (None, ""):
+            assert re.sub("`[^`]*`", "", default).strip(), f"{variable}: words are needed"
+            continue
+        text = (
+            str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+        )
+        assert text in spans(default)
+
+
+def test_make_targets_exist():
+    named = {
+        target
+        for block in BLOCKS
+        if block.language in SHELL
+        for target in re.findall(r"^make ([a-z0-9-]+)", block.text, re.M)
+    }
+    named |= {span.split()[1] for page in PAGES for span in page.code if re.match(r"make [a-z]", span)}
+    assert named - TARGETS == set()
+    assert named >= {"demo", "test", "check", "control-plane", "test-e2e", "bench", "help"}
+
+
+def test_paths_exist():
+    named = {span for page in PAGES for span in page.code if span.startswith(TOP_LEVEL) and " " not in span}
+    mine = {"deploy/mine", "deploy/mine/kustomization.yaml"}
+    assert {path for path in named - mine if not (ROOT / path).exists()} == set()
+    in_blocks = {
+        path
+        for block in BLOCKS
+        if block.language in SHELL
+        for path in re.findall(r"(?:^|\s)((?:deploy|crds|operator|tests)/\S*)", block.text)
+    }
+    assert {path for path in in_blocks - mine if not (ROOT / path).exists()} == set()

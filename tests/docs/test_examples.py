@@ -1,0 +1,91 @@
+"""What the pages show is valid: YAML, JSON, policies, annotations, Python."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from docs.pages import BLOCKS, BY_NAME, data_blocks, objects
+from taintwarden.api import POLICY_KIND, parse_policy, parse_tolerations
+from taintwarden.engine.history import decode_histories
+from taintwarden.engine.matching.tolerations import Match, match
+from taintwarden.engine.matching.versions import parse_version
+from taintwarden.engine.model import Taint, Toleration
+
+ANNOTATION = "taintwarden.io/tolerations"
+LANGUAGES = {"sh", "console", "yaml", "json", "text", "python", "mermaid"}
+POLICIES = [(where, document) for where, document in objects() if document["kind"] == POLICY_KIND]
+
+
+def annotations(value: Any) -> Iterator[str]:
+    """Every annotation with tolerations, however deep."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key == ANNOTATION:
+                yield inner
+            else:
+                yield from annotations(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from annotations(inner)
+
+
+ANNOTATIONS = [(where, text) for where, document in data_blocks() for text in annotations(document)]
+
+
+def test_every_block_says_what_it_is():
+    assert [block.where for block in BLOCKS if block.language not in LANGUAGES] == []
+
+
+def test_yaml_and_json_parse():
+    assert all(document is not None for _, document in data_blocks())
+
+
+@pytest.mark.parametrize(("where", "document"), POLICIES, ids=lambda value: value if isinstance(value, str) else "")
+def test_a_policy_is_valid(where, document):
+    assert parse_policy(document).taints
+
+
+def test_policies_are_shown_where_people_look():
+    assert {where.partition(":")[0] for where, _ in POLICIES} >= {"README.md", "docs/policies.md", "docs/operating.md"}
+
+
+@pytest.mark.parametrize(("where", "text"), ANNOTATIONS, ids=lambda value: value if ":" in value[:30] else "")
+def test_an_annotation_is_valid(where, text):
+    tolerations, errors = parse_tolerations(text)
+    assert errors == ()
+    assert tolerations
+
+
+def test_annotations_are_shown_where_people_look():
+    assert {where.partition(":")[0] for where, _ in ANNOTATIONS} >= {"README.md", "docs/concepts.md"}
+
+
+@pytest.mark.parametrize("block", [one for one in BLOCKS if one.language == "python"], ids=lambda block: block.where)
+def test_python_compiles(block):
+    compile(block.text, block.where, "exec")
+
+
+def test_the_history_shown_is_one():
+    (block,) = [one for one in BY_NAME["docs/concepts.md"].blocks if one.language == "json"]
+    assert decode_histories(block.text)["sla:NoExecute"].value == "940"
+
+
+def test_the_refusal_shown_is_ours():
+    _, (error,) = parse_tolerations('[{"key": "sla", "operator": "Gt", "value": "0950"}]')
+    assert str(error) in BY_NAME["docs/concepts.md"].text
+
+
+def test_the_versions_that_surprise_are_as_the_table_says():
+    def holds(taint: str, operator: str, wanted: str) -> bool:
+        return match(Toleration("k", operator, wanted), Taint("k", taint)) is Match.HOLDS
+
+    assert parse_version("v1.28") == parse_version("1.28.0")
+    assert not [text for text in ("1.28-rc.1", "containerd://2.1.4", "V1.28.0") if parse_version(text)]
+    assert parse_version("v1.28.0+k3s1")
+    for build, release in (("v1.28.0-k3s1", "1.28.0"), ("v1.27.3-gke.100", "1.27.3")):
+        assert not holds(build, "SemverGt", release)
+        assert holds(build, "SemverLt", release)
+        assert holds(build, "SemverGt", f"{release}-0")
+    assert holds("1.28.0", "SemverGt", "1.28.0-0")
+    assert holds("v3.100.0", "SemverGt", "v3.28.0")

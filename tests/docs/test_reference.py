@@ -1,0 +1,280 @@
+"""The tables of the pages are those of the code: fields, metrics, Events, logs, rights, conditions, scenarios."""
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from docs.pages import BY_NAME, PAGES, ROOT, Table, only_span, spans
+from taintwarden.engine.limits.admission import OVERALL_RATE, POLICY_RATE
+from taintwarden.engine.machine.events import Outcome
+from taintwarden.engine.machine.report import STALE_VIEW
+from taintwarden.engine.model import Limits
+from taintwarden.telemetry.metrics import Metrics
+
+POLICIES, OPERATING, CONCEPTS = (BY_NAME[f"docs/{name}.md"] for name in ("policies", "operating", "concepts"))
+PACKAGE = ROOT / "operator" / "taintwarden"
+CRD = yaml.safe_load((ROOT / "crds" / "taintevictionpolicies.yaml").read_text())
+SCHEMA = CRD["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+SELECTORS = ("nodeSelector", "podSelector", "namespaceSelector")
+SPEC_TABLES = ("Spec", "Taints", "Exclude", "Timing", "Eviction", "Limits")
+Json = dict[str, Any]
+
+
+# -- fields -------------------------------------------------------------------------------------------------------
+
+
+def fields(schema: Json, path: str = "") -> Iterator[tuple[str, Json, bool]]:
+    """Every field that a person writes or reads: path, schema, whether it is required. Plain groups are no field."""
+    for name, inner in schema.get("properties", {}).items():
+        here = f"{path}.{name}" if path else name
+        required = name in schema.get("required", ())
+        items = inner.get("items", {})
+        if here in SELECTORS:
+            yield here, inner, required
+        elif inner["type"] == "array" and "properties" in items:
+            yield f"{here}[]", inner, required
+            yield from fields(items, f"{here}[]")
+        elif "properties" in inner:
+            yield from fields(inner, here)
+        else:
+            yield here, inner, required
+
+
+SPEC = {path: (schema, required) for path, schema, required in fields(SCHEMA["spec"])}
+SELECTOR = {path: (schema, required) for path, schema, required in fields(SCHEMA["spec"]["properties"]["podSelector"])}
+STATUS = {path: schema for path, schema, _ in fields(SCHEMA["status"])}
+CONDITION_TYPES = ("Accepted", "Enforcing", "Progressing")
+
+
+def rows(table: Table) -> dict[str, dict[str, str]]:
+    found = {only_span(row[0]): dict(zip(table.columns, row, strict=True)) for row in table.rows}
+    assert len(found) == len(table.rows)
+    return found
+
+
+SPEC_ROWS = {path: row for heading in SPEC_TABLES for path, row in rows(POLICIES.table(heading)).items()}
+SELECTOR_ROWS = rows(POLICIES.table("Selectors"))
+STATUS_ROWS = rows(POLICIES.table("Status"))
+
+
+def test_the_fields_are_those_of_the_definition():
+    assert set(SPEC_ROWS) == set(SPEC)
+    assert set(SELECTOR_ROWS) == set(SELECTOR)
+    assert list(STATUS_ROWS) == list(STATUS)
+
+
+def choices(schema: Json) -> list[str]:
+    return schema.get("enum") or schema.get("items", {}).get("enum") or []
+
+
+BOUNDS = ("minimum", "maximum", "minItems", "maxItems", "maxLength", "maxProperties")
+
+
+def bounds(schema: Json) -> set[str]:
+    inner = schema.get("items") or schema.get("additionalProperties") or {}
+    found = [one[name] for one in (schema, inner) for name in BOUNDS if name in one and "enum" not in one]
+    return {f"{value:.5f}" if isinstance(value, float) else str(value) for value in found}
+
+
+@pytest.mark.parametrize("path", [*SPEC, *SELECTOR])
+def test_a_field_has_its_values_and_default(path):
+    schema, required = (SPEC | SELECTOR)[path]
+    row = (SPEC_ROWS | SELECTOR_ROWS)[path]
+    if expected := choices(schema):
+        assert spans(row["values"]) == [str(one) for one in expected]
+    elif path not in SELECTORS:
+        told = set(re.findall(r"-?[\d.]*\d", row["values"]))
+        assert bounds(schema) - {"0", "1"} <= told
+    if required:
+        assert row["default"] == "required"
+    elif "default" in schema:
+        assert yaml.safe_load(only_span(row["default"])) == schema["default"]
+    else:
+        assert row["default"] in ("unset", "none", "all")
+
+
+def test_the_limits_by_default_are_told():
+    assert f"{Limits().evictions_per_second:g} per second" in SPEC_ROWS["limits.base"]["meaning"]
+    assert f"burst of {Limits().burst}" in SPEC_ROWS["limits.base"]["meaning"]
+
+
+def test_what_may_hold_the_queue_is_told():
+    assert spans(STATUS_ROWS["limitedBy"]["meaning"]) == [POLICY_RATE, OVERALL_RATE, STALE_VIEW]
+
+
+@pytest.mark.parametrize("path", STATUS)
+def test_a_status_field_has_its_values(path):
+    if expected := choices(STATUS[path]):
+        assert spans(STATUS_ROWS[path]["values"]) == expected
+
+
+def test_fields_named_in_the_prose_exist():
+    groups = {path.split(".")[0] for path in SPEC if "." in path and "[" not in path}
+    named = {
+        span.split(":")[0]
+        for page in PAGES
+        for span in page.code
+        if re.match(rf"({'|'.join(groups)})\.[a-zA-Z]+(:.*)?$", span)
+    }
+    assert named - set(SPEC) == set()
+    assert len(named) > 10
+
+
+def test_the_conditions_are_those_that_are_written():
+    table = POLICIES.table("Conditions")
+    types = [only_span(cell) for cell in table.column("type") if cell]
+    assert types == list(CONDITION_TYPES)
+    source = (PACKAGE / "controller" / "status.py").read_text()
+    reasons = {span for cell in table.column("reasons") for span in re.findall(r"`([A-Z]\w+)`", cell)}
+    by_mode = {"DryRun", "Paused"}  # the reason is the mode itself
+    written = {text for text in _strings(source) if re.fullmatch(r"[A-Z][A-Za-z]+", text)}
+    assert reasons - by_mode <= written
+    assert written - reasons - set(CONDITION_TYPES) - {"True", "False", "Unknown"} == set()
+
+
+# -- metrics ------------------------------------------------------------------------------------------------------
+
+
+def test_the_metrics_are_those_of_the_process():
+    metrics = Metrics()
+    exposed = {}
+    for collector in vars(metrics).values():
+        if hasattr(collector, "_labelnames"):
+            suffix = "_total" if collector._type == "counter" else ""
+            exposed[collector._name + suffix] = (collector._type, tuple(collector._labelnames))
+    exposed["taintwarden_build_info"] = ("gauge", ("version",))
+    listed = {
+        name: (row["type"], tuple(spans(row["labels"]))) for name, row in rows(OPERATING.table("Metrics")).items()
+    }
+    assert listed == exposed
+
+
+def test_metrics_named_anywhere_exist():
+    listed = set(rows(OPERATING.table("Metrics")))
+    named = {name for page in PAGES for name in re.findall(r"\btaintwarden_[a-z_]+", page.text)}
+    assert {re.sub("_bucket$", "", name) for name in named} - listed == set()
+
+
+# -- Events and logs ----------------------------------------------------------------------------------------------
+
+
+def _strings(source: str) -> set[str]:
+    return {
+        node.value
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+
+
+def _texts(node: ast.expr, function: ast.AST) -> set[str]:
+    """The texts that an expression may be: a literal, one or the other, or a local name given one of these."""
+    if isinstance(node, ast.Constant):
+        return {node.value}
+    if isinstance(node, ast.IfExp):
+        return _texts(node.body, function) | _texts(node.orelse, function)
+    given = [
+        one.value
+        for one in ast.walk(function)
+        if isinstance(one, ast.Assign) and isinstance(node, ast.Name) and ast.unparse(one.targets[0]) == node.id
+    ]
+    return {text for value in given for text in _texts(value, function)}
+
+
+def event_reasons() -> set[str]:
+    """The third argument of whatever makes an Event."""
+    tree = ast.parse((PACKAGE / "controller" / "record.py").read_text())
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    makers = ("self._pod_event", "self._node_event", "Message")
+    return {
+        text
+        for function in functions
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in makers
+        for text in _texts(node.args[2], function)
+    }
+
+
+def test_the_events_are_those_that_are_written():
+    assert set(rows(OPERATING.table("Events"))) == event_reasons()
+
+
+def test_events_named_anywhere_exist():
+    named = {name for page in PAGES for name in re.findall(r"reason=([A-Za-z]+)", page.text)}
+    assert named - event_reasons() == set()
+
+
+def logged(path: Path) -> Iterator[tuple[str, str]]:
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("log."):
+            level = ast.unparse(node.func).removeprefix("log.")
+            for text in _texts(node.args[0], tree):
+                yield text, level
+
+
+def test_the_log_events_are_those_that_are_written():
+    rooms = ("app.py", "controller", "handlers", "kube", "telemetry")
+    files = [
+        file for room in rooms for file in ([PACKAGE / room] if room.endswith(".py") else (PACKAGE / room).glob("*.py"))
+    ]
+    written = {pair for file in files for pair in logged(file)}
+    table = OPERATING.table("Logs")
+    listed = {
+        (name, level)
+        for cell, level in zip(table.column("event"), table.column("level"), strict=True)
+        for name in spans(cell)
+    }
+    assert listed == written
+
+
+# -- rights, outcomes, scenarios ----------------------------------------------------------------------------------
+
+
+def test_the_rights_are_those_of_the_role():
+    documents = yaml.safe_load_all((ROOT / "deploy" / "base" / "rbac.yaml").read_text())
+    roles = [document for document in documents if "rules" in document]
+    others = {role["metadata"]["name"] for role in roles} - {"taintwarden"}
+    assert {name for name in others if f"`{name}`" not in OPERATING.text} == set()
+    rules = [rule for role in roles if role["metadata"]["name"] == "taintwarden" for rule in role["rules"]]
+    granted = sorted(
+        (group or "core", resource, tuple(rule["verbs"]))
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    )
+    listed = sorted(
+        (row[0].strip("`"), only_span(row[1]), tuple(spans(row[2]))) for row in OPERATING.table("Rights").rows
+    )
+    assert listed == granted
+
+
+def test_the_outcomes_are_those_of_the_engine():
+    listed = [only_span(cell) for cell in CONCEPTS.table("From due to gone").column("outcome")]
+    assert set(listed) == {outcome.value for outcome in Outcome} - {Outcome.NOT_LEADING.value}
+
+
+def test_the_delays_are_those_of_the_engine():
+    source = (PACKAGE / "engine" / "machine" / "pending.py").read_text()
+    delays = dict(re.findall(r"Outcome\.([A-Z]+): (\([\d., ]+\)),", source))
+    table = CONCEPTS.table("From due to gone")
+    for outcome, when in zip(table.column("outcome"), table.column("next try"), strict=True):
+        name = only_span(outcome).upper()
+        if name in delays:
+            first, longest = ast.literal_eval(delays[name])
+            assert when == f"after {first:g} s, doubling to {longest:g} s"
+    assert len(delays) == 5
+
+
+def test_every_scenario_that_differs_is_explained():
+    scenarios = json.loads((ROOT / "tests" / "vectors" / "scenarios.json").read_text())["scenarios"]
+    differs = {scenario["id"] for scenario in scenarios if scenario.get("differs_from_upstream")}
+    named = set(re.findall(r"\b[A-Z][0-9]{2}\b", BY_NAME["docs/differences.md"].text))
+    assert named == differs
+    everywhere = {name for page in PAGES for name in re.findall(r"\b[UQMNVIERZ][0-9]{2}\b", page.text)}
+    assert everywhere <= {scenario["id"] for scenario in scenarios}
