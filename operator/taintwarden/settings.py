@@ -4,13 +4,18 @@ import math
 import os
 import socket
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
 PREFIX = "TAINTWARDEN_"
 MOST_IN_FLIGHT = 32
 """More eviction calls at once only queue up inside the API server."""
+
+
+LogFormat = Literal["auto", "json", "console"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+_CHOICES = {"log_format": get_args(LogFormat), "log_level": get_args(LogLevel)}
 
 
 class SettingsError(Exception):
@@ -30,14 +35,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     http_host: str = "0.0.0.0"  # noqa: S104 - the kubelet and Prometheus come from outside the pod
     http_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8080
     """Serves /livez, /readyz and /metrics."""
-    max_evictions_per_second: Annotated[float, msgspec.Meta(ge=0)] = 50.0
+    max_evictions_per_second: Annotated[float, msgspec.Meta(ge=0, le=100_000)] = 50.0
     """Over all policies; 0 is no cap."""
-    events_per_second: Annotated[float, msgspec.Meta(gt=0)] = 20.0
+    events_per_second: Annotated[float, msgspec.Meta(gt=0, le=1_000)] = 20.0
     """How many Events are written at most, so that telling never slows acting."""
     numeric_operators: bool = True
     semver_operators: bool = True
-    log_format: Literal["auto", "json", "console"] = "auto"
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: LogFormat = "auto"
+    log_level: LogLevel = "info"
 
     @property
     def overall_rate(self) -> float | None:
@@ -65,7 +70,8 @@ def load_settings(environment: Mapping[str, str], **flags: Any) -> Settings:
             values[name] = flags[name]
         elif (variable := PREFIX + name.upper()) in environment:
             values[name] = environment[variable]
-    values.setdefault("identity", f"{environment.get('POD_NAME') or socket.gethostname()}_{os.urandom(4).hex()}")
+    if not values.get("identity"):  # an empty one would stand for "nobody" in the Lease
+        values["identity"] = f"{environment.get('POD_NAME') or socket.gethostname()}_{os.urandom(4).hex()}"
     if "POD_NAMESPACE" in environment:
         values.setdefault("namespace", environment["POD_NAMESPACE"])
     try:
@@ -73,5 +79,7 @@ def load_settings(environment: Mapping[str, str], **flags: Any) -> Settings:
     except msgspec.ValidationError as error:
         reason, _, path = str(error).partition(" - at `$.")
         field = path.rstrip("`")
+        if field in _CHOICES:
+            reason = f"expected one of {', '.join(_CHOICES[field])}"
         msg = f"--{field.replace('_', '-')} (or {PREFIX}{field.upper()}) is {values.get(field)!r}: {reason.lower()}"
         raise SettingsError(msg) from error
