@@ -30,7 +30,7 @@ from taintwarden.handlers.policies import watch_policies
 from taintwarden.handlers.probes import probe_app
 from taintwarden.kube.client import Client
 from taintwarden.kube.connection import Connection
-from taintwarden.kube.errors import ApiError, KubeError
+from taintwarden.kube.errors import ApiError, ConfigError, KubeError
 from taintwarden.kube.evictor import Evictor
 from taintwarden.kube.lease import Lease
 from taintwarden.kube.policies import list_policies
@@ -145,7 +145,12 @@ class App:
             probe_app(unready=self._unready, dead=self._dead, metrics=self._exposition), access_log=None
         )
         await self._web.setup()
-        await web.TCPSite(self._web, settings.http_host, settings.http_port).start()
+        try:
+            await web.TCPSite(self._web, settings.http_host, settings.http_port).start()
+        except OSError as error:
+            where = f"{settings.http_host}:{settings.http_port} (--http-host, --http-port)"
+            msg = f"cannot listen on {where}: {error.strerror}"
+            raise ConfigError(msg) from error
         log.info("operator-started", identity=settings.identity, server=self.connection.server)
         for gate, name in ((settings.numeric_operators, "Gt, Lt"), (settings.semver_operators, "Semver*")):
             if not gate:
@@ -277,8 +282,8 @@ async def run(settings: Settings) -> BaseException | None:
 
     """
     app = await App.connect(settings)
-    await app.start()
     try:
+        await app.start()
         await _keep_kopf(app)
     finally:
         await app.stop()
