@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import contextlib
 import gc
 import os
 import signal
@@ -293,29 +294,48 @@ async def run(settings: Settings) -> BaseException | None:
 async def _keep_kopf(app: App) -> None:
     """Run kopf until we are told to stop, and begin again when it ends by itself.
 
-    It ends when our definitions are gone for a moment; the policies in force stay in force meanwhile. It runs in a
-    thread with a loop of its own, because in the end it cancels every task of its loop, whoever began it.
+    It ends when our definitions are gone for a moment; the policies in force stay in force meanwhile.
     """
     stopping = asyncio.Event()
     running = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         running.add_signal_handler(number, stopping.set)
-    stop_kopf = threading.Event()
     asked = asyncio.create_task(stopping.wait())
-
-    def run_kopf() -> None:
-        kopf.run(registry=REGISTRY, memo=kopf.Memo(app=app), clusterwide=True, standalone=True, stop_flag=stop_kopf)
-
     while not stopping.is_set():
-        kopf_runs = asyncio.create_task(asyncio.to_thread(run_kopf))
-        await asyncio.wait({asked, kopf_runs}, return_when=asyncio.FIRST_COMPLETED)
-        stop_kopf.set()
+        life = _KopfLife(app)
+        ended = asyncio.create_task(asyncio.to_thread(life.run))
+        await asyncio.wait({asked, ended}, return_when=asyncio.FIRST_COMPLETED)
+        life.stop()
         try:
-            await kopf_runs
+            await ended
         except Exception as error:  # noqa: BLE001 - whatever ends kopf's watch, pods and nodes are still watched
             log.warning("policy-watch-restarted", reason=f"{type(error).__name__}: {error}"[:300])
         await asyncio.wait({asked}, timeout=KOPF_PAUSE_SECONDS)
-        stop_kopf.clear()
+
+
+class _KopfLife:
+    """One life of kopf, in a thread with a loop of its own: in the end it cancels every task of its loop."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._begun = threading.Event()
+
+    def run(self) -> None:
+        """Run kopf to its end, in the calling thread."""
+        asyncio.run(self._main())
+
+    def stop(self) -> None:
+        """Ask it to end, from any thread; one that has ended does not mind."""
+        self._begun.wait()
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._asked.set)
+
+    async def _main(self) -> None:
+        # Of the flags kopf takes, only one of its own loop lets it end by itself.
+        self._loop, self._asked = asyncio.get_running_loop(), asyncio.Event()
+        self._begun.set()
+        memo = kopf.Memo(app=self._app)
+        await kopf.operator(registry=REGISTRY, memo=memo, clusterwide=True, standalone=True, stop_flag=self._asked)
 
 
 REGISTRY = kopf.get_default_registry()

@@ -442,6 +442,9 @@ class Machine:
             self._out.append(commands.CheckNode(state.name))
 
     def _node_checked(self, event: events.NodeChecked) -> None:
+        state = self.nodes.get(event.name)
+        if state is None or not state.check_wanted:
+            return  # the node went while it was read: an old answer must not bring it back
         if event.node is None:
             self._release(event.name)
             self._lose_node(event.name)
@@ -477,7 +480,7 @@ class Machine:
             self._was_evicted(pending)
         elif event.outcome is Outcome.GONE:
             self._notice(commands.Left(pending.pod, pending.verdict))
-            self._drop(pending)
+            self._expect_gone(pending)
         elif pending.unwanted:
             pending.phase = Phase.WAITING
             notice = commands.Cancelled if self._is_here(pending.pod) else commands.Left
@@ -493,11 +496,15 @@ class Machine:
         self.evicted[pending.verdict.policy.name] += 1
         lateness = max(0.0, self._now.wall - pending.due_at)
         self._notice(commands.Evicted(pending.pod, pending.verdict, lateness))
-        if not self._is_here(pending.pod):
-            self._drop(pending)
-            return
+        self._expect_gone(pending)
+
+    def _expect_gone(self, pending: Pending) -> None:
+        """The watch has the last word: a pod that it goes on showing is judged afresh."""
         pending.attempts = 0
-        self._queues.expect_gone(pending, by=self._now.wall + LEAVING_TIMEOUT_SECONDS)
+        if self._is_here(pending.pod):
+            self._queues.expect_gone(pending, by=self._now.wall + LEAVING_TIMEOUT_SECONDS)
+        else:
+            self._drop(pending)
 
     def _is_here(self, pod: Pod) -> bool:
         state = self.nodes.get(pod.node)
