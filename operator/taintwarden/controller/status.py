@@ -80,7 +80,8 @@ class StatusWriter:
             else:
                 self._written.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wanted.wait(), REFRESH_SECONDS)
+                async with asyncio.timeout(REFRESH_SECONDS):
+                    await self._wanted.wait()
             self._wanted.clear()
 
     def refresh(self) -> None:

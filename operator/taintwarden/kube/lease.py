@@ -92,7 +92,8 @@ class Lease:
             try:
                 # No longer than we hold it: when it is over, that must be told at once.
                 patience = RENEW_DEADLINE_SECONDS / 2
-                won = await asyncio.wait_for(self._try(), min(patience, self._left()) if self.held else patience)
+                async with asyncio.timeout(min(patience, self._left()) if self.held else patience):
+                    won = await self._try()
             except (KubeError, TimeoutError) as error:
                 self._on_error(str(error) or type(error).__name__)
             else:

@@ -1,0 +1,74 @@
+"""Helpers for tests of the controller: a clock to turn, and engine values to hand in."""
+
+from typing import Any
+
+import msgspec
+
+from taintwarden.engine.evaluate import Kind, TaintVerdict
+from taintwarden.engine.machine.events import Instant
+from taintwarden.engine.model import Pod, PodClass, Policy, Taint, TaintSelector, Toleration, Tolerations
+from taintwarden.kube.objects import NamespaceObject, NodeObject, PodObject
+
+NOW = 1_700_000_000.0  # 2023-11-14T22:13:20Z
+
+
+class Clock:
+    """Both clocks, turned by hand."""
+
+    def __init__(self, wall: float = NOW, monotonic: float = 1_000.0) -> None:
+        self.wall = wall
+        self.monotonic = monotonic
+
+    def __call__(self) -> Instant:
+        return Instant(self.wall, self.monotonic)
+
+    def advance(self, seconds: float) -> None:
+        self.wall += seconds
+        self.monotonic += seconds
+
+
+def pod_object(name: str = "web-1", **more: Any) -> PodObject:
+    """A running pod on n1 as the API server sends it."""
+    metadata = {
+        "name": name,
+        "namespace": "shop",
+        "uid": f"uid-{name}",
+        "resourceVersion": "7",
+        "creationTimestamp": "2023-11-14T22:00:00Z",
+    }
+    value = {
+        "metadata": metadata | more.pop("metadata", {}),
+        "spec": {"nodeName": "n1"} | more.pop("spec", {}),
+        "status": {"phase": "Running"} | more.pop("status", {}),
+    }
+    assert not more
+    return msgspec.convert(value, PodObject)
+
+
+def node_object(name: str = "n1", taints: Any = (), **metadata: Any) -> NodeObject:
+    value = {
+        "metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": "5"} | metadata,
+        "spec": {"taints": list(taints)},
+    }
+    return msgspec.convert(value, NodeObject)
+
+
+def namespace_object(name: str, **labels: str) -> NamespaceObject:
+    return msgspec.convert({"metadata": {"name": name, "labels": labels}}, NamespaceObject)
+
+
+GT_950 = Toleration(key="sla", operator="Gt", value="950")
+
+
+def pod(name: str = "web-1", tolerations: Any = (GT_950,)) -> Pod:
+    shared = PodClass("shop", {}, Tolerations(tuple(tolerations)))
+    return Pod(f"uid-{name}", name, "n1", shared, NOW - 100, 7)
+
+
+def policy(name: str = "sla", **more: Any) -> Policy:
+    return Policy(name=name, taints=(TaintSelector("sla"),), **more)
+
+
+def verdict(value: str = "940", in_policy: Policy | None = None, **more: Any) -> TaintVerdict:
+    kind = more.pop("kind", Kind.VIOLATED)
+    return TaintVerdict(Taint("sla", value), in_policy or policy(), kind, **more)

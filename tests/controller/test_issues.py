@@ -1,0 +1,85 @@
+"""Faults of users' objects: told by the leader, kept by the others until they lead."""
+
+import pytest
+
+from taintwarden.controller import issues
+from taintwarden.controller.cache import PodIssue
+from taintwarden.controller.issues import Issues
+
+
+class Told:
+    """Stands in for the record."""
+
+    def __init__(self) -> None:
+        self.pods: list[str] = []
+        self.policies: list[str] = []
+
+    def pod_issue(self, issue: PodIssue) -> None:
+        self.pods.append(issue.name)
+
+    def policy_issue(self, name: str, uid: str, reason: str) -> None:
+        assert uid
+        self.policies.append(f"{name}: {reason}")
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+@pytest.fixture
+def kept(told: Told) -> Issues:
+    return Issues(told)  # type: ignore[arg-type]
+
+
+def fault(name: str, uid: str = "") -> PodIssue:
+    return PodIssue(name, "shop", uid or name, ())
+
+
+def test_a_leader_tells_at_once(told, kept):
+    kept.lead(True)
+    kept.pod(fault("a"))
+    kept.policy("p", "u", "wrong")
+    assert (told.pods, told.policies) == (["a"], ["p: wrong"])
+
+
+def test_others_keep_still(told, kept):
+    kept.pod(fault("a"))
+    kept.policy("p", "u", "wrong")
+    assert (told.pods, told.policies) == ([], [])
+
+
+def test_whoever_gains_the_lead_tells_what_it_kept_in_order(told, kept):
+    for name in "abc":
+        kept.pod(fault(name))
+    kept.lead(True)
+    assert told.pods == ["a", "b", "c"]
+
+
+def test_what_was_kept_is_told_once(told, kept):
+    kept.pod(fault("a"))
+    for leading in (True, False, True):
+        kept.lead(leading)
+    assert told.pods == ["a"]
+
+
+def test_of_one_object_the_last_fault_is_kept(told, kept):
+    kept.policy("p", "u", "first")
+    kept.policy("p", "u", "second")
+    kept.lead(True)
+    assert told.policies == ["p: second"]
+
+
+def test_whoever_lost_the_lead_keeps_again(told, kept):
+    kept.lead(True)
+    kept.lead(False)
+    kept.pod(fault("a"))
+    assert told.pods == []
+
+
+def test_what_is_kept_is_bounded(told, kept, monkeypatch):
+    monkeypatch.setattr(issues, "MAX_WAITING", 3)
+    for number in range(10):
+        kept.pod(fault(str(number)))
+    kept.lead(True)
+    assert told.pods == ["7", "8", "9"]

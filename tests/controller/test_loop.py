@@ -1,0 +1,206 @@
+"""The loop in simulated time: when the machine is woken, and where its commands go."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from controller import GT_950, NOW
+from simulated import policy
+from taintwarden.controller.clock import system_clock
+from taintwarden.controller.loop import LONGEST_SLEEP_SECONDS, Loop
+from taintwarden.engine.interning import Interner
+from taintwarden.engine.machine import Machine, commands, events
+from taintwarden.engine.machine.events import Instant, Outcome
+from taintwarden.engine.model import Node, Pod, Taint, Tolerations
+
+pytestmark = pytest.mark.looptime
+
+
+class FakeMachine:
+    """Wakes when it is told to, and keeps what it was given."""
+
+    def __init__(self, delays: Callable[[Instant], float | None]) -> None:
+        self.delays = delays
+        self.seen: list[tuple[float, Any]] = []
+        self.answers: list[Any] = []
+
+    def wake_after(self, now: Instant) -> float | None:
+        return self.delays(now)
+
+    def step(self, event: Any, now: Instant) -> list[Any]:
+        self.seen.append((now.monotonic, event))
+        answers, self.answers = self.answers, []
+        return answers
+
+    @property
+    def wakes(self) -> list[float]:
+        return [at for at, event in self.seen if isinstance(event, events.Woke)]
+
+
+class Stage:
+    def __init__(self, machine: Any) -> None:
+        self.step = 0.0
+        self.carried: list[Any] = []
+        self.told: list[Any] = []
+        self.machine = machine
+        self.loop = Loop(machine, self.clock, self.carried.append, self.told.append)
+
+    def clock(self) -> Instant:
+        now = asyncio.get_running_loop().time()
+        return Instant(NOW + now + self.step, now)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        task = asyncio.create_task(self.loop.run())
+        yield
+        assert not task.done()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_the_machine_is_woken_when_it_wants():
+    due = [5.0, 12.5]
+    machine = FakeMachine(lambda now: next((at - now.monotonic for at in due if at > now.monotonic - 0.01), None))
+    machine.step = lambda event, now: (  # type: ignore[method-assign]
+        machine.seen.append((now.monotonic, event)),
+        due.pop(0) if due else None,
+        [],
+    )[2]
+    stage = Stage(machine)
+    async with stage.running():
+        await asyncio.sleep(30)
+    assert [round(at, 1) for at in machine.wakes] == [5.0, 12.5]
+
+
+async def test_a_machine_that_wants_nothing_is_looked_at_now_and_then():
+    stage = Stage(FakeMachine(lambda _: None))
+    async with stage.running():
+        await asyncio.sleep(3 * LONGEST_SLEEP_SECONDS + 1)
+    assert len(stage.machine.wakes) == 3
+
+
+async def test_an_event_makes_the_loop_ask_again():
+    wanted: list[float | None] = [None]
+    stage = Stage(FakeMachine(lambda _: wanted[0]))
+    async with stage.running():
+        await asyncio.sleep(1)
+        wanted[0] = 0.0
+        stage.loop.feed(events.Synced())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        wanted[0] = None
+        await asyncio.sleep(1)
+    assert stage.machine.wakes
+    assert stage.machine.wakes[0] == 1.0
+
+
+async def test_an_event_goes_in_at_once():
+    stage = Stage(FakeMachine(lambda _: None))
+    stage.loop.feed(events.Synced())
+    assert [event for _, event in stage.machine.seen] == [events.Synced()]
+
+
+async def test_between_slices_others_get_their_turn():
+    slices = [0.0] * 50
+    stage = Stage(FakeMachine(lambda _: slices.pop() if slices else None))
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while slices:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with stage.running():
+        await other()
+    assert turns >= 40
+
+
+async def test_commands_go_to_the_hands_and_notices_to_the_record():
+    stage = Stage(FakeMachine(lambda _: None))
+    save, told = commands.SaveHistory("n1", "u", "text"), commands.UnreadableHistory("n1", "u", "why")
+    stage.machine.answers = [save, commands.CheckNode("n1"), told]
+    stage.loop.feed(events.Synced())
+    assert stage.carried == [save, commands.CheckNode("n1")]
+    assert stage.told == [told]
+
+
+async def test_the_newest_version_is_that_of_any_pod():
+    stage = Stage(FakeMachine(lambda _: None))
+    assert stage.loop.newest_version == -1
+    for version in (5, 9, 7):
+        stage.loop.feed(events.PodSeen(pod(version=version)))
+    assert stage.loop.newest_version == 9
+
+
+# -- with the real machine --------------------------------------------------------------------------------------------
+
+
+def pod(name: str = "a", version: int = 1) -> Pod:
+    return Pod(f"uid-{name}", name, "n1", Interner().pod_class("shop", {}, Tolerations((GT_950,))), NOW, version)
+
+
+def node(value: str, version: int) -> Node:
+    return Node("n1", "uid-n1", {}, ((Taint("sla", value), None),), version)
+
+
+@pytest.fixture
+def stage() -> Stage:
+    stage = Stage(Machine())
+    timing = {"violationGraceSeconds": 30}
+    for event in (
+        events.PoliciesChanged((policy(timing=timing),)),
+        events.NodeSeen(node("980", 1)),
+        events.NodesReached(10),
+        events.PodSeen(pod()),
+        events.Synced(),
+    ):
+        stage.machine.step(event, Instant(NOW, 0.0))
+    return stage
+
+
+def evictions(stage: Stage) -> list[commands.Evict]:
+    return [command for command in stage.carried if isinstance(command, commands.Evict)]
+
+
+async def test_a_pod_goes_when_its_grace_is_over(stage):
+    async with stage.running():
+        stage.loop.feed(events.LeadershipChanged(leading=True))
+        stage.loop.feed(events.NodeSeen(node("940", 2)))
+        await asyncio.sleep(29)
+        assert evictions(stage) == []
+        await asyncio.sleep(1.5)
+        assert [command.pod.name for command in evictions(stage)] == ["a"]
+
+
+async def test_a_wall_clock_that_steps_ahead_is_noticed_within_a_minute(stage):
+    """Grace is by the wall clock, since it comes from objects; the loop sleeps by the other one."""
+    async with stage.running():
+        stage.loop.feed(events.LeadershipChanged(leading=True))
+        stage.loop.feed(events.PoliciesChanged((policy(timing={"violationGraceSeconds": 3600}),)))
+        stage.loop.feed(events.NodeSeen(node("940", 2)))
+        await asyncio.sleep(1)
+        stage.step = 7200.0
+        await asyncio.sleep(LONGEST_SLEEP_SECONDS + 1)
+        assert len(evictions(stage)) == 1
+
+
+async def test_an_answer_is_taken_in_at_once(stage):
+    async with stage.running():
+        stage.loop.feed(events.LeadershipChanged(leading=True))
+        stage.loop.feed(events.NodeSeen(node("940", 2)))
+        await asyncio.sleep(31)
+        stage.loop.feed(events.Settled("uid-a", Outcome.EVICTED))
+        assert any(isinstance(notice, commands.Evicted) for notice in stage.told)
+
+
+@pytest.mark.looptime(enabled=False)
+def test_the_systems_clocks_are_two():
+    first, second = system_clock(), system_clock()
+    assert second.monotonic >= first.monotonic
+    assert abs(first.wall - second.wall) < 60
+    assert first.wall > 1_700_000_000

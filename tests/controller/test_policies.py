@@ -1,0 +1,229 @@
+"""The policies in force: valid ones, the last valid version of others, and nothing of what is gone."""
+
+from typing import Any
+
+import pytest
+
+from taintwarden.controller.policies import PolicyBook
+from taintwarden.engine.model import Mode, Policy
+
+Json = dict[str, Any]
+
+
+def stored(name: str = "sla", mode: str = "Enforce", *, uid: str = "", generation: int = 1, version: str = "") -> Json:
+    """As the API server has it. The mode ``Wrong`` is one that nobody accepts."""
+    meta = {"name": name, "uid": uid or f"uid-{name}", "generation": generation}
+    return {
+        "apiVersion": "taintwarden.io/v1alpha1",
+        "kind": "TaintEvictionPolicy",
+        "metadata": meta | ({"resourceVersion": version} if version else {}),
+        "spec": {"taints": [{"key": "sla"}], "mode": mode},
+    }
+
+
+class Book(PolicyBook):
+    """A book that keeps what it told."""
+
+    def __init__(self) -> None:
+        self.published: list[dict[str, Policy]] = []
+        self.issues: list[tuple[str, str, str]] = []
+        super().__init__(
+            lambda policies: self.published.append({policy.name: policy for policy in policies}),
+            lambda *issue: self.issues.append(issue),
+        )
+
+    @property
+    def modes(self) -> dict[str, Mode]:
+        """What was told last."""
+        return {name: policy.mode for name, policy in self.published[-1].items()}
+
+
+@pytest.fixture
+def book() -> Book:
+    return Book()
+
+
+# -- a complete list --------------------------------------------------------------------------------------------------
+
+
+def test_a_list_is_told_once(book):
+    book.load([stored("a"), stored("b", "DryRun")])
+    assert len(book.published) == 1
+    assert book.modes == {"a": Mode.ENFORCE, "b": Mode.DRY_RUN}
+
+
+def test_an_empty_list_is_told_too(book):
+    book.load([])
+    assert book.published == [{}]
+
+
+def test_a_list_that_changes_nothing_is_not_told_again(book):
+    book.load([stored("a")])
+    book.load([stored("a")])
+    assert len(book.published) == 1
+
+
+def test_what_a_list_does_not_name_is_gone(book):
+    book.load([stored("a"), stored("b")])
+    book.load([stored("b")])
+    assert book.modes == {"b": Mode.ENFORCE}
+    assert set(book.standings) == {"b"}
+
+
+def test_what_was_never_valid_goes_without_a_word(book):
+    book.load([stored("a"), stored("b", "Wrong")])
+    book.load([stored("a")])
+    assert len(book.published) == 1
+    assert set(book.standings) == {"a"}
+
+
+def test_an_invalid_policy_costs_no_other(book):
+    book.load([stored("a", "Wrong"), stored("b")])
+    assert book.modes == {"b": Mode.ENFORCE}
+
+
+def test_a_list_older_than_what_the_watch_brought_is_of_no_use(book):
+    book.load([], "10")
+    book.seen(stored("a", version="20"))
+    book.load([], "15")
+    assert book.modes == {"a": Mode.ENFORCE}
+
+
+def test_a_list_older_than_a_deletion_does_not_revive(book):
+    book.load([stored("a")], "10")
+    book.gone(stored("a", version="20"))
+    book.load([stored("a")], "15")
+    assert book.modes == {}
+
+
+def test_a_newer_list_counts(book):
+    book.seen(stored("a", version="20"))
+    book.load([], "25")
+    assert book.modes == {}
+
+
+# -- changes ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_new_policy_is_told(book):
+    book.seen(stored("a"))
+    assert book.modes == {"a": Mode.ENFORCE}
+    assert book.standings["a"].problem == ""
+
+
+def test_a_changed_policy_is_told_once(book):
+    book.seen(stored("a"))
+    book.seen(stored("a", "Paused", generation=2))
+    assert len(book.published) == 2
+    assert book.modes == {"a": Mode.PAUSED}
+    assert book.standings["a"].generation == 2
+
+
+def test_the_same_policy_again_is_not_told(book):
+    book.seen(stored("a"))
+    book.seen(stored("a"))
+    assert len(book.published) == 1
+
+
+def test_a_status_that_changes_is_no_change(book):
+    book.seen(stored("a"))
+    book.seen(stored("a") | {"status": {"pending": 7}})
+    assert len(book.published) == 1
+
+
+def test_a_deleted_policy_is_told(book):
+    book.load([stored("a"), stored("b")])
+    book.gone(stored("a"))
+    assert book.modes == {"b": Mode.ENFORCE}
+    assert set(book.standings) == {"b"}
+
+
+def test_a_deleted_policy_nobody_knew_is_nothing(book):
+    book.load([])
+    book.gone(stored("a"))
+    assert len(book.published) == 1
+
+
+# -- invalid ones -----------------------------------------------------------------------------------------------------
+
+
+def test_an_invalid_policy_keeps_its_last_valid_version_in_force(book):
+    book.seen(stored("a", "DryRun"))
+    book.seen(stored("a", "Wrong", generation=2))
+    assert len(book.published) == 1
+    assert book.modes == {"a": Mode.DRY_RUN}
+
+
+def test_an_invalid_policy_says_why(book):
+    book.seen(stored("a", "Wrong"))
+    assert "spec.mode" in book.standings["a"].problem
+    [(name, uid, reason)] = book.issues
+    assert (name, uid) == ("a", "uid-a")
+    assert reason == book.standings["a"].problem
+
+
+def test_an_invalid_policy_is_complained_about_once(book):
+    for _ in range(3):
+        book.seen(stored("a", "Wrong"))
+    assert len(book.issues) == 1
+
+
+def test_every_new_fault_is_complained_about(book):
+    book.seen(stored("a", "Wrong"))
+    book.seen(stored("a", "Wronger", generation=2))
+    book.seen(stored("a", "Wronger", generation=3))
+    assert len(book.issues) == 3
+
+
+def test_a_mended_policy_counts_again(book):
+    book.seen(stored("a", "DryRun"))
+    book.seen(stored("a", "Wrong", generation=2))
+    book.seen(stored("a", "Enforce", generation=3))
+    assert book.modes == {"a": Mode.ENFORCE}
+    assert book.standings["a"].problem == ""
+
+
+def test_a_policy_deleted_while_invalid_stops_acting(book):
+    book.seen(stored("a"))
+    book.seen(stored("a", "Wrong", generation=2))
+    book.gone(stored("a", "Wrong", generation=2))
+    assert book.modes == {}
+
+
+# -- another one of the same name -------------------------------------------------------------------------------------
+
+
+def test_another_policy_of_the_same_name_inherits_nothing(book):
+    book.seen(stored("a"))
+    book.seen(stored("a", "Wrong", uid="another"))
+    assert book.modes == {}
+
+
+def test_another_policy_of_the_same_name_counts_by_itself(book):
+    book.seen(stored("a"))
+    book.seen(stored("a", uid="another"))
+    assert book.published[-1]["a"].uid == "another"
+
+
+def test_another_policy_of_the_same_name_has_conditions_of_its_own(book):
+    condition = {"type": "Accepted", "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"}
+    book.seen(stored("a") | {"status": {"conditions": [condition]}})
+    assert book.standings["a"].conditions == {"Accepted": ("True", "2020-01-01T00:00:00Z")}
+    book.seen(stored("a", uid="another"))
+    assert book.standings["a"].conditions == {}
+
+
+# -- what stands in the stored status ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [None, {}, {"conditions": None}, {"conditions": []}])
+@pytest.mark.parametrize("mode", ["Enforce", "Wrong"])
+def test_a_status_may_be_empty(book, status, mode):
+    book.seen(stored("a", mode) | ({"status": status} if status is not None else {}))
+    assert book.standings["a"].conditions == {}
+
+
+def test_the_stored_conditions_are_kept_of_an_invalid_policy_too(book):
+    condition = {"type": "Accepted", "status": "False", "lastTransitionTime": "2020-01-01T00:00:00Z"}
+    book.seen(stored("a", "Wrong") | {"status": {"conditions": [condition]}})
+    assert book.standings["a"].conditions == {"Accepted": ("False", "2020-01-01T00:00:00Z")}

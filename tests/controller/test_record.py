@@ -1,0 +1,222 @@
+"""Each notice as a metric, a log line and an Event: the table, row by row."""
+
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from controller import NOW, pod, policy, verdict
+from taintwarden.api.errors import FieldError
+from taintwarden.controller.cache import PodIssue
+from taintwarden.controller.record import Record
+from taintwarden.engine.evaluate import Kind
+from taintwarden.engine.machine import commands
+from taintwarden.engine.model import Gates, Mode, Taint, Toleration
+from taintwarden.kube.recorder import NORMAL, WARNING, Message, Subject
+from taintwarden.telemetry.metrics import Metrics
+
+WHY = "taint sla=940:NoExecute is not tolerated (sla Gt '950' does not hold)"
+FACTS = {"pod": "shop/web-1", "uid": "uid-web-1", "node": "n1", "taint": "sla=940:NoExecute", "policy": "sla"}
+DUE = "2023-11-14T22:13:20Z"
+POD = Subject("Pod", "web-1", "uid-web-1", "shop")
+NODE = Subject("Node", "n1", "uid-n1")
+
+
+class Events:
+    """Stands in for the recorder."""
+
+    def __init__(self, events: list[Message]) -> None:
+        self.record = events.append
+
+
+class Told:
+    """A record whose Events are kept, and what it logged."""
+
+    def __init__(self, gates: Gates | None = None) -> None:
+        self.metrics = Metrics()
+        self.events: list[Message] = []
+        self.logs: list[Any] = []
+        self.about = Record(Events(self.events), self.metrics, gates or Gates())
+
+    def notice(self, notice: commands.Notice) -> "Told":
+        with capture_logs() as self.logs:
+            self.about.notice(notice)
+        return self
+
+    def counted(self, name: str, **labels: str) -> float:
+        return self.metrics.registry.get_sample_value(name, labels) or 0.0
+
+    @property
+    def log(self) -> dict[str, Any]:
+        [entry] = self.logs
+        return dict(entry)
+
+    @property
+    def event(self) -> Message:
+        [event] = self.events
+        return event
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+def event(kind: str, reason: str, action: str, note: str, subject: Subject = POD) -> Message:
+    return Message(subject, kind, reason, action, note)
+
+
+def info(name: str, **more: Any) -> dict[str, Any]:
+    return {"event": name, "log_level": "info"} | FACTS | more
+
+
+def test_scheduled(told):
+    told.notice(commands.Scheduled(pod(), verdict(), NOW))
+    assert told.log == info("eviction-scheduled", due=DUE)
+    note = f"Will be evicted from n1 at {DUE}: {WHY} (policy sla)"
+    assert told.event == event(NORMAL, "EvictionScheduled", "Schedule", note)
+
+
+def test_cancelled(told):
+    told.notice(commands.Cancelled(pod(), verdict()))
+    assert told.log == info("eviction-cancelled")
+    note = "Stays on n1: taint sla=940:NoExecute no longer makes it leave"
+    assert told.event == event(NORMAL, "EvictionCancelled", "Cancel", note)
+    assert told.counted("taintwarden_eviction_cancelled_total", policy="sla") == 1
+
+
+def test_decided(told):
+    told.notice(commands.Decided(pod(), verdict(), NOW, 0.0, ""))
+    assert told.log == info("eviction-decided", due=DUE, why=WHY)
+    assert told.events == []
+    assert told.counted("taintwarden_limit_wait_seconds_count", limit="policy-rate") == 0
+
+
+def test_decided_after_a_limit(told):
+    told.notice(commands.Decided(pod(), verdict(), NOW, 7.0, "policy-rate"))
+    assert told.counted("taintwarden_limit_wait_seconds_count", limit="policy-rate") == 1
+    assert told.counted("taintwarden_limit_wait_seconds_sum", limit="policy-rate") == 7.0
+
+
+def test_rehearsed(told):
+    told.notice(commands.Rehearsed(pod(), verdict(in_policy=policy(mode=Mode.DRY_RUN)), NOW))
+    assert told.log == info("eviction-rehearsed", why=WHY)
+    note = f"Would be evicted from n1 now: {WHY} (policy sla: DryRun)"
+    assert told.event == event(NORMAL, "EvictionDryRun", "Evict", note)
+    assert told.counted("taintwarden_evictions_total", policy="sla", outcome="dry-run") == 1
+
+
+def test_evicted(told):
+    told.notice(commands.Evicted(pod(), verdict(), 0.12345))
+    assert told.log == info("eviction-settled", outcome="evicted", lateness=0.123)
+    assert told.event == event(NORMAL, "Evicted", "Evict", f"Evicted from n1: {WHY} (policy sla)")
+    assert told.counted("taintwarden_evictions_total", policy="sla", outcome="evicted") == 1
+    assert told.counted("taintwarden_eviction_lateness_seconds_sum") == pytest.approx(0.12345)
+
+
+def test_blocked(told):
+    told.notice(commands.Hindered(pod(), verdict(), "blocked", "budget web needs 2", 3, NOW + 5))
+    retry = "2023-11-14T22:13:25Z"
+    facts = {"outcome": "blocked", "message": "budget web needs 2", "attempts": 3}
+    assert told.log == info("eviction-settled", **facts, retry=retry)
+    assert (told.event.type, told.event.reason) == (WARNING, "EvictionBlocked")
+    assert "budget web needs 2" in told.event.note
+    assert "PodDisruptionBudget" in told.event.note
+    assert told.counted("taintwarden_evictions_total", policy="sla", outcome="blocked") == 1
+
+
+@pytest.mark.parametrize("outcome", ["throttled", "misconfigured", "refused", "failed"])
+def test_hindered_otherwise(told, outcome):
+    told.notice(commands.Hindered(pod(), verdict(), outcome, "no right", 1, NOW))
+    assert (told.event.type, told.event.reason) == (WARNING, "EvictionFailed")
+    assert "no right" in told.event.note
+    assert told.counted("taintwarden_evictions_total", policy="sla", outcome=outcome) == 1
+
+
+def test_an_event_about_the_same_hindrance_says_the_same_however_often_it_is_tried(told):
+    """Events are told apart by what they say: a count or a time in them would make each a new one."""
+    for attempt in range(3):
+        told.notice(commands.Hindered(pod(), verdict(), "blocked", "budget web", attempt, NOW + attempt))
+    assert len(set(told.events)) == 1
+
+
+def test_left(told):
+    told.notice(commands.Left(pod(), verdict()))
+    assert told.log == info("eviction-settled", outcome="gone")
+    assert told.events == []
+    assert told.counted("taintwarden_evictions_total", policy="sla", outcome="gone") == 1
+
+
+@pytest.mark.parametrize(("held", "said"), [(True, "last valid value"), (False, "onInvalidValue: Evict")])
+def test_invalid_value(told, held, said):
+    told.notice(commands.InvalidValue("n1", "uid-n1", Taint("sla", "high"), held))
+    assert told.log == {
+        "event": "taint-value-invalid",
+        "log_level": "warning",
+        "node": "n1",
+        "taint": "sla=high:NoExecute",
+        "held": held,
+    }
+    assert (told.event.subject, told.event.type, told.event.reason) == (NODE, WARNING, "InvalidTaintValue")
+    assert said in told.event.note
+    assert "sla=high:NoExecute" in told.event.note
+    assert told.counted("taintwarden_invalid_values_total", side="taint") == 1
+
+
+def test_degraded(told):
+    told.notice(commands.Degraded("n1", "uid-n1", Taint("sla", "940"), 12))
+    assert (told.log["event"], told.log["pods"], told.log["taint"]) == ("node-degraded", 12, "sla=940:NoExecute")
+    assert (told.event.subject, told.event.reason) == (NODE, "DegradedNode")
+
+
+def test_unreadable_history(told):
+    told.notice(commands.UnreadableHistory("n1", "uid-n1", "not JSON"))
+    assert told.log == {
+        "event": "taint-history-unreadable",
+        "log_level": "warning",
+        "node": "n1",
+        "reason": "not JSON",
+    }
+
+
+def test_every_notice_of_the_machine_is_told(told):
+    handled = set(told.about._tell)
+    assert handled == set(commands.Notice.__args__)
+
+
+def test_gates_are_told_as_they_are():
+    told = Told(Gates(numeric_operators=False))
+    told.notice(commands.Evicted(pod(), verdict(), 0.0))
+    assert "is switched off" in told.event.note
+
+
+def test_a_pod_with_faults(told):
+    fault = FieldError("metadata.annotations[x][0].value", "0950", "leading zeros are not allowed")
+    with capture_logs() as logs:
+        told.about.pod_issue(PodIssue("web-1", "shop", "uid-web-1", (fault, fault)))
+    assert logs[0]["event"] == "toleration-invalid"
+    assert (told.event.subject, told.event.type, told.event.reason) == (POD, WARNING, "InvalidToleration")
+    assert told.event.note.count("leading zeros") == 2
+    assert told.counted("taintwarden_invalid_values_total", side="toleration") == 1
+
+
+def test_a_policy_with_faults(told):
+    with capture_logs() as logs:
+        told.about.policy_issue("sla", "uid-sla", "spec.mode is wrong")
+    assert logs == [
+        {"event": "policy-invalid", "log_level": "warning", "policy": "sla", "reason": "spec.mode is wrong"}
+    ]
+    assert told.event.subject == Subject("TaintEvictionPolicy", "sla", "uid-sla", api_version="taintwarden.io/v1alpha1")
+    assert (told.event.type, told.event.reason, told.event.note) == (WARNING, "InvalidPolicy", "spec.mode is wrong")
+
+
+def test_no_label_of_a_metric_names_a_pod_or_a_node(told):
+    told.notice(commands.Evicted(pod("very-special"), verdict(), 0.0))
+    told.notice(commands.Degraded("very-special-node", "u", Taint("sla"), 1))
+    assert b"very-special" not in told.metrics.exposition()
+
+
+def test_a_toleration_that_was_used_is_named(told):
+    used = Toleration(key="sla", operator="Exists", toleration_seconds=30)
+    told.notice(commands.Evicted(pod(tolerations=[used]), verdict(kind=Kind.TOLERATED_FOR, toleration=used), 0.0))
+    assert "is tolerated by sla Exists for 30s only" in told.event.note

@@ -1,0 +1,363 @@
+"""What policies say of themselves: conditions with lasting times, counts, and one write per change."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from structlog.testing import capture_logs
+
+from controller import GT_950, NOW, Clock
+from kube.scripted import ScriptedClient, refusal
+from simulated import policy
+from taintwarden.controller.status import REFRESH_SECONDS, Standing, StatusWriter
+from taintwarden.engine.interning import Interner
+from taintwarden.engine.machine import Machine, events
+from taintwarden.engine.machine.events import Instant, Outcome
+from taintwarden.engine.model import Node, Pod, Taint, Tolerations
+from taintwarden.telemetry.metrics import Metrics
+
+pytestmark = pytest.mark.looptime
+
+Json = dict[str, Any]
+
+
+class Stage:
+    """A machine with one policy, and what is written of it."""
+
+    def __init__(self, *answers: Any, **spec: Any) -> None:
+        self.client = ScriptedClient(*answers, default=lambda _: {})
+        self.clock = Clock()
+        self.machine = Machine()
+        self.metrics = Metrics()
+        self.standings = {"p": Standing(1)}
+        self.leads = True
+        self.interner = Interner()
+        self.writer = StatusWriter(
+            self.client, self.machine, self.metrics, self.clock, self.standings, lambda: self.leads
+        )
+        self.step(events.PoliciesChanged((policy(**spec),)))
+        self.step(events.LeadershipChanged(leading=True))
+        self.step(events.NodeSeen(self.node("n1")))
+        self.step(events.NodesReached(100))
+        self.step(events.Synced())
+        self.wake()
+
+    def node(self, name: str, value: str = "", version: int = 1) -> Node:
+        taints = ((Taint("sla", value), None),) if value else ()
+        return Node(name, f"uid-{name}", {}, taints, version)
+
+    def pod(self, name: str, node: str = "n1") -> Pod:
+        shared = self.interner.pod_class("shop", {}, Tolerations((GT_950,)))
+        return Pod(f"uid-{name}", name, node, shared, NOW - 100, 1)
+
+    def step(self, event: Any) -> None:
+        self.machine.step(event, Instant(self.clock.wall, self.clock.monotonic))
+
+    def wake(self) -> None:
+        while self.machine.wake_after(self.clock()) == 0.0:
+            self.step(events.Woke())
+
+    async def run(self, seconds: float = 0.5, also: Callable[[], None] = lambda: None) -> list[Json]:
+        """Let the writer run for a while; what it wrote."""
+        before = len(self.client.calls)
+        task = asyncio.create_task(self.writer.run())
+        await asyncio.sleep(0.01)
+        also()
+        await asyncio.sleep(seconds)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return [call.body["status"] for call in self.client.calls[before:]]
+
+    def gauge(self, name: str, **labels: str) -> float | None:
+        return self.metrics.registry.get_sample_value(name, labels)
+
+
+def conditions(status: Json) -> dict[str, Json]:
+    return {one["type"]: one for one in status["conditions"]}
+
+
+# -- conditions -------------------------------------------------------------------------------------------------------
+
+
+async def test_a_policy_at_rest():
+    [status] = await Stage().run()
+    told = conditions(status)
+    assert {kind: (one["status"], one["reason"]) for kind, one in told.items()} == {
+        "Accepted": ("True", "Valid"),
+        "Enforcing": ("True", "Enforcing"),
+        "Progressing": ("False", "Idle"),
+    }
+    assert status["observedGeneration"] == 1
+    assert {one["observedGeneration"] for one in told.values()} == {1}
+    assert (status["selectedNodes"], status["pending"], status["nextDeadline"]) == (1, 0, None)
+
+
+async def test_it_is_written_to_the_policys_status():
+    stage = Stage()
+    await stage.run()
+    [call] = stage.client.calls
+    assert call.path == "/apis/taintwarden.io/v1alpha1/taintevictionpolicies/p/status"
+
+
+@pytest.mark.parametrize("mode", ["DryRun", "Paused"])
+async def test_a_policy_that_enforces_nothing_says_so(mode):
+    [status] = await Stage(mode=mode).run()
+    enforcing = conditions(status)["Enforcing"]
+    assert (enforcing["status"], enforcing["reason"]) == ("False", mode)
+    assert mode in enforcing["message"]
+
+
+async def test_an_invalid_policy_with_a_valid_version_says_both():
+    stage = Stage()
+    stage.standings["p"] = Standing(2, "spec.mode: wrong")
+    [status] = await stage.run()
+    told = conditions(status)
+    assert (told["Accepted"]["status"], told["Accepted"]["reason"]) == ("False", "Invalid")
+    assert told["Accepted"]["message"] == "spec.mode: wrong"
+    assert told["Enforcing"]["status"] == "True"
+    assert status["observedGeneration"] == 2
+
+
+async def test_a_policy_that_was_never_valid_does_nothing_and_says_so():
+    stage = Stage()
+    stage.standings["new"] = Standing(1, "spec.mode: wrong")
+    status = (await stage.run())[-1]
+    told = conditions(status)
+    assert (told["Enforcing"]["status"], told["Enforcing"]["reason"]) == ("False", "NotAccepted")
+    assert "Progressing" not in told
+
+
+async def test_a_long_message_is_cut():
+    stage = Stage()
+    stage.standings["p"] = Standing(1, "x" * 50_000)
+    [status] = await stage.run()
+    assert len(conditions(status)["Accepted"]["message"]) == 1024
+
+
+# -- transitions ------------------------------------------------------------------------------------------------------
+
+THEN = "2020-01-01T00:00:00Z"
+TODAY = "2023-11-14T22:13:20Z"
+
+
+async def test_a_condition_is_of_now():
+    [status] = await Stage().run()
+    assert conditions(status)["Accepted"]["lastTransitionTime"] == TODAY
+
+
+async def test_a_restart_is_no_transition():
+    stage = Stage()
+    stage.standings["p"] = Standing(1, conditions={"Accepted": ("True", THEN), "Progressing": ("True", THEN)})
+    told = conditions((await stage.run())[0])
+    assert told["Accepted"]["lastTransitionTime"] == THEN
+    assert told["Progressing"]["lastTransitionTime"] == TODAY  # it is False now
+
+
+async def test_a_condition_that_stays_keeps_its_time():
+    stage = Stage()
+    await stage.run()
+    stage.clock.advance(100)
+    stage.standings["p"] = Standing(2)
+    [status] = await stage.run()
+    assert conditions(status)["Accepted"]["lastTransitionTime"] == TODAY
+
+
+async def test_a_condition_that_turns_has_a_new_time():
+    stage = Stage()
+    await stage.run()
+    stage.clock.advance(100)
+    stage.standings["p"] = Standing(2, "wrong")
+    [status] = await stage.run()
+    assert conditions(status)["Accepted"]["lastTransitionTime"] == "2023-11-14T22:15:00Z"
+
+
+async def test_another_policy_of_the_same_name_has_times_of_its_own():
+    stage = Stage()
+    await stage.run()
+    stage.clock.advance(100)
+    del stage.standings["p"]
+    await stage.run(REFRESH_SECONDS)
+    stage.standings["p"] = Standing(1)
+    [status] = await stage.run()
+    assert conditions(status)["Accepted"]["lastTransitionTime"] == "2023-11-14T22:15:00Z"
+
+
+async def test_another_policy_of_the_same_name_gets_its_status_written():
+    """Even if it says the same as the one before: it has none yet."""
+    stage = Stage()
+    await stage.run(REFRESH_SECONDS * 2, also=lambda: stage.standings.pop("p"))
+    stage.standings["p"] = Standing(1)
+    assert len(await stage.run()) == 1
+
+
+# -- counts -----------------------------------------------------------------------------------------------------------
+
+
+def stage_with_pods(**spec: Any) -> Stage:
+    stage = Stage(**({"timing": {"violationGraceSeconds": 60}} | spec))
+    for name in "abc":
+        stage.step(events.PodSeen(stage.pod(name)))
+    stage.step(events.NodeSeen(stage.node("n1", "940", 2)))
+    stage.step(events.NodeSeen(stage.node("n2", "980", 2)))
+    stage.wake()
+    return stage
+
+
+async def test_pods_that_have_to_leave_are_counted_and_named():
+    [status] = await stage_with_pods().run()
+    assert (status["pending"], status["degradedNodes"], status["selectedNodes"]) == (3, 1, 2)
+    assert status["nextDeadline"] == "2023-11-14T22:14:20Z"
+    assert [one["name"] for one in status["nextPods"]] == ["a", "b", "c"]
+    assert status["nextPods"][0] == {
+        "namespace": "shop",
+        "name": "a",
+        "node": "n1",
+        "taint": "sla=940:NoExecute",
+        "deadline": "2023-11-14T22:14:20Z",
+        "state": "Scheduled",
+    }
+    progressing = conditions(status)["Progressing"]
+    assert (progressing["status"], progressing["reason"]) == ("True", "Pending")
+
+
+async def test_what_a_limit_holds_back_is_told():
+    limits = {"evictionsPerSecond": 0.001, "burst": 1}
+    stage = stage_with_pods(timing={}, limits=limits)
+    [status] = await stage.run()
+    assert status["limitedBy"] == "policy-rate"
+    assert conditions(status)["Progressing"]["reason"] == "Limited"
+    assert "Waiting" in [one["state"] for one in status["nextPods"]]
+
+
+async def test_what_a_budget_blocks_is_told():
+    stage = stage_with_pods(timing={})
+    for name in "abc":
+        stage.step(events.Settled(f"uid-{name}", Outcome.BLOCKED, "budget"))
+    [status] = await stage.run()
+    assert status["blocked"] == 3
+    assert conditions(status)["Progressing"]["reason"] == "Blocked"
+    assert {one["state"] for one in status["nextPods"]} == {"Blocked"}
+    assert stage.gauge("taintwarden_blocked_evictions", policy="p", reason="blocked") == 3
+
+
+async def test_what_was_evicted_is_counted():
+    stage = stage_with_pods(timing={})
+    for name in "abc":
+        stage.step(events.Settled(f"uid-{name}", Outcome.EVICTED))
+    [status] = await stage.run()
+    assert (status["evicted"], status["pending"]) == (3, 0)
+
+
+async def test_what_is_held_by_an_invalid_value_is_counted():
+    stage = Stage()
+    stage.step(events.PodSeen(stage.pod("a")))
+    stage.step(events.NodeSeen(stage.node("n1", "high", 2)))
+    stage.wake()
+    [status] = await stage.run()
+    assert status["heldInvalid"] == 1
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+
+
+async def test_what_did_not_change_is_not_written_again():
+    stage = Stage()
+    assert len(await stage.run(REFRESH_SECONDS * 5)) == 1
+
+
+async def test_what_changed_is_written_within_seconds():
+    stage = Stage()
+
+    def change() -> None:
+        stage.step(events.NodeSeen(stage.node("n2")))
+
+    written = await stage.run(REFRESH_SECONDS * 2, also=change)
+    assert [status["selectedNodes"] for status in written] == [1, 2]
+
+
+async def test_many_changes_are_one_write():
+    stage = Stage()
+
+    def change() -> None:
+        for number in range(50):
+            stage.step(events.NodeSeen(stage.node(f"n{number}")))
+
+    assert len(await stage.run(REFRESH_SECONDS * 2, also=change)) == 2
+
+
+async def test_what_could_not_be_written_is_tried_again():
+    stage = Stage(refusal(500))
+    with capture_logs() as logs:
+        assert len(await stage.run(REFRESH_SECONDS * 2)) == 2
+    assert [entry["event"] for entry in logs] == ["status-not-written"]
+
+
+async def test_a_policy_that_cannot_be_written_costs_no_other():
+    stage = Stage(refusal(404))
+    stage.standings["other"] = Standing(1, "wrong")
+    with capture_logs():
+        await stage.run()
+    assert [call.path.split("/")[-2] for call in stage.client.calls] == ["p", "other"]
+
+
+async def test_others_do_not_write():
+    stage = Stage()
+    stage.leads = False
+    assert await stage.run(REFRESH_SECONDS * 2) == []
+
+
+async def test_before_all_is_known_nothing_is_written():
+    stage = Stage()
+    stage.machine.synced = False
+    assert await stage.run(REFRESH_SECONDS * 2) == []
+
+
+async def test_whoever_leads_again_writes_again():
+    """Another one may have written meanwhile."""
+    stage = Stage()
+    await stage.run()
+    stage.leads = False
+    await stage.run()
+    stage.leads = True
+    assert len(await stage.run()) == 1
+
+
+async def test_what_is_written_is_what_the_definition_allows():
+    [status] = await stage_with_pods().run()
+    decoded = msgspec.json.decode(msgspec.json.encode(status))
+    assert decoded == status
+
+
+# -- metrics ----------------------------------------------------------------------------------------------------------
+
+
+async def test_gauges_are_set_by_everybody():
+    stage = stage_with_pods()
+    stage.leads = False
+    await stage.run()
+    assert stage.gauge("taintwarden_nodes") == 2
+    assert stage.gauge("taintwarden_pods") == 3
+    assert stage.gauge("taintwarden_pending_evictions", policy="p") == 3
+    assert stage.gauge("taintwarden_degraded_nodes", policy="p") == 1
+
+
+async def test_judgements_are_counted_once():
+    stage = stage_with_pods()
+    await stage.run(REFRESH_SECONDS * 4)
+    assert stage.gauge("taintwarden_evaluations_total", operator="none", result="violated") == 1
+
+
+async def test_a_policy_that_is_gone_is_no_longer_measured():
+    stage = stage_with_pods()
+    await stage.run()
+
+    def delete() -> None:
+        stage.step(events.PoliciesChanged(()))
+        stage.standings.pop("p")
+        stage.wake()
+
+    await stage.run(REFRESH_SECONDS * 2, also=delete)
+    assert stage.gauge("taintwarden_pending_evictions", policy="p") is None
+    assert stage.gauge("taintwarden_degraded_nodes", policy="p") is None

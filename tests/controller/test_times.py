@@ -1,0 +1,44 @@
+"""Whole seconds are cut off: what they mean at the latest, and never later than now."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taintwarden.controller import wording
+from taintwarden.controller.times import latest_moment
+
+NOW = 1_700_000_000.5
+TEN = 1_699_999_990.0  # 2023-11-14T22:13:10Z
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2023-11-14T22:13:10Z", TEN + 1),
+        ("2023-11-14T22:13:10+00:00", TEN + 1),
+        ("2023-11-15T00:13:10+02:00", TEN + 1),
+        ("2023-11-14T22:13:10.25Z", TEN + 0.25),
+        ("2023-11-14T22:13:10.123456Z", TEN + 0.123456),
+        ("2023-11-14T22:13:10.123456789Z", TEN + 0.123456),
+        ("2023-11-14T22:13:20Z", NOW),
+        ("2023-11-14T22:13:19Z", 1_700_000_000.0),
+        ("2033-01-01T00:00:00Z", NOW),
+        ("0001-01-01T00:00:00Z", -62135596799.0),
+    ],
+)
+def test_the_latest_moment_it_can_mean(text, expected):
+    assert latest_moment(text, NOW) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("text", ["", "now", "2023-11-14T22:13:10", "2023-13-14T22:13:10Z", "22:13", "1700000000"])
+def test_what_is_no_timestamp_is_an_error(text):
+    with pytest.raises(ValueError, match=r"\w"):
+        latest_moment(text, NOW)
+
+
+@given(st.integers(0, 4 * 10**12).map(lambda milliseconds: milliseconds / 1000))
+def test_nothing_starts_before_it_happened(moment):
+    """A time is written cut off to the second: what is read from it is never earlier than what happened."""
+    assert latest_moment(wording.at(moment), 5e9) > moment
+    assert latest_moment(wording.at(moment), 5e9) <= moment + 1
+    assert latest_moment(wording.at(moment), moment) == moment

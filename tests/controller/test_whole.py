@@ -1,0 +1,345 @@
+"""The whole operator against an API server that misbehaves: nobody twice, nobody wrongly, and in the end all gone."""
+
+import asyncio
+import os
+import re
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from controller.whole import Whole, whole
+from taintwarden import app as app_module
+from taintwarden.kube.errors import ConfigError, KubeError
+
+WAVE = [f"web-{number}" for number in range(40)]
+ROCKS = [f"rock-{number}" for number in range(10)]
+
+
+@pytest.fixture
+async def scene(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[Whole]:
+    """Two nodes: on each pods that need more than 950, and on the first some that take anything above 100."""
+    async with whole(monkeypatch, tmp_path) as made:
+        made.policy()
+        for name in ("n1", "n2"):
+            made.node(name)
+        made.pods("n1", *WAVE[:20])
+        made.pods("n2", *WAVE[20:])
+        made.pods("n1", *ROCKS, above="100")
+        yield made
+
+
+async def finished(scene: Whole) -> None:
+    """All who have to leave left, once, and nobody else."""
+    await scene.until(lambda: not scene.standing(*WAVE))
+    assert scene.standing() >= set(ROCKS)
+    assert set(scene.evictions) == set(WAVE)
+    assert set(scene.evictions.values()) == {1}
+
+
+def drop(scene: Whole) -> None:
+    for node in ("n1", "n2"):
+        scene.taint(node, "940")
+
+
+async def leads(scene: Whole, identity: str = "one") -> None:
+    app = await scene.start(identity)
+    await scene.until(lambda: app.machine.leading)
+
+
+async def test_a_wave(scene: Whole) -> None:
+    await leads(scene)
+    drop(scene)
+    await finished(scene)
+
+
+async def test_what_was_overdue_before_the_start_goes(scene: Whole) -> None:
+    drop(scene)
+    await leads(scene)
+    await finished(scene)
+
+
+async def test_nobody_goes_while_nothing_changes(scene: Whole) -> None:
+    await leads(scene)
+    await asyncio.sleep(0.3)
+    assert scene.evictions == {}
+    assert scene.standing() == {*WAVE, *ROCKS}
+
+
+async def test_a_wave_through_errors_of_every_kind(scene: Whole) -> None:
+    await leads(scene)
+    for code in (500, 429, 503):
+        scene.faults.answer(code, method="POST", path="/eviction$", times=10)
+    scene.faults.cut(method="POST", path="/eviction$", times=10)
+    scene.faults.slow(0.05, method="POST", path="/eviction$", times=10)
+    drop(scene)
+    await finished(scene)
+
+
+async def test_a_wave_while_every_watch_is_cut(scene: Whole) -> None:
+    await leads(scene)
+    scene.faults.cut_watch(times=12)
+    drop(scene)
+    await finished(scene)
+
+
+@pytest.mark.parametrize("code", [410, 500])
+async def test_a_wave_while_watches_fail(scene: Whole, code: int) -> None:
+    await leads(scene)
+    scene.faults.fail_watch(code, times=6)
+    drop(scene)
+    await finished(scene)
+
+
+async def test_a_wave_with_objects_nobody_can_read(scene: Whole) -> None:
+    await leads(scene)
+    scene.faults.garble_watch("pods", times=5)
+    drop(scene)
+    await scene.until(lambda: len(scene.standing(*WAVE)) == 0)
+    assert scene.standing() >= set(ROCKS)
+
+
+async def test_a_recovery_that_nobody_saw_spares_them(scene: Whole) -> None:
+    """Cut off, the operator knows the node only as it was: it acts on nothing until it sees again."""
+    await leads(scene)
+    away = scene.faults.answer(503, method="GET", path="/api/v1/(nodes|pods)$", times=1_000_000)
+    scene.cluster.drop_watches("nodes")
+    scene.cluster.drop_watches("pods")
+    await scene.until(lambda: away.struck >= 2)
+    drop(scene)
+    scene.cluster.expire_history("nodes")
+    for node in ("n1", "n2"):
+        scene.taint(node, "980")
+    away.times = 0
+    await scene.until(lambda: scene.cluster.open_watches("nodes") and scene.cluster.open_watches("pods"))
+    await asyncio.sleep(0.3)
+    assert scene.evictions == {}
+
+
+async def test_what_happened_in_a_gap_with_expired_history_is_noticed(scene: Whole) -> None:
+    await leads(scene)
+    away = scene.faults.answer(503, method="GET", path="/api/v1/(nodes|pods)$", times=1_000_000)
+    scene.cluster.drop_watches()
+    await scene.until(lambda: away.struck >= 2)
+    drop(scene)
+    scene.cluster.delete("pods", WAVE[0], "default", grace_seconds=0)
+    scene.cluster.expire_history()
+    away.times = 0
+    await scene.until(lambda: not scene.standing(*WAVE))
+    assert set(scene.evictions) == set(WAVE[1:])
+
+
+async def test_an_api_that_hangs_costs_the_lead_and_nobody_goes_twice(scene: Whole) -> None:
+    await leads(scene)
+    [app] = scene.apps
+    hanging = scene.faults.hang(path=".*", times=1_000_000)
+    await scene.until(lambda: not app.lease.held)
+    await scene.until(lambda: not app.machine.leading)
+    drop(scene)
+    hanging.times = 0
+    hanging.lifted.set()
+    await finished(scene)
+
+
+async def test_a_crash_in_the_middle_of_a_wave(scene: Whole) -> None:
+    await leads(scene)
+    [app] = scene.apps
+    scene.faults.slow(0.02, method="POST", path="/eviction$", times=1_000)
+    drop(scene)
+    await scene.until(lambda: scene.evictions)
+    await scene.crash(app)
+    await scene.start("two")
+    await finished(scene)
+
+
+async def test_crashes_again_and_again(scene: Whole) -> None:
+    scene.faults.slow(0.05, method="POST", path="/eviction$", times=1_000)
+    drop(scene)
+    for number in range(3):
+        app = await scene.start("same")  # the lease is its own: it need not wait
+        await scene.until(lambda app=app: app.machine.leading)
+        await asyncio.sleep(0.05 * number)
+        await scene.crash(app)
+    await scene.start("same")
+    await finished(scene)
+
+
+async def test_an_orderly_stop_hands_the_lead_over_at_once(scene: Whole) -> None:
+    await leads(scene)
+    [first] = scene.apps
+    second = await scene.start("two")
+    await asyncio.sleep(0.2)
+    assert not second.machine.leading
+    await scene.stop(first)
+    await scene.until(lambda: second.machine.leading, seconds=0.5)
+    drop(scene)
+    await finished(scene)
+
+
+async def test_a_stop_waits_for_calls_under_way(scene: Whole) -> None:
+    await leads(scene)
+    [app] = scene.apps
+    scene.faults.slow(0.3, method="POST", path="/eviction$", times=1_000)
+    drop(scene)
+    await scene.until(lambda: app._calls)
+    under_way = len(app._calls)
+    await scene.stop(app)
+    assert sum(scene.evictions.values()) >= under_way
+
+
+async def test_two_replicas_are_one_operator(scene: Whole) -> None:
+    apps = [await scene.start(name) for name in ("one", "two")]
+    await scene.until(lambda: any(app.machine.leading for app in apps))
+    drop(scene)
+    await finished(scene)
+    assert [app.machine.leading for app in apps].count(True) == 1
+
+
+async def test_a_grace_survives_a_crash(scene: Whole) -> None:
+    scene.pods("n1", "patient", violationGraceSeconds=2)
+    await leads(scene)
+    [app] = scene.apps
+    loop = asyncio.get_running_loop()
+    scene.taint("n1", "940")
+    began = loop.time()
+    await scene.until(lambda: "taintwarden.io/taint-history" in scene.annotations("n1"))
+    await scene.crash(app)
+    await asyncio.sleep(0.5)
+    await scene.start("two")
+    await scene.until(lambda: "patient" not in scene.standing())
+    assert loop.time() - began >= 2.0
+
+
+async def test_what_is_going_on_is_told(scene: Whole) -> None:
+    await leads(scene)
+    drop(scene)
+    await finished(scene)
+    await scene.until(lambda: scene.status_of().get("evicted") == len(WAVE))
+    conditions = {one["type"]: one["status"] for one in scene.status_of()["conditions"]}
+    assert conditions == {"Accepted": "True", "Enforcing": "True", "Progressing": "False"}
+
+    def told() -> set[str]:
+        events = scene.cluster.store.list("events")
+        return {one["involvedObject"]["name"] for one in events if one["reason"] == "Evicted"}
+
+    await scene.until(lambda: told() == set(WAVE))
+
+
+async def test_the_probes_tell_when_it_is_ready(scene: Whole) -> None:
+    blocked = scene.faults.answer(503, method="GET", path="/api/v1/nodes$", times=1_000_000)
+    app = await scene.start()
+    assert app._web is not None
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{app._web.addresses[0][1]}") as session:
+
+        async def ask(path: str) -> tuple[int, str]:
+            async with session.get(path) as response:
+                return response.status, await response.text()
+
+        assert await ask("/readyz") == (503, "the cluster is not fully known yet\n")
+        assert await ask("/livez") == (200, "ok\n")
+        blocked.times = 0
+        await scene.until(lambda: app.machine.leading)
+        assert await ask("/readyz") == (200, "ok\n")
+        assert "taintwarden_leader 1.0" in (await ask("/metrics"))[1]
+        assert "taintwarden_pods 50.0" in (await ask("/metrics"))[1]
+
+
+async def test_a_task_that_fails_ends_the_process_and_is_told(scene: Whole) -> None:
+    app = await scene.start()
+
+    async def fail() -> None:
+        raise RuntimeError("boom")
+
+    app._task(fail())
+    await asyncio.sleep(0.01)
+    assert scene.killed == [signal.SIGTERM]
+    assert "boom" in app._dead()
+    scene.killed.clear()
+
+
+# -- how it starts ----------------------------------------------------------------------------------------------------
+
+
+async def test_a_port_that_is_taken_is_told_in_one_line(scene: Whole) -> None:
+    listener = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+    async with listener:
+        port = listener.sockets[0].getsockname()[1]
+        settings = app_module.Settings(kubeconfig=str(scene.kubeconfig), http_host="127.0.0.1", http_port=port)
+        with pytest.raises(ConfigError, match=f"127.0.0.1:{port}"):
+            await app_module.run(settings)
+
+
+async def test_an_api_server_that_is_not_there_is_an_error(scene: Whole, tmp_path: Path) -> None:
+    file = tmp_path / "elsewhere"
+    file.write_text(re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:1", scene.kubeconfig.read_text()))
+    with pytest.raises(KubeError):
+        await app_module.App.connect(app_module.Settings(kubeconfig=str(file)))
+
+
+async def test_an_api_server_without_our_definitions_is_an_error(scene: Whole) -> None:
+    scene.faults.answer(404, path="/taintevictionpolicies$")
+    with pytest.raises(KubeError, match="crds"):
+        await app_module.App.connect(scene.settings())
+
+
+# -- with kopf --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def running(scene: Whole) -> AsyncIterator[Whole]:
+    """`taintwarden run`, kopf and all, in the process."""
+    kill = os.kill
+    task = asyncio.create_task(app_module.run(scene.settings()))
+    await scene.until(lambda: scene.status_of().get("conditions"))
+    await scene.until(lambda: scene.cluster.open_watches("taintevictionpolicies"))
+    yield scene
+    assert not task.done()
+    signal.raise_signal(signal.SIGTERM)
+    assert await asyncio.wait_for(task, 10) is None
+    assert kill is os.kill
+
+
+def condition(scene: Whole, kind: str, name: str = "sla") -> str:
+    return next((one["status"] for one in scene.status_of(name).get("conditions", ()) if one["type"] == kind), "")
+
+
+async def test_policies_are_followed_while_it_runs(running: Whole) -> None:
+    scene = running
+    policy = scene.cluster.store.get("taintevictionpolicies", "sla")
+    policy["spec"]["mode"] = "Paused"
+    policy["metadata"]["generation"] += 1
+    scene.cluster.store.update("taintevictionpolicies", policy)
+    await scene.until(lambda: condition(scene, "Enforcing") == "False")
+    drop(scene)
+    await asyncio.sleep(0.2)
+    assert scene.evictions == {}
+    policy = scene.cluster.store.get("taintevictionpolicies", "sla")
+    policy["spec"]["mode"] = "Enforce"
+    policy["metadata"]["generation"] += 1
+    scene.cluster.store.update("taintevictionpolicies", policy)
+    await finished(scene)
+
+
+async def test_a_policy_that_is_deleted_in_a_gap_acts_no_more(running: Whole) -> None:
+    scene = running
+    away = scene.faults.answer(503, method="GET", path="/taintevictionpolicies$", times=1_000_000)
+    scene.cluster.drop_watches("taintevictionpolicies")
+    await scene.until(lambda: away.struck)
+    scene.cluster.delete("taintevictionpolicies", "sla")
+    scene.cluster.expire_history("taintevictionpolicies")
+    away.times = 0
+    await asyncio.sleep(1.5)
+    drop(scene)
+    await asyncio.sleep(0.3)
+    assert scene.evictions == {}
+
+
+@pytest.mark.parametrize("code", [410, 500])
+async def test_a_watch_of_policies_that_fails_does_not_end_it(running: Whole, code: int) -> None:
+    scene = running
+    scene.faults.fail_watch(code, "taintevictionpolicies")
+    scene.policy("other", taints=[{"key": "other"}])
+    drop(scene)
+    await finished(scene)

@@ -1,0 +1,83 @@
+"""The sentences people read."""
+
+import pytest
+
+from controller import verdict
+from taintwarden.controller import wording
+from taintwarden.engine.evaluate import Kind
+from taintwarden.engine.matching.tolerations import Match
+from taintwarden.engine.model import Gates, Taint, Toleration, Tolerations
+
+GT = Toleration(key="sla", operator="Gt", value="950")
+EXISTS = Toleration(key="sla", operator="Exists", toleration_seconds=30)
+OTHER = Toleration(key="spot", operator="Exists")
+
+
+def why(*tolerations: Toleration, gates: Gates | None = None, **more: object) -> str:
+    return wording.why(Tolerations(tuple(tolerations)), verdict(**more), gates)
+
+
+def test_a_time_is_rfc_3339_in_utc_to_the_second():
+    assert wording.at(1_700_000_000.999) == "2023-11-14T22:13:20Z"
+
+
+def test_violated_by_a_comparison():
+    assert why(GT) == "taint sla=940:NoExecute is not tolerated (sla Gt '950' does not hold)"
+
+
+def test_violated_without_any_toleration():
+    assert why(OTHER) == "taint sla=940:NoExecute is not tolerated (no toleration for it)"
+
+
+def test_every_toleration_that_speaks_of_it_says_why_not():
+    exact = Toleration(key="sla", value="980")
+    assert why(GT, exact).endswith("(sla Gt '950' does not hold; sla Equal '980' does not hold)")
+
+
+@pytest.mark.parametrize(
+    ("toleration", "said"),
+    [
+        (Toleration(key="sla", operator="Gt", value="x"), "has a value that cannot be compared"),
+        (Toleration(key="sla", operator="Like", value="9"), "has an unknown operator"),
+    ],
+)
+def test_the_reason_is_the_tolerations(toleration, said):
+    assert said in why(toleration)
+
+
+def test_a_value_that_cannot_be_compared_is_named():
+    assert "cannot compare the taint's value" in why(GT, value="high")
+
+
+def test_an_operator_that_is_switched_off_says_so():
+    assert "uses an operator that is switched off" in why(GT, gates=Gates(numeric_operators=False))
+
+
+def test_grace_is_told():
+    assert why(GT, seconds=30).endswith("does not hold), 30 s of grace")
+
+
+def test_the_value_it_is_judged_by_is_told():
+    said = why(GT, value="high", judged_value="940")
+    assert said == (
+        "taint sla=high:NoExecute, judged by its last valid value 940 is not tolerated (sla Gt '950' does not hold)"
+    )
+
+
+def test_tolerated():
+    assert why(EXISTS, kind=Kind.TOLERATED, toleration=GT).endswith("is tolerated by sla Gt '950'")
+
+
+def test_tolerated_for_a_while():
+    assert why(EXISTS, kind=Kind.TOLERATED_FOR, toleration=EXISTS).endswith("is tolerated by sla Exists for 30s only")
+
+
+def test_held():
+    assert why(GT, value="high", kind=Kind.HELD) == (
+        "taint sla=high:NoExecute cannot be compared and never could, so it evicts nobody"
+    )
+
+
+def test_refusals_leave_out_who_holds_and_who_speaks_of_something_else():
+    told = wording.refusals([GT, EXISTS, OTHER], Taint("sla", "940"), Gates())
+    assert told == [(GT, Match.DIFFERS)]

@@ -1,0 +1,175 @@
+"""The whole operator in the process, against an API server that misbehaves on demand, with its patience shortened."""
+
+import asyncio
+import gc
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from contract.api import pod as pod_body
+from taintwarden import app as app_module
+from taintwarden.app import App
+from taintwarden.controller import hands, status
+from taintwarden.engine.machine import pending
+from taintwarden.engine.machine.events import Outcome
+from taintwarden.kube import lease, streams
+from taintwarden.localcluster import LocalCluster
+from taintwarden.settings import Settings
+
+CRDS = Path(__file__).parents[2] / "crds" / "taintevictionpolicies.yaml"
+EVICTION = re.compile(r"/namespaces/([^/]+)/pods/([^/]+)/eviction$")
+
+Json = dict[str, Any]
+
+
+def shorten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes seconds takes tenths of them."""
+    for module, name, value in (
+        (lease, "LEASE_SECONDS", 1),
+        (lease, "RENEW_DEADLINE_SECONDS", 0.6),
+        (lease, "RETRY_SECONDS", 0.1),
+        (streams, "BACKOFF_SECONDS", (0.02, 0.2)),
+        (streams, "CAUGHT_UP_SECONDS", 0.05),
+        (streams, "IDLE_SECONDS", 0.5),
+        (streams, "PAGE_SIZE", 10),
+        (status, "REFRESH_SECONDS", 0.1),
+        (hands, "SAVE_RETRY_SECONDS", 0.1),
+        (app_module, "POLICY_RESYNC_SECONDS", 0.5),
+        (app_module, "STOP_SECONDS", 1.0),
+    ):
+        monkeypatch.setattr(module, name, value)
+    for outcome in (Outcome.FAILED, Outcome.THROTTLED, Outcome.BLOCKED):
+        monkeypatch.setitem(pending._BACKOFF, outcome, (0.05, 0.2))
+
+
+class Whole:
+    """A cluster with nodes and pods, and operators in it."""
+
+    def __init__(self, cluster: LocalCluster, kubeconfig: Path) -> None:
+        self.cluster = cluster
+        self.faults = cluster.faults
+        self.kubeconfig = kubeconfig
+        self.apps: list[App] = []
+        self.killed: list[int] = []
+
+    # -- the cluster -----------------------------------------------------------------------------------------------
+
+    def policy(self, name: str = "sla", **spec: Any) -> None:
+        base = {"taints": [{"key": "sla"}], "limits": {"base": "None"}}
+        self.cluster.create("taintevictionpolicies", {"metadata": {"name": name}, "spec": base | spec})
+
+    def node(self, name: str, value: str = "980") -> None:
+        self.cluster.create("nodes", {"metadata": {"name": name}})
+        self.taint(name, value)
+
+    def taint(self, name: str, value: str) -> None:
+        node = self.cluster.store.get("nodes", name)
+        node["spec"]["taints"] = [{"key": "sla", "value": value, "effect": "NoExecute"}] if value else []
+        self.cluster.store.update("nodes", node)
+
+    def pods(self, node: str, *names: str, above: str = "950", **more: Any) -> None:
+        """Pods that ask for an SLA above a value, running at once."""
+        asked = [{"key": "sla", "operator": "Gt", "value": above} | more]
+        for name in names:
+            body = pod_body(name, nodeName=node, tolerations=[{"operator": "Exists"}])
+            body["metadata"]["annotations"] = {"taintwarden.io/tolerations": json.dumps(asked)}
+            self.cluster.create("pods", body)
+
+    def annotations(self, node: str) -> dict[str, str]:
+        found: dict[str, str] = self.cluster.store.get("nodes", node)["metadata"].get("annotations") or {}
+        return found
+
+    def standing(self, *names: str) -> set[str]:
+        """The pods that are there and not on their way out."""
+        there = {
+            one["metadata"]["name"]
+            for one in self.cluster.store.list("pods")
+            if "deletionTimestamp" not in one["metadata"]
+        }
+        return there & set(names) if names else there
+
+    @property
+    def evictions(self) -> Counter[str]:
+        """How often each pod was evicted, as the API server counts."""
+        met = [(EVICTION.search(one.path), one.status) for one in self.faults.requests]
+        return Counter(match[2] for match, code in met if match and code == 201)
+
+    def status_of(self, name: str = "sla") -> Json:
+        found: Json = self.cluster.store.get("taintevictionpolicies", name).get("status") or {}
+        return found
+
+    async def until(self, holds: Callable[[], Any], seconds: float = 10.0) -> None:
+        async with asyncio.timeout(seconds):
+            while not holds():
+                self.check()
+                await asyncio.sleep(0.01)
+        self.check()
+
+    def check(self) -> None:
+        """What holds at every moment."""
+        assert not self.killed, [app.failure for app in self.apps]
+        assert max(self.evictions.values(), default=0) <= 1
+
+    # -- operators ---------------------------------------------------------------------------------------------------
+
+    def settings(self, identity: str = "one") -> Settings:
+        return Settings(
+            kubeconfig=str(self.kubeconfig),
+            identity=identity,
+            http_host="127.0.0.1",
+            http_port=0,
+            max_evictions_per_second=0.0,
+            events_per_second=1_000.0,
+        )
+
+    async def start(self, identity: str = "one") -> App:
+        app = await App.connect(self.settings(identity))
+        self.apps.append(app)
+        await app.start()
+        return app
+
+    async def crash(self, app: App) -> None:
+        """Kill -9, as near as it gets: nothing is finished, nothing given back."""
+        self.apps.remove(app)
+        tasks = [*app._tasks, *app._calls]
+        for task in tasks:
+            task.cancel()
+        _, stuck = await asyncio.wait(tasks, timeout=5)
+        assert not stuck, stuck
+        if app._web is not None:
+            await app._web.cleanup()
+        await app.client.__aexit__()
+
+    async def stop(self, app: App) -> None:
+        self.apps.remove(app)
+        await app.stop()
+
+
+@asynccontextmanager
+async def whole(monkeypatch: pytest.MonkeyPatch, path: Path) -> AsyncIterator[Whole]:
+    shorten(monkeypatch)
+    thresholds = gc.get_threshold()
+    cluster = LocalCluster(kubelet=True, termination_seconds=0.05, bookmark_seconds=0.1)
+    cluster.create("customresourcedefinitions", yaml.safe_load(CRDS.read_text()))
+    cluster.create("namespaces", {"metadata": {"name": "taintwarden-system"}})
+    async with cluster.serve() as server:
+        made = Whole(cluster, server.write_kubeconfig(path / "kubeconfig"))
+        monkeypatch.setattr(os, "kill", lambda pid, number: made.killed.append(number))
+        try:
+            yield made
+            made.check()
+        finally:
+            monkeypatch.undo()
+            cluster.faults.clear()
+            for app in list(made.apps):
+                await made.crash(app)
+            gc.set_threshold(*thresholds)
+            gc.unfreeze()

@@ -1,0 +1,444 @@
+"""Mistakes of people on a real API server: each is told where it was made, evicts nobody and stops nothing else.
+
+Annotations, taint values, policies that changed their mind, policies that cannot be read, and kubeconfigs that lead
+nowhere.
+"""
+
+import copy
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from controlplane import Cluster, ControlPlane, Json, Operator, Target, sleep_until, wait_until
+from controlplane.api_server import LOOPBACK, free_port
+from controlplane.binaries import ROOT
+from controlplane.client import resource_path
+from controlplane.cluster import is_evicted
+from controlplane.kubeconfig import write_kubeconfig
+from controlplane.operator_process import BYTECODE, EXECUTABLE
+from e2e.stories import (
+    PATIENCE_SECONDS,
+    POLICY_LABEL,
+    SLACK_SECONDS,
+    TOLERATIONS,
+    Scene,
+    Stories,
+    Story,
+    Told,
+    annotation,
+    calls,
+    conditions,
+    policies,
+    policy,
+    taint,
+    telling,
+    toleration,
+    wait_event,
+)
+
+STRICT, TYPED, EVICTING = "strict", "typed", "evicting"
+HELD, HELD_BEFORE = "held", "held-before"
+DELETED, PAUSED, REHEARSED = "deleted", "paused", "rehearsed"
+POLICIES: dict[str, Json] = {
+    STRICT: {},
+    TYPED: {"taints": [{"key": "sla", "valueType": "Integer"}]},
+    HELD: {},
+    HELD_BEFORE: {},
+    EVICTING: {"timing": {"onInvalidValue": "Evict"}},
+    DELETED: {},
+    PAUSED: {"mode": "Paused"},
+    REHEARSED: {"mode": "DryRun"},
+}
+STORIES = Stories()
+CRD = ROOT / "crds" / "taintevictionpolicies.yaml"
+OBSERVED_SECONDS = 4
+SECONDS = 3  # less: no other story changes a policy before
+CRITICAL = toleration("Gt", "950")
+ANY = toleration("Exists")
+
+
+@pytest.fixture(scope="module")
+def told(
+    request: pytest.FixtureRequest, own_control_plane: Target, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Told]:
+    with telling(request, own_control_plane, tmp_path_factory.mktemp("bad-input"), STORIES, POLICIES) as told:
+        yield told
+
+
+@pytest.mark.parametrize("story", STORIES, ids=str)
+def test_story(told: Told, story: Story) -> None:
+    told.judge(story)
+
+
+def soon(seconds: float = OBSERVED_SECONDS) -> float:
+    return time.monotonic() + seconds
+
+
+# -- annotations
+
+
+@STORIES.under(STRICT)
+def a_malformed_annotation_is_told_and_the_native_tolerations_decide(scene: Scene) -> None:
+    node = scene.node(taint("980"))
+    broken = {TOLERATIONS: '[{"key": "sla", "operator": "Gt", '}
+    lenient = scene.pod("lenient", node, ANY, annotations=broken)
+    critical = scene.pod("critical", node, CRITICAL, annotations=broken)
+    event = scene.event(lenient, "InvalidToleration")
+    assert event["type"] == "Warning"
+    assert f"metadata.annotations[{TOLERATIONS}]" in event["note"]
+    assert "is not JSON" in event["note"]
+    fell = scene.taint(node, taint("940"))
+    scene.leaves(critical, fell)
+    scene.stays(lenient, until=fell + OBSERVED_SECONDS)
+
+
+@STORIES.under(STRICT)
+def an_unknown_operator_is_told_with_a_remedy_and_counts_as_absent(scene: Scene) -> None:
+    node = scene.node(taint("940"))
+    pod = scene.pod("lenient", node, ANY, annotations=annotation(toleration("GreaterThan", "950")))
+    note = scene.event(pod, "InvalidToleration")["note"]
+    assert f"metadata.annotations[{TOLERATIONS}][0].operator" in note
+    assert "GreaterThan" in note
+    assert "SemverGt" in note
+    scene.stays(pod, until=soon())
+
+
+@STORIES.under(STRICT)
+def a_number_that_is_none_is_told_and_counts_as_absent(scene: Scene) -> None:
+    node = scene.node(taint("940"))
+    pod = scene.pod("lenient", node, ANY, annotations=annotation(toleration("Gt", "0950")))
+    assert "leading zeros" in scene.event(pod, "InvalidToleration")["note"]
+    scene.stays(pod, until=soon())
+
+
+@STORIES.under(STRICT)
+def a_valid_entry_beside_a_broken_one_still_decides(scene: Scene) -> None:
+    node = scene.node(taint("940"))
+    began = time.monotonic()
+    mixed = annotation(toleration("Gte", "950"), toleration("Gt", "950"))
+    pod = scene.pod("critical", node, ANY, annotations=mixed)
+    scene.leaves(pod, began)
+    assert scene.event(pod, "InvalidToleration")
+
+
+@STORIES.under(STRICT)
+def a_mended_annotation_decides_at_once(scene: Scene) -> None:
+    node = scene.node(taint("940"))
+    pod = scene.pod("critical", node, ANY, annotations={TOLERATIONS: "nonsense"})
+    scene.event(pod, "InvalidToleration")
+    mended = time.monotonic()
+    scene.cluster.annotate("pods", pod.name, annotation(CRITICAL), scene.namespace)
+    scene.leaves(pod, mended)
+
+
+# -- taint values
+
+
+@STORIES.under(HELD)
+def a_value_that_is_no_number_and_never_was_evicts_nobody(scene: Scene) -> None:
+    node = scene.node()
+    critical, plain = scene.pod("critical", node, CRITICAL), scene.pod("plain", node)
+    tainted = scene.taint(node, taint("high"))
+    scene.leaves(plain, tainted)  # it asks for no comparison, so nothing is invalid for it
+    event = scene.event(node, "InvalidTaintValue")
+    assert event["type"] == "Warning"
+    assert "sla=high:NoExecute" in event["note"]
+    wait_until(lambda: scene.status().get("heldInvalid") == 1, PATIENCE_SECONDS, "status.heldInvalid to be 1")
+    scene.stays(critical, until=tainted + OBSERVED_SECONDS)
+    mended = scene.taint(node, taint("940"))
+    scene.leaves(critical, mended)
+    wait_until(lambda: scene.status().get("heldInvalid") == 0, PATIENCE_SECONDS, "status.heldInvalid to be 0")
+
+
+@STORIES.under(HELD_BEFORE)
+def a_value_that_was_a_number_is_judged_by_it(scene: Scene) -> None:
+    good, bad = scene.node(taint("980"), name="good"), scene.node(taint("920"), name="bad")
+    critical, tolerant = scene.pod("critical", good, CRITICAL), scene.pod("tolerant", bad, toleration("Gt", "900"))
+    scene.stays(critical, tolerant, until=soon(1))
+    typo = scene.taint(good, taint("98O"))
+    scene.taint(bad, taint("92O"))
+    assert "sla=98O:NoExecute" in scene.event(good, "InvalidTaintValue")["note"]
+    scene.stays(critical, tolerant, until=typo + OBSERVED_SECONDS)
+    late = scene.pod("late", "", CRITICAL)
+    bound = time.monotonic()
+    scene.cluster.bind_pod("late", scene.namespace, bad)
+    scene.leaves(late, bound)  # 920, the last number, is not above 950
+    wait_until(lambda: scene.status().get("heldInvalid") == 2, PATIENCE_SECONDS, "status.heldInvalid to be 2")
+
+
+@STORIES.under(TYPED)
+def a_value_of_the_wrong_type_holds_pods_that_compare_nothing_too(scene: Scene) -> None:
+    node = scene.node()
+    plain = scene.pod("plain", node)
+    tainted = scene.taint(node, taint("high"))
+    scene.event(node, "InvalidTaintValue")
+    scene.stays(plain, until=tainted + OBSERVED_SECONDS)
+
+
+@STORIES.under(EVICTING)
+def a_policy_may_ask_for_what_kubernetes_does(scene: Scene) -> None:
+    node = scene.node(taint("980"))
+    critical = scene.pod("critical", node, CRITICAL)
+    typo = scene.taint(node, taint("98O"))
+    scene.leaves(critical, typo)
+
+
+# -- policies that changed their mind
+
+
+@STORIES.under(DELETED)
+def a_deleted_policy_stops_acting_at_once(scene: Scene) -> None:
+    node = scene.node()
+    pod = scene.pod("patient", node, toleration("Exists", "", SECONDS))
+    tainted = scene.taint(node, taint("940"))
+    scene.event(pod, "EvictionScheduled")
+    scene.cluster.delete("taintevictionpolicies", scene.policy)
+    scene.event(pod, "EvictionCancelled")
+    assert time.monotonic() < tainted + SECONDS, "too late, or this machine is too busy to judge by"
+    scene.stays(pod, until=tainted + SECONDS + SLACK_SECONDS)
+
+
+@STORIES.under(PAUSED)
+def a_paused_policy_does_nothing_until_it_goes_on(scene: Scene) -> None:
+    node = scene.node()
+    pod = scene.pod("plain", node)
+    tainted = scene.taint(node, taint("940"))
+    scene.stays(pod, until=tainted + OBSERVED_SECONDS)
+    assert scene.status()["pending"] == 0
+    assert conditions(scene.cluster, scene.policy)["Enforcing"]["status"] == "False"
+    resumed = time.monotonic()
+    scene.cluster.patch("taintevictionpolicies", scene.policy, {"spec": {"mode": "Enforce"}})
+    scene.leaves(pod, resumed)
+
+
+@STORIES.under(REHEARSED)
+def a_dry_run_says_what_would_go_and_evicts_nobody(scene: Scene) -> None:
+    node = scene.node(taint("980"))
+    critical, tolerant = scene.pod("critical", node, CRITICAL), scene.pod("tolerant", node, toleration("Gt", "900"))
+    fell = scene.taint(node, taint("940"))
+    note = scene.event(critical, "EvictionDryRun")["note"]
+    assert "sla=940:NoExecute" in note
+    scene.stays(critical, tolerant, until=fell + OBSERVED_SECONDS)
+    assert scene.events(tolerant, "EvictionDryRun") == []
+    assert conditions(scene.cluster, scene.policy)["Enforcing"]["reason"] == "DryRun"
+    assert scene.operator.metric("taintwarden_evictions_total", policy=scene.policy, outcome="dry-run") == 1
+
+
+def test_nothing_was_asked_of_the_server_where_nothing_acts(own_control_plane: ControlPlane, told: Told) -> None:
+    told.wait()
+    quiet = (a_dry_run_says_what_would_go_and_evicts_nobody, a_deleted_policy_stops_acting_at_once)
+    for story, scene in told.scenes.items():
+        if story.play in quiet:
+            assert calls(own_control_plane, scene.namespace) == [], story
+
+
+def test_the_shipped_rights_suffice(told: Told) -> None:
+    told.judge_rights()
+
+
+# -- definitions that go, and policies that cannot be read
+
+
+def test_it_outlives_a_reinstallation_of_the_definitions(
+    own_control_plane: ControlPlane, told: Told, namespace: str
+) -> None:
+    told.wait()
+    [crd] = yaml.safe_load_all(CRD.read_text())
+    cluster, pid = own_control_plane.client, told.operator.process.pid
+    try:
+        cluster.delete("customresourcedefinitions", crd["metadata"]["name"])
+        gone = resource_path("taintevictionpolicies")
+        wait_until(lambda: not own_control_plane.answers(gone), PATIENCE_SECONDS, "the definition to go")
+        sleep_until(soon(1))  # a watch of what is not there ends, and is tried again
+    finally:
+        own_control_plane.apply_crds()
+    with policies(cluster, {"reinstalled": {}}):
+        victim = Unreadable(cluster, told.operator, namespace).victim("evicted", "reinstalled")
+        cluster.wait_evicted(victim, namespace, PATIENCE_SECONDS)
+    assert (told.operator.process.pid, told.operator.is_live()) == (pid, True)
+
+
+@pytest.fixture(scope="class")
+def lenient_crd(own_control_plane: ControlPlane, told: Told) -> Iterator[None]:
+    """A cluster that stores any policy, as one with an older or newer definition would.
+
+    The operator starts anew with it: the server may leave a watch of before open, silent, for a minute.
+    """
+    told.wait()
+    [crd] = yaml.safe_load_all(CRD.read_text())
+    lenient = copy.deepcopy(crd)
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    schema = lenient["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"] |= {"spec": anything, "status": anything}
+    redefine(own_control_plane, lenient, lambda refusal: not refusal)
+    told.operator.process.stop()
+    told.operator.start()
+    yield
+    redefine(own_control_plane, crd, lambda refusal: "spec.mode" in refusal)
+
+
+def redefine(control_plane: ControlPlane, crd: Json, is_obeyed: Callable[[str], bool]) -> None:
+    """Apply a definition and wait until the server obeys it, judged by what it says of a policy with a wrong mode."""
+    path, wrong = resource_path("taintevictionpolicies"), policy("probe", mode="Sometimes")
+
+    def obeyed() -> bool:
+        return is_obeyed(control_plane.client.refusal("POST", path, wrong)) and control_plane.answers(path)
+
+    control_plane.client.apply(crd)
+    wait_until(obeyed, PATIENCE_SECONDS, "the server to obey the definition")
+
+
+@dataclass
+class Unreadable:
+    """A policy, valid at first, and the pods it should evict."""
+
+    cluster: Cluster
+    operator: Operator
+    namespace: str
+    name: str = "unreadable"
+
+    def store(self, **spec: Any) -> None:
+        """Store what the definition as shipped would refuse."""
+        self.cluster.patch("taintevictionpolicies", self.name, {"spec": spec})
+
+    def accepted(self, status: str) -> Json:
+        """The condition Accepted once it is this."""
+
+        def found() -> Json | None:
+            condition = conditions(self.cluster, self.name).get("Accepted", {})
+            return condition if condition.get("status") == status else None
+
+        return wait_until(found, PATIENCE_SECONDS, f"Accepted to be {status}")
+
+    def victim(self, name: str, policy: str = "") -> str:
+        """Create a pod without a toleration on a tainted node that a policy selects."""
+        node = f"{self.namespace}-{name}"
+        self.cluster.create_node(node, {POLICY_LABEL: policy or self.name}, [taint("940")])
+        self.cluster.create_pod(name, self.namespace, node)
+        return name
+
+
+class TestAPolicyThatCannotBeRead:
+    @pytest.fixture
+    def unreadable(
+        self, own_control_plane: ControlPlane, told: Told, lenient_crd: None, namespace: str
+    ) -> Iterator[Unreadable]:
+        unreadable = Unreadable(own_control_plane.client, told.operator, namespace)
+        with policies(unreadable.cluster, {unreadable.name: {}, "beside": {}}):
+            unreadable.accepted("True")
+            yield unreadable
+
+    def test_its_last_valid_version_stays_in_force(self, unreadable: Unreadable) -> None:
+        cluster = unreadable.cluster
+        unreadable.store(mode="Sometimes", taints=[{"key": "sla", "effects": ["Explode"]}])
+        refused = unreadable.accepted("False")
+        stored = cluster.get("taintevictionpolicies", unreadable.name)
+        assert (refused["reason"], refused["observedGeneration"]) == ("Invalid", stored["metadata"]["generation"])
+        assert 'spec.mode: Invalid value: "Sometimes": must be one of Enforce, DryRun, Paused' in refused["message"]
+        assert "spec.taints[0].effects[0]" in refused["message"]
+        assert "spec.mode" in wait_event(cluster, "default", unreadable.name, "InvalidPolicy")["note"]
+        assert conditions(cluster, unreadable.name)["Enforcing"]["status"] == "True"
+        cluster.wait_evicted(unreadable.victim("still-evicted"), unreadable.namespace, PATIENCE_SECONDS)
+
+    def test_without_a_valid_version_it_does_nothing_until_it_is_mended(self, unreadable: Unreadable) -> None:
+        """What was valid before is known to the process that saw it; another one starts from what is stored."""
+        cluster, namespace = unreadable.cluster, unreadable.namespace
+        unreadable.store(taints=[{"key": "sla", "efects": ["NoExecute"]}])
+        unreadable.operator.restart()
+        refused = unreadable.accepted("False")
+        assert "spec.taints[0].efects" in refused["message"]
+        assert "did you mean effects?" in refused["message"]
+        waits = unreadable.victim("waits")
+        cluster.wait_evicted(unreadable.victim("beside", "beside"), namespace, PATIENCE_SECONDS)
+        sleep_until(soon())
+        assert not is_evicted(cluster.get("pods", waits, namespace))
+        assert conditions(cluster, unreadable.name)["Enforcing"]["status"] == "False"
+        unreadable.store(taints=[{"key": "sla", "effects": ["NoExecute"]}])
+        cluster.wait_evicted(waits, namespace, PATIENCE_SECONDS)
+        unreadable.accepted("True")
+
+
+# -- kubeconfigs that lead nowhere
+
+
+class TestAKubeconfigThatDoesNotWork:
+    """One line that says which file and what is wrong with it, and a code that scripts can use."""
+
+    WRONG_FILE, NO_CLUSTER = 2, 1
+
+    def run(self, *args: str | Path) -> tuple[int, list[str]]:
+        """The exit code and the lines on standard error."""
+        result = subprocess.run(
+            [EXECUTABLE, "run", f"--http-host={LOOPBACK}", f"--http-port={free_port()}", *map(str, args)],
+            env={**os.environ, **BYTECODE},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert result.stdout == ""
+        return result.returncode, result.stderr.splitlines()
+
+    def test_a_file_that_is_not_there(self, tmp_path: Path) -> None:
+        path = tmp_path / "nowhere"
+        code, lines = self.run(f"--kubeconfig={path}")
+        assert (code, len(lines)) == (self.WRONG_FILE, 1), lines
+        assert f"cannot use {path}" in lines[0]
+
+    @pytest.mark.parametrize(
+        "text", ["{{ not: [yaml", "- a list", "current-context: gone"], ids=["not-yaml", "not-an-object", "no-context"]
+    )
+    def test_a_malformed_file(self, tmp_path: Path, text: str) -> None:
+        path = tmp_path / "kubeconfig"
+        path.write_text(text)
+        code, lines = self.run(f"--kubeconfig={path}")
+        assert (code, len(lines)) == (self.WRONG_FILE, 1), lines
+        assert f"cannot use {path}" in lines[0]
+
+    def test_a_context_that_is_not_in_it(self, own_control_plane: ControlPlane) -> None:
+        code, lines = self.run(f"--kubeconfig={own_control_plane.operator_kubeconfig()}", "--context=other")
+        assert (code, len(lines)) == (self.WRONG_FILE, 1), lines
+        assert "other" in lines[0]
+
+    def test_a_certificate_authority_that_is_not_there(self, own_control_plane: ControlPlane, tmp_path: Path) -> None:
+        path = write_kubeconfig(tmp_path / "config", own_control_plane.server, tmp_path / "gone.crt", token="any")
+        code, lines = self.run(f"--kubeconfig={path}")
+        assert (code, len(lines)) == (self.WRONG_FILE, 1), lines
+        assert "gone.crt" in lines[0]
+
+    def test_a_port_where_nobody_listens(self, own_control_plane: ControlPlane, tmp_path: Path) -> None:
+        server = f"https://{LOOPBACK}:{free_port()}"
+        path = write_kubeconfig(tmp_path / "config", server, own_control_plane.ca, token="any")
+        code, lines = self.run(f"--kubeconfig={path}")
+        assert (code, len(lines)) == (self.NO_CLUSTER, 1), lines
+        assert server.removeprefix("https://") in lines[0]
+
+    def test_a_token_that_is_refused(self, own_control_plane: ControlPlane, tmp_path: Path) -> None:
+        path = write_kubeconfig(tmp_path / "config", own_control_plane.server, own_control_plane.ca, token="wrong")
+        code, lines = self.run(f"--kubeconfig={path}")
+        assert (code, len(lines)) == (self.NO_CLUSTER, 1), lines
+        assert "401 Unauthorized" in lines[0]
+
+    def test_a_server_of_another_authority(self, own_control_plane: ControlPlane, tmp_path: Path) -> None:
+        path = write_kubeconfig(tmp_path / "config", own_control_plane.server, None, token="any")
+        code, lines = self.run(f"--kubeconfig={path}")
+        assert (code, len(lines)) == (self.NO_CLUSTER, 1), lines
+        assert "certificate" in lines[0]
+
+    def test_a_cluster_without_the_definitions(self, own_control_plane: ControlPlane) -> None:
+        """What somebody sees who applied the deployment alone."""
+        [crd] = yaml.safe_load_all(CRD.read_text())
+        own_control_plane.client.delete("customresourcedefinitions", crd["metadata"]["name"])
+        try:
+            code, lines = self.run(f"--kubeconfig={own_control_plane.operator_kubeconfig()}")
+        finally:
+            own_control_plane.apply_crds()
+        assert (code, len(lines)) == (self.NO_CLUSTER, 1), lines
+        assert "taintwarden.io" in lines[0]

@@ -1,0 +1,243 @@
+"""Who acts, on a real API server: one operator of several, another soon after it, and `kopf run` as well.
+
+The first part is one life of two operators, played once: the leader is killed, its successor is told to stop. Each
+test judges one thing about it.
+"""
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from controlplane import Cluster, ControlPlane, Operator, Process, wait_until
+from controlplane.api_server import LOOPBACK, free_port
+from controlplane.health import is_healthy
+from controlplane.operator_process import BYTECODE
+from e2e.replay.pod_watch import PodWatch
+from e2e.stories import (
+    EARLY_SECONDS,
+    PATIENCE_SECONDS,
+    SLACK_SECONDS,
+    PodRef,
+    Scene,
+    accepted,
+    complaints,
+    denials,
+    policies,
+    taint,
+    toleration,
+)
+
+POLICY = "led"
+LEASE_SECONDS, RETRY_SECONDS = 15, 2  # how long a lease outlives its holder, and how often others look
+TAKEOVER_SECONDS = LEASE_SECONDS + RETRY_SECONDS
+HANDOVER_SECONDS = RETRY_SECONDS + 1
+MISSED_SECONDS, KEPT_SECONDS = 5, 24  # deadlines while nobody leads, and after
+
+pytestmark = pytest.mark.timeout(180)  # the first test waits for the whole life
+
+
+@dataclass
+class Life:
+    """What happened; moments are of the monotonic clock."""
+
+    scene: Scene
+    operators: dict[str, Operator]
+    leaders_at_first: list[str] = field(default_factory=list)
+    moments: dict[str, float] = field(default_factory=dict)
+    pods: dict[str, PodRef] = field(default_factory=dict)
+    exit_code: int | None = None
+    evictions: dict[str, float] = field(default_factory=dict)
+    denied: int = 0
+
+    def note(self, what: str) -> float:
+        self.moments[what] = time.monotonic()
+        return self.moments[what]
+
+    def between(self, first: str, second: str) -> float:
+        return self.moments[second] - self.moments[first]
+
+    def leaders(self) -> list[str]:
+        """The operators that say they lead."""
+        alive = {name: operator for name, operator in self.operators.items() if operator.process.is_running}
+        return [name for name, operator in alive.items() if operator.metric("taintwarden_leader") == 1]
+
+    def wait_leader(self, but: str = "") -> str:
+        """Wait until another one leads and return its name."""
+        return wait_until(lambda: [name for name in self.leaders() if name != but], 30, "a leader")[0]
+
+    def evicted_after(self, pod: str, moment: str) -> float:
+        at = self.scene.watch.evicted_at(self.pods[pod].uid)
+        assert at is not None, f"{pod} was not evicted"
+        return at - self.moments[moment]
+
+
+@pytest.fixture(scope="module")
+def life(own_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
+    folder, cluster, run = tmp_path_factory.mktemp("led"), own_control_plane.client, "led"
+    kubeconfig = own_control_plane.operator_kubeconfig()
+    operators = {name: Operator(kubeconfig, folder, name=name) for name in ("first", "second")}
+    denied = denials(cluster)
+    with policies(cluster, {POLICY: {}}), PodWatch(cluster, run) as watch:
+        scene = Scene(cluster, operators["first"], watch, run, POLICY)
+        cluster.create_namespace(scene.namespace)
+        life = Life(scene, operators)
+        try:
+            live(life)
+            life.denied = denials(cluster) - denied
+            yield life
+        finally:
+            stop_all(life)
+            scene.clear()
+
+
+def live(life: Life) -> None:
+    """One leads and evicts; it is killed, with deadlines pending; its successor is told to stop."""
+    for operator in life.operators.values():
+        operator.start(wait_ready=False)
+    for operator in life.operators.values():
+        operator.wait_ready()
+    leader = life.wait_leader()
+    life.leaders_at_first = life.leaders()
+    evict(life, "of-the-first")
+    life.evictions = {name: evictions(operator) for name, operator in life.operators.items()}
+
+    scene = life.scene
+    node = scene.node(name="patient")
+    life.pods["missed"] = scene.pod("missed", node, toleration("Exists", "", MISSED_SECONDS))
+    life.pods["kept"] = scene.pod("kept", node, toleration("Exists", "", KEPT_SECONDS))
+    life.pods["tolerant"] = scene.pod("tolerant", node, toleration("Gt", "900"))
+    life.moments["tainted"] = scene.taint(node, taint("940"))
+    scene.event(life.pods["kept"], "EvictionScheduled")
+    life.note("killed")
+    life.operators[leader].kill9()
+    successor = life.wait_leader(but=leader)
+    life.note("succeeded")
+    evict(life, "of-the-successor")
+    life.operators[leader].start()  # it follows now
+    settled = life.moments["tainted"] + KEPT_SECONDS + SLACK_SECONDS
+    scene.stays(life.pods["tolerant"], until=settled)
+
+    life.note("told to stop")
+    life.exit_code = life.operators[successor].process.stop()
+    life.wait_leader(but=successor)
+    life.note("handed over")
+    evict(life, "of-the-last")
+    stop_all(life)  # the next test has an operator of its own
+
+
+def stop_all(life: Life) -> None:
+    for operator in life.operators.values():
+        operator.process.stop()
+
+
+def evict(life: Life, name: str) -> None:
+    """Have a pod evicted by whoever leads."""
+    node = life.scene.node(name=name)
+    life.pods[name] = life.scene.pod(name, node)
+    tainted = life.scene.taint(node, taint("940"))
+    life.scene.leaves(life.pods[name], tainted, slack=PATIENCE_SECONDS)
+
+
+def evictions(operator: Operator) -> float:
+    return operator.metric("taintwarden_evictions_total", outcome="evicted")
+
+
+def test_one_of_two_leads(life: Life) -> None:
+    assert len(life.leaders_at_first) == 1
+
+
+def test_only_the_leader_evicts(life: Life) -> None:
+    [leader] = life.leaders_at_first
+    assert life.evictions == {name: float(name == leader) for name in life.operators}
+
+
+def test_a_killed_leader_is_succeeded_when_its_lease_runs_out(life: Life) -> None:
+    after = life.between("killed", "succeeded")
+    assert LEASE_SECONDS - RETRY_SECONDS - 1 < after < TAKEOVER_SECONDS + 2
+
+
+def test_a_deadline_that_nobody_kept_is_made_up_for(life: Life) -> None:
+    assert life.evicted_after("missed", "killed") > MISSED_SECONDS
+    assert -1 < life.evicted_after("missed", "succeeded") < SLACK_SECONDS
+
+
+def test_a_deadline_is_the_same_for_the_successor(life: Life) -> None:
+    assert KEPT_SECONDS - EARLY_SECONDS <= life.evicted_after("kept", "tainted") <= KEPT_SECONDS + SLACK_SECONDS
+
+
+def test_the_successor_evicts_nobody_who_may_stay(life: Life) -> None:
+    assert life.scene.watch.evicted_at(life.pods["tolerant"].uid) is None
+
+
+def test_a_leader_that_is_told_to_stop_ends_well(life: Life) -> None:
+    assert life.exit_code == 0
+
+
+def test_a_leader_that_is_told_to_stop_hands_over_at_once(life: Life) -> None:
+    assert life.between("told to stop", "handed over") < HANDOVER_SECONDS + 1
+
+
+def test_no_pod_was_evicted_twice(own_control_plane: ControlPlane, life: Life) -> None:
+    left = ("of-the-first", "missed", "kept", "of-the-successor", "of-the-last")
+    assert accepted(own_control_plane, life.scene.namespace) == Counter(left)
+
+
+def test_the_shipped_rights_suffice(life: Life) -> None:
+    assert life.denied == 0
+    assert [line for operator in life.operators.values() for line in complaints(operator)] == []
+
+
+class TestKopfRun:
+    """Plain `kopf run`, for people who know kopf: settings come from the environment."""
+
+    @pytest.fixture
+    def kopf_run(self, own_control_plane: ControlPlane, tmp_path: Path) -> Iterator[Process]:
+        port = free_port()
+        environment = {
+            "TAINTWARDEN_KUBECONFIG": str(own_control_plane.operator_kubeconfig()),
+            "TAINTWARDEN_HTTP_HOST": LOOPBACK,
+            "TAINTWARDEN_HTTP_PORT": str(port),
+        }
+        command = [Path(sys.executable).with_name("kopf"), "run", "-A", "-m", "taintwarden.app"]
+        process = Process("kopf", command, tmp_path / "kopf.log", {**BYTECODE, **environment}, patience_seconds=20)
+        try:
+            process.start()
+            process.wait_ready(lambda: is_healthy(f"http://{LOOPBACK}:{port}/readyz"), 30)
+            yield process
+        finally:
+            process.stop()
+
+    @pytest.fixture
+    def pod(
+        self, own_control_plane: ControlPlane, create_policy: Callable[..., object], namespace: str
+    ) -> Callable[[str], None]:
+        """Creates a pod that has to leave at once."""
+        cluster = own_control_plane.client
+        spec = {"nodeSelector": {"matchLabels": {"run": namespace}}, "taints": [{"key": "sla"}]}
+        create_policy(spec)
+
+        def create(name: str) -> None:
+            cluster.create_node(f"{namespace}-{name}", {"run": namespace}, [taint("940")])
+            cluster.create_pod(name, namespace, f"{namespace}-{name}")
+
+        return create
+
+    def test_it_evicts_and_stops_in_order(
+        self, own_control_plane: ControlPlane, namespace: str, kopf_run: Process, pod: Callable[[str], None]
+    ) -> None:
+        cluster = own_control_plane.client
+        pod("p1")
+        cluster.wait_evicted("p1", namespace, LEASE_SECONDS + PATIENCE_SECONDS)
+        assert lease_holder(cluster)
+        assert kopf_run.stop() == 0, kopf_run.tail()
+        assert lease_holder(cluster) == ""
+        assert "Traceback" not in kopf_run.log.read_text()
+
+
+def lease_holder(cluster: Cluster) -> str:
+    return cluster.get("leases", "taintwarden", "taintwarden-system")["spec"].get("holderIdentity", "")

@@ -1,0 +1,133 @@
+"""The bare machine on a bench: values in, commands out, both clocks turned by hand."""
+
+from typing import Any, TypeVar
+
+from simulated import policy
+from taintwarden.engine.interning import Interner
+from taintwarden.engine.machine import Machine, commands, events
+from taintwarden.engine.machine.events import Event, Instant, Outcome
+from taintwarden.engine.model import Effect, Node, Pod, Policy, Taint, Toleration, Tolerations
+
+C = TypeVar("C")
+START = 1_700_000_000.0
+REACHED = 1_000_000
+"""Up to here the node stream has come: pods with a smaller version need no check."""
+
+
+class Rig:
+    """A machine that is synced and leads unless told otherwise, with a policy on every NoExecute taint."""
+
+    def __init__(
+        self, *policies: Policy, synced: bool = True, leading: bool = True, reached: int = REACHED, **options: Any
+    ) -> None:
+        self.machine = Machine(**options)
+        self.wall = START
+        self.monotonic = 0.0
+        self.out: list[Any] = []
+        self._interner = Interner()
+        self._version = 0
+        self.feed(events.PoliciesChanged(policies or (policy(),)))
+        self.feed(events.NodesReached(reached))
+        if leading:
+            self.feed(events.LeadershipChanged(leading=True))
+        if synced:
+            self.feed(events.Synced())
+        self.wake()
+
+    @property
+    def now(self) -> Instant:
+        return Instant(self.wall, self.monotonic)
+
+    def feed(self, *fed: Event) -> None:
+        for event in fed:
+            self.out += self.machine.step(event, self.now)
+
+    def wake(self) -> None:
+        """Let it act until it has nothing more to do now."""
+        for _ in range(1_000):
+            if self.machine.wake_after(self.now) != 0.0:
+                return
+            self.feed(events.Woke())
+        raise AssertionError("the machine never comes to rest")
+
+    def advance(self, seconds: float, step: float = 0.25) -> None:
+        """Let time pass on both clocks, in steps that are exact in floating point."""
+        for _ in range(int(seconds / step)):
+            self.wall += step
+            self.monotonic += step
+            self.wake()
+
+    def version(self) -> int:
+        self._version += 1
+        return self._version
+
+    # -- what is told ----------------------------------------------------------------------------------------------
+
+    def node(self, name: str = "n1", *taints: str | Taint, **more: Any) -> Node:
+        """A node is seen; a taint is ``key=value`` or ``key=value:effect``."""
+        pairs = tuple((parse(taint) if isinstance(taint, str) else taint, more.get("added")) for taint in taints)
+        uid, labels = more.get("uid", f"uid-{name}"), more.get("labels", {})
+        seen = Node(name, uid, labels, pairs, more.get("version") or self.version(), more.get("history", ""))
+        self.feed(events.NodeSeen(seen))
+        self.wake()
+        return seen
+
+    def pod(self, name: str, *tolerations: Toleration, node: str = "n1", **more: Any) -> Pod:
+        """A pod is seen."""
+        pod = self.make_pod(name, *tolerations, node=node, **more)
+        self.feed(events.PodSeen(pod))
+        self.wake()
+        return pod
+
+    def make_pod(self, name: str, *tolerations: Toleration, node: str = "n1", **more: Any) -> Pod:
+        uid, version = more.pop("uid", f"uid-{name}"), more.pop("version", None) or self.version()
+        bound_at = more.pop("bound_at", START - 1_000)
+        sources = Tolerations(tolerations, tuple(more.pop("extended", ())))
+        labels, namespace = more.pop("labels", {}), more.pop("namespace", "shop")
+        shared = self._interner.pod_class(namespace, labels, sources, **more)
+        return Pod(uid, name, node, shared, bound_at, version)
+
+    def settle(self, name: str, outcome: Outcome = Outcome.EVICTED, **more: Any) -> None:
+        self.feed(events.Settled(f"uid-{name}", outcome, **more))
+        self.wake()
+
+    def gone(self, name: str, node: str = "n1") -> None:
+        self.feed(events.PodGone(f"uid-{name}", node))
+        self.wake()
+
+    # -- what came out ------------------------------------------------------------------------------------------------
+
+    def take(self, kind: type[C]) -> list[C]:
+        """The commands of one kind since the last time anything was taken; all others are forgotten."""
+        found = [command for command in self.out if type(command) is kind]
+        self.out = []
+        return found
+
+    def evictions(self) -> list[str]:
+        """The names of the pods that were to be evicted since the last time."""
+        return [command.pod.name for command in self.take(commands.Evict)]
+
+    def notices(self) -> list[str]:
+        """All commands since the last time by name and pod."""
+        told = [f"{type(one).__name__} {getattr(getattr(one, 'pod', one), 'name', '')}".strip() for one in self.out]
+        self.out = []
+        return told
+
+    def deadline(self, name: str) -> float | None:
+        """Seconds since the start, None if it may stay."""
+        pending = self.machine.pending.get(f"uid-{name}")
+        return None if pending is None or pending.unwanted else pending.due_at - START
+
+
+def parse(text: str) -> Taint:
+    pair, _, effect = text.partition(":")
+    key, _, value = pair.partition("=")
+    return Taint(key, value, effect or Effect.NO_EXECUTE)
+
+
+def gt(value: str = "950", **more: Any) -> Toleration:
+    return Toleration(key="sla", operator="Gt", value=value, **more)
+
+
+def exists(key: str = "sla", **more: Any) -> Toleration:
+    return Toleration(key=key, operator="Exists", **more)

@@ -1,0 +1,109 @@
+"""The heap with lazy deletion against a plain dictionary."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from taintwarden.engine.deadlines import DeadlineQueue
+
+keys = st.sampled_from([f"k{number}" for number in range(8)])
+times = st.sampled_from([0.0, 1.0, 1.5, 2.0, 7.0])
+ranks = st.sampled_from([(), (0.0,), (-5.0,), (10.0,)])
+operations = st.lists(
+    st.one_of(
+        st.tuples(st.just("schedule"), keys, times, ranks),
+        st.tuples(st.just("cancel"), keys),
+        st.tuples(st.just("pop"), times),
+    ),
+    max_size=60,
+)
+
+
+class Naive:
+    """The same, slowly."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, tuple[float, tuple[float, ...], str]] = {}
+
+    def head(self) -> tuple[float, tuple[float, ...], str] | None:
+        return min(self.entries.values(), default=None)
+
+    def pop_due(self, now: float) -> str | None:
+        head = self.head()
+        if head is None or head[0] > now:
+            return None
+        del self.entries[head[2]]
+        return head[2]
+
+
+@given(operations)
+@settings(max_examples=300)
+def test_it_behaves_as_a_dictionary_with_a_minimum(steps):
+    queue, naive = DeadlineQueue(), Naive()
+    for name, *args in steps:
+        if name == "schedule":
+            key, at, rank = args
+            queue.schedule(key, at, rank)
+            naive.entries[key] = (at, rank, key)
+        elif name == "cancel":
+            queue.cancel(*args)
+            naive.entries.pop(args[0], None)
+        else:
+            assert queue.pop_due(*args) == naive.pop_due(*args)
+        assert queue.head() == naive.head()
+        assert queue.next_at() == (naive.head() or [None])[0]
+        assert len(queue) == len(naive.entries)
+        assert all((f"k{number}" in queue) == (f"k{number}" in naive.entries) for number in range(8))
+
+
+@given(operations)
+def test_draining_gives_everything_in_order(steps):
+    queue = DeadlineQueue()
+    wanted = {}
+    for name, *args in steps:
+        if name == "schedule":
+            queue.schedule(*args)
+            wanted[args[0]] = (args[1], args[2], args[0])
+    drained = []
+    while (key := queue.pop_due(float("inf"))) is not None:
+        drained.append(key)
+    assert drained == [entry[2] for entry in sorted(wanted.values())]
+
+
+def test_an_empty_queue():
+    queue = DeadlineQueue()
+    assert (len(queue), queue.head(), queue.next_at(), queue.pop_due(1e12)) == (0, None, None, None)
+    queue.cancel("nobody")
+
+
+def test_what_is_due_exactly_now_is_due():
+    queue = DeadlineQueue()
+    queue.schedule("a", 10.0)
+    assert queue.pop_due(9.999) is None
+    assert queue.pop_due(10.0) == "a"
+
+
+def test_stale_entries_are_bounded_however_often_a_deadline_moves():
+    queue = DeadlineQueue()
+    queue.schedule("first", 0.0)  # the head: lazy deletion alone would keep all that lies behind it
+    for number in range(100_000):
+        queue.schedule("moving", 10.0 + number)
+    assert len(queue) == 2
+    assert len(queue._heap) <= 2 * 2 + 1001
+
+
+def test_stale_entries_are_bounded_however_many_are_cancelled():
+    queue = DeadlineQueue()
+    for number in range(20_000):
+        queue.schedule(str(number), float(number + 1))
+    for number in range(1, 20_000):
+        queue.cancel(str(number))
+    assert len(queue) == 1
+    assert len(queue._heap) <= 2 + 1001
+    assert queue.pop_due(1.0) == "0"
+
+
+def test_scheduling_the_same_again_costs_nothing():
+    queue = DeadlineQueue()
+    for _ in range(1_000):
+        queue.schedule("a", 5.0, (1.0,))
+    assert len(queue._heap) == 1

@@ -1,0 +1,780 @@
+"""How the machine acts: in which order, how many at once, what each answer means, and when it asks again."""
+
+import pytest
+
+from engine.rig import REACHED, START, Rig, exists, gt
+from simulated import policy
+from taintwarden.engine.machine import Machine, commands, events
+from taintwarden.engine.machine.events import Instant, Outcome
+from taintwarden.engine.machine.machine import LEAVING_TIMEOUT_SECONDS
+from taintwarden.engine.machine.pending import Phase, retry_delay
+from taintwarden.engine.machine.report import report
+from taintwarden.engine.model import Mode
+
+
+def violated(*pods: str, **options: object) -> Rig:
+    """Pods that are due at once, not yet acted upon."""
+    rig = Rig(**options)
+    rig.node("n1", "sla=980")
+    for name in pods:
+        rig.pod(name, gt())
+    rig.take(commands.Evict)
+    rig.node("n1", "sla=940")
+    return rig
+
+
+# -- order ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_earliest_deadline_goes_first():
+    rig = Rig(max_in_flight=1)
+    rig.node("n1", "sla=940")
+    rig.pod("late", gt(violation_grace_seconds=20))
+    rig.pod("early", gt(violation_grace_seconds=10))
+    rig.wall += 30
+    rig.wake()
+    assert rig.evictions() == ["early"]
+    rig.settle("early")
+    assert rig.evictions() == ["late"]
+
+
+def test_of_equal_deadlines_the_lower_priority_goes_first():
+    rig = Rig(max_in_flight=1, leading=False)
+    for name, priority in (("high", 100), ("low", -5), ("middle", 0)):
+        rig.pod(name, gt(), priority=priority)
+    rig.node("n1", "sla=940")
+    rig.feed(events.LeadershipChanged(leading=True))
+    order = []
+    for _ in range(3):
+        rig.wake()
+        [name] = rig.evictions()
+        order.append(name)
+        rig.settle(name)
+        rig.out, kept = [], rig.out
+        rig.out = [command for command in kept if isinstance(command, commands.Evict)]
+    assert order == ["low", "middle", "high"]
+
+
+def test_of_equal_priorities_the_uid_decides_whatever_the_order_of_arrival():
+    for names in (("c", "a", "b"), ("b", "c", "a")):
+        rig = Rig(leading=False)
+        for name in names:
+            rig.pod(name, gt())
+        rig.node("n1", "sla=940")
+        rig.feed(events.LeadershipChanged(leading=True))
+        rig.wake()
+        assert rig.evictions() == ["a", "b", "c"]
+
+
+def test_the_earliest_deadline_of_all_policies_goes_first():
+    rig = Rig(policy("a", taints=[{"key": "x"}]), policy("b", taints=[{"key": "y"}]), max_in_flight=1, leading=False)
+    rig.node("n1", "x=1", added=START - 10)
+    rig.node("n2", "y=1", added=START - 20)
+    rig.pod("of-a", node="n1", bound_at=START - 100)
+    rig.pod("of-b", node="n2", bound_at=START - 100)
+    rig.feed(events.LeadershipChanged(leading=True))
+    rig.wake()
+    assert rig.evictions() == ["of-b"]
+
+
+# -- how many at once -------------------------------------------------------------------------------------------------
+
+
+def test_no_more_than_the_slots_are_under_way():
+    rig = violated(*"abcdefgh", max_in_flight=3)
+    assert len(rig.evictions()) == 3
+    assert rig.machine.in_flight == 3
+    rig.settle("a")
+    rig.settle("b")
+    assert len(rig.evictions()) == 2
+    assert rig.machine.in_flight == 3
+
+
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_every_answer_frees_its_slot(outcome):
+    rig = violated("a", "b", max_in_flight=1)
+    assert rig.evictions() == ["a"]
+    rig.settle("a", outcome)
+    assert rig.evictions() == ["b"]
+    assert rig.machine.in_flight == 1
+
+
+def test_a_pod_is_not_asked_twice_while_a_call_is_under_way():
+    rig = violated("a")
+    rig.take(commands.Evict)
+    for value in ("930", "920"):
+        rig.node("n1", f"sla={value}")
+    rig.pod("a", gt())
+    rig.advance(120)
+    assert rig.evictions() == []
+
+
+def test_a_wave_is_taken_in_slices():
+    rig = Rig(slice_size=10, max_in_flight=1_000)
+    rig.node("n1", "sla=980")
+    for number in range(100):
+        rig.pod(f"p{number}", gt())
+    rig.out = []
+    rig.feed(events.NodeSeen(rig.node("n1", "sla=940")))
+    largest = 0
+    while rig.machine.wake_after(rig.now) == 0.0:
+        rig.out = []
+        rig.feed(events.Woke())
+        largest = max(largest, len(rig.take(commands.Evict)))
+    assert largest <= 10
+    assert rig.machine.in_flight == 100
+
+
+def test_policies_that_change_are_followed_in_slices_and_nobody_goes_meanwhile():
+    rig = Rig(policy(mode="Paused"), slice_size=10)
+    for number in range(10):
+        rig.node(f"n{number}", "sla=940")
+        for copy in range(5):
+            rig.pod(f"p{number}-{copy}", gt(), node=f"n{number}")
+    rig.feed(events.PoliciesChanged((policy(),)))
+    steps = 0
+    rig.out = []
+    while not rig.take(commands.Evict):
+        rig.feed(events.Woke())
+        steps += 1
+        assert steps < 100
+    assert steps >= 5
+    assert len(rig.machine.pending) == 50
+
+
+# -- limits -----------------------------------------------------------------------------------------------------------
+
+
+def limited(rate: float, burst: int, *pods: str, **options: object) -> Rig:
+    rig = Rig(policy(limits={"evictionsPerSecond": rate, "burst": burst}), **options)
+    rig.node("n1", "sla=940")
+    for name in pods:
+        rig.pod(name, gt())
+    return rig
+
+
+def test_a_policys_rate_holds_pods_back():
+    rig = limited(1.0, 2, *"abcdef")
+    assert rig.evictions() == ["a", "b"]
+    rig.advance(1)
+    assert rig.evictions() == ["c"]
+    rig.advance(2)
+    assert rig.evictions() == ["d", "e"]
+
+
+def test_the_overall_rate_holds_all_policies_back():
+    rig = Rig(policy("a", taints=[{"key": "x"}]), policy("b", taints=[{"key": "y"}]), overall_rate=2.0)
+    rig.node("n1", "x=1", "y=1")
+    for name in "abcdef":
+        rig.pod(name)
+    assert len(rig.evictions()) == 2
+    rig.advance(1)
+    assert len(rig.evictions()) == 2
+
+
+def test_a_limited_policy_holds_no_other_back():
+    slow = policy("slow", taints=[{"key": "x"}], limits={"evictionsPerSecond": 0.001, "burst": 1})
+    rig = Rig(slow, policy("fast", taints=[{"key": "y"}]))
+    rig.node("n1", "x=1")
+    rig.node("n2", "y=1")
+    for number in range(3):
+        rig.pod(f"slow-{number}", node="n1")
+        rig.pod(f"fast-{number}", node="n2")
+    assert sorted(rig.evictions()) == ["fast-0", "fast-1", "fast-2", "slow-0"]
+
+
+def test_how_long_a_limit_was_waited_for_is_told():
+    rig = limited(1.0, 1, "a", "b")
+    rig.out = []
+    rig.advance(2)
+    [decided] = rig.take(commands.Decided)
+    assert (decided.limit, decided.waited) == ("policy-rate", 1.0)
+
+
+def test_the_machine_sleeps_until_the_limit_admits_the_next():
+    rig = limited(0.5, 1, "a", "b")
+    assert rig.machine.wake_after(rig.now) == 2.0
+
+
+def test_a_wall_clock_that_steps_opens_no_limit():
+    rig = limited(1.0, 1, *"abcdef")
+    rig.out = []
+    for step in (3600.0, -7200.0, 86400.0):
+        rig.wall += step
+        rig.wake()
+    assert rig.evictions() == []
+
+
+def test_a_raised_limit_counts_at_once():
+    rig = limited(0.001, 1, *"abcdef")
+    rig.out = []
+    rig.feed(events.PoliciesChanged((policy(limits={"evictionsPerSecond": 1000.0, "burst": 100}),)))
+    rig.wake()
+    assert rig.evictions() == ["b", "c", "d", "e", "f"]
+
+
+def test_a_policy_without_a_limit_any_more_is_not_held():
+    rig = limited(0.001, 1, *"abcdef")
+    rig.out = []
+    rig.feed(events.PoliciesChanged((policy(),)))
+    rig.wake()
+    assert len(rig.evictions()) == 5
+
+
+# -- answers ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_answer_nobody_waits_for_is_illegal_and_changes_nothing():
+    rig = violated("a")
+    for uid in ("uid-a", "uid-b"):
+        if uid == "uid-a":
+            rig.settle("a")
+        before = (rig.machine.in_flight, list(rig.machine.pending), dict(rig.machine.evicted))
+        with pytest.raises(ValueError, match=uid):
+            rig.machine.step(events.Settled(uid, Outcome.EVICTED), rig.now)
+        assert (rig.machine.in_flight, list(rig.machine.pending), dict(rig.machine.evicted)) == before
+
+
+def test_an_evicted_pod_is_told_with_its_lateness():
+    rig = violated("a")
+    rig.wall += 0.5
+    rig.settle("a")
+    [told] = rig.take(commands.Evicted)
+    assert told.lateness == 0.5
+    assert rig.machine.evicted == {"p": 1}
+
+
+def test_an_evicted_pod_that_the_watch_still_shows_is_not_asked_again():
+    rig = violated("a")
+    rig.settle("a")
+    rig.out = []
+    rig.node("n1", "sla=930")
+    rig.pod("a", gt())
+    rig.advance(LEAVING_TIMEOUT_SECONDS - 1)
+    assert rig.evictions() == []
+
+
+def test_an_evicted_pod_that_does_not_leave_is_asked_again_after_a_minute():
+    rig = violated("a")
+    rig.settle("a")
+    rig.out = []
+    rig.advance(LEAVING_TIMEOUT_SECONDS + 1)
+    assert rig.evictions() == ["a"]
+
+
+def test_an_evicted_pod_that_may_stay_after_a_minute_is_left_alone():
+    rig = violated("a")
+    rig.settle("a")
+    rig.node("n1", "sla=980")
+    rig.out = []
+    rig.advance(LEAVING_TIMEOUT_SECONDS + 1)
+    assert rig.evictions() == []
+    assert rig.machine.pending == {}
+
+
+def test_an_evicted_pod_that_left_is_forgotten():
+    rig = violated("a")
+    rig.settle("a")
+    rig.gone("a")
+    assert rig.machine.pending == {}
+    rig.out = []
+    rig.advance(LEAVING_TIMEOUT_SECONDS + 1)
+    assert rig.notices() == []
+
+
+@pytest.mark.parametrize("seen_first", [True, False])
+def test_the_watch_may_be_faster_than_the_answer(seen_first):
+    rig = violated("a")
+    steps = [lambda: rig.gone("a"), lambda: rig.settle("a")]
+    for step in steps if seen_first else reversed(steps):
+        step()
+    assert rig.machine.pending == {}
+    assert [type(one).__name__ for one in rig.out].count("Evicted") == 1
+
+
+def test_a_pod_that_was_gone_already_is_told_as_that():
+    rig = violated("a")
+    rig.settle("a", Outcome.GONE)
+    assert [told.pod.name for told in rig.take(commands.Left)] == ["a"]
+
+
+def test_a_pod_said_to_be_gone_that_the_watch_still_shows_is_asked_again():
+    """A 409 may have another reason than the UID: nothing is forgotten that is there and has to leave."""
+    rig = violated("a")
+    rig.settle("a", Outcome.GONE)
+    rig.out = []
+    rig.advance(LEAVING_TIMEOUT_SECONDS + 1)
+    assert rig.evictions() == ["a"]
+
+
+@pytest.mark.parametrize(
+    "outcome", [Outcome.BLOCKED, Outcome.THROTTLED, Outcome.MISCONFIGURED, Outcome.REFUSED, Outcome.FAILED]
+)
+def test_a_call_that_did_not_help_is_told_and_tried_again(outcome):
+    rig = violated("a")
+    rig.settle("a", outcome, message="why")
+    [told] = rig.take(commands.Hindered)
+    assert (told.outcome, told.message, told.attempts) == (outcome.value, "why", 1)
+    expected = retry_delay(outcome, 1, "uid-a", None)
+    assert told.retry_at == rig.wall + expected
+    rig.advance(expected - 0.5)
+    assert rig.evictions() == []
+    rig.advance(1)
+    assert rig.evictions() == ["a"]
+
+
+def test_what_the_server_asks_to_wait_is_waited():
+    rig = violated("a")
+    rig.settle("a", Outcome.THROTTLED, retry_after=30.0)
+    rig.out = []
+    rig.advance(29.5)
+    assert rig.evictions() == []
+    rig.advance(1)
+    assert rig.evictions() == ["a"]
+
+
+def test_tries_of_one_kind_are_counted_and_another_kind_begins_anew():
+    rig = violated("a")
+    told = []
+    for outcome in (Outcome.FAILED, Outcome.FAILED, Outcome.BLOCKED, Outcome.BLOCKED, Outcome.FAILED):
+        rig.settle("a", outcome)
+        told += [(one.outcome, one.attempts) for one in rig.take(commands.Hindered)]
+        rig.wall += 1_000
+        rig.wake()
+    assert told == [("failed", 1), ("failed", 2), ("blocked", 1), ("blocked", 2), ("failed", 1)]
+
+
+def test_a_decision_is_told_once_however_often_it_is_tried():
+    rig = violated("a")
+    for _ in range(5):
+        rig.settle("a", Outcome.FAILED)
+        rig.wall += 100
+        rig.wake()
+    assert len(rig.take(commands.Decided)) == 1
+
+
+def test_a_blocked_pod_keeps_no_other_waiting():
+    rig = violated("a", "b", max_in_flight=1)
+    rig.take(commands.Evict)
+    rig.settle("a", Outcome.BLOCKED)
+    assert rig.evictions() == ["b"]
+
+
+def test_a_blocked_pod_that_may_stay_is_called_off():
+    rig = violated("a")
+    rig.settle("a", Outcome.BLOCKED)
+    rig.out = []
+    rig.node("n1", "sla=980")
+    assert "Cancelled a" in rig.notices()
+    rig.advance(60)
+    assert rig.evictions() == []
+
+
+def test_a_call_that_failed_for_a_pod_that_may_stay_by_then_is_called_off():
+    rig = violated("a")
+    rig.node("n1", "sla=980")
+    rig.out = []
+    rig.settle("a", Outcome.FAILED)
+    assert rig.notices() == ["Cancelled a"]
+    assert rig.machine.pending == {}
+
+
+def test_a_call_that_failed_for_a_pod_that_left_by_then_is_settled():
+    rig = violated("a")
+    rig.gone("a")
+    rig.out = []
+    rig.settle("a", Outcome.FAILED)
+    assert rig.notices() == ["Left a"]
+
+
+def test_a_pod_that_has_to_leave_again_while_a_call_is_under_way_is_tried_again():
+    rig = violated("a")
+    rig.node("n1", "sla=980")
+    rig.node("n1", "sla=930")
+    rig.out = []
+    rig.settle("a", Outcome.FAILED)
+    rig.advance(10)
+    assert rig.evictions() == ["a"]
+
+
+@pytest.mark.parametrize("outcome", [Outcome.BLOCKED, Outcome.THROTTLED, Outcome.FAILED, Outcome.REFUSED])
+def test_pauses_grow_up_to_a_bound_and_are_spread_by_uid(outcome):
+    delays = [retry_delay(outcome, attempt, "uid", None) for attempt in range(1, 40)]
+    assert max(delays) <= 1.2 * 300
+    assert delays[0] < delays[8]
+    assert len({retry_delay(outcome, 1, f"uid-{number}", None) for number in range(50)}) == 50
+    assert delays == [retry_delay(outcome, attempt, "uid", None) for attempt in range(1, 40)]
+
+
+# -- evict, then delete -----------------------------------------------------------------------------------------------
+
+
+def then_delete(seconds: int = 10, **eviction: object) -> Rig:
+    rig = Rig(policy(eviction={"method": "EvictThenDelete", "pdbTimeoutSeconds": seconds} | eviction))
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt())
+    return rig
+
+
+def block_until_deleted(rig: Rig, outcome: Outcome = Outcome.BLOCKED, until: float = 120.0) -> float:
+    """When the pod was deleted, in seconds since the start: all tries are answered so, until then."""
+    while rig.wall < START + until:
+        for command in rig.take(commands.Evict):
+            if command.delete:
+                return rig.wall - START
+            rig.settle("a", outcome)
+        rig.advance(0.25)
+    return float("inf")
+
+
+def test_a_pod_blocked_for_long_enough_is_deleted_and_not_before():
+    assert 10.0 <= block_until_deleted(then_delete(10)) <= 10.5
+
+
+def test_the_first_try_is_always_an_eviction():
+    rig = then_delete(0)
+    [first] = rig.take(commands.Evict)
+    assert not first.delete
+    rig.settle("a", Outcome.BLOCKED)
+    rig.advance(5)
+    assert [command.delete for command in rig.take(commands.Evict)] == [True]
+
+
+@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.THROTTLED, Outcome.REFUSED])
+def test_only_budgets_make_it_deleted(outcome):
+    assert block_until_deleted(then_delete(10), outcome) == float("inf")
+
+
+def test_the_default_method_never_deletes():
+    assert block_until_deleted(then_delete(10, method="Evict")) == float("inf")
+
+
+def test_a_method_that_deletes_asks_no_budget():
+    rig = Rig(policy(eviction={"method": "Delete", "gracePeriodSeconds": 3}))
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt())
+    [command] = rig.take(commands.Evict)
+    assert (command.delete, command.grace_period_seconds) == (True, 3)
+
+
+def test_the_time_of_being_blocked_begins_anew_for_another_violation():
+    rig = then_delete(10)
+    assert block_until_deleted(rig, until=8) == float("inf")
+    rig.node("n1", "sla=980")
+    assert rig.machine.pending == {}
+    rig.node("n1", "sla=930")
+    assert 18 <= block_until_deleted(rig) <= 19
+
+
+# -- leadership -------------------------------------------------------------------------------------------------------
+
+
+def test_whoever_does_not_lead_commands_nothing():
+    rig = Rig(leading=False)
+    rig.node("n1", "sla=high", "x=1")
+    rig.pod("a", gt(), exists("sla"))
+    rig.advance(10)
+    assert rig.out == []
+    assert rig.deadline("a") == 0.0
+
+
+def test_whoever_loses_the_lead_commands_nothing_more():
+    rig = violated(*"abcdef", max_in_flight=2)
+    rig.feed(events.LeadershipChanged(leading=False))
+    rig.out = []
+    rig.settle("a")
+    rig.settle("b", Outcome.FAILED)
+    rig.advance(120)
+    assert rig.out == []
+
+
+def test_whoever_gains_the_lead_goes_on_where_the_other_was():
+    rig = Rig(leading=False)
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt())
+    rig.feed(events.LeadershipChanged(leading=True))
+    rig.wake()
+    assert rig.evictions() == ["a"]
+
+
+def test_whoever_gains_the_lead_tells_what_is_scheduled():
+    rig = Rig(leading=False)
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt(violation_grace_seconds=60))
+    rig.feed(events.LeadershipChanged(leading=True))
+    rig.wake()
+    assert "Scheduled a" in rig.notices()
+
+
+def test_being_told_again_that_one_leads_changes_nothing():
+    rig = violated("a")
+    rig.out = []
+    rig.feed(events.LeadershipChanged(leading=True))
+    rig.wake()
+    assert rig.out == []
+
+
+def test_a_call_that_was_not_made_is_made_again_without_a_storm():
+    """The lease may run out some seconds before the machine is told."""
+    rig = violated("a")
+    rig.take(commands.Evict)
+    rig.settle("a", Outcome.NOT_LEADING)
+    tries = 0
+    for _ in range(40):
+        for name in rig.evictions():
+            tries += 1
+            rig.settle(name, Outcome.NOT_LEADING)
+        rig.advance(0.25)
+    assert 1 <= tries <= 20
+
+
+# -- views ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stream", ["pods", "nodes", "namespaces"])
+def test_nobody_goes_while_a_stream_is_cut_off(stream):
+    rig = Rig()
+    rig.feed(events.ViewChanged(stream, live=False))
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt())
+    rig.advance(30)
+    assert rig.evictions() == []
+    assert report(rig.machine)[0].limited_by
+    rig.feed(events.ViewChanged(stream, live=True))
+    rig.wake()
+    assert rig.evictions() == ["a"]
+
+
+def test_all_streams_must_be_back():
+    rig = Rig()
+    for stream in ("pods", "nodes"):
+        rig.feed(events.ViewChanged(stream, live=False))
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt())
+    rig.feed(events.ViewChanged("pods", live=True))
+    rig.wake()
+    assert rig.evictions() == []
+
+
+# -- before all is known ----------------------------------------------------------------------------------------------
+
+
+def test_before_all_is_known_nobody_goes():
+    rig = Rig(synced=False)
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt())
+    rig.feed(events.Woke())
+    assert rig.evictions() == []
+    assert rig.machine.wake_after(rig.now) is None
+    rig.feed(events.Synced())
+    rig.wake()
+    assert rig.evictions() == ["a"]
+
+
+def test_a_machine_with_nothing_to_do_wants_nothing():
+    assert Rig().machine.wake_after(Instant(START, 0.0)) is None
+    assert Machine().wake_after(Instant(START, 0.0)) is None
+
+
+def test_it_sleeps_until_the_first_deadline():
+    rig = Rig()
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt(violation_grace_seconds=45))
+    assert rig.machine.wake_after(rig.now) == 45.0
+
+
+# -- rehearsals -------------------------------------------------------------------------------------------------------
+
+
+def test_a_rehearsal_is_told_once_and_nobody_goes():
+    rig = Rig(policy(mode="DryRun"))
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt())
+    assert "Rehearsed a" in rig.notices()
+    rig.advance(300)
+    assert rig.out == []
+
+
+def test_a_rehearsal_takes_the_limits_of_its_policy():
+    rig = Rig(policy(mode="DryRun", limits={"evictionsPerSecond": 1.0, "burst": 1}))
+    rig.node("n1", "sla=940")
+    for name in "abc":
+        rig.pod(name, gt())
+    assert len(rig.take(commands.Rehearsed)) == 1
+    rig.advance(2)
+    assert len(rig.take(commands.Rehearsed)) == 2
+
+
+def test_a_rehearsal_that_is_over_is_called_off():
+    rig = Rig(policy(mode="DryRun"))
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt())
+    rig.out = []
+    rig.node("n1", "sla=980")
+    assert rig.notices() == ["Cancelled a"]
+
+
+def test_after_the_rehearsal_comes_the_play():
+    rig = Rig(policy(mode="DryRun"))
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt())
+    rig.out = []
+    rig.feed(events.PoliciesChanged((policy(mode="Enforce"),)))
+    rig.wake()
+    assert rig.evictions() == ["a"]
+
+
+def test_what_is_enforced_is_not_held_up_by_a_rehearsal():
+    """A pod has one fate: an early rehearsal must not keep a later eviction from happening."""
+    rehearsed = policy("a", taints=[{"key": "x"}], mode="DryRun")
+    enforced = policy("b", taints=[{"key": "y"}], timing={"violationGraceSeconds": 30})
+    rig = Rig(rehearsed, enforced)
+    rig.node("n1", "x=1", "y=1")
+    rig.pod("a")
+    rig.advance(29)
+    assert rig.evictions() == []
+    rig.advance(2)
+    assert rig.evictions() == ["a"]
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_only_enforcing_evicts(mode):
+    rig = Rig(policy(mode=mode.value))
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt())
+    rig.advance(120)
+    assert bool(rig.evictions()) is (mode is Mode.ENFORCE)
+
+
+def test_a_paused_policy_does_nothing_and_says_nothing():
+    rig = Rig(policy(mode="Paused"))
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt())
+    assert rig.machine.pending == {}
+    assert [one for one in rig.out if not isinstance(one, commands.SaveHistory)] == []
+
+
+def test_pausing_calls_off_what_is_scheduled():
+    rig = Rig()
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt(violation_grace_seconds=60))
+    rig.out = []
+    rig.feed(events.PoliciesChanged((policy(mode="Paused"),)))
+    rig.wake()
+    assert "Cancelled a" in rig.notices()
+
+
+def test_a_policy_that_is_gone_acts_no_more():
+    rig = violated(*"abcdef", max_in_flight=1)
+    rig.feed(events.PoliciesChanged(()))
+    rig.wake()
+    rig.out = []
+    rig.settle("a", Outcome.FAILED)
+    rig.advance(120)
+    assert rig.evictions() == []
+    assert rig.machine.pending == {}
+
+
+# -- freshness --------------------------------------------------------------------------------------------------------
+
+
+def test_a_pod_newer_than_the_node_stream_waits_for_a_fresh_read():
+    rig = Rig()
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt(), version=REACHED + 5)
+    assert rig.evictions() == []
+    assert rig.machine.pending["uid-a"].phase is Phase.PARKED
+
+
+def test_one_read_serves_all_pods_of_a_node():
+    rig = Rig()
+    rig.node("n1", "sla=940")
+    for name in "abc":
+        rig.pod(name, gt(), version=REACHED + 5)
+    assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
+
+
+def test_a_taint_that_is_still_there_lets_them_go():
+    rig = Rig()
+    node = rig.node("n1", "sla=940")
+    rig.pod("a", gt(), version=REACHED + 5)
+    rig.feed(events.NodeChecked("n1", node, REACHED + 5))
+    rig.wake()
+    assert rig.evictions() == ["a"]
+
+
+def test_a_taint_that_went_away_spares_them():
+    rig = Rig()
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt(), version=REACHED + 5)
+    fresh = Rig().node("n1", "sla=980", version=99)
+    rig.feed(events.NodeChecked("n1", fresh, REACHED + 5))
+    rig.advance(60)
+    assert rig.evictions() == []
+    assert rig.machine.pending == {}
+
+
+def test_a_read_that_began_too_early_is_repeated():
+    rig = Rig()
+    node = rig.node("n1", "sla=940")
+    rig.pod("a", gt(), version=REACHED + 5)
+    rig.take(commands.CheckNode)
+    rig.feed(events.NodeChecked("n1", node, REACHED + 4))
+    rig.wake()
+    assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
+
+
+def test_the_stream_catching_up_is_as_good_as_a_read():
+    rig = Rig()
+    rig.node("n1", "sla=940", "other=1")
+    rig.feed(events.NodesReached(REACHED + 10))
+    rig.pod("a", gt(), version=REACHED + 5)
+    assert rig.evictions() == ["a"]
+
+
+def test_a_read_that_failed_is_repeated_after_a_pause():
+    rig = Rig()
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt(), version=REACHED + 5)
+    rig.out = []
+    rig.feed(events.CheckFailed("n1"))
+    rig.wake()
+    assert rig.take(commands.CheckNode) == []
+    rig.advance(5)
+    assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
+    assert rig.evictions() == []
+
+
+def test_a_node_that_is_gone_when_it_is_read_evicts_nobody():
+    rig = Rig()
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt(), version=REACHED + 5)
+    rig.feed(events.NodeChecked("n1", None, REACHED + 5))
+    rig.advance(60)
+    assert rig.evictions() == []
+
+
+def test_a_read_that_began_before_the_node_went_does_not_bring_it_back():
+    rig = Rig()
+    node = rig.node("n1", "sla=940")
+    rig.pod("a", gt(), version=REACHED + 5)
+    rig.feed(events.NodeGone("n1"))
+    rig.feed(events.NodeChecked("n1", node, REACHED + 5))
+    rig.advance(60)
+    assert rig.evictions() == []
+
+
+def test_an_answer_about_a_node_nobody_knows_is_nothing():
+    rig = Rig()
+    rig.feed(events.CheckFailed("n9"), events.NodeChecked("n9", None, 1), events.HistorySaved("n9", succeeded=True))
+    assert rig.machine.nodes == {}
+
+
+def test_a_parked_pod_that_left_is_forgotten():
+    rig = Rig()
+    node = rig.node("n1", "sla=940")
+    rig.pod("a", gt(), version=REACHED + 5)
+    rig.gone("a")
+    rig.feed(events.NodeChecked("n1", node, REACHED + 5))
+    rig.advance(60)
+    assert rig.evictions() == []

@@ -1,0 +1,536 @@
+"""Whom the machine picks: policies and their precedence, exclusions, narrowing, opt-outs, changed verdicts."""
+
+import json
+
+import pytest
+
+from engine.rig import START, Rig, exists, gt
+from simulated import policy
+from taintwarden.engine.machine import commands, events
+from taintwarden.engine.machine.events import Outcome
+from taintwarden.engine.machine.report import report
+from taintwarden.engine.model import Gates, Toleration
+
+
+def fate(rig: Rig, *tolerations: Toleration, **pod: object) -> str:
+    """The policy that makes a pod leave, or an empty text."""
+    made = rig.pod("a", *tolerations, **pod)
+    pending = rig.machine.pending.get(made.uid)
+    return pending.verdict.policy.name if pending else ""
+
+
+# -- precedence -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("keys", "acting"),
+    [
+        (["example.com/sla", "*"], "p0"),
+        (["*", "example.com/sla"], "p1"),
+        (["example.com/*", "*"], "p0"),
+        (["example.com/*", "example.com/sla"], "p1"),
+        (["example.com/*", "example.org/*"], "p0"),
+        (["sla", "*"], "p1"),
+        (["other", "sla"], ""),
+    ],
+)
+def test_the_most_specific_key_acts(keys, acting):
+    rig = Rig(*[policy(f"p{number}", taints=[{"key": key}]) for number, key in enumerate(keys)])
+    rig.node("n1", "example.com/sla=1")
+    assert fate(rig) == acting
+
+
+def test_of_equal_keys_the_oldest_policy_acts():
+    import msgspec  # noqa: PLC0415
+
+    young, old = (
+        msgspec.structs.replace(policy(name, taints=[{"key": "sla"}]), created_at=at)
+        for name, at in (("a", 20.0), ("b", 10.0))
+    )
+    rig = Rig(young, old)
+    rig.node("n1", "sla=1")
+    assert fate(rig) == "b"
+
+
+def test_of_equal_ages_the_name_decides():
+    rig = Rig(policy("b"), policy("a"))
+    rig.node("n1", "sla=1")
+    assert fate(rig) == "a"
+
+
+def test_a_more_specific_policy_that_is_paused_keeps_the_others_off():
+    rig = Rig(policy("all"), policy("sla", taints=[{"key": "sla"}], mode="Paused"))
+    rig.node("n1", "sla=1")
+    assert fate(rig) == ""
+
+
+def test_a_policy_that_does_not_select_the_pod_leaves_it_to_another():
+    choosy = policy("choosy", taints=[{"key": "sla"}], podSelector={"matchLabels": {"app": "web"}})
+    rig = Rig(policy("all"), choosy)
+    rig.node("n1", "sla=1")
+    assert fate(rig, labels={"app": "db"}) == "all"
+    assert fate(rig, labels={"app": "web"}, uid="b") == "choosy"
+
+
+@pytest.mark.parametrize(
+    ("effects", "effect", "acting"),
+    [
+        (["NoExecute"], "NoExecute", "p"),
+        (["NoExecute"], "NoSchedule", ""),
+        (["NoSchedule", "PreferNoSchedule"], "PreferNoSchedule", "p"),
+        (["NoSchedule"], "NoExecute", ""),
+    ],
+)
+def test_only_selected_effects_evict(effects, effect, acting):
+    rig = Rig(policy(taints=[{"key": "sla", "effects": effects}]))
+    rig.node("n1", f"sla=1:{effect}")
+    assert fate(rig) == acting
+
+
+def test_each_taint_has_its_own_policy_and_the_first_deadline_wins():
+    slow = policy("slow", taints=[{"key": "x"}], timing={"violationGraceSeconds": 60})
+    rig = Rig(slow, policy("fast", taints=[{"key": "y"}], timing={"violationGraceSeconds": 30}))
+    rig.node("n1", "x=1", "y=1")
+    assert fate(rig) == "fast"
+    assert rig.deadline("a") == 30.0
+    rig.node("n1", "x=1")
+    assert rig.deadline("a") == 60.0
+
+
+# -- selectors --------------------------------------------------------------------------------------------------------
+
+
+def test_only_selected_nodes_count():
+    rig = Rig(policy(nodeSelector={"matchLabels": {"zone": "a"}}))
+    rig.node("n1", "sla=1", labels={"zone": "b"})
+    assert fate(rig) == ""
+    rig.node("n1", "sla=1", labels={"zone": "a"})
+    assert rig.deadline("a") == 0.0
+    rig.node("n1", "sla=1", labels={})
+    assert rig.deadline("a") is None
+
+
+def test_only_selected_namespaces_count():
+    rig = Rig(policy(namespaceSelector={"matchLabels": {"team": "a"}}))
+    rig.node("n1", "sla=1")
+    assert fate(rig) == ""  # a namespace nobody knows yet is selected by no selector
+    rig.feed(events.NamespaceSeen("shop", {"team": "a"}))
+    rig.wake()
+    assert rig.deadline("a") == 0.0
+
+
+@pytest.mark.parametrize("change", [events.NamespaceSeen("shop", {}), events.NamespaceGone("shop")])
+def test_a_namespace_that_is_no_longer_selected_spares_its_pods(change):
+    grace = {"violationGraceSeconds": 60}
+    rig = Rig(policy(namespaceSelector={"matchLabels": {"team": "a"}}, timing=grace))
+    rig.feed(events.NamespaceSeen("shop", {"team": "a"}))
+    rig.node("n1", "sla=1")
+    assert fate(rig) == "p"
+    rig.feed(change)
+    rig.wake()
+    assert rig.deadline("a") is None
+
+
+def test_namespaces_are_no_matter_where_no_policy_asks():
+    rig = Rig()
+    rig.node("n1", "sla=980")
+    rig.feed(events.NamespaceSeen("shop", {"team": "a"}), events.NamespaceGone("shop"), events.NamespaceGone("none"))
+    assert rig.machine.wake_after(rig.now) is None
+
+
+# -- exclusions -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("exclude", "pod", "leaves"),
+    [
+        ({}, {"namespace": "kube-system"}, False),
+        ({"namespaces": []}, {"namespace": "kube-system"}, True),
+        ({"namespaces": ["shop"]}, {}, False),
+        ({}, {"daemon_set": True}, False),
+        ({"daemonSets": False}, {"daemon_set": True}, True),
+        ({}, {"priority": 2_000_000_000}, False),
+        ({}, {"priority": 1_999_999_999}, True),
+        ({"priorityAtLeast": 100}, {"priority": 100}, False),
+        ({"priorityAtLeast": 100}, {"priority": 99}, True),
+        ({"priorityAtLeast": None}, {"priority": 2_000_001_000}, True),
+        ({}, {"do_not_evict": True}, False),
+        ({"respectDoNotDisrupt": False}, {"do_not_evict": True}, False),
+        ({}, {"do_not_disrupt": True}, False),
+        ({"respectDoNotDisrupt": False}, {"do_not_disrupt": True}, True),
+    ],
+    ids=json.dumps,
+)
+def test_who_is_left_alone(exclude, pod, leaves):
+    rig = Rig(policy(exclude=exclude))
+    rig.node("n1", "sla=1")
+    assert bool(fate(rig, **pod)) is leaves
+
+
+def test_opting_out_calls_off():
+    rig = Rig()
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt(violation_grace_seconds=60))
+    rig.out = []
+    rig.pod("a", gt(violation_grace_seconds=60), do_not_evict=True)
+    assert rig.notices() == ["Cancelled a"]
+    rig.advance(120)
+    assert rig.evictions() == []
+
+
+# -- narrowing --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("native", "extended", "leaves"),
+    [
+        ([exists()], [gt()], True),
+        ([exists()], [], False),
+        ([], [gt()], True),
+        ([exists()], [exists()], False),
+        ([exists()], [gt("900")], False),
+        ([exists()], [exists("other")], False),
+        ([exists("")], [gt()], True),
+        ([], [exists("")], False),
+        ([exists()], [exists(""), gt()], False),
+    ],
+)
+def test_extended_tolerations_narrow_the_keys_they_name(native, extended, leaves):
+    rig = Rig()
+    rig.node("n1", "sla=940")
+    assert bool(fate(rig, *native, extended=extended)) is leaves
+
+
+def test_a_gate_that_is_off_makes_comparisons_never_hold():
+    for gates, leaves in ((Gates(), False), (Gates(numeric_operators=False), True)):
+        rig = Rig(gates=gates)
+        rig.node("n1", "sla=980")
+        assert bool(fate(rig, gt())) is leaves
+
+
+# -- values that cannot be compared -----------------------------------------------------------------------------------
+
+
+def test_an_invalid_value_is_told_once():
+    rig = Rig()
+    rig.node("n1", "sla=high")
+    for name in "abc":
+        rig.pod(name, gt())
+    rig.node("n1", "sla=high")
+    rig.node("n1", "sla=high", "other=1")
+    assert len(rig.take(commands.InvalidValue)) == 1
+    rig.node("n1", "sla=higher")
+    [told] = rig.take(commands.InvalidValue)
+    assert (told.taint.value, told.held, told.node_uid) == ("higher", True, "uid-n1")
+
+
+def test_an_invalid_value_that_comes_back_is_told_again():
+    rig = Rig()
+    rig.pod("a", gt())
+    for value in ("high", "980", "high"):
+        rig.node("n1", f"sla={value}")
+    assert len(rig.take(commands.InvalidValue)) == 2
+
+
+def test_an_invalid_value_that_concerns_nobody_is_not_told():
+    rig = Rig()
+    rig.pod("a", exists())
+    rig.node("n1", "sla=high")
+    assert rig.take(commands.InvalidValue) == []
+
+
+def test_a_pod_that_comes_later_is_concerned_too():
+    """The value is judged when the pod comes; people hear of it at the latest with the node's next change."""
+    rig = Rig()
+    rig.node("n1", "sla=high")
+    rig.pod("a", gt())
+    rig.node("n1", "sla=high")
+    assert len(rig.take(commands.InvalidValue)) == 1
+
+
+def test_an_invalid_value_is_held_by_the_last_valid_one():
+    rig = Rig()
+    rig.pod("a", gt())
+    rig.node("n1", "sla=980")
+    rig.node("n1", "sla=high")
+    assert rig.deadline("a") is None
+    rig.node("n1", "sla=940")
+    rig.node("n1", "sla=high")
+    assert rig.deadline("a") == 0.0
+
+
+def test_evicting_by_an_invalid_value_is_the_policys_choice():
+    rig = Rig(policy(timing={"onInvalidValue": "Evict"}))
+    rig.pod("a", gt())
+    rig.node("n1", "sla=high")
+    [told] = rig.take(commands.InvalidValue)
+    assert told.held is False
+    assert rig.deadline("a") == 0.0
+
+
+def test_whoever_gains_the_lead_tells_of_invalid_values_and_degraded_nodes():
+    rig = Rig(leading=False)
+    rig.pod("a", gt())
+    rig.pod("b", exists("other"))
+    rig.node("n1", "sla=high", "other=1", "third=1")
+    rig.feed(events.LeadershipChanged(leading=True))
+    rig.wake()
+    told = [type(one).__name__ for one in rig.out]
+    assert (told.count("InvalidValue"), told.count("Degraded")) == (1, 1)
+
+
+# -- nodes ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_degraded_node_is_told_once():
+    rig = Rig()
+    rig.node("n1", "sla=980")
+    for name in "abc":
+        rig.pod(name, gt(violation_grace_seconds=60))
+    rig.node("n1", "sla=940")
+    rig.node("n1", "sla=930")
+    [told] = rig.take(commands.Degraded)
+    assert (told.node, told.pods, told.taint.value) == ("n1", 3, "940")
+
+
+def test_a_node_that_recovered_and_degrades_again_is_told_again():
+    rig = Rig()
+    rig.pod("a", gt(violation_grace_seconds=60))
+    for value in ("940", "980", "940"):
+        rig.node("n1", f"sla={value}")
+    assert len(rig.take(commands.Degraded)) == 2
+
+
+def test_an_unreadable_history_is_told_and_counts_as_none():
+    rig = Rig()
+    rig.node("n1", "sla=940", history="not JSON")
+    assert [told.node for told in rig.take(commands.UnreadableHistory)] == ["n1"]
+    rig.pod("a", gt(violation_grace_seconds=30))
+    assert rig.deadline("a") == 30.0
+
+
+def test_a_history_continues_where_another_process_stopped():
+    history = json.dumps({"sla:NoExecute": {"added": START - 50, "values": [["980", START - 50], ["940", START - 20]]}})
+    rig = Rig()
+    rig.node("n1", "sla=940", history=history)
+    rig.pod("a", gt(violation_grace_seconds=30))
+    assert rig.deadline("a") == 10.0
+
+
+def test_a_node_of_the_same_name_has_a_history_of_its_own():
+    rig = Rig()
+    rig.pod("a", gt(violation_grace_seconds=30))
+    rig.node("n1", "sla=940")
+    rig.advance(20)
+    rig.node("n1", "sla=940", uid="another")
+    assert rig.deadline("a") == 50.0
+
+
+def test_an_old_state_of_a_node_is_ignored():
+    rig = Rig()
+    rig.pod("a", gt())
+    rig.node("n1", "sla=980", version=50)
+    rig.node("n1", "sla=940", version=49)
+    assert rig.deadline("a") is None
+
+
+def test_a_node_that_goes_spares_its_pods():
+    rig = Rig()
+    rig.pod("a", gt(violation_grace_seconds=60))
+    rig.node("n1", "sla=940")
+    rig.out = []
+    rig.feed(events.NodeGone("n1"))
+    assert rig.notices() == ["Cancelled a"]
+    rig.node("n1", "sla=940", uid="another")
+    assert rig.deadline("a") == 60.0
+
+
+@pytest.mark.parametrize("event", [events.NodeGone("n9"), events.PodGone("x", "n9"), events.PodGone("x", "n1")])
+def test_what_nobody_knows_may_go(event):
+    rig = Rig()
+    rig.node("n1", "sla=1")
+    rig.feed(event)
+    assert set(rig.machine.nodes) == {"n1"}
+
+
+def test_what_a_list_does_not_name_is_gone():
+    rig = Rig(policy(timing={"violationGraceSeconds": 60}))
+    for name in ("n1", "n2"):
+        rig.node(name, "sla=1")
+        rig.pod(f"on-{name}", node=name)
+    rig.feed(events.NodesListed(frozenset({"n1"})))
+    assert (rig.deadline("on-n1"), rig.deadline("on-n2")) == (60.0, None)
+    rig.feed(events.PodsListed(frozenset({"uid-on-n2"})))
+    assert rig.machine.pending == {}
+    assert [uid for state in rig.machine.nodes.values() for uid in state.pods] == ["uid-on-n2"]
+
+
+def test_a_node_that_only_pods_name_is_forgotten_with_them():
+    rig = Rig()
+    rig.pod("a", node="n9")
+    assert set(rig.machine.nodes) == {"n9"}
+    rig.gone("a", "n9")
+    assert rig.machine.nodes == {}
+
+
+def test_a_pod_whose_binding_was_seen_earlier_keeps_it():
+    rig = Rig(policy(timing={"violationGraceSeconds": 60}))
+    rig.node("n1", "sla=1", added=START - 500)
+    rig.pod("a", bound_at=START - 20)
+    rig.pod("a", bound_at=START - 5)
+    assert rig.deadline("a") == 40.0
+    rig.pod("a", bound_at=START - 30)
+    assert rig.deadline("a") == 30.0
+
+
+# -- what is announced ------------------------------------------------------------------------------------------------
+
+
+def test_a_deadline_ahead_is_announced_once():
+    rig = Rig()
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt(violation_grace_seconds=60))
+    rig.pod("a", gt(violation_grace_seconds=60))
+    rig.node("n1", "sla=930")
+    [told] = rig.take(commands.Scheduled)
+    assert told.due_at == START + 60
+
+
+def test_another_deadline_is_announced_again():
+    rig = Rig()
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt(violation_grace_seconds=60))
+    rig.pod("a", gt(violation_grace_seconds=90))
+    assert [told.due_at - START for told in rig.take(commands.Scheduled)] == [60.0, 90.0]
+
+
+def test_what_is_due_now_is_not_announced():
+    rig = Rig()
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt())
+    assert rig.take(commands.Scheduled) == []
+
+
+def test_what_was_not_announced_is_not_called_off():
+    rig = Rig(leading=False)
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt(violation_grace_seconds=60))
+    rig.node("n1", "sla=980")
+    assert rig.take(commands.Cancelled) == []
+
+
+# -- the durable clock ------------------------------------------------------------------------------------------------
+
+
+def test_a_history_is_saved_while_a_deadline_lies_ahead():
+    rig = Rig()
+    rig.pod("a", gt(violation_grace_seconds=60))
+    rig.node("n1", "sla=940")
+    [save] = rig.take(commands.SaveHistory)
+    assert (save.node, save.uid) == ("n1", "uid-n1")
+    assert json.loads(save.text)["sla:NoExecute"]["values"] == [["940", START, None]]
+
+
+def test_one_save_at_a_time_and_the_newest_in_the_end():
+    rig = Rig()
+    rig.pod("a", gt(violation_grace_seconds=60))
+    for value in ("980", "940", "930"):
+        rig.node("n1", f"sla={value}")
+    first = rig.take(commands.SaveHistory)
+    assert len(first) == 1
+    rig.feed(events.HistorySaved("n1", succeeded=True))
+    [second] = rig.take(commands.SaveHistory)
+    assert [value for value, *_ in json.loads(second.text)["sla:NoExecute"]["values"]] == ["980", "940", "930"]
+    rig.feed(events.HistorySaved("n1", succeeded=True))
+    assert rig.take(commands.SaveHistory) == []
+
+
+def test_what_stands_in_the_annotation_is_not_saved_again():
+    rig = Rig()
+    rig.pod("a", gt(violation_grace_seconds=60))
+    rig.node("n1", "sla=940")
+    [save] = rig.take(commands.SaveHistory)
+    rig.feed(events.HistorySaved("n1", succeeded=True))
+    rig.node("n1", "sla=940", history=save.text)
+    rig.node("n1", "sla=940", "not-selected=1:NoSchedule", history=save.text)
+    assert rig.take(commands.SaveHistory) == []
+
+
+def test_a_save_that_failed_is_tried_again_with_the_next_change():
+    rig = Rig()
+    rig.pod("a", gt(violation_grace_seconds=60))
+    rig.node("n1", "sla=940")
+    rig.feed(events.HistorySaved("n1", succeeded=False))
+    rig.out = []
+    rig.node("n1", "sla=930")
+    assert len(rig.take(commands.SaveHistory)) == 1
+
+
+def test_an_annotation_that_somebody_removed_is_written_again():
+    rig = Rig()
+    rig.pod("a", gt(violation_grace_seconds=60))
+    rig.node("n1", "sla=940")
+    rig.feed(events.HistorySaved("n1", succeeded=True))
+    rig.out = []
+    rig.node("n1", "sla=940", history="")
+    assert len(rig.take(commands.SaveHistory)) == 1
+
+
+def test_taints_that_no_policy_acts_on_are_not_saved():
+    rig = Rig(policy(taints=[{"key": "sla"}], timing={"violationGraceSeconds": 60}))
+    rig.pod("a")
+    rig.node("n1", "sla=940", "other=1")
+    [save] = rig.take(commands.SaveHistory)
+    assert set(json.loads(save.text)) == {"sla:NoExecute"}
+
+
+def test_a_history_of_a_taint_that_went_is_given_up():
+    rig = Rig()
+    rig.pod("a", gt(violation_grace_seconds=60))
+    rig.node("n1", "sla=940")
+    [save] = rig.take(commands.SaveHistory)
+    rig.feed(events.HistorySaved("n1", succeeded=True))
+    rig.node("n1", history=save.text)
+    assert [one.text for one in rig.take(commands.SaveHistory)] == [""]
+
+
+# -- the report -------------------------------------------------------------------------------------------------------
+
+
+def test_a_report_counts_each_policy_for_itself():
+    slow = policy("slow", taints=[{"key": "x"}], timing={"violationGraceSeconds": 60})
+    fast = policy("fast", taints=[{"key": "y"}], nodeSelector={"matchLabels": {"zone": "a"}})
+    rig = Rig(slow, fast)
+    rig.node("n1", "x=1", labels={"zone": "a"})
+    rig.node("n2", "y=1", labels={"zone": "a"})
+    rig.node("n3", "x=1")
+    rig.pod("a", node="n1")
+    rig.pod("b", node="n2")
+    rig.pod("c", node="n3")
+    rig.settle("b", Outcome.BLOCKED)
+    by_name = {one.policy.name: one for one in report(rig.machine)}
+    told = by_name["slow"]
+    assert (told.selected_nodes, told.degraded_nodes, told.pending, told.blocked) == (3, 2, 2, 0)
+    assert told.next_deadline == START + 60
+    told = by_name["fast"]
+    assert (told.selected_nodes, told.degraded_nodes, told.pending, told.blocked) == (2, 1, 1, 1)
+    assert told.blocked_by == {"blocked": 1}
+
+
+def test_a_report_names_the_next_pods_only():
+    rig = Rig(leading=False)
+    rig.node("n1", "sla=940")
+    for number in range(30):
+        rig.pod(f"p{number:02}", gt(violation_grace_seconds=100 - number))
+    [told] = report(rig.machine)
+    assert [pending.pod.name for pending in told.next_pods] == [f"p{number:02}" for number in range(29, 19, -1)]
+    assert told.pending == 30
+
+
+def test_pods_on_their_way_out_are_not_reported_as_pending():
+    rig = Rig()
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt())
+    rig.settle("a")
+    [told] = report(rig.machine)
+    assert (told.pending, told.evicted) == (0, 1)

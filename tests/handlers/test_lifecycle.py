@@ -1,0 +1,130 @@
+"""Start, stop and login as kopf calls them."""
+
+import itertools
+from typing import Any
+
+import kopf
+import pytest
+from kubernetes.client import Configuration
+
+from kube import wire
+from taintwarden.handlers.lifecycle import connection_info, run_with_kopf
+from taintwarden.kube.connection import Connection
+from taintwarden.kube.errors import ConfigError
+
+
+class App:
+    """Stands in for the operator."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.connection = wire.connection("http://10.0.0.1", token="secret")
+        self.error = error
+        self.calls: list[str] = []
+
+    async def start(self) -> None:
+        if self.error is not None:
+            raise self.error
+        self.calls.append("start")
+
+    async def stop(self) -> None:
+        self.calls.append("stop")
+
+
+class Kopf:
+    """Calls the activities of a registry as kopf would."""
+
+    def __init__(self, app: App | None = None) -> None:
+        self.app = app or App()
+        self.settings = kopf.OperatorSettings()
+        self.memo = kopf.Memo()
+        registry = kopf.OperatorRegistry()
+
+        async def make_app() -> App:
+            return self.app
+
+        run_with_kopf(registry, make_app)
+        self._handlers = {handler.fn.__name__: handler.fn for handler in registry._activities.get_all_handlers()}
+
+    async def start(self) -> None:
+        await self._handlers["start"](settings=self.settings, memo=self.memo)
+
+    async def stop(self) -> None:
+        await self._handlers["stop"](memo=self.memo)
+
+    def login(self) -> kopf.ConnectionInfo:
+        info: Any = self._handlers["login"](memo=self.memo)
+        return info
+
+
+async def test_plain_kopf_run_starts_and_stops_an_app():
+    run = Kopf()
+    await run.start()
+    await run.stop()
+    assert run.app.calls == ["start", "stop"]
+
+
+async def test_an_app_that_is_there_is_its_owners():
+    run = Kopf()
+    run.memo.app = mine = App()
+    await run.start()
+    await run.stop()
+    assert (run.app.calls, mine.calls) == ([], [])
+
+
+async def test_kopf_writes_nothing_to_our_objects():
+    run = Kopf()
+    await run.start()
+    assert run.settings.posting.enabled is False
+    assert run.settings.peering.standalone is True
+
+
+async def test_kopf_waits_for_an_api_server_as_long_as_it_takes():
+    run = Kopf()
+    await run.start()
+    waits = list(itertools.islice(run.settings.networking.error_backoffs, 1_000))
+    assert len(waits) == 1_000
+    assert max(waits) <= 10
+    assert list(itertools.islice(run.settings.networking.error_backoffs, 1)) == waits[:1]  # from the beginning again
+
+
+async def test_a_cluster_that_cannot_be_used_ends_kopf_with_one_line():
+    run = Kopf(App(ConfigError("cannot use kubeconfig: no such file")))
+    with pytest.raises(kopf.PermanentError, match=r"^cannot use kubeconfig: no such file$"):
+        await run.start()
+
+
+async def test_login_uses_the_apps_connection():
+    run = Kopf()
+    await run.start()
+    assert run.login().server == "http://10.0.0.1"
+
+
+# -- credentials ------------------------------------------------------------------------------------------------------
+
+
+def info(**fields: Any) -> kopf.ConnectionInfo:
+    configuration = Configuration()
+    configuration.host = "http://10.0.0.1/"
+    for name, value in fields.items():
+        setattr(configuration, name, value)
+    return connection_info(Connection(configuration))
+
+
+def test_a_token_keeps_its_scheme():
+    told = info(api_key={"authorization": "Bearer secret"})
+    assert (told.scheme, told.token) == ("Bearer", "secret")
+
+
+def test_without_a_token_there_is_none():
+    told = info()
+    assert (told.scheme, told.token) == (None, None)
+
+
+def test_certificates_are_told_by_their_files():
+    told = info(cert_file="/c.pem", key_file="/k.pem", ssl_ca_cert="/ca.pem")
+    assert (told.certificate_path, told.private_key_path, told.ca_path) == ("/c.pem", "/k.pem", "/ca.pem")
+
+
+@pytest.mark.parametrize("verify", [True, False])
+def test_whether_the_server_is_verified(verify):
+    assert info(verify_ssl=verify).insecure is (not verify)

@@ -1,0 +1,117 @@
+"""A client that answers by script and keeps what it was asked."""
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from taintwarden.kube.errors import ApiError, Status
+
+
+class EndOfScriptError(Exception):
+    """The script is over: the test has seen enough."""
+
+
+class Call(msgspec.Struct):
+    """One request that was made."""
+
+    method: str
+    path: str
+    params: dict[str, str]
+    body: Any = None
+    content_type: str = "application/json"
+    at: float = 0.0
+
+
+class Silence(msgspec.Struct):
+    """In a watch: nothing comes for so many seconds."""
+
+    seconds: float
+
+
+class ScriptedClient:
+    """Answers one request after another; a watch is one answer too, a list of chunks.
+
+    An answer is bytes, an object to be sent as JSON, an exception to be raised, or a function of the call that returns
+    one of these, perhaps as a coroutine. When the script is over, ``EndOfScriptError`` is raised, unless ``default``
+    answers.
+    """
+
+    def __init__(self, *answers: Any, default: Any = EndOfScriptError) -> None:
+        self.answers = deque(answers)
+        self.default = default
+        self.calls: list[Call] = []
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+        timeout_seconds: float | None = None,
+    ) -> bytes:
+        body = None if body is None else msgspec.json.decode(msgspec.json.encode(body))
+        call = Call(method, path, dict(params or {}), body, content_type, asyncio.get_running_loop().time())
+        async with asyncio.timeout(timeout_seconds or 30.0):
+            answer = await self._next(call)
+        return answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+
+    @asynccontextmanager
+    async def stream(
+        self, path: str, params: Mapping[str, str], idle_timeout_seconds: float
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        del idle_timeout_seconds
+        call = Call("GET", path, dict(params), at=asyncio.get_running_loop().time())
+        yield self._chunks(await self._next(call))
+
+    async def _next(self, call: Call) -> Any:
+        self.calls.append(call)
+        answer = self.answers.popleft() if self.answers else self.default
+        if callable(answer) and not isinstance(answer, type):
+            answer = answer(call)
+            if asyncio.iscoroutine(answer):
+                answer = await answer
+        if isinstance(answer, BaseException) or (isinstance(answer, type) and issubclass(answer, BaseException)):
+            raise answer
+        return answer
+
+    async def _chunks(self, chunks: Any) -> AsyncIterator[bytes]:
+        for chunk in chunks:
+            if isinstance(chunk, Silence):
+                await asyncio.sleep(chunk.seconds)
+            elif isinstance(chunk, BaseException):
+                raise chunk
+            else:
+                yield chunk
+
+    def paths(self, method: str = "") -> list[str]:
+        """The paths that were asked for, in order."""
+        return [call.path for call in self.calls if method in ("", call.method)]
+
+
+def refusal(code: int, message: str = "made to fail", **more: Any) -> ApiError:
+    """The API server says no. ``more``: reason, retry_after, causes."""
+    retry_after = more.pop("retry_after", None)
+    causes = more.pop("causes", ())
+    details = {"causes": list(causes)} if causes else None
+    status = {"message": message, "code": code, "details": details} | more
+    return ApiError(code, msgspec.convert(status, Status), retry_after)
+
+
+def by_path(routes: Mapping[str, Any]) -> Callable[[Call], Any]:
+    """A default that answers by ``METHOD path-suffix``."""
+
+    def answer(call: Call) -> Any:
+        for route, value in routes.items():
+            method, _, suffix = route.partition(" ")
+            if call.method == method and call.path.endswith(suffix):
+                return value(call) if callable(value) and not isinstance(value, type) else value
+        raise refusal(404, f"no route for {call.method} {call.path}")
+
+    return answer

@@ -1,0 +1,186 @@
+"""The session on a real connection: what is sent, and every way of getting no answer."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import web
+from kmock import RawHandler
+
+from kube import wire
+from taintwarden.kube.client import MERGE_PATCH, Client
+from taintwarden.kube.errors import ApiError, Unreachable
+from taintwarden.localcluster import LocalCluster
+
+pytestmark = pytest.mark.kmock(cls=RawHandler)
+
+
+@pytest.fixture
+async def client(kmock: RawHandler) -> AsyncIterator[Client]:
+    async with wire.client(kmock.url) as made:
+        yield made
+
+
+async def test_a_request_answers_with_the_body(kmock: RawHandler, client: Client) -> None:
+    kmock["get /a"] << b"body"
+    assert await client.request("GET", "/a") == b"body"
+
+
+async def test_a_body_is_sent_as_json_with_its_type(kmock: RawHandler, client: Client) -> None:
+    kmock["/a"] << {}
+    await client.request("PATCH", "/a", body={"x": [1]}, content_type=MERGE_PATCH)
+    [request] = kmock
+    assert request.data == {"x": [1]}
+    assert request.headers["Content-Type"] == MERGE_PATCH
+
+
+async def test_parameters_are_quoted(kmock: RawHandler, client: Client) -> None:
+    kmock["/a"] << {}
+    await client.request("GET", "/a", params={"fieldSelector": "spec.nodeName!=,status.phase!=Failed"})
+    [request] = kmock
+    assert request.params == {"fieldSelector": "spec.nodeName!=,status.phase!=Failed"}
+
+
+async def test_nothing_compressed_is_asked_for(kmock: RawHandler, client: Client) -> None:
+    kmock["/a"] << {}
+    await client.request("GET", "/a")
+    [request] = kmock
+    assert request.headers["Accept-Encoding"] == "identity"
+    assert request.headers["User-Agent"] == "taintwarden"
+
+
+async def test_a_refusal_is_an_error_with_its_code(kmock: RawHandler, client: Client) -> None:
+    kmock["/a"] << 403 << {"message": "no", "reason": "Forbidden"}
+    with pytest.raises(ApiError, match="403 Forbidden: no"):
+        await client.request("GET", "/a")
+
+
+async def test_a_refused_stream_is_an_error_with_its_code(kmock: RawHandler, client: Client) -> None:
+    kmock["/a"] << 410 << {"message": "too old resource version"}
+    with pytest.raises(ApiError, match="410: too old"):
+        async with client.stream("/a", {}, 5.0):
+            pass
+
+
+async def test_a_stream_comes_as_it_is_sent(kmock: RawHandler, client: Client) -> None:
+    kmock["/a"] << (b"one\n", b"two\n")
+    async with client.stream("/a", {"watch": "true"}, 5.0) as chunks:
+        assert b"".join([chunk async for chunk in chunks]) == b"one\ntwo\n"
+
+
+async def read(client: Client, path: str, idle_timeout_seconds: float) -> None:
+    async with client.stream(path, {}, idle_timeout_seconds) as chunks:
+        async for _ in chunks:
+            pass
+
+
+async def test_a_silent_stream_is_given_up(kmock: RawHandler, client: Client) -> None:
+    kmock["/a"] << (b"one\n", lambda: asyncio.sleep(5), b"two\n")
+    with pytest.raises(Unreachable):
+        await read(client, "/a", idle_timeout_seconds=0.05)
+
+
+async def test_a_request_without_an_answer_is_given_up() -> None:
+    cluster = LocalCluster()
+    cluster.faults.hang()
+    async with cluster.serve() as server, wire.client(server.url) as client:
+        with pytest.raises(Unreachable):
+            await client.request("GET", "/api/v1/nodes", timeout_seconds=0.05)
+        cluster.faults.clear()
+
+
+async def test_a_cut_connection_is_no_answer() -> None:
+    cluster = LocalCluster()
+    cluster.faults.cut()
+    async with cluster.serve() as server, wire.client(server.url) as client:
+        with pytest.raises(Unreachable, match=r"\w+"):
+            await client.request("POST", "/api/v1/nodes", body={})
+
+
+async def test_an_answer_cut_short_is_no_answer() -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"items":')
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server, wire.client(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}") as client:
+        with pytest.raises(Unreachable):
+            await client.request("GET", "/a")
+
+
+async def test_what_is_no_http_is_no_answer() -> None:
+    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"SSH-2.0-OpenSSH_9.6\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server, wire.client(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}") as client:
+        with pytest.raises(Unreachable):
+            await client.request("GET", "/a")
+
+
+async def test_nobody_there_is_no_answer() -> None:
+    async with wire.client("http://127.0.0.1:1") as client:
+        with pytest.raises(Unreachable, match=r"127\.0\.0\.1"):
+            await client.request("GET", "/a")
+
+
+async def test_a_long_reason_is_cut(kmock: RawHandler, client: Client) -> None:
+    kmock["/a"] << 302 << {"Location": "ftp://" + "a" * 600}
+    with pytest.raises(Unreachable) as caught:
+        await client.request("GET", "/a")
+    assert len(str(caught.value)) <= 200
+
+
+async def test_the_token_is_sent(kmock: RawHandler) -> None:
+    kmock["/a"] << {}
+    async with wire.client(kmock.url, token="secret") as client:
+        await client.request("GET", "/a")
+    [request] = kmock
+    assert request.headers["Authorization"] == "Bearer secret"
+
+
+async def test_without_a_token_nothing_is_sent(kmock: RawHandler, client: Client) -> None:
+    kmock["/a"] << {}
+    await client.request("GET", "/a")
+    [request] = kmock
+    assert "Authorization" not in request.headers
+
+
+async def test_outside_its_context_a_client_is_of_no_use(kmock: RawHandler) -> None:
+    with pytest.raises(RuntimeError, match="outside its context"):
+        await Client(wire.connection(kmock.url)).request("GET", "/a")
+
+
+async def test_leaving_without_having_entered_is_nothing(kmock: RawHandler) -> None:
+    await Client(wire.connection(kmock.url)).__aexit__()
+
+
+async def test_requests_do_not_queue_behind_watches() -> None:
+    """A bound on connections that watches could use up would stop evictions."""
+    opened = asyncio.Event()
+
+    async def watch(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        opened.set()
+        await asyncio.sleep(30)
+        return response
+
+    async def quick(_: web.Request) -> web.Response:
+        return web.Response(body=b"quick")
+
+    app = web.Application()
+    app.add_routes([web.get("/watch", watch), web.get("/quick", quick)])
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        connection = wire.connection(f"http://127.0.0.1:{runner.addresses[0][1]}")
+        async with Client(connection, max_connections=2) as client, client.stream("/watch", {}, 5.0):
+            await opened.wait()
+            assert await client.request("GET", "/quick", timeout_seconds=2.0) == b"quick"
+    finally:
+        await runner.cleanup()

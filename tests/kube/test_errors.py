@@ -1,0 +1,95 @@
+"""Refusals as they are read: by code and reason, short, whatever the body is."""
+
+import pytest
+
+from taintwarden.kube.errors import MAX_MESSAGE_LENGTH, ApiError, Cause
+
+STATUS = b"""{"kind":"Status","status":"Failure","message":"pods \\"a\\" not found","reason":"NotFound","code":404}"""
+
+
+def test_a_status_is_read():
+    error = ApiError.from_response(404, STATUS)
+    assert (error.code, error.reason, error.message) == (404, "NotFound", 'pods "a" not found')
+
+
+def test_it_reads_as_code_reason_and_message():
+    assert str(ApiError.from_response(404, STATUS)) == '404 NotFound: pods "a" not found'
+
+
+def test_the_code_is_that_of_http():
+    assert ApiError.from_response(502, STATUS).code == 502
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"<html><body>502 Bad Gateway</body></html>", b"not json", b'["list"]', b'{"message":7}', b'"text"'],
+)
+def test_a_body_that_is_no_status_is_quoted(body):
+    error = ApiError.from_response(502, body)
+    assert str(error) == f"502: {body.decode()}"
+
+
+def test_a_long_body_is_quoted_shortly():
+    assert len(str(ApiError.from_response(502, b"<p>" * 10_000))) < 300
+
+
+def test_a_long_message_is_cut():
+    error = ApiError.from_response(500, b'{"message":"' + b"m" * 10_000 + b'"}')
+    assert error.message == "m" * MAX_MESSAGE_LENGTH
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b'{"message":""}'])
+def test_nothing_said_is_told_by_the_code(body):
+    assert str(ApiError.from_response(503, body)) == "503: HTTP status 503"
+
+
+@pytest.mark.parametrize("body", [b"\xff\xfe", b'{"message":"\xff"}'])
+def test_a_body_with_broken_text_is_no_fault_of_ours(body):
+    assert ApiError.from_response(500, body).code == 500
+
+
+@pytest.mark.parametrize("body", [b"404 page not found\n", b"\n  gone  \n"])
+def test_a_quoted_body_is_one_line(body):
+    assert "\n" not in str(ApiError.from_response(404, body))
+
+
+def test_causes_are_read():
+    body = b'{"details":{"causes":[{"reason":"R","message":"m","field":"f"},{}]}}'
+    assert ApiError.from_response(422, body).causes == (Cause("R", "m", "f"), Cause())
+
+
+@pytest.mark.parametrize(
+    ("header", "body", "expected"),
+    [
+        ("7", b"{}", 7.0),
+        ("", b'{"details":{"retryAfterSeconds":10}}', 10.0),
+        ("3", b'{"details":{"retryAfterSeconds":10}}', 3.0),
+        ("Wed, 21 Oct 2026 07:28:00 GMT", b"{}", None),
+        ("-1", b"{}", None),
+        ("1e9", b"{}", None),
+        ("\u0667", b"{}", None),
+        ("", b"{}", None),
+    ],
+)
+def test_retry_after_comes_from_the_header_or_the_status(header, body, expected):
+    assert ApiError.from_response(429, body, {"Retry-After": header}).retry_after == expected
+
+
+def test_without_headers_nothing_is_asked():
+    assert ApiError.from_response(429, b"{}").retry_after is None
+
+
+@pytest.mark.parametrize(
+    ("code", "field", "expected"),
+    [
+        (404, "", True),
+        (409, "", True),
+        (422, "metadata.uid", True),
+        (422, "metadata.name", False),
+        (422, "", False),
+        (400, "metadata.uid", False),
+    ],
+)
+def test_whether_it_is_about_another_object(code, field, expected):
+    body = f'{{"details":{{"causes":[{{"field":"{field}"}}]}}}}'.encode()
+    assert ApiError.from_response(code, body).is_about_another is expected

@@ -1,0 +1,322 @@
+"""One pod, one call, one outcome: the table row by row, and what is sent."""
+
+import re
+from typing import Any
+
+import pytest
+from kmock import RawHandler
+
+from contract.api import pod as pod_body
+from kube import wire
+from kube.scripted import ScriptedClient, refusal
+from taintwarden.engine.machine.events import Outcome
+from taintwarden.engine.model import Pod, PodClass, Tolerations
+from taintwarden.kube.errors import ApiError, Unreachable
+from taintwarden.kube.evictor import Evictor, Result, outcome_of
+from taintwarden.localcluster import LocalCluster
+
+pytestmark = pytest.mark.kmock(cls=RawHandler)  # answers what it is told, and knows nothing of Kubernetes
+
+POD_PATH = "/api/v1/namespaces/shop/pods/web-1"
+POD = Pod("uid-1", "web-1", "n1", PodClass("shop", {}, Tolerations()), 0.0, 1)
+
+BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
+NEEDS = "The disruption budget web needs 2 healthy pods and has 2 currently"
+PROCESSING = "The disruption budget web is still being processed by the server."
+TWO = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+WRONG_UID = "the UID in the precondition (uid-1) does not match the UID in record (uid-2)"
+
+
+def status(code: int, reason: str, message: str, **details: Any) -> dict[str, Any]:
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "code": code,
+        "reason": reason,
+        "message": message,
+    } | ({"details": details} if details else {})
+
+
+# (id, answer, outcome, what the message must say)
+ROWS = [
+    ("no-such-pod", status(404, "NotFound", 'pods "web-1" not found'), Outcome.GONE, "not found"),
+    ("no-namespace", status(404, "NotFound", 'namespaces "shop" not found'), Outcome.GONE, "not found"),
+    ("another-uid", status(409, "Conflict", WRONG_UID), Outcome.GONE, "does not match"),
+    (
+        "another-uid-in-a-patch",
+        status(
+            422,
+            "Invalid",
+            "Pod is invalid: metadata.uid: field is immutable",
+            causes=[{"reason": "FieldValueInvalid", "message": "field is immutable", "field": "metadata.uid"}],
+        ),
+        Outcome.GONE,
+        "immutable",
+    ),
+    (
+        "budget-full",
+        status(429, "TooManyRequests", BUDGET, causes=[{"reason": "DisruptionBudget", "message": NEEDS}]),
+        Outcome.BLOCKED,
+        NEEDS,
+    ),
+    (
+        "budget-not-observed",
+        status(
+            429,
+            "TooManyRequests",
+            BUDGET,
+            causes=[{"reason": "DisruptionBudget", "message": PROCESSING}],
+            retryAfterSeconds=10,
+        ),
+        Outcome.BLOCKED,
+        PROCESSING,
+    ),
+    ("budget-without-cause", status(429, "TooManyRequests", BUDGET), Outcome.BLOCKED, BUDGET),
+    (
+        "budget-with-empty-cause",
+        status(429, "TooManyRequests", BUDGET, causes=[{"reason": "DisruptionBudget"}]),
+        Outcome.BLOCKED,
+        BUDGET,
+    ),
+    ("flow-control", status(429, "TooManyRequests", "too many requests, please try again"), Outcome.THROTTLED, "again"),
+    ("two-budgets", status(500, "", TWO), Outcome.MISCONFIGURED, "more than one"),
+    ("server-error", status(500, "InternalError", "etcdserver: request timed out"), Outcome.FAILED, "etcdserver"),
+    ("unavailable", status(503, "ServiceUnavailable", "apiserver is shutting down"), Outcome.FAILED, "shutting"),
+    ("gateway-timeout", status(504, "Timeout", "request did not complete in time"), Outcome.FAILED, "in time"),
+    ("request-timeout", status(408, "Timeout", "request timeout"), Outcome.FAILED, "timeout"),
+    ("no-right", status(403, "Forbidden", "cannot create resource pods/eviction"), Outcome.REFUSED, "cannot create"),
+    ("no-token", status(401, "Unauthorized", "Unauthorized"), Outcome.REFUSED, "Unauthorized"),
+    ("admission", status(400, "BadRequest", "admission webhook denied the request"), Outcome.REFUSED, "webhook"),
+    (
+        "invalid",
+        status(422, "Invalid", "invalid", causes=[{"reason": "FieldValueInvalid", "field": "gracePeriodSeconds"}]),
+        Outcome.REFUSED,
+        "invalid",
+    ),
+]
+rows = pytest.mark.parametrize(("answer", "outcome", "said"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
+
+
+@rows
+async def test_the_outcome_of_an_eviction(
+    kmock: RawHandler, answer: dict[str, Any], outcome: Outcome, said: str
+) -> None:
+    kmock[f"post {POD_PATH}/eviction"] << answer["code"] << answer
+    async with wire.client(kmock.url) as client:
+        result = await Evictor(client).evict(POD)
+    assert result.outcome is outcome
+    assert said in result.message
+
+
+@rows
+async def test_the_outcome_of_a_delete(kmock: RawHandler, answer: dict[str, Any], outcome: Outcome, said: str) -> None:
+    kmock[f"patch {POD_PATH}/status"] << 200 << {}
+    kmock[f"delete {POD_PATH}"] << answer["code"] << answer
+    async with wire.client(kmock.url) as client:
+        result = await Evictor(client).delete(POD, None, "why")
+    assert result.outcome is outcome
+    assert said in result.message
+
+
+@rows
+async def test_a_refused_condition_is_the_outcome_and_nothing_is_deleted(
+    kmock: RawHandler, answer: dict[str, Any], outcome: Outcome, said: str
+) -> None:
+    kmock[f"patch {POD_PATH}/status"] << answer["code"] << answer
+    async with wire.client(kmock.url) as client:
+        result = await Evictor(client).delete(POD, None, "why")
+    assert result.outcome is outcome
+    assert said in result.message
+    assert len(kmock["delete"]) == 0
+
+
+@pytest.mark.parametrize("code", [200, 201, 202])
+async def test_any_2xx_is_done(kmock: RawHandler, code: int) -> None:
+    kmock[f"post {POD_PATH}/eviction"] << code << {"kind": "Status", "status": "Success"}
+    async with wire.client(kmock.url) as client:
+        assert await Evictor(client).evict(POD) == Result(Outcome.EVICTED)
+
+
+async def test_no_answer_is_a_failure_that_says_why() -> None:
+    result = await Evictor(ScriptedClient(Unreachable("connection reset"))).evict(POD)
+    assert result == Result(Outcome.FAILED, "connection reset")
+
+
+async def test_nobody_there_is_a_failure() -> None:
+    async with wire.client("http://127.0.0.1:1") as client:
+        result = await Evictor(client).evict(POD)
+    assert result.outcome is Outcome.FAILED
+    assert result.message
+
+
+@pytest.mark.parametrize("outcome_code", [429, 403, 500, 503])
+def test_what_the_server_asks_to_wait_is_kept(outcome_code: int) -> None:
+    assert outcome_of(refusal(outcome_code, retry_after=10.0)).retry_after == 10.0
+
+
+def test_a_budget_not_observed_says_when_to_come_back() -> None:
+    body = b'{"message":"disruption budget","details":{"retryAfterSeconds":10}}'
+    assert outcome_of(ApiError.from_response(429, body)) == Result(Outcome.BLOCKED, "disruption budget", 10.0)
+
+
+def test_several_causes_are_all_named() -> None:
+    causes = [{"reason": "DisruptionBudget", "message": "a"}, {"reason": "DisruptionBudget", "message": "b"}]
+    assert outcome_of(refusal(429, BUDGET, causes=causes)).message == "a; b"
+
+
+# -- what is sent ---------------------------------------------------------------------------------------------------
+
+
+async def test_an_eviction_carries_the_uid_as_precondition() -> None:
+    client = ScriptedClient({})
+    await Evictor(client).evict(POD)
+    [call] = client.calls
+    assert (call.method, call.path) == ("POST", f"{POD_PATH}/eviction")
+    assert call.body["deleteOptions"]["preconditions"] == {"uid": "uid-1"}
+    assert call.body["metadata"] == {"name": "web-1", "namespace": "shop"}
+    assert (call.body["apiVersion"], call.body["kind"]) == ("policy/v1", "Eviction")
+
+
+async def test_a_delete_carries_the_uid_in_both_calls() -> None:
+    client = ScriptedClient({}, {})
+    await Evictor(client).delete(POD, None, "why")
+    patch, delete = client.calls
+    assert patch.body["metadata"] == {"uid": "uid-1"}
+    assert delete.body["preconditions"] == {"uid": "uid-1"}
+
+
+async def test_the_condition_comes_before_the_delete() -> None:
+    client = ScriptedClient({}, {})
+    await Evictor(client).delete(POD, None, "Taintwarden: sla is low")
+    assert [(call.method, call.path) for call in client.calls] == [
+        ("PATCH", f"{POD_PATH}/status"),
+        ("DELETE", POD_PATH),
+    ]
+    [condition] = client.calls[0].body["status"]["conditions"]
+    assert (condition["type"], condition["status"]) == ("DisruptionTarget", "True")
+    assert condition["message"] == "Taintwarden: sla is low"
+    assert re.fullmatch(r"[A-Z]\w+", condition["reason"])
+    assert client.calls[0].content_type == "application/strategic-merge-patch+json"
+
+
+@pytest.mark.parametrize("grace", [None, 0, 30])
+async def test_the_grace_period_is_the_pods_own_unless_given(grace: int | None) -> None:
+    client = ScriptedClient({}, {}, {})
+    await Evictor(client).evict(POD, grace)
+    await Evictor(client).delete(POD, grace, "why")
+    evict, _, delete = client.calls
+    assert evict.body["deleteOptions"].get("gracePeriodSeconds") == grace
+    assert delete.body.get("gracePeriodSeconds") == grace
+
+
+# -- against an API server with its own rules ---------------------------------------------------------------------
+
+
+def running(cluster: LocalCluster, name: str = "web-1") -> Pod:
+    cluster.create("pods", pod_body(name, labels={"app": "web"}, nodeName="n1"))
+    stored = cluster.store.get("pods", name, "default")
+    stored["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    cluster.store.update("pods", stored)
+    return Pod(stored["metadata"]["uid"], name, "n1", PodClass("default", {}, Tolerations()), 0.0, 1)
+
+
+def budget(cluster: LocalCluster, name: str, allowed: int, observed: int = 1) -> None:
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}
+    cluster.create("poddisruptionbudgets", {"metadata": {"name": name}, "spec": spec})
+    stored = cluster.store.get("poddisruptionbudgets", name, "default")
+    counts = {"disruptionsAllowed": allowed, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1}
+    stored["status"] = counts | {"observedGeneration": observed}
+    cluster.store.update("poddisruptionbudgets", stored)
+
+
+def is_leaving(cluster: LocalCluster, name: str = "web-1") -> bool:
+    found = [one for one in cluster.store.list("pods", "default") if one["metadata"]["name"] == name]
+    return not found or "deletionTimestamp" in found[0]["metadata"]
+
+
+@pytest.fixture
+def cluster() -> LocalCluster:
+    return LocalCluster()
+
+
+async def evict(cluster: LocalCluster, pod: Pod, **how: Any) -> Result:
+    async with cluster.serve() as server, wire.client(server.url) as client:
+        if how.pop("delete", False):
+            return await Evictor(client).delete(pod, None, "why")
+        return await Evictor(client).evict(pod, **how)
+
+
+@pytest.mark.parametrize("delete", [False, True])
+async def test_a_pod_leaves(cluster: LocalCluster, delete: bool) -> None:
+    pod = running(cluster)
+    assert await evict(cluster, pod, delete=delete) == Result(Outcome.EVICTED)
+    assert is_leaving(cluster)
+
+
+@pytest.mark.parametrize("delete", [False, True])
+async def test_a_namesake_is_spared(cluster: LocalCluster, delete: bool) -> None:
+    running(cluster)
+    old = Pod("uid-of-the-one-before", "web-1", "n1", PodClass("default", {}, Tolerations()), 0.0, 1)
+    assert (await evict(cluster, old, delete=delete)).outcome is Outcome.GONE
+    assert not is_leaving(cluster)
+
+
+async def test_a_namesake_is_not_marked_either(cluster: LocalCluster) -> None:
+    running(cluster)
+    old = Pod("uid-of-the-one-before", "web-1", "n1", PodClass("default", {}, Tolerations()), 0.0, 1)
+    await evict(cluster, old, delete=True)
+    conditions = cluster.store.get("pods", "web-1", "default")["status"]["conditions"]
+    assert [one["type"] for one in conditions] == ["Ready"]
+
+
+async def test_the_condition_of_a_deleted_pod_stands_beside_the_others(cluster: LocalCluster) -> None:
+    pod = running(cluster)
+    await evict(cluster, pod, delete=True)
+    [stored] = cluster.store.list("pods", "default")
+    assert {one["type"] for one in stored["status"]["conditions"]} == {"Ready", "DisruptionTarget"}
+
+
+async def test_a_full_budget_blocks_and_is_named(cluster: LocalCluster) -> None:
+    pod = running(cluster)
+    budget(cluster, "web", allowed=0)
+    result = await evict(cluster, pod)
+    assert (result.outcome, result.retry_after) == (Outcome.BLOCKED, None)
+    assert "web" in result.message
+    assert not is_leaving(cluster)
+
+
+async def test_a_budget_nobody_looked_at_blocks_for_some_seconds(cluster: LocalCluster) -> None:
+    pod = running(cluster)
+    budget(cluster, "web", allowed=1, observed=0)
+    result = await evict(cluster, pod)
+    assert (result.outcome, result.retry_after) == (Outcome.BLOCKED, 10.0)
+
+
+async def test_two_budgets_are_a_misconfiguration(cluster: LocalCluster) -> None:
+    pod = running(cluster)
+    budget(cluster, "web", allowed=1)
+    budget(cluster, "more", allowed=1)
+    assert (await evict(cluster, pod)).outcome is Outcome.MISCONFIGURED
+
+
+async def test_a_delete_asks_no_budget(cluster: LocalCluster) -> None:
+    pod = running(cluster)
+    budget(cluster, "web", allowed=0)
+    assert (await evict(cluster, pod, delete=True)).outcome is Outcome.EVICTED
+    assert is_leaving(cluster)
+
+
+async def test_a_cut_connection_is_a_failure(cluster: LocalCluster) -> None:
+    pod = running(cluster)
+    cluster.faults.cut(path="/eviction$")
+    assert (await evict(cluster, pod)).outcome is Outcome.FAILED
+
+
+@pytest.mark.parametrize(("code", "outcome"), [(500, Outcome.FAILED), (429, Outcome.THROTTLED), (403, Outcome.REFUSED)])
+async def test_faults_change_nothing(cluster: LocalCluster, code: int, outcome: Outcome) -> None:
+    pod = running(cluster)
+    cluster.faults.answer(code, path="/eviction$", retry_after_seconds=3)
+    result = await evict(cluster, pod)
+    assert (result.outcome, result.retry_after) == (outcome, 3.0)
+    assert not is_leaving(cluster)

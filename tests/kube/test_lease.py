@@ -1,0 +1,359 @@
+"""Leader election in simulated time: who holds the lease, from when to when, whatever the API does."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from kube.leases import Candidate, LeaseStore
+from kube.scripted import refusal
+from taintwarden.kube.errors import Unreachable
+from taintwarden.kube.lease import LEASE_SECONDS, RENEW_DEADLINE_SECONDS, RETRY_SECONDS
+
+pytestmark = pytest.mark.looptime
+
+
+def foreign(holder: str = "other", **spec: Any) -> dict[str, Any]:
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": "2026-01-01T00:00:00.000000Z"} | spec
+    return {"metadata": {"name": "taintwarden", "resourceVersion": "1"}, "spec": spec}
+
+
+@pytest.fixture
+def store() -> LeaseStore:
+    return LeaseStore()
+
+
+@pytest.fixture
+async def one(store: LeaseStore) -> AsyncIterator[Candidate]:
+    candidate = Candidate(store)
+    yield candidate
+    if candidate.task is not None:
+        await candidate.kill()
+
+
+async def test_a_lease_that_nobody_has_is_created(store: LeaseStore, one: Candidate) -> None:
+    one.start()
+    await asyncio.sleep(0.1)
+    assert one.lease.held
+    assert store.holder == "a"
+    assert one.changes == [(0.02, True)]
+
+
+async def test_before_the_first_answer_nothing_is_held(one: Candidate) -> None:
+    one.start()
+    await asyncio.sleep(0)
+    assert not one.lease.held
+
+
+async def test_what_is_written_is_what_kubernetes_expects(store: LeaseStore, one: Candidate) -> None:
+    one.start()
+    await asyncio.sleep(0.1)
+    assert store.lease is not None
+    assert (store.lease["apiVersion"], store.lease["kind"]) == ("coordination.k8s.io/v1", "Lease")
+    assert store.lease["metadata"]["name"] == "taintwarden"
+    spec = store.lease["spec"]
+    assert (spec["leaseDurationSeconds"], spec["leaseTransitions"]) == (LEASE_SECONDS, 0)
+    assert spec["acquireTime"].endswith("Z")
+    assert len(spec["renewTime"].rpartition(".")[2]) == len("123456Z")  # a MicroTime
+
+
+async def test_it_is_renewed_every_few_seconds(store: LeaseStore, one: Candidate) -> None:
+    one.start()
+    await asyncio.sleep(5 * (RETRY_SECONDS + 0.02) + 0.1)
+    assert one.changes == [(0.02, True)]
+    assert [method for method, _ in one.network.calls].count("PUT") == 5
+    assert store.lease is not None
+    assert store.lease["spec"]["leaseTransitions"] == 0
+
+
+async def test_renewing_keeps_the_time_of_the_acquisition(store: LeaseStore, one: Candidate) -> None:
+    store.lease = foreign("a", acquireTime="2020-02-02T02:02:02.000000Z", leaseTransitions=4)
+    one.start()
+    await asyncio.sleep(3)
+    assert store.lease["spec"]["acquireTime"] == "2020-02-02T02:02:02.000000Z"
+    assert store.lease["spec"]["leaseTransitions"] == 4
+
+
+@pytest.mark.parametrize("spec", [{}, {"holderIdentity": ""}, {"holderIdentity": None}, {"leaseTransitions": None}])
+async def test_a_lease_without_a_holder_is_taken_at_once(store: LeaseStore, one: Candidate, spec: Any) -> None:
+    store.lease = foreign("")
+    store.lease["spec"] = spec
+    one.start()
+    await asyncio.sleep(0.1)
+    assert one.lease.held
+
+
+async def test_a_lease_without_a_spec_is_taken_at_once(store: LeaseStore, one: Candidate) -> None:
+    store.lease = foreign()
+    del store.lease["spec"]
+    one.start()
+    await asyncio.sleep(0.1)
+    assert one.lease.held
+
+
+async def test_a_lease_that_another_holds_is_watched_for_its_whole_time(store: LeaseStore, one: Candidate) -> None:
+    store.lease = foreign()
+    one.start()
+    await asyncio.sleep(LEASE_SECONDS - 0.5)
+    assert not one.lease.held
+    assert store.holder == "other"
+    await asyncio.sleep(RETRY_SECONDS + 1)
+    assert one.lease.held
+    assert store.lease["spec"]["leaseTransitions"] == 1
+
+
+async def test_the_holders_own_duration_counts(store: LeaseStore, one: Candidate) -> None:
+    store.lease = foreign(leaseDurationSeconds=60)
+    one.start()
+    await asyncio.sleep(59)
+    assert not one.lease.held
+    await asyncio.sleep(4)
+    assert one.lease.held
+
+
+async def test_every_renewal_of_another_starts_its_time_anew(store: LeaseStore, one: Candidate) -> None:
+    store.lease = foreign()
+    one.start()
+    for second in range(10):
+        await asyncio.sleep(10)
+        store.lease["spec"]["renewTime"] = f"2026-01-01T00:00:{second + 1:02}.000000Z"
+    await asyncio.sleep(10)
+    assert one.changes == []
+
+
+async def test_a_clock_of_another_that_is_wrong_makes_no_difference(store: LeaseStore, one: Candidate) -> None:
+    store.lease = foreign(renewTime="1999-01-01T00:00:00.000000Z")
+    one.start()
+    await asyncio.sleep(LEASE_SECONDS - 1)
+    assert not one.lease.held
+
+
+async def test_who_is_faster_gets_it(store: LeaseStore, one: Candidate) -> None:
+    """Between our read and our write another one wrote: a conflict, no error."""
+    one.network.delay = 0.5
+    one.start()
+    await asyncio.sleep(0.7)  # it has read that there is none
+    store.lease = foreign()
+    await asyncio.sleep(1)
+    assert not one.lease.held
+    assert one.errors == []
+
+
+async def test_a_lease_that_is_taken_away_is_not_held(store: LeaseStore, one: Candidate) -> None:
+    one.start()
+    await asyncio.sleep(1)
+    store.lease = foreign()
+    await asyncio.sleep(2)
+    assert not one.lease.held
+    assert [held for _, held in one.changes] == [True, False]
+
+
+async def test_a_lease_that_is_deleted_is_made_anew(store: LeaseStore, one: Candidate) -> None:
+    one.start()
+    await asyncio.sleep(1)
+    store.lease = None
+    await asyncio.sleep(3)
+    assert one.lease.held
+    assert store.holder == "a"
+
+
+# -- the API fails ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [refusal(500), refusal(403), refusal(429), Unreachable("reset")])
+async def test_a_failure_now_and_then_costs_nothing(one: Candidate, error: Exception) -> None:
+    one.start()
+    await asyncio.sleep(1)
+    one.network.fails = error
+    await asyncio.sleep(6)
+    one.network.fails = None
+    await asyncio.sleep(6)
+    assert one.lease.held
+    assert [held for _, held in one.changes] == [True]
+    assert one.errors
+
+
+@pytest.mark.parametrize("error", [refusal(500), Unreachable("reset")])
+async def test_failures_beyond_the_deadline_end_it_in_time(one: Candidate, error: Exception) -> None:
+    one.start()
+    await asyncio.sleep(1)
+    one.network.fails = error
+    await asyncio.sleep(RENEW_DEADLINE_SECONDS)
+    assert not one.lease.held
+    assert one.changes[-1][1] is False
+    assert one.changes[-1][0] <= RENEW_DEADLINE_SECONDS + 0.05
+
+
+async def test_failing_does_not_end_the_trying(one: Candidate) -> None:
+    one.network.fails = refusal(403)
+    one.start()
+    await asyncio.sleep(100)
+    one.network.fails = None
+    await asyncio.sleep(RETRY_SECONDS + 0.1)
+    assert one.lease.held
+
+
+async def test_an_api_that_hangs_ends_it_in_time(one: Candidate) -> None:
+    one.start()
+    await asyncio.sleep(1)
+    one.network.hangs = True
+    await asyncio.sleep(RENEW_DEADLINE_SECONDS - 1.05)
+    assert one.lease.held
+    await asyncio.sleep(0.1)
+    assert not one.lease.held
+
+
+@pytest.mark.parametrize("since", [0.5, 1.9, 2.1, 3.0, 4.0])
+async def test_an_api_that_hangs_is_told_in_time(one: Candidate, since: float) -> None:
+    """Between ``held`` being over and ``on_change(False)`` the machine still leads: it would command in vain."""
+    one.start()
+    await asyncio.sleep(since)
+    one.network.hangs = True
+    while one.lease.held:
+        await asyncio.sleep(0.05)
+    await asyncio.sleep(0.1)
+    assert [held for _, held in one.changes] == [True, False]
+
+
+async def test_an_api_that_hung_is_led_again(one: Candidate) -> None:
+    one.start()
+    await asyncio.sleep(1)
+    one.network.hangs = True
+    await asyncio.sleep(30)
+    one.network.hangs = False
+    await asyncio.sleep(RENEW_DEADLINE_SECONDS)
+    assert one.lease.held
+    assert [held for _, held in one.changes] == [True, False, True]
+
+
+async def test_a_renewal_counts_from_when_it_was_begun(one: Candidate) -> None:
+    one.network.delay_back = 2.0
+    one.start()
+    await asyncio.sleep(4.5)  # read and write took 4 s
+    one.network.hangs = True
+    await asyncio.sleep(RENEW_DEADLINE_SECONDS - 4.5 - 0.1)
+    assert one.lease.held
+    await asyncio.sleep(0.2)
+    assert not one.lease.held
+
+
+async def test_an_answer_that_comes_too_late_is_not_waited_for(one: Candidate) -> None:
+    one.network.delay = RENEW_DEADLINE_SECONDS
+    one.start()
+    await asyncio.sleep(60)
+    assert not one.lease.held
+    assert one.errors
+
+
+# -- the end ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_released_lease_is_free_at_once(store: LeaseStore, one: Candidate) -> None:
+    one.start()
+    await asyncio.sleep(1)
+    await one.kill()
+    await one.lease.release()
+    assert not one.lease.held
+    assert store.holder == ""
+    assert [held for _, held in one.changes] == [True, False]
+
+
+async def test_the_next_one_takes_a_released_lease_at_its_next_try(store: LeaseStore, one: Candidate) -> None:
+    one.start()
+    await asyncio.sleep(1)
+    await one.kill()
+    await one.lease.release()
+    two = Candidate(store, "b").start()
+    await asyncio.sleep(0.1)
+    assert two.lease.held
+    await two.kill()
+
+
+async def test_what_was_never_held_is_not_released(store: LeaseStore, one: Candidate) -> None:
+    store.lease = foreign()
+    await one.lease.release()
+    assert one.network.calls == []
+    assert store.holder == "other"
+
+
+async def test_what_another_took_is_not_released(store: LeaseStore, one: Candidate) -> None:
+    one.start()
+    await asyncio.sleep(1)
+    await one.kill()
+    store.lease = foreign()
+    await one.lease.release()
+    assert store.holder == "other"
+
+
+@pytest.mark.parametrize("error", [refusal(500), Unreachable("reset")])
+async def test_a_release_that_fails_is_told_and_no_error(one: Candidate, error: Exception) -> None:
+    one.start()
+    await asyncio.sleep(1)
+    await one.kill()
+    one.network.fails = error
+    await one.lease.release()
+    assert not one.lease.held
+    assert len(one.errors) == 1
+
+
+async def test_a_release_when_the_api_hangs_does_not_keep_the_process(one: Candidate) -> None:
+    one.start()
+    await asyncio.sleep(1)
+    await one.kill()
+    one.network.hangs = True
+    began = asyncio.get_running_loop().time()
+    await one.lease.release()
+    assert asyncio.get_running_loop().time() - began <= 10
+
+
+async def test_a_lease_that_is_gone_needs_no_release(store: LeaseStore, one: Candidate) -> None:
+    one.start()
+    await asyncio.sleep(1)
+    await one.kill()
+    store.lease = None
+    await one.lease.release()
+    assert one.errors == []
+
+
+@pytest.mark.parametrize("error", [refusal(500), Unreachable("connection refused")])
+async def test_a_leader_that_lost_the_api_tries_at_the_same_pace(one: Candidate, error: Exception) -> None:
+    """An API server that is away answers at once: without a pause it would be asked thousands of times a second."""
+    one.start()
+    await asyncio.sleep(1)
+    one.network.fails = error
+    await asyncio.sleep(60)
+    assert len(one.network.calls) <= 2 + 60 / RETRY_SECONDS + 2
+    assert len(one.errors) <= 60 / RETRY_SECONDS + 2
+
+
+@pytest.mark.parametrize("body", [b"<html>back soon</html>", b"[]", b"null", b'{"spec":7}', b'{"spec":null}'])
+async def test_an_answer_that_is_no_lease_is_a_failure_like_any_other(one: Candidate, body: bytes) -> None:
+    one.start()
+    await asyncio.sleep(1)
+    one.network.says = body
+    await asyncio.sleep(3)
+    one.network.says = None
+    await asyncio.sleep(3)
+    assert one.task is not None
+    assert not one.task.done()
+    assert one.lease.held
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_it_ends_when_it_is_told_to_at_any_moment(one: Candidate, turns: int) -> None:
+    """Also just when an answer has come: ``asyncio.wait_for`` of Python 3.11 then swallows the cancellation."""
+    one.start()
+    await asyncio.sleep(1)
+    task, loop = one.task, asyncio.get_running_loop()
+    assert task is not None
+
+    def cancel(left: int) -> None:
+        if left:
+            loop.call_soon(cancel, left - 1)
+        else:
+            task.cancel()
+
+    one.network.on_answer = lambda: cancel(turns)
+    await asyncio.sleep(10)
+    assert task.done()

@@ -1,0 +1,329 @@
+"""Events: written once for one saying, at their pace, and never in anybody's way."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kube import wire
+from kube.scripted import ScriptedClient, refusal
+from taintwarden.api.names import DNS_SUBDOMAIN
+from taintwarden.kube import recorder
+from taintwarden.kube.errors import Unreachable
+from taintwarden.kube.recorder import (
+    BUSY_FACTOR,
+    MAX_NOTE_BYTES,
+    NORMAL,
+    REPEAT_SECONDS,
+    WARNING,
+    Message,
+    Recorder,
+    Subject,
+    event_name,
+)
+from taintwarden.localcluster import LocalCluster
+
+pytestmark = pytest.mark.looptime
+
+POD = Subject("Pod", "web-1", "uid-1", "shop")
+NODE = Subject("Node", "n1", "uid-n1")
+
+
+def message(note: str = "note", subject: Subject = POD, reason: str = "Evicted", kind: str = NORMAL) -> Message:
+    return Message(subject, kind, reason, "Evict", note)
+
+
+def fine() -> ScriptedClient:
+    return ScriptedClient(default=lambda _: {})
+
+
+@asynccontextmanager
+async def running(client: ScriptedClient, per_second: float = 10.0, **more: Any) -> AsyncIterator[Recorder]:
+    made = Recorder(client, "taintwarden-0", per_second, **more)
+    task = asyncio.create_task(made.run())
+    yield made
+    assert not task.done()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def notes(client: ScriptedClient) -> list[str]:
+    return [call.body["note"] for call in client.calls if call.method == "POST"]
+
+
+# -- what is written --------------------------------------------------------------------------------------------------
+
+
+async def test_an_event_of_a_pod_is_written_to_its_namespace():
+    client = fine()
+    async with running(client) as made:
+        made.record(message("Evicted from n1", kind=WARNING))
+        await asyncio.sleep(1)
+    [call] = client.calls
+    assert (call.method, call.path) == ("POST", "/apis/events.k8s.io/v1/namespaces/shop/events")
+    assert call.body["metadata"]["namespace"] == "shop"
+    assert call.body["regarding"] == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": "web-1",
+        "namespace": "shop",
+        "uid": "uid-1",
+    }
+    assert (call.body["type"], call.body["reason"], call.body["action"]) == ("Warning", "Evicted", "Evict")
+    assert call.body["note"] == "Evicted from n1"
+    assert call.body["reportingInstance"] == "taintwarden-0"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", call.body["eventTime"])
+
+
+async def test_an_event_of_a_node_is_written_to_the_default_namespace():
+    client = fine()
+    async with running(client) as made:
+        made.record(message(subject=NODE))
+        await asyncio.sleep(1)
+    [call] = client.calls
+    assert call.path == "/apis/events.k8s.io/v1/namespaces/default/events"
+    assert "namespace" not in call.body["regarding"]
+
+
+@pytest.mark.parametrize("length", [1, 1023, 1024, 1025, 5000])
+async def test_a_note_has_at_most_a_kibibyte(length):
+    client = fine()
+    async with running(client) as made:
+        made.record(message("n" * length))
+        await asyncio.sleep(1)
+    assert notes(client) == ["n" * min(length, MAX_NOTE_BYTES)]
+
+
+@pytest.mark.parametrize("letter", ["é", "世", "🜚"])
+@pytest.mark.parametrize("before", [0, 1, 2, 3])
+async def test_no_letter_is_cut_in_two(letter, before):
+    client = fine()
+    async with running(client) as made:
+        made.record(message("x" * before + letter * 1000))
+        await asyncio.sleep(1)
+    [note] = notes(client)
+    assert MAX_NOTE_BYTES - 4 < len(note.encode()) <= MAX_NOTE_BYTES
+    assert note == ("x" * before + letter * 1000)[: len(note)]
+
+
+async def test_a_long_instance_is_cut_as_the_api_asks():
+    client = fine()
+    async with running(client) as made:
+        made._instance = "i" * 300
+        made.record(message())
+        await asyncio.sleep(1)
+    assert len(client.calls[0].body["reportingInstance"]) == 128
+
+
+async def test_what_is_written_is_accepted_by_an_api_server():
+    cluster = LocalCluster()
+    async with cluster.serve() as server, wire.client(server.url) as client:
+        made = Recorder(client, "taintwarden-0", 1000)
+        made.record(message("é" * 2000, Subject("Pod", "web-1", "uid-1", "default"), kind=WARNING))
+        made.record(message(subject=NODE))
+        made.record(message("again", subject=NODE))
+        await made.flush(5)
+        assert made.dropped == 0
+    assert len(cluster.store.list("events")) == 3
+
+
+# -- names ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_saying_has_the_same_name():
+    assert event_name(message("a")) == event_name(message("a"))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [message("b"), message("a", reason="Other"), message("a", Subject("Pod", "web-1", "uid-2", "shop"))],
+    ids=["note", "reason", "uid"],
+)
+def test_another_saying_has_another_name(other):
+    assert event_name(message("a")) != event_name(other)
+
+
+def test_parts_do_not_run_into_each_other():
+    assert event_name(message("bc", reason="a")) != event_name(message("c", reason="ab"))
+
+
+@given(st.from_regex(rf"\A(?:{DNS_SUBDOMAIN})\Z").filter(lambda name: len(name) <= 253))
+def test_names_are_legal(name):
+    assert re.fullmatch(DNS_SUBDOMAIN, event_name(message(subject=Subject("Pod", name, "uid", "ns"))))
+
+
+@pytest.mark.parametrize("end", ["-b", ".b", "--b", "-.b"])
+def test_a_name_that_is_cut_is_legal_too(end):
+    name = "a" * (200 - len(end) + 1) + end + "b" * 20
+    assert re.fullmatch(DNS_SUBDOMAIN, event_name(message(subject=Subject("Pod", name, "uid", "ns"))))
+
+
+# -- once -------------------------------------------------------------------------------------------------------------
+
+
+async def test_the_same_saying_twice_is_written_once():
+    client = fine()
+    async with running(client) as made:
+        made.record(message("a"))
+        made.record(message("a"))
+        await asyncio.sleep(1)
+        made.record(message("a"))
+        await asyncio.sleep(REPEAT_SECONDS - 10)
+    assert notes(client) == ["a"]
+
+
+async def test_after_some_minutes_it_is_said_again():
+    client = fine()
+    async with running(client) as made:
+        made.record(message("a"))
+        await asyncio.sleep(REPEAT_SECONDS + 1)
+        made.record(message("a"))
+        await asyncio.sleep(1)
+    assert notes(client) == ["a", "a"]
+
+
+async def test_what_an_earlier_process_said_is_counted_up():
+    client = ScriptedClient(refusal(409, reason="AlreadyExists"), {})
+    async with running(client) as made:
+        made.record(message("a"))
+        await asyncio.sleep(1)
+    post, patch = client.calls
+    assert patch.method == "PATCH"
+    assert patch.path == f"{post.path}/{post.body['metadata']['name']}"
+    assert patch.content_type == "application/merge-patch+json"
+    assert patch.body["series"]["count"] >= 2
+    assert re.fullmatch(r".*\.\d{6}Z", patch.body["series"]["lastObservedTime"])
+    assert made.failed == 0
+
+
+async def test_counting_up_is_accepted_by_an_api_server():
+    cluster = LocalCluster()
+    async with cluster.serve() as server, wire.client(server.url) as client:
+        for _ in range(2):
+            made = Recorder(client, "taintwarden-0", 1000)
+            made.record(message(subject=NODE))
+            await made.flush(5)
+    [event] = cluster.store.list("events")
+    assert event["series"]["count"] == 2
+
+
+# -- never in the way -------------------------------------------------------------------------------------------------
+
+
+async def test_events_are_written_at_their_pace():
+    client = fine()
+    async with running(client, per_second=4) as made:
+        for number in range(40):
+            made.record(message(str(number)))
+        await asyncio.sleep(5.1)
+    assert len(client.calls) == 21
+
+
+async def test_while_evictions_are_many_the_pace_is_slower():
+    client = fine()
+    async with running(client, per_second=4, is_busy=lambda: True) as made:
+        for number in range(40):
+            made.record(message(str(number)))
+        await asyncio.sleep(5.1)
+    assert len(client.calls) == 1 + 20 // BUSY_FACTOR
+
+
+async def test_of_too_many_the_oldest_are_dropped_and_counted(monkeypatch):
+    monkeypatch.setattr(recorder, "MAX_QUEUED", 3)
+    client = fine()
+    async with running(client) as made:
+        for number in range(5):
+            made.record(message(str(number)))
+        assert made.dropped == 2
+        await asyncio.sleep(5)
+    assert notes(client) == ["2", "3", "4"]
+
+
+async def test_what_waits_already_takes_no_second_place(monkeypatch):
+    monkeypatch.setattr(recorder, "MAX_QUEUED", 3)
+    client = fine()
+    async with running(client) as made:
+        for _ in range(10):
+            made.record(message("a"))
+        made.record(message("b"))
+        assert made.dropped == 0
+        await asyncio.sleep(5)
+    assert notes(client) == ["a", "b"]
+
+
+async def test_what_is_remembered_is_bounded(monkeypatch):
+    monkeypatch.setattr(recorder, "MAX_REMEMBERED", 2)
+    client = fine()
+    async with running(client) as made:
+        for note in "abca":
+            made.record(message(note))
+            await asyncio.sleep(1)
+    assert notes(client) == ["a", "b", "c", "a"]
+    assert len(made._written) == 2
+
+
+@pytest.mark.parametrize("error", [refusal(403), refusal(404), refusal(500), Unreachable("reset")])
+async def test_a_refusal_is_counted_and_costs_no_other_event(error):
+    client = ScriptedClient(error, default=lambda _: {})
+    async with running(client) as made:
+        made.record(message("a"))
+        made.record(message("b"))
+        await asyncio.sleep(1)
+    assert made.failed == 1
+    assert notes(client) == ["a", "b"]
+
+
+async def test_an_event_that_expired_before_it_was_counted_up_is_a_failure():
+    client = ScriptedClient(refusal(409), refusal(404))
+    async with running(client) as made:
+        made.record(message("a"))
+        await asyncio.sleep(1)
+    assert made.failed == 1
+
+
+# -- at the end -------------------------------------------------------------------------------------------------------
+
+
+async def test_what_is_queued_is_written_at_the_end():
+    client = fine()
+    made = Recorder(client, "i", 1)
+    for note in "abc":
+        made.record(message(note))
+    await made.flush(5)
+    assert notes(client) == ["a", "b", "c"]
+    assert made.dropped == 0
+
+
+async def test_the_end_does_not_wait_for_ever():
+    async def slow(_: Any) -> dict[str, Any]:
+        await asyncio.sleep(2)
+        return {}
+
+    client = ScriptedClient(default=slow)
+    made = Recorder(client, "i", 1)
+    for number in range(10):
+        made.record(message(str(number)))
+    began = asyncio.get_running_loop().time()
+    await made.flush(5)
+    assert asyncio.get_running_loop().time() - began <= 5.01
+    assert made.dropped == 7
+
+
+async def test_one_refusal_at_the_end_costs_no_other_event():
+    client = ScriptedClient(refusal(404), default=lambda _: {})
+    made = Recorder(client, "i", 1)
+    for note in "abc":
+        made.record(message(note))
+    await made.flush(5)
+    assert notes(client) == ["a", "b", "c"]
+
+
+async def test_flushing_nothing_is_nothing():
+    client = fine()
+    await Recorder(client, "i", 1).flush(5)
+    assert client.calls == []

@@ -1,0 +1,491 @@
+"""Streams, by script: what the sink hears and what the API server is asked, whatever befalls the watch."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from kube.scripted import EndOfScriptError, ScriptedClient, Silence, refusal
+from taintwarden.kube.errors import Unreachable
+from taintwarden.kube.streams import (
+    BACKOFF_SECONDS,
+    CAUGHT_UP_SECONDS,
+    FORGIVEN_SECONDS,
+    NAMESPACES,
+    NODES,
+    PAGE_SIZE,
+    PODS,
+    WATCH_SECONDS,
+    Stream,
+)
+
+Heard = list[tuple[Any, ...]]
+
+
+class Sink:
+    """Writes down what it hears."""
+
+    def __init__(self) -> None:
+        self.heard: Heard = []
+        self.views: list[bool] = []
+
+    def list_began(self) -> None:
+        self.heard.append(("list began",))
+
+    def listed(self, objects: Sequence[Any]) -> None:
+        self.heard.append(("listed", [one.metadata.name for one in objects]))
+
+    def list_ended(self, resource_version: str) -> None:
+        self.heard.append(("list ended", resource_version))
+
+    def changed(self, changes: Sequence[tuple[str, Any]]) -> None:
+        self.heard.append(("changed", [(kind, one.metadata.name) for kind, one in changes]))
+
+    def reached(self, resource_version: str) -> None:
+        self.heard.append(("reached", resource_version))
+
+    def undecodable(self, name: str, reason: str) -> None:
+        assert reason
+        self.heard.append(("undecodable", name))
+
+    def restarted(self, reason: str, detail: str) -> None:
+        assert detail
+        self.heard.append(("restarted", reason))
+
+    def live(self, *, live: bool) -> None:
+        if self.views[-1:] != [live]:
+            self.views.append(live)
+
+
+class Followed:
+    """What came of following a script to its end."""
+
+    def __init__(self, client: ScriptedClient, sink: Sink, sleeps: list[float]) -> None:
+        self.calls = client.calls
+        self.heard = sink.heard
+        self.views = sink.views
+        self.sleeps = sleeps
+
+    def of(self, *kinds: str) -> Heard:
+        return [entry for entry in self.heard if entry[0] in kinds]
+
+    @property
+    def lists(self) -> list[dict[str, str]]:
+        return [call.params for call in self.calls if "watch" not in call.params]
+
+    @property
+    def watched_from(self) -> list[str]:
+        return [call.params["resourceVersion"] for call in self.calls if "watch" in call.params]
+
+
+async def follow(*answers: Any, resource: Any = PODS) -> Followed:
+    client, sink, sleeps = ScriptedClient(*answers), Sink(), []
+
+    async def sleep(seconds: float) -> None:
+        sleeps.append(seconds)
+
+    stream = Stream(client, resource, sink, sleep=sleep, jitter=lambda: 0.5)  # the middle: delays are exact
+    with pytest.raises(EndOfScriptError):
+        await stream.run()
+    return Followed(client, sink, sleeps)
+
+
+def obj(name: str, version: int = 1, **more: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": str(version)} | more}
+
+
+def page(*objects: dict[str, Any], version: str = "10", more: str = "") -> dict[str, Any]:
+    return {"kind": "PodList", "metadata": {"resourceVersion": version, "continue": more}, "items": list(objects)}
+
+
+def frame(kind: str, value: dict[str, Any]) -> bytes:
+    return json.dumps({"type": kind, "object": value}).encode() + b"\n"
+
+
+def bookmark(version: int) -> bytes:
+    return frame("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": str(version), "creationTimestamp": None}})
+
+
+def error(code: int, reason: str = "Expired") -> bytes:
+    status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+    return frame("ERROR", status | {"code": code, "reason": reason, "message": "made to fail"})
+
+
+BAD = {"metadata": {"name": "bad", "namespace": "ns", "resourceVersion": "12", "labels": ["no", "map"]}}
+
+
+# -- lists --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_list_comes_page_by_page_between_its_beginning_and_its_end():
+    followed = await follow(page(obj("a"), obj("b"), more="t1"), page(obj("c"), version="11"))
+    assert followed.heard[:4] == [("list began",), ("listed", ["a", "b"]), ("listed", ["c"]), ("list ended", "11")]
+
+
+async def test_pages_are_asked_for_by_the_token_of_the_page_before():
+    followed = await follow(page(more="t1"), page(more="t2"), page())
+    assert [asked.get("continue") for asked in followed.lists] == [None, "t1", "t2"]
+    assert {asked["limit"] for asked in followed.lists} == {str(PAGE_SIZE)}
+
+
+async def test_the_watch_begins_where_the_list_ended():
+    followed = await follow(page(version="42"))
+    assert followed.watched_from[0] == "42"
+
+
+async def test_an_empty_cluster_is_a_complete_list_too():
+    followed = await follow(page())
+    assert followed.heard[:3] == [("list began",), ("listed", []), ("list ended", "10")]
+
+
+async def test_a_list_that_expires_while_paging_begins_again_from_the_first_page():
+    followed = await follow(page(obj("a"), more="t1"), refusal(410), page(obj("b")))
+    assert followed.of("list began", "listed", "list ended") == [
+        ("list began",),
+        ("listed", ["a"]),
+        ("list began",),
+        ("listed", ["b"]),
+        ("list ended", "10"),
+    ]
+    assert "continue" not in followed.lists[2]
+
+
+async def test_a_list_that_is_refused_halfway_never_ends():
+    followed = await follow(page(obj("a"), more="t1"), refusal(500), page(obj("a")))
+    kinds = [entry[0] for entry in followed.heard]
+    assert kinds[:4] == ["list began", "listed", "restarted", "list began"]
+    assert kinds.count("list ended") == 1
+
+
+async def test_an_undecodable_object_of_a_list_is_told_and_the_others_come():
+    followed = await follow(page(obj("a"), BAD, obj("c")))
+    assert followed.heard[:3] == [("list began",), ("undecodable", "ns/bad"), ("listed", ["a", "c"])]
+
+
+async def test_an_undecodable_object_costs_no_page():
+    followed = await follow(page(BAD, more="t1"), page(obj("b")))
+    assert followed.of("listed") == [("listed", []), ("listed", ["b"])]
+
+
+async def test_an_object_that_is_none_at_all_is_told_without_a_name():
+    followed = await follow(page(obj("a"), 7), [])  # type: ignore[arg-type]
+    assert followed.of("undecodable", "listed") == [("undecodable", "unknown"), ("listed", ["a"])]
+
+
+@pytest.mark.parametrize("body", [b"<html>maintenance</html>", b"", b'{"items":[', b"[]", b"null", b'"pods"'])
+async def test_a_list_that_is_none_is_asked_for_again(body):
+    followed = await follow(body, page(obj("a")))
+    assert followed.of("list began", "listed", "restarted")[:4] == [
+        ("list began",),
+        ("restarted", "unreachable"),
+        ("list began",),
+        ("listed", ["a"]),
+    ]
+    assert followed.sleeps
+
+
+async def test_no_items_at_all_are_an_empty_list_as_in_go():
+    followed = await follow(b'{"kind":"PodList","metadata":{"resourceVersion":"9"},"items":null}')
+    assert followed.of("listed", "list ended") == [("listed", []), ("list ended", "9")]
+
+
+@pytest.mark.parametrize("items", ['"none"', "{}"])
+async def test_a_list_whose_items_are_none_is_not_an_empty_cluster(items):
+    body = b'{"metadata":{"resourceVersion":"9"},"items":' + items.encode() + b"}"
+    followed = await follow(body, page(obj("a")))
+    assert followed.of("list ended") == [("list ended", "10")]
+
+
+async def test_a_list_with_broken_text_is_no_reason_to_end():
+    body = json.dumps(page(obj("a"), obj("b?"))).encode().replace(b"?", b"\xff")
+    followed = await follow(body)
+    assert ("listed", ["a"]) in followed.heard
+
+
+async def test_an_answer_that_is_no_list_does_not_empty_the_cluster():
+    """A proxy's ``{"status": "ok"}`` has no items and no version: taken for a list it would say that all is gone."""
+    followed = await follow({"status": "ok"}, page(obj("a")))
+    assert followed.of("list ended") == [("list ended", "10")]
+
+
+# -- watches ------------------------------------------------------------------------------------------------------
+
+
+async def test_frames_are_told_in_order_with_what_was_reached():
+    lines = frame("ADDED", obj("a", 11)) + frame("MODIFIED", obj("a", 12)) + frame("DELETED", obj("a", 13))
+    followed = await follow(page(), [lines])
+    assert followed.heard[3:5] == [
+        ("changed", [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]),
+        ("reached", "13"),
+    ]
+
+
+async def test_a_bookmark_is_progress_and_no_change():
+    followed = await follow(page(), [bookmark(99)])
+    assert followed.of("changed", "reached") == [("reached", "99")]
+    assert followed.watched_from == ["10", "99"]
+
+
+async def test_bookmarks_are_asked_for():
+    followed = await follow(page())
+    assert followed.calls[1].params["allowWatchBookmarks"] == "true"
+
+
+async def test_the_server_is_asked_to_end_watches_at_different_times():
+    followed = await follow(page())
+    low, high = WATCH_SECONDS
+    assert followed.calls[1].params["timeoutSeconds"] == str((low + high) // 2)
+
+
+async def test_a_watch_that_ran_out_is_resumed_at_once_where_it_was():
+    followed = await follow(page(), [frame("ADDED", obj("a", 11))], [frame("ADDED", obj("b", 12))])
+    assert followed.watched_from == ["10", "11", "12"]
+    assert followed.of("restarted") == [("restarted", "ended")] * 2
+    assert len(followed.lists) == 1
+    assert followed.sleeps == []
+
+
+@pytest.mark.looptime
+async def test_a_quiet_watch_that_ran_out_is_resumed_at_once():
+    followed = await follow(page(), [Silence(300)], [Silence(300)])
+    assert followed.watched_from == ["10", "10", "10"]
+    assert followed.sleeps == []
+
+
+async def test_a_frame_in_pieces_is_put_together():
+    line = frame("ADDED", obj("a", 11))
+    followed = await follow(page(), [line[:7], line[7:20], line[20:]])
+    assert followed.of("changed") == [("changed", [("ADDED", "a")])]
+
+
+async def test_half_a_line_at_the_end_is_dropped_and_comes_again():
+    whole = frame("ADDED", obj("b", 12))
+    followed = await follow(page(), [frame("ADDED", obj("a", 11)) + whole[:9]], [whole])
+    assert followed.of("changed") == [("changed", [("ADDED", "a")]), ("changed", [("ADDED", "b")])]
+    assert followed.watched_from[1] == "11"
+    assert followed.of("undecodable") == []
+
+
+async def test_half_a_line_at_a_cut_is_dropped_and_comes_again():
+    whole = frame("ADDED", obj("b", 12))
+    followed = await follow(page(), [frame("ADDED", obj("a", 11)), whole[:9], Unreachable("cut")], [whole])
+    assert followed.of("changed", "restarted")[:3] == [
+        ("changed", [("ADDED", "a")]),
+        ("restarted", "unreachable"),
+        ("changed", [("ADDED", "b")]),
+    ]
+    assert followed.watched_from[1] == "11"
+
+
+async def test_empty_lines_are_nothing():
+    followed = await follow(page(), [b"\n\r\n" + frame("ADDED", obj("a", 11)) + b"\n"])
+    assert followed.of("changed", "undecodable") == [("changed", [("ADDED", "a")])]
+
+
+async def test_a_line_that_is_not_json_ends_the_watch_which_is_resumed_before_it():
+    lines = frame("ADDED", obj("a", 11)) + b"garbage\n" + frame("ADDED", obj("b", 12))
+    good = frame("ADDED", obj("a", 11)) + frame("ADDED", obj("b", 12))
+    followed = await follow(page(), [lines], [good])
+    assert followed.of("restarted")[0] == ("restarted", "unreachable")
+    assert followed.watched_from[1] == "10"
+    assert followed.of("changed")[-1] == ("changed", [("ADDED", "a"), ("ADDED", "b")])
+
+
+@pytest.mark.parametrize("line", [b"garbage", b"{}", b"[]", b"7", b'{"type":"ADDED"'])
+async def test_lines_that_are_no_frames_back_off_ever_longer(line):
+    followed = await follow(page(), *[[line + b"\n"]] * 3)
+    assert followed.of("restarted") == [("restarted", "unreachable")] * 3
+    assert followed.sleeps == [0.25, 0.5, 1.0]
+
+
+async def test_an_undecodable_object_in_a_watch_is_told_and_the_rest_goes_on():
+    lines = frame("MODIFIED", BAD) + frame("ADDED", obj("c", 13))
+    followed = await follow(page(), [lines])
+    assert followed.heard[3:6] == [("undecodable", "ns/bad"), ("changed", [("ADDED", "c")]), ("reached", "13")]
+
+
+async def test_an_undecodable_object_is_not_stumbled_over_again():
+    followed = await follow(page(), [frame("MODIFIED", BAD)])
+    assert followed.watched_from == ["10", "12"]
+
+
+async def test_an_undecodable_object_without_a_version_moves_nothing():
+    followed = await follow(page(), [frame("ADDED", {"metadata": 7})])
+    assert followed.of("undecodable") == [("undecodable", "unknown")]
+    assert followed.watched_from == ["10", "10"]
+
+
+async def test_a_line_with_broken_text_is_told_and_the_rest_goes_on():
+    bad = frame("ADDED", obj("b?", 11)).replace(b"?", b"\xff")
+    followed = await follow(page(), [bad + frame("ADDED", obj("c", 12))])
+    assert ("changed", [("ADDED", "c")]) in followed.heard
+
+
+@pytest.mark.parametrize("resource", [PODS, NODES, NAMESPACES], ids=lambda resource: resource.name)
+async def test_lists_and_watches_are_about_the_same_objects(resource):
+    followed = await follow(page(), resource=resource)
+    assert {call.path for call in followed.calls} == {resource.path}
+    selectors = {call.params.get("fieldSelector") for call in followed.calls}
+    assert selectors == {resource.field_selector or None}
+
+
+def test_finished_and_unbound_pods_stay_with_the_server():
+    assert PODS.field_selector == "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+
+
+# -- what cannot be resumed -----------------------------------------------------------------------------------------
+
+
+async def test_a_410_answer_lists_again():
+    followed = await follow(page(obj("a")), refusal(410), page(obj("b"), version="20"))
+    assert followed.of("list began", "listed", "list ended") == [
+        ("list began",),
+        ("listed", ["a"]),
+        ("list ended", "10"),
+        ("list began",),
+        ("listed", ["b"]),
+        ("list ended", "20"),
+    ]
+    assert followed.watched_from == ["10", "20"]
+
+
+@pytest.mark.parametrize("resource", [PODS, NODES, NAMESPACES], ids=lambda resource: resource.name)
+@pytest.mark.looptime
+async def test_an_expired_frame_lists_again_at_once(resource):
+    old = [Silence(FORGIVEN_SECONDS + 1), error(410)]
+    followed = await follow(page(obj("a")), old, page(obj("b"), version="20"), resource=resource)
+    assert followed.of("restarted")[0] == ("restarted", "expired")
+    assert followed.watched_from == ["10", "20"]
+    assert followed.sleeps == []
+
+
+@pytest.mark.parametrize("code", [500, 504, 429])
+async def test_any_other_error_frame_lists_again(code):
+    followed = await follow(page(), [error(code, "InternalError")], page(version="20"))
+    assert followed.watched_from == ["10", "20"]
+
+
+async def test_frames_before_an_error_in_the_same_chunk_count():
+    followed = await follow(page(), [frame("ADDED", obj("a", 11)) + error(410)], page())
+    assert followed.of("changed") == [("changed", [("ADDED", "a")])]
+
+
+async def test_an_error_frame_without_a_status_is_an_error_all_the_same():
+    followed = await follow(page(), [b'{"type":"ERROR","object":{}}\n'], page(version="20"))
+    assert followed.watched_from == ["10", "20"]
+
+
+async def test_error_frames_again_and_again_are_no_hot_loop():
+    followed = await follow(*[page(), [error(410)]] * 6)
+    assert followed.of("restarted") == [("restarted", "expired")] * 6
+    assert followed.sleeps == [0.25, 0.5, 1.0, 2.0, 4.0, 5.0]
+
+
+@pytest.mark.looptime
+async def test_after_an_outage_an_expired_watch_lists_at_once():
+    outage = [Unreachable("refused")] * 6
+    followed = await follow(page(), [Silence(FORGIVEN_SECONDS + 1), Unreachable("cut")], *outage, [error(410)], page())
+    assert len(followed.sleeps) == 1 + len(outage)
+    assert len(followed.lists) == 2
+
+
+async def test_error_frames_after_a_good_one_are_no_hot_loop_either():
+    """A busy cluster sends a frame before every error: listing again each time without a pause would hammer it."""
+    followed = await follow(*[page(), [frame("ADDED", obj("a", 11)), error(500)]] * 6)
+    assert len(followed.sleeps) >= 4
+
+
+async def test_lists_that_expire_again_and_again_are_no_hot_loop():
+    followed = await follow(*[page(more="t"), refusal(410)] * 5)
+    assert len(followed.sleeps) == 5
+
+
+@pytest.mark.looptime
+async def test_a_watch_that_works_for_a_while_forgives_what_was_before():
+    bad = [error(410)]
+    works = [Silence(FORGIVEN_SECONDS + 1), bookmark(11), Unreachable("cut")]
+    followed = await follow(page(), bad, page(), bad, page(), works)
+    assert followed.sleeps == [0.25, 0.5, BACKOFF_SECONDS[0]]
+
+
+@pytest.mark.looptime
+async def test_one_frame_does_not_forgive():
+    bad = [error(410)]
+    followed = await follow(page(), bad, page(), bad, page(), [bookmark(11), Unreachable("cut")])
+    assert followed.sleeps == [0.25, 0.5, 1.0]
+
+
+# -- whether it is up to date -----------------------------------------------------------------------------------------
+
+
+async def test_a_list_makes_it_live():
+    followed = await follow(page())
+    assert followed.views[0] is True
+
+
+async def test_a_failure_makes_it_blind_until_it_brings_something():
+    followed = await follow(page(), Unreachable("cut"), [bookmark(11)])
+    assert followed.views[:3] == [True, False, True]
+
+
+@pytest.mark.looptime
+async def test_a_resumed_watch_with_nothing_to_bring_is_live_soon():
+    followed = await follow(page(), Unreachable("cut"), [Silence(CAUGHT_UP_SECONDS + 0.1)])
+    assert followed.views[:3] == [True, False, True]
+
+
+async def test_a_watch_that_ran_out_blinds_nobody():
+    followed = await follow(page(), [bookmark(11)], [bookmark(12)])
+    assert followed.views == [True]
+
+
+# -- refusals and failures --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", [401, 403, 404, 429, 500, 503])
+async def test_a_refused_watch_is_tried_again_from_the_same_place(code):
+    followed = await follow(page(), refusal(code))
+    assert followed.of("restarted")[0] == ("restarted", "refused")
+    assert followed.watched_from == ["10", "10"]
+    assert followed.sleeps[0] == BACKOFF_SECONDS[0]
+
+
+async def test_a_refused_list_is_tried_again():
+    followed = await follow(refusal(403), page(obj("a")))
+    assert followed.of("listed") == [("listed", ["a"])]
+
+
+async def test_what_the_server_asks_to_wait_is_waited():
+    followed = await follow(refusal(429, retry_after=7.0), page(), refusal(429, retry_after=3.0))
+    assert followed.sleeps[:2] == [7.0, 3.0]
+
+
+async def test_a_server_that_asks_for_less_than_our_pause_gets_our_pause():
+    followed = await follow(*[refusal(429, retry_after=1.0)] * 5)
+    assert followed.sleeps == [1.0, 1.0, 1.0, 2.0, 4.0]
+
+
+async def test_failures_back_off_up_to_a_bound():
+    followed = await follow(*[Unreachable("refused")] * 9)
+    assert followed.of("restarted") == [("restarted", "unreachable")] * 9
+    assert followed.sleeps == [0.25, 0.5, 1.0, 2.0, 4.0, 5.0, 5.0, 5.0, 5.0]
+
+
+async def test_watches_that_end_at_once_back_off():
+    followed = await follow(page(), [], [], [])
+    assert followed.of("restarted") == [("restarted", "empty")] * 3
+    assert followed.sleeps == [0.25, 0.5, 1.0]
+
+
+@pytest.mark.parametrize(("jitter", "expected"), [(0.0, 0.125), (0.5, 0.25), (0.999, 0.37475)])
+async def test_pauses_are_spread(jitter, expected):
+    sleeps: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        sleeps.append(seconds)
+
+    client = ScriptedClient(Unreachable("refused"))
+    with pytest.raises(EndOfScriptError):
+        await Stream(client, NODES, Sink(), sleep=sleep, jitter=lambda: jitter).run()
+    assert sleeps == [pytest.approx(expected)]

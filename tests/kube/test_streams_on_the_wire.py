@@ -1,0 +1,252 @@
+"""Streams on a real connection to an API server that misbehaves on demand."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from contract.api import pod
+from kube import wire
+from taintwarden.kube import streams
+from taintwarden.kube.streams import PODS, Stream
+from taintwarden.localcluster import LocalCluster
+
+
+class Known:
+    """What a listener takes for true: the pods by name, as the calls of a sink say."""
+
+    def __init__(self) -> None:
+        self.pods: dict[str, str] = {}
+        self.undecodables: list[str] = []
+        self.restarts: list[str] = []
+        self.lists = 0
+        self._listed: set[str] = set()
+
+    def list_began(self) -> None:
+        self._listed = set()
+
+    def listed(self, objects: Sequence[Any]) -> None:
+        for one in objects:
+            self.pods[one.metadata.name] = one.metadata.uid
+            self._listed.add(one.metadata.name)
+
+    def list_ended(self, _: str) -> None:
+        self.lists += 1
+        self.pods = {name: uid for name, uid in self.pods.items() if name in self._listed}
+
+    def changed(self, changes: Sequence[tuple[str, Any]]) -> None:
+        for kind, one in changes:
+            if kind == "DELETED":
+                self.pods.pop(one.metadata.name, None)
+            else:
+                self.pods[one.metadata.name] = one.metadata.uid
+
+    def reached(self, _: str) -> None:
+        pass
+
+    def undecodable(self, name: str, _: str) -> None:
+        self.undecodables.append(name)
+
+    def restarted(self, reason: str, _: str) -> None:
+        self.restarts.append(reason)
+
+    def live(self, *, live: bool) -> None:
+        """How up to date it is, is another test's matter."""
+
+
+class Scene:
+    """A cluster, a listener that follows its pods, and what happens."""
+
+    def __init__(self, cluster: LocalCluster, known: Known, sleeps: list[float]) -> None:
+        self.cluster = cluster
+        self.known = known
+        self.sleeps = sleeps
+        self.faults = cluster.faults
+
+    def create(self, *names: str) -> None:
+        for name in names:
+            self.cluster.create("pods", pod(name, nodeName="n1"))
+
+    def delete(self, name: str) -> None:
+        self.cluster.delete("pods", name, "default", grace_seconds=0)
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(5):
+            while not holds():
+                await asyncio.sleep(0.002)
+
+    async def watching(self) -> None:
+        await self.until(lambda: self.cluster.open_watches("pods") > 0)
+
+    @asynccontextmanager
+    async def blind(self) -> AsyncIterator[None]:
+        """The listener sees nothing of what happens inside."""
+        fault = self.faults.answer(503, path="/api/v1/pods$", times=1_000_000)
+        self.cluster.drop_watches("pods")
+        await self.until(lambda: fault.struck > 0)
+        yield
+        fault.times = 0
+
+    async def agrees(self) -> None:
+        """The listener knows exactly what there is."""
+        await self.until(
+            lambda: (
+                self.known.pods
+                == {one["metadata"]["name"]: one["metadata"]["uid"] for one in self.cluster.store.list("pods")}
+            )
+        )
+        await self.watching()
+
+
+@pytest.fixture
+async def scene(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
+    monkeypatch.setattr(streams, "PAGE_SIZE", 2)
+    cluster = LocalCluster(bookmark_seconds=0.02)
+    sleeps: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        sleeps.append(seconds)
+        await asyncio.sleep(0)
+
+    async with cluster.serve() as server, wire.client(server.url) as client:
+        known = Known()
+        here = Scene(cluster, known, sleeps)
+        here.create("a", "b", "c")
+        task = asyncio.create_task(Stream(client, PODS, known, sleep=sleep).run())
+        await here.agrees()
+        yield here
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_pages_and_changes_come(scene: Scene) -> None:
+    scene.create("d")
+    scene.delete("a")
+    await scene.agrees()
+    assert scene.known.lists == 1
+    assert scene.faults.count("GET", "/api/v1/pods") == 3  # two pages and the watch
+
+
+async def test_what_is_asked_leaves_out_finished_pods(scene: Scene) -> None:
+    asked = [one.query for one in scene.faults.requests if one.path == "/api/v1/pods"]
+    assert all("fieldSelector=spec.nodeName!%3D,status.phase!%3DSucceeded" in query for query in asked)
+
+
+async def test_a_watch_that_ends_is_resumed_without_a_list(scene: Scene) -> None:
+    scene.cluster.drop_watches()
+    await scene.until(lambda: bool(scene.known.restarts))
+    scene.create("d")
+    await scene.agrees()
+    assert scene.known.lists == 1
+
+
+@pytest.mark.parametrize("mid_line", [True, False])
+async def test_a_cut_watch_loses_nothing(scene: Scene, mid_line: bool) -> None:
+    scene.faults.cut_watch("pods", mid_line=mid_line)
+    scene.create("d", "e")
+    await scene.agrees()
+    assert scene.known.undecodables == []
+    assert "unreachable" in scene.known.restarts
+    assert scene.known.lists == 1
+
+
+async def test_a_watch_cut_at_every_line_gets_on(scene: Scene) -> None:
+    scene.faults.cut_watch("pods", times=4)
+    scene.create("d")
+    scene.delete("b")
+    await scene.agrees()
+
+
+@pytest.mark.parametrize("code", [410, 500, 504])
+async def test_an_error_frame_lists_again_and_notices_what_is_gone(scene: Scene, code: int) -> None:
+    scene.faults.fail_watch(code, "pods")
+    scene.delete("a")
+    scene.create("d")
+    await scene.agrees()
+    assert scene.known.lists == 2
+
+
+async def test_a_gap_with_expired_history_is_noticed(scene: Scene) -> None:
+    async with scene.blind():
+        scene.delete("a")
+        scene.create("d")
+        scene.cluster.expire_history("pods")
+    await scene.agrees()
+    assert scene.known.lists == 2
+
+
+async def test_a_namesake_born_in_a_gap_is_another_pod(scene: Scene) -> None:
+    async with scene.blind():
+        scene.delete("a")
+        scene.create("a")
+        scene.cluster.expire_history("pods")
+    await scene.agrees()
+
+
+async def test_a_list_that_expires_while_paging_begins_again(scene: Scene) -> None:
+    scene.faults.fail_watch(410, "pods")
+    scene.faults.answer(410, method="GET", path="/api/v1/pods$")
+    scene.delete("a")
+    await scene.agrees()
+
+
+async def test_an_undecodable_change_is_told_once_and_the_rest_comes(scene: Scene) -> None:
+    scene.faults.garble_watch("pods")
+    scene.create("d", "e")
+    await scene.until(lambda: "e" in scene.known.pods)
+    scene.cluster.drop_watches()
+    await scene.until(lambda: bool(scene.known.restarts))
+    await scene.watching()
+    scene.create("f")
+    await scene.until(lambda: "f" in scene.known.pods)
+    assert scene.known.undecodables == ["default/d"]
+
+
+async def test_an_undecodable_object_of_a_list_is_told_and_the_rest_comes(scene: Scene) -> None:
+    scene.faults.garble_list("pods")
+    scene.faults.fail_watch(410, "pods")
+    scene.create("d")
+    await scene.until(lambda: "d" in scene.known.pods)
+    assert len(scene.known.undecodables) == 1
+
+
+async def test_what_the_server_asks_to_wait_is_waited(scene: Scene) -> None:
+    scene.faults.answer(429, path="/api/v1/pods$", retry_after_seconds=7)
+    scene.cluster.drop_watches("pods")
+    await scene.until(lambda: 7.0 in scene.sleeps)
+    await scene.agrees()
+
+
+async def test_a_server_that_is_away_is_waited_for(scene: Scene) -> None:
+    fault = scene.faults.cut(path="/api/v1/pods$", times=1_000_000)
+    scene.cluster.drop_watches("pods")
+    await scene.until(lambda: scene.known.restarts.count("unreachable") == 6)
+    fault.times = 0
+    scene.create("d")
+    await scene.agrees()
+    assert max(scene.sleeps) > 3
+
+
+async def test_a_server_that_hangs_is_given_up(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "IDLE_SECONDS", 0.05)
+    scene.faults.hang(path="/api/v1/pods$")
+    scene.cluster.drop_watches("pods")
+    await scene.until(lambda: "unreachable" in scene.known.restarts)
+    scene.create("d")
+    await scene.agrees()
+
+
+async def test_nobody_there_backs_off() -> None:
+    sleeps: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        sleeps.append(seconds)
+        if len(sleeps) == 3:
+            raise asyncio.CancelledError
+
+    async with wire.client("http://127.0.0.1:1") as client:
+        with pytest.raises(asyncio.CancelledError):
+            await Stream(client, PODS, Known(), sleep=sleep, jitter=lambda: 0.5).run()
+    assert sleeps == [0.25, 0.5, 1.0]

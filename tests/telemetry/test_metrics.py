@@ -1,0 +1,65 @@
+"""Metrics by name, and no label without a bound."""
+
+import re
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from taintwarden.telemetry.metrics import Metrics
+
+PROMISED = {
+    "taintwarden_build",
+    "taintwarden_nodes",
+    "taintwarden_pods",
+    "taintwarden_leader",
+    "taintwarden_sync_seconds",
+    "taintwarden_pending_evictions",
+    "taintwarden_blocked_evictions",
+    "taintwarden_evictions",
+    "taintwarden_eviction_cancelled",
+    "taintwarden_eviction_lateness_seconds",
+    "taintwarden_eviction_request_duration_seconds",
+    "taintwarden_evaluations",
+    "taintwarden_invalid_values",
+    "taintwarden_limit_wait_seconds",
+    "taintwarden_watch_restarts",
+    "taintwarden_undecodable_objects",
+}
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics()
+
+
+def ours(metrics: Metrics) -> list:
+    collectors = set(metrics.registry._collector_to_names)
+    return [one for one in collectors if getattr(one, "_name", "").startswith("taintwarden")]
+
+
+def test_what_is_promised_is_there(metrics):
+    assert {one._name for one in ours(metrics)} >= PROMISED
+
+
+def test_no_metric_is_labelled_by_pod_or_node(metrics):
+    labels = {label for one in ours(metrics) for label in one._labelnames}
+    assert labels <= {"policy", "outcome", "reason", "operator", "result", "side", "resource", "limit"}
+
+
+def test_names_and_help_are_as_prometheus_wants_them(metrics):
+    for one in ours(metrics):
+        assert re.fullmatch(r"taintwarden_[a-z_]+", one._name)
+        assert one._documentation.endswith(".")
+
+
+def test_the_exposition_is_readable(metrics):
+    families = {family.name for family in text_string_to_metric_families(metrics.exposition().decode())}
+    assert {"taintwarden_build_info", "process_cpu_seconds", "python_gc_collections"} <= families | {
+        "process_cpu_seconds"  # not on every system
+    }
+
+
+def test_two_processes_in_one_do_not_share():
+    first, second = Metrics(), Metrics()
+    first.nodes.set(3)
+    assert second.registry.get_sample_value("taintwarden_nodes") == 0

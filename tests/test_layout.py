@@ -1,0 +1,54 @@
+"""Where things lie: ``operator/`` is a source root and never a package."""
+
+import importlib
+import operator
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import taintwarden
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_no_module_lies_directly_in_the_source_root():
+    """A package named ``operator`` would shadow the standard library's, and nearly everything imports that."""
+    found = [path.name for pattern in ("*.py", "*.pyi", "*.so") for path in (ROOT / "operator").glob(pattern)]
+    assert found == []
+
+
+def test_the_source_root_holds_one_package():
+    packages = [
+        path.name for path in (ROOT / "operator").iterdir() if path.is_dir() and (path / "__init__.py").exists()
+    ]
+    assert packages == ["taintwarden"]
+
+
+def test_operator_is_the_standard_librarys():
+    assert Path(operator.__file__).is_relative_to(sysconfig.get_path("stdlib"))
+    assert operator.itemgetter(0)([7]) == 7
+
+
+def test_operator_is_the_standard_librarys_at_the_top_of_the_project():
+    """`python -c` puts the current directory first: that is where the folder of that name lies."""
+    code = "import operator; print(operator.__file__)"
+    said = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert Path(said.stdout.strip()).is_relative_to(sysconfig.get_path("stdlib"))
+
+
+def test_the_package_is_the_one_of_the_source_root():
+    assert Path(taintwarden.__file__).parent == ROOT / "operator" / "taintwarden"
+
+
+def test_every_package_says_what_is_forbidden_in_it():
+    rooms = ("api", "controller", "engine", "handlers", "kube", "localcluster", "telemetry")
+    silent = [
+        room for room in rooms if "orbidden" not in (importlib.import_module(f"taintwarden.{room}").__doc__ or "")
+    ]
+    assert silent == []
+
+
+def test_every_module_has_a_docstring():
+    files = (ROOT / "operator").rglob("*.py")
+    assert [str(path) for path in files if not path.read_text().lstrip().startswith(('"""', 'r"""'))] == []
