@@ -1,0 +1,108 @@
+"""The command line: which benches, how large, how often."""
+
+import argparse
+import dataclasses
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bench import engine, reports, sync, waves
+from bench.cluster import Store
+from bench.population import Shape
+from bench.subjects import FAST_CLIENT, Subject, built_in, floor, taintwarden
+from bench.table import medians
+
+WAVES = Shape(300, 9_000), Shape(30, 900)
+QUICK_WAVES = Shape(30, 900), Shape(10, 200)
+SYNC, QUICK_SYNC = Shape(1_500, 50_000), Shape(150, 5_000)
+QUICK_SCALE = 0.05
+CONCURRENCIES = (16, 32, 64)
+Rows = dict[str, list[dict[str, Any]]]
+
+
+def run_wave(options: argparse.Namespace, folder: Path) -> Rows:
+    """Ours among those it is close to, in rounds; then the built-in controller, which takes several times as long.
+
+    With its defaults it would take half an hour, so it gets a tenth of the pods: its client's rate is what bounds it.
+    """
+    store, small = (Store(folder, shape) for shape in (QUICK_WAVES if options.quick else WAVES))
+    bare = [Subject(f"bare client, {count} at once", floor(count)) for count in CONCURRENCIES]
+    rounds = [*bare[:1], Subject(reports.OURS, taintwarden), *bare[1:]] * options.repeat
+    work = [(store, subject) for subject in [*rounds, Subject(reports.BUILT_IN, built_in(*FAST_CLIENT))]]
+    work.append((small, Subject(reports.DEFAULTS, built_in())))
+    return collect(work, lambda each: each[1].name, lambda each: waves.measure(*each))
+
+
+def run_sync(options: argparse.Namespace, folder: Path) -> Rows:
+    store = Store(folder, QUICK_SYNC if options.quick else SYNC)
+    return collect([*sync.STARTS] * options.repeat, str, lambda subject: sync.measure(store, subject))
+
+
+def run_engine(options: argparse.Namespace, _: Path) -> Rows:
+    scale = QUICK_SCALE if options.quick else 1.0
+    return collect([*engine.CASES] * options.repeat, str, lambda case: engine.measure(case, scale))
+
+
+def collect(work: list[Any], name: Callable[[Any], str], measure: Callable[[Any], Any]) -> Rows:
+    rows: Rows = {}
+    for each in work:
+        found = measure(each)
+        row = dataclasses.asdict(found) if dataclasses.is_dataclass(found) else found
+        rows.setdefault(name(each), []).append(row)
+        print(f"  {name(each)}: {json.dumps(row, default=str)}", file=sys.stderr, flush=True)
+    return rows
+
+
+BENCHES = {
+    "wave": (run_wave, reports.wave),
+    "sync": (run_sync, reports.sync),
+    "engine": (run_engine, reports.engine),
+}
+
+
+@contextmanager
+def data_folder(given: Path | None) -> Iterator[Path]:
+    """Where populated data are kept: where the user says, or for this run only."""
+    if given is not None:
+        yield given
+        return
+    with tempfile.TemporaryDirectory(prefix="taintwarden-bench-data-") as name:
+        yield Path(name)
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Compare; never assert.")
+    parser.add_argument("benches", nargs="*", metavar="BENCH", help=f"of {', '.join(BENCHES)}; all by default")
+    parser.add_argument("--quick", action="store_true", help="everything small, for a trial: its ratios mean little")
+    parser.add_argument("--repeat", type=int, default=1, help="rounds, of which medians are told (default 1)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every measurement to a file")
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="keep populated data here and use them again")
+    options = parser.parse_args()
+    if unknown := set(options.benches) - set(BENCHES):
+        parser.error(f"no such bench: {', '.join(sorted(unknown))}")
+    options.benches = options.benches or list(BENCHES)
+    return options
+
+
+def main() -> None:
+    options = parse()
+    results: dict[str, Any] = {"cpus": os.cpu_count(), "quick": options.quick}
+    with data_folder(options.data) as folder:
+        for name in options.benches:
+            run, report = BENCHES[name]
+            print(f"{name}: measuring ...", file=sys.stderr, flush=True)
+            rows = results[name] = run(options, folder)
+            print(
+                f"\n## {name}\n\n{report({subject: medians(found) for subject, found in rows.items()})}\n", flush=True
+            )
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=1, default=str) + "\n")
+
+
+if __name__ == "__main__":
+    main()

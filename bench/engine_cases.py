@@ -1,0 +1,242 @@
+"""The engine alone, in a process of its own so that memory can be told. Times are CPU times.
+
+python -m bench.engine_cases CASE SCALE
+"""
+
+import asyncio
+import gc
+import json
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from uuid import UUID
+
+from bench import population
+from bench.usage import MIB, memory
+from taintwarden.controller.cache import PodSink, Translator
+from taintwarden.controller.clock import system_clock
+from taintwarden.engine.interning import Interner
+from taintwarden.engine.limits import TokenBucket
+from taintwarden.engine.machine import Machine, commands, events
+from taintwarden.engine.machine.events import Instant, Outcome
+from taintwarden.engine.model import Limits, Node, Pod, PodClass, Policy, Taint, TaintSelector, Toleration, Tolerations
+from taintwarden.kube.streams import PODS, Stream
+from taintwarden.telemetry.metrics import Metrics
+
+START = 1_800_000_000.0
+OUTAGE = Taint("bench.example/outage", "1")
+POLICY = Policy(name="bench", taints=(TaintSelector("*"),), limits=Limits(evictions_per_second=None))
+PODS_PER_NODE = 30
+PAGE = 500
+IN_FLIGHT = 32
+Result = dict[str, float]
+
+
+def now(seconds: float = 0.0) -> Instant:
+    return Instant(START + seconds, seconds)
+
+
+def node(index: int, version: int, *taints: Taint) -> Node:
+    return Node(
+        f"node-{index}", f"uid-{index}", {"zone": f"zone-{index % 3}"}, tuple((t, None) for t in taints), version
+    )
+
+
+def classes(seconds: int | None = None) -> list[PodClass]:
+    """One for each workload of the population; with seconds, each tolerates the outage for so long."""
+    interner = Interner()
+    timed = () if seconds is None else (Toleration(OUTAGE.key, "Exists", toleration_seconds=seconds),)
+    return [
+        interner.pod_class(
+            population.namespace_name(workload % population.NAMESPACES),
+            {"app": f"app-{workload}"},
+            Tolerations((*timed, *tolerations_of(workload))),
+        )
+        for workload in range(population.WORKLOADS)
+    ]
+
+
+def tolerations_of(workload: int) -> list[Toleration]:
+    raw = population.TOLERATION_SETS[workload % len(population.TOLERATION_SETS)]
+    return [Toleration(t.get("key", ""), t["operator"], t.get("value", ""), t.get("effect", "")) for t in raw]
+
+
+def machine_with(pods: int, per_node: int, seconds: int | None = None) -> Machine:
+    """A leader that knows everything."""
+    machine = Machine(max_in_flight=IN_FLIGHT)
+    kinds = classes(seconds)
+    machine.step(events.PoliciesChanged((POLICY,)), now())
+    for index in range(pods // per_node):
+        machine.step(events.NodeSeen(node(index, 1)), now())
+    for index in range(pods):
+        on = f"node-{index % (pods // per_node)}"
+        pod = Pod(str(UUID(int=index)), f"pod-{index}", on, kinds[index % len(kinds)], START - 3600, 1)
+        machine.step(events.PodSeen(pod), now())
+    machine.step(events.NodesReached(10**9), now())
+    machine.step(events.Synced(), now())
+    machine.step(events.LeadershipChanged(leading=True), now())
+    while machine.wake_after(now()) == 0:
+        machine.step(events.Woke(), now())
+    return machine
+
+
+def shared_verdicts(scale: float) -> Result:
+    """A wave over 30,000 pods: how often a toleration list is really compared with a taint."""
+    pods = round(30_000 * scale)
+    machine = machine_with(pods, PODS_PER_NODE)
+    before = sum(machine.evaluator.counts.values())
+    began = time.process_time()
+    for index in range(pods // PODS_PER_NODE):
+        machine.step(events.NodeSeen(node(index, 2, OUTAGE)), now(10))
+    seconds = time.process_time() - began
+    assert len(machine.pending) == pods
+    judgements = sum(machine.evaluator.counts.values()) - before
+    return {"pods": pods, "judgements": judgements, "cpu_seconds": seconds, "us_per_pod": seconds / pods * 1e6}
+
+
+def node_change(scale: float) -> Result:
+    """One step for a node with 100 pods whose taint comes or goes."""
+    per_node, times = 100, round(2_000 * scale)
+    machine = machine_with(per_node, per_node)
+    began = time.process_time()
+    for turn in range(times):
+        machine.step(events.NodeSeen(node(0, turn + 2, *((OUTAGE,) if turn % 2 == 0 else ()))), now(turn))
+    seconds = time.process_time() - began
+    return {"steps_per_second": times / seconds, "ms_per_step": seconds / times * 1e3}
+
+
+def deadlines(scale: float) -> Result:
+    """150,000 pods tolerate a taint for five minutes, then all fall due at once."""
+    pods, wait_seconds = round(150_000 * scale), 300
+    machine = machine_with(pods, PODS_PER_NODE, wait_seconds)
+    gc.collect()
+    before = memory().rss_mib
+    for index in range(pods // PODS_PER_NODE):
+        machine.step(events.NodeSeen(node(index, 2, OUTAGE)), now(10))
+    assert len(machine.pending) == pods
+    gc.collect()
+    grown = memory().rss_mib - before
+    issued, longest, began = 0, 0.0, time.process_time()
+    while issued < pods:
+        step_began = time.process_time()
+        found = machine.step(events.Woke(), now(11 + wait_seconds))
+        longest = max(longest, time.process_time() - step_began)
+        evictions = [command for command in found if isinstance(command, commands.Evict)]
+        issued += len(evictions)
+        for command in evictions:
+            machine.step(events.Settled(command.pod.uid, Outcome.EVICTED), now(11 + wait_seconds))
+            machine.step(events.PodGone(command.pod.uid, command.pod.node), now(11 + wait_seconds))
+    seconds = time.process_time() - began
+    return {
+        "pods": pods,
+        "mib": grown,
+        "bytes_per_deadline": grown * MIB / pods,
+        "drain_cpu_seconds": seconds,
+        "us_per_pod": seconds / pods * 1e6,
+        "longest_step_ms": longest * 1e3,
+    }
+
+
+def token_bucket(scale: float) -> Result:
+    """One question and one token, at a rate that never refuses."""
+    times = round(1_000_000 * scale)
+    bucket = TokenBucket(1e9, 10)
+    began = time.process_time()
+    for turn in range(times):
+        if bucket.available_at(turn) <= turn:
+            bucket.take(turn)
+    seconds = time.process_time() - began
+    return {"ns_per_admission": seconds / times * 1e9}
+
+
+class Pages:
+    """Stands for the client of a stream: gives lists page by page, and a watch in which nothing happens."""
+
+    def __init__(self, pods: int):
+        self.pods = pods
+        self.templates = [page_item(workload) for workload in range(population.WORKLOADS)]
+        self.cpu_seconds = 0.0
+        """What making the pages took, which is not ours."""
+
+    async def request(self, _method: str, _path: str, *, params: Mapping[str, str]) -> bytes:
+        began = time.process_time()
+        first = int(params.get("continue", "0"))
+        end = min(first + PAGE, self.pods)
+        items = b",".join(item(self.templates, index, self.pods // PODS_PER_NODE) for index in range(first, end))
+        metadata = {"resourceVersion": "1"} | ({"continue": str(end)} if end < self.pods else {})
+        body = b'{"metadata":' + json.dumps(metadata).encode() + b',"items":[' + items + b"]}"
+        self.cpu_seconds += time.process_time() - began
+        return body
+
+    @asynccontextmanager
+    async def stream(self, *_: object) -> AsyncIterator[None]:
+        await asyncio.Event().wait()
+        yield
+
+
+def feed(scale: float) -> Result:
+    """150,000 pods as the API server writes them, through stream, translation and machine: time and memory."""
+    return asyncio.run(list_pods(round(150_000 * scale)))
+
+
+async def list_pods(pods: int) -> Result:
+    pages = Pages(pods)
+    machine = Machine()
+    for index in range(pods // PODS_PER_NODE):
+        machine.step(events.NodeSeen(node_named(index)), now())
+    sink = PodSink("pods", lambda event: machine.step(event, now()), Translator(system_clock), Metrics())
+    before_mib, began = memory().rss_mib, time.process_time()
+    running = asyncio.create_task(Stream(pages, PODS, sink).run())  # type: ignore[arg-type]
+    await sink.listed_once.wait()
+    seconds = time.process_time() - began - pages.cpu_seconds
+    running.cancel()
+    gc.collect()
+    used = memory()
+    known = sum(len(state.pods) for state in machine.nodes.values())
+    assert known == pods, f"{known} of {pods}"
+    return {
+        "pods": pods,
+        "bytes_each": len(pages.templates[0]),
+        "cpu_seconds": seconds,
+        "us_per_pod": seconds / pods * 1e6,
+        "mib": used.rss_mib - before_mib,
+        "bytes_per_pod": (used.rss_mib - before_mib) * MIB / pods,
+        "process_mib": used.rss_mib,
+    }
+
+
+def node_named(index: int) -> Node:
+    return Node(population.node_name(index), f"uid-{index}", {}, (), 1)
+
+
+def page_item(workload: int) -> bytes:
+    """A pod of the workload with places for its name, UID and node."""
+    namespace, body, status = population.pod(workload, 0, "@node@")
+    uid = {"uid": "@uid@", "namespace": namespace, "resourceVersion": "1", "name": "@name@"}
+    managed = [{"manager": "kubelet", "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": fields(body)}]
+    created = {"creationTimestamp": population.STARTED_AT, "managedFields": managed}
+    metadata = body["metadata"] | uid | created
+    return json.dumps({**body, "metadata": metadata, "status": status}).encode()
+
+
+def fields(value: object) -> dict[str, object]:
+    """What the API server notes of who wrote which field: more than half of every object."""
+    if isinstance(value, list):
+        return {f"k:{number}": fields(each) for number, each in enumerate(value)}
+    return {f"f:{name}": fields(each) for name, each in value.items()} if isinstance(value, dict) else {}
+
+
+def item(templates: list[bytes], index: int, nodes: int) -> bytes:
+    workload = population.workload_of(index)
+    filled = templates[workload].replace(b"@name@", population.pod_name(workload, index).encode())
+    filled = filled.replace(b"@uid@", str(UUID(int=index)).encode())
+    return filled.replace(b"@node@", population.node_name(index % nodes).encode())
+
+
+CASES: dict[str, Callable[[float], Result]] = {
+    case.__name__: case for case in (shared_verdicts, node_change, deadlines, token_bucket, feed)
+}
+
+if __name__ == "__main__":
+    print(json.dumps(CASES[sys.argv[1]](float(sys.argv[2]))))

@@ -1,0 +1,178 @@
+"""What the cluster holds: a believable mix of workloads, computed from numbers alone and so the same every time."""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import NAMESPACE_DNS, uuid5
+
+Json = dict[str, Any]
+
+NAMESPACES = 12
+WORKLOADS = 36
+STARTED_AT = "2026-01-01T00:00:00Z"
+TAINT = {"key": "bench.example/outage", "value": "1", "effect": "NoExecute"}
+"""Nothing tolerates it: every pod has to leave."""
+PROBE_TAINT = {"key": "bench.example/probe", "value": "1", "effect": "NoExecute"}
+
+TOLERATION_SETS: tuple[list[Json], ...] = (
+    [],
+    [{"key": "dedicated", "operator": "Equal", "value": "batch", "effect": "NoExecute"}],
+    [{"key": "sla.example/hours", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 120}],
+    [
+        {"key": "spot.example/interruption", "operator": "Exists"},
+        {
+            "key": "maintenance",
+            "operator": "Equal",
+            "value": "planned",
+            "effect": "NoExecute",
+            "tolerationSeconds": 600,
+        },
+    ],
+    [{"key": "node.kubernetes.io/memory-pressure", "operator": "Exists", "effect": "NoSchedule"}],
+    [
+        {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30},
+        {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30},
+        {"key": "gpu.example/model", "operator": "Equal", "value": "h100"},
+    ],
+)
+EXTENDED = '[{"key":"sla.example/hours","operator":"Gt","value":"950","effect":"NoExecute","tolerationSeconds":30}]'
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How large the cluster is."""
+
+    nodes: int
+    pods: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.nodes}-nodes-{self.pods}-pods"
+
+
+def node_name(index: int) -> str:
+    return f"node-{index:04d}"
+
+
+def namespace_name(index: int) -> str:
+    return f"team-{index:02d}"
+
+
+def node(index: int) -> Json:
+    """A node as a kubelet registers it, except for what needs a kubelet."""
+    name = node_name(index)
+    labels = {"os": "linux", "arch": "amd64"}
+    return {
+        "metadata": {
+            "name": name,
+            "labels": {
+                "kubernetes.io/hostname": name,
+                **{f"{prefix}kubernetes.io/{key}": value for prefix in ("", "beta.") for key, value in labels.items()},
+                "topology.kubernetes.io/zone": f"zone-{index % 3}",
+                "topology.kubernetes.io/region": "region",
+                "node.kubernetes.io/instance-type": f"c{index % 4}.4xlarge",
+            },
+        },
+        "spec": {"podCIDR": f"10.{index // 256}.{index % 256}.0/24"},
+    }
+
+
+def node_status() -> Json:
+    """Ready, with room."""
+    capacity = {"cpu": "64", "memory": "256Gi", "pods": "250"}
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+    times = {"lastHeartbeatTime": STARTED_AT, "lastTransitionTime": STARTED_AT}
+    return {"conditions": [ready | times], "capacity": capacity, "allocatable": capacity}
+
+
+def workload_of(index: int) -> int:
+    """Which workload the pod with this number belongs to: neighbours belong to different ones."""
+    return index * 7 % WORKLOADS
+
+
+def pod_name(workload: int, index: int) -> str:
+    """As long for every pod, which `stored` relies on."""
+    return f"{owner_name(workload)}-{index:06d}"
+
+
+def owner_name(workload: int) -> str:
+    return f"app-{workload:02d}-{workload * 2654435761 % 2**32:08x}"
+
+
+def pod(workload: int, index: int, on_node: str) -> tuple[str, Json, Json]:
+    """Namespace, body and status of one pod of a Deployment. Grace 0: an eviction then removes it at once."""
+    owner = owner_name(workload)
+    app, digest = owner[:6], owner[7:]
+    containers = [container(app, number) for number in range(1 + workload % 2)]
+    body = {
+        "metadata": {
+            "name": pod_name(workload, index),
+            "labels": {
+                "app.kubernetes.io/name": app,
+                "app.kubernetes.io/part-of": f"product-{workload % 5}",
+                "app.kubernetes.io/version": f"1.{workload}.0",
+                "tier": ("web", "worker", "cache")[workload % 3],
+                "pod-template-hash": digest,
+            },
+            "annotations": {
+                "prometheus.io/scrape": "true",
+                "checksum/config": digest * 8,
+                **({"taintwarden.io/tolerations": EXTENDED} if workload % 12 == 0 else {}),
+            },
+            "ownerReferences": [
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": "ReplicaSet",
+                    "name": owner,
+                    "uid": str(uuid5(NAMESPACE_DNS, owner)),
+                    "controller": True,
+                    "blockOwnerDeletion": True,
+                }
+            ],
+        },
+        "spec": {
+            "nodeName": on_node,
+            "containers": containers,
+            "terminationGracePeriodSeconds": 0,
+            "tolerations": TOLERATION_SETS[workload % len(TOLERATION_SETS)],
+            "volumes": [{"name": "config", "configMap": {"name": app}}],
+        },
+    }
+    return namespace_name(workload % NAMESPACES), body, pod_status(containers)
+
+
+def container(app: str, number: int) -> Json:
+    """A container with what most have: environment, resources, probes, a volume."""
+    probe = {"httpGet": {"path": "/healthz", "port": 8080 + number}, "periodSeconds": 10}
+    return {
+        "name": ("main", "sidecar")[number],
+        "image": f"registry.example/{app}:{number}",
+        "env": [{"name": f"SETTING_{each}", "value": f"value-{each}-of-{app}"} for each in range(6)],
+        "ports": [{"containerPort": 8080 + number}],
+        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "256Mi"}},
+        "livenessProbe": probe,
+        "readinessProbe": probe,
+        "volumeMounts": [{"name": "config", "mountPath": "/etc/config"}],
+    }
+
+
+def pod_status(containers: list[Json]) -> Json:
+    """Running and Ready, as a kubelet reports it."""
+    kinds = ("PodScheduled", "PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready")
+    return {
+        "phase": "Running",
+        "startTime": STARTED_AT,
+        "conditions": [{"type": kind, "status": "True", "lastTransitionTime": STARTED_AT} for kind in kinds],
+        "containerStatuses": [
+            {
+                "name": each["name"],
+                "image": each["image"],
+                "imageID": f"{each['image']}@sha256:{'0' * 64}",
+                "containerID": f"containerd://{'0' * 64}",
+                "ready": True,
+                "started": True,
+                "restartCount": 0,
+                "state": {"running": {"startedAt": STARTED_AT}},
+            }
+            for each in containers
+        ],
+    }

@@ -1,0 +1,77 @@
+"""How each bench is told: which columns, and which ratios answer the question that it asks."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from bench.table import ratio, table
+
+Medians = Mapping[str, Mapping[str, Any]]
+OURS, BUILT_IN, DEFAULTS = "taintwarden", "built-in, 1000 qps", "built-in, defaults"
+
+
+def wave(found: Medians) -> str:
+    """Subjects by name; those whose name begins with "bare" are the same client with different concurrency."""
+    headings = [
+        "subject", "seconds", "gone", "10%", "50%", "90%", "CPU s", "API server CPU s", "etcd CPU s", "others CPU s",
+        "peak MiB",
+    ]  # fmt: skip
+    rows = [
+        [
+            name,
+            row["seconds"],
+            f"{row['gone']:,.0f} of {row['pods']:,}",
+            *(row["curve"].get(share) for share in ("10%", "50%", "90%")),
+            *(row[f"{who}_cpu_seconds"] for who in ("subject", "api_server", "etcd", "others")),
+            row["peak_mib"],
+        ]
+        for name, row in found.items()
+    ]
+    return "\n\n".join([table(headings, rows), *wave_ratios(found)])
+
+
+def wave_ratios(found: Medians) -> list[str]:
+    """Ours to each of the others. CPU is that of subject, API server and etcd together."""
+    ours = found.get(OURS)
+    bare = [name for name in found if name.startswith("bare")]
+    best = sorted(bare, key=lambda name: found[name]["seconds"])[:1]
+    others = [name for name in (BUILT_IN, DEFAULTS, *best) if name in found]
+    if ours is None or not others:
+        return []
+    rows = []
+    for name in others:
+        row = found[name]
+        scale = ours["pods"] / row["gone"] if row["gone"] else 0
+        note = "" if scale == 1 else f" (extrapolated from {row['gone']:,.0f} pods)"
+        rows.append(
+            [
+                f"{OURS} / {name}{note}",
+                ratio(ours["seconds"], row["seconds"] * scale),
+                ratio(cpu(ours), cpu(row) * scale),
+            ]
+        )
+    return [table(["ratio", "time", "CPU"], rows)]
+
+
+def cpu(row: Mapping[str, Any]) -> float:
+    return row["subject_cpu_seconds"] + row["api_server_cpu_seconds"] + row["etcd_cpu_seconds"]
+
+
+def sync(found: Medians) -> str:
+    columns = {
+        "seconds": "seconds",
+        "CPU s": "cpu_seconds",
+        "MiB when ready": "rss_mib",
+        "MiB settled": "settled_mib",
+        "peak MiB": "peak_mib",
+        "reaction s": "reaction_seconds",
+    }
+    rows = [[name, row["pods"], *(row[field] for field in columns.values())] for name, row in found.items()]
+    if len(found) == 2:
+        ours, theirs = found.values()
+        rows.append(["ratio", "", *(ratio(ours[field], theirs[field]) for field in columns.values())])
+    return table(["subject", "pods", *columns], rows)
+
+
+def engine(found: Medians) -> str:
+    rows = [[case, name.replace("_", " "), value] for case, row in found.items() for name, value in row.items()]
+    return table(["case", "what", "median"], rows)

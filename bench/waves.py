@@ -1,0 +1,91 @@
+"""A NoExecute taint on every node at once: from the first write until the last pod is gone."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+from bench import population
+from bench.audit import refusals, removals
+from bench.bulk import Bulk, for_each
+from bench.cluster import ControlPlane, Store, set_taints
+from bench.subjects import Running, Subject
+from bench.usage import CpuMeter, memory, settle
+
+TAINT_CONCURRENCY = 32
+POLL_SECONDS = 0.5
+LIMIT_SECONDS = 900
+FLUSH_SECONDS = 1.0
+"""The audit log's line is written after the answer."""
+SHARES = (0.1, 0.5, 0.9, 1.0)
+
+
+@dataclass(frozen=True)
+class Wave:
+    """One subject's wave.
+
+    `seconds` is until the last pod was gone (that went, where time ran out before). `curve` has the seconds until each
+    of SHARES was gone. `others_cpu_seconds` is what the rest of the machine used meanwhile: a noisy run shows here.
+    """
+
+    subject: str
+    pods: int
+    gone: int
+    refused: int
+    seconds: float
+    taint_seconds: float
+    curve: dict[str, float]
+    subject_cpu_seconds: float
+    api_server_cpu_seconds: float
+    etcd_cpu_seconds: float
+    others_cpu_seconds: float
+    rss_mib: float
+    peak_mib: float
+
+
+def measure(store: Store, subject: Subject) -> Wave:
+    """Run one wave on fresh data; after the time limit, tell how far it got."""
+    with store.open() as control_plane, subject.start(control_plane) as running:
+        processes = {"api": control_plane.api_server, "etcd": control_plane.etcd, "subject": running.process}
+        pids = {name: process.pid or 0 for name, process in processes.items()}
+        settle(pids)
+        meter = CpuMeter(pids)
+        began_at = time.time()
+        taint_seconds = asyncio.run(taint_and_wait(control_plane, running, store.shape.nodes))
+        cpu, used = meter.read(), memory(running.process.pid or 0)
+        time.sleep(FLUSH_SECONDS)
+        gone = [moment - began_at for moment in removals(control_plane)]
+        return Wave(
+            subject=subject.name,
+            pods=store.shape.pods,
+            gone=len(gone),
+            refused=refusals(control_plane),
+            seconds=gone[-1] if gone else 0.0,
+            taint_seconds=taint_seconds,
+            curve=curve(gone, store.shape.pods),
+            subject_cpu_seconds=cpu["subject"],
+            api_server_cpu_seconds=cpu["api"],
+            etcd_cpu_seconds=cpu["etcd"],
+            others_cpu_seconds=cpu["others"],
+            rss_mib=used.rss_mib,
+            peak_mib=used.peak_mib,
+        )
+
+
+async def taint_and_wait(control_plane: ControlPlane, running: Running, nodes: int) -> float:
+    """Taint every node, then wait until no pod is left. Returns how long the tainting took."""
+    began_at = time.monotonic()
+    async with Bulk.open(control_plane.admin_kubeconfig) as bulk:
+        running.begin()
+        await for_each(range(nodes), lambda index: set_taints(bulk, index, [population.TAINT]), TAINT_CONCURRENCY)
+        taint_seconds = time.monotonic() - began_at
+        while time.monotonic() < began_at + LIMIT_SECONDS:
+            if not (await bulk.get("/api/v1/pods?limit=1"))["items"]:
+                break
+            await asyncio.sleep(POLL_SECONDS)
+    return taint_seconds
+
+
+def curve(gone: list[float], pods: int) -> dict[str, float]:
+    """Seconds until each share of the pods was gone, as far as it got."""
+    counts = [(share, int(share * pods)) for share in SHARES]
+    return {f"{share:.0%}": gone[count - 1] for share, count in counts if count <= len(gone)}
