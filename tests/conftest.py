@@ -3,6 +3,8 @@
 import asyncio
 import os
 
+import pytest
+import structlog
 from hypothesis import settings
 
 settings.register_profile("ci", derandomize=True, deadline=None)
@@ -12,3 +14,9 @@ settings.load_profile("ci" if os.environ.get("CI") else "desk")
 # looptime asks for the current loop before each test, and Python makes one for the first that is not asynchronous,
 # which nobody closes. From here on it is told that there is none.
 asyncio.set_event_loop(None)
+
+
+@pytest.fixture(autouse=True)
+def plain_logs() -> None:
+    """A test that configures logs, as every command does, silences them for no other test."""
+    structlog.reset_defaults()

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 
 PREFIX = "TAINTWARDEN_"
-MOST_IN_FLIGHT = 32
+MOST_IN_FLIGHT = 64
 """More eviction calls at once only queue up inside the API server."""
 
 

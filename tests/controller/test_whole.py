@@ -9,6 +9,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from structlog.testing import capture_logs
 
 from controller.whole import Whole, whole
 from taintwarden import app as app_module
@@ -80,7 +81,7 @@ async def test_a_wave_through_errors_of_every_kind(scene: Whole) -> None:
 
 async def test_a_wave_while_every_watch_is_cut(scene: Whole) -> None:
     await leads(scene)
-    scene.faults.cut_watch(times=12)
+    scene.faults.cut_watch(times=6)
     drop(scene)
     await finished(scene)
 
@@ -198,7 +199,7 @@ async def test_two_replicas_are_one_operator(scene: Whole) -> None:
 
 
 async def test_a_grace_survives_a_crash(scene: Whole) -> None:
-    scene.pods("n1", "patient", violationGraceSeconds=2)
+    scene.pods("n1", "patient", violationGraceSeconds=1)
     await leads(scene)
     [app] = scene.apps
     loop = asyncio.get_running_loop()
@@ -206,10 +207,10 @@ async def test_a_grace_survives_a_crash(scene: Whole) -> None:
     began = loop.time()
     await scene.until(lambda: "taintwarden.io/taint-history" in scene.annotations("n1"))
     await scene.crash(app)
-    await asyncio.sleep(0.5)
+    await asyncio.sleep(0.2)
     await scene.start("two")
     await scene.until(lambda: "patient" not in scene.standing())
-    assert loop.time() - began >= 2.0
+    assert loop.time() - began >= 1.0
 
 
 async def test_what_is_going_on_is_told(scene: Whole) -> None:
@@ -284,6 +285,50 @@ async def test_an_api_server_without_our_definitions_is_an_error(scene: Whole) -
         await app_module.App.connect(scene.settings())
 
 
+async def test_an_api_server_that_gets_ready_is_waited_for(scene: Whole, monkeypatch: pytest.MonkeyPatch) -> None:
+    sleeps = []
+
+    async def sleep(seconds: float) -> None:
+        sleeps.append(seconds)
+
+    monkeypatch.setattr(app_module.asyncio, "sleep", sleep)
+    scene.faults.answer(503, path="/taintevictionpolicies$", times=2)
+    scene.faults.answer(429, path="/taintevictionpolicies$", times=3)
+    app = await app_module.App.connect(scene.settings())
+    monkeypatch.undo()
+    await app.client.__aexit__()
+    assert sleeps == [1.0] * 3
+    assert [policy.name for policy in app.machine.policies] == ["sla"]
+
+
+async def test_operators_that_are_switched_off_are_told(scene: Whole) -> None:
+    with capture_logs() as logs:
+        await scene.start(numeric_operators=False, semver_operators=False)
+    told = [entry["operators"] for entry in logs if entry["event"] == "operators-switched-off"]
+    assert told == ["Gt, Lt", "Semver*"]
+
+
+async def test_policies_that_cannot_be_listed_stay_in_force(scene: Whole) -> None:
+    await leads(scene)
+    scene.faults.answer(503, path="/taintevictionpolicies$", times=1_000)
+    with capture_logs() as logs:
+        await scene.until(lambda: any(entry["event"] == "policies-not-listed" for entry in logs))
+    drop(scene)
+    await finished(scene)
+
+
+async def test_a_replica_that_is_cut_off_is_not_ready(scene: Whole) -> None:
+    await leads(scene)
+    [app] = scene.apps
+    assert app._unready() == ""
+    away = scene.faults.answer(503, method="GET", path="/api/v1/pods$", times=1_000_000)
+    scene.cluster.drop_watches("pods")
+    await scene.until(lambda: away.struck >= 2)
+    assert "cut off" in app._unready()
+    away.times = 0
+    await scene.until(lambda: not app._unready())
+
+
 # -- with kopf --------------------------------------------------------------------------------------------------------
 
 
@@ -330,7 +375,7 @@ async def test_a_policy_that_is_deleted_in_a_gap_acts_no_more(running: Whole) ->
     scene.cluster.delete("taintevictionpolicies", "sla")
     scene.cluster.expire_history("taintevictionpolicies")
     away.times = 0
-    await asyncio.sleep(1.5)
+    await asyncio.sleep(0.7)
     drop(scene)
     await asyncio.sleep(0.3)
     assert scene.evictions == {}

@@ -42,7 +42,7 @@ def shorten(monkeypatch: pytest.MonkeyPatch) -> None:
         (streams, "PAGE_SIZE", 10),
         (status, "REFRESH_SECONDS", 0.1),
         (hands, "SAVE_RETRY_SECONDS", 0.1),
-        (app_module, "POLICY_RESYNC_SECONDS", 0.5),
+        (app_module, "POLICY_RESYNC_SECONDS", 0.2),
         (app_module, "STOP_SECONDS", 1.0),
     ):
         monkeypatch.setattr(module, name, value)
@@ -120,7 +120,7 @@ class Whole:
 
     # -- operators ---------------------------------------------------------------------------------------------------
 
-    def settings(self, identity: str = "one") -> Settings:
+    def settings(self, identity: str = "one", **more: Any) -> Settings:
         return Settings(
             kubeconfig=str(self.kubeconfig),
             identity=identity,
@@ -128,10 +128,11 @@ class Whole:
             http_port=0,
             max_evictions_per_second=0.0,
             events_per_second=1_000.0,
+            **more,
         )
 
-    async def start(self, identity: str = "one") -> App:
-        app = await App.connect(self.settings(identity))
+    async def start(self, identity: str = "one", **more: Any) -> App:
+        app = await App.connect(self.settings(identity, **more))
         self.apps.append(app)
         await app.start()
         return app

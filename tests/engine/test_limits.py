@@ -21,7 +21,7 @@ def admitted(bucket: TokenBucket, now: float) -> bool:
     return True
 
 
-@given(rates, bursts, st.lists(delays, min_size=1, max_size=80))
+@given(rates, bursts, st.lists(delays, min_size=1, max_size=40))
 def test_no_window_holds_more_than_the_burst_and_what_the_rate_adds(rate, burst, pauses):
     bucket, now, taken = TokenBucket(rate, burst), 100.0, []
     for pause in pauses:
@@ -152,7 +152,7 @@ def test_a_token_is_taken_from_all_limits_or_from_none():
     assert [limiter.admit("b", float(second)) for second in (1, 2, 3)] == [None, None, None]
 
 
-@given(st.lists(st.tuples(delays, st.sampled_from("abc")), max_size=100))
+@given(st.lists(st.tuples(delays, st.sampled_from("abc")), max_size=50))
 def test_no_second_holds_more_than_the_cap_over_all_policies(steps):
     limiter, now, taken = Limiter(overall_rate=3.0), 0.0, []
     limiter.configure([limited("a", 1.0, 5), limited("b", 10.0, 20), policy("c")], 0.0)

@@ -534,3 +534,12 @@ def test_pods_on_their_way_out_are_not_reported_as_pending():
     rig.settle("a")
     [told] = report(rig.machine)
     assert (told.pending, told.evicted) == (0, 1)
+
+
+def test_a_value_that_all_tolerate_is_saved_soon_too():
+    """If it changes while nobody runs, only the annotation knows that it was tolerated until then."""
+    rig = Rig()
+    rig.pod("a", gt(violation_grace_seconds=60))
+    rig.node("n1", "sla=980")
+    rig.advance(2)
+    assert len(rig.take(commands.SaveHistory)) == 1

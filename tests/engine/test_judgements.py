@@ -1,0 +1,144 @@
+"""One value against tolerations: value types, the cache, and what is counted."""
+
+import pytest
+
+from engine.rig import Rig, exists, gt
+from simulated import policy
+from taintwarden.engine.evaluate import Evaluator, judge
+from taintwarden.engine.history import TaintHistory
+from taintwarden.engine.interning import Interner
+from taintwarden.engine.machine import events
+from taintwarden.engine.machine.report import report
+from taintwarden.engine.model import Taint, Toleration, Tolerations, TolerationSecondsMode, ValueType
+
+AFTER, KUBERNETES = TolerationSecondsMode.AFTER_VIOLATION, TolerationSecondsMode.KUBERNETES
+
+
+@pytest.mark.parametrize(
+    ("value_type", "value", "invalid"),
+    [
+        (None, "high", True),
+        (None, "940", False),
+        (ValueType.INTEGER, "high", True),
+        (ValueType.INTEGER, "940", False),
+        (ValueType.INTEGER, "1.2.3", True),
+        (ValueType.VERSION, "1.2.3", False),
+        (ValueType.VERSION, "high", True),
+        (ValueType.STRING, "high", False),
+    ],
+)
+def test_whether_a_value_is_invalid_is_the_tolerations_or_the_policys_to_say(value_type, value, invalid):
+    assert judge([gt()], Taint("sla", value), AFTER, value_type).invalid is invalid
+
+
+def test_a_type_makes_a_value_invalid_even_if_nobody_compares():
+    assert judge([], Taint("sla", "high"), AFTER, ValueType.INTEGER).invalid
+    assert not judge([], Taint("sla", "high"), AFTER).invalid
+
+
+def test_a_value_that_is_tolerated_anyway_is_not_invalid():
+    assert not judge([gt(), exists()], Taint("sla", "high"), AFTER).invalid
+
+
+@pytest.mark.parametrize(
+    ("mode", "seconds"),
+    [(AFTER, None), (KUBERNETES, 30)],
+)
+def test_how_long_a_comparison_that_holds_tolerates(mode, seconds):
+    assert judge([gt(toleration_seconds=30)], Taint("sla", "980"), mode).seconds == seconds
+
+
+@pytest.mark.parametrize("mode", [AFTER, KUBERNETES])
+def test_plain_tolerations_follow_kubernetes_in_both_modes(mode):
+    assert judge([exists(toleration_seconds=30)], Taint("sla", "1"), mode).seconds == 30
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "mode", "grace"),
+    [
+        ([gt(toleration_seconds=30)], AFTER, 30),
+        ([gt(toleration_seconds=30)], KUBERNETES, None),
+        ([gt(toleration_seconds=30, violation_grace_seconds=7)], AFTER, 7),
+        ([gt(toleration_seconds=30, violation_grace_seconds=7)], KUBERNETES, 7),
+        ([gt(violation_grace_seconds=0)], AFTER, 0),
+        ([gt(), gt("990", violation_grace_seconds=7)], AFTER, None),
+        ([Toleration(key="other", operator="Gt", value="1", violation_grace_seconds=7)], AFTER, None),
+        ([gt(effect="NoSchedule", violation_grace_seconds=7), gt(violation_grace_seconds=3)], AFTER, 3),
+        ([Toleration(key="sla", value="1", toleration_seconds=9)], AFTER, None),
+    ],
+)
+def test_the_grace_is_the_first_comparisons(tolerations, mode, grace):
+    assert judge(tolerations, Taint("sla", "940"), mode).seconds == grace
+
+
+def test_the_first_toleration_that_holds_is_used():
+    first, second = exists(toleration_seconds=5), exists(toleration_seconds=50)
+    assert judge([gt(), first, second], Taint("sla", "940"), AFTER).toleration is first
+
+
+# -- the cache ---------------------------------------------------------------------------------------------------------
+
+
+def verdicts(evaluator: Evaluator, value: str, *tolerations: Toleration):
+    pod_class = Interner().pod_class("shop", {}, Tolerations(tolerations))
+    return evaluator.verdicts(pod_class, [(Taint("sla", value), TaintHistory.begin(value, 0.0))], [policy()])
+
+
+def test_a_judgement_is_made_once():
+    evaluator = Evaluator()
+    for _ in range(5):
+        verdicts(evaluator, "940", gt())
+    assert sum(evaluator.counts.values()) == 1
+
+
+def test_judgements_are_counted_by_operator_and_result():
+    evaluator = Evaluator()
+    for value in ("940", "980", "high"):
+        verdicts(evaluator, value, gt())
+    verdicts(evaluator, "940", Toleration(key="sla", value="940"))
+    assert evaluator.counts == {
+        ("none", "violated"): 1,
+        ("Gt", "tolerated"): 1,
+        ("none", "invalid"): 1,
+        ("Equal", "tolerated"): 1,
+    }
+
+
+def test_what_is_remembered_is_bounded_and_forgetting_changes_nothing(monkeypatch):
+    monkeypatch.setattr(Evaluator, "MAX_JUDGEMENTS", 5)
+    evaluator = Evaluator()
+    for number in range(100):
+        [verdict] = verdicts(evaluator, str(900 + number), gt())
+        assert (verdict.due_at(0.0) is None) == (900 + number > 950)
+        assert len(evaluator._judgements) <= 5
+
+
+# -- the report, further -----------------------------------------------------------------------------------------------
+
+
+def test_a_report_tells_which_limit_holds_the_queue():
+    rig = Rig(policy(limits={"evictionsPerSecond": 1, "burst": 1}))
+    rig.node("n1", "sla=940")
+    for name in "abc":
+        rig.pod(name, gt())
+    [told] = report(rig.machine)
+    assert (told.limited_by, told.pending) == ("policy-rate", 3)
+
+
+def test_a_report_leaves_out_policies_that_are_gone():
+    rig = Rig(policy(timing={"violationGraceSeconds": 60}))
+    rig.node("n1", "sla=940", "other=high")
+    rig.pod("a", gt())
+    rig.feed(events.PoliciesChanged((policy("new"),)))
+    assert [(one.policy.name, one.pending) for one in report(rig.machine)] == [("new", 0)]
+
+
+def test_a_report_counts_held_pods_by_taint_and_policy():
+    rig = Rig(policy("a", taints=[{"key": "sla"}]), policy("b", taints=[{"key": "other"}], mode="Paused"))
+    rig.node("n1", "sla=high", "other=high")
+    for name in "ab":
+        rig.pod(name, gt(), Toleration(key="other", operator="Gt", value="1"))
+    rig.pod("c", exists(), exists("other"))
+    rig.node("n1", "sla=high", "other=high")
+    rig.pod("on-nothing", node="n9")
+    assert {one.policy.name: one.held_invalid for one in report(rig.machine)} == {"a": 2, "b": 0}
