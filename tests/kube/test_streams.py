@@ -1,5 +1,6 @@
 """Streams, by script: what the sink hears and what the API server is asked, whatever befalls the watch."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -489,3 +490,14 @@ async def test_pauses_are_spread(jitter, expected):
     with pytest.raises(EndOfScriptError):
         await Stream(client, NODES, Sink(), sleep=sleep, jitter=lambda: jitter).run()
     assert sleeps == [pytest.approx(expected)]
+
+
+@pytest.mark.looptime
+async def test_a_watch_that_was_cut_is_not_up_to_date_later():
+    """What a quiet watch would have meant after a while does not come true once it is gone."""
+    client, sink = ScriptedClient(page(), [Silence(0.5), Unreachable("cut")], default=Unreachable("away")), Sink()
+    task = asyncio.create_task(Stream(client, PODS, sink).run())
+    await asyncio.sleep(20)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert sink.views == [True, False]
