@@ -15,8 +15,8 @@ from controller.whole import Whole, whole
 from taintwarden import app as app_module
 from taintwarden.kube.errors import ConfigError, KubeError
 
-WAVE = [f"web-{number}" for number in range(40)]
-ROCKS = [f"rock-{number}" for number in range(10)]
+WAVE = [f"web-{number}" for number in range(20)]
+ROCKS = [f"rock-{number}" for number in range(5)]
 
 
 @pytest.fixture
@@ -26,8 +26,8 @@ async def scene(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterato
         made.policy()
         for name in ("n1", "n2"):
             made.node(name)
-        made.pods("n1", *WAVE[:20])
-        made.pods("n2", *WAVE[20:])
+        made.pods("n1", *WAVE[:10])
+        made.pods("n2", *WAVE[10:])
         made.pods("n1", *ROCKS, above="100")
         yield made
 
@@ -244,7 +244,7 @@ async def test_the_probes_tell_when_it_is_ready(scene: Whole) -> None:
         await scene.until(lambda: app.machine.leading)
         assert await ask("/readyz") == (200, "ok\n")
         assert "taintwarden_leader 1.0" in (await ask("/metrics"))[1]
-        assert "taintwarden_pods 50.0" in (await ask("/metrics"))[1]
+        assert "taintwarden_pods 25.0" in (await ask("/metrics"))[1]
 
 
 async def test_a_task_that_fails_ends_the_process_and_is_told(scene: Whole) -> None:

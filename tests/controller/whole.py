@@ -1,6 +1,7 @@
 """The whole operator in the process, against an API server that misbehaves on demand, with its patience shortened."""
 
 import asyncio
+import copy
 import gc
 import json
 import os
@@ -24,7 +25,7 @@ from taintwarden.kube import lease, streams
 from taintwarden.localcluster import LocalCluster
 from taintwarden.settings import Settings
 
-CRDS = Path(__file__).parents[2] / "crds" / "taintevictionpolicies.yaml"
+DEFINITION = yaml.safe_load((Path(__file__).parents[2] / "crds" / "taintevictionpolicies.yaml").read_text())
 EVICTION = re.compile(r"/namespaces/([^/]+)/pods/([^/]+)/eviction$")
 
 Json = dict[str, Any]
@@ -46,6 +47,8 @@ def shorten(monkeypatch: pytest.MonkeyPatch) -> None:
         (app_module, "STOP_SECONDS", 1.0),
     ):
         monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(gc, "collect", lambda: 0)  # the whole test run's heap is no cluster
+    monkeypatch.setattr(gc, "freeze", lambda: None)
     for outcome in (Outcome.FAILED, Outcome.THROTTLED, Outcome.BLOCKED):
         monkeypatch.setitem(pending._BACKOFF, outcome, (0.05, 0.2))
 
@@ -159,7 +162,7 @@ async def whole(monkeypatch: pytest.MonkeyPatch, path: Path) -> AsyncIterator[Wh
     shorten(monkeypatch)
     thresholds = gc.get_threshold()
     cluster = LocalCluster(kubelet=True, termination_seconds=0.05, bookmark_seconds=0.1)
-    cluster.create("customresourcedefinitions", yaml.safe_load(CRDS.read_text()))
+    cluster.create("customresourcedefinitions", copy.deepcopy(DEFINITION))
     cluster.create("namespaces", {"metadata": {"name": "taintwarden-system"}})
     async with cluster.serve() as server:
         made = Whole(cluster, server.write_kubeconfig(path / "kubeconfig"))
@@ -173,4 +176,3 @@ async def whole(monkeypatch: pytest.MonkeyPatch, path: Path) -> AsyncIterator[Wh
             for app in list(made.apps):
                 await made.crash(app)
             gc.set_threshold(*thresholds)
-            gc.unfreeze()

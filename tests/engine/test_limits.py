@@ -153,6 +153,7 @@ def test_a_token_is_taken_from_all_limits_or_from_none():
 
 
 @given(st.lists(st.tuples(delays, st.sampled_from("abc")), max_size=50))
+@settings(max_examples=50)
 def test_no_second_holds_more_than_the_cap_over_all_policies(steps):
     limiter, now, taken = Limiter(overall_rate=3.0), 0.0, []
     limiter.configure([limited("a", 1.0, 5), limited("b", 10.0, 20), policy("c")], 0.0)
