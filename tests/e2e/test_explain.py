@@ -81,7 +81,7 @@ def explain(user: Path) -> Explain:
 
 
 def history(cluster: Cluster, node: str) -> str:
-    return cluster.get("nodes", node)["metadata"]["annotations"].get("taintwarden.io/taint-history", "")
+    return cluster.get("nodes", node)["metadata"].get("annotations", {}).get("taintwarden.io/taint-history", "")
 
 
 def test_deadline_is_the_operators(
