@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from weakref import WeakValueDictionary
 
-from taintwarden.engine.model import PodClass, Tolerations
+from taintwarden.engine.model import Owner, PodClass, SpreadConstraint, Tolerations
 
 
 class Interner:
@@ -28,11 +28,14 @@ class Interner:
         daemon_set: bool = False,
         do_not_evict: bool = False,
         do_not_disrupt: bool = False,
+        owner: Owner | None = None,
+        spread: tuple[SpreadConstraint, ...] = (),
+        grace_seconds: int = 30,
     ) -> PodClass:
         """The one object for these values."""
-        flags = (daemon_set, do_not_evict, do_not_disrupt)
-        key = (namespace, tuple(sorted(labels.items())), tolerations, priority, flags)
+        rest = (priority, daemon_set, do_not_evict, do_not_disrupt, owner, spread, grace_seconds)
+        key = (namespace, tuple(sorted(labels.items())), tolerations, rest)
         found = self._classes.get(key)
         if found is None:
-            found = self._classes[key] = PodClass(namespace, dict(labels), tolerations, priority, *flags)
+            found = self._classes[key] = PodClass(namespace, dict(labels), tolerations, *rest)
         return found

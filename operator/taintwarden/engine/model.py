@@ -148,19 +148,95 @@ class Timing(msgspec.Struct, frozen=True):
     on_invalid_value: OnInvalidValue = OnInvalidValue.HOLD
 
 
+class OrderBy(StrEnum):
+    """A criterion that orders due pods of the same urgency."""
+
+    PRIORITY = "Priority"
+    TOPOLOGY_SPREAD = "TopologySpread"
+    SHORTEST_GRACE = "ShortestGrace"
+    LONGEST_GRACE = "LongestGrace"
+
+
 class EvictionSettings(msgspec.Struct, frozen=True):
     """How a pod is made to leave. ``grace_period_seconds`` None keeps the pod's own."""
 
     method: Method = Method.EVICT
     pdb_timeout_seconds: int = 600
     grace_period_seconds: int | None = None
+    order: tuple[OrderBy, ...] = (OrderBy.PRIORITY, OrderBy.TOPOLOGY_SPREAD)
+
+
+class Share(msgspec.Struct, frozen=True):
+    """A number of pods, or a percentage of a workload's."""
+
+    number: int = 0
+    percent: int = 0
+
+    def of(self, pods: int) -> int:
+        """How many of ``pods`` that is: percentages are rounded down, and it is at least 1."""
+        return max(1, self.number or pods * self.percent // 100)
+
+    def __str__(self) -> str:
+        return f"{self.percent}%" if self.percent else str(self.number)
+
+
+class ZoneHealth(msgspec.Struct, frozen=True):
+    """How a zone slows down by the share of its nodes that a policy drains; rates are pods per second."""
+
+    threshold: float = 0.55
+    min_nodes: int = 3
+    degraded_evictions_per_second: float = 1.0
+    full_evictions_per_second: float = 1.0
+    halt_small_zones: bool = False
+    small_zone: int = 50
+
+
+class GuardAction(StrEnum):
+    """What an open guard does: hold every eviction, or only tell."""
+
+    HALT = "Halt"
+    REPORT = "Report"
+
+
+class GuardSettings(msgspec.Struct, frozen=True):
+    """The mass-eviction breaker: how many pods may leave in a window of time."""
+
+    max_percent: int = 20
+    min_pods: int = 50
+    window_seconds: int = 600
+    settle_seconds: int = 2
+    action: GuardAction = GuardAction.HALT
+
+    def limit(self, population: int) -> int:
+        """How many of ``population`` pods may leave in one window."""
+        return max(self.min_pods, population * self.max_percent // 100)
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """How fast a policy may evict. ``evictions_per_second`` None is no limit."""
+    """How fast a policy may evict. None is no limit."""
 
     evictions_per_second: float | None = 10.0
     burst: int = 20
+    node_max_concurrent: int | None = None
+    namespace_evictions_per_second: float | None = None
+    zone_evictions_per_second: float | None = None
+    max_unavailable: Share | None = Share(percent=25)
+    zone_health: ZoneHealth | None = ZoneHealth()
+    guard: GuardSettings | None = GuardSettings()
+
+
+class Window(msgspec.Struct, frozen=True):
+    """When a policy may evict: from each time that ``schedule`` (cron, in ``time_zone``) names, for ``duration``."""
+
+    schedule: str
+    duration_seconds: int
+    time_zone: str = "UTC"
+
+
+class Reclaim(msgspec.Struct, frozen=True):
+    """The nodes of a policy will be gone ``deadline_seconds`` after the taint was added, whatever limits say."""
+
+    deadline_seconds: int
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,6 +255,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     timing: Timing = Timing()
     eviction: EvictionSettings = EvictionSettings()
     limits: Limits = Limits()
+    windows: tuple[Window, ...] = ()
+    reclaim: Reclaim | None = None
 
     def selector_for(self, taint: Taint) -> TaintSelector | None:
         """The most specific of this policy's selectors for ``taint``, if any selects it."""
@@ -206,8 +284,29 @@ class Tolerations(msgspec.Struct, frozen=True):
         return self.native + extended
 
 
+class Owner(msgspec.Struct, frozen=True):
+    """The controlling owner of a pod: what replaces it."""
+
+    kind: str
+    name: str
+    uid: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+class SpreadConstraint(msgspec.Struct, frozen=True):
+    """A topology spread constraint of a pod: which pods are counted together, and over which label of nodes.
+
+    ``selector`` is ``labelSelector`` merged with the pod's values of ``matchLabelKeys`` (KEP-3243).
+    """
+
+    topology_key: str
+    selector: LabelSelector
+
+
 class PodClass(msgspec.Struct, frozen=True, weakref=True, eq=False):
-    """All of a pod that a verdict depends on. Pods of one workload share one object, made by the interner."""
+    """All that pods of one workload revision have in common. They share one object, made by the interner."""
 
     namespace: str
     labels: dict[str, str]
@@ -218,6 +317,10 @@ class PodClass(msgspec.Struct, frozen=True, weakref=True, eq=False):
     """``taintwarden.io/do-not-evict``: no policy touches it."""
     do_not_disrupt: bool = False
     """Karpenter's or the cluster autoscaler's annotation: a policy may choose to ignore it."""
+    owner: Owner | None = None
+    spread: tuple[SpreadConstraint, ...] = ()
+    grace_seconds: int = 30
+    """``terminationGracePeriodSeconds``."""
 
 
 class Pod(msgspec.Struct, frozen=True, gc=False, eq=False):
@@ -229,6 +332,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False, eq=False):
     shared: PodClass
     bound_at: float
     resource_version: int
+    ready: bool = False
 
     @property
     def namespace(self) -> str:
@@ -237,6 +341,24 @@ class Pod(msgspec.Struct, frozen=True, gc=False, eq=False):
 
     def __str__(self) -> str:
         return f"{self.shared.namespace}/{self.name}"
+
+
+class Budget(msgspec.Struct, frozen=True):
+    """A PodDisruptionBudget as its controller last described it.
+
+    ``selector`` None is one that cannot be read: it may concern every pod of the namespace. ``observed``: the
+    numbers are of its newest version. ``healthy_enough``: pods that are not Ready may go although ``allowed`` is 0.
+    """
+
+    namespace: str
+    name: str
+    selector: LabelSelector | None
+    allowed: int
+    observed: bool = True
+    healthy_enough: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
 
 
 class Node(msgspec.Struct, frozen=True, gc=False):

@@ -3,7 +3,8 @@
 import msgspec
 
 from taintwarden.engine.evaluate import TaintVerdict
-from taintwarden.engine.model import Pod, Taint
+from taintwarden.engine.limits.guard import GuardRecord
+from taintwarden.engine.model import Pod, Policy, Taint
 
 
 class Evict(msgspec.Struct, frozen=True):
@@ -30,6 +31,19 @@ class SaveHistory(msgspec.Struct, frozen=True):
     node: str
     uid: str
     text: str
+
+
+class SaveGuard(msgspec.Struct, frozen=True):
+    """Write ``record`` into the policy's status before what it foretells happens. Answered by ``GuardSaved``."""
+
+    policy: Policy
+    record: GuardRecord
+
+
+class ClearGuardReset(msgspec.Struct, frozen=True):
+    """Remove the annotation that asked for a reset of the guard: it was done, and counts once."""
+
+    policy: Policy
 
 
 class Scheduled(msgspec.Struct, frozen=True):
@@ -109,6 +123,59 @@ class Degraded(msgspec.Struct, frozen=True):
     pods: int
 
 
+class HeldByBudget(msgspec.Struct, frozen=True):
+    """Notice: the pod is due, and the API server need not be asked since a budget's status says no.
+
+    ``reason`` names the budgets; ``until``: it is deleted instead then, if its policy wants that.
+    """
+
+    pod: Pod
+    verdict: TaintVerdict
+    reason: str
+    until: float | None
+
+
+class GuardOpened(msgspec.Struct, frozen=True):
+    """Notice: more pods would have to leave than the guard lets go in one window. ``cause`` tells which change did it.
+
+    ``pods`` would have gone, of ``population``; ``limit`` is how many may; ``examples`` are some of them. ``halts``:
+    nothing is evicted until it closes.
+    """
+
+    policy: Policy
+    cause: str
+    pods: int
+    population: int
+    limit: int
+    examples: tuple[str, ...]
+    halts: bool
+
+
+class GuardClosed(msgspec.Struct, frozen=True):
+    """Notice: the cause is gone, or somebody reset the guard and so let ``accepted`` pods go."""
+
+    policy: Policy
+    accepted: int | None
+
+
+class DeadlineAtRisk(msgspec.Struct, frozen=True):
+    """Notice: the node is gone at ``hard_at``, before the pod can be gone in order. ``reason`` tells why."""
+
+    pod: Pod
+    verdict: TaintVerdict
+    hard_at: float
+    reason: str
+
+
+class DeadlineMissed(msgspec.Struct, frozen=True):
+    """Notice: the node is gone, or the pod had less time to stop than it asked for. ``reason``: which of them."""
+
+    pod: Pod
+    verdict: TaintVerdict
+    hard_at: float
+    reason: str
+
+
 class UnreadableHistory(msgspec.Struct, frozen=True):
     """Notice: the node's taint-history annotation could not be read and counts as absent."""
 
@@ -127,6 +194,11 @@ Notice = (
     | Left
     | InvalidValue
     | Degraded
+    | HeldByBudget
+    | GuardOpened
+    | GuardClosed
+    | DeadlineAtRisk
+    | DeadlineMissed
     | UnreadableHistory
 )
-Command = Evict | CheckNode | SaveHistory | Notice
+Command = Evict | CheckNode | SaveHistory | SaveGuard | ClearGuardReset | Notice

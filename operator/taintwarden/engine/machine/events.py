@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from taintwarden.engine.model import Node, Pod, Policy
+from taintwarden.engine.limits.guard import GuardRecord
+from taintwarden.engine.model import Budget, Node, Pod, Policy
 
 
 class Instant(NamedTuple):
@@ -70,10 +71,14 @@ class PodSeen(msgspec.Struct, frozen=True):
 
 
 class PodGone(msgspec.Struct, frozen=True):
-    """A pod was deleted, is terminating, or finished: nothing is left to evict."""
+    """A pod was deleted, is terminating, or finished: nothing is left to evict.
+
+    ``until``: it is terminating, and stays on its node until then at the latest if that works.
+    """
 
     uid: str
     node: str
+    until: float | None = None
 
 
 class PodsListed(msgspec.Struct, frozen=True):
@@ -93,6 +98,52 @@ class NamespaceGone(msgspec.Struct, frozen=True):
     """A namespace was deleted."""
 
     name: str
+
+
+class WorkloadSeen(msgspec.Struct, frozen=True):
+    """A controller of pods (ReplicaSet, StatefulSet, ...) wants ``replicas`` pods."""
+
+    uid: str
+    replicas: int
+
+
+class WorkloadGone(msgspec.Struct, frozen=True):
+    """A controller of pods was deleted."""
+
+    uid: str
+
+
+class BudgetSeen(msgspec.Struct, frozen=True):
+    """A PodDisruptionBudget was listed, added or modified."""
+
+    budget: Budget
+
+
+class BudgetGone(msgspec.Struct, frozen=True):
+    """A PodDisruptionBudget was deleted."""
+
+    namespace: str
+    name: str
+
+
+class GuardRestored(msgspec.Struct, frozen=True):
+    """What was saved of a policy's guard by whoever led before."""
+
+    policy: str
+    record: GuardRecord
+
+
+class GuardReset(msgspec.Struct, frozen=True):
+    """A person looked at what an open guard holds, and lets it go."""
+
+    policy: str
+
+
+class GuardSaved(msgspec.Struct, frozen=True):
+    """A :class:`~.commands.SaveGuard` ended, well or not."""
+
+    policy: str
+    succeeded: bool
 
 
 class PoliciesChanged(msgspec.Struct, frozen=True):
@@ -164,6 +215,13 @@ Event = (
     | PodsListed
     | NamespaceSeen
     | NamespaceGone
+    | WorkloadSeen
+    | WorkloadGone
+    | BudgetSeen
+    | BudgetGone
+    | GuardRestored
+    | GuardReset
+    | GuardSaved
     | PoliciesChanged
     | Synced
     | LeadershipChanged

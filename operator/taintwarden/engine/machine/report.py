@@ -4,6 +4,7 @@ from heapq import nsmallest
 
 import msgspec
 
+from taintwarden.engine.limits.guard import GuardRecord
 from taintwarden.engine.machine.events import Outcome
 from taintwarden.engine.machine.machine import Machine
 from taintwarden.engine.machine.pending import Pending, Phase
@@ -13,6 +14,24 @@ STALE_VIEW = "stale-view"
 """What holds due pods while a stream is cut off from the API server."""
 NEXT_PODS = 10
 """How many of the next pods a report names."""
+
+
+class LimitReport(msgspec.Struct, frozen=True):
+    """A limit that holds due pods of a policy: how many, since when, and when it may let the next one go if known."""
+
+    limit: str
+    pods: int
+    since: float
+    until: float | None
+
+
+class ZoneReport(msgspec.Struct, frozen=True):
+    """The state of a zone for a policy (Normal, Degraded, Full), by the nodes it counts."""
+
+    zone: str
+    state: str
+    nodes: int
+    degraded_nodes: int
 
 
 class PolicyReport(msgspec.Struct):
@@ -30,6 +49,14 @@ class PolicyReport(msgspec.Struct):
     blocked_by: dict[str, int] = {}
     """Pods by the outcome of their last try, where that did not make them leave."""
     next_pods: tuple[Pending, ...] = ()
+    limits: tuple[LimitReport, ...] = ()
+    """What holds due pods, the most pods first."""
+    budgets: tuple[tuple[str, int], ...] = ()
+    """``namespace/name`` of PodDisruptionBudgets with the number of due pods each holds, the most pods first."""
+    zones: tuple[ZoneReport, ...] = ()
+    """By name. Empty if the policy has no zoneHealth."""
+    guard: GuardRecord | None = None
+    """None if the policy has no guard."""
 
 
 def report(machine: Machine) -> list[PolicyReport]:
