@@ -9,32 +9,41 @@
 Nothing here imports the package under test: what it does is judged from outside.
 """
 
+from controlplane.availability import Availability, Count, Departure
 from controlplane.binaries import MissingBinariesError
 from controlplane.client import ApiError, Client, Json
 from controlplane.cluster import Cluster, is_evicted
 from controlplane.control_plane import ControlPlane
 from controlplane.eviction_denial import EvictionDenial
+from controlplane.kubelet import STOP_SECONDS_ANNOTATION, Kubelet
 from controlplane.lagging_proxy import LaggingProxy
 from controlplane.operator_process import Operator
 from controlplane.processes import Process, ProcessFailedError
 from controlplane.target import OPERATOR_NAMESPACE, OPERATOR_USER, Target
 from controlplane.waiting import sleep_until, wait_until
+from controlplane.working_cluster import WorkingCluster
 
 __all__ = [
     "OPERATOR_NAMESPACE",
     "OPERATOR_USER",
+    "STOP_SECONDS_ANNOTATION",
     "ApiError",
+    "Availability",
     "Client",
     "Cluster",
     "ControlPlane",
+    "Count",
+    "Departure",
     "EvictionDenial",
     "Json",
+    "Kubelet",
     "LaggingProxy",
     "MissingBinariesError",
     "Operator",
     "Process",
     "ProcessFailedError",
     "Target",
+    "WorkingCluster",
     "is_evicted",
     "sleep_until",
     "wait_until",

@@ -42,10 +42,13 @@ class Cluster(Client):
         return namespace
 
     def remove_namespace(self, name: str) -> None:
-        """Force what is in it out and delete it; without its controller it stays Terminating, empty of pods."""
-        self.delete_all("pods", name)
-        self.delete_all("poddisruptionbudgets", name)
+        """Delete it and force what is in it out; without its controller it stays Terminating, empty of pods.
+
+        In this order nobody can make new pods in place of those that are forced out.
+        """
         self.delete("namespaces", name)
+        for resource in ("deployments", "replicasets", "pods", "poddisruptionbudgets"):
+            self.delete_all(resource, name)
 
     def create_node(
         self,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from controlplane import Cluster, ControlPlane, MissingBinariesError, Operator, Target
+from controlplane import Cluster, ControlPlane, MissingBinariesError, Operator, Target, WorkingCluster
 from controlplane.binaries import binaries_folder
 from controlplane.target import ForbiddenContextError, check_context, existing_cluster
 
@@ -64,6 +64,19 @@ def own_control_plane(control_plane: Target) -> ControlPlane:
     if not isinstance(control_plane, ControlPlane):
         pytest.skip("needs a control plane of its own, not --kubeconfig")
     return control_plane
+
+
+@pytest.fixture(scope="session")
+def working_cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[WorkingCluster]:
+    """Another one with controllers, scheduler and kubelets, on which budgets and Deployments live by themselves."""
+    if request.config.getoption("--kubeconfig"):
+        pytest.skip("needs a control plane of its own, not --kubeconfig")
+    with WorkingCluster(tmp_path_factory.mktemp("working-cluster"), feature_gates=FEATURE_GATES) as started:
+        started.apply_crds()
+        started.apply_manifests()
+        yield started
 
 
 @pytest.fixture

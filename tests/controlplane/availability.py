@@ -1,0 +1,137 @@
+"""How many pods each workload is short of, at every moment that a watch can show, and who left when."""
+
+import threading
+import time
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Self
+
+from controlplane.client import Client, Json
+from controlplane.following import Follower
+
+
+@dataclass(frozen=True)
+class Count:
+    """What a workload had at one observed moment of the monotonic clock."""
+
+    at: float
+    wanted: int
+    available: int
+    """Pods that are Ready and not terminating."""
+
+    @property
+    def missing(self) -> int:
+        """How many it was short of; a replacement that is Ready early does not make it less than none."""
+        return max(0, self.wanted - self.available)
+
+
+@dataclass(frozen=True)
+class Departure:
+    """A pod was first seen terminating, or gone."""
+
+    at: float
+    workload: str
+    uid: str
+    name: str
+    node: str
+    evicted: bool
+    """By the Eviction API; otherwise it was deleted."""
+
+
+class Availability:
+    """Follows pods and ReplicaSets of all namespaces. A workload is what has one label `app`: `namespace/app`.
+
+    Pods come in the order in which the server changed them, each state of each one once: no moment is missed at
+    which a workload was short of pods.
+    """
+
+    def __init__(self, client: Client):
+        self._lock = threading.Lock()
+        self._followers = [
+            Follower(client, "replicasets", self._see_replica_set),
+            Follower(client, "pods", self._see_pod),
+        ]
+        self._wanted: dict[str, dict[str, int]] = defaultdict(dict)
+        """Replicas by workload and UID of the ReplicaSet."""
+        self._available: dict[str, set[str]] = defaultdict(set)
+        self._counts: dict[str, list[Count]] = defaultdict(list)
+        self._departures: dict[str, Departure] = {}
+
+    def __enter__(self) -> Self:
+        for follower in self._followers:
+            follower.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for follower in self._followers:
+            follower.__exit__()
+
+    def check(self) -> None:
+        """Raise what broke a watch, if anything did."""
+        for follower in self._followers:
+            follower.check()
+
+    def now(self, workload: str) -> Count | None:
+        """What the workload has; None while it was never seen."""
+        self.check()
+        with self._lock:
+            counts = self._counts.get(workload)
+            return counts[-1] if counts else None
+
+    def counts(self, workload: str, since: float) -> list[Count]:
+        """What it had at a moment, and after each change since."""
+        self.check()
+        with self._lock:
+            counts = self._counts[workload]
+            first = max((index for index, count in enumerate(counts) if count.at <= since), default=0)
+            return counts[first:]
+
+    def worst(self, workload: str, since: float) -> Count:
+        """When it was short of the most pods, since a moment."""
+        return max(self.counts(workload, since), key=lambda count: count.missing)
+
+    def departures(self, workload: str = "", since: float = 0.0) -> list[Departure]:
+        """Who left since a moment, in order; of all workloads unless one is named."""
+        self.check()
+        with self._lock:
+            return [left for left in self._departures.values() if left.at >= since and workload in ("", left.workload)]
+
+    def _see_replica_set(self, kind: str, found: Json) -> None:
+        workload = workload_of(found)
+        with self._lock:
+            self._wanted[workload][found["metadata"]["uid"]] = 0 if kind == "DELETED" else found["spec"]["replicas"]
+            self._count(workload)
+
+    def _see_pod(self, kind: str, pod: Json) -> None:
+        workload, uid = workload_of(pod), pod["metadata"]["uid"]
+        leaves = kind == "DELETED" or "deletionTimestamp" in pod["metadata"]
+        with self._lock:
+            if leaves and uid not in self._departures:
+                self._depart(pod)
+            available = self._available[workload]
+            (available.add if is_ready(pod) and not leaves else available.discard)(uid)
+            self._count(workload)
+
+    def _depart(self, pod: Json) -> None:
+        uid, name, node = pod["metadata"]["uid"], pod["metadata"]["name"], pod["spec"].get("nodeName", "")
+        evicted = conditions_of(pod).get("DisruptionTarget", {}).get("reason") == "EvictionByEvictionAPI"
+        self._departures[uid] = Departure(time.monotonic(), workload_of(pod), uid, name, node, evicted)
+
+    def _count(self, workload: str) -> None:
+        counts, wanted = self._counts[workload], sum(self._wanted[workload].values())
+        count = Count(time.monotonic(), wanted, len(self._available[workload]))
+        if not counts or (counts[-1].wanted, counts[-1].available) != (count.wanted, count.available):
+            counts.append(count)
+
+
+def workload_of(found: Json) -> str:
+    metadata = found["metadata"]
+    return f"{metadata['namespace']}/{metadata.get('labels', {}).get('app', '')}"
+
+
+def conditions_of(pod: Json) -> dict[str, Json]:
+    return {condition["type"]: condition for condition in pod["status"].get("conditions", [])}
+
+
+def is_ready(pod: Json) -> bool:
+    return conditions_of(pod).get("Ready", {}).get("status") == "True"

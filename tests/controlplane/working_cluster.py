@@ -1,0 +1,113 @@
+"""A control plane on which workloads live: Deployments are kept full, pods are placed, budgets are computed."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from controlplane.availability import Availability
+from controlplane.client import Json
+from controlplane.cluster import IMAGE
+from controlplane.control_plane import ControlPlane
+from controlplane.kubelet import Kubelet
+from controlplane.waiting import wait_until
+
+CONTROLLERS = (
+    "deployment-controller",
+    "replicaset-controller",
+    "disruption-controller",
+    "garbage-collector-controller",
+)
+"""The built-in controller for taints is not among them: it would evict, too."""
+# Tests wait for controllers: none should wait for its own client's throttle.
+CLIENT_LIMITS = ("--kube-api-qps=500", "--kube-api-burst=1000")
+REGION = "topology.kubernetes.io/region"
+ZONE = "topology.kubernetes.io/zone"
+COMPLETE_SECONDS = 30
+
+
+class WorkingCluster(ControlPlane):
+    """The real controller manager and scheduler, a stand-in for the kubelets, and an observer of what it does to pods.
+
+    The scheduler compares Gt and Lt of native tolerations if the feature gate is on, and knows nothing of annotations.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None = None,
+        *,
+        feature_gates: Mapping[str, bool] | None = None,
+        start_seconds: float = 0.5,
+        stop_seconds: float = 0.3,
+    ):
+        super().__init__(folder, feature_gates=feature_gates)
+        self.kubelet = Kubelet(self.client, start_seconds=start_seconds, stop_seconds=stop_seconds)
+        self.availability = Availability(self.client)
+
+    def start(self) -> None:
+        """Start everything and wait for it."""
+        super().start()
+        self.start_controller_manager(",".join(CONTROLLERS), CLIENT_LIMITS)
+        self.start_scheduler(CLIENT_LIMITS)
+        self.kubelet.__enter__()
+        self.availability.__enter__()
+
+    def stop(self) -> None:
+        self.availability.__exit__()
+        if self.kubelet.is_running:
+            self.kubelet.__exit__()
+        super().stop()
+
+    def create_zones(
+        self, prefix: str, nodes: Mapping[str, int], labels: Mapping[str, str], *taints: Json
+    ) -> list[str]:
+        """Create so many nodes for each zone: `{"a": 2}` makes PREFIX-a-0 and PREFIX-a-1. Returns their names."""
+        names = []
+        for zone, number in nodes.items():
+            for index in range(number):
+                names.append(f"{prefix}-{zone}-{index}")
+                self.client.create_node(names[-1], {REGION: "test", ZONE: zone, **labels}, taints)
+        return names
+
+    def create_deployment(
+        self,
+        name: str,
+        namespace: str,
+        replicas: int,
+        *,
+        node_selector: Mapping[str, str],
+        tolerations: Sequence[Json] = (),
+        grace_seconds: int = 30,
+        labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+        spread: str = ZONE,
+    ) -> str:
+        """Create a Deployment whose pods are spread evenly over a node label; returns its name for `availability`.
+
+        `labels` and `annotations` are for the pods, which are labelled `app: NAME` as well.
+        """
+        app = {"matchLabels": {"app": name}}
+        constraint = {"maxSkew": 1, "topologyKey": spread, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": app}
+        spec = {
+            "containers": [{"name": "main", "image": IMAGE}],
+            "terminationGracePeriodSeconds": grace_seconds,
+            "tolerations": list(tolerations),
+            "nodeSelector": dict(node_selector),
+            "topologySpreadConstraints": [constraint],
+            "automountServiceAccountToken": False,
+        }
+        metadata = {"labels": {"app": name, **(labels or {})}, "annotations": dict(annotations or {})}
+        template = {"metadata": metadata, "spec": spec}
+        body = {"replicas": replicas, "selector": app, "template": template}
+        self.client.create("deployments", {"metadata": {"name": name}, "spec": body}, namespace)
+        return f"{namespace}/{name}"
+
+    def wait_complete(self, *workloads: str, timeout_seconds: float = COMPLETE_SECONDS) -> None:
+        """Wait until all pods of these workloads are Ready, and none is terminating. Raises TimeoutError."""
+        for workload in workloads:
+            wait_until(
+                lambda workload=workload: self._is_complete(workload), timeout_seconds, f"{workload} to be complete"
+            )
+
+    def _is_complete(self, workload: str) -> bool:
+        self.kubelet.check()
+        count = self.availability.now(workload)
+        return count is not None and count.wanted > 0 and count.missing == 0
