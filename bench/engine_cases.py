@@ -19,8 +19,19 @@ from taintwarden.controller.clock import system_clock
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import TokenBucket
 from taintwarden.engine.machine import Machine, commands, events
-from taintwarden.engine.machine.events import Instant, Outcome
-from taintwarden.engine.model import Limits, Node, Pod, PodClass, Policy, Taint, TaintSelector, Toleration, Tolerations
+from taintwarden.engine.machine.events import Outcome
+from taintwarden.engine.model import (
+    Instant,
+    Limits,
+    Node,
+    Pod,
+    PodClass,
+    Policy,
+    Taint,
+    TaintSelector,
+    Toleration,
+    Tolerations,
+)
 from taintwarden.kube.streams import PODS, Stream
 from taintwarden.telemetry.metrics import Metrics
 

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from taintwarden.engine.evaluate import Kind, TaintVerdict
-from taintwarden.engine.machine.events import Instant
+from taintwarden.engine.model import Instant
 from taintwarden.engine.model import Pod, PodClass, Policy, Taint, TaintSelector, Toleration, Tolerations
 from taintwarden.kube.objects import NamespaceObject, NodeObject, PodObject
 

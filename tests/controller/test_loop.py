@@ -13,8 +13,8 @@ from taintwarden.controller.clock import system_clock
 from taintwarden.controller.loop import LONGEST_SLEEP_SECONDS, Loop
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.machine import Machine, commands, events
-from taintwarden.engine.machine.events import Instant, Outcome
-from taintwarden.engine.model import Node, Pod, Taint, Tolerations
+from taintwarden.engine.machine.events import Outcome
+from taintwarden.engine.model import Instant, Node, Pod, Taint, Tolerations
 
 pytestmark = pytest.mark.looptime
 

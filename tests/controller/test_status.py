@@ -14,8 +14,8 @@ from simulated import policy
 from taintwarden.controller.status import REFRESH_SECONDS, Standing, StatusWriter
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.machine import Machine, events
-from taintwarden.engine.machine.events import Instant, Outcome
-from taintwarden.engine.model import Node, Pod, Taint, Tolerations
+from taintwarden.engine.machine.events import Outcome
+from taintwarden.engine.model import Instant, Node, Pod, Taint, Tolerations
 from taintwarden.telemetry.metrics import Metrics
 
 pytestmark = pytest.mark.looptime

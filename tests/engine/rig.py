@@ -5,8 +5,8 @@ from typing import Any, TypeVar
 from simulated import policy
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.machine import Machine, commands, events
-from taintwarden.engine.machine.events import Event, Instant, Outcome
-from taintwarden.engine.model import Effect, Node, Pod, Policy, Taint, Toleration, Tolerations
+from taintwarden.engine.machine.events import Event, Outcome
+from taintwarden.engine.model import Effect, Instant, Node, Pod, Policy, Taint, Toleration, Tolerations
 
 C = TypeVar("C")
 START = 1_700_000_000.0
@@ -30,6 +30,7 @@ class Rig:
         self.feed(events.NodesReached(reached))
         if leading:
             self.feed(events.LeadershipChanged(leading=True))
+            self.monotonic += 3_600  # buckets are full
         if synced:
             self.feed(events.Synced())
         self.wake()

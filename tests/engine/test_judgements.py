@@ -121,7 +121,7 @@ def test_a_report_tells_which_limit_holds_the_queue():
     rig.node("n1", "sla=940")
     for name in "abc":
         rig.pod(name, gt())
-    [told] = report(rig.machine)
+    [told] = report(rig.machine, rig.now)
     assert (told.limited_by, told.pending) == ("policy-rate", 3)
 
 
@@ -130,7 +130,7 @@ def test_a_report_leaves_out_policies_that_are_gone():
     rig.node("n1", "sla=940", "other=high")
     rig.pod("a", gt())
     rig.feed(events.PoliciesChanged((policy("new"),)))
-    assert [(one.policy.name, one.pending) for one in report(rig.machine)] == [("new", 0)]
+    assert [(one.policy.name, one.pending) for one in report(rig.machine, rig.now)] == [("new", 0)]
 
 
 def test_a_report_counts_held_pods_by_taint_and_policy():
@@ -141,4 +141,4 @@ def test_a_report_counts_held_pods_by_taint_and_policy():
     rig.pod("c", exists(), exists("other"))
     rig.node("n1", "sla=high", "other=high")
     rig.pod("on-nothing", node="n9")
-    assert {one.policy.name: one.held_invalid for one in report(rig.machine)} == {"a": 2, "b": 0}
+    assert {one.policy.name: one.held_invalid for one in report(rig.machine, rig.now)} == {"a": 2, "b": 0}

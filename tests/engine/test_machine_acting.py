@@ -5,11 +5,11 @@ import pytest
 from engine.rig import REACHED, START, Rig, exists, gt
 from simulated import policy
 from taintwarden.engine.machine import Machine, commands, events
-from taintwarden.engine.machine.events import Instant, Outcome
+from taintwarden.engine.machine.events import Outcome
 from taintwarden.engine.machine.machine import LEAVING_TIMEOUT_SECONDS
 from taintwarden.engine.machine.pending import Phase, retry_delay
 from taintwarden.engine.machine.report import report
-from taintwarden.engine.model import Mode
+from taintwarden.engine.model import Instant, Mode
 
 
 def violated(*pods: str, **options: object) -> Rig:
@@ -68,10 +68,10 @@ def test_of_equal_priorities_the_uid_decides_whatever_the_order_of_arrival():
 
 def test_the_earliest_deadline_of_all_policies_goes_first():
     rig = Rig(policy("a", taints=[{"key": "x"}]), policy("b", taints=[{"key": "y"}]), max_in_flight=1, leading=False)
-    rig.node("n1", "x=1", added=START - 10)
-    rig.node("n2", "y=1", added=START - 20)
-    rig.pod("of-a", node="n1", bound_at=START - 100)
-    rig.pod("of-b", node="n2", bound_at=START - 100)
+    rig.node("n1", "x=1", added=START - 100)
+    rig.node("n2", "y=1", added=START - 200)
+    rig.pod("of-a", node="n1", bound_at=START - 300)
+    rig.pod("of-b", node="n2", bound_at=START - 300)
     rig.feed(events.LeadershipChanged(leading=True))
     rig.wake()
     assert rig.evictions() == ["of-b"]
@@ -539,7 +539,7 @@ def test_nobody_goes_while_a_stream_is_cut_off(stream):
     rig.pod("a", gt())
     rig.advance(30)
     assert rig.evictions() == []
-    assert report(rig.machine)[0].limited_by
+    assert report(rig.machine, rig.now)[0].limited_by
     rig.feed(events.ViewChanged(stream, live=True))
     rig.wake()
     assert rig.evictions() == ["a"]

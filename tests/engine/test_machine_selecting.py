@@ -508,7 +508,7 @@ def test_a_report_counts_each_policy_for_itself():
     rig.pod("b", node="n2")
     rig.pod("c", node="n3")
     rig.settle("b", Outcome.BLOCKED)
-    by_name = {one.policy.name: one for one in report(rig.machine)}
+    by_name = {one.policy.name: one for one in report(rig.machine, rig.now)}
     told = by_name["slow"]
     assert (told.selected_nodes, told.degraded_nodes, told.pending, told.blocked) == (3, 2, 2, 0)
     assert told.next_deadline == START + 60
@@ -522,7 +522,7 @@ def test_a_report_names_the_next_pods_only():
     rig.node("n1", "sla=940")
     for number in range(30):
         rig.pod(f"p{number:02}", gt(violation_grace_seconds=100 - number))
-    [told] = report(rig.machine)
+    [told] = report(rig.machine, rig.now)
     assert [pending.pod.name for pending in told.next_pods] == [f"p{number:02}" for number in range(29, 19, -1)]
     assert told.pending == 30
 
@@ -532,7 +532,7 @@ def test_pods_on_their_way_out_are_not_reported_as_pending():
     rig.node("n1", "sla=940")
     rig.pod("a", gt())
     rig.settle("a")
-    [told] = report(rig.machine)
+    [told] = report(rig.machine, rig.now)
     assert (told.pending, told.evicted) == (0, 1)
 
 

@@ -10,8 +10,8 @@ import msgspec
 
 from taintwarden.controller.cache import PodIssue, Translator
 from taintwarden.engine.machine import Machine, commands, events
-from taintwarden.engine.machine.events import Event, Instant, Outcome
-from taintwarden.engine.model import Policy
+from taintwarden.engine.machine.events import Event, Outcome
+from taintwarden.engine.model import Instant, Policy
 from taintwarden.kube.objects import NodeObject, PodObject
 
 START = 1_700_000_000.25

@@ -7,8 +7,9 @@ from taintwarden.engine.model import Policy
 
 
 def policy(name: str = "p", **spec: Any) -> Policy:
-    """A policy on every NoExecute taint without limits, changed by ``spec``."""
-    base: dict[str, Any] = {"taints": [{"key": "*"}], "limits": {"base": "None"}}
+    """A policy on every NoExecute taint with the limits of ``spec`` and no others, changed by ``spec``."""
+    spec["limits"] = {"base": "None"} | spec.get("limits", {})
+    base: dict[str, Any] = {"taints": [{"key": "*"}]}
     obj = {
         "apiVersion": "taintwarden.io/v1alpha1",
         "kind": "TaintEvictionPolicy",

@@ -11,10 +11,10 @@ from taintwarden.controller.policies import PolicyBook
 from taintwarden.engine.evaluate import TaintVerdict, acting_policy, exclusion, selects_node
 from taintwarden.engine.history import TaintHistory, decode_histories
 from taintwarden.engine.machine import Machine, events
-from taintwarden.engine.machine.events import Event, Instant
+from taintwarden.engine.machine.events import Event
 from taintwarden.engine.machine.inventory import NodeState, history_name
 from taintwarden.engine.machine.pending import Pending
-from taintwarden.engine.model import Gates, Mode, Node, Pod, Policy, Taint
+from taintwarden.engine.model import Gates, Instant, Mode, Node, Pod, Policy, Taint
 from taintwarden.kube.objects import PodObject
 
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from taintwarden.engine.machine.events import Instant
+from taintwarden.engine.model import Instant
 
 Clock = Callable[[], Instant]
 

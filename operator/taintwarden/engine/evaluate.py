@@ -3,6 +3,7 @@
 Verdicts belong to a pod class on a node, not to a pod: the only thing a pod adds is when it was bound.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
@@ -53,12 +54,21 @@ class TaintVerdict(msgspec.Struct, frozen=True):
     """The last valid value, where the current one cannot be compared and this is judged by that one."""
     invalid: bool = False
     """The current value cannot be compared."""
+    hard_at: float | None = None
+    """When the node will be gone (``reclaim``)."""
+    latest_at: float = math.inf
+    """When a pod must begin to leave so that it has stopped in order by then."""
+
+    @property
+    def evicts(self) -> bool:
+        """Whether pods have to leave because of the taint, sooner or later."""
+        return self.kind in (Kind.TOLERATED_FOR, Kind.VIOLATED)
 
     def due_at(self, bound_at: float) -> float | None:
         """When a pod bound at ``bound_at`` must leave because of this taint; None is never."""
-        if self.kind in (Kind.TOLERATED, Kind.HELD):
+        if not self.evicts:
             return None
-        return max(self.counts_from, bound_at) + self.seconds
+        return min(max(self.counts_from, bound_at) + self.seconds, max(self.latest_at, bound_at))
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -139,7 +149,8 @@ class Evaluator:
         for taint, history in taints:
             policy = acting_policy(taint, policies)
             if policy is not None and policy.mode is not Mode.PAUSED:
-                found.append(self._verdict(pod_class.tolerations, taint, history, policy))
+                verdict = self._verdict(pod_class.tolerations, taint, history, policy)
+                found.append(_reclaimed(verdict, pod_class, history) if policy.reclaim and verdict.evicts else verdict)
         return tuple(found)
 
     def _verdict(self, tolerations: Tolerations, taint: Taint, history: TaintHistory, policy: Policy) -> TaintVerdict:
@@ -188,6 +199,15 @@ class Evaluator:
             operator = found.toleration.operator or Operator.EQUAL if found.toleration else "none"
             self.counts[operator, "tolerated" if found.tolerated else "invalid" if found.invalid else "violated"] += 1
         return found
+
+
+def _reclaimed(verdict: TaintVerdict, pod_class: PodClass, history: TaintHistory) -> TaintVerdict:
+    """The same where the node will be gone: nobody is left to go down with it."""
+    reclaim, given = verdict.policy.reclaim, verdict.policy.eviction.grace_period_seconds
+    assert reclaim is not None  # noqa: S101 - asked by the caller
+    hard_at = history.added_at + reclaim.deadline_seconds
+    grace = pod_class.grace_seconds if given is None else given
+    return msgspec.structs.replace(verdict, hard_at=hard_at, latest_at=max(history.added_at, hard_at - grace))
 
 
 def violated_since(history: TaintHistory, judged: Callable[[str], Judgement], timing: Timing, *, exact: bool) -> float:

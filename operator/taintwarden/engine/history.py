@@ -30,12 +30,14 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"add
     """One key and effect on one node.
 
     ``added_at`` is when the taint appeared. ``spans`` are its values, oldest first, the last one current.
-    ``forgotten`` says that values before the first span were dropped and nothing is known of them.
+    ``forgotten`` says that values before the first span were dropped and nothing is known of them. ``drains``: pods had
+    to leave because of the taint, so the node stays counted among the bad ones of its zone although it is empty.
     """
 
     added_at: float
     spans: tuple[Span, ...]
     forgotten: bool = False
+    drains: bool = False
 
     @classmethod
     def begin(cls, value: str, added_at: float) -> Self:
@@ -68,7 +70,7 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"add
             spans = tuple(_without_dominated(spans))
         if len(spans) > MAX_SPANS:
             spans, forgotten = spans[-MAX_SPANS:], True
-        return type(self)(self.added_at, spans, forgotten)
+        return type(self)(self.added_at, spans, forgotten, self.drains)
 
 
 def encode_histories(histories: Mapping[str, TaintHistory]) -> str:

@@ -4,10 +4,18 @@ Times are seconds since the Unix epoch as floats; names of Kubernetes fields are
 """
 
 from enum import StrEnum
+from typing import NamedTuple
 
 import msgspec
 
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector
+
+
+class Instant(NamedTuple):
+    """One reading of both clocks, in seconds: wall for deadlines (they come from objects), monotonic for rates."""
+
+    wall: float
+    monotonic: float
 
 
 class Effect(StrEnum):

@@ -1,6 +1,6 @@
-"""What holds a due pod back. Each limit answers with a typed outcome; the machine acts on it and reports it once."""
+"""What holds a due pod back. Each limit answers with a typed refusal; the machine acts on it and reports it once."""
 
-from taintwarden.engine.limits.admission import Limiter, Refusal
-from taintwarden.engine.limits.bucket import TokenBucket
+from taintwarden.engine.limits.admission import Limiter
+from taintwarden.engine.limits.refusal import Refusal
 
-__all__ = ["Limiter", "Refusal", "TokenBucket"]
+__all__ = ["Limiter", "Refusal"]

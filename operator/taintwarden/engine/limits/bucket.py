@@ -2,19 +2,21 @@
 
 
 class TokenBucket:
-    """Admits ``burst`` at once and ``rate`` per second in the long run.
+    """Admits ``burst`` at once after a pause, and ``rate`` per second in the long run.
 
     Args:
         rate: tokens per second, above 0.
-        burst: how many tokens it holds at most, at least 1. It starts full.
+        burst: how many tokens it holds at most, at least 1.
+        empty_at: when it held none. A process that has just begun to act does not know what the one before it spent,
+            so it begins with nothing and a restart opens no limit.
 
     """
 
-    def __init__(self, rate: float, burst: int) -> None:
+    def __init__(self, rate: float, burst: int, empty_at: float) -> None:
         self.rate = rate
         self.burst = burst
-        self._tokens = float(burst)
-        self._filled_at: float | None = None
+        self._tokens = 0.0
+        self._filled_at = empty_at
 
     def available_at(self, now: float) -> float:
         """When a token will be there: ``now`` if there is one."""
@@ -33,8 +35,12 @@ class TokenBucket:
         self.rate, self.burst = rate, burst
         self._tokens = burst - used
 
+    def is_full(self, now: float) -> bool:
+        """Whether it is as if it had never been used."""
+        self._fill(now)
+        return self._tokens >= self.burst
+
     def _fill(self, now: float) -> None:
-        if self._filled_at is not None and now > self._filled_at:
+        if now > self._filled_at:
             self._tokens = min(float(self.burst), self._tokens + (now - self._filled_at) * self.rate)
-        if self._filled_at is None or now > self._filled_at:
             self._filled_at = now

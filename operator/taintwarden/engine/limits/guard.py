@@ -1,13 +1,34 @@
-"""The mass-eviction breaker: opens before the first eviction of a wave that is too large."""
+"""The mass-eviction breaker: opens before the first eviction of a wave that is too large.
+
+It looks at what *would* leave: in any window of time of its length, the evictions of the past and the deadlines ahead
+together. What has left is remembered in slots of a twentieth of the window, each counted as if at its end, so the
+window is never shorter than it says. Evictions are reserved in the stored record before they happen: a crash may count
+some too many, never one too few.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from enum import Enum, auto
 
 import msgspec
+
+from taintwarden.engine.deadlines import DeadlineQueue
+from taintwarden.engine.model import GuardAction, GuardSettings, Instant
+
+SLOTS = 20
+"""Into how many slots a window is cut."""
+SMALLEST_RESERVATION = 10
+RETRY_SECONDS = 1.0
+"""Pause after a record that could not be saved."""
+LOOK_AGAIN_SECONDS = 1.0
+"""How often an open guard looks whether its cause is gone."""
 
 
 class GuardRecord(msgspec.Struct, frozen=True):
     """What a guard must remember across restarts. Times are seconds since the epoch.
 
     ``open_since`` None: closed. ``cause`` and ``would_evict`` tell why it opened. ``accepted``: a reset let so many
-    pods go. ``spent``: how many evictions count until when, oldest first; they are reserved before they happen.
+    pods go. ``spent``: how many evictions count from when, oldest first; they are reserved before they happen.
     """
 
     open_since: float | None = None
@@ -15,3 +36,222 @@ class GuardRecord(msgspec.Struct, frozen=True):
     would_evict: int = 0
     accepted: int | None = None
     spent: tuple[tuple[float, int], ...] = ()
+
+
+class Turn(Enum):
+    """What a look at the guard changed."""
+
+    OPENED = auto()
+    CLOSED = auto()
+
+
+class Guard:
+    """The guard of one policy.
+
+    Args:
+        settings: its limits.
+        population: counts the pods that the policy may evict; asked only when many would leave.
+
+    """
+
+    def __init__(self, settings: GuardSettings, population: Callable[[], int]) -> None:
+        self.settings = settings
+        self.open_since: float | None = None
+        self.cause = ""
+        self.would_evict = 0
+        self.accepted: int | None = None
+        self.saving = False
+        self._population = population
+        self._near: dict[str, float] = {}
+        self._far = DeadlineQueue()
+        self._slots: deque[list[float]] = deque()
+        """[when the slot ends, evictions in it], on the monotonic clock."""
+        self._reserved = (0.0, 0)
+        """(slot, evictions) that the stored record allows for."""
+        self._asked = (0.0, 0)
+        self._retry_at = 0.0
+        self._look_at = 0.0
+        self._grew = True
+        self._unsaved = False
+
+    @property
+    def halts(self) -> bool:
+        """Whether it holds every eviction now."""
+        return self.open_since is not None and self.settings.action is GuardAction.HALT
+
+    # -- what would leave, and what left ------------------------------------------------------------------------
+
+    def expect(self, uid: str, due_at: float, now: Instant) -> None:
+        """A pod has to leave at ``due_at``, unless something changes."""
+        if self._near.get(uid) == due_at:
+            return
+        self.forget(uid)
+        if due_at <= now.wall + self.settings.window_seconds:
+            self._near[uid] = due_at
+            self._grew = True
+        else:
+            self._far.schedule(uid, due_at)
+
+    def forget(self, uid: str) -> None:
+        """It has not to leave any more, or has left."""
+        if self._near.pop(uid, None) is None:
+            self._far.cancel(uid)
+
+    def expected(self) -> int:
+        """How many pods have to leave within the next window."""
+        return len(self._near)
+
+    def may_take(self, now: Instant) -> bool:
+        """Whether the stored record allows for one more eviction."""
+        slot, reserved = self._reserved
+        return slot == self._slot(now) and self._used(slot) < reserved
+
+    def take(self, now: Instant) -> None:
+        """One eviction happens now."""
+        slot = self._slot(now)
+        if not self._slots or self._slots[-1][0] != slot:
+            self._slots.append([slot, 0])
+        self._slots[-1][1] += 1
+
+    def give_back(self) -> None:
+        """The last eviction did not happen."""
+        for slot in reversed(self._slots):
+            if slot[1]:
+                slot[1] -= 1
+                return
+
+    def change(self, settings: GuardSettings) -> None:
+        """Other settings hold from now on, for what is known already."""
+        if settings != self.settings:
+            self.settings = settings
+            self._grew, self._look_at = True, 0.0
+
+    # -- open or closed -----------------------------------------------------------------------------------------
+
+    def look(self, now: Instant) -> Turn | None:
+        """Open or close it, if what would leave asks for it."""
+        settings = self.settings
+        while (uid := self._far.pop_due(now.wall + settings.window_seconds)) is not None:
+            self._near[uid] = now.wall + settings.window_seconds
+            self._grew = True
+        while self._slots and self._slots[0][0] + settings.window_seconds <= now.monotonic:
+            self._slots.popleft()
+        is_open = self.open_since is not None
+        if not ((self._grew and not is_open) or (self._watches and now.monotonic >= self._look_at)):
+            return None
+        self._grew = False
+        self._look_at = now.monotonic + LOOK_AGAIN_SECONDS
+        pods = self._most(now)
+        within_limit = pods <= settings.min_pods or pods <= self.limit()
+        if within_limit and self.accepted is not None:
+            self.accepted = None
+            self._unsaved = True
+        if not is_open and not within_limit and pods > (self.accepted or 0):
+            self.open_since, self.would_evict, self.accepted = now.wall, len(self._near), None
+            self._unsaved = True
+            return Turn.OPENED
+        if is_open and within_limit:
+            self._close()
+            return Turn.CLOSED
+        return None
+
+    def limit(self) -> int:
+        """How many pods may leave in one window."""
+        return self.settings.limit(self._population())
+
+    def next_look(self, now: Instant) -> float | None:
+        """Seconds until it has to be looked at again although no more pods have to leave."""
+        return max(0.0, self._look_at - now.monotonic) if self._watches else None
+
+    @property
+    def _watches(self) -> bool:
+        """Whether time alone may change it: what it holds, or has let go once, may have left or recovered."""
+        return self.open_since is not None or self.accepted is not None
+
+    def reset(self, now: Instant) -> int | None:
+        """Somebody saw what an open guard holds and lets it go, once. Returns how many pods that are."""
+        if self.open_since is None:
+            return None
+        self.accepted = self._most(now)
+        self._close()
+        return self.accepted
+
+    def _close(self) -> None:
+        self.open_since, self.cause, self.would_evict = None, "", 0
+        self._unsaved = True
+
+    def _most(self, now: Instant) -> int:
+        """The most evictions that any window of time would hold which begins in the past and ends now or later."""
+        spent = sum(int(used) for _, used in self._slots)
+        if len(self._near) + spent <= self.settings.min_pods or not spent:
+            return len(self._near) + spent
+        window, shift = self.settings.window_seconds, now.wall - now.monotonic
+        past = [(end + shift, int(used)) for end, used in self._slots]
+        most = spent
+        for ahead, at in enumerate(sorted(max(due, now.wall) for due in self._near.values()), 1):
+            while past and past[0][0] + window <= at:
+                spent -= past.pop(0)[1]
+            most = max(most, ahead + spent)
+        return most
+
+    def _slot(self, now: Instant) -> float:
+        """When the slot ends that ``now`` lies in."""
+        length = self.settings.window_seconds / SLOTS
+        return (now.monotonic // length + 1) * length
+
+    def _used(self, slot: float) -> int:
+        return int(self._slots[-1][1]) if self._slots and self._slots[-1][0] == slot else 0
+
+    # -- what is stored -------------------------------------------------------------------------------------------
+
+    def restore(self, record: GuardRecord, now: Instant) -> None:
+        """Take over what whoever led before has saved."""
+        self.open_since, self.cause, self.would_evict = record.open_since, record.cause, record.would_evict
+        self.accepted = record.accepted
+        latest = now.wall + self.settings.window_seconds / SLOTS
+        self._slots = deque(
+            [min(at, latest) - now.wall + now.monotonic, pods] for at, pods in sorted(record.spent) if pods
+        )
+        self._reserved = (0.0, 0)
+        self._grew, self._look_at = True, now.monotonic
+
+    def record_wanted(self, now: Instant, *, waiting: bool) -> GuardRecord | None:
+        """What has to be saved now, if anything. ``waiting``: due pods need more evictions reserved.
+
+        The caller sets ``saving`` while it is being saved and says with :meth:`saved` how that went.
+        """
+        if self.saving or now.monotonic < self._retry_at:
+            return None
+        slot = self._slot(now)
+        used, reserved = self._used(slot), self._reserved[1] if self._reserved[0] == slot else 0
+        reservation = max(SMALLEST_RESERVATION, self.settings.min_pods // 10, len(self._near) // 10)
+        if waiting and self.open_since is None and reserved - used <= reservation // 2:
+            reserved = used + reservation
+        elif not self._unsaved:
+            return None
+        self._unsaved = False
+        self._asked = (slot, reserved)
+        shift = now.wall - now.monotonic
+        spent = [(round(end + shift, 3), int(count)) for end, count in self._slots if end != slot and count]
+        if max(used, reserved):
+            spent.append((round(slot + shift, 3), max(used, reserved)))
+        return GuardRecord(self.open_since, self.cause, self.would_evict, self.accepted, tuple(spent))
+
+    def saved(self, now: Instant, *, succeeded: bool) -> None:
+        """The record that was wanted is stored, or could not be."""
+        self.saving = False
+        if succeeded:
+            self._reserved = self._asked
+        else:
+            self._unsaved = True
+            self._retry_at = now.monotonic + RETRY_SECONDS
+
+    def retry_in(self, now: Instant) -> float | None:
+        """Seconds until a record that could not be saved is tried again."""
+        return self._retry_at - now.monotonic if self._retry_at > now.monotonic else None
+
+    def current_record(self, now: Instant) -> GuardRecord:
+        """Its state for people, as it would be stored."""
+        shift = now.wall - now.monotonic
+        spent = tuple((round(end + shift, 3), int(count)) for end, count in self._slots if count)
+        return GuardRecord(self.open_since, self.cause, self.would_evict, self.accepted, spent)

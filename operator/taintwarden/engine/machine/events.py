@@ -1,19 +1,11 @@
 """What can happen to the machine. Every input is one of these values; nothing else changes its state."""
 
 from enum import StrEnum
-from typing import NamedTuple
 
 import msgspec
 
 from taintwarden.engine.limits.guard import GuardRecord
 from taintwarden.engine.model import Budget, Node, Pod, Policy
-
-
-class Instant(NamedTuple):
-    """One reading of both clocks, in seconds: wall for deadlines (they come from objects), monotonic for rates."""
-
-    wall: float
-    monotonic: float
 
 
 class NodeSeen(msgspec.Struct, frozen=True):

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import msgspec
+
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.history import TaintHistory, decode_histories, encode_histories
 from taintwarden.engine.model import Node, Pod, PodClass, Policy, Taint
@@ -24,6 +26,7 @@ class NodeState:
         "saved",
         "saving",
         "verdicts",
+        "witnesses",
     )
 
     def __init__(self, name: str) -> None:
@@ -34,6 +37,8 @@ class NodeState:
         self.policies: tuple[Policy, ...] | None = None
         """Those that select this node; None: to be computed again."""
         self.verdicts: dict[PodClass, tuple[TaintVerdict, ...]] = {}
+        self.witnesses: dict[str, PodClass] = {}
+        """For a taint that drains: the class of a pod that had to leave, which may be gone."""
         self.checked_version = -1
         """A fresh read is known to be at least as new as this resourceVersion."""
         self.check_wanted = False
@@ -76,7 +81,27 @@ class NodeState:
             history_name(taint): _observed(known.get(history_name(taint)), taint, time_added, now)
             for taint, time_added in node.taints
         }
+        self.witnesses = {name: one for name, one in self.witnesses.items() if name in self.histories}
         return problem
+
+    def mark_draining(self, taint: Taint, witness: PodClass) -> bool:
+        """A pod of this class has to leave because of ``taint``. Returns whether that is news."""
+        name = history_name(taint)
+        self.witnesses[name] = witness
+        history = self.histories[name]
+        if history.drains:
+            return False
+        self.histories[name] = msgspec.structs.replace(history, drains=True)
+        return True
+
+    def unmark_draining(self, name: str) -> None:
+        """Nobody has to leave any more because of this taint, nor would those who had to."""
+        self.witnesses.pop(name, None)
+        self.histories[name] = msgspec.structs.replace(self.histories[name], drains=False)
+
+    def drained_by(self, policy: Policy) -> bool:
+        """Whether pods have, or had, to leave this node because of a taint that ``policy`` acts on."""
+        return any(history.drains and policy.selector_for(taint) for taint, history in self.taints())
 
     def history_text(self) -> str:
         """What the annotation should say: the taints that some policy acts on."""

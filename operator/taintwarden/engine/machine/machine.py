@@ -8,6 +8,8 @@ phase       enters when                                 leaves when
 =========== =========================================== ==========================================
 WAITING     a verdict gives a deadline; after a failure deadline and ``retry_at`` have passed
 READY       due                                         limits admit it and a slot is free
+HELD        a limit refused it that others need not     that limit may admit it
+            meet
 PARKED      the pod is newer than the node stream       a fresh read of the node was answered
 IN_FLIGHT   ``Evict`` was issued                        ``Settled``
 LEAVING     the call was accepted                       the pod is gone (asked again after a minute)
@@ -18,20 +20,28 @@ A new verdict replaces the old one in every phase: later, earlier, or none at al
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
 
+from taintwarden.engine.deadlines import DeadlineQueue
 from taintwarden.engine.evaluate import Evaluator, TaintVerdict, earliest
-from taintwarden.engine.limits import Limiter
+from taintwarden.engine.limits import Limiter, Refusal
+from taintwarden.engine.limits.departures import key as node_key
+from taintwarden.engine.limits.refusal import BUDGET_LIMITS
 from taintwarden.engine.machine import commands, events
-from taintwarden.engine.machine.events import Event, Instant, Outcome
+from taintwarden.engine.machine.events import Event, Outcome
+from taintwarden.engine.machine.freshness import Freshness
+from taintwarden.engine.machine.guards import Guards
+from taintwarden.engine.machine.histories import Histories
 from taintwarden.engine.machine.inventory import NodeState
-from taintwarden.engine.machine.pending import Pending, Phase, retry_delay
+from taintwarden.engine.machine.pending import Lane, Pending, Phase, retry_delay
 from taintwarden.engine.machine.queues import Queues
+from taintwarden.engine.machine.reclaims import Reclaims
 from taintwarden.engine.machine.verdicts import Verdicts
-from taintwarden.engine.model import Gates, Method, Mode, Node, OnInvalidValue, Pod, PodClass, Policy
+from taintwarden.engine.model import Gates, Instant, Mode, Node, OnInvalidValue, Pod, PodClass, Policy
+from taintwarden.engine.spread import Spread
 
 ANNOUNCED_AHEAD_SECONDS = 1.0
 """An eviction that is due sooner is not announced: the next thing anybody hears is that it was carried out."""
@@ -62,39 +72,53 @@ class Machine:
     ) -> None:
         self.nodes: dict[str, NodeState] = {}
         self.pending: dict[str, Pending] = {}
-        self.limiter = Limiter(overall_rate)
+        self.limiter = Limiter(
+            overall_rate, release=self._release, reconsider=self._reconsider, population=self._population
+        )
         self.evicted: Counter[str] = Counter()
         self.synced = False
         self.leading = False
         self.in_flight = 0
         self._max_in_flight = max_in_flight
         self._slice_size = slice_size
+        self._overall_rate = overall_rate
         self._verdicts = Verdicts(gates or Gates())
-        self._queues = Queues()
-        self._refused_until: dict[str, float] = {}
-        """Policy -> when a limit may admit its first pod, on the monotonic clock."""
+        self._spread = Spread(self._labels_of)
+        self._queues = Queues(self._spread)
+        self._histories = Histories()
+        self._reclaims = Reclaims()
+        self._freshness = Freshness(self.nodes, self.pending, self._queues)
+        self._guards = Guards(self.limiter, self._verdicts, self.nodes, self.pending, self._reconsider)
+        self.refused: dict[Lane, Refusal] = {}
+        """Why the first pod of a lane may not go, where that holds for all of its policy."""
+        self._deletions = DeadlineQueue()
+        """Pods that a budget holds, by when they are deleted instead."""
         self._dirty: dict[str, None] = {}
         """Nodes to be looked at again, in order."""
-        self._unsaved: dict[str, None] = {}
-        """Nodes whose history is not urgent: nobody on them has a deadline ahead that a restart could move."""
         self._blind: dict[str, None] = {}
         """Streams that are cut off: nobody is evicted on what may be long past."""
-        self._reached = -1
         self._out: list[commands.Command] = []
         self._now = Instant(0.0, 0.0)
         self._handlers: dict[type, Callable[[Any], None]] = {
             events.NodeSeen: lambda event: self._see_node(event.node),
             events.NodeGone: lambda event: self._lose_node(event.name),
             events.NodesListed: self._nodes_listed,
-            events.NodesReached: self._nodes_reached,
+            events.NodesReached: lambda event: self._freshness.reached(event.resource_version),
             events.NodeChecked: self._node_checked,
             events.CheckFailed: self._check_failed,
             events.ViewChanged: self._view_changed,
             events.PodSeen: lambda event: self._see_pod(event.pod),
-            events.PodGone: lambda event: self._lose_pod(event.uid, event.node),
+            events.PodGone: lambda event: self._lose_pod(event.uid, event.node, event.until),
             events.PodsListed: self._pods_listed,
             events.NamespaceSeen: self._namespace_seen,
             events.NamespaceGone: self._namespace_gone,
+            events.WorkloadSeen: lambda event: self.limiter.workloads.want(event.uid, event.replicas),
+            events.WorkloadGone: lambda event: self.limiter.workloads.want(event.uid, None),
+            events.BudgetSeen: lambda event: self.limiter.budgets.set(event.budget),
+            events.BudgetGone: lambda event: self.limiter.budgets.drop(event.namespace, event.name),
+            events.GuardRestored: self._guard_restored,
+            events.GuardReset: self._guard_reset,
+            events.GuardSaved: lambda event: self._guards.saved(event, self._now),
             events.PoliciesChanged: self._policies_changed,
             events.Synced: self._has_synced,
             events.LeadershipChanged: self._leadership_changed,
@@ -114,15 +138,28 @@ class Machine:
         """Seconds until :class:`~.events.Woke` is wanted; 0 is at once, None is not before another event."""
         if not self.synced:
             return None
-        if self._dirty or (self._unsaved and self.leading and not self.is_busy):
+        if self._dirty or (self._histories and self.leading and not self.is_busy):
             return 0.0
-        delays = []
-        if (due := self._queues.next_at()) is not None:
-            delays.append(due - now.wall)
-        if self.may_evict and self.in_flight < self._max_in_flight:
-            until = [self._refused_until.get(policy, now.monotonic) for policy in self._queues.ready_policies()]
-            delays += [moment - now.monotonic for moment in until]
+        wall = [self._queues.next_at(), self._reclaims.next_at(), self._deletions.next_at()]
+        delays = [at - now.wall for at in wall if at is not None]
+        if self.leading and (look := self._reclaims.next_look(now)) is not None:
+            delays.append(look)
+        if self.may_evict:
+            if (released := self._queues.next_release()) is not None:
+                delays.append(released - now.monotonic)
+            delays += self._guards.wake_after(now)
+            if self.in_flight < self._max_in_flight:
+                delays.extend(self._turns(now))
         return max(0.0, min(delays)) if delays else None
+
+    def _turns(self, now: Instant) -> Iterator[float]:
+        """Seconds until the first pod of each lane may be let go, unless something else has to change first."""
+        for lane in self._queues.ready_lanes():
+            refusal = self.refused.get(lane)
+            if refusal is None:
+                yield 0.0
+            elif refusal.until is not None:
+                yield refusal.until - now.monotonic
 
     @property
     def policies(self) -> tuple[Policy, ...]:
@@ -155,6 +192,10 @@ class Machine:
 
     # -- what is known ------------------------------------------------------------------------------------------
 
+    def _labels_of(self, name: str) -> dict[str, str]:
+        state = self.nodes.get(name)
+        return state.node.labels if state and state.node else {}
+
     def _state(self, name: str) -> NodeState:
         state = self.nodes.get(name)
         if state is None:
@@ -167,7 +208,10 @@ class Machine:
             return  # a fresh read was ahead of the stream
         if state.node is not None and state.node.uid != node.uid:
             state = self._replace_node(state)
+        relabelled = state.node is None or state.node.labels != node.labels
         problem = state.update(node, self._now.wall)
+        if relabelled:
+            self._spread.relabel(node.name)
         if problem:
             self._notice(commands.UnreadableHistory(node.name, node.uid, problem))
         if self.synced:
@@ -192,13 +236,12 @@ class Machine:
             replacement.pods = state.pods
         else:
             del self.nodes[name]
+        self.limiter.zones.forget(name)
+        self._spread.relabel(name)
 
     def _nodes_listed(self, event: events.NodesListed) -> None:
         for name in [name for name, state in self.nodes.items() if state.node and name not in event.names]:
             self._lose_node(name)
-
-    def _nodes_reached(self, event: events.NodesReached) -> None:
-        self._reached = max(self._reached, event.resource_version)
 
     def _view_changed(self, event: events.ViewChanged) -> None:
         if event.live:
@@ -213,15 +256,36 @@ class Machine:
             # The object tells its binding to the second; what was seen of it first may be more exact.
             pod = msgspec.structs.replace(pod, bound_at=known.bound_at)
         state.pods[pod.uid] = pod
+        self._count(pod, known)
         if self.synced and pod.node not in self._dirty:
             self._evaluate_pod(state, pod)
 
-    def _lose_pod(self, uid: str, node: str) -> None:
+    def _count(self, pod: Pod, known: Pod | None) -> None:
+        """Keep the numbers of running pods by workload and topology domain."""
+        if known is not None and known.shared is not pod.shared:
+            self.limiter.workloads.gone(known)
+            self._spread.discount(known)
+            known = None
+        self.limiter.workloads.seen(pod, known)
+        pending = self.pending.get(pod.uid)
+        leaving = pending is not None and pending.phase in (Phase.IN_FLIGHT, Phase.LEAVING)
+        if known is None and leaving:
+            self.limiter.workloads.leave(pod)
+        elif known is None:
+            self._spread.count(pod)
+
+    def _lose_pod(self, uid: str, node: str, until: float | None = None) -> None:
+        self.limiter.departures.terminating(uid, node, until)
         state = self.nodes.get(node)
         if state is not None:
-            state.pods.pop(uid, None)
+            known = state.pods.pop(uid, None)
+            if known is not None:
+                self.limiter.gone(known)
+                self._spread.discount(known)
             if not state.pods and state.node is None:
                 del self.nodes[node]
+        if until is None:
+            self._release(node_key(node))
         pending = self.pending.get(uid)
         if pending is None:
             return
@@ -234,6 +298,9 @@ class Machine:
         for state in list(self.nodes.values()):
             for uid in [uid for uid in state.pods if uid not in event.uids]:
                 self._lose_pod(uid, state.name)
+        for uid, node in self.limiter.departures.uids():
+            if uid not in event.uids:
+                self._lose_pod(uid, node)
 
     def _namespace_seen(self, event: events.NamespaceSeen) -> None:
         if self._verdicts.set_namespace(event.name, event.labels):
@@ -245,8 +312,10 @@ class Machine:
 
     def _policies_changed(self, event: events.PoliciesChanged) -> None:
         self._verdicts.set_policies(event.policies)
-        self.limiter.configure(self.policies, self._now.monotonic)
-        self._refused_until = {}
+        self.limiter.configure(self.policies, self._now)
+        self._guards.policies_changed(self._now)
+        self.refused = {}
+        self._queues.release_all()
         for state in self.nodes.values():
             state.policies = None
         self._look_again()
@@ -259,6 +328,8 @@ class Machine:
         gained = event.leading and not self.leading
         self.leading = event.leading
         if gained:
+            self.limiter.rates.restart(self._now.monotonic)
+            self.refused = {}
             for state in self.nodes.values():
                 state.reported_invalid = {}
                 state.degraded = False
@@ -279,15 +350,31 @@ class Machine:
         first: TaintVerdict | None = None
         count = 0
         for pod in state.pods.values():
-            verdict = self._evaluate_pod(state, pod)
+            verdict = self._judge(state, pod)
             if verdict is not None:
+                state.mark_draining(verdict.taint, pod.shared)
                 first = first or verdict
                 count += 1
         self._report_node(state, first, count)
+        self._verdicts.settle_draining(state)
+        self._count_node(state)
         if any(uid in self.pending and self.pending[uid].due_at > self._now.wall + 1 for uid in state.pods):
             self._save_history(state)
         elif self.leading:
-            self._unsaved[state.name] = None
+            self._histories.later(state.name)
+
+    def _evaluate_pod(self, state: NodeState, pod: Pod) -> None:
+        verdict = self._judge(state, pod)
+        if verdict is not None and state.mark_draining(verdict.taint, pod.shared):
+            self._count_node(state)
+            self._histories.later(state.name)
+
+    def _count_node(self, state: NodeState) -> None:
+        """Keep the numbers of drained nodes by zone."""
+        if state.node is not None:
+            policies = self._verdicts.select(state)
+            drained = {policy.name: state.drained_by(policy) for policy in policies if policy.limits.zone_health}
+            self.limiter.zones.count(state.name, state.node.labels, drained)
 
     def _report_node(self, state: NodeState, first: TaintVerdict | None, count: int) -> None:
         node = state.node
@@ -303,7 +390,8 @@ class Machine:
                 self._notice(commands.InvalidValue(node.name, node.uid, verdict.taint, held))
         state.reported_invalid = {name: verdict.taint.value for name, verdict in invalid.items()}
 
-    def _evaluate_pod(self, state: NodeState, pod: Pod) -> TaintVerdict | None:
+    def _judge(self, state: NodeState, pod: Pod) -> TaintVerdict | None:
+        """The verdict that makes the pod leave, if there is one; what follows from it is set in motion."""
         found = earliest(self._verdicts.of(state, pod.shared), pod.bound_at)
         if found is None:
             self._cancel(pod.uid)
@@ -312,22 +400,52 @@ class Machine:
         pending = self.pending.get(pod.uid)
         if pending is None:
             pending = self.pending[pod.uid] = Pending(pod, verdict, due_at)
+            pending.retry_at = self._settles_at(verdict.policy)
             self._queues.wait(pending)
         else:
             self._replace(pending, pod, verdict, due_at)
+        if pending.phase not in (Phase.IN_FLIGHT, Phase.LEAVING):
+            self._expect(pending)
         self._announce(pending)
         return verdict
 
+    def _settles_at(self, policy: Policy) -> float:
+        """Until when an eviction that was decided now waits, so that the guard sees a wave whole before its first."""
+        guard = self.limiter.guards.get(policy.name)
+        return 0.0 if guard is None else self._now.wall + guard.settings.settle_seconds
+
     def _replace(self, pending: Pending, pod: Pod, verdict: TaintVerdict, due_at: float) -> None:
-        same = pending.due_at == due_at and pending.verdict.policy == verdict.policy
-        queued = pending.phase in (Phase.WAITING, Phase.READY, Phase.REHEARSED)
-        if queued and not same:
-            self._queues.remove(pending)
+        before, policy = pending.pod, pending.policy
+        same = pending.due_at == due_at and policy == verdict.policy and before.shared is pod.shared
+        queued = pending.phase in (Phase.WAITING, Phase.READY, Phase.HELD, Phase.REHEARSED)
+        if not same:
+            if queued:
+                self._queues.remove(pending)
+            if policy.name != verdict.policy.name:
+                self._forget(pending)
+            if due_at < pending.due_at:
+                pending.retry_at = max(pending.retry_at, self._settles_at(verdict.policy))
         pending.announced = pending.announced and pending.due_at == due_at
         pending.pod, pending.verdict, pending.due_at = pod, verdict, due_at
         pending.unwanted = False
         if queued and not same:
             self._queues.wait(pending)
+        elif pending.phase is Phase.HELD and before.ready != pod.ready:
+            self._queues.ask_again(pending)
+
+    def _expect(self, pending: Pending) -> None:
+        """Let those know who look ahead."""
+        self._reclaims.expect(pending)
+        guard = self.limiter.guards.get(pending.policy.name)
+        if guard is not None:
+            guard.expect(pending.pod.uid, pending.due_at, self._now)
+
+    def _forget(self, pending: Pending) -> None:
+        self._reclaims.forget(pending.pod.uid)
+        self._deletions.cancel(pending.pod.uid)
+        guard = self.limiter.guards.get(pending.policy.name)
+        if guard is not None:
+            guard.forget(pending.pod.uid)
 
     def _announce(self, pending: Pending) -> None:
         if not pending.announced and pending.due_at > self._now.wall + ANNOUNCED_AHEAD_SECONDS and self.leading:
@@ -341,13 +459,22 @@ class Machine:
         if pending.phase is Phase.IN_FLIGHT:
             pending.unwanted = True
             return
-        if pending.announced or pending.attempts or pending.phase is Phase.REHEARSED:
+        tried = pending.attempts or pending.blocked_since is not None
+        if pending.announced or tried or pending.phase is Phase.REHEARSED:
             self._notice(commands.Cancelled(pending.pod, pending.verdict))
         self._drop(pending)
 
     def _drop(self, pending: Pending) -> None:
         self._queues.remove(pending)
+        self._forget(pending)
         del self.pending[pending.pod.uid]
+        self._stay(pending.pod)
+
+    def _stay(self, pod: Pod) -> None:
+        """Whatever call was under way, the pod counts as standing on its node if it does."""
+        self.limiter.stay(pod)
+        if self._is_here(pod):
+            self._spread.count(pod)
 
     # -- acting -------------------------------------------------------------------------------------------------
 
@@ -360,17 +487,21 @@ class Machine:
             if uid is None:
                 break
             self._fall_due(self.pending[uid])
+        if self.leading:
+            self._foretell()
         if self.may_evict and not self._dirty:
+            self._out += self._guards.look(self._now)
+            self._queues.release_due(self._now)
             self._evict_ready()
+            self._out += self._guards.save({lane.policy for lane in self._queues.ready_lanes()}, self._now)
         if self.leading and not self.is_busy:
-            unsaved, self._unsaved = self._unsaved, {}
-            for name in unsaved:
+            for name in self._histories.take():
                 if name in self.nodes:
                     self._save_history(self.nodes[name])
 
     def _fall_due(self, pending: Pending) -> None:
         if pending.phase is Phase.LEAVING:  # accepted long ago, and the watch still shows the pod: judge it afresh
-            del self.pending[pending.pod.uid]
+            self._drop(pending)
             self._evaluate_pod(self.nodes[pending.pod.node], pending.pod)
         else:
             self._queues.make_ready(pending, self._now)
@@ -387,31 +518,62 @@ class Machine:
 
     def _evict_ready(self) -> None:
         """Let due pods go, the earliest deadline of all policies first, as far as limits and free slots admit."""
-        refused: dict[str, float] = {}
+        refused: dict[Lane, Refusal] = {}
         for _ in range(self._slice_size):
             if self.in_flight >= self._max_in_flight:
                 break
-            first = self._queues.first_ready(besides=refused)
-            if first is None:
+            pending = self._queues.first_ready(besides=refused)
+            if pending is None:
                 break
-            entry, policy = first
-            pending = self.pending[entry.key]
-            if self._needs_check(pending):
-                self._park(pending)
+            if self._freshness.is_missing(pending):
+                self._out += self._freshness.park(pending)
                 continue
-            refusal = self.limiter.admit(policy, self._now.monotonic)
-            if refusal is not None:
-                refused[policy] = refusal.until
-                pending.limit = refusal.limit
+            refusal = self.limiter.admit(
+                pending.pod,
+                pending.policy,
+                self._labels_of(pending.pod.node),
+                self._now,
+                deletes=pending.deletes(self._now.wall),
+            )
+            if refusal is None:
+                self._queues.remove(pending)
+                self._let_go(pending)
                 continue
-            self._queues.remove(pending)
-            self._let_go(pending)
-        self._refused_until = refused
+            pending.refusal = refusal
+            if refusal.key:
+                self._queues.hold(pending, refusal)
+                self._note_budget(pending, refusal)
+            else:
+                refused[pending.lane] = refusal
+        self.refused = refused
+
+    def _note_budget(self, pending: Pending, refusal: Refusal) -> None:
+        """A budget holds it: tell once, and wake it where it is to be deleted in the end."""
+        if refusal.limit not in BUDGET_LIMITS:
+            return
+        news = pending.blocked_since is None
+        if pending.blocked_since is None:
+            pending.blocked_since = self._now.wall
+        delete_at = pending.delete_at
+        if delete_at is not None:
+            self._deletions.schedule(pending.pod.uid, delete_at)
+        if news:
+            self._notice(commands.HeldByBudget(pending.pod, pending.verdict, refusal.detail, delete_at))
+
+    def _foretell(self) -> None:
+        for missed in self._reclaims.missed(self._now.wall):
+            self._notice(missed)
+        for at_risk in self._reclaims.foretell(self._overall_rate, self._now):
+            self._notice(at_risk)
+        while (uid := self._deletions.pop_due(self._now.wall)) is not None:
+            pending = self.pending[uid]
+            if pending.phase is Phase.HELD:
+                self._queues.ask_again(pending)
 
     def _let_go(self, pending: Pending) -> None:
         waited = self._now.monotonic - pending.ready_since
         decided = commands.Decided(pending.pod, pending.verdict, pending.due_at, waited, pending.limit)
-        policy = pending.verdict.policy
+        policy = pending.policy
         if policy.mode is Mode.DRY_RUN:
             pending.phase = Phase.REHEARSED
             self._notice(commands.Rehearsed(pending.pod, pending.verdict, pending.due_at))
@@ -419,54 +581,55 @@ class Machine:
         pending.phase = Phase.IN_FLIGHT
         pending.unwanted = False
         self.in_flight += 1
+        deletes = pending.deletes(self._now.wall)
+        self.limiter.leave(pending.pod, policy, self._now, asks_budgets=not deletes)
+        self._spread.discount(pending.pod)
         if not pending.attempts:
             self._notice(decided)
-        delete_at = pending.delete_at
-        delete = policy.eviction.method is Method.DELETE or (delete_at is not None and self._now.wall >= delete_at)
-        self._out.append(commands.Evict(pending.pod, pending.verdict, delete, policy.eviction.grace_period_seconds))
+        self._out.append(commands.Evict(pending.pod, pending.verdict, deletes, self._grace_of(pending)))
+
+    def _grace_of(self, pending: Pending) -> int | None:
+        """Seconds to give the pod to stop, None for its own: no more than its node will be there."""
+        given, hard_at = pending.policy.eviction.grace_period_seconds, pending.verdict.hard_at
+        left = pending.grace_seconds if hard_at is None else int(hard_at - self._now.wall)
+        pending.grace_cut = left + 1 < pending.grace_seconds
+        return max(1, left) if pending.grace_cut else given
+
+    def _population(self, policy: str) -> int:
+        return self._guards.population(policy, self._now)
+
+    def _release(self, key: str) -> None:
+        self._queues.release(key)
+
+    def _reconsider(self, policy: str) -> None:
+        for lane in [lane for lane in self.refused if lane.policy == policy]:
+            del self.refused[lane]
+
+    def _guard_restored(self, event: events.GuardRestored) -> None:
+        if not self.leading:  # who leads knows best
+            self.limiter.restore_guard(event.policy, event.record, self._now)
+
+    def _guard_reset(self, event: events.GuardReset) -> None:
+        if self.leading:
+            self._out += self._guards.reset(event, self._now)
 
     # -- freshness ----------------------------------------------------------------------------------------------
-
-    def _needs_check(self, pending: Pending) -> bool:
-        """Whether the pod is newer than anything known of its node: the taint may be gone already."""
-        version = pending.pod.resource_version
-        return version > self._reached and version > self.nodes[pending.pod.node].checked_version
-
-    def _park(self, pending: Pending) -> None:
-        self._queues.remove(pending)
-        pending.phase = Phase.PARKED
-        state = self.nodes[pending.pod.node]
-        state.parked.append(pending.pod.uid)
-        if not state.check_wanted:
-            state.check_wanted = True
-            self._out.append(commands.CheckNode(state.name))
 
     def _node_checked(self, event: events.NodeChecked) -> None:
         state = self.nodes.get(event.name)
         if state is None or not state.check_wanted:
             return  # the node went while it was read: an old answer must not bring it back
         if event.node is None:
-            self._release(event.name)
+            self._freshness.unpark(event.name, self._now.wall)
             self._lose_node(event.name)
             return
         self._see_node(event.node)
         state = self.nodes[event.name]
         state.checked_version = max(state.checked_version, event.resource_version)
-        self._release(event.name)
+        self._freshness.unpark(event.name, self._now.wall)
 
     def _check_failed(self, event: events.CheckFailed) -> None:
-        self._release(event.name, after=retry_delay(Outcome.FAILED, 3, event.name, None))
-
-    def _release(self, name: str, after: float = 0.0) -> None:
-        state = self.nodes.get(name)
-        if state is None:
-            return
-        parked, state.parked, state.check_wanted = state.parked, [], False
-        for uid in parked:
-            pending = self.pending.get(uid)
-            if pending is not None and pending.phase is Phase.PARKED:
-                pending.retry_at = self._now.wall + after
-                self._queues.wait(pending)
+        self._freshness.unpark(event.name, self._now.wall + retry_delay(Outcome.FAILED, 3, event.name, None))
 
     # -- outcomes -----------------------------------------------------------------------------------------------
 
@@ -476,6 +639,15 @@ class Machine:
             msg = f"no eviction of {event.uid} is under way"
             raise ValueError(msg)
         self.in_flight -= 1
+        uncertain = event.outcome is Outcome.FAILED  # the call may have been carried out: the pod counts as leaving
+        done = event.outcome in (Outcome.EVICTED, Outcome.GONE)
+        self.limiter.settle(
+            event.uid, pending.policy.name, evicted=event.outcome is Outcome.EVICTED, uncertain=uncertain
+        )
+        if not done:
+            if not uncertain:
+                self._stay(pending.pod)
+            self._expect(pending)
         if event.outcome is Outcome.EVICTED:
             self._was_evicted(pending)
         elif event.outcome is Outcome.GONE:
@@ -493,13 +665,17 @@ class Machine:
             self._try_again(pending, event)
 
     def _was_evicted(self, pending: Pending) -> None:
-        self.evicted[pending.verdict.policy.name] += 1
+        self.evicted[pending.policy.name] += 1
         lateness = max(0.0, self._now.wall - pending.due_at)
         self._notice(commands.Evicted(pending.pod, pending.verdict, lateness))
+        if pending.grace_cut:
+            hard_at = pending.verdict.hard_at or 0.0
+            self._notice(commands.DeadlineMissed(pending.pod, pending.verdict, hard_at, "grace-cut"))
         self._expect_gone(pending)
 
     def _expect_gone(self, pending: Pending) -> None:
         """The watch has the last word: a pod that it goes on showing is judged afresh."""
+        self._forget(pending)
         pending.attempts = 0
         if self._is_here(pending.pod):
             self._queues.expect_gone(pending, by=self._now.wall + LEAVING_TIMEOUT_SECONDS)
@@ -519,22 +695,13 @@ class Machine:
     # -- the durable clock ----------------------------------------------------------------------------------------
 
     def _save_history(self, state: NodeState) -> None:
-        if not self.leading or state.node is None or state.saving is not None or state.policies is None:
-            return  # it is called again when what is missing is there
-        text = state.history_text()
-        if text != state.saved:
-            state.saving = text
-            self._out.append(commands.SaveHistory(state.name, state.node.uid, text))
+        if self.leading:
+            self._out += self._histories.save(state)
 
     def _history_saved(self, event: events.HistorySaved) -> None:
         state = self.nodes.get(event.node)
-        if state is None or state.saving is None:
-            return
-        if event.succeeded:
-            state.saved = state.saving
-        state.saving = None
-        if event.succeeded:
-            self._save_history(state)
+        if state is not None and self.leading:
+            self._out += self._histories.saved(state, succeeded=event.succeeded)
 
     def _notice(self, notice: commands.Notice) -> None:
         """Tell people, from one place: followers keep still, since the leader says the same."""

@@ -1,11 +1,21 @@
 """One pod that has to leave: where it stands between its deadline and being gone."""
 
 from enum import Enum, auto
+from typing import NamedTuple
 from zlib import crc32
 
 from taintwarden.engine.evaluate import TaintVerdict
+from taintwarden.engine.limits import Refusal
 from taintwarden.engine.machine.events import Outcome, Settled
-from taintwarden.engine.model import Method, Pod
+from taintwarden.engine.model import Method, Pod, Policy
+from taintwarden.engine.order import Place, place_of
+
+
+class Lane(NamedTuple):
+    """A policy's line of due pods; lanes with hard deadlines come first."""
+
+    soft: bool
+    policy: str
 
 
 class Phase(Enum):
@@ -14,7 +24,9 @@ class Phase(Enum):
     WAITING = auto()
     """For its deadline, or for the next try."""
     READY = auto()
-    """Due: for the limits and a free slot."""
+    """Due: for the limits of its policy and a free slot."""
+    HELD = auto()
+    """Due: for a limit that other pods of its policy need not meet."""
     PARKED = auto()
     """Due: for a fresh read of its node."""
     IN_FLIGHT = auto()
@@ -30,15 +42,22 @@ class Pending:
 
     __slots__ = (
         "announced",
+        "at_risk",
         "attempts",
         "blocked_since",
         "due_at",
-        "limit",
+        "grace_cut",
+        "held_by",
+        "lane",
         "message",
         "outcome",
         "phase",
+        "place",
         "pod",
+        "ready_at",
         "ready_since",
+        "refusal",
+        "released_by",
         "retry_at",
         "unwanted",
         "verdict",
@@ -57,18 +76,61 @@ class Pending:
         self.blocked_since: float | None = None
         self.ready_since = 0.0
         """When it became due or ready again, on the monotonic clock."""
-        self.limit = ""
-        """The limit that refused it last."""
+        self.ready_at = 0.0
+        """The same on the wall clock."""
+        self.refusal: Refusal | None = None
+        """The last answer of a limit, of those it met since it became ready."""
+        self.lane = Lane(soft=True, policy="")
+        self.place = Place(0.0, ())
+        """Where it stands in line; computed when it is lined up, so that it is found there again."""
+        self.held_by = ""
+        """Key of the refusal that holds it."""
+        self.released_by = ""
+        """Key of the refusal that let it back: whoever is behind it there waits for it to move on."""
         self.unwanted = False
         """The verdict went away while the call was being made."""
+        self.at_risk = False
+        """It was foretold that it will miss its hard deadline."""
+        self.grace_cut = False
+        """The call under way gives it less time to stop than it asks for."""
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that makes it leave."""
+        return self.verdict.policy
+
+    @property
+    def limit(self) -> str:
+        """The name of the limit that refused it last."""
+        return self.refusal.limit if self.refusal else ""
+
+    @property
+    def grace_seconds(self) -> int:
+        """How long it may take to stop."""
+        given = self.policy.eviction.grace_period_seconds
+        return self.pod.shared.grace_seconds if given is None else given
 
     @property
     def delete_at(self) -> float | None:
-        """When a pod that a budget blocks is deleted instead, if its policy wants that."""
-        settings = self.verdict.policy.eviction
+        """When a pod that a budget blocks is deleted instead, if its policy wants that.
+
+        Where the node will be gone, that is early enough for the pod to stop in order.
+        """
+        settings = self.policy.eviction
         if settings.method is not Method.EVICT_THEN_DELETE or self.blocked_since is None:
             return None
-        return self.blocked_since + settings.pdb_timeout_seconds
+        at = self.blocked_since + settings.pdb_timeout_seconds
+        if self.verdict.hard_at is None:
+            return at
+        return min(at, max(self.blocked_since, self.verdict.hard_at - self.grace_seconds))
+
+    def deletes(self, now: float) -> bool:
+        """Whether it is deleted, and no budget asked."""
+        return self.policy.eviction.method is Method.DELETE or (self.delete_at is not None and now >= self.delete_at)
+
+    def compute_place(self) -> Place:
+        """Where it stands in line now."""
+        return place_of(self.pod, self.policy, self.due_at, self.verdict.hard_at)
 
     def note_failure(self, event: Settled, now: float) -> None:
         """A call did not make it leave: remember why, and when to try again."""
@@ -80,11 +142,6 @@ class Pending:
                 self.blocked_since = now
             if self.delete_at is not None and self.delete_at > now:
                 self.retry_at = min(self.retry_at, self.delete_at)
-
-    @property
-    def rank(self) -> tuple[float, ...]:
-        """The order among pods with the same deadline: lower priority first."""
-        return (float(self.pod.shared.priority),)
 
 
 # Outcome -> first delay and longest delay, in seconds. The reasons: a budget frees up when a replacement is Ready,

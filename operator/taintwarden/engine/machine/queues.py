@@ -1,42 +1,102 @@
-"""Pods on their way out: one queue until they are due, then one per policy until they may go."""
+"""Pods on their way out: one queue until due, then a line per policy, and one per limit that some of them met."""
 
 from collections.abc import Container
 
 from taintwarden.engine.deadlines import DeadlineQueue, Entry
-from taintwarden.engine.machine.events import Instant
-from taintwarden.engine.machine.pending import Pending, Phase
+from taintwarden.engine.limits import Refusal
+from taintwarden.engine.machine.lines import Line
+from taintwarden.engine.machine.pending import Lane, Pending, Phase
+from taintwarden.engine.model import Instant
+from taintwarden.engine.spread import Spread
 
 
 class Queues:
-    """Where WAITING, LEAVING and READY pods are kept. Every order here is total, so that two runs agree."""
+    """Where WAITING, LEAVING, READY and HELD pods are kept. Every order here is total, so that two runs agree.
 
-    def __init__(self) -> None:
+    A limit that some pods meet and others do not (a workload, a node, a budget) holds those apart, so that they stand
+    in nobody's way. When it may admit again, the first of them goes back into its policy's line, and each that leaves
+    that line lets the next one back: so nothing is looked at in vain, however many are held.
+    """
+
+    def __init__(self, spread: Spread) -> None:
+        self._spread = spread
         self._waiting = DeadlineQueue()
-        self._ready: dict[str, DeadlineQueue] = {}
+        self._lanes: dict[Lane, Line] = {}
+        self._held: dict[str, Line] = {}
+        self._releases = DeadlineQueue()
+        """Keys of refusals by when they are over, on the monotonic clock."""
 
     def wait(self, pending: Pending) -> None:
         """Until its deadline and its next try."""
         pending.phase = Phase.WAITING
-        self._waiting.schedule(pending.pod.uid, max(pending.due_at, pending.retry_at), pending.rank)
+        self._waiting.schedule(pending.pod.uid, max(pending.due_at, pending.retry_at))
 
     def expect_gone(self, pending: Pending, by: float) -> None:
         """Until the watch says that it left, or ``by`` then."""
         pending.phase = Phase.LEAVING
-        self._waiting.schedule(pending.pod.uid, by, pending.rank)
+        self._waiting.schedule(pending.pod.uid, by)
 
     def make_ready(self, pending: Pending, now: Instant) -> None:
-        """It is due: let it stand in its policy's queue, in the order of deadlines."""
-        pending.phase = Phase.READY
-        pending.ready_since = now.monotonic
-        pending.limit = ""
-        queue = self._ready.setdefault(pending.verdict.policy.name, DeadlineQueue())
-        queue.schedule(pending.pod.uid, pending.due_at, pending.rank)
+        """It is due: let it stand in its policy's line."""
+        pending.ready_since, pending.ready_at = now.monotonic, now.wall
+        pending.refusal = None
+        self._line_up(pending)
+
+    def hold(self, pending: Pending, refusal: Refusal) -> None:
+        """Set a READY pod apart until what ``refusal`` names may admit it."""
+        came_from = pending.released_by
+        pending.released_by = ""
+        self.remove(pending)
+        pending.phase, pending.held_by = Phase.HELD, refusal.key
+        self._held.setdefault(refusal.key, Line(self._spread)).add(pending)
+        if refusal.until is not None:
+            self._releases.schedule(refusal.key, refusal.until)
+        if came_from and came_from != refusal.key:
+            self.release(came_from)
+
+    def release(self, key: str) -> None:
+        """What holds pods back under ``key`` may admit one: let the first of them back into its line."""
+        line = self._held.get(key)
+        if line is None or (pending := line.first()) is None:
+            return
+        self._forget_held(pending)
+        pending.released_by = key
+        self._line_up(pending)
+
+    def ask_again(self, pending: Pending) -> None:
+        """A held pod is not what it was when it was refused: let it back into its line."""
+        self._forget_held(pending)
+        self._line_up(pending)
+
+    def release_all(self) -> None:
+        """Limits are other ones: ask them all again."""
+        for key, line in list(self._held.items()):
+            while (pending := line.first()) is not None:
+                line.remove(pending.pod.uid)
+                self._line_up(pending)
+            self._releases.cancel(key)
+        self._held = {}
+
+    def release_due(self, now: Instant) -> None:
+        """Release what time alone releases."""
+        while (key := self._releases.pop_due(now.monotonic)) is not None:
+            self.release(key)
+
+    def next_release(self) -> float | None:
+        """When the next of them is, on the monotonic clock."""
+        return self._releases.next_at()
 
     def remove(self, pending: Pending) -> None:
-        """Take it out, wherever it stands. Its verdict must still be the one it was queued with."""
-        self._waiting.cancel(pending.pod.uid)
-        if pending.phase is Phase.READY:
-            self._ready[pending.verdict.policy.name].cancel(pending.pod.uid)
+        """Take a pod out, wherever it stands."""
+        uid = pending.pod.uid
+        self._waiting.cancel(uid)
+        if pending.phase is Phase.HELD:
+            self._forget_held(pending)
+        elif pending.phase is Phase.READY:
+            self._lanes[pending.lane].remove(uid)
+            released_by, pending.released_by = pending.released_by, ""
+            if released_by:
+                self.release(released_by)
 
     def pop_due(self, now: float) -> str | None:
         """Take the first pod whose time has come."""
@@ -46,15 +106,34 @@ class Queues:
         """When the next pod's time comes."""
         return self._waiting.next_at()
 
-    def first_ready(self, besides: Container[str] = ()) -> tuple[Entry, str] | None:
-        """The pod whose turn it is and its policy, among the policies not named in ``besides``."""
-        heads = [
-            (head, policy)
-            for policy, queue in self._ready.items()
-            if policy not in besides and (head := queue.head()) is not None
-        ]
-        return min(heads, default=None)
+    def first_ready(self, besides: Container[Lane] = ()) -> Pending | None:
+        """The pod whose turn it is, among the lanes not named in ``besides``."""
+        best: tuple[bool, Entry] | None = None
+        best_line: Line | None = None
+        for lane, line in self._lanes.items():
+            if lane in besides or (head := line.head()) is None:
+                continue
+            if best is None or (lane.soft, head) < best:
+                best, best_line = (lane.soft, head), line
+        return best_line.first() if best_line else None
 
-    def ready_policies(self) -> list[str]:
-        """The policies that have pods standing ready."""
-        return [policy for policy, queue in self._ready.items() if len(queue)]
+    def ready_lanes(self) -> list[Lane]:
+        """The lanes that have pods standing ready."""
+        return [lane for lane, line in self._lanes.items() if len(line)]
+
+    def _line_up(self, pending: Pending) -> None:
+        pending.phase = Phase.READY
+        pending.lane = Lane(pending.policy.reclaim is None, pending.policy.name)
+        pending.place = pending.compute_place()
+        line = self._lanes.get(pending.lane)
+        if line is None:
+            line = self._lanes[pending.lane] = Line(self._spread)
+        line.add(pending)
+
+    def _forget_held(self, pending: Pending) -> None:
+        line = self._held[pending.held_by]
+        line.remove(pending.pod.uid)
+        if not len(line):
+            del self._held[pending.held_by]
+            self._releases.cancel(pending.held_by)
+        pending.held_by = ""

@@ -1,17 +1,17 @@
 """What a policy is doing now, for its status and the metrics: read from the machine's state, never kept beside it."""
 
+from collections import Counter
 from heapq import nsmallest
 
 import msgspec
 
 from taintwarden.engine.limits.guard import GuardRecord
+from taintwarden.engine.limits.refusal import BUDGET_LIMITS, SEVERAL_BUDGETS, STALE_VIEW
 from taintwarden.engine.machine.events import Outcome
 from taintwarden.engine.machine.machine import Machine
 from taintwarden.engine.machine.pending import Pending, Phase
-from taintwarden.engine.model import Policy
+from taintwarden.engine.model import Instant, Policy
 
-STALE_VIEW = "stale-view"
-"""What holds due pods while a stream is cut off from the API server."""
 NEXT_PODS = 10
 """How many of the next pods a report names."""
 
@@ -59,24 +59,36 @@ class PolicyReport(msgspec.Struct):
     """None if the policy has no guard."""
 
 
-def report(machine: Machine) -> list[PolicyReport]:
+def report(machine: Machine, now: Instant) -> list[PolicyReport]:
     """One report per policy, by name."""
     reports = {policy.name: PolicyReport(policy, evicted=machine.evicted[policy.name]) for policy in machine.policies}
     queues: dict[str, list[Pending]] = {name: [] for name in reports}
+    holding: dict[str, dict[str, list[tuple[float, float | None]]]] = {name: {} for name in reports}
+    budgets: dict[str, Counter[str]] = {name: Counter() for name in reports}
     degraded: set[tuple[str, str]] = set()
     for pending in machine.pending.values():
-        name = pending.verdict.policy.name
+        name = pending.policy.name
         if name not in reports or pending.phase is Phase.LEAVING:
             continue
         queues[name].append(pending)
         degraded.add((name, pending.pod.node))
         _count(reports[name], pending)
-        if machine.is_blind and pending.phase is Phase.READY:
-            reports[name].limited_by = STALE_VIEW
+        budgets[name].update(_blocking(machine, pending))
+        if (held := _limit(machine, pending)) is not None:
+            limit, until = held
+            holding[name].setdefault(limit, []).append((pending.ready_at, until))
     for name, _ in degraded:
         reports[name].degraded_nodes += 1
-    for name, queue in queues.items():
-        reports[name].next_pods = tuple(nsmallest(NEXT_PODS, queue, key=lambda p: (p.due_at, p.rank, p.pod.uid)))
+    for name, entry in reports.items():
+        entry.next_pods = tuple(
+            nsmallest(NEXT_PODS, queues[name], key=lambda one: (one.compute_place(), one.due_at, one.pod.uid))
+        )
+        entry.limits = _limits(holding[name], now)
+        entry.limited_by = entry.limits[0].limit if entry.limits else ""
+        entry.budgets = tuple(sorted(budgets[name].items(), key=lambda one: (-one[1], one[0])))
+        entry.zones = tuple(ZoneReport(*zone) for zone in machine.limiter.zones.table(name))
+        guard = machine.limiter.guards.get(name)
+        entry.guard = guard.current_record(now) if guard else None
     _count_nodes(machine, reports)
     return list(reports.values())
 
@@ -85,11 +97,42 @@ def _count(entry: PolicyReport, pending: Pending) -> None:
     entry.pending += 1
     if entry.next_deadline is None or pending.due_at < entry.next_deadline:
         entry.next_deadline = pending.due_at
+    outcome: str | None = None
     if pending.phase is Phase.WAITING and pending.outcome is not None:
-        entry.blocked += pending.outcome is Outcome.BLOCKED
-        entry.blocked_by[pending.outcome.value] = entry.blocked_by.get(pending.outcome.value, 0) + 1
-    if pending.phase is Phase.READY and pending.limit:
-        entry.limited_by = pending.limit
+        outcome = pending.outcome.value
+    elif pending.phase is Phase.HELD and pending.limit in BUDGET_LIMITS:
+        outcome = (Outcome.MISCONFIGURED if pending.limit == SEVERAL_BUDGETS else Outcome.BLOCKED).value
+    if outcome is not None:
+        entry.blocked += outcome == Outcome.BLOCKED.value
+        entry.blocked_by[outcome] = entry.blocked_by.get(outcome, 0) + 1
+
+
+def _blocking(machine: Machine, pending: Pending) -> list[str]:
+    """The budgets that keep a due pod from leaving, whether their status says so or the API server did."""
+    held = pending.phase is Phase.HELD and pending.limit in BUDGET_LIMITS
+    asked = pending.phase is Phase.WAITING and pending.outcome in (Outcome.BLOCKED, Outcome.MISCONFIGURED)
+    return [str(budget) for budget in machine.limiter.budgets.of(pending.pod.shared)] if held or asked else []
+
+
+def _limit(machine: Machine, pending: Pending) -> tuple[str, float | None] | None:
+    """Which limit holds a due pod, and until when on the monotonic clock."""
+    if pending.phase not in (Phase.READY, Phase.HELD):
+        return None
+    if machine.is_blind:
+        return STALE_VIEW, None
+    refusal = pending.refusal
+    if pending.phase is Phase.READY:  # whoever is behind the first of its lane waits for the same
+        refusal = machine.refused.get(pending.lane)
+    return None if refusal is None else (refusal.limit, refusal.until)
+
+
+def _limits(holding: dict[str, list[tuple[float, float | None]]], now: Instant) -> tuple[LimitReport, ...]:
+    found = []
+    for limit, pods in holding.items():
+        until = min((until for _, until in pods if until is not None), default=None)
+        at = None if until is None else now.wall + max(0.0, until - now.monotonic)
+        found.append(LimitReport(limit, len(pods), min(since for since, _ in pods), at))
+    return tuple(sorted(found, key=lambda one: (-one.pods, one.limit)))
 
 
 def _count_nodes(machine: Machine, reports: dict[str, PolicyReport]) -> None:

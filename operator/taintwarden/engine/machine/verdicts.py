@@ -37,7 +37,7 @@ class Verdicts:
         """The verdicts on pods of a class on a node, one for each taint that a policy acts on."""
         verdicts = state.verdicts.get(pod_class)
         if verdicts is None:
-            selecting = self._policies_of(pod_class)
+            selecting = self.selecting(pod_class)
             policies = [policy for policy in self.select(state) if policy in selecting]
             verdicts = state.verdicts[pod_class] = self.evaluator.verdicts(pod_class, state.taints(), policies)
         return verdicts
@@ -58,7 +58,40 @@ class Verdicts:
                     found.setdefault(history_name(verdict.taint), verdict)
         return found
 
-    def _policies_of(self, pod_class: PodClass) -> tuple[Policy, ...]:
+    def settle_draining(self, state: NodeState) -> bool:
+        """Unmark taints because of which nobody has to leave any more. Returns whether there were any.
+
+        A node that was drained is empty: there the pod that had to leave bears witness. After a restart nobody does,
+        and the mark stays until a pod comes that tolerates the taint.
+        """
+        drained = [name for name, history in state.histories.items() if history.drains]
+        if not drained:
+            return False
+        here = [verdict for verdicts in state.verdicts.values() for verdict in verdicts]
+        evicting = {history_name(verdict.taint) for verdict in here if verdict.evicts}
+        tolerated = {history_name(verdict.taint) for verdict in here}
+        changed = False
+        for name in drained:
+            witness = state.witnesses.get(name)
+            if name in evicting or (witness is None and name not in tolerated):
+                continue
+            if witness is None or not any(
+                verdict.evicts and history_name(verdict.taint) == name for verdict in self.of(state, witness)
+            ):
+                state.unmark_draining(name)
+                changed = True
+        return changed
+
+    def population(self, name: str, states: Iterable[NodeState]) -> int:
+        """How many pods the policy of this name may evict."""
+        policy = next((policy for policy in self.policies if policy.name == name), None)
+        if policy is None:
+            return 0
+        nodes = (state for state in states if policy in self.select(state))
+        return sum(policy in self.selecting(pod.shared) for state in nodes for pod in state.pods.values())
+
+    def selecting(self, pod_class: PodClass) -> tuple[Policy, ...]:
+        """The policies that may touch pods of a class."""
         found = self._selecting.get(pod_class)
         if found is None:
             labels = self._namespaces.get(pod_class.namespace)

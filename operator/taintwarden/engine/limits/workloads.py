@@ -1,0 +1,119 @@
+"""How many pods a workload wants, has Ready, and can spare: a budget for everybody without a PodDisruptionBudget.
+
+Read from state and not from what was evicted: a pod that is missing counts, whoever took it, until another is Ready or
+the workload is scaled down. So a restart forgets nothing that matters.
+"""
+
+from collections.abc import Callable
+
+from taintwarden.engine.limits.refusal import MAX_UNAVAILABLE, WORKLOAD_UNKNOWN, Refusal
+from taintwarden.engine.model import Pod, Share
+
+COUNTED_KINDS = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job"})
+"""Controllers that are watched, so that their wanted number of pods is known."""
+
+
+class _Workload:
+    __slots__ = ("owed", "ready", "ready_leaving", "total")
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.ready = 0
+        self.ready_leaving = 0
+        """Ready pods that an eviction is on its way for."""
+        self.owed = 0
+        """Evicted pods of a controller that is not watched, which no Ready pod has replaced yet."""
+
+
+class Workloads:
+    """Counts pods by controlling owner.
+
+    Args:
+        release: told the key of a workload that may spare more pods than before.
+
+    """
+
+    def __init__(self, release: Callable[[str], None]) -> None:
+        self._release = release
+        self._wanted: dict[str, int] = {}
+        self._workloads: dict[str, _Workload] = {}
+        self._leaving: dict[str, Pod] = {}
+
+    def want(self, uid: str, replicas: int | None) -> None:
+        """A controller wants so many pods; None: it is gone."""
+        if replicas is None:
+            self._wanted.pop(uid, None)
+        else:
+            self._wanted[uid] = replicas
+        self._release(_key(uid))
+
+    def seen(self, pod: Pod, before: Pod | None) -> None:
+        """A running pod appeared, or is not as it was ``before``."""
+        owner = pod.shared.owner
+        if owner is None or (before is not None and before.ready == pod.ready):
+            return
+        workload = self._workloads.get(owner.uid)
+        if workload is None:
+            workload = self._workloads[owner.uid] = _Workload()
+        workload.total += before is None
+        if pod.ready:
+            workload.ready += 1
+            workload.owed = max(0, workload.owed - 1)
+        elif before is not None:
+            workload.ready -= 1
+        if pod.uid in self._leaving:
+            workload.ready_leaving += 1 if pod.ready else -1
+            self._leaving[pod.uid] = pod
+        self._release(_key(owner.uid))
+
+    def gone(self, pod: Pod) -> None:
+        """A pod is not there any more, or terminating."""
+        owner = pod.shared.owner
+        if owner is None:
+            return
+        workload = self._workloads[owner.uid]
+        workload.total -= 1
+        workload.ready -= pod.ready
+        if self._leaving.pop(pod.uid, None) is not None:
+            workload.ready_leaving -= pod.ready
+            workload.owed += owner.kind not in COUNTED_KINDS
+        if not workload.total and not workload.owed:
+            del self._workloads[owner.uid]
+        self._release(_key(owner.uid))
+
+    def leave(self, pod: Pod) -> None:
+        """An eviction of this pod is on its way: it counts as missing from now on."""
+        owner = pod.shared.owner
+        if owner is not None and pod.uid not in self._leaving:
+            self._leaving[pod.uid] = pod
+            self._workloads[owner.uid].ready_leaving += pod.ready
+
+    def stay(self, pod: Pod) -> None:
+        """The eviction did not happen."""
+        known = self._leaving.pop(pod.uid, None)
+        if known is not None and known.shared.owner is not None:
+            owner = known.shared.owner
+            self._workloads[owner.uid].ready_leaving -= known.ready
+            self._release(_key(owner.uid))
+
+    def refuse(self, pod: Pod, share: Share) -> Refusal | None:
+        """Whether its workload cannot spare this pod. One that is not Ready is missing already."""
+        owner = pod.shared.owner
+        if owner is None or not pod.ready or pod.uid in self._leaving:
+            return None  # one whose last call may or may not have been carried out counts already
+        workload = self._workloads[owner.uid]
+        wanted = self._wanted.get(owner.uid)
+        if wanted is None:
+            if owner.kind in COUNTED_KINDS:
+                return Refusal(WORKLOAD_UNKNOWN, None, _key(owner.uid), f"{owner} is not known")
+            wanted = workload.total + workload.owed
+        missing = wanted - (workload.ready - workload.ready_leaving)
+        spare = share.of(wanted)
+        if missing + 1 <= spare:
+            return None
+        detail = f"{missing} of {wanted} pods of {owner} are missing, and {spare} ({share}) may be"
+        return Refusal(MAX_UNAVAILABLE, None, _key(owner.uid), detail)
+
+
+def _key(uid: str) -> str:
+    return f"workload/{uid}"
