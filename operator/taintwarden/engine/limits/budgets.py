@@ -19,7 +19,8 @@ class Budgets:
     def __init__(self, release: Callable[[str], None]) -> None:
         self._release = release
         self._budgets: dict[str, dict[str, Budget]] = {}
-        self._selecting: WeakKeyDictionary[PodClass, tuple[Budget, ...]] = WeakKeyDictionary()
+        self._selecting: WeakKeyDictionary[PodClass, tuple[str, ...]] = WeakKeyDictionary()
+        """Names of the budgets that select a class."""
         self._under_way: Counter[str] = Counter()
         self._unseen: Counter[str] = Counter()
         """Accepted evictions that the budget's status may not know of yet."""
@@ -29,31 +30,40 @@ class Budgets:
 
     def set(self, budget: Budget) -> None:
         """A budget is like this now."""
-        self._budgets.setdefault(budget.namespace, {})[budget.name] = budget
+        budgets = self._budgets.setdefault(budget.namespace, {})
+        before = budgets.get(budget.name)
+        budgets[budget.name] = budget
         self._updates[str(budget)] += 1
         self._unseen.pop(str(budget), None)
-        self._changed(budget.namespace, str(budget))
+        if before is None or before.selector != budget.selector:
+            self._select_again(budget.namespace)
+        self._release(_key(str(budget)))
 
     def drop(self, namespace: str, name: str) -> None:
         """A budget is gone."""
         if self._budgets.get(namespace, {}).pop(name, None) is not None:
             self._unseen.pop(f"{namespace}/{name}", None)
-            self._changed(namespace, f"{namespace}/{name}")
+            self._select_again(namespace)
+            self._release(_key(f"{namespace}/{name}"))
 
-    def _changed(self, namespace: str, name: str) -> None:
+    def _select_again(self, namespace: str) -> None:
         for pod_class in [one for one in self._selecting if one.namespace == namespace]:
             del self._selecting[pod_class]
-        self._release(_key(name))
         self._release(_shared_key(namespace))
 
     def of(self, pod_class: PodClass) -> tuple[Budget, ...]:
         """The budgets that select pods of a class, by name."""
-        found = self._selecting.get(pod_class)
-        if found is None:
-            budgets = sorted(self._budgets.get(pod_class.namespace, {}).items())
-            found = tuple(one for _, one in budgets if one.selector is None or one.selector.selects(pod_class.labels))
-            self._selecting[pod_class] = found
-        return found
+        budgets = self._budgets.get(pod_class.namespace)
+        if not budgets:
+            return ()
+        names = self._selecting.get(pod_class)
+        if names is None:
+            names = self._selecting[pod_class] = tuple(
+                name
+                for name, one in sorted(budgets.items())
+                if one.selector is None or one.selector.selects(pod_class.labels)
+            )
+        return tuple(budgets[name] for name in names)
 
     def refuse(self, pod: Pod) -> Refusal | None:
         """Whether asking the API server would be in vain."""

@@ -140,10 +140,13 @@ class Machine:
             return None
         if self._dirty or (self._histories and self.leading and not self.is_busy):
             return 0.0
-        wall = [self._queues.next_at(), self._reclaims.next_at(), self._deletions.next_at()]
-        delays = [at - now.wall for at in wall if at is not None]
-        if self.leading and (look := self._reclaims.next_look(now)) is not None:
-            delays.append(look)
+        wall = [self._queues.next_at()]
+        delays = []
+        if self.leading:
+            wall += [self._reclaims.next_at(), self._deletions.next_at()]
+            if (look := self._reclaims.next_look(now)) is not None:
+                delays.append(look)
+        delays += [at - now.wall for at in wall if at is not None]
         if self.may_evict:
             if (released := self._queues.next_release()) is not None:
                 delays.append(released - now.monotonic)

@@ -70,12 +70,10 @@ class Queues:
 
     def release_all(self) -> None:
         """Limits are other ones: ask them all again."""
-        for key, line in list(self._held.items()):
+        for line in list(self._held.values()):
             while (pending := line.first()) is not None:
-                line.remove(pending.pod.uid)
+                self._forget_held(pending)
                 self._line_up(pending)
-            self._releases.cancel(key)
-        self._held = {}
 
     def release_due(self, now: Instant) -> None:
         """Release what time alone releases."""
