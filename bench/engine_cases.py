@@ -13,16 +13,16 @@ from contextlib import asynccontextmanager
 from uuid import UUID
 
 from bench import population
+from bench.limit_cases import NONE, decision_pass
 from bench.usage import MIB, memory
 from taintwarden.controller.cache import PodSink, Translator
 from taintwarden.controller.clock import system_clock
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.limits import TokenBucket
+from taintwarden.engine.limits.bucket import TokenBucket
 from taintwarden.engine.machine import Machine, commands, events
 from taintwarden.engine.machine.events import Outcome
 from taintwarden.engine.model import (
     Instant,
-    Limits,
     Node,
     Pod,
     PodClass,
@@ -37,7 +37,7 @@ from taintwarden.telemetry.metrics import Metrics
 
 START = 1_800_000_000.0
 OUTAGE = Taint("bench.example/outage", "1")
-POLICY = Policy(name="bench", taints=(TaintSelector("*"),), limits=Limits(evictions_per_second=None))
+POLICY = Policy(name="bench", taints=(TaintSelector("*"),), limits=NONE)
 PODS_PER_NODE = 30
 PAGE = 500
 IN_FLIGHT = 32
@@ -152,7 +152,7 @@ def deadlines(scale: float) -> Result:
 def token_bucket(scale: float) -> Result:
     """One question and one token, at a rate that never refuses."""
     times = round(1_000_000 * scale)
-    bucket = TokenBucket(1e9, 10)
+    bucket = TokenBucket(1e9, 10, 0.0)
     began = time.process_time()
     for turn in range(times):
         if bucket.available_at(turn) <= turn:
@@ -246,7 +246,7 @@ def item(templates: list[bytes], index: int, nodes: int) -> bytes:
 
 
 CASES: dict[str, Callable[[float], Result]] = {
-    case.__name__: case for case in (shared_verdicts, node_change, deadlines, token_bucket, feed)
+    case.__name__: case for case in (shared_verdicts, node_change, deadlines, decision_pass, token_bucket, feed)
 }
 
 if __name__ == "__main__":

@@ -1,0 +1,144 @@
+"""What limits cost: one decision pass over all due pods of a large cluster, with none of them, and with all."""
+
+import time
+from uuid import UUID
+
+from taintwarden.engine.interning import Interner
+from taintwarden.engine.limits.guard import GuardRecord
+from taintwarden.engine.machine import Machine, commands, events
+from taintwarden.engine.model import (
+    Budget,
+    GuardSettings,
+    Instant,
+    Limits,
+    Node,
+    Owner,
+    Pod,
+    PodClass,
+    Policy,
+    Share,
+    SpreadConstraint,
+    Taint,
+    TaintSelector,
+    Tolerations,
+    Window,
+    ZoneHealth,
+)
+from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
+
+START = 1_800_000_000.0
+PODS, PODS_PER_NODE, WORKLOADS, NAMESPACES, DRAINED_SHARE = 50_000, 30, 500, 50, 10
+OUTAGE = Taint("bench.example/outage", "1")
+ZONES = ("a", "b", "c")
+NONE = Limits(None, max_unavailable=None, zone_health=None, guard=None)
+GENEROUS = Limits(
+    evictions_per_second=1e6,
+    burst=1_000_000,
+    node_max_concurrent=1_000,
+    namespace_evictions_per_second=1e6,
+    zone_evictions_per_second=1e6,
+    max_unavailable=Share(percent=99),
+    zone_health=ZoneHealth(),
+    guard=GuardSettings(max_percent=90, settle_seconds=0),
+)
+"""Every limit is asked and admits, so that as many pods go as without any."""
+WINDOWS = (Window("0 0 * * *", 24 * 3600 - 60, "Europe/Berlin"),)
+
+
+def decision_pass(scale: float) -> dict[str, float]:
+    """CPU time of the step that lets every due pod go, and of one that finds 5,000 of them held."""
+    pods = round(PODS * scale)
+    bare = _pass(pods, NONE, ())
+    limited = _pass(pods, GENEROUS, WINDOWS)
+    held = _pass(pods, Limits(max_unavailable=Share(number=1)), ())
+    return {
+        "pods": pods,
+        "due": bare["due"],
+        "us_per_pod_without": bare["seconds"] / bare["due"] * 1e6,
+        "us_per_pod_with_all": limited["seconds"] / limited["due"] * 1e6,
+        "ratio": limited["seconds"] / bare["seconds"],
+        "held_again_ms": held["again"] * 1e3,
+    }
+
+
+def _pass(pods: int, limits: Limits, windows: tuple[Window, ...]) -> dict[str, float]:
+    policy = Policy(name="bench", uid="bench", taints=(TaintSelector("*"),), limits=limits, windows=windows)
+    machine = Machine(overall_rate=None, max_in_flight=pods, slice_size=pods * 2)
+    _fill(machine, policy, pods)
+    at = Instant(START + 60, 60.0)
+    drained = range(pods // PODS_PER_NODE // DRAINED_SHARE)
+    for index in drained:
+        machine.step(events.NodeSeen(_node(index, 2, OUTAGE)), at)
+    if policy.limits.guard is not None:
+        _let_guard_reserve(machine, policy, at)
+    later = Instant(START + 90, 90.0)
+    began = time.process_time()
+    found = machine.step(events.Woke(), later)
+    seconds = time.process_time() - began
+    issued = sum(isinstance(command, commands.Evict) for command in found)
+    began = time.process_time()
+    machine.step(events.Woke(), later)
+    return {"seconds": seconds, "due": len(machine.pending), "issued": issued, "again": time.process_time() - began}
+
+
+def _let_guard_reserve(machine: Machine, policy: Policy, at: Instant) -> None:
+    """The record is written between two passes; here the pass itself is measured."""
+    guard = machine.limiter.guards[policy.name]
+    guard.restore(GuardRecord(), at)
+    guard.look(at)
+    slot = Instant(at.wall + 30, at.monotonic + 30)
+    guard.record_wanted(slot, waiting=True)
+    guard._asked = (guard._asked[0], 10**6)
+    guard.saved(slot, succeeded=True)
+
+
+def _fill(machine: Machine, policy: Policy, pods: int) -> None:
+    began = Instant(START, 0.0)
+    nodes = pods // PODS_PER_NODE
+    kinds = _classes()
+    machine.step(events.PoliciesChanged((policy,)), began)
+    for workload in range(WORKLOADS):
+        machine.step(events.WorkloadSeen(f"owner-{workload}", pods // WORKLOADS), began)
+        if workload % 3 == 0:
+            chosen = LabelSelector((Requirement("app", SelectorOperator.IN, (f"app-{workload}",)),))
+            budget = Budget(kinds[workload].namespace, f"budget-{workload}", chosen, allowed=pods)
+            machine.step(events.BudgetSeen(budget), began)
+    for index in range(nodes):
+        machine.step(events.NodeSeen(_node(index, 1)), began)
+    for index in range(pods):
+        uid = str(UUID(int=index))
+        pod = Pod(uid, f"pod-{index}", f"node-{index % nodes}", kinds[index % WORKLOADS], START - 3600, 1, ready=True)
+        machine.step(events.PodSeen(pod), began)
+    for event in (events.NodesReached(10**9), events.Synced(), events.LeadershipChanged(leading=True)):
+        machine.step(event, began)
+    while machine.wake_after(began) == 0:
+        machine.step(events.Woke(), began)
+
+
+def _node(index: int, version: int, *taints: Taint) -> Node:
+    labels = {
+        "topology.kubernetes.io/region": "r",
+        "topology.kubernetes.io/zone": ZONES[index % len(ZONES)],
+        "kubernetes.io/hostname": f"node-{index}",
+    }
+    return Node(f"node-{index}", f"uid-{index}", labels, tuple((taint, None) for taint in taints), version)
+
+
+def _classes() -> list[PodClass]:
+    """Each workload spreads over zones and hosts; a third of them have a PodDisruptionBudget."""
+    interner = Interner()
+    found = []
+    for workload in range(WORKLOADS):
+        app = f"app-{workload}"
+        chosen = LabelSelector((Requirement("app", SelectorOperator.IN, (app,)),))
+        keys = ("topology.kubernetes.io/zone", "kubernetes.io/hostname")
+        found.append(
+            interner.pod_class(
+                f"namespace-{workload % NAMESPACES}",
+                {"app": app},
+                Tolerations(),
+                owner=Owner("ReplicaSet", app, f"owner-{workload}"),
+                spread=tuple(SpreadConstraint(key, chosen) for key in keys),
+            )
+        )
+    return found
