@@ -85,11 +85,12 @@ class Guard:
         """A pod has to leave at ``due_at``, unless something changes."""
         if self._near.get(uid) == due_at:
             return
-        self.forget(uid)
         if due_at <= now.wall + self.settings.window_seconds:
+            self._far.cancel(uid)
             self._near[uid] = due_at
             self._grew = True
         else:
+            self._near.pop(uid, None)
             self._far.schedule(uid, due_at)
 
     def forget(self, uid: str) -> None:

@@ -70,6 +70,8 @@ class Zones:
         self._health = {policy.name: health for policy in policies if (health := policy.limits.zone_health)}
         for policy in [policy for policy in self._zones if policy not in self._health]:
             del self._zones[policy]
+            for node, counted in list(self._nodes.items()):
+                self._nodes[node] = tuple(one for one in counted if one[0] != policy)
         for policy, zones in self._zones.items():
             for name, zone in zones.items():
                 self._classify(policy, name, zone)
