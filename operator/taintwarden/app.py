@@ -18,6 +18,7 @@ from aiohttp import web
 
 from taintwarden.controller.cache import NamespaceSink, NodeSink, PodSink, Translator
 from taintwarden.controller.clock import Clock, system_clock
+from taintwarden.controller.guards import GuardBook
 from taintwarden.controller.hands import Hands
 from taintwarden.controller.issues import Issues
 from taintwarden.controller.loop import Loop
@@ -45,6 +46,8 @@ LEASE_NAME = "taintwarden"
 KOPF_PAUSE_SECONDS = 5.0
 POLICY_RESYNC_SECONDS = 30.0
 """A watch of kopf's tells of no deletion that fell into a gap, and a deleted policy must not go on acting."""
+TAKE_OVER_RETRY_SECONDS = 1.0
+"""Pause before a new leader tries again to read what the one before it has written."""
 COLLECTOR_THRESHOLDS = (50_000, 20, 50)
 """Pods are no garbage and have no cycles: looking at all of them every few hundred objects is work for nothing."""
 STARTING_SECONDS = 30
@@ -73,6 +76,8 @@ class App:
         self._tasks: set[asyncio.Task[None]] = set()
         self._calls: set[asyncio.Task[None]] = set()
         self._web: web.AppRunner | None = None
+        self._term = 0
+        """Counts changes of leadership: what was begun before the last one is of no use."""
         gates = Gates(settings.numeric_operators, settings.semver_operators)
         self.metrics = Metrics()
         self.client = Client(connection, max_connections=settings.max_in_flight + 32)
@@ -104,13 +109,13 @@ class App:
             spawn_minor=self._task,
         )
         self.loop = Loop(self.machine, clock, self.hands.carry_out, self.record.notice)
+        self.guards = GuardBook(self._feed, self.issues)
         self.book = PolicyBook(
             changed=lambda policies: self._feed(events.PoliciesChanged(policies)),
             issue=self.issues.policy,
+            guards=self.guards,
         )
-        self.status = StatusWriter(
-            self.client, self.machine, self.metrics, clock, self.book.standings, lambda: self.lease.held
-        )
+        self.status = StatusWriter(self.client, self.machine, self.metrics, clock, self.book.standings, self._may_tell)
         sink_parts = (self._feed, translator, self.metrics)
         self._pods = PodSink("pods", *sink_parts)
         self._nodes = NodeSink("nodes", *sink_parts)
@@ -232,9 +237,35 @@ class App:
     def _leadership_changed(self, held: bool) -> None:  # noqa: FBT001 - a callback's one argument
         log.info("leadership-gained" if held else "leadership-lost", identity=self.settings.identity)
         self.metrics.leader.set(held)
-        self._feed(events.LeadershipChanged(held))
-        self.issues.lead(held)
+        self._term += 1
+        if held:
+            self._task(self._take_over(self._term))
+        else:
+            self._lead(leading=False)
+
+    async def _take_over(self, term: int) -> None:
+        """Read afresh what whoever led before has written of guards; only then lead."""
+        while self._term == term:
+            try:
+                listed = await list_policies(self.client)
+            except KubeError as error:
+                log.warning("policies-not-listed", reason=str(error))
+                await asyncio.sleep(TAKE_OVER_RETRY_SECONDS)
+                continue
+            if self._term == term:
+                self.book.load(*listed)
+                self.guards.restore()
+                self._lead(leading=True)
+            return
+
+    def _lead(self, *, leading: bool) -> None:
+        self._feed(events.LeadershipChanged(leading))
+        self.guards.lead(leading)
+        self.issues.lead(leading)
         self.status.refresh()
+
+    def _may_tell(self) -> bool:
+        return self.lease.held and self.machine.leading
 
     def _feed(self, event: events.Event) -> None:
         self.loop.feed(event)

@@ -11,7 +11,15 @@ import yaml
 from msgspec import inspect
 
 from taintwarden.api import GROUP, POLICY_KIND, POLICY_PLURAL, VERSION, PolicyStatus, names
-from taintwarden.api.status import MAX_NEXT_PODS
+from taintwarden.api.status import (
+    MAX_BLOCKED_BUDGETS,
+    MAX_CAUSE_LENGTH,
+    MAX_LIMITS,
+    MAX_NEXT_PODS,
+    MAX_SPENT,
+    MAX_ZONES,
+    GuardStatus,
+)
 from taintwarden.api.types import LabelSelectorSpec, PolicySpec, no_duplicates
 
 CRD = yaml.safe_load((Path(__file__).parents[2] / "crds" / "taintevictionpolicies.yaml").read_text())
@@ -126,13 +134,29 @@ def test_status_says_the_same_as_the_struct():
     }
     in_struct = {
         path: {name: value for name, value in facts.items() if name != "default"}
-        for path, facts in of_type(inspect.type_info(PolicyStatus), "status")
+        for kind, part in ((PolicyStatus, "status"), (GuardStatus, "status.guard"))
+        for path, facts in of_type(inspect.type_info(kind), part)
     }
     assert in_crd == in_struct
 
 
-def test_next_pods_are_bounded_alike():
-    assert SCHEMA["status"]["properties"]["nextPods"]["maxItems"] == MAX_NEXT_PODS
+@pytest.mark.parametrize(
+    ("path", "most"),
+    [
+        ("nextPods", MAX_NEXT_PODS),
+        ("limits", MAX_LIMITS),
+        ("blockedBudgets", MAX_BLOCKED_BUDGETS),
+        ("zones", MAX_ZONES),
+        ("guard.spent", MAX_SPENT),
+        ("guard.cause", MAX_CAUSE_LENGTH),
+    ],
+)
+def test_what_grows_is_bounded_alike(path, most):
+    """What the server does not accept is never written at all."""
+    schema = SCHEMA["status"]
+    for name in path.split("."):
+        schema = schema["properties"][name]
+    assert schema.get("maxItems", schema.get("maxLength")) == most
 
 
 @pytest.mark.parametrize("part", ["spec", "status"])

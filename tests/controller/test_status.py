@@ -88,6 +88,7 @@ async def test_a_policy_at_rest():
         "Accepted": ("True", "Valid"),
         "Enforcing": ("True", "Enforcing"),
         "Progressing": ("False", "Idle"),
+        "GuardOpen": ("False", "NoGuard"),
     }
     assert status["observedGeneration"] == 1
     assert {one["observedGeneration"] for one in told.values()} == {1}

@@ -219,7 +219,7 @@ async def test_what_is_going_on_is_told(scene: Whole) -> None:
     await finished(scene)
     await scene.until(lambda: scene.status_of().get("evicted") == len(WAVE))
     conditions = {one["type"]: one["status"] for one in scene.status_of()["conditions"]}
-    assert conditions == {"Accepted": "True", "Enforcing": "True", "Progressing": "False"}
+    assert conditions == {"Accepted": "True", "Enforcing": "True", "Progressing": "False", "GuardOpen": "False"}
 
     def told() -> set[str]:
         events = scene.cluster.store.list("events")

@@ -22,6 +22,11 @@ PROMISED = {
     "taintwarden_evaluations",
     "taintwarden_invalid_values",
     "taintwarden_limit_wait_seconds",
+    "taintwarden_limited_evictions",
+    "taintwarden_budget_blocked_evictions",
+    "taintwarden_guard_open",
+    "taintwarden_zone_state",
+    "taintwarden_missed_deadlines",
     "taintwarden_watch_restarts",
     "taintwarden_undecodable_objects",
 }
@@ -42,8 +47,16 @@ def test_what_is_promised_is_there(metrics):
 
 
 def test_no_metric_is_labelled_by_pod_or_node(metrics):
+    """Budgets and zones are few beside pods, and those that hold nobody are left out."""
     labels = {label for one in ours(metrics) for label in one._labelnames}
-    assert labels <= {"policy", "outcome", "reason", "operator", "result", "side", "resource", "limit"}
+    of_enums = {"outcome", "reason", "operator", "result", "side", "resource", "limit"}
+    assert labels <= of_enums | {"policy", "zone", "namespace", "budget"}
+
+
+def test_every_gauge_of_a_policy_is_cleared_with_the_others(metrics):
+    """One that is not would tell of a deleted policy for ever."""
+    by_policy = {one for one in ours(metrics) if one._type == "gauge" and "policy" in one._labelnames}
+    assert set(metrics.of_policies) == by_policy
 
 
 def test_names_and_help_are_as_prometheus_wants_them(metrics):

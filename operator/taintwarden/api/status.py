@@ -1,10 +1,18 @@
-"""The ``status`` of a TaintEvictionPolicy, written by the leader. Nothing that decides is read from it."""
+"""The ``status`` of a TaintEvictionPolicy, written by the leader. Of all of it only ``guard`` is read again."""
 
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
 
+from taintwarden.engine.limits.zones import ZoneState
+
 MAX_NEXT_PODS = 10
+MAX_LIMITS = 16
+MAX_BLOCKED_BUDGETS = 20
+MAX_ZONES = 50
+MAX_SPENT = 64
+MAX_CAUSE_LENGTH = 1_024
 
 
 class ConditionStatus(StrEnum):
@@ -16,7 +24,7 @@ class ConditionStatus(StrEnum):
 
 
 class PodState(StrEnum):
-    """What a pod in ``nextPods`` waits for: its deadline, a limit, or the API server's leave to evict it."""
+    """What a pod in ``nextPods`` waits for: its deadline, a limit, or the leave of a budget or the API server."""
 
     SCHEDULED = "Scheduled"
     WAITING = "Waiting"
@@ -49,8 +57,58 @@ class NextPod(Status, frozen=True):
     state: PodState
 
 
+class LimitStatus(Status, frozen=True, omit_defaults=True):
+    """A limit that holds due pods: how many, since when, and when it may let the next one go, if that is known."""
+
+    limit: str
+    pods: int
+    since: str
+    until: str | None = None
+
+
+class BlockedBudget(Status, frozen=True):
+    """A PodDisruptionBudget, and how many due pods it holds."""
+
+    namespace: str
+    name: str
+    pods: int
+
+
+class ZoneStatus(Status, frozen=True):
+    """How a zone fares under the policy, by the nodes that it counts."""
+
+    zone: str
+    state: ZoneState
+    nodes: int
+    degraded_nodes: int
+
+
+class SpentEvictions(Status, frozen=True):
+    """Evictions that happened before ``until``. They count for one window from then on."""
+
+    until: str
+    pods: Annotated[int, msgspec.Meta(ge=0)]
+
+
+class GuardStatus(Status, frozen=True):
+    """What a guard must remember; written before the evictions that it reserves. Its times have microseconds.
+
+    As in :class:`PolicyStatus`, None removes what stood there.
+    """
+
+    open: bool
+    since: str | None = None
+    cause: str | None = None
+    would_evict: int | None = None
+    accepted: int | None = None
+    spent: tuple[SpentEvictions, ...] = ()
+
+
 class PolicyStatus(Status, frozen=True):
-    """The whole status. A field that is None is written as null, which removes what stood there."""
+    """All of the status but ``guard``, which has a writer of its own: this one, seconds old, would undo its work.
+
+    A field that is None is written as null, which removes what stood there.
+    """
 
     observed_generation: int | None = None
     conditions: tuple[Condition, ...] = ()
@@ -62,4 +120,7 @@ class PolicyStatus(Status, frozen=True):
     held_invalid: int = 0
     next_deadline: str | None = None
     limited_by: str | None = None
+    limits: tuple[LimitStatus, ...] = ()
+    blocked_budgets: tuple[BlockedBudget, ...] = ()
+    zones: tuple[ZoneStatus, ...] = ()
     next_pods: tuple[NextPod, ...] = ()

@@ -1,4 +1,4 @@
-"""Carries out what the machine commands: evictions, fresh reads of nodes, and the durable clock.
+"""Carries out what the machine commands: evictions, fresh reads of nodes, the durable clock, and guards.
 
 Each answer goes back to the machine as an event. Nothing is decided here but whether the lease is still held.
 """
@@ -9,14 +9,16 @@ from typing import Any, Protocol
 
 import structlog
 
-from taintwarden.controller import wording
+from taintwarden.controller import guard_record, wording
 from taintwarden.controller.cache import Feed, Translator
+from taintwarden.controller.loop import Order
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.events import Outcome
 from taintwarden.kube.client import Client
 from taintwarden.kube.errors import ApiError, KubeError
 from taintwarden.kube.evictor import Evictor
 from taintwarden.kube.nodes import read_node, save_history
+from taintwarden.kube.policies import clear_guard_reset, save_guard
 from taintwarden.telemetry.metrics import Metrics
 
 NODE_READS = 8
@@ -24,6 +26,8 @@ NODE_READS = 8
 HISTORY_WRITES = 2
 """Histories being written at once: few, since the evictions of a wave come first."""
 SAVE_RETRY_SECONDS = 2.0
+GUARD_TRIES = 5
+"""How often a guard is written when somebody else, mostly our own status, writes the policy at the same moment."""
 
 log = structlog.get_logger()
 
@@ -63,12 +67,18 @@ class Hands:
         self._spawn_minor = spawn_minor
         self._reads = asyncio.Semaphore(NODE_READS)
         self._writes = asyncio.Semaphore(HISTORY_WRITES)
+        self._unsaved_guards: set[str] = set()
+        """Policies of which it was told that their guard could not be saved."""
 
-    def carry_out(self, command: commands.Evict | commands.CheckNode | commands.SaveHistory) -> None:
+    def carry_out(self, command: Order) -> None:
         """Start the call; never waits."""
         match command:
             case commands.Evict():
                 self._spawn(self._evict(command))
+            case commands.SaveGuard():
+                self._spawn(self._save_guard(command))
+            case commands.ClearGuardReset():
+                self._spawn(self._clear_guard_reset(command))
             case commands.CheckNode():
                 self._spawn_minor(self._check(command))
             case commands.SaveHistory():
@@ -101,19 +111,59 @@ class Hands:
 
     async def _save(self, command: commands.SaveHistory) -> None:
         """Until it is saved, or cannot be: the clock must survive us."""
-        while self._lease.held:
+
+        async def write() -> None:
             async with self._writes:
-                try:
-                    await save_history(self._client, command.node, command.uid, command.text)
-                except ApiError as error:
-                    if error.code < 500 and error.code != 429:
-                        if not error.is_about_another:
-                            log.warning("taint-history-not-saved", node=command.node, reason=str(error))
-                        break
-                except KubeError:
-                    pass
-                else:
-                    self._feed(events.HistorySaved(command.node, succeeded=True))
-                    return
+                await save_history(self._client, command.node, command.uid, command.text)
+
+        succeeded = await self._insist(
+            write, lambda reason: log.warning("taint-history-not-saved", node=command.node, reason=reason)
+        )
+        self._feed(events.HistorySaved(command.node, succeeded=succeeded))
+
+    async def _clear_guard_reset(self, command: commands.ClearGuardReset) -> None:
+        """Until it is taken off, or cannot be: it counts once, and whoever leads next would count it again."""
+        policy = command.policy
+        await self._insist(
+            lambda: clear_guard_reset(self._client, policy.name, policy.uid),
+            lambda reason: log.warning("guard-reset-not-cleared", policy=policy.name, reason=reason),
+        )
+
+    async def _insist(self, write: Callable[[], Coroutine[Any, Any, None]], complain: Callable[[str], object]) -> bool:
+        """Write while we may, until it is written or never will be. About what is gone there is nothing to complain."""
+        while self._lease.held:
+            try:
+                await write()
+            except ApiError as error:
+                if error.code < 500 and error.code != 429:
+                    if not error.is_about_another:
+                        complain(str(error))
+                    return False
+            except KubeError:
+                pass
+            else:
+                return True
             await asyncio.sleep(SAVE_RETRY_SECONDS)
-        self._feed(events.HistorySaved(command.node, succeeded=False))
+        return False
+
+    async def _save_guard(self, command: commands.SaveGuard) -> None:
+        """Once, whatever the answer: the machine knows best whether the same record is still wanted."""
+        policy = command.policy
+        guard = guard_record.written(command.record)
+        succeeded, problem = False, ""
+        for _ in range(GUARD_TRIES):
+            if not self._lease.held:
+                break
+            try:
+                succeeded = await save_guard(self._client, policy.name, policy.uid, guard)
+                break
+            except KubeError as error:
+                problem = str(error)
+                if not (isinstance(error, ApiError) and error.code == 409):
+                    break
+        if succeeded:
+            self._unsaved_guards.discard(policy.name)
+        elif problem and policy.name not in self._unsaved_guards:
+            self._unsaved_guards.add(policy.name)
+            log.warning("guard-not-saved", policy=policy.name, reason=problem)
+        self._feed(events.GuardSaved(policy.name, succeeded=succeeded))

@@ -7,6 +7,9 @@ from taintwarden.controller.clock import Clock
 from taintwarden.engine.machine import Machine, commands, events
 from taintwarden.engine.machine.events import Event
 
+Order = commands.Evict | commands.CheckNode | commands.SaveHistory | commands.SaveGuard | commands.ClearGuardReset
+"""What the hands carry out. Every other command is a notice."""
+
 LONGEST_SLEEP_SECONDS = 60.0
 """The wall clock may be stepped while we sleep on the monotonic one: look at it now and then."""
 
@@ -26,7 +29,7 @@ class Loop:
         self,
         machine: Machine,
         clock: Clock,
-        carry_out: Callable[[commands.Evict | commands.CheckNode | commands.SaveHistory], None],
+        carry_out: Callable[[Order], None],
         tell: Callable[[commands.Notice], None],
     ) -> None:
         self.machine = machine
@@ -61,7 +64,7 @@ class Loop:
 
     def _step(self, event: Event) -> None:
         for command in self.machine.step(event, self._clock()):
-            if isinstance(command, commands.Evict | commands.CheckNode | commands.SaveHistory):
+            if isinstance(command, Order):
                 self._carry_out(command)
             else:
                 self._tell(command)

@@ -5,6 +5,7 @@ from typing import Any
 
 from taintwarden.api.errors import InvalidObject
 from taintwarden.api.policies import parse_policy
+from taintwarden.controller.guards import GuardBook, version_number
 from taintwarden.controller.status import Standing
 from taintwarden.engine.model import Policy
 
@@ -17,10 +18,16 @@ class PolicyBook:
     Args:
         changed: receives all policies in force whenever they change.
         issue: told name, UID and reason when a policy cannot be accepted.
+        guards: follows what is stored of guards, if anybody does.
 
     """
 
-    def __init__(self, changed: Callable[[tuple[Policy, ...]], None], issue: Callable[[str, str, str], None]) -> None:
+    def __init__(
+        self,
+        changed: Callable[[tuple[Policy, ...]], None],
+        issue: Callable[[str, str, str], None],
+        guards: GuardBook | None = None,
+    ) -> None:
         self.standings: dict[str, Standing] = {}
         self._valid: dict[str, Policy] = {}
         self._uids: dict[str, str] = {}
@@ -28,13 +35,14 @@ class PolicyBook:
         self._newest = 0
         self._changed = changed
         self._issue = issue
+        self._guards = guards
 
     def load(self, stored: Iterable[Mapping[str, Any]], resource_version: str = "") -> None:
         """Take over a complete list, and tell of it once if it changes anything. What it does not name is gone.
 
         A list that is older than something the watch brought meanwhile is of no use.
         """
-        if _number(resource_version) < self._newest:
+        if version_number(resource_version) < self._newest:
             return
         changed, named = not self._loaded, set()
         self._loaded = True
@@ -43,24 +51,23 @@ class PolicyBook:
             changed |= self._take(obj)
         for name in [name for name in self.standings if name not in named]:
             changed |= self._forget(name)
-        if changed:
-            self._publish()
+        self._publish(changed=changed)
 
     def seen(self, obj: Mapping[str, Any]) -> None:
         """A policy was listed, added or modified."""
-        self._newest = max(self._newest, _number(obj["metadata"].get("resourceVersion")))
-        if self._take(obj):
-            self._publish()
+        self._newest = max(self._newest, version_number(obj["metadata"].get("resourceVersion")))
+        self._publish(changed=self._take(obj))
 
     def gone(self, obj: Mapping[str, Any]) -> None:
         """A policy was deleted."""
-        self._newest = max(self._newest, _number(obj["metadata"].get("resourceVersion")))
-        if self._forget(obj["metadata"]["name"]):
-            self._publish()
+        self._newest = max(self._newest, version_number(obj["metadata"].get("resourceVersion")))
+        self._publish(changed=self._forget(obj["metadata"]["name"]))
 
     def _forget(self, name: str) -> bool:
         self.standings.pop(name, None)
         self._uids.pop(name, None)
+        if self._guards is not None:
+            self._guards.gone(name)
         return self._valid.pop(name, None) is not None
 
     def _take(self, obj: Mapping[str, Any]) -> bool:
@@ -71,6 +78,8 @@ class PolicyBook:
         if self._uids.get(name, uid) != uid:  # another policy of the same name inherits nothing
             replaced = self._forget(name)
         self._uids[name] = uid
+        if self._guards is not None:
+            self._guards.seen(obj)
         try:
             policy = parse_policy(obj)
         except InvalidObject as error:
@@ -84,14 +93,13 @@ class PolicyBook:
         self._valid[name] = policy
         return changed
 
-    def _publish(self) -> None:
-        self._changed(tuple(self._valid.values()))
+    def _publish(self, *, changed: bool) -> None:
+        if changed:
+            self._changed(tuple(self._valid.values()))
+        if self._guards is not None:
+            self._guards.heed()
 
 
 def _conditions(obj: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     stored = obj.get("status", {}).get("conditions") or []
     return {one["type"]: (one["status"], one["lastTransitionTime"]) for one in stored}
-
-
-def _number(resource_version: str | None) -> int:
-    return int(resource_version) if resource_version and resource_version.isdigit() else 0

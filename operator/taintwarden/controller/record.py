@@ -12,6 +12,12 @@ from taintwarden.engine.model import Gates, Pod, Policy
 from taintwarden.kube.recorder import NORMAL, WARNING, Message, Recorder, Subject
 from taintwarden.telemetry.metrics import Metrics
 
+MISSED = {
+    "not-evicted": "It was not evicted in time",
+    "grace-cut": "It had less time to stop than it asks for",
+}
+"""Reason of a missed deadline -> what happened."""
+
 log = structlog.get_logger()
 
 
@@ -32,6 +38,11 @@ class Record:
             commands.Left: self._left,
             commands.InvalidValue: self._invalid_value,
             commands.Degraded: self._degraded,
+            commands.HeldByBudget: self._held_by_budget,
+            commands.GuardOpened: self._guard_opened,
+            commands.GuardClosed: self._guard_closed,
+            commands.DeadlineAtRisk: self._deadline_at_risk,
+            commands.DeadlineMissed: self._deadline_missed,
             commands.UnreadableHistory: self._unreadable_history,
         }
 
@@ -51,8 +62,16 @@ class Record:
     def policy_issue(self, name: str, uid: str, reason: str) -> None:
         """A policy cannot be accepted."""
         log.warning("policy-invalid", policy=name, reason=reason)
-        subject = Subject("TaintEvictionPolicy", name, uid, api_version="taintwarden.io/v1alpha1")
-        self._recorder.record(Message(subject, WARNING, "InvalidPolicy", "Validate", reason))
+        self._recorder.record(Message(_subject(name, uid), WARNING, "InvalidPolicy", "Validate", reason))
+
+    def guard_reset_outdated(self, name: str, uid: str, asked: str, generation: int) -> None:
+        """A guard is to be reset for another version of its policy than the one that is stored."""
+        log.warning("guard-reset-outdated", policy=name, asked=asked, generation=generation)
+        note = (
+            f"The annotation asks to reset the guard of generation {asked}, and the policy is at generation "
+            f"{generation}: look again, then {wording.guard_reset(name, generation)}"
+        )
+        self._recorder.record(Message(_subject(name, uid), WARNING, "GuardResetOutdated", "Guard", note))
 
     def _why(self, notice: Any) -> str:
         return wording.why(notice.pod.shared.tolerations, notice.verdict, self._gates)
@@ -103,6 +122,54 @@ class Record:
         self._metrics.evictions.labels(_policy(notice).name, "gone").inc()
         log.info("eviction-settled", **_facts(notice), outcome="gone")
 
+    def _held_by_budget(self, notice: commands.HeldByBudget) -> None:
+        until = {} if notice.until is None else {"until": wording.at(notice.until)}
+        log.info("eviction-held", **_facts(notice), reason=notice.reason, **until)
+        end = f"It is deleted at {until['until']} (EvictThenDelete)." if until else "It leaves as soon as that changes."
+        note = f"Has to leave {notice.pod.node}, but {notice.reason}. {end}"
+        self._pod_event(notice.pod, WARNING, "EvictionBlocked", "Evict", note)
+
+    def _guard_opened(self, notice: commands.GuardOpened) -> None:
+        policy = notice.policy
+        log.warning(
+            "guard-opened",
+            policy=policy.name,
+            cause=notice.cause,
+            pods=notice.pods,
+            population=notice.population,
+            limit=notice.limit,
+            halts=notice.halts,
+            examples=list(notice.examples),
+        )
+        effect = "Nothing is evicted" if notice.halts else "Evictions go on (action Report)"
+        examples = f". Among them: {', '.join(notice.examples)}" if notice.examples else ""
+        note = (
+            f"{effect}: {notice.pods} of {wording.pods(notice.population)} would leave within one window, "
+            f"and {notice.limit} may. Cause: {notice.cause}. "
+            f"To let them go: {wording.guard_reset(policy.name, policy.generation)}{examples}"
+        )
+        self._recorder.record(Message(_subject(policy.name, policy.uid), WARNING, "GuardOpened", "Guard", note))
+
+    def _guard_closed(self, notice: commands.GuardClosed) -> None:
+        policy, accepted = notice.policy, notice.accepted
+        log.info("guard-closed", policy=policy.name, accepted=accepted)
+        reset = f"It was reset: {wording.pods(accepted or 0)} may leave, once"
+        note = "No window would hold too many evictions any more" if accepted is None else reset
+        self._recorder.record(Message(_subject(policy.name, policy.uid), NORMAL, "GuardClosed", "Guard", note))
+
+    def _deadline_at_risk(self, notice: commands.DeadlineAtRisk) -> None:
+        gone = wording.at(notice.hard_at)
+        log.warning("deadline-at-risk", **_facts(notice), gone=gone, reason=notice.reason)
+        note = f"{notice.pod.node} is gone at {gone}, before it can have stopped in order: {notice.reason}"
+        self._pod_event(notice.pod, WARNING, "DeadlineAtRisk", "Schedule", note)
+
+    def _deadline_missed(self, notice: commands.DeadlineMissed) -> None:
+        gone = wording.at(notice.hard_at)
+        self._metrics.missed_deadlines.labels(_policy(notice).name, notice.reason).inc()
+        log.warning("deadline-missed", **_facts(notice), gone=gone, reason=notice.reason)
+        note = f"{MISSED.get(notice.reason, notice.reason)}: {notice.pod.node} is gone at {gone}"
+        self._pod_event(notice.pod, WARNING, "DeadlineMissed", "Evict", note)
+
     def _invalid_value(self, notice: commands.InvalidValue) -> None:
         self._metrics.invalid_values.labels("taint").inc()
         effect = "judged by their last valid value" if notice.held else "evicted (onInvalidValue: Evict)"
@@ -129,6 +196,10 @@ class Record:
 def _policy(notice: Any) -> Policy:
     policy: Policy = notice.verdict.policy
     return policy
+
+
+def _subject(policy: str, uid: str) -> Subject:
+    return Subject("TaintEvictionPolicy", policy, uid, api_version="taintwarden.io/v1alpha1")
 
 
 def _facts(notice: Any) -> dict[str, str]:

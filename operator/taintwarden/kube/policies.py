@@ -1,4 +1,4 @@
-"""TaintEvictionPolicies beside kopf: one list at the start, and the status."""
+"""TaintEvictionPolicies beside kopf: lists, the status, and what a guard needs written."""
 
 from typing import Any
 
@@ -9,11 +9,23 @@ from taintwarden.kube.errors import ApiError, MissingDefinitionError, decoded
 from taintwarden.kube.objects import ListMeta
 
 PATH = "/apis/taintwarden.io/v1alpha1/taintevictionpolicies"
+GUARD_RESET_ANNOTATION = "taintwarden.io/guard-reset"
+GUARD_TIMEOUT_SECONDS = 10.0
+"""Evictions wait for the record to be stored: rather begin again than wait for an answer that will not come."""
 
 
 class _PolicyList(msgspec.Struct):
     items: list[dict[str, Any]]
     metadata: ListMeta
+
+
+class _PolicyMeta(msgspec.Struct, rename="camel"):
+    uid: str
+    resource_version: str
+
+
+class _StoredPolicy(msgspec.Struct):
+    metadata: _PolicyMeta
 
 
 async def list_policies(client: Client) -> tuple[list[dict[str, Any]], str]:
@@ -43,3 +55,44 @@ async def patch_status(client: Client, name: str, status: dict[str, Any]) -> Non
 
     """
     await client.request("PATCH", f"{PATH}/{name}/status", body={"status": status}, content_type=MERGE_PATCH)
+
+
+async def save_guard(client: Client, name: str, uid: str, guard: dict[str, Any]) -> bool:
+    """Merge ``guard`` into ``status.guard``; False: the policy of this UID is gone.
+
+    The API server ignores a UID in a patch of a status. So the version is named that was just read: neither a namesake
+    is written, nor does a write that was late undo one that was not.
+
+    Raises:
+        ApiError: 409: somebody wrote the policy meanwhile.
+        KubeError: it was not saved, or nobody knows.
+
+    """
+    try:
+        body = await client.request("GET", f"{PATH}/{name}", timeout_seconds=GUARD_TIMEOUT_SECONDS)
+        found = decoded(body, _StoredPolicy, "policy").metadata
+        if found.uid != uid:
+            return False
+        await client.request(
+            "PATCH",
+            f"{PATH}/{name}/status",
+            body={"metadata": {"resourceVersion": found.resource_version}, "status": {"guard": guard}},
+            content_type=MERGE_PATCH,
+            timeout_seconds=GUARD_TIMEOUT_SECONDS,
+        )
+    except ApiError as error:
+        if error.code == 404:
+            return False
+        raise
+    return True
+
+
+async def clear_guard_reset(client: Client, name: str, uid: str) -> None:
+    """Take the annotation off that asked for a reset. Where it is not there any more, nothing is written.
+
+    Raises:
+        KubeError: it was not taken off; ``is_about_another`` if the policy of this UID is gone.
+
+    """
+    metadata = {"uid": uid, "annotations": {GUARD_RESET_ANNOTATION: None}}
+    await client.request("PATCH", f"{PATH}/{name}", body={"metadata": metadata}, content_type=MERGE_PATCH)

@@ -40,6 +40,34 @@ class Metrics:
         self.degraded_nodes = Gauge(
             "taintwarden_degraded_nodes", "Nodes with pods that have to leave.", ["policy"], registry=registry
         )
+        self.limited = Gauge(
+            "taintwarden_limited_evictions", "Due pods that a limit holds.", ["policy", "limit"], registry=registry
+        )
+        self.budget_blocked = Gauge(
+            "taintwarden_budget_blocked_evictions",
+            "Due pods that a PodDisruptionBudget holds.",
+            ["policy", "namespace", "budget"],
+            registry=registry,
+        )
+        self.guard_open = Gauge(
+            "taintwarden_guard_open", "1 if the guard of the policy is open.", ["policy"], registry=registry
+        )
+        self.zone_state = Gauge(
+            "taintwarden_zone_state",
+            "State of a zone for the policy: 0 Normal, 1 Degraded, 2 Full.",
+            ["policy", "zone"],
+            registry=registry,
+        )
+        self.of_policies = (
+            self.pending,
+            self.blocked,
+            self.degraded_nodes,
+            self.limited,
+            self.budget_blocked,
+            self.guard_open,
+            self.zone_state,
+        )
+        """The gauges that are told for each policy."""
         self.evictions = Counter(
             "taintwarden_evictions", "Eviction calls by outcome.", ["policy", "outcome"], registry=registry
         )
@@ -53,6 +81,12 @@ class Metrics:
             "taintwarden_eviction_lateness_seconds",
             "From a pod's deadline until the API server accepted its eviction.",
             buckets=_LATENESS,
+            registry=registry,
+        )
+        self.missed_deadlines = Counter(
+            "taintwarden_missed_deadlines",
+            "Pods that had not left in order when their node was gone.",
+            ["policy", "reason"],
             registry=registry,
         )
         self.request_duration = Histogram(

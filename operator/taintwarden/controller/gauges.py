@@ -1,0 +1,47 @@
+"""The metrics that tell a state: set anew from every round of reports, so that what is gone leaves nothing behind."""
+
+from collections.abc import Iterable
+
+from taintwarden.engine.machine import Machine
+from taintwarden.engine.machine.report import PolicyReport
+from taintwarden.telemetry.metrics import Metrics
+
+ZONE_STATES = {"Normal": 0, "Degraded": 1, "Full": 2}
+
+
+class Gauges:
+    """Sets the gauges of ``metrics`` to what ``machine`` and its reports say."""
+
+    def __init__(self, metrics: Metrics, machine: Machine) -> None:
+        self._metrics = metrics
+        self._machine = machine
+        self._judged: dict[tuple[str, str], int] = {}
+
+    def measure(self, reports: Iterable[PolicyReport]) -> None:
+        """Tell one round of reports."""
+        machine, metrics = self._machine, self._metrics
+        metrics.nodes.set(sum(1 for state in machine.nodes.values() if state.node is not None))
+        metrics.pods.set(sum(len(state.pods) for state in machine.nodes.values()))
+        for gauge in metrics.of_policies:
+            gauge.clear()
+        for entry in reports:
+            self._measure_policy(entry)
+        for key, count in machine.evaluator.counts.items():
+            metrics.evaluations.labels(*key).inc(count - self._judged.get(key, 0))
+            self._judged[key] = count
+
+    def _measure_policy(self, entry: PolicyReport) -> None:
+        metrics, name = self._metrics, entry.policy.name
+        metrics.pending.labels(name).set(entry.pending)
+        metrics.degraded_nodes.labels(name).set(entry.degraded_nodes)
+        for reason, pods in entry.blocked_by.items():
+            metrics.blocked.labels(name, reason).set(pods)
+        for limit in entry.limits:
+            metrics.limited.labels(name, limit.limit).set(limit.pods)
+        for budget, pods in entry.budgets:
+            namespace, _, short = budget.partition("/")
+            metrics.budget_blocked.labels(name, namespace, short).set(pods)
+        for zone in entry.zones:
+            metrics.zone_state.labels(name, zone.zone).set(ZONE_STATES[zone.state])
+        if entry.guard is not None:
+            metrics.guard_open.labels(name).set(entry.guard.open_since is not None)

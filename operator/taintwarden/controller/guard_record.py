@@ -1,0 +1,59 @@
+"""A guard's record as it stands in ``status.guard``: written exactly, read back with distrust."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+
+from taintwarden.api.status import MAX_CAUSE_LENGTH, MAX_SPENT, GuardStatus, SpentEvictions
+from taintwarden.controller import wording
+from taintwarden.engine.limits.guard import GuardRecord
+
+_TIME = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+def written(record: GuardRecord) -> dict[str, Any]:
+    """The record as a merge patch of ``status.guard``."""
+    is_open = record.open_since is not None
+    status = GuardStatus(
+        open=is_open,
+        since=None if record.open_since is None else wording.exactly(record.open_since),
+        cause=record.cause[:MAX_CAUSE_LENGTH] if is_open else None,
+        would_evict=record.would_evict if is_open else None,
+        accepted=record.accepted,
+        spent=tuple(SpentEvictions(wording.exactly(at), pods) for at, pods in _bounded(record.spent)),
+    )
+    patch: dict[str, Any] = msgspec.to_builtins(status)
+    return patch
+
+
+def read(stored: object) -> GuardRecord:
+    """What was written.
+
+    Raises:
+        ValueError: it is something else; the text says what.
+
+    """
+    status = msgspec.convert(stored, GuardStatus)
+    if not status.open:
+        since = None
+    elif status.since is None:
+        msg = "it is open, and does not say since when"
+        raise ValueError(msg)
+    else:
+        since = _seconds(status.since)
+    spent = tuple((_seconds(one.until), one.pods) for one in status.spent)
+    return GuardRecord(since, status.cause or "", status.would_evict or 0, status.accepted, spent)
+
+
+def _bounded(spent: tuple[tuple[float, int], ...]) -> tuple[tuple[float, int], ...]:
+    """No more than can be stored. What is put together counts until the later time: too many, never too few."""
+    surplus = len(spent) - MAX_SPENT
+    if surplus <= 0:
+        return spent
+    merged, rest = spent[: surplus + 1], spent[surplus + 1 :]
+    return ((merged[-1][0], sum(pods for _, pods in merged)), *rest)
+
+
+def _seconds(text: str) -> float:
+    return msgspec.convert(text, _TIME).timestamp()

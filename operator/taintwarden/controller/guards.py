@@ -1,0 +1,115 @@
+"""Guards as they stand in the store: what whoever leads remembers of them, and people's wishes to reset one."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import structlog
+
+from taintwarden.controller import guard_record
+from taintwarden.controller.cache import Feed
+from taintwarden.controller.issues import Issues
+from taintwarden.engine.limits.guard import GuardRecord
+from taintwarden.engine.machine import events
+from taintwarden.kube.policies import GUARD_RESET_ANNOTATION
+
+log = structlog.get_logger()
+
+
+class _Stored(msgspec.Struct):
+    """What was seen of one policy."""
+
+    uid: str
+    version: int = 0
+    guard: Any = None
+    """``status.guard``."""
+    record: GuardRecord = GuardRecord()
+    asked: tuple[str, int] | None = None
+    """The value of the annotation, and the generation that it was compared with."""
+    reset_wanted: bool = False
+    """It asks for a reset, which was not handed on yet."""
+    granted: str = ""
+    """The value that a reset was handed on for: it counts once, until it is taken off."""
+
+
+class GuardBook:
+    """Stored policies in, events about their guards out.
+
+    Args:
+        feed: takes the events.
+        issues: told of a reset that asks for something else than what is stored.
+
+    """
+
+    def __init__(self, feed: Feed, issues: Issues) -> None:
+        self._feed = feed
+        self._issues = issues
+        self._stored: dict[str, _Stored] = {}
+        self._leading = False
+
+    def seen(self, obj: Mapping[str, Any]) -> None:
+        """A policy is stored like this. Comes before it is in force, so that its guard begins with its record."""
+        meta = obj["metadata"]
+        name, uid = meta["name"], meta.get("uid", "")
+        stored = self._stored.get(name)
+        is_new = stored is None or stored.uid != uid
+        if stored is None or is_new:
+            stored = self._stored[name] = _Stored(uid)
+        version = version_number(meta.get("resourceVersion"))
+        if 0 < version < stored.version:
+            return  # the watch may be behind a list: what it brings then, a reset for example, was heeded long ago
+        stored.version = version
+        guard = (obj.get("status") or {}).get("guard")
+        if is_new or guard != stored.guard:
+            stored.guard = guard
+            stored.record = self._read(name, guard)
+            self._feed(events.GuardRestored(name, stored.record))
+        self._note_reset(name, stored, meta)
+
+    def gone(self, name: str) -> None:
+        """A policy was deleted."""
+        self._stored.pop(name, None)
+
+    def heed(self) -> None:
+        """Hand on what is asked for, while leading. Comes after policies are in force."""
+        if not self._leading:
+            return
+        for name, stored in list(self._stored.items()):
+            if stored.reset_wanted and stored.asked is not None:
+                stored.reset_wanted, stored.granted = False, stored.asked[0]
+                self._feed(events.GuardReset(name))
+
+    def restore(self) -> None:
+        """Hand on every record again. Comes before leading: who leads knows best, and hears of none."""
+        for name, stored in self._stored.items():
+            self._feed(events.GuardRestored(name, stored.record))
+
+    def lead(self, leading: bool) -> None:  # noqa: FBT001 - a change's one value
+        """Leadership changed."""
+        self._leading = leading
+        self.heed()
+
+    def _note_reset(self, name: str, stored: _Stored, meta: Mapping[str, Any]) -> None:
+        value = (meta.get("annotations") or {}).get(GUARD_RESET_ANNOTATION)
+        generation = meta.get("generation", 0)
+        if value is None:
+            stored.asked, stored.reset_wanted, stored.granted = None, False, ""
+        elif (value, generation) != stored.asked:
+            stored.asked = (value, generation)
+            stored.reset_wanted = value == str(generation) and value != stored.granted
+            if value not in (str(generation), stored.granted):
+                self._issues.guard_reset(name, stored.uid, value, generation)
+
+    def _read(self, name: str, guard: Any) -> GuardRecord:
+        if guard is None:
+            return GuardRecord()
+        try:
+            return guard_record.read(guard)
+        except ValueError as error:
+            log.warning("guard-record-unreadable", policy=name, reason=str(error))
+            return GuardRecord()
+
+
+def version_number(resource_version: str | None) -> int:
+    """As versions of one kind can be compared; 0 is not known."""
+    return int(resource_version) if resource_version and resource_version.isdigit() else 0

@@ -1,0 +1,126 @@
+"""From a report to a policy's status: its fields, and conditions that answer "why is nothing happening?"."""
+
+from taintwarden.api.status import (
+    MAX_BLOCKED_BUDGETS,
+    MAX_LIMITS,
+    MAX_ZONES,
+    BlockedBudget,
+    LimitStatus,
+    NextPod,
+    PodState,
+    PolicyStatus,
+    ZoneStatus,
+)
+from taintwarden.controller import wording
+from taintwarden.engine.limits.refusal import BUDGET_LIMITS
+from taintwarden.engine.limits.zones import ZoneState
+from taintwarden.engine.machine.pending import Pending, Phase
+from taintwarden.engine.machine.report import LimitReport, PolicyReport
+from taintwarden.engine.model import GuardAction, Mode
+
+Said = tuple[str, str, str, str]
+"""Type, status, reason and message of a condition."""
+
+
+def summary(entry: PolicyReport, now: float) -> PolicyStatus:
+    """What is told of a policy, without its conditions."""
+    return PolicyStatus(
+        selected_nodes=entry.selected_nodes,
+        degraded_nodes=entry.degraded_nodes,
+        pending=entry.pending,
+        blocked=entry.blocked,
+        evicted=entry.evicted,
+        held_invalid=entry.held_invalid,
+        next_deadline=None if entry.next_deadline is None else wording.at(entry.next_deadline),
+        limited_by=entry.limited_by or None,
+        limits=tuple(_limit(one) for one in entry.limits[:MAX_LIMITS]),
+        blocked_budgets=tuple(_budget(*one) for one in entry.budgets[:MAX_BLOCKED_BUDGETS]),
+        zones=tuple(
+            ZoneStatus(one.zone, ZoneState(one.state), one.nodes, one.degraded_nodes) for one in entry.zones[:MAX_ZONES]
+        ),
+        next_pods=tuple(_next_pod(pending, now) for pending in entry.next_pods),
+    )
+
+
+def conditions(entry: PolicyReport | None, problem: str, generation: int) -> list[Said]:
+    """What holds of a policy. ``problem``: why its newest version, ``generation``, is not accepted, if so."""
+    accepted = ("True", "Valid", "") if not problem else ("False", "Invalid", problem)
+    said = [("Accepted", *accepted)]
+    if entry is None:
+        none = "no valid version of this policy is known, so it does nothing"
+        return [*said, ("Enforcing", "False", "NotAccepted", none)]
+    return [
+        *said,
+        ("Enforcing", *_enforcing(entry)),
+        ("Progressing", *_progressing(entry)),
+        ("GuardOpen", *_guard_open(entry, generation)),
+    ]
+
+
+def _enforcing(entry: PolicyReport) -> tuple[str, str, str]:
+    if entry.policy.mode is Mode.ENFORCE:
+        return "True", "Enforcing", ""
+    return "False", entry.policy.mode.value, f"mode is {entry.policy.mode.value}: nothing is evicted"
+
+
+def _progressing(entry: PolicyReport) -> tuple[str, str, str]:
+    if not entry.pending:
+        return "False", "Idle", "no pod has to leave"
+    have = f"{wording.pods(entry.pending)} {'has' if entry.pending == 1 else 'have'} to leave"
+    main = entry.limits[0] if entry.limits else None
+    if entry.blocked and (main is None or main.limit in BUDGET_LIMITS or entry.blocked > main.pods):
+        return "True", "Blocked", f"{have}; {_by_budgets(entry, main)}"
+    if main is not None:
+        return "True", "Limited", f"{have}; {wording.held(main.limit, main.pods, main.since, main.until)}"
+    if entry.blocked_by:
+        outcomes = ", ".join(f"{pods} {outcome}" for outcome, pods in sorted(entry.blocked_by.items()))
+        return "True", "Failing", f"{have}; the API server did not let some of them go: {outcomes}"
+    if entry.next_deadline is None:
+        return "True", "Pending", have
+    return "True", "Pending", f"{have}; the first is due at {wording.at(entry.next_deadline)}"
+
+
+def _by_budgets(entry: PolicyReport, main: LimitReport | None) -> str:
+    since = f" since {wording.at(main.since)}" if main is not None and main.limit in BUDGET_LIMITS else ""
+    most = f", most of them {entry.budgets[0][0]}" if entry.budgets else ""
+    return f"PodDisruptionBudgets hold {entry.blocked}{since}{most}"
+
+
+def _guard_open(entry: PolicyReport, generation: int) -> tuple[str, str, str]:
+    guard = entry.guard
+    if guard is None:
+        return "False", "NoGuard", "the policy has no guard"
+    if guard.open_since is None:
+        return "False", "Closed", f"a reset lets {wording.pods(guard.accepted)} go" if guard.accepted else ""
+    settings = entry.policy.limits.guard
+    halts = settings is None or settings.action is GuardAction.HALT
+    effect = "nothing is evicted" if halts else "evictions go on (action Report)"
+    message = (
+        f"since {wording.at(guard.open_since)} {effect}: {wording.pods(guard.would_evict)} would leave within one "
+        f"window. Cause: {guard.cause}. To let them go: {wording.guard_reset(entry.policy.name, generation)}"
+    )
+    return "True", "MassEviction", message
+
+
+def _limit(one: LimitReport) -> LimitStatus:
+    return LimitStatus(one.limit, one.pods, wording.at(one.since), None if one.until is None else wording.at(one.until))
+
+
+def _budget(name: str, pods: int) -> BlockedBudget:
+    namespace, _, short = name.partition("/")
+    return BlockedBudget(namespace, short, pods)
+
+
+def _next_pod(pending: Pending, now: float) -> NextPod:
+    pod = pending.pod
+    return NextPod(
+        pod.namespace, pod.name, pod.node, str(pending.verdict.taint), wording.at(pending.due_at), _state(pending, now)
+    )
+
+
+def _state(pending: Pending, now: float) -> PodState:
+    if pending.phase is Phase.WAITING and pending.outcome is not None:
+        return PodState.BLOCKED
+    if pending.phase is Phase.HELD and pending.limit in BUDGET_LIMITS:
+        return PodState.BLOCKED
+    return PodState.WAITING if pending.due_at <= now else PodState.SCHEDULED
