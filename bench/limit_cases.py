@@ -8,10 +8,12 @@ from taintwarden.engine.limits.guard import GuardRecord
 from taintwarden.engine.machine import Machine, commands, events
 from taintwarden.engine.model import (
     Budget,
+    EvictionSettings,
     GuardSettings,
     Instant,
     Limits,
     Node,
+    OrderBy,
     Owner,
     Pod,
     PodClass,
@@ -48,12 +50,14 @@ WINDOWS = (Window("0 0 * * *", 24 * 3600 - 60, "Europe/Berlin"),)
 def decision_pass(scale: float) -> dict[str, float]:
     """CPU time of the step that lets every due pod go, and of one that finds 5,000 of them held."""
     pods = round(PODS * scale)
+    plain = _pass(pods, NONE, (), EvictionSettings(order=(OrderBy.PRIORITY,)))
     bare = _pass(pods, NONE, ())
     limited = _pass(pods, GENEROUS, WINDOWS)
     held = _pass(pods, Limits(max_unavailable=Share(number=1)), ())
     return {
         "pods": pods,
         "due": bare["due"],
+        "us_per_pod_by_priority_only": plain["seconds"] / plain["due"] * 1e6,
         "us_per_pod_without": bare["seconds"] / bare["due"] * 1e6,
         "us_per_pod_with_all": limited["seconds"] / limited["due"] * 1e6,
         "ratio": limited["seconds"] / bare["seconds"],
@@ -61,8 +65,11 @@ def decision_pass(scale: float) -> dict[str, float]:
     }
 
 
-def _pass(pods: int, limits: Limits, windows: tuple[Window, ...]) -> dict[str, float]:
-    policy = Policy(name="bench", uid="bench", taints=(TaintSelector("*"),), limits=limits, windows=windows)
+def _pass(
+    pods: int, limits: Limits, windows: tuple[Window, ...], eviction: EvictionSettings = EvictionSettings()
+) -> dict[str, float]:
+    taints = (TaintSelector("*"),)
+    policy = Policy(name="bench", uid="bench", taints=taints, limits=limits, windows=windows, eviction=eviction)
     machine = Machine(overall_rate=None, max_in_flight=pods, slice_size=pods * 2)
     _fill(machine, policy, pods)
     at = Instant(START + 60, 60.0)
