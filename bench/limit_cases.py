@@ -44,30 +44,39 @@ GENEROUS = Limits(
     guard=GuardSettings(max_percent=90, settle_seconds=0),
 )
 """Every limit is asked and admits, so that as many pods go as without any."""
+BY_PRIORITY = EvictionSettings(order=(OrderBy.PRIORITY,))
+BY_SPREAD = EvictionSettings(order=(OrderBy.PRIORITY, OrderBy.TOPOLOGY_SPREAD))
+ROUNDS = 3
 WINDOWS = (Window("0 0 * * *", 24 * 3600 - 60, "Europe/Berlin"),)
 
 
 def decision_pass(scale: float) -> dict[str, float]:
     """CPU time of the step that lets every due pod go, and of one that finds 5,000 of them held."""
     pods = round(PODS * scale)
-    plain = _pass(pods, NONE, (), EvictionSettings(order=(OrderBy.PRIORITY,)))
-    bare = _pass(pods, NONE, ())
-    limited = _pass(pods, GENEROUS, WINDOWS)
-    held = _pass(pods, Limits(max_unavailable=Share(number=1)), ())
+    bare = _best(pods, NONE, (), BY_PRIORITY)
+    limited = _best(pods, GENEROUS, WINDOWS, BY_PRIORITY)
+    spread_bare = _best(pods, NONE, (), BY_SPREAD)
+    spread_limited = _best(pods, GENEROUS, WINDOWS, BY_SPREAD)
+    held = _pass(pods, Limits(max_unavailable=Share(number=1)), (), BY_SPREAD)
+    due = bare["due"]
     return {
         "pods": pods,
-        "due": bare["due"],
-        "us_per_pod_by_priority_only": plain["seconds"] / plain["due"] * 1e6,
-        "us_per_pod_without": bare["seconds"] / bare["due"] * 1e6,
-        "us_per_pod_with_all": limited["seconds"] / limited["due"] * 1e6,
+        "due": due,
+        "us_per_pod": bare["seconds"] / due * 1e6,
+        "us_per_pod_limited": limited["seconds"] / due * 1e6,
         "ratio": limited["seconds"] / bare["seconds"],
+        "us_per_pod_spread": spread_bare["seconds"] / due * 1e6,
+        "us_per_pod_spread_limited": spread_limited["seconds"] / due * 1e6,
+        "ratio_spread": spread_limited["seconds"] / spread_bare["seconds"],
         "held_again_ms": held["again"] * 1e3,
     }
 
 
-def _pass(
-    pods: int, limits: Limits, windows: tuple[Window, ...], eviction: EvictionSettings = EvictionSettings()
-) -> dict[str, float]:
+def _best(pods: int, limits: Limits, windows: tuple[Window, ...], order: EvictionSettings) -> dict[str, float]:
+    return min((_pass(pods, limits, windows, order) for _ in range(ROUNDS)), key=lambda one: one["seconds"])
+
+
+def _pass(pods: int, limits: Limits, windows: tuple[Window, ...], eviction: EvictionSettings) -> dict[str, float]:
     taints = (TaintSelector("*"),)
     policy = Policy(name="bench", uid="bench", taints=taints, limits=limits, windows=windows, eviction=eviction)
     machine = Machine(overall_rate=None, max_in_flight=pods, slice_size=pods * 2)
