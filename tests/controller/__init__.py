@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 
 from taintwarden.engine.evaluate import Kind, TaintVerdict
-from taintwarden.engine.model import Instant
-from taintwarden.engine.model import Pod, PodClass, Policy, Taint, TaintSelector, Toleration, Tolerations
+from taintwarden.engine.model import Instant, Pod, PodClass, Policy, Taint, TaintSelector, Toleration, Tolerations
 from taintwarden.kube.objects import NamespaceObject, NodeObject, PodObject
 
 NOW = 1_700_000_000.0  # 2023-11-14T22:13:20Z

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from controller import Clock, pod, verdict
-from kube.scripted import Call, ScriptedClient, refusal
+from controller import NOW, Clock, pod, policy, verdict
+from kube.scripted import Call, ScriptedClient, by_path, refusal
 from taintwarden.controller.cache import Translator
-from taintwarden.controller.hands import HISTORY_WRITES, NODE_READS, SAVE_RETRY_SECONDS, Hands
+from taintwarden.controller.hands import GUARD_TRIES, HISTORY_WRITES, NODE_READS, SAVE_RETRY_SECONDS, Hands
+from taintwarden.engine.limits.guard import GuardRecord
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.events import Outcome
 from taintwarden.kube.errors import Unreachable
@@ -251,3 +252,116 @@ async def test_a_history_that_waits_to_be_tried_again_keeps_no_other_back():
     assert events.HistorySaved("n1", succeeded=True) in stage.fed
     stage.lease.held = False
     await asyncio.gather(*stage.minor)
+
+
+# -- guards -----------------------------------------------------------------------------------------------------------
+
+STORED = {"metadata": {"uid": "uid-sla", "resourceVersion": "7"}}
+SAVE_GUARD = commands.SaveGuard(policy(uid="uid-sla"), GuardRecord(spent=((NOW, 10),)))
+CLEAR = commands.ClearGuardReset(policy(uid="uid-sla"))
+GUARD_SAVED, GUARD_NOT_SAVED = (events.GuardSaved("sla", succeeded=well) for well in (True, False))
+CONFLICT = refusal(409, "the object has been modified")
+
+
+async def test_a_guard_is_saved_and_told():
+    stage = Stage(STORED)
+    assert await stage.carry_out(SAVE_GUARD) == [GUARD_SAVED]
+    [_, write] = stage.client.calls
+    assert write.body["status"]["guard"]["spent"] == [{"until": "2023-11-14T22:13:20.000000Z", "pods": 10}]
+
+
+async def test_without_the_lease_no_guard_is_saved():
+    stage = Stage()
+    stage.lease.held = False
+    assert await stage.carry_out(SAVE_GUARD) == [GUARD_NOT_SAVED]
+    assert stage.client.calls == []
+
+
+async def test_the_guard_of_a_namesake_is_told_as_not_saved_and_without_complaint():
+    stage = Stage({"metadata": {"uid": "another", "resourceVersion": "7"}})
+    with capture_logs() as logs:
+        assert await stage.carry_out(SAVE_GUARD) == [GUARD_NOT_SAVED]
+    assert (logs, stage.client.paths("PATCH")) == ([], [])
+
+
+async def test_whoever_writes_the_policy_meanwhile_makes_it_read_again():
+    stage = Stage(STORED, CONFLICT, STORED, {})
+    assert await stage.carry_out(SAVE_GUARD) == [GUARD_SAVED]
+
+
+async def test_a_policy_that_is_written_all_the_time_is_left_to_the_machine():
+    stage = Stage(default=by_path({"GET /sla": STORED, "PATCH /status": CONFLICT}))
+    with capture_logs():
+        assert await stage.carry_out(SAVE_GUARD) == [GUARD_NOT_SAVED]
+    assert len(stage.client.paths("PATCH")) == GUARD_TRIES
+
+
+async def test_whoever_lost_the_lead_does_not_write_over_the_next_leader():
+    stage = Stage(STORED)
+
+    def lose(_: Call) -> Exception:
+        stage.lease.held = False
+        return CONFLICT
+
+    stage.client.answers.append(lose)
+    with capture_logs():
+        assert await stage.carry_out(SAVE_GUARD) == [GUARD_NOT_SAVED]
+    assert len(stage.client.calls) == 2
+
+
+@pytest.mark.parametrize("error", [refusal(500), refusal(403), refusal(422), Unreachable("reset")])
+async def test_a_guard_that_cannot_be_saved_is_asked_for_again_by_the_machine_only(error):
+    stage = Stage(error)
+    with capture_logs() as logs:
+        assert await stage.carry_out(SAVE_GUARD) == [GUARD_NOT_SAVED]
+    assert [(entry["event"], entry["policy"]) for entry in logs] == [("guard-not-saved", "sla")]
+    assert len(stage.client.calls) == 1
+
+
+async def test_a_guard_that_cannot_be_saved_for_long_is_complained_about_once():
+    stage = Stage(*[refusal(500)] * 3, STORED, {}, refusal(500))
+    with capture_logs() as logs:
+        for _ in range(5):
+            await stage.carry_out(SAVE_GUARD)
+    assert len(logs) == 2  # it was saved in between
+
+
+async def test_a_reset_that_was_done_is_taken_off():
+    stage = Stage()
+    assert await stage.carry_out(CLEAR) == []
+    [call] = stage.client.calls
+    assert call.body["metadata"] == {"uid": "uid-sla", "annotations": {"taintwarden.io/guard-reset": None}}
+
+
+async def test_taking_a_reset_off_is_tried_again():
+    stage = Stage(refusal(500), Unreachable("reset"), refusal(429))
+    await stage.carry_out(CLEAR)
+    assert len(stage.client.calls) == 4
+
+
+async def test_a_reset_that_cannot_be_taken_off_is_complained_about():
+    stage = Stage(refusal(403))
+    with capture_logs() as logs:
+        await stage.carry_out(CLEAR)
+    assert [(entry["event"], entry["policy"]) for entry in logs] == [("guard-reset-not-cleared", "sla")]
+    assert len(stage.client.calls) == 1
+
+
+async def test_a_policy_that_is_gone_has_no_reset_to_take_off():
+    stage = Stage(refusal(404))
+    with capture_logs() as logs:
+        await stage.carry_out(CLEAR)
+    assert logs == []
+
+
+async def test_without_the_lease_no_reset_is_taken_off():
+    stage = Stage()
+    stage.lease.held = False
+    await stage.carry_out(CLEAR)
+    assert stage.client.calls == []
+
+
+async def test_what_concerns_guards_is_let_to_its_end():
+    stage = Stage(STORED)
+    await stage.carry_out(SAVE_GUARD, CLEAR)
+    assert (len(stage.major), len(stage.minor)) == (2, 0)

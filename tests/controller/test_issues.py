@@ -21,6 +21,10 @@ class Told:
         assert uid
         self.policies.append(f"{name}: {reason}")
 
+    def guard_reset_outdated(self, name: str, uid: str, asked: str, generation: int) -> None:
+        assert uid
+        self.policies.append(f"{name}: reset {asked} of {generation}")
+
 
 @pytest.fixture
 def told() -> Told:
@@ -68,6 +72,13 @@ def test_of_one_object_the_last_fault_is_kept(told, kept):
     kept.policy("p", "u", "second")
     kept.lead(True)
     assert told.policies == ["p: second"]
+
+
+def test_a_reset_is_another_fault_than_those_of_the_policy(told, kept):
+    kept.policy("p", "u", "wrong")
+    kept.guard_reset("p", "u", "2", 3)
+    kept.lead(True)
+    assert told.policies == ["p: wrong", "p: reset 2 of 3"]
 
 
 def test_whoever_lost_the_lead_keeps_again(told, kept):

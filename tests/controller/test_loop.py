@@ -10,7 +10,7 @@ import pytest
 from controller import GT_950, NOW
 from simulated import policy
 from taintwarden.controller.clock import system_clock
-from taintwarden.controller.loop import LONGEST_SLEEP_SECONDS, Loop
+from taintwarden.controller.loop import LONGEST_SLEEP_SECONDS, Loop, Order
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.machine import Machine, commands, events
 from taintwarden.engine.machine.events import Outcome
@@ -127,6 +127,12 @@ async def test_commands_go_to_the_hands_and_notices_to_the_record():
     stage.loop.feed(events.Synced())
     assert stage.carried == [save, commands.CheckNode("n1")]
     assert stage.told == [told]
+
+
+def test_every_command_goes_to_somebody():
+    """A new one that nobody thought of would be told as a notice, and fail there."""
+    assert set(commands.Command.__args__) == {*Order.__args__, *commands.Notice.__args__}
+    assert not set(Order.__args__) & set(commands.Notice.__args__)
 
 
 async def test_the_newest_version_is_that_of_any_pod():

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from taintwarden.controller.guards import GuardBook
 from taintwarden.controller.policies import PolicyBook
+from taintwarden.engine.machine import events
 from taintwarden.engine.model import Mode, Policy
 
 Json = dict[str, Any]
@@ -227,3 +229,61 @@ def test_the_stored_conditions_are_kept_of_an_invalid_policy_too(book):
     condition = {"type": "Accepted", "status": "False", "lastTransitionTime": "2020-01-01T00:00:00Z"}
     book.seen(stored("a", "Wrong") | {"status": {"conditions": [condition]}})
     assert book.standings["a"].conditions == {"Accepted": ("False", "2020-01-01T00:00:00Z")}
+
+
+# -- guards -----------------------------------------------------------------------------------------------------------
+
+
+class Fed(PolicyBook):
+    """A book that keeps what it tells a machine, in order."""
+
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+        self.guards = GuardBook(self.events.append, None)  # type: ignore[arg-type]
+        super().__init__(
+            lambda policies: self.events.append(events.PoliciesChanged(policies)), lambda *_: None, self.guards
+        )
+
+    @property
+    def kinds(self) -> list[str]:
+        return [type(event).__name__ for event in self.events]
+
+
+def to_reset(name: str = "a") -> Json:
+    policy = stored(name)
+    policy["metadata"]["annotations"] = {"taintwarden.io/guard-reset": "1"}
+    return policy
+
+
+@pytest.fixture
+def fed() -> Fed:
+    return Fed()
+
+
+def test_records_are_known_before_policies_are_in_force_and_resets_are_done_after(fed):
+    fed.guards.lead(True)
+    fed.load([to_reset("a"), to_reset("b")])
+    assert fed.kinds == ["GuardRestored", "GuardRestored", "PoliciesChanged", "GuardReset", "GuardReset"]
+
+
+def test_the_guard_of_an_invalid_policy_is_known_too(fed):
+    """Its last valid version is in force."""
+    fed.seen(stored("a"))
+    fed.seen(stored("a", "Wrong", generation=2) | {"status": {"guard": {"open": False, "accepted": 3}}})
+    assert fed.events[-1].record.accepted == 3
+
+
+def test_a_reset_is_done_although_the_policy_is_the_same(fed):
+    fed.seen(stored("a"))
+    fed.guards.lead(True)
+    fed.seen(to_reset())
+    assert fed.kinds == ["GuardRestored", "PoliciesChanged", "GuardReset"]
+
+
+def test_a_deleted_policy_has_no_guard(fed):
+    fed.seen(to_reset())
+    fed.gone(to_reset())
+    fed.events.clear()
+    fed.guards.lead(True)
+    fed.guards.restore()
+    assert fed.events == []

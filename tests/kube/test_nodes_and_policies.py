@@ -1,16 +1,28 @@
 """The few calls about one node and about policies, by script and against an API server."""
 
+import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from contract.api import pod as pod_body
 from kube import wire
 from kube.scripted import ScriptedClient, refusal
 from taintwarden.kube.errors import ApiError, KubeError, MissingDefinitionError
 from taintwarden.kube.nodes import HISTORY_ANNOTATION, read_node, save_history
-from taintwarden.kube.policies import PATH, list_policies, patch_status
+from taintwarden.kube.policies import (
+    GUARD_RESET_ANNOTATION,
+    PATH,
+    clear_guard_reset,
+    list_policies,
+    patch_status,
+    save_guard,
+)
 from taintwarden.localcluster import LocalCluster
+
+DEFINITION = yaml.safe_load((Path(__file__).parents[2] / "crds" / "taintevictionpolicies.yaml").read_text())
 
 
 async def test_a_node_is_read_afresh():
@@ -140,3 +152,106 @@ async def test_a_status_is_merged_into_the_subresource():
     assert (call.method, call.path) == ("PATCH", f"{PATH}/p/status")
     assert call.content_type == "application/merge-patch+json"
     assert call.body == {"status": {"pending": 1}}
+
+
+STORED = {"metadata": {"name": "p", "uid": "uid-p", "resourceVersion": "7", "labels": {}}, "spec": {}}
+
+
+async def test_a_guard_is_written_into_the_version_that_was_read():
+    client = ScriptedClient(STORED, {})
+    assert await save_guard(client, "p", "uid-p", {"open": False})
+    read, write = client.calls
+    assert (read.method, read.path, read.params) == ("GET", f"{PATH}/p", {})
+    assert (write.method, write.path) == ("PATCH", f"{PATH}/p/status")
+    assert write.content_type == "application/merge-patch+json"
+    assert write.body == {"metadata": {"resourceVersion": "7"}, "status": {"guard": {"open": False}}}
+
+
+async def test_the_guard_of_a_namesake_is_not_written():
+    client = ScriptedClient(STORED)
+    assert not await save_guard(client, "p", "uid-of-another", {"open": False})
+    assert client.paths("PATCH") == []
+
+
+@pytest.mark.parametrize("answers", [(refusal(404),), (STORED, refusal(404))])
+async def test_the_guard_of_a_policy_that_is_gone_is_no_error(answers):
+    assert not await save_guard(ScriptedClient(*answers), "p", "uid-p", {})
+
+
+@pytest.mark.parametrize("answers", [(refusal(403),), (STORED, refusal(409)), (STORED, refusal(500))])
+async def test_a_guard_that_is_not_written_is_an_error(answers):
+    with pytest.raises(ApiError):
+        await save_guard(ScriptedClient(*answers), "p", "uid-p", {})
+
+
+@pytest.mark.parametrize("answer", [MAINTENANCE, b"[]", {"metadata": {}}, {"metadata": {"uid": 1}}])
+async def test_a_policy_that_does_not_decode_is_an_error_of_this_room(answer):
+    with pytest.raises(KubeError):
+        await save_guard(ScriptedClient(answer), "p", "uid-p", {})
+
+
+async def test_a_reset_is_taken_off_by_a_patch_with_the_uid():
+    client = ScriptedClient({})
+    await clear_guard_reset(client, "p", "uid-p")
+    [call] = client.calls
+    assert (call.method, call.path, call.content_type) == ("PATCH", f"{PATH}/p", "application/merge-patch+json")
+    assert call.body == {"metadata": {"uid": "uid-p", "annotations": {GUARD_RESET_ANNOTATION: None}}}
+
+
+@pytest.fixture
+def with_policy() -> LocalCluster:
+    cluster = LocalCluster()
+    cluster.create("customresourcedefinitions", copy.deepcopy(DEFINITION))
+    annotations = {GUARD_RESET_ANNOTATION: "1", "mine": "stays"}
+    spec = {"taints": [{"key": "sla"}]}
+    cluster.create("taintevictionpolicies", {"metadata": {"name": "p", "annotations": annotations}, "spec": spec})
+    return cluster
+
+
+def policy_of(cluster: LocalCluster) -> dict[str, Any]:
+    return cluster.store.get("taintevictionpolicies", "p")
+
+
+async def test_a_guard_stands_beside_the_rest_of_the_status(with_policy: LocalCluster) -> None:
+    uid = policy_of(with_policy)["metadata"]["uid"]
+    async with with_policy.serve() as server, wire.client(server.url) as client:
+        await patch_status(client, "p", {"pending": 3})
+        assert await save_guard(client, "p", uid, {"open": True, "cause": "x", "spent": []})
+        assert policy_of(with_policy)["status"] == {"pending": 3, "guard": {"open": True, "cause": "x", "spent": []}}
+        await patch_status(client, "p", {"pending": 4})
+        assert await save_guard(client, "p", uid, {"open": False, "cause": None})
+    assert policy_of(with_policy)["status"] == {"pending": 4, "guard": {"open": False, "spent": []}}
+
+
+async def test_a_guard_is_not_written_over_what_somebody_wrote_meanwhile(with_policy: LocalCluster) -> None:
+    uid = policy_of(with_policy)["metadata"]["uid"]
+    async with with_policy.serve() as server, wire.client(server.url) as client:
+        read_before = await client.request("GET", f"{PATH}/p")
+        await patch_status(client, "p", {"pending": 3})
+        behind = ScriptedClient(
+            read_before,
+            lambda call: client.request(call.method, call.path, body=call.body, content_type=call.content_type),
+        )
+        with pytest.raises(ApiError) as caught:
+            await save_guard(behind, "p", uid, {"open": False})
+    assert caught.value.code == 409
+    assert "guard" not in policy_of(with_policy)["status"]
+
+
+async def test_a_reset_is_taken_off_once_and_nothing_else_changes(with_policy: LocalCluster) -> None:
+    before = policy_of(with_policy)
+    async with with_policy.serve() as server, wire.client(server.url) as client:
+        await clear_guard_reset(client, "p", before["metadata"]["uid"])
+        after = policy_of(with_policy)
+        assert after["metadata"]["annotations"] == {"mine": "stays"}
+        assert (after["spec"], after["metadata"]["generation"]) == (before["spec"], before["metadata"]["generation"])
+        await clear_guard_reset(client, "p", before["metadata"]["uid"])
+        assert policy_of(with_policy)["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]
+
+
+async def test_a_reset_of_a_namesake_stays(with_policy: LocalCluster) -> None:
+    async with with_policy.serve() as server, wire.client(server.url) as client:
+        with pytest.raises(ApiError) as caught:
+            await clear_guard_reset(client, "p", "uid-of-another")
+    assert caught.value.is_about_another
+    assert policy_of(with_policy)["metadata"]["annotations"][GUARD_RESET_ANNOTATION] == "1"

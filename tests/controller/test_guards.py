@@ -1,0 +1,216 @@
+"""Guards as they stand in the store: what is told of records, and how often a reset counts."""
+
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from controller import NOW
+from taintwarden.controller.guard_record import written
+from taintwarden.controller.guards import GuardBook
+from taintwarden.engine.limits.guard import GuardRecord
+from taintwarden.engine.machine import events
+
+Json = dict[str, Any]
+
+OPEN = GuardRecord(NOW, "taint sla on 9 nodes", 120, None, ((NOW + 30, 12),))
+CLOSED = GuardRecord(spent=((NOW + 30.5, 7),))
+NOTHING = GuardRecord()
+RESET = events.GuardReset("p")
+
+
+def stored(
+    record: GuardRecord | None = None, *, reset: str = "", generation: int = 3, uid: str = "uid-p", version: int = 0
+) -> Json:
+    """As the API server has it, without nulls."""
+    guard = {name: value for name, value in written(record).items() if value is not None} if record else None
+    return {
+        "metadata": {"name": "p", "uid": uid, "generation": generation}
+        | ({"annotations": {"taintwarden.io/guard-reset": reset}} if reset else {})
+        | ({"resourceVersion": str(version)} if version else {}),
+        "status": {"guard": guard} if guard else {},
+    }
+
+
+class Book(GuardBook):
+    """A book that keeps what it told."""
+
+    def __init__(self) -> None:
+        self.fed: list[Any] = []
+        self.issues: list[Any] = []
+        super().__init__(self.fed.append, self)  # type: ignore[arg-type]
+
+    def guard_reset(self, *issue: Any) -> None:
+        self.issues.append(issue)
+
+    def told(self, *objects: Json) -> list[Any]:
+        """What it told of these objects."""
+        self.fed.clear()
+        for obj in objects:
+            self.seen(obj)
+            self.heed()
+        return self.fed
+
+
+@pytest.fixture
+def book() -> Book:
+    return Book()
+
+
+@pytest.fixture
+def leader(book: Book) -> Book:
+    book.lead(True)
+    return book
+
+
+def restored(record: GuardRecord) -> events.GuardRestored:
+    return events.GuardRestored("p", record)
+
+
+# -- records ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("record", [OPEN, CLOSED])
+def test_at_first_sight_the_record_is_told(book, record):
+    assert book.told(stored(record)) == [restored(record)]
+
+
+def test_a_policy_without_a_record_has_an_empty_one(book):
+    """Else a namesake would go on with that of the one before."""
+    assert book.told(stored()) == [restored(NOTHING)]
+
+
+@pytest.mark.parametrize("status", [None, {}, {"guard": None}])
+def test_a_status_may_be_empty(book, status):
+    assert book.told(stored() | {"status": status}) == [restored(NOTHING)]
+
+
+def test_the_same_record_is_told_once(book):
+    assert book.told(*[stored(OPEN)] * 3) == [restored(OPEN)]
+
+
+def test_what_another_replica_writes_is_told(book):
+    assert book.told(stored(OPEN), stored(CLOSED)) == [restored(OPEN), restored(CLOSED)]
+
+
+def test_a_record_that_was_removed_is_told(book):
+    assert book.told(stored(OPEN), stored()) == [restored(OPEN), restored(NOTHING)]
+
+
+def test_another_policy_of_the_same_name_inherits_nothing(book):
+    assert book.told(stored(OPEN), stored(uid="another")) == [restored(OPEN), restored(NOTHING)]
+
+
+def test_a_policy_that_comes_back_is_seen_anew(book):
+    book.told(stored(OPEN))
+    book.gone("p")
+    assert book.told(stored(OPEN)) == [restored(OPEN)]
+
+
+def test_whoever_is_about_to_lead_hears_every_record_again(book):
+    """Those it heard of while it led itself before, it did not believe."""
+    book.told(stored(OPEN))
+    book.fed.clear()
+    book.restore()
+    assert book.fed == [restored(OPEN)]
+
+
+def test_a_record_that_cannot_be_read_is_absent_and_complained_about_once(book):
+    broken = stored() | {"status": {"guard": {"open": "yes"}}}
+    with capture_logs() as logs:
+        assert book.told(broken, broken) == [restored(NOTHING)]
+    assert [(entry["event"], entry["policy"]) for entry in logs] == [("guard-record-unreadable", "p")]
+
+
+def test_what_is_older_than_what_is_known_is_not_believed(book):
+    """The watch may be behind a list."""
+    assert book.told(stored(CLOSED, version=20), stored(OPEN, version=10)) == [restored(CLOSED)]
+
+
+def test_the_same_version_again_changes_nothing(book):
+    assert book.told(stored(CLOSED, version=20), stored(CLOSED, version=20)) == [restored(CLOSED)]
+
+
+# -- resets -----------------------------------------------------------------------------------------------------------
+
+
+def resets(fed: list[Any]) -> list[Any]:
+    return [event for event in fed if isinstance(event, events.GuardReset)]
+
+
+def test_a_reset_of_this_generation_is_handed_on(leader):
+    assert resets(leader.told(stored(OPEN, reset="3"))) == [RESET]
+    assert leader.issues == []
+
+
+def test_a_reset_counts_once_however_often_it_is_seen(leader):
+    """Between the reset and the annotation being taken off, the guard may have opened again for another wave."""
+    assert resets(leader.told(*[stored(reset="3")] * 5)) == [RESET]
+
+
+def test_a_reset_that_was_taken_off_can_be_asked_for_again(leader):
+    assert resets(leader.told(stored(reset="3"), stored(), stored(reset="3"))) == [RESET, RESET]
+
+
+def test_what_the_watch_brings_late_is_no_other_reset(leader):
+    told = leader.told(stored(reset="3", version=10), stored(version=20), stored(reset="3", version=10))
+    assert resets(told) == [RESET]
+
+
+def test_others_do_not_reset(book):
+    assert resets(book.told(stored(reset="3"))) == []
+
+
+def test_whoever_begins_to_lead_does_what_is_asked_for(book):
+    book.told(stored(reset="3"))
+    book.fed.clear()
+    book.lead(True)
+    assert book.fed == [RESET]
+
+
+def test_leading_again_does_not_reset_again(leader):
+    leader.told(stored(reset="3"))
+    leader.fed.clear()
+    leader.lead(False)
+    leader.lead(True)
+    assert leader.fed == []
+
+
+def test_a_reset_is_handed_on_after_the_policies_only(leader):
+    leader.seen(stored(reset="3"))
+    assert resets(leader.fed) == []
+    leader.heed()
+    assert resets(leader.fed) == [RESET]
+
+
+def test_a_reset_of_another_generation_is_refused_and_said_once(leader):
+    assert resets(leader.told(*[stored(reset="2")] * 3)) == []
+    assert leader.issues == [("p", "uid-p", "2", 3)]
+
+
+@pytest.mark.parametrize("value", ["true", "03", " 3", "3.0"])
+def test_a_reset_names_the_generation_exactly(leader, value):
+    assert resets(leader.told(stored(reset=value))) == []
+    assert leader.issues == [("p", "uid-p", value, 3)]
+
+
+def test_a_reset_that_is_mended_counts(leader):
+    assert resets(leader.told(stored(reset="2"), stored(reset="3"))) == [RESET]
+
+
+def test_a_policy_that_changes_before_anybody_leads_is_not_reset(book):
+    book.told(stored(reset="3"), stored(reset="3", generation=4))
+    book.fed.clear()
+    book.lead(True)
+    assert book.fed == []
+    assert book.issues == [("p", "uid-p", "3", 4)]
+
+
+def test_a_policy_that_changes_after_its_reset_is_no_reason_to_complain(leader):
+    leader.told(stored(reset="3"), stored(reset="3", generation=4))
+    assert leader.issues == []
+
+
+def test_a_reset_of_a_namesake_is_its_own(leader):
+    told = leader.told(stored(reset="3"), stored(reset="3", uid="another"))
+    assert resets(told) == [RESET, RESET]
