@@ -123,7 +123,7 @@ class _Walk:
             return choices[value]
         listed = ", ".join(choices)
         reason = f"must be one of {listed}" if len(choices) > 1 else f"must be {listed}"
-        near = _nearest(value, choices) if isinstance(value, str) and len(choices) > 1 else None
+        near = nearest(value, choices) if isinstance(value, str) and len(choices) > 1 else None
         return self._fail(path, value, reason, f"write {near}" if near else "")
 
     def _string(self, value: object, wanted: inspect.StrType, path: str) -> Any:
@@ -176,12 +176,13 @@ def _without_quotes(value: object) -> str:
     return f"write {value}, without quotes" if is_number else ""
 
 
-def _nearest(text: str, known: Iterable[str]) -> str | None:
+def nearest(text: str, known: Iterable[str]) -> str | None:
+    """The one of ``known`` that was probably meant, whatever its case."""
     by_lower = {one.lower(): one for one in known}
     near = get_close_matches(text.lower(), by_lower, n=1, cutoff=0.6)
     return by_lower[near[0]] if near else None
 
 
 def _suggest(name: str, known: Iterable[str]) -> str:
-    near = _nearest(name, known)
+    near = nearest(name, known)
     return f"did you mean {near}?" if near else f"known fields: {', '.join(known)}"

@@ -1,0 +1,110 @@
+"""Eviction windows: a policy that lists some evicts only while one of them is open.
+
+A window opens at the times that Debian's cron would run a job:
+
+* A schedule whose minute and hour both name times (``30 2 * * *``) opens once for each of them. What the clock skips in
+  spring opens the moment it has skipped it; what comes twice in autumn opens at the first.
+* A schedule with a star in front of minute or hour (``*/15 2 * * *``) opens whenever the clock on the wall matches:
+  never at skipped times, twice at those that come twice.
+
+It stays open for a length of real time, whatever clocks on the wall do meanwhile.
+"""
+
+import math
+from bisect import bisect_left
+from datetime import datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim
+
+from taintwarden.engine.model import Window
+
+_DAY_SECONDS = 86_400
+
+
+class Windows:
+    """Says whether a policy may evict now: while any of its windows is open, and always without windows.
+
+    Every admission asks, so the answer is kept for as long as it holds.
+
+    Args:
+        windows: valid ones, see :mod:`taintwarden.api.windows`.
+
+    """
+
+    def __init__(self, windows: tuple[Window, ...]) -> None:
+        self._windows = tuple((_Schedule(one.schedule, one.time_zone), one.duration_seconds) for one in windows)
+        # The answer, and from when until just before when it holds.
+        self._opens_at: float | None = None
+        self._since, self._until = (math.inf, math.inf) if windows else (-math.inf, math.inf)
+
+    def closed_until(self, now: float) -> float | None:
+        """None while a window is open, else when the next one opens: infinity if none will in the next 50 years.
+
+        Args:
+            now: seconds since the epoch. It may step back.
+
+        """
+        if not self._since <= now < self._until:
+            self._look(math.floor(now))
+        return self._opens_at
+
+    def _look(self, now: int) -> None:
+        # A window that opened at most its duration ago is open; if it did not, its next time to open lies ahead.
+        times = [(opens, opens + duration) for one, duration in self._windows for opens in [one.after(now - duration)]]
+        open_now = [(opens, closes) for opens, closes in times if opens <= now]
+        if open_now:
+            self._opens_at = None
+            self._since, self._until = max(open_now, key=lambda one: one[1])
+        else:
+            self._opens_at = self._until = min(opens for opens, _ in times)
+            self._since = now
+
+
+class _Schedule:
+    """The times that a cron expression names in a time zone, in whole seconds since the epoch."""
+
+    def __init__(self, expression: str, time_zone: str) -> None:
+        minute, hour, *_ = expression.split()
+        self._expression = expression
+        self._zone = ZoneInfo(time_zone)
+        self._names_times = not minute.startswith("*") and not hour.startswith("*")
+
+    def after(self, moment: int) -> float:
+        """The first time later than ``moment``; infinity if there is none within 50 years."""
+        return self._named_time_after(moment) if self._names_times else self._match_after(moment)
+
+    def _named_time_after(self, moment: int) -> float:
+        for opens in CronSim(self._expression, datetime.fromtimestamp(moment, self._zone)):
+            # In the hour that comes twice the library, asked in the second, answers for the first.
+            if opens.timestamp() > moment:
+                return opens.timestamp()
+        return math.inf
+
+    def _match_after(self, moment: int) -> float:
+        """Search between one change of the clock and the next, where any zone is a fixed offset.
+
+        Over a change the library steps by whole hours: it misses half of one where clocks shift by 30 minutes, and
+        finds a midnight that was skipped.
+        """
+        while True:
+            offset = self._offset(moment + 1)
+            opens = next(CronSim(self._expression, datetime.fromtimestamp(moment, timezone(offset))), None)
+            if opens is None:
+                return math.inf
+            change = self._change(moment + 1, int(opens.timestamp()))
+            if change is None:
+                return opens.timestamp()
+            moment = change - 1
+
+    def _change(self, since: int, until: int) -> int | None:
+        """The first second, ``until`` included, with another offset than at ``since``."""
+        offset = self._offset(since)
+        for start in range(since, until, _DAY_SECONDS):
+            day = range(start, min(start + _DAY_SECONDS, until) + 1)
+            if self._offset(day[-1]) != offset:
+                return day[bisect_left(day, True, key=lambda moment: self._offset(moment) != offset)]  # noqa: FBT003
+        return None
+
+    def _offset(self, moment: int) -> timedelta:
+        return datetime.fromtimestamp(moment, self._zone).utcoffset() or timedelta()
