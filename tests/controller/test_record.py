@@ -20,6 +20,7 @@ FACTS = {"pod": "shop/web-1", "uid": "uid-web-1", "node": "n1", "taint": "sla=94
 DUE = "2023-11-14T22:13:20Z"
 POD = Subject("Pod", "web-1", "uid-web-1", "shop")
 NODE = Subject("Node", "n1", "uid-n1")
+OUR_POLICY = Subject("TaintEvictionPolicy", "sla", "uid-sla", api_version="taintwarden.io/v1alpha1")
 
 
 class Events:
@@ -179,6 +180,106 @@ def test_unreadable_history(told):
     }
 
 
+BUDGET_SAYS_NO = "PodDisruptionBudget shop/web allows no disruption now"
+
+
+def test_held_by_a_budget(told):
+    told.notice(commands.HeldByBudget(pod(), verdict(), BUDGET_SAYS_NO, None))
+    assert told.log == info("eviction-held", reason=BUDGET_SAYS_NO)
+    note = f"Has to leave n1, but {BUDGET_SAYS_NO}. It waits until that changes."
+    assert told.event == event(WARNING, "EvictionBlocked", "Evict", note)
+
+
+def test_held_by_a_budget_for_a_while(told):
+    told.notice(commands.HeldByBudget(pod(), verdict(), BUDGET_SAYS_NO, NOW))
+    assert told.log == info("eviction-held", reason=BUDGET_SAYS_NO, until=DUE)
+    assert told.event.note.endswith(f"now. It is deleted at {DUE} (EvictThenDelete).")
+
+
+CAUSE = "taint sla:NoExecute on 9 nodes, such as sla=0:NoExecute on n1, 980 before"
+
+
+def guard_opened(
+    *, halts: bool = True, examples: tuple[str, ...] = ("shop/web-1", "shop/web-2")
+) -> commands.GuardOpened:
+    return commands.GuardOpened(policy(uid="uid-sla", generation=3), CAUSE, 120, 200, 50, examples, halts)
+
+
+def test_guard_opened(told):
+    told.notice(guard_opened())
+    assert told.log == {
+        "event": "guard-opened",
+        "log_level": "warning",
+        "policy": "sla",
+        "cause": CAUSE,
+        "pods": 120,
+        "population": 200,
+        "limit": 50,
+        "halts": True,
+        "examples": ["shop/web-1", "shop/web-2"],
+    }
+    note = (
+        f"Nothing is evicted: 120 of 200 pods would leave within one window, and 50 may. Cause: {CAUSE}. "
+        "To let them go: kubectl annotate tep/sla taintwarden.io/guard-reset=3 --overwrite. "
+        "Among them: shop/web-1, shop/web-2"
+    )
+    assert told.event == event(WARNING, "GuardOpened", "Guard", note, OUR_POLICY)
+
+
+def test_a_guard_that_only_reports_does_not_claim_to_hold_anybody(told):
+    told.notice(guard_opened(halts=False))
+    assert told.event.note.startswith("Evictions go on (action Report): 120 of 200 pods")
+
+
+def test_a_guard_without_examples_names_none(told):
+    told.notice(guard_opened(examples=()))
+    assert told.event.note.endswith("--overwrite")
+
+
+def test_the_remedy_is_told_however_long_the_names_are(told):
+    """What is too long is cut at its end."""
+    told.notice(guard_opened(examples=tuple(f"shop/{'x' * 250}-{number}" for number in range(5))))
+    assert "guard-reset=3 --overwrite" in told.event.note[:1_024]
+
+
+def test_guard_closed(told):
+    told.notice(commands.GuardClosed(policy(uid="uid-sla"), None))
+    assert told.log == {"event": "guard-closed", "log_level": "info", "policy": "sla", "accepted": None}
+    note = "No window would hold too many evictions any more"
+    assert told.event == event(NORMAL, "GuardClosed", "Guard", note, OUR_POLICY)
+
+
+@pytest.mark.parametrize(("accepted", "said"), [(120, "120 pods"), (1, "1 pod")])
+def test_guard_reset(told, accepted, said):
+    told.notice(commands.GuardClosed(policy(uid="uid-sla"), accepted))
+    assert told.log["accepted"] == accepted
+    assert told.event.note == f"It was reset: {said} may leave, once"
+
+
+LATE = "it asks for 30 s to stop, and 5 s are left at best"
+
+
+def test_deadline_at_risk(told):
+    told.notice(commands.DeadlineAtRisk(pod(), verdict(), NOW, LATE))
+    assert told.log == info("deadline-at-risk", gone=DUE, reason=LATE) | {"log_level": "warning"}
+    note = f"n1 is gone at {DUE}, before it can have stopped in order: {LATE}"
+    assert told.event == event(WARNING, "DeadlineAtRisk", "Schedule", note)
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("not-evicted", "It was not evicted in time"),
+        ("grace-cut", "It had less time to stop than it asks for"),
+    ],
+)
+def test_deadline_missed(told, reason, said):
+    told.notice(commands.DeadlineMissed(pod(), verdict(), NOW, reason))
+    assert told.log == info("deadline-missed", gone=DUE, reason=reason) | {"log_level": "warning"}
+    assert told.event == event(WARNING, "DeadlineMissed", "Evict", f"{said}: n1 is gone at {DUE}")
+    assert told.counted("taintwarden_missed_deadlines_total", policy="sla", reason=reason) == 1
+
+
 def test_every_notice_of_the_machine_is_told(told):
     handled = set(told.about._tell)
     assert handled == set(commands.Notice.__args__)
@@ -206,8 +307,21 @@ def test_a_policy_with_faults(told):
     assert logs == [
         {"event": "policy-invalid", "log_level": "warning", "policy": "sla", "reason": "spec.mode is wrong"}
     ]
-    assert told.event.subject == Subject("TaintEvictionPolicy", "sla", "uid-sla", api_version="taintwarden.io/v1alpha1")
+    assert told.event.subject == OUR_POLICY
     assert (told.event.type, told.event.reason, told.event.note) == (WARNING, "InvalidPolicy", "spec.mode is wrong")
+
+
+def test_a_reset_of_another_version_of_the_policy(told):
+    with capture_logs() as logs:
+        told.about.guard_reset_outdated("sla", "uid-sla", "2", 3)
+    assert logs == [
+        {"event": "guard-reset-outdated", "log_level": "warning", "policy": "sla", "asked": "2", "generation": 3}
+    ]
+    note = (
+        "The annotation asks to reset the guard of generation 2, and the policy is at generation 3: look again, then "
+        "kubectl annotate tep/sla taintwarden.io/guard-reset=3 --overwrite"
+    )
+    assert told.event == event(WARNING, "GuardResetOutdated", "Guard", note, OUR_POLICY)
 
 
 def test_no_label_of_a_metric_names_a_pod_or_a_node(told):

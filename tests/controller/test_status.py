@@ -331,6 +331,43 @@ async def test_what_is_written_is_what_the_definition_allows():
     assert decoded == status
 
 
+# -- the guard, which has a writer of its own -------------------------------------------------------------------------
+
+
+async def test_what_is_saved_of_a_guard_is_not_written_over():
+    [status] = await Stage(limits={"base": "Default"}).run()
+    assert "guard" not in status
+
+
+async def test_a_guard_that_is_not_there_any_more_leaves_nothing_behind():
+    [status] = await Stage().run()
+    assert status["guard"] is None
+
+
+async def test_the_guard_of_a_policy_that_cannot_be_read_any_more_is_kept():
+    """It counts again as soon as the policy is mended."""
+    stage = Stage()
+    stage.standings["broken"] = Standing(1, "spec.mode: wrong")
+    status = (await stage.run())[-1]
+    assert conditions(status)["Accepted"]["status"] == "False"
+    assert "guard" not in status
+
+
+async def test_a_guard_that_appears_while_others_are_written_is_not_written_over():
+    stage = Stage()
+    stage.step(events.PoliciesChanged((policy("a"), policy("p"))))
+    stage.standings = stage.writer._standings = {"a": Standing(1), "p": Standing(1)}
+
+    def change(_: Any) -> Json:
+        stage.step(events.PoliciesChanged((policy("a"), policy("p", limits={"base": "Default"}))))
+        return {}
+
+    stage.client.answers.append(change)
+    first, second = await stage.run()
+    assert first["guard"] is None
+    assert "guard" not in second
+
+
 # -- metrics ----------------------------------------------------------------------------------------------------------
 
 
@@ -344,6 +381,19 @@ async def test_gauges_are_set_by_everybody():
     assert stage.gauge("taintwarden_degraded_nodes", policy="p") == 1
 
 
+async def test_what_limits_hold_is_measured():
+    stage = stage_with_pods(timing={}, limits={"base": "None", "evictionsPerSecond": 0.001, "burst": 1})
+    await stage.run()
+    assert stage.gauge("taintwarden_limited_evictions", policy="p", limit="policy-rate") == 3
+
+
+async def test_guards_and_zones_are_measured():
+    stage = stage_with_pods(limits={"base": "Default"})
+    await stage.run()
+    assert stage.gauge("taintwarden_guard_open", policy="p") == 0
+    assert stage.gauge("taintwarden_zone_state", policy="p", zone="none") == 0
+
+
 async def test_judgements_are_counted_once():
     stage = stage_with_pods()
     await stage.run(REFRESH_SECONDS * 4)
@@ -351,7 +401,7 @@ async def test_judgements_are_counted_once():
 
 
 async def test_a_policy_that_is_gone_is_no_longer_measured():
-    stage = stage_with_pods()
+    stage = stage_with_pods(limits={"base": "Default"})
     await stage.run()
 
     def delete() -> None:
@@ -362,3 +412,5 @@ async def test_a_policy_that_is_gone_is_no_longer_measured():
     await stage.run(REFRESH_SECONDS * 2, also=delete)
     assert stage.gauge("taintwarden_pending_evictions", policy="p") is None
     assert stage.gauge("taintwarden_degraded_nodes", policy="p") is None
+    assert stage.gauge("taintwarden_guard_open", policy="p") is None
+    assert stage.gauge("taintwarden_zone_state", policy="p", zone="none") is None

@@ -5,6 +5,7 @@ import pytest
 from controller import verdict
 from taintwarden.controller import wording
 from taintwarden.engine.evaluate import Kind
+from taintwarden.engine.limits import refusal
 from taintwarden.engine.matching.tolerations import Match
 from taintwarden.engine.model import Gates, Taint, Toleration, Tolerations
 
@@ -19,6 +20,41 @@ def why(*tolerations: Toleration, gates: Gates | None = None, **more: object) ->
 
 def test_a_time_is_rfc_3339_in_utc_to_the_second():
     assert wording.at(1_700_000_000.999) == "2023-11-14T22:13:20Z"
+
+
+@pytest.mark.parametrize(
+    ("moment", "text"),
+    [
+        (1_700_000_000.0, "2023-11-14T22:13:20.000000Z"),
+        (1_700_000_000.123, "2023-11-14T22:13:20.123000Z"),
+        (1e30, "9999-12-31T23:59:59.000000Z"),
+    ],
+)
+def test_an_exact_time_has_microseconds(moment, text):
+    assert wording.exactly(moment) == text
+
+
+@pytest.mark.parametrize(("number", "said"), [(0, "0 pods"), (1, "1 pod"), (2, "2 pods")])
+def test_pods_are_counted_as_people_count(number, said):
+    assert wording.pods(number) == said
+
+
+def test_every_limit_says_why_it_holds():
+    names = {value for name, value in vars(refusal).items() if name.isupper() and isinstance(value, str)}
+    assert set(wording.HOLDS) == names
+
+
+def test_what_holds_is_told_with_number_and_time():
+    said = wording.held("policy-rate", 97, 1_700_000_000.0, 1_700_000_010.0)
+    assert said == (
+        "policy-rate holds 97 since 2023-11-14T22:13:20Z: the rate of the policy; the next may go at "
+        "2023-11-14T22:13:30Z"
+    )
+
+
+def test_what_no_time_ends_tells_none():
+    said = wording.held("guard", 97, 1_700_000_000.0, None)
+    assert said == "guard holds 97 since 2023-11-14T22:13:20Z: the guard is open, since too many would leave"
 
 
 def test_violated_by_a_comparison():

@@ -125,7 +125,7 @@ class Record:
     def _held_by_budget(self, notice: commands.HeldByBudget) -> None:
         until = {} if notice.until is None else {"until": wording.at(notice.until)}
         log.info("eviction-held", **_facts(notice), reason=notice.reason, **until)
-        end = f"It is deleted at {until['until']} (EvictThenDelete)." if until else "It leaves as soon as that changes."
+        end = f"It is deleted at {until['until']} (EvictThenDelete)." if until else "It waits until that changes."
         note = f"Has to leave {notice.pod.node}, but {notice.reason}. {end}"
         self._pod_event(notice.pod, WARNING, "EvictionBlocked", "Evict", note)
 

@@ -1,0 +1,66 @@
+"""Gauges of one round of reports: what holds pods, and nothing of what did so before."""
+
+import pytest
+
+from controller import NOW, policy
+from taintwarden.controller.gauges import Gauges
+from taintwarden.engine.limits.guard import GuardRecord
+from taintwarden.engine.machine import Machine
+from taintwarden.engine.machine.report import LimitReport, PolicyReport, ZoneReport
+from taintwarden.telemetry.metrics import Metrics
+
+FULL = PolicyReport(
+    policy(),
+    pending=9,
+    degraded_nodes=2,
+    blocked_by={"refused": 1},
+    limits=(LimitReport("policy-rate", 5, NOW, None), LimitReport("budget", 3, NOW, None)),
+    budgets=(("shop/web", 3),),
+    zones=(ZoneReport("eu/a", "Full", 3, 3), ZoneReport("eu/b", "Degraded", 9, 6), ZoneReport("eu/c", "Normal", 9, 0)),
+    guard=GuardRecord(NOW, "taint sla", 120),
+)
+
+
+class Measured:
+    def __init__(self) -> None:
+        self.metrics = Metrics()
+        self.gauges = Gauges(self.metrics, Machine())
+        self.gauges.measure([FULL])
+
+    def value(self, name: str, **labels: str) -> float | None:
+        return self.metrics.registry.get_sample_value(f"taintwarden_{name}", {"policy": "sla", **labels})
+
+
+@pytest.fixture
+def measured() -> Measured:
+    return Measured()
+
+
+def test_each_limit_and_budget_tells_how_many_it_holds(measured):
+    assert measured.value("limited_evictions", limit="policy-rate") == 5
+    assert measured.value("limited_evictions", limit="budget") == 3
+    assert measured.value("budget_blocked_evictions", namespace="shop", budget="web") == 3
+
+
+@pytest.mark.parametrize(("zone", "state"), [("eu/a", 2), ("eu/b", 1), ("eu/c", 0)])
+def test_the_state_of_a_zone_is_a_number_that_grows_with_the_trouble(measured, zone, state):
+    assert measured.value("zone_state", zone=zone) == state
+
+
+def test_an_open_guard_is_1(measured):
+    assert measured.value("guard_open") == 1
+
+
+def test_a_closed_guard_is_0(measured):
+    measured.gauges.measure([PolicyReport(policy(), guard=GuardRecord())])
+    assert measured.value("guard_open") == 0
+
+
+def test_what_is_over_is_not_told_any_more(measured):
+    measured.gauges.measure([PolicyReport(policy())])
+    assert measured.value("limited_evictions", limit="policy-rate") is None
+    assert measured.value("budget_blocked_evictions", namespace="shop", budget="web") is None
+    assert measured.value("blocked_evictions", reason="refused") is None
+    assert measured.value("zone_state", zone="eu/a") is None
+    assert measured.value("guard_open") is None
+    assert measured.value("pending_evictions") == 0

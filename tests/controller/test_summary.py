@@ -1,0 +1,215 @@
+"""What the status says of a report, and whether it answers: why is nothing happening?"""
+
+from typing import Any
+
+import pytest
+
+from controller import NOW, pod, policy, verdict
+from taintwarden.api.status import MAX_BLOCKED_BUDGETS, MAX_LIMITS, MAX_ZONES, PodState
+from taintwarden.controller.summary import conditions, summary
+from taintwarden.engine.limits import Refusal
+from taintwarden.engine.limits.guard import GuardRecord
+from taintwarden.engine.machine.events import Outcome
+from taintwarden.engine.machine.pending import Pending, Phase
+from taintwarden.engine.machine.report import LimitReport, PolicyReport, ZoneReport
+from taintwarden.engine.model import GuardAction, GuardSettings, Limits, Mode
+
+DUE = "2023-11-14T22:13:20Z"
+LATER = "2023-11-14T22:13:25Z"
+RATE = LimitReport("policy-rate", 97, NOW, NOW + 5)
+BUDGET = LimitReport("budget", 9, NOW, None)
+
+
+def entry(**more: Any) -> PolicyReport:
+    return PolicyReport(more.pop("in_policy", policy()), **more)
+
+
+def told(kind: str, **more: Any) -> tuple[str, str, str]:
+    """Status, reason and message of one condition."""
+    [said] = [one[1:] for one in conditions(entry(**more), "", 3) if one[0] == kind]
+    return said
+
+
+def progress(**more: Any) -> tuple[str, str]:
+    status, reason, message = told("Progressing", **more)
+    assert status == "True"
+    return reason, message
+
+
+# -- why is nothing happening? ----------------------------------------------------------------------------------------
+
+
+def test_nobody_has_to_leave():
+    assert told("Progressing") == ("False", "Idle", "no pod has to leave")
+
+
+def test_nobody_is_due_yet():
+    assert progress(pending=2, next_deadline=NOW) == ("Pending", f"2 pods have to leave; the first is due at {DUE}")
+
+
+def test_one_pod_is_one():
+    assert progress(pending=1)[1] == "1 pod has to leave"
+
+
+def test_a_limit_says_how_many_since_when_why_and_until_when():
+    assert progress(pending=120, limits=(RATE,)) == (
+        "Limited",
+        f"120 pods have to leave; policy-rate holds 97 since {DUE}: the rate of the policy; the next may go at {LATER}",
+    )
+
+
+def test_of_several_limits_the_main_one_is_told():
+    other = LimitReport("per-node", 3, NOW, None)
+    assert "policy-rate holds 97" in progress(pending=120, limits=(RATE, other))[1]
+
+
+def test_budgets_say_how_many_and_which():
+    budgets = (("shop/web", 8), ("shop/db", 1))
+    assert progress(pending=9, blocked=9, limits=(BUDGET,), budgets=budgets) == (
+        "Blocked",
+        f"9 pods have to leave; PodDisruptionBudgets hold 9 since {DUE}, most of them shop/web",
+    )
+
+
+def test_what_the_api_server_refuses_for_a_budget_counts_too():
+    said = progress(pending=9, blocked=9, blocked_by={"blocked": 9})
+    assert said == ("Blocked", "9 pods have to leave; PodDisruptionBudgets hold 9")
+
+
+def test_a_limit_that_holds_more_than_budgets_is_told():
+    assert progress(pending=120, blocked=3, limits=(RATE,))[0] == "Limited"
+
+
+def test_budgets_that_hold_more_than_a_limit_are_told():
+    assert progress(pending=220, blocked=100, limits=(RATE,)) == (
+        "Blocked",
+        "220 pods have to leave; PodDisruptionBudgets hold 100",
+    )
+
+
+def test_an_api_server_that_refuses_is_told():
+    assert progress(pending=3, blocked_by={"refused": 2, "failed": 1}) == (
+        "Failing",
+        "3 pods have to leave; the API server did not let some of them go: 1 failed, 2 refused",
+    )
+
+
+# -- guards -----------------------------------------------------------------------------------------------------------
+
+OPEN = GuardRecord(NOW, "taint sla on 9 nodes", 120)
+
+
+def test_an_open_guard_says_since_when_why_and_what_to_do():
+    status, reason, message = told("GuardOpen", guard=OPEN)
+    assert (status, reason) == ("True", "MassEviction")
+    assert message == (
+        f"since {DUE} nothing is evicted: 120 pods would leave within one window. Cause: taint sla on 9 nodes. "
+        "To let them go: kubectl annotate tep/sla taintwarden.io/guard-reset=3 --overwrite"
+    )
+
+
+def test_a_guard_that_only_reports_says_so():
+    reporting = policy(limits=Limits(guard=GuardSettings(action=GuardAction.REPORT)))
+    message = told("GuardOpen", in_policy=reporting, guard=OPEN)[2]
+    assert "evictions go on (action Report): 120 pods" in message
+
+
+def test_a_closed_guard():
+    assert told("GuardOpen", guard=GuardRecord()) == ("False", "Closed", "")
+
+
+def test_a_guard_that_was_reset_says_whom_it_lets_go():
+    assert told("GuardOpen", guard=GuardRecord(accepted=120))[2] == "a reset lets 120 pods go"
+
+
+def test_a_policy_without_a_guard():
+    assert told("GuardOpen") == ("False", "NoGuard", "the policy has no guard")
+
+
+# -- conditions -------------------------------------------------------------------------------------------------------
+
+
+def test_of_a_policy_that_was_never_valid_only_that_is_told():
+    kinds = {one[0]: one[2] for one in conditions(None, "spec.mode: wrong", 1)}
+    assert kinds == {"Accepted": "Invalid", "Enforcing": "NotAccepted"}
+
+
+@pytest.mark.parametrize("mode", [Mode.DRY_RUN, Mode.PAUSED])
+def test_a_policy_that_enforces_nothing_says_so(mode):
+    assert told("Enforcing", in_policy=policy(mode=mode))[:2] == ("False", mode.value)
+
+
+# -- fields -----------------------------------------------------------------------------------------------------------
+
+
+def test_limits_are_told_with_their_times():
+    status = summary(entry(limits=(RATE, BUDGET), limited_by="policy-rate"), NOW)
+    assert status.limited_by == "policy-rate"
+    rate, budget = status.limits
+    assert (rate.limit, rate.pods, rate.since, rate.until) == ("policy-rate", 97, DUE, LATER)
+    assert budget.until is None
+
+
+def test_budgets_are_told_by_namespace_and_name():
+    [one] = summary(entry(budgets=(("shop/web", 8),)), NOW).blocked_budgets
+    assert (one.namespace, one.name, one.pods) == ("shop", "web", 8)
+
+
+def test_zones_are_told():
+    [one] = summary(entry(zones=(ZoneReport("eu/a", "Degraded", 9, 6),)), NOW).zones
+    assert (one.zone, one.state, one.nodes, one.degraded_nodes) == ("eu/a", "Degraded", 9, 6)
+
+
+def test_what_grows_is_bounded():
+    status = summary(
+        entry(
+            limits=(RATE,) * 99,
+            budgets=tuple((f"shop/{number}", 1) for number in range(99)),
+            zones=tuple(ZoneReport(f"z{number:02}", "Normal", 1, 0) for number in range(99)),
+        ),
+        NOW,
+    )
+    assert (len(status.limits), len(status.blocked_budgets), len(status.zones)) == (
+        MAX_LIMITS,
+        MAX_BLOCKED_BUDGETS,
+        MAX_ZONES,
+    )
+
+
+# -- the next pods ----------------------------------------------------------------------------------------------------
+
+
+def state(phase: Phase, *, due_in: float = -1.0, limit: str = "", outcome: Outcome | None = None) -> PodState:
+    pending = Pending(pod(), verdict(), NOW + due_in)
+    pending.phase, pending.outcome = phase, outcome
+    pending.refusal = Refusal(limit) if limit else None
+    [one] = summary(entry(next_pods=(pending,)), NOW).next_pods
+    return one.state
+
+
+def test_before_its_deadline_a_pod_is_scheduled():
+    assert state(Phase.WAITING, due_in=10.0) is PodState.SCHEDULED
+
+
+@pytest.mark.parametrize("phase", [Phase.WAITING, Phase.READY, Phase.PARKED, Phase.IN_FLIGHT])
+def test_a_due_pod_waits(phase):
+    assert state(phase) is PodState.WAITING
+
+
+@pytest.mark.parametrize("limit", ["budget", "several-budgets", "budget-unreadable"])
+def test_a_pod_that_a_budget_holds_is_blocked(limit):
+    assert state(Phase.HELD, limit=limit) is PodState.BLOCKED
+
+
+@pytest.mark.parametrize("limit", ["max-unavailable", "per-node"])
+def test_a_pod_that_another_limit_holds_waits(limit):
+    assert state(Phase.HELD, limit=limit) is PodState.WAITING
+
+
+def test_a_pod_that_was_let_back_into_its_line_waits():
+    assert state(Phase.READY, limit="budget") is PodState.WAITING
+
+
+@pytest.mark.parametrize("outcome", [Outcome.BLOCKED, Outcome.REFUSED])
+def test_a_pod_that_the_api_server_did_not_let_go_is_blocked(outcome):
+    assert state(Phase.WAITING, outcome=outcome) is PodState.BLOCKED

@@ -1,0 +1,131 @@
+"""Guards in the whole operator: written down before anybody leaves, known to the next leader, reset by a person."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller.whole import Whole, whole
+from taintwarden.app import App
+
+CROWD = [f"crowd-{number}" for number in range(60)]
+"""More than a guard lets go by default."""
+RESET = "taintwarden.io/guard-reset"
+
+
+@pytest.fixture
+async def guarded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[Whole]:
+    """A crowd on one node, under a policy with the default guard and no rate to speak of."""
+    async with whole(monkeypatch, tmp_path) as made:
+        made.policy(limits={"evictionsPerSecond": 1000, "burst": 1000})
+        made.node("n1")
+        made.pods("n1", *CROWD)
+        yield made
+
+
+def guard(scene: Whole) -> dict[str, Any]:
+    found: dict[str, Any] = scene.status_of().get("guard") or {}
+    return found
+
+
+def condition(scene: Whole, kind: str) -> str:
+    return next((one["status"] for one in scene.status_of().get("conditions", ()) if one["type"] == kind), "")
+
+
+def annotate(scene: Whole, value: str) -> None:
+    policy = scene.cluster.store.get("taintevictionpolicies", "sla")
+    policy["metadata"].setdefault("annotations", {})[RESET] = value
+    scene.cluster.store.update("taintevictionpolicies", policy)
+
+
+async def leads(scene: Whole, identity: str = "one") -> App:
+    app = await scene.start(identity)
+    await scene.until(lambda: app.machine.leading)
+    return app
+
+
+async def opened(scene: Whole) -> None:
+    scene.taint("n1", "940")
+    await scene.until(lambda: guard(scene).get("open") and condition(scene, "GuardOpen") == "True")
+
+
+async def test_a_guard_opens_before_anybody_leaves_and_says_so(guarded: Whole) -> None:
+    await leads(guarded)
+    await opened(guarded)
+    assert guard(guarded)["wouldEvict"] == len(CROWD)
+    assert "taint sla" in guard(guarded)["cause"]
+    await guarded.until(lambda: guarded.status_of().get("limitedBy") == "guard")
+    assert guarded.evictions == {}
+
+
+async def test_an_open_guard_stays_open_for_the_next_leader(guarded: Whole) -> None:
+    first = await leads(guarded)
+    await opened(guarded)
+    since = guard(guarded)["since"]
+    await guarded.crash(first)
+    await leads(guarded, "two")
+    await guarded.until(lambda: condition(guarded, "GuardOpen") == "True")
+    await asyncio.sleep(0.3)
+    assert guard(guarded)["since"] == since
+    assert guarded.evictions == {}
+
+
+async def test_a_reset_lets_them_go_and_counts_once(guarded: Whole) -> None:
+    await leads(guarded)
+    await opened(guarded)
+    annotate(guarded, "1")
+    await guarded.until(lambda: not guarded.standing(*CROWD))
+    policy = guarded.cluster.store.get("taintevictionpolicies", "sla")
+    assert RESET not in policy["metadata"].get("annotations", {})
+    assert not guard(guarded)["open"]
+
+
+async def test_a_reset_of_another_generation_does_nothing_and_says_why(guarded: Whole) -> None:
+    await leads(guarded)
+    await opened(guarded)
+    annotate(guarded, "7")
+    events = guarded.cluster.store
+    await guarded.until(lambda: "GuardResetOutdated" in {one["reason"] for one in events.list("events")})
+    assert guard(guarded)["open"]
+    assert guarded.evictions == {}
+
+
+async def test_what_leaves_was_written_down_before(guarded: Whole) -> None:
+    """At every eviction the store allows for all that were asked for so far."""
+    stored: list[int] = []
+
+    def note() -> bool:
+        stored.append(sum(one["pods"] for one in guard(guarded).get("spent", ())))
+        assert sum(guarded.evictions.values()) <= max(stored)
+        return not guarded.standing(*CROWD[:40])
+
+    for name in CROWD[40:]:
+        guarded.cluster.delete("pods", name, "default")
+    await leads(guarded)
+    guarded.taint("n1", "940")
+    await guarded.until(note)
+
+
+async def test_nobody_leaves_while_the_record_cannot_be_written(guarded: Whole) -> None:
+    for name in CROWD[10:]:
+        guarded.cluster.delete("pods", name, "default")
+    await leads(guarded)
+    refused = guarded.faults.answer(500, method="PATCH", path="/taintevictionpolicies/sla/status$", times=1_000_000)
+    guarded.taint("n1", "940")
+    await guarded.until(lambda: refused.struck >= 2)
+    await asyncio.sleep(2.5)
+    assert guarded.evictions == {}
+    refused.times = 0
+    await guarded.until(lambda: not guarded.standing(*CROWD[:10]))
+
+
+async def test_nobody_leads_before_it_has_read_what_the_one_before_wrote(guarded: Whole) -> None:
+    app = await guarded.start()
+    away = guarded.faults.answer(503, method="GET", path="/taintevictionpolicies$", times=1_000_000)
+    await guarded.until(lambda: app.lease.held and away.struck)
+    await asyncio.sleep(0.3)
+    assert not app.machine.leading
+    away.times = 0
+    await guarded.until(lambda: app.machine.leading)
