@@ -2,16 +2,33 @@
 
 from typing import Any, TypeVar
 
+import msgspec
+
 from simulated import policy
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.machine import Machine, commands, events
 from taintwarden.engine.machine.events import Event, Outcome
-from taintwarden.engine.model import Effect, Instant, Node, Pod, Policy, Taint, Toleration, Tolerations
+from taintwarden.engine.model import (
+    Budget,
+    Effect,
+    Instant,
+    Limits,
+    Node,
+    Owner,
+    Pod,
+    Policy,
+    Taint,
+    Toleration,
+    Tolerations,
+)
+from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 
 C = TypeVar("C")
 START = 1_700_000_000.0
 REACHED = 1_000_000
 """Up to here the node stream has come: pods with a smaller version need no check."""
+NO_LIMITS = Limits(evictions_per_second=None, max_unavailable=None, zone_health=None, guard=None)
+ZONE = "topology.kubernetes.io/zone"
 
 
 class Rig:
@@ -85,15 +102,38 @@ class Rig:
         bound_at = more.pop("bound_at", START - 1_000)
         sources = Tolerations(tolerations, tuple(more.pop("extended", ())))
         labels, namespace = more.pop("labels", {}), more.pop("namespace", "shop")
+        ready = more.pop("ready", False)
         shared = self._interner.pod_class(namespace, labels, sources, **more)
-        return Pod(uid, name, node, shared, bound_at, version)
+        return Pod(uid, name, node, shared, bound_at, version, ready)
+
+    def wants(self, owner: Owner, replicas: int | None) -> None:
+        """A controller wants so many pods; None: it is gone."""
+        seen = events.WorkloadGone(owner.uid) if replicas is None else events.WorkloadSeen(owner.uid, replicas)
+        self.feed(seen)
+        self.wake()
+
+    def budget(self, name: str = "pdb", allowed: int = 0, **more: Any) -> None:
+        """A PodDisruptionBudget is seen."""
+        self.feed(events.BudgetSeen(budget(name, allowed, **more)))
+        self.wake()
 
     def settle(self, name: str, outcome: Outcome = Outcome.EVICTED, **more: Any) -> None:
         self.feed(events.Settled(f"uid-{name}", outcome, **more))
         self.wake()
 
-    def gone(self, name: str, node: str = "n1") -> None:
-        self.feed(events.PodGone(f"uid-{name}", node))
+    def gone(self, name: str, node: str = "n1", until: float | None = None) -> None:
+        """A pod is gone, or terminates ``until`` then."""
+        self.feed(events.PodGone(f"uid-{name}", node, until))
+        self.wake()
+
+    def change(self, *policies: Policy) -> None:
+        """Other policies are in force."""
+        self.feed(events.PoliciesChanged(policies))
+        self.wake()
+
+    def save(self, name: str = "p", *, succeeded: bool = True) -> None:
+        """What a guard wanted to be written is written, or not."""
+        self.feed(events.GuardSaved(name, succeeded))
         self.wake()
 
     # -- what came out ------------------------------------------------------------------------------------------------
@@ -132,3 +172,20 @@ def gt(value: str = "950", **more: Any) -> Toleration:
 
 def exists(key: str = "sla", **more: Any) -> Toleration:
     return Toleration(key=key, operator="Exists", **more)
+
+
+def limited(name: str = "p", *, spec: dict[str, Any] | None = None, **limits: Any) -> Policy:
+    """A policy with these limits, by the names of the engine, and no others."""
+    given = policy(name, **(spec or {}))
+    return msgspec.structs.replace(given, limits=msgspec.structs.replace(NO_LIMITS, **limits))
+
+
+def owner(name: str = "web", kind: str = "ReplicaSet") -> Owner:
+    return Owner(kind, name, f"uid-of-{name}")
+
+
+def budget(name: str = "pdb", allowed: int = 0, **more: Any) -> Budget:
+    """A PodDisruptionBudget in ``shop`` that selects all pods, or those with the label ``app``."""
+    app = more.pop("app", None)
+    selector = LabelSelector((Requirement("app", SelectorOperator.IN, (app,)),)) if app else LabelSelector()
+    return Budget(more.pop("namespace", "shop"), name, more.pop("selector", selector), allowed, **more)

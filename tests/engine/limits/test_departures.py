@@ -1,0 +1,120 @@
+"""How many pods of a node may be on their way out."""
+
+import pytest
+
+from taintwarden.engine.interning import Interner
+from taintwarden.engine.limits.departures import OVERDUE_SECONDS, Departures, key
+from taintwarden.engine.limits.refusal import PER_NODE
+from taintwarden.engine.model import Instant, Pod, Tolerations
+
+NOW = Instant(1_000.0, 50.0)
+SHARED = Interner().pod_class("shop", {}, Tolerations())
+
+
+def pod(name: str, node: str = "n1") -> Pod:
+    return Pod(name, name, node, SHARED, 0.0, 1)
+
+
+def test_an_empty_node_lets_a_pod_go():
+    assert Departures().refuse(pod("a"), 1, NOW) is None
+
+
+def test_a_pod_that_was_asked_for_counts():
+    departures = Departures()
+    departures.leave(pod("a"))
+    refused = departures.refuse(pod("b"), 1, NOW)
+    assert refused is not None
+    assert (refused.limit, refused.key, refused.until) == (PER_NODE, key("n1"), None)
+    assert refused.detail == "1 pods of node n1 are on their way out"
+
+
+def test_as_many_go_as_may():
+    departures = Departures()
+    departures.leave(pod("a"))
+    assert departures.refuse(pod("b"), 2, NOW) is None
+    departures.leave(pod("b"))
+    assert departures.refuse(pod("c"), 2, NOW) is not None
+
+
+def test_nodes_do_not_mind_each_other():
+    departures = Departures()
+    departures.leave(pod("a"))
+    assert departures.refuse(pod("b", "n2"), 1, NOW) is None
+
+
+def test_a_pod_that_stays_counts_no_more():
+    departures = Departures()
+    departures.leave(pod("a"))
+    departures.stay("a")
+    departures.stay("a")
+    assert departures.refuse(pod("b"), 1, NOW) is None
+
+
+def test_asking_twice_counts_once():
+    departures = Departures()
+    departures.leave(pod("a"))
+    departures.leave(pod("a"))
+    departures.stay("a")
+    assert departures.refuse(pod("b"), 1, NOW) is None
+
+
+def test_a_pod_whose_call_may_have_been_carried_out_is_not_in_its_own_way():
+    departures = Departures()
+    departures.leave(pod("a"))
+    assert departures.refuse(pod("a"), 1, NOW) is None
+
+
+def test_a_terminating_pod_counts_whoever_asked_for_it():
+    departures = Departures()
+    departures.terminating("foreign", "n1", NOW.wall + 30)
+    assert departures.refuse(pod("a"), 1, NOW) is not None
+
+
+def test_a_refusal_ends_when_the_first_terminating_pod_is_overdue():
+    departures = Departures()
+    departures.terminating("slow", "n1", NOW.wall + 60)
+    departures.terminating("quick", "n1", NOW.wall + 30)
+    refused = departures.refuse(pod("a"), 1, NOW)
+    assert refused is not None
+    assert refused.until == NOW.monotonic + 30 + OVERDUE_SECONDS
+
+
+@pytest.mark.parametrize(("ago", "counts"), [(OVERDUE_SECONDS - 0.5, True), (OVERDUE_SECONDS, False), (900.0, False)])
+def test_an_overdue_pod_holds_up_nobody(ago, counts):
+    departures = Departures()
+    departures.terminating("stuck", "n1", NOW.wall - ago)
+    assert (departures.refuse(pod("a"), 1, NOW) is not None) == counts
+
+
+def test_a_terminating_pod_that_is_gone_counts_no_more():
+    departures = Departures()
+    departures.terminating("foreign", "n1", NOW.wall + 30)
+    departures.terminating("foreign", "n1", None)
+    assert departures.refuse(pod("a"), 1, NOW) is None
+
+
+def test_a_pod_that_goes_without_having_terminated_changes_nothing():
+    departures = Departures()
+    departures.terminating("quick", "n1", None)
+    departures.terminating("foreign", "n1", NOW.wall + 30)
+    departures.terminating("another", "n1", None)
+    assert departures.uids() == [("foreign", "n1")]
+
+
+def test_a_terminating_pod_told_of_twice_counts_once_with_its_newest_time():
+    departures = Departures()
+    departures.terminating("foreign", "n1", NOW.wall + 300)
+    departures.terminating("foreign", "n1", NOW.wall + 1)
+    refused = departures.refuse(pod("a"), 1, NOW)
+    assert refused is not None
+    assert refused.until == NOW.monotonic + 1 + OVERDUE_SECONDS
+    assert departures.refuse(pod("a"), 2, NOW) is None
+
+
+def test_nothing_is_remembered_of_those_that_are_gone():
+    departures = Departures()
+    departures.leave(pod("a"))
+    departures.terminating("a", "n1", NOW.wall)
+    departures.stay("a")
+    departures.terminating("a", "n1", None)
+    assert (departures._leaving, dict(departures._number), departures._terminating) == ({}, {}, {})
