@@ -1,0 +1,10 @@
+"""Which pod of a workload revision should go, so that those who stay are spread evenly.
+
+``pods`` counts all running pods by class and node, ``tallies`` those that one topology spread constraint selects by
+domain, ``candidates`` picks.
+"""
+
+from taintwarden.engine.spread.candidates import Group
+from taintwarden.engine.spread.pods import Spread
+
+__all__ = ["Group", "Spread"]

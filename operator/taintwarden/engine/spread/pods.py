@@ -1,0 +1,112 @@
+"""All running pods, counted by class and node, so that a constraint's domains can be counted when somebody asks."""
+
+from collections.abc import Callable, Mapping
+from weakref import ReferenceType, WeakValueDictionary, ref
+
+from taintwarden.engine.model import Pod, PodClass, SpreadConstraint
+from taintwarden.engine.spread.candidates import Group
+from taintwarden.engine.spread.tallies import Tally
+
+
+class _Standing:
+    """Where the pods of one class stand, and the tallies that count them (perhaps no longer alive)."""
+
+    __slots__ = ("nodes", "tallies")
+
+    def __init__(self, tallies: tuple[ReferenceType[Tally], ...]) -> None:
+        self.nodes: dict[str, int] = {}
+        self.tallies = tallies
+
+
+class Spread:
+    """All running pods, counted by where they stand.
+
+    Pods are counted by class, so that a selector is asked once for each class. A tally of domains is made when the
+    first group asks, and lives as long as the groups that use it.
+
+    Args:
+        labels_of: the labels of a node by its name; none if it is unknown.
+
+    """
+
+    def __init__(self, labels_of: Callable[[str], Mapping[str, str]]) -> None:
+        self._labels_of = labels_of
+        self._pods: dict[str, Pod] = {}
+        self._classes: dict[str, dict[PodClass, _Standing]] = {}
+        self._tallies: WeakValueDictionary[tuple[str, SpreadConstraint], Tally] = WeakValueDictionary()
+
+    def count(self, pod: Pod) -> None:
+        """The pod stands on its node. What was counted for its UID before no longer counts."""
+        known = self._pods.get(pod.uid)
+        self._pods[pod.uid] = pod
+        if known is not None:
+            if known.shared is pod.shared and known.node == pod.node:
+                return
+            self._change(known, -1)
+        self._change(pod, 1)
+
+    def discount(self, pod: Pod) -> None:
+        """The pod is on its way out, or gone. Nothing changes if it was not counted."""
+        known = self._pods.pop(pod.uid, None)
+        if known is not None:
+            self._change(known, -1)
+
+    def relabel(self, node: str) -> None:
+        """The node's labels changed, or it came, or it went: ``labels_of`` already says so."""
+        for tally in self._tallies.values():
+            tally.relabel(node)
+
+    def group(self) -> Group:
+        """A new set of candidates, empty."""
+        return Group(self._tallies_of)
+
+    def _change(self, pod: Pod, by: int) -> None:
+        pod_class, node = pod.shared, pod.node
+        try:
+            standing = self._classes[pod_class.namespace][pod_class]
+        except KeyError:
+            standing = self._meet(pod_class)
+        nodes = standing.nodes
+        pods = nodes.get(node, 0) + by
+        if pods:
+            nodes[node] = pods
+        else:
+            del nodes[node]
+            if not nodes:
+                self._forget(pod_class)
+        for reference in standing.tallies:
+            tally = reference()
+            if tally is not None:
+                tally.change(node, by)
+
+    def _meet(self, pod_class: PodClass) -> _Standing:
+        selecting = tuple(
+            ref(tally)
+            for (namespace, _), tally in self._tallies.items()
+            if namespace == pod_class.namespace and tally.selects(pod_class.labels)
+        )
+        standing = self._classes.setdefault(pod_class.namespace, {})[pod_class] = _Standing(selecting)
+        return standing
+
+    def _forget(self, pod_class: PodClass) -> None:
+        """Classes end with their last pod, so they must not be kept here."""
+        classes = self._classes[pod_class.namespace]
+        del classes[pod_class]
+        if not classes:
+            del self._classes[pod_class.namespace]
+
+    def _tallies_of(self, pod_class: PodClass) -> tuple[Tally, ...]:
+        return tuple(self._tally(pod_class.namespace, constraint) for constraint in pod_class.spread)
+
+    def _tally(self, namespace: str, constraint: SpreadConstraint) -> Tally:
+        found = self._tallies.get((namespace, constraint))
+        if found is not None:
+            return found
+        tally = self._tallies[namespace, constraint] = Tally(constraint, self._labels_of)
+        for pod_class, standing in self._classes.get(namespace, {}).items():
+            if tally.selects(pod_class.labels):
+                alive = (reference for reference in standing.tallies if reference() is not None)
+                standing.tallies = (*alive, ref(tally))
+                for node, pods in standing.nodes.items():
+                    tally.change(node, pods)
+        return tally
