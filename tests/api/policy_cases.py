@@ -30,6 +30,30 @@ def _key(key: Any) -> Json:
     return {"taints": [{"key": key}]}
 
 
+def _order(*order: str) -> Json:
+    return _with(eviction={"order": list(order)})
+
+
+def _unavailable(value: Any) -> Json:
+    return _with(limits={"perWorkload": {"maxUnavailable": value}})
+
+
+def _zones(**fields: Any) -> Json:
+    return _with(limits={"zoneHealth": fields})
+
+
+def _guard(**fields: Any) -> Json:
+    return _with(limits={"guard": fields})
+
+
+def _window(**fields: Any) -> Json:
+    return _with(windows=[{"schedule": "0 2 * * *", "duration": "4h", **fields}])
+
+
+def _reclaim(seconds: Any = 120, **fields: Any) -> Json:
+    return _with(reclaim={"deadlineSeconds": seconds}, **fields)
+
+
 def _expression(**fields: Any) -> Json:
     return _with(podSelector={"matchExpressions": [{"key": "app", **fields}]})
 
@@ -60,6 +84,52 @@ GOOD: dict[str, Json] = {
     "fastest": _with(limits={"evictionsPerSecond": 10_000, "burst": 1_000_000}),
     "unlimited": _with(limits={"base": "None"}),
     "base_none_rate": _with(limits={"base": "None", "evictionsPerSecond": 5, "burst": 7}),
+    "order": _order("LongestGrace", "Priority", "TopologySpread"),
+    "no_order": _order(),
+    "per_node": _with(limits={"perNode": {"maxConcurrent": 1}}),
+    "most_per_node": _with(limits={"perNode": {"maxConcurrent": 10_000}}),
+    "per_namespace": _with(limits={"perNamespace": {"evictionsPerSecond": 0.00001}}),
+    "per_zone": _with(limits={"perZone": {"evictionsPerSecond": 10_000}}),
+    "empty_sections": _with(
+        limits={"perNode": {}, "perNamespace": {}, "perZone": {}, "perWorkload": {}, "zoneHealth": {}, "guard": {}}
+    ),
+    "sections_of_none": _with(limits={"base": "None", "zoneHealth": {}, "guard": {}}),
+    "unavailable_number": _unavailable(1),
+    "unavailable_most": _unavailable(1_000_000),
+    "unavailable_least_share": _unavailable("1%"),
+    "unavailable_share": _unavailable("25%"),
+    "unavailable_all": _unavailable("100%"),
+    "unavailable_null": _unavailable(None),
+    "zones": _zones(
+        threshold=1,
+        minNodes=0,
+        degradedEvictionsPerSecond=0.1,
+        fullEvictionsPerSecond=10_000,
+        haltSmallZones=True,
+        smallZone=0,
+    ),
+    "lowest_threshold": _zones(threshold=0.00001),
+    "guard": _guard(maxPercent=100, minPods=0, windowSeconds=60, settleSeconds=0, action="Report"),
+    "guard_most": _guard(maxPercent=1, minPods=2**31 - 1, windowSeconds=86_400, settleSeconds=300),
+    "window": _window(),
+    "windows": _with(
+        windows=[
+            {"schedule": "*/15 0-5,22 1 JAN-MAR,DEC mon-FRI", "duration": "10m", "timeZone": "Europe/Berlin"},
+            {"schedule": " 0  2 * * 7 ", "duration": "1h30m15s", "timeZone": "America/Argentina/Buenos_Aires"},
+            {"schedule": "0 2 LW * *", "duration": "0h90m", "timeZone": "Etc/GMT+1"},
+            {"schedule": "0 2 * * MON#1", "duration": "744h", "timeZone": "EST5EDT"},
+        ]
+    ),
+    "same_times_elsewhere": _with(
+        windows=[{"schedule": "0 2 * * *", "duration": "4h", "timeZone": zone} for zone in ("UTC", "Asia/Tokyo")]
+    ),
+    "no_windows": _with(windows=[]),
+    "most_windows": _with(windows=[{"schedule": f"{minute} 2 * * *", "duration": "30s"} for minute in range(32)]),
+    "reclaim": _reclaim(),
+    "reclaim_shortest": _reclaim(1),
+    "reclaim_longest": _reclaim(86_400),
+    "reclaim_limited": _reclaim(limits={"evictionsPerSecond": 1}, windows=[]),
+    "reclaim_with_all_the_grace": _reclaim(30, eviction={"gracePeriodSeconds": 30}),
     "whole_float": _with(limits={"burst": 20.0}),
     "null_is_absent": _with(mode=None, timing=None, nodeSelector={"matchLabels": None}, limits={"burst": None}),
     "null_value_type": {"taints": [{"key": "sla", "effects": None, "valueType": None}]},
@@ -160,7 +230,131 @@ BAD: dict[str, Bad] = {
     "burst_zero": Bad("spec.limits.burst", _with(limits={"burst": 0})),
     "burst_fraction": Bad("spec.limits.burst", _with(limits={"burst": 1.5})),
     "burst_alone": Bad("spec.limits.burst", _with(limits={"base": "None", "burst": 5})),
-    "unknown_in_spec": Bad("spec.windows", _with(windows=[])),
+    "order_unknown": Bad("spec.eviction.order[0]", _order("priority")),
+    "order_twice": Bad("spec.eviction.order[1]", _order("Priority", "Priority")),
+    "order_both_ways": Bad("spec.eviction.order", _order("ShortestGrace", "Priority", "LongestGrace")),
+    "order_no_list": Bad("spec.eviction.order", _with(eviction={"order": "Priority"})),
+    "per_node_zero": Bad("spec.limits.perNode.maxConcurrent", _with(limits={"perNode": {"maxConcurrent": 0}})),
+    "per_node_many": Bad("spec.limits.perNode.maxConcurrent", _with(limits={"perNode": {"maxConcurrent": 10_001}})),
+    "per_node_no_object": Bad("spec.limits.perNode", _with(limits={"perNode": 3})),
+    **{
+        f"{section}_{name}": Bad(
+            f"spec.limits.{section}.evictionsPerSecond", _with(limits={section: {"evictionsPerSecond": rate}})
+        )
+        for section in ("perNamespace", "perZone")
+        for name, rate in {"zero": 0, "negative": -1, "too_slow": 1e-6, "too_fast": 10_001, "text": "1"}.items()
+    },
+    **{
+        f"unavailable_{name}": Bad("spec.limits.perWorkload.maxUnavailable", _unavailable(value))
+        for name, value in {
+            "zero": 0,
+            "negative": -1,
+            "too_many": 1_000_001,
+            "fraction": 0.5,
+            "whole_float": 2.0,
+            "boolean": True,
+            "list": [1],
+            "share_zero": "0%",
+            "share_over": "101%",
+            "share_negative": "-5%",
+            "share_fraction": "25.5%",
+            "share_leading_zero": "025%",
+            "share_space": "25 %",
+            "share_newline": "25%\n",
+            "text_number": "25",
+            "text_empty": "",
+            "text_long": "9" * 1000,
+        }.items()
+    },
+    "threshold_zero": Bad("spec.limits.zoneHealth.threshold", _zones(threshold=0)),
+    "threshold_negative": Bad("spec.limits.zoneHealth.threshold", _zones(threshold=-0.5)),
+    "threshold_percent": Bad("spec.limits.zoneHealth.threshold", _zones(threshold=55)),
+    "threshold_over": Bad("spec.limits.zoneHealth.threshold", _zones(threshold=1.01)),
+    "threshold_text": Bad("spec.limits.zoneHealth.threshold", _zones(threshold="55%")),
+    "min_nodes": Bad("spec.limits.zoneHealth.minNodes", _zones(minNodes=-1)),
+    "degraded_zero": Bad("spec.limits.zoneHealth.degradedEvictionsPerSecond", _zones(degradedEvictionsPerSecond=0)),
+    "degraded_negative": Bad(
+        "spec.limits.zoneHealth.degradedEvictionsPerSecond", _zones(degradedEvictionsPerSecond=-1)
+    ),
+    "full_zero": Bad("spec.limits.zoneHealth.fullEvictionsPerSecond", _zones(fullEvictionsPerSecond=0)),
+    "full_too_fast": Bad("spec.limits.zoneHealth.fullEvictionsPerSecond", _zones(fullEvictionsPerSecond=10_001)),
+    "halt_small_zones": Bad("spec.limits.zoneHealth.haltSmallZones", _zones(haltSmallZones="yes")),
+    "small_zone": Bad("spec.limits.zoneHealth.smallZone", _zones(smallZone=-1)),
+    "zone_health_off": Bad("spec.limits.zoneHealth", _with(limits={"zoneHealth": False})),
+    "guard_percent_zero": Bad("spec.limits.guard.maxPercent", _guard(maxPercent=0)),
+    "guard_percent_over": Bad("spec.limits.guard.maxPercent", _guard(maxPercent=101)),
+    "guard_percent_text": Bad("spec.limits.guard.maxPercent", _guard(maxPercent="20%")),
+    "guard_pods": Bad("spec.limits.guard.minPods", _guard(minPods=-1)),
+    "guard_window_short": Bad("spec.limits.guard.windowSeconds", _guard(windowSeconds=59)),
+    "guard_window_long": Bad("spec.limits.guard.windowSeconds", _guard(windowSeconds=86_401)),
+    "guard_settle_negative": Bad("spec.limits.guard.settleSeconds", _guard(settleSeconds=-1)),
+    "guard_settle_long": Bad("spec.limits.guard.settleSeconds", _guard(settleSeconds=301)),
+    "guard_action": Bad("spec.limits.guard.action", _guard(action="halt")),
+    "windows_no_list": Bad("spec.windows", _with(windows="0 2 * * *")),
+    "too_many_windows": Bad(
+        "spec.windows", _with(windows=[{"schedule": f"{minute} 2 * * *", "duration": "30s"} for minute in range(33)])
+    ),
+    "window_twice": Bad("spec.windows[1]", _with(windows=[{"schedule": "0 2 * * *", "duration": "4h"}] * 2)),
+    "no_schedule": Bad("spec.windows[0].schedule", _with(windows=[{"duration": "4h"}])),
+    "no_duration": Bad("spec.windows[0].duration", _with(windows=[{"schedule": "0 2 * * *"}])),
+    **{
+        f"schedule_{name}": Bad("spec.windows[0].schedule", _window(schedule=text))
+        for name, text in {
+            "empty": "",
+            "words": "every night",
+            "four_fields": "0 2 * *",
+            "six_fields": "0 0 2 * * *",
+            "name": "@daily",
+            "zone": "TZ=UTC 0 2 * * *",
+            "signs": "0 2 * * ?",
+            "too_long": f"{'0,' * 150}0 2 * * *",
+        }.items()
+    },
+    **{
+        f"duration_{name}": Bad("spec.windows[0].duration", _window(duration=text))
+        for name, text in {
+            "empty": "",
+            "zero": "0h",
+            "negative": "-4h",
+            "number": "4",
+            "days": "1d",
+            "fraction": "1.5h",
+            "order": "30m1h",
+            "words": "4 hours",
+            "newline": "4h\n",
+            "month": "745h",
+            "huge": "9999999h",
+        }.items()
+    },
+    "duration_no_text": Bad("spec.windows[0].duration", _window(duration=3600)),
+    "zone_empty": Bad("spec.windows[0].timeZone", _window(timeZone="")),
+    "zone_offset": Bad("spec.windows[0].timeZone", _window(timeZone="+01:00")),
+    "zone_space": Bad("spec.windows[0].timeZone", _window(timeZone="New York")),
+    "zone_path": Bad("spec.windows[0].timeZone", _window(timeZone="../UTC")),
+    "reclaim_zero": Bad("spec.reclaim.deadlineSeconds", _reclaim(0)),
+    "reclaim_long": Bad("spec.reclaim.deadlineSeconds", _reclaim(86_401)),
+    "reclaim_text": Bad("spec.reclaim.deadlineSeconds", _reclaim("2m")),
+    "reclaim_empty": Bad("spec.reclaim.deadlineSeconds", _with(reclaim={})),
+    "reclaim_windows": Bad("spec.windows", _reclaim() | {"windows": _window()["windows"]}),
+    "reclaim_grace": Bad("spec.eviction.gracePeriodSeconds", _reclaim(30, eviction={"gracePeriodSeconds": 31})),
+    "unknown_in_spec": Bad("spec.window", _with(window=[])),
     "unknown_in_taint": Bad("spec.taints[0].effect", {"taints": [{"key": "sla", "effect": "NoExecute"}]}),
-    "unknown_in_limits": Bad("spec.limits.perNode", _with(limits={"perNode": {"maxConcurrent": 1}})),
+    "unknown_in_limits": Bad("spec.limits.maxUnavailable", _with(limits={"maxUnavailable": 1})),
+    "unknown_in_zone_health": Bad("spec.limits.zoneHealth.enabled", _zones(enabled=False)),
+    "unknown_in_guard": Bad("spec.limits.guard.enabled", _guard(enabled=False)),
+    "unknown_in_window": Bad("spec.windows[0].start", _window(start="02:00")),
+    "unknown_in_reclaim": Bad("spec.reclaim.enabled", _with(reclaim={"deadlineSeconds": 120, "enabled": True})),
+}
+
+# What no rule of a schema can know. The operator refuses these in the status, `validate` before they are stored.
+BAD_FOR_US: dict[str, Bad] = {
+    "hour_of_the_day": Bad("spec.windows[0].schedule", _window(schedule="0 24 * * *")),
+    "no_such_date": Bad("spec.windows[0].schedule", _window(schedule="0 2 30 2 *")),
+    "never_closes": Bad("spec.windows[0].duration", _window(duration="24h")),
+    "no_such_zone": Bad("spec.windows[0].timeZone", _window(timeZone="Europe/Berlln")),
+    "local_zone": Bad("spec.windows[0].timeZone", _window(timeZone="Local")),
+    "two_lengths": Bad(
+        "spec.windows[1].duration",
+        _with(windows=[{"schedule": f"0 2 * *{' ' * length}*", "duration": f"{length}h"} for length in (1, 2)]),
+    ),
 }

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from msgspec import inspect
 
-from taintwarden.api import GROUP, POLICY_KIND, POLICY_PLURAL, VERSION, PolicyStatus, names
+from taintwarden.api import GROUP, POLICY_KIND, POLICY_PLURAL, VERSION, PolicyStatus, names, windows
 from taintwarden.api.status import (
     MAX_BLOCKED_BUDGETS,
     MAX_CAUSE_LENGTH,
@@ -32,7 +32,10 @@ PATTERNS = {
     names.check_key_selector: names.KEY_SELECTOR,
     names.check_label_value: names.LABEL_VALUE,
     names.check_namespace: names.NAMESPACE,
+    names.check_percentage: names.PERCENTAGE,
 }
+# Checked together with the schedule beside it.
+DURATIONS = {"spec.windows[].duration": {"pattern": windows.DURATION}}
 # What the server bounds and we, who write the status, need not.
 STATUS_BOUNDS = ("maxLength", "minLength", "maxItems")
 
@@ -40,6 +43,8 @@ STATUS_BOUNDS = ("maxLength", "minLength", "maxItems")
 def of_schema(schema: Facts, path: str) -> Iterator[tuple[str, Facts]]:
     """Each field below with what the CRD says of it."""
     facts = {name: schema[name] for name in (*BOUNDS, "default", "nullable", "type") if name in schema}
+    if schema.get("x-kubernetes-int-or-string"):
+        facts["type"] = "int-or-string"
     if "enum" in schema:
         facts["enum"] = set(schema["enum"])
     if schema.get("x-kubernetes-list-type") == "set":
@@ -72,7 +77,13 @@ def of_type(wanted: inspect.Type, path: str) -> Iterator[tuple[str, Facts]]:
             yield first, said | pattern | unique
             yield from rest
         case inspect.UnionType(types=types):
-            yield from of_type(next(one for one in types if not isinstance(one, inspect.NoneType)), path)
+            inner, *others = (one for one in types if not isinstance(one, inspect.NoneType))
+            (first, said), *rest = of_type(inner, path)
+            for other in others:
+                ((_, more),) = of_type(other, path)
+                said |= more | {"type": "int-or-string"}
+            yield first, said
+            yield from rest
         case inspect.StructType(fields=fields):
             yield path, {"type": "object"}
             for field in fields:
@@ -106,6 +117,8 @@ def of_field(field: inspect.Field) -> Facts:
     default = field.default
     if default in (None, (), LabelSelectorSpec()) or default is msgspec.NODEFAULT:
         return {}
+    if isinstance(default, msgspec.Struct) and not any(msgspec.structs.asdict(default).values()):
+        return {}
     if isinstance(default, msgspec.Struct):
         return {"default": {}}
     optional = isinstance(field.type, inspect.UnionType)
@@ -124,7 +137,10 @@ def descriptions(schema: Facts, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def test_spec_says_the_same_as_the_struct():
-    assert dict(of_schema(SCHEMA["spec"], "spec")) == dict(of_type(inspect.type_info(PolicySpec), "spec"))
+    in_struct = dict(of_type(inspect.type_info(PolicySpec), "spec"))
+    for path, facts in DURATIONS.items():
+        in_struct[path] |= facts
+    assert dict(of_schema(SCHEMA["spec"], "spec")) == in_struct
 
 
 def test_status_says_the_same_as_the_struct():

@@ -1,24 +1,36 @@
 import datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from api.policy_cases import BAD, GOOD, policy
+from api.policy_cases import BAD, BAD_FOR_US, GOOD, policy
 from taintwarden.api import FieldError, InvalidObject, parse_policy
 from taintwarden.engine.model import (
     Effect,
     EvictionSettings,
     Exclude,
+    GuardAction,
+    GuardSettings,
     Limits,
     Method,
     Mode,
+    OrderBy,
     Policy,
+    Reclaim,
+    Share,
     TaintSelector,
     Timing,
     ValueType,
+    Window,
+    ZoneHealth,
 )
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
 
 SLA = [{"key": "sla"}]
+UNAVAILABLE = "spec.limits.perWorkload.maxUnavailable"
+OFF = Limits(evictions_per_second=None, max_unavailable=None, zone_health=None, guard=None)
 
 
 def errors_of(obj: object) -> list[FieldError]:
@@ -36,9 +48,9 @@ def test_good_policy_is_accepted(name):
     assert parse_policy(policy(GOOD[name])).name == "case"
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_bad_policy_is_refused_at_its_field(name):
-    assert {error.path for error in errors_of(policy(BAD[name].spec))} == {BAD[name].path}
+@pytest.mark.parametrize("bad", (BAD | BAD_FOR_US).values(), ids=BAD | BAD_FOR_US)
+def test_bad_policy_is_refused_at_its_field(bad):
+    assert {error.path for error in errors_of(policy(bad.spec))} == {bad.path}
 
 
 def test_least_policy_has_the_engines_defaults():
@@ -55,8 +67,36 @@ def test_every_field_arrives():
             "namespaceSelector": {"matchExpressions": [{"key": "d", "operator": "Exists"}]},
             "exclude": {"namespaces": ["n"], "priorityAtLeast": 7, "daemonSets": False, "respectDoNotDisrupt": False},
             "timing": {"violationGraceSeconds": 1, "stabilizationWindowSeconds": 2},
-            "eviction": {"method": "Delete", "pdbTimeoutSeconds": 3, "gracePeriodSeconds": 4},
-            "limits": {"evictionsPerSecond": 0.5, "burst": 6},
+            "eviction": {
+                "method": "Delete",
+                "pdbTimeoutSeconds": 3,
+                "gracePeriodSeconds": 4,
+                "order": ["LongestGrace", "Priority"],
+            },
+            "limits": {
+                "evictionsPerSecond": 0.5,
+                "burst": 6,
+                "perNode": {"maxConcurrent": 7},
+                "perNamespace": {"evictionsPerSecond": 0.8},
+                "perZone": {"evictionsPerSecond": 0.9},
+                "perWorkload": {"maxUnavailable": 10},
+                "zoneHealth": {
+                    "threshold": 0.11,
+                    "minNodes": 12,
+                    "degradedEvictionsPerSecond": 0.13,
+                    "fullEvictionsPerSecond": 0.14,
+                    "haltSmallZones": True,
+                    "smallZone": 15,
+                },
+                "guard": {
+                    "maxPercent": 16,
+                    "minPods": 17,
+                    "windowSeconds": 180,
+                    "settleSeconds": 19,
+                    "action": "Report",
+                },
+            },
+            "windows": [{"schedule": "0 2 * * *", "duration": "1h30m", "timeZone": "Europe/Berlin"}],
         }
     )
     obj["metadata"] |= {"uid": "u", "generation": 3, "creationTimestamp": "1970-01-01T00:01:40Z", "labels": {"x": "y"}}
@@ -75,23 +115,59 @@ def test_every_field_arrives():
         namespace_selector=LabelSelector((Requirement("d", SelectorOperator.EXISTS),)),
         exclude=Exclude(("n",), 7, daemon_sets=False, respect_do_not_disrupt=False),
         timing=Timing(1, 2),
-        eviction=EvictionSettings(Method.DELETE, 3, 4),
-        limits=Limits(0.5, 6),
+        eviction=EvictionSettings(Method.DELETE, 3, 4, (OrderBy.LONGEST_GRACE, OrderBy.PRIORITY)),
+        limits=Limits(
+            evictions_per_second=0.5,
+            burst=6,
+            node_max_concurrent=7,
+            namespace_evictions_per_second=0.8,
+            zone_evictions_per_second=0.9,
+            max_unavailable=Share(number=10),
+            zone_health=ZoneHealth(0.11, 12, 0.13, 0.14, halt_small_zones=True, small_zone=15),
+            guard=GuardSettings(16, 17, 180, 19, GuardAction.REPORT),
+        ),
+        windows=(Window("0 2 * * *", 5400, "Europe/Berlin"),),
     )
 
 
+def test_reclaim_arrives():
+    assert parse_policy(policy({"taints": SLA, "reclaim": {"deadlineSeconds": 120}})).reclaim == Reclaim(120)
+
+
 @pytest.mark.parametrize(
-    ("given", "limits"),
+    ("written", "limits"),
     [
         ({}, Limits(10.0, 20)),
         ({"evictionsPerSecond": 1}, Limits(1.0, 20)),
         ({"burst": 1}, Limits(10.0, 1)),
-        ({"base": "None"}, Limits(None, 20)),
-        ({"base": "None", "evictionsPerSecond": 1}, Limits(1.0, 20)),
+        ({"perWorkload": {}, "zoneHealth": {}, "guard": {}}, Limits()),
+        ({"perWorkload": {"maxUnavailable": 3}}, Limits(max_unavailable=Share(number=3))),
+        ({"perWorkload": {"maxUnavailable": "100%"}}, Limits(max_unavailable=None)),
+        ({"zoneHealth": {"minNodes": 9}}, Limits(zone_health=ZoneHealth(min_nodes=9))),
+        ({"guard": {"minPods": 9}}, Limits(guard=GuardSettings(min_pods=9))),
+        ({"base": "None"}, OFF),
+        ({"base": "None", "evictionsPerSecond": 1}, replace(OFF, evictions_per_second=1.0)),
+        ({"base": "None", "perWorkload": {}}, OFF),
+        ({"base": "None", "perWorkload": {"maxUnavailable": "30%"}}, replace(OFF, max_unavailable=Share(percent=30))),
+        ({"base": "None", "zoneHealth": {}}, replace(OFF, zone_health=ZoneHealth())),
+        ({"base": "None", "guard": {"maxPercent": 5}}, replace(OFF, guard=GuardSettings(max_percent=5))),
     ],
 )
-def test_limits_not_given_follow_the_base(given, limits):
-    assert parse_policy(policy({"taints": SLA, "limits": given})).limits == limits
+def test_limits_not_given_follow_the_base(written, limits):
+    assert parse_policy(policy({"taints": SLA, "limits": written})).limits == limits
+
+
+@given(st.text(alphabet="0123456789%.+- ", max_size=5) | st.integers(-5, 2_000_000) | st.floats())
+def test_a_share_is_understood_or_refused(value):
+    limits, refused = None, set()
+    try:
+        limits = parse_policy(policy({"taints": SLA, "limits": {"perWorkload": {"maxUnavailable": value}}})).limits
+    except InvalidObject as error:
+        refused = {one.path for one in error.errors}
+    if limits:
+        assert str(limits.max_unavailable or "100%") == str(value)
+    else:
+        assert refused == {UNAVAILABLE}
 
 
 def test_null_priority_is_no_bound():
@@ -121,7 +197,8 @@ def test_all_errors_come_at_once():
             "taints": [{"key": "sla=950"}, {"effects": []}],
             "limits": {"burst": 0},
             "exclude": {"namespaces": ["*"]},
-            "windows": [],
+            "windows": [{"schedule": "0 2 * *", "duration": "1d", "timeZone": "Berlin"}],
+            "window": [],
         }
     )
     obj["metadata"]["name"] = "Sla"
@@ -133,7 +210,10 @@ def test_all_errors_come_at_once():
         "spec.mode",
         "spec.exclude.namespaces[0]",
         "spec.limits.burst",
-        "spec.windows",
+        "spec.windows[0].schedule",
+        "spec.windows[0].duration",
+        "spec.windows[0].timeZone",
+        "spec.window",
     ]
 
 
@@ -158,6 +238,49 @@ def test_all_errors_come_at_once():
         (
             {"taints": [{"key": 950}]},
             'spec.taints[0].key: Invalid value: 950: must be a string; write "950", in quotes',
+        ),
+        (
+            {"limits": {"perWorkload": {"maxUnavailable": 0}}},
+            f'{UNAVAILABLE}: Invalid value: 0: must be from 1 to 1000000; write for example 2 or "25%"',
+        ),
+        (
+            {"limits": {"perWorkload": {"maxUnavailable": 0.5}}},
+            f'{UNAVAILABLE}: Invalid value: 0.5: must be a whole number; write for example 2 or "25%"',
+        ),
+        (
+            {"limits": {"perWorkload": {"maxUnavailable": "25"}}},
+            f'{UNAVAILABLE}: Invalid value: "25": is no percentage; write 25, without quotes, or "25%" for a share',
+        ),
+        (
+            {"limits": {"perWorkload": {"maxUnavailable": "200"}}},
+            f'{UNAVAILABLE}: Invalid value: "200": is no percentage; write 200, without quotes',
+        ),
+        (
+            {"limits": {"perWorkload": {"maxUnavailable": "25.5%"}}},
+            f'{UNAVAILABLE}: Invalid value: "25.5%": must be a whole percentage; write "25%"',
+        ),
+        (
+            {"limits": {"perWorkload": {"maxUnavailable": "101%"}}},
+            f'{UNAVAILABLE}: Invalid value: "101%": must be a percentage from 1% to 100%; write for example "25%"',
+        ),
+        (
+            {"limits": {"zoneHealth": {"threshold": 55}}},
+            "spec.limits.zoneHealth.threshold: Invalid value: 55: must be from 0.000010 to 1",
+        ),
+        (
+            {"eviction": {"order": ["ShortestGrace", "LongestGrace"]}},
+            'spec.eviction.order: Invalid value: ["ShortestGrace","LongestGrace"]: contradict each other; keep one',
+        ),
+        (
+            {"reclaim": {"deadlineSeconds": 30}, "windows": [{"schedule": "0 2 * * *", "duration": "4h"}]},
+            'spec.windows: Invalid value: ["0 2 * * *"]: have no effect beside reclaim; remove one of the two',
+        ),
+        (
+            {"reclaim": {"deadlineSeconds": 30}, "eviction": {"gracePeriodSeconds": 60}},
+            (
+                "spec.eviction.gracePeriodSeconds: Invalid value: 60: is more than reclaim.deadlineSeconds; "
+                "write at most 30"
+            ),
         ),
         (
             {"limits": {"evictionsPerSecond": float("nan")}},

@@ -42,9 +42,7 @@ class _Walk:
             case inspect.Metadata():
                 return self._checked(value, wanted, path)
             case inspect.UnionType():
-                inner, *others = (one for one in wanted.types if not isinstance(one, inspect.NoneType))
-                assert not others, "only T | None is used in the API"  # noqa: S101
-                return None if value is None else self.visit(value, inner, path)
+                return self._union(value, wanted, path)
             case inspect.StructType():
                 return self._struct(value, wanted, path)
             case inspect.VarTupleType():
@@ -80,6 +78,21 @@ class _Walk:
         found: Iterable[FieldError] = [error.below(path) for error in check(decoded)]
         self.errors.extend(found)
         return _INVALID if found else decoded
+
+    def _union(self, value: object, wanted: inspect.UnionType, path: str) -> Any:
+        """``T | None``, or Kubernetes' IntOrString: a number, or a percentage of something."""
+        if value is None:
+            return None
+        inner, *others = (one for one in wanted.types if not isinstance(one, inspect.NoneType))
+        if not others:
+            return self.visit(value, inner, path)
+        assert isinstance(inner, inspect.IntType), "only T | None and int | str are used in the API"  # noqa: S101
+        if isinstance(value, str):
+            return self.visit(value, others[0], path)
+        remedy = 'write for example 2 or "25%"'
+        if isinstance(value, float):  # here the API server takes not even 2.0
+            return self._fail(path, value, "must be a whole number", remedy)
+        return self._integer(value, inner, path, remedy)
 
     def _struct(self, value: object, wanted: inspect.StructType, path: str) -> Any:
         if not isinstance(value, Mapping):
@@ -132,13 +145,13 @@ class _Walk:
             return self._fail(path, value, "must be a string", f'write "{value}", in quotes' if quoted else "")
         return value if self._fits(len(value), wanted, path, value, "characters") else _INVALID
 
-    def _integer(self, value: object, wanted: inspect.IntType, path: str) -> Any:
+    def _integer(self, value: object, wanted: inspect.IntType, path: str, remedy: str = "") -> Any:
         number = int(value) if isinstance(value, float) and value.is_integer() else value
         if isinstance(number, bool) or not isinstance(number, int):
-            return self._fail(path, value, "must be a whole number", _without_quotes(value))
+            return self._fail(path, value, "must be a whole number", remedy or _without_quotes(value))
         low = MIN_INT64 if wanted.ge is None else wanted.ge
         high = MAX_INT64 if wanted.le is None else wanted.le
-        return number if low <= number <= high else self._fail(path, value, f"must be from {low} to {high}")
+        return number if low <= number <= high else self._fail(path, value, f"must be from {low} to {high}", remedy)
 
     def _number(self, value: object, wanted: inspect.FloatType, path: str) -> Any:
         if isinstance(value, bool) or not isinstance(value, int | float):

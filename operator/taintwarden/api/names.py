@@ -1,7 +1,8 @@
-"""The shapes of Kubernetes names: taint and label keys, label values, namespaces.
+"""The shapes of texts: taint and label keys, label values, namespaces, percentages.
 
-The expressions are those of apimachinery's ``util/validation``, and stand in the CRD word for word. They are matched in
-full and after the length was checked: ``$`` would accept a final newline, and a long text would match slowly.
+The expressions for names are those of apimachinery's ``util/validation``. All stand in the CRD word for word. They are
+matched in full and after the length was checked: ``$`` would accept a final newline, and a long text would match
+slowly.
 """
 
 import re
@@ -22,6 +23,7 @@ KEY = rf"({DNS_SUBDOMAIN}/)?{_NAME}"
 KEY_SELECTOR = rf"\*|({DNS_SUBDOMAIN}/)?{_NAME}|{DNS_SUBDOMAIN}/\*"
 LABEL_VALUE = rf"({_NAME})?"
 NAMESPACE = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+PERCENTAGE = r"[1-9][0-9]?%|100%"
 
 _KEY_RULE = "letters, digits, '-', '_' and '.', at most 63, optionally after a DNS prefix and '/'"
 
@@ -73,6 +75,19 @@ def check_object_name(text: str) -> Iterator[FieldError]:
     """The name of a policy."""
     if not re.fullmatch(DNS_SUBDOMAIN, text):
         yield FieldError("", text, "is not an object name: lower-case letters, digits, '-' and '.'")
+
+
+def check_percentage(text: str) -> Iterator[FieldError]:
+    """A share of a workload's pods."""
+    if re.fullmatch(PERCENTAGE, text):
+        return
+    if re.fullmatch(r"[1-9][0-9]{0,6}", text):
+        share = f', or "{text}%" for a share' if int(text) <= 100 else ""
+        yield FieldError("", text, "is no percentage", f"write {text}, without quotes{share}")
+    elif found := re.fullmatch(r"([1-9][0-9]?)\.[0-9]+%", text):
+        yield FieldError("", text, "must be a whole percentage", f'write "{found[1]}%"')
+    else:
+        yield FieldError("", text, "must be a percentage from 1% to 100%", 'write for example "25%"')
 
 
 def _matches(pattern: str, key: str) -> bool:

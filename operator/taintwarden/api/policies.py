@@ -8,11 +8,27 @@ import msgspec
 
 from taintwarden.api.decode import decode
 from taintwarden.api.errors import FieldError, InvalidObject
-from taintwarden.api.types import POLICY_KIND, LabelSelectorSpec, LimitsBase, LimitsSpec, PolicyObject
-from taintwarden.engine.model import EvictionSettings, Exclude, Limits, Policy, TaintSelector, Timing
+from taintwarden.api.types import POLICY_KIND, LabelSelectorSpec, LimitsBase, LimitsSpec, PolicyObject, WindowSpec
+from taintwarden.api.windows import parse_duration
+from taintwarden.engine.model import (
+    EvictionSettings,
+    Exclude,
+    GuardSettings,
+    Limits,
+    Policy,
+    Reclaim,
+    Share,
+    TaintSelector,
+    Timing,
+    Window,
+    ZoneHealth,
+)
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 
 T = TypeVar("T")
+
+NO_LIMITS = Limits(evictions_per_second=None, max_unavailable=None, zone_health=None, guard=None)
+"""What holds with ``base: None`` for what is not given."""
 
 
 def parse_policy(obj: Mapping[str, Any]) -> Policy:
@@ -44,6 +60,8 @@ def parse_policy(obj: Mapping[str, Any]) -> Policy:
         timing=_same_fields(spec.timing, Timing),
         eviction=_same_fields(spec.eviction, EvictionSettings),
         limits=_limits(spec.limits),
+        windows=tuple(_window(window) for window in spec.windows),
+        reclaim=_same_fields(spec.reclaim, Reclaim) if spec.reclaim else None,
     )
 
 
@@ -58,12 +76,36 @@ def _selector(spec: LabelSelectorSpec) -> LabelSelector:
 
 
 def _limits(spec: LimitsSpec) -> Limits:
-    defaults = Limits()
-    rate = defaults.evictions_per_second if spec.base is LimitsBase.DEFAULT else None
+    base = Limits() if spec.base is LimitsBase.DEFAULT else NO_LIMITS
     return Limits(
-        evictions_per_second=rate if spec.evictions_per_second is None else spec.evictions_per_second,
-        burst=defaults.burst if spec.burst is None else spec.burst,
+        evictions_per_second=_given(spec.evictions_per_second, base.evictions_per_second),
+        burst=_given(spec.burst, base.burst),
+        node_max_concurrent=spec.per_node.max_concurrent,
+        namespace_evictions_per_second=spec.per_namespace.evictions_per_second,
+        zone_evictions_per_second=spec.per_zone.evictions_per_second,
+        max_unavailable=_share(spec.per_workload.max_unavailable, base.max_unavailable),
+        zone_health=_same_fields(spec.zone_health, ZoneHealth) if spec.zone_health else base.zone_health,
+        guard=_same_fields(spec.guard, GuardSettings) if spec.guard else base.guard,
     )
+
+
+def _given(value: T | None, otherwise: T) -> T:
+    return otherwise if value is None else value
+
+
+def _share(value: int | str | None, otherwise: Share | None) -> Share | None:
+    if value is None:
+        return otherwise
+    if isinstance(value, int):
+        return Share(number=value)
+    percent = int(value.removesuffix("%"))
+    return Share(percent=percent) if percent < 100 else None
+
+
+def _window(spec: WindowSpec) -> Window:
+    seconds = parse_duration(spec.duration)
+    assert seconds is not None  # noqa: S101 - checked with the other fields
+    return Window(spec.schedule, seconds, spec.time_zone)
 
 
 def _name(obj: object) -> str:

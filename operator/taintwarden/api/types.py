@@ -13,11 +13,14 @@ from msgspec import Meta, field
 
 from taintwarden.api import names
 from taintwarden.api.errors import FieldError
+from taintwarden.api.windows import MAX_DURATION_LENGTH, MAX_SCHEDULE_LENGTH, MAX_ZONE_LENGTH, check_windows
 from taintwarden.engine.model import (
     Effect,
+    GuardAction,
     Method,
     Mode,
     OnInvalidValue,
+    OrderBy,
     TolerationSecondsMode,
     ValueType,
 )
@@ -43,6 +46,8 @@ class Spec(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=Tr
 
 
 Seconds = Annotated[int, Meta(ge=0, le=MAX_INT32)]
+Rate = Annotated[float, Meta(ge=0.00001, le=10_000)]
+"""Pods per second."""
 LabelKey = Annotated[str, checked(names.check_key, max_length=names.MAX_KEY_LENGTH)]
 LabelValue = Annotated[str, checked(names.check_label_value, max_length=names.MAX_NAME_LENGTH)]
 
@@ -130,6 +135,17 @@ class EvictionSpec(Spec, frozen=True):
     method: Method = Method.EVICT
     pdb_timeout_seconds: Seconds = 600
     grace_period_seconds: Seconds | None = None
+    order: Annotated[tuple[OrderBy, ...], checked(no_duplicates, max_length=4)] = (
+        OrderBy.PRIORITY,
+        OrderBy.TOPOLOGY_SPREAD,
+    )
+
+
+def check_eviction(eviction: EvictionSpec) -> Iterator[FieldError]:
+    """Grace cannot be ordered both ways."""
+    both = [one for one in eviction.order if one in (OrderBy.SHORTEST_GRACE, OrderBy.LONGEST_GRACE)]
+    if len(both) > 1:
+        yield FieldError("order", both, "contradict each other", "keep one")
 
 
 class LimitsBase(StrEnum):
@@ -139,12 +155,62 @@ class LimitsBase(StrEnum):
     NONE = "None"
 
 
+class PerNodeSpec(Spec, frozen=True):
+    """What one node may lose."""
+
+    max_concurrent: Annotated[int, Meta(ge=1, le=10_000)] | None = None
+
+
+class RateSpec(Spec, frozen=True):
+    """How fast each namespace, or each zone, may lose pods. The burst is one second's worth, at least 1."""
+
+    evictions_per_second: Rate | None = None
+
+
+class PerWorkloadSpec(Spec, frozen=True):
+    """What a workload may lack."""
+
+    max_unavailable: (
+        Annotated[int, Meta(ge=1, le=1_000_000)] | Annotated[str, checked(names.check_percentage)] | None
+    ) = None
+
+
+class ZoneHealthSpec(Spec, frozen=True):
+    """How a zone slows down by the share of its nodes that the policy drains."""
+
+    threshold: Annotated[float, Meta(ge=0.00001, le=1)] = 0.55
+    min_nodes: Annotated[int, Meta(ge=0, le=MAX_INT32)] = 3
+    degraded_evictions_per_second: Rate = 1.0
+    full_evictions_per_second: Rate = 1.0
+    halt_small_zones: bool = False
+    small_zone: Annotated[int, Meta(ge=0, le=MAX_INT32)] = 50
+
+
+class GuardSpec(Spec, frozen=True):
+    """The mass-eviction breaker. A shorter window than a minute would write the status all the time."""
+
+    max_percent: Annotated[int, Meta(ge=1, le=100)] = 20
+    min_pods: Annotated[int, Meta(ge=0, le=MAX_INT32)] = 50
+    window_seconds: Annotated[int, Meta(ge=60, le=86_400)] = 600
+    settle_seconds: Annotated[int, Meta(ge=0, le=300)] = 2
+    action: GuardAction = GuardAction.HALT
+
+
 class LimitsSpec(Spec, frozen=True):
-    """How fast the policy may evict. What is left out follows ``base``, so neither the CRD nor this has a default."""
+    """How fast the policy may evict.
+
+    What is left out follows ``base``, so neither the CRD nor this has a default. A section that is given has its own.
+    """
 
     base: LimitsBase = LimitsBase.DEFAULT
-    evictions_per_second: Annotated[float, Meta(ge=0.00001, le=10_000)] | None = None
+    evictions_per_second: Rate | None = None
     burst: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
+    per_node: PerNodeSpec = PerNodeSpec()
+    per_namespace: RateSpec = RateSpec()
+    per_zone: RateSpec = RateSpec()
+    per_workload: PerWorkloadSpec = PerWorkloadSpec()
+    zone_health: ZoneHealthSpec | None = None
+    guard: GuardSpec | None = None
 
 
 def check_limits(limits: LimitsSpec) -> Iterator[FieldError]:
@@ -158,6 +224,20 @@ def check_limits(limits: LimitsSpec) -> Iterator[FieldError]:
         )
 
 
+class WindowSpec(Spec, frozen=True):
+    """When pods may be evicted: from each time that the schedule names, for the duration."""
+
+    schedule: Annotated[str, Meta(max_length=MAX_SCHEDULE_LENGTH)]
+    duration: Annotated[str, Meta(max_length=MAX_DURATION_LENGTH)]
+    time_zone: Annotated[str, Meta(max_length=MAX_ZONE_LENGTH)] = "UTC"
+
+
+class ReclaimSpec(Spec, frozen=True):
+    """The nodes will be gone so long after the taint was added."""
+
+    deadline_seconds: Annotated[int, Meta(ge=1, le=86_400)]
+
+
 class PolicySpec(Spec, frozen=True):
     """The ``spec`` of a TaintEvictionPolicy."""
 
@@ -168,8 +248,23 @@ class PolicySpec(Spec, frozen=True):
     namespace_selector: LabelSelectorSpec = LabelSelectorSpec()
     exclude: ExcludeSpec = ExcludeSpec()
     timing: TimingSpec = TimingSpec()
-    eviction: EvictionSpec = EvictionSpec()
+    eviction: Annotated[EvictionSpec, checked(check_eviction)] = EvictionSpec()
     limits: Annotated[LimitsSpec, checked(check_limits)] = LimitsSpec()
+    windows: Annotated[tuple[WindowSpec, ...], checked(check_windows, max_length=32)] = ()
+    reclaim: ReclaimSpec | None = None
+
+
+def check_spec(spec: PolicySpec) -> Iterator[FieldError]:
+    """What would have no effect on nodes that will be gone."""
+    if spec.reclaim is None:
+        return
+    if spec.windows:
+        schedules = [window.schedule for window in spec.windows]
+        yield FieldError("windows", schedules, "have no effect beside reclaim", "remove one of the two")
+    grace, deadline = spec.eviction.grace_period_seconds, spec.reclaim.deadline_seconds
+    if grace is not None and grace > deadline:
+        reason = "is more than reclaim.deadlineSeconds"
+        yield FieldError("eviction.gracePeriodSeconds", grace, reason, f"write at most {deadline}")
 
 
 class ObjectMeta(msgspec.Struct, frozen=True, rename="camel"):
@@ -187,5 +282,5 @@ class PolicyObject(Spec, frozen=True):
     api_version: Literal["taintwarden.io/v1alpha1"]
     kind: Literal["TaintEvictionPolicy"]
     metadata: ObjectMeta
-    spec: PolicySpec
+    spec: Annotated[PolicySpec, checked(check_spec)]
     status: Any = None

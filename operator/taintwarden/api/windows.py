@@ -19,6 +19,7 @@ from taintwarden.api.errors import FieldError
 
 DURATION = r"([0-9]{1,7}h)?([0-9]{1,7}m)?([0-9]{1,7}s)?"
 MAX_DURATION_SECONDS = 31 * 86_400
+MAX_DURATION_LENGTH = 24
 MAX_SCHEDULE_LENGTH = 256
 MAX_ZONE_LENGTH = 64
 
