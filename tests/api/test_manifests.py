@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 import taintwarden.api as api
-from taintwarden.engine.model import Effect, Mode
+from taintwarden.engine.model import Effect, Mode, Reclaim
 
 ROOT = Path(__file__).parents[2]
 BASE = ROOT / "deploy" / "base"
@@ -40,6 +40,22 @@ def test_shadow_mode_acts_on_no_schedule_only():
 
 def test_version_sample_starts_dry():
     assert api.parse_policy(yaml.safe_load(SAMPLES["cni-version"].read_text())).mode is Mode.DRY_RUN
+
+
+@pytest.mark.parametrize(("name", "seconds"), [("spot-aws", 120), ("spot-gke", 30), ("spot-aks", 30)])
+def test_spot_samples_know_how_long_the_node_is_there(name, seconds):
+    policy = api.parse_policy(yaml.safe_load(SAMPLES[name].read_text()))
+    assert policy.reclaim == Reclaim(seconds)
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLES if name.startswith("spot")])
+def test_spot_samples_act_on_the_notice_and_not_on_what_every_spot_node_has(name):
+    policy = api.parse_policy(yaml.safe_load(SAMPLES[name].read_text()))
+    assert all(Effect.NO_SCHEDULE in taint.effects for taint in policy.taints)
+    assert not {taint.key for taint in policy.taints} & {
+        "cloud.google.com/gke-spot",
+        "kubernetes.azure.com/scalesetpriority",
+    }
 
 
 def test_annotation_shown_in_the_sla_sample_is_valid():

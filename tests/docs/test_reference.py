@@ -23,7 +23,7 @@ PACKAGE = ROOT / "operator" / "taintwarden"
 CRD = yaml.safe_load((ROOT / "crds" / "taintevictionpolicies.yaml").read_text())
 SCHEMA = CRD["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
 SELECTORS = ("nodeSelector", "podSelector", "namespaceSelector")
-SPEC_TABLES = ("Spec", "Taints", "Exclude", "Timing", "Eviction", "Limits")
+SPEC_TABLES = ("Spec", "Taints", "Exclude", "Timing", "Eviction", "Limits", "Windows", "Reclaim")
 Json = dict[str, Any]
 
 
