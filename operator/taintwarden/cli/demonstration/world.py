@@ -91,11 +91,15 @@ def _create_node(cluster: LocalCluster, node: Node) -> None:
 
 
 def _create_owners(cluster: LocalCluster, workload: Workload) -> Object:
-    """The Deployment, its ReplicaSet and its budget; the reference by which pods name their controller."""
+    """What makes the pods, and their budget; the reference by which pods name their controller."""
     selector = {"matchLabels": {WORKLOAD_LABEL: workload.name}}
     metadata: Object = {"name": workload.name, "namespace": NAMESPACE, "labels": {WORKLOAD_LABEL: workload.name}}
-    if workload.daemon_set:  # the cluster in the process serves no DaemonSets; only the reference matters
-        return _reference("DaemonSet", workload.name, f"daemonset-{workload.name}")
+    if workload.daemon_set:
+        daemon_set = cluster.create("daemonsets", {"metadata": metadata, "spec": {"selector": selector}})
+        # What its controller would say; nothing else tells how many pods it wants.
+        daemon_set["status"]["desiredNumberScheduled"] = len(workload.nodes)
+        cluster.store.update("daemonsets", daemon_set)
+        return _reference("DaemonSet", workload.name, daemon_set["metadata"]["uid"])
     spec = {"replicas": len(workload.nodes), "selector": selector}
     deployment = cluster.create("deployments", {"metadata": metadata, "spec": spec})["metadata"]
     owned = {**metadata, "name": f"{workload.name}-1"}

@@ -169,8 +169,10 @@ _LAYOUTS: dict[str, tuple[list[Object], Cells]] = {
         ],
         _budget,
     ),
-    "deployments": ([_NAME, _column("Ready"), _AGE], _workload),
-    "replicasets": ([_NAME, _column("Ready"), _AGE], _workload),
+    **{
+        plural: ([_NAME, _column("Ready"), _AGE], _workload)
+        for plural in ("deployments", "replicasets", "statefulsets", "replicationcontrollers")
+    },
     "leases": (
         [_NAME, _column("Holder"), _AGE],
         lambda value, now: [

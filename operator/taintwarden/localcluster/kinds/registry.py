@@ -13,11 +13,13 @@ from taintwarden.localcluster.kinds.custom import DefinitionStrategy, resource_o
 from taintwarden.localcluster.kinds.nodes import NodeStrategy
 from taintwarden.localcluster.kinds.resource import Resource
 from taintwarden.localcluster.kinds.simple import (
+    DAEMON_SETS,
+    JOBS,
+    REPLICATED,
     BudgetStrategy,
     LeaseStrategy,
     NamespaceStrategy,
     PriorityClassStrategy,
-    WorkloadStrategy,
 )
 from taintwarden.localcluster.store.entries import Change
 from taintwarden.localcluster.store.store import Store, timestamp
@@ -141,18 +143,18 @@ def _built_in(store: Store, *, comparison_operators: bool) -> Iterator[Resource]
         create_on_update=True,
         strategy=LeaseStrategy(),
     )
-    for plural, kind, short in (("deployments", "Deployment", "deploy"), ("replicasets", "ReplicaSet", "rs")):
-        yield grouped(
-            "apps/v1",
-            plural,
-            kind,
-            shapes.WORKLOAD,
-            short_names=(short,),
-            categories=("all",),
-            subresources=status,
-            generation=True,
-            strategy=WorkloadStrategy(),
-        )
+    workload: dict[str, Any] = {"categories": ("all",), "subresources": status, "generation": True}
+    for plural, kind, short in (
+        ("deployments", "Deployment", "deploy"),
+        ("replicasets", "ReplicaSet", "rs"),
+        ("statefulsets", "StatefulSet", "sts"),
+    ):
+        yield grouped("apps/v1", plural, kind, shapes.WORKLOAD, short_names=(short,), strategy=REPLICATED, **workload)
+    daemon_set = {"short_names": ("ds",), "strategy": DAEMON_SETS}
+    yield grouped("apps/v1", "daemonsets", "DaemonSet", shapes.WORKLOAD, **daemon_set, **workload)
+    controller = {"short_names": ("rc",), "strategy": REPLICATED}
+    yield core("replicationcontrollers", "ReplicationController", shapes.WORKLOAD, **controller, **workload)
+    yield grouped("batch/v1", "jobs", "Job", shapes.WORKLOAD, strategy=JOBS, **workload)
     yield grouped(
         "scheduling.k8s.io/v1",
         "priorityclasses",

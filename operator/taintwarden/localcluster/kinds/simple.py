@@ -4,6 +4,7 @@ Rules: `kubernetes/pkg/apis/{coordination,policy}/validation`. Forbidden here: c
 """
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from taintwarden.localcluster.errors import Cause, refused, unsupported, wrong
@@ -99,19 +100,51 @@ class NamespaceStrategy(Strategy):
 
 
 class WorkloadStrategy(Strategy):
-    """Deployments and ReplicaSets: stored, with one replica by default. Nothing makes pods of them."""
+    """Controllers of pods: stored, with their defaults. Nothing makes pods of them.
+
+    Args:
+        spec: defaults.
+        status: what a new one shows.
+
+    """
 
     status_keeps_metadata = True
 
+    def __init__(self, spec: Mapping[str, Any], status: Mapping[str, Any]) -> None:
+        self._spec = spec
+        self._status = status
+
     def prepare_create(self, value: Object) -> None:
         """An empty status."""
-        value.setdefault("spec", {}).setdefault("replicas", 1)
-        value["status"] = {"replicas": 0}
+        self._fill(value)
+        value["status"] = dict(self._status)
 
     def prepare_update(self, value: Object, old: Object, *, has_status: bool) -> None:
         """As on creation, and the status stays."""
-        value.setdefault("spec", {}).setdefault("replicas", 1)
+        self._fill(value)
         keep(value, old, "status")
+
+    def _fill(self, value: Object) -> None:
+        value["spec"] = {**self._spec, **(value.get("spec") or {})}
+
+
+class JobStrategy(WorkloadStrategy):
+    """Jobs: one that says nothing runs one pod once; one that says how many at once runs them until they end."""
+
+    def __init__(self) -> None:
+        super().__init__({"parallelism": 1}, {})
+
+    def _fill(self, value: Object) -> None:
+        spec = value.get("spec") or {}
+        once = {} if "parallelism" in spec else {"completions": 1}
+        value["spec"] = {**self._spec, **once, **spec}
+
+
+REPLICATED = WorkloadStrategy({"replicas": 1}, {"replicas": 0})
+DAEMON_SETS = WorkloadStrategy(
+    {}, dict.fromkeys(("currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled", "numberReady"), 0)
+)
+JOBS = JobStrategy()
 
 
 class PriorityClassStrategy(Strategy):
