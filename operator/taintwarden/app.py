@@ -16,14 +16,16 @@ import kopf
 import structlog
 from aiohttp import web
 
-from taintwarden.controller.cache import NamespaceSink, NodeSink, PodSink, Translator
+from taintwarden.controller.cache import Translator
 from taintwarden.controller.clock import Clock, system_clock
 from taintwarden.controller.guards import GuardBook
 from taintwarden.controller.hands import Hands
 from taintwarden.controller.issues import Issues
+from taintwarden.controller.keyed_sinks import BudgetSink, NamespaceSink, WorkloadSink
 from taintwarden.controller.loop import Loop
 from taintwarden.controller.policies import PolicyBook
 from taintwarden.controller.record import Record
+from taintwarden.controller.sinks import NodeSink, PodSink, Sink
 from taintwarden.controller.status import StatusWriter
 from taintwarden.engine.machine import Machine, events
 from taintwarden.engine.model import Gates
@@ -37,7 +39,19 @@ from taintwarden.kube.evictor import Evictor
 from taintwarden.kube.lease import Lease
 from taintwarden.kube.policies import list_policies
 from taintwarden.kube.recorder import Recorder
-from taintwarden.kube.streams import NAMESPACES, NODES, PODS, Stream
+from taintwarden.kube.streams import (
+    BUDGETS,
+    DAEMON_SETS,
+    JOBS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
+    Resource,
+    Stream,
+)
 from taintwarden.settings import Settings, load_settings
 from taintwarden.telemetry.logs import configure_logs
 from taintwarden.telemetry.metrics import Metrics
@@ -116,10 +130,15 @@ class App:
             guards=self.guards,
         )
         self.status = StatusWriter(self.client, self.machine, self.metrics, clock, self.book.standings, self._may_tell)
-        sink_parts = (self._feed, translator, self.metrics)
-        self._pods = PodSink("pods", *sink_parts)
-        self._nodes = NodeSink("nodes", *sink_parts)
-        self._namespaces = NamespaceSink("namespaces", *sink_parts)
+        parts = (self._feed, self.metrics)
+        workloads = (REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, REPLICATION_CONTROLLERS, JOBS)
+        self._followed: list[tuple[Resource[Any], Sink[Any]]] = [
+            (NODES, NodeSink(NODES.name, *parts, translator)),
+            (PODS, PodSink(PODS.name, *parts, translator)),
+            (NAMESPACES, NamespaceSink(NAMESPACES.name, *parts)),
+            (BUDGETS, BudgetSink(BUDGETS.name, *parts)),
+            *((resource, WorkloadSink(resource.name, *parts)) for resource in workloads),
+        ]
 
     @classmethod
     async def connect(cls, settings: Settings) -> Self:
@@ -161,12 +180,8 @@ class App:
         for gate, name in ((settings.numeric_operators, "Gt, Lt"), (settings.semver_operators, "Semver*")):
             if not gate:
                 log.warning("operators-switched-off", operators=name, effect="such tolerations never match")
-        for stream in (
-            Stream(self.client, NODES, self._nodes),
-            Stream(self.client, PODS, self._pods),
-            Stream(self.client, NAMESPACES, self._namespaces),
-        ):
-            self._task(stream.run())
+        for resource, sink in self._followed:
+            self._task(Stream(self.client, resource, sink).run())
         self._task(self._sync())
         self._task(self.recorder.run())
         self._task(self._resync_policies())
@@ -190,7 +205,7 @@ class App:
     async def _sync(self) -> None:
         """Wait until everything was listed once, then decide."""
         began = self._clock().monotonic
-        for sink in (self._nodes, self._pods, self._namespaces):
+        for _, sink in self._followed:
             await sink.listed_once.wait()
         self._feed(events.Synced())
         # What is known now stays for long: the collector need not look at it again and again.

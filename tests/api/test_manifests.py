@@ -15,6 +15,16 @@ SAMPLES = {path.stem: path for path in sorted((ROOT / "deploy" / "samples").glob
 SHIPPED = [document for path in BASE.glob("*.yaml") for document in yaml.safe_load_all(path.read_text())]
 KUSTOMIZATION = yaml.safe_load((BASE / "kustomization.yaml").read_text())
 
+FOLLOWED = (
+    "namespaces",
+    "poddisruptionbudgets",
+    "replicasets",
+    "statefulsets",
+    "daemonsets",
+    "replicationcontrollers",
+    "jobs",
+)
+
 
 def shipped(kind: str) -> dict[str, Any]:
     ours = (document for document in SHIPPED if document["kind"] == kind)
@@ -81,11 +91,10 @@ def test_cluster_rights_are_the_least():
         *(("pods", verb) for verb in ("list", "watch", "delete")),
         ("pods/status", "patch"),
         ("pods/eviction", "create"),
-        ("namespaces", "list"),
-        ("namespaces", "watch"),
+        *((resource, verb) for resource in FOLLOWED for verb in ("list", "watch")),
         ("events", "create"),
         ("events", "patch"),
-        *(("taintevictionpolicies", verb) for verb in ("get", "list", "watch")),
+        *(("taintevictionpolicies", verb) for verb in ("get", "list", "watch", "patch")),
         ("taintevictionpolicies/status", "patch"),
     }
 

@@ -2,8 +2,8 @@ import msgspec
 import pytest
 
 from cli.world import budget, pod
-from taintwarden.cli.budgets import Budget, covering, refusal
-from taintwarden.kube.objects import PodObject
+from taintwarden.cli.budgets import covering, refusal
+from taintwarden.kube.objects import BudgetObject, PodObject
 
 NOT_READY = {"conditions": [{"type": "Ready", "status": "False"}]}
 
@@ -12,10 +12,10 @@ def read_pod(**more) -> PodObject:
     return msgspec.convert(pod(**more), PodObject)
 
 
-def read_budget(name="web", allowed=0, status=None, **spec) -> Budget:
+def read_budget(name="web", allowed=0, status=None, **spec) -> BudgetObject:
     obj = budget(name, allowed, **spec)
     obj["status"] |= status or {}
-    return msgspec.convert(obj, Budget)
+    return msgspec.convert(obj, BudgetObject)
 
 
 @pytest.mark.parametrize(

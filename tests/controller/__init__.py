@@ -6,7 +6,7 @@ import msgspec
 
 from taintwarden.engine.evaluate import Kind, TaintVerdict
 from taintwarden.engine.model import Instant, Pod, PodClass, Policy, Taint, TaintSelector, Toleration, Tolerations
-from taintwarden.kube.objects import NamespaceObject, NodeObject, PodObject
+from taintwarden.kube.objects import BudgetObject, NamespaceObject, NodeObject, PodObject, WorkloadObject
 
 NOW = 1_700_000_000.0  # 2023-11-14T22:13:20Z
 
@@ -54,6 +54,21 @@ def node_object(name: str = "n1", taints: Any = (), **metadata: Any) -> NodeObje
 
 def namespace_object(name: str, **labels: str) -> NamespaceObject:
     return msgspec.convert({"metadata": {"name": name, "labels": labels}}, NamespaceObject)
+
+
+def workload_object(uid: str = "uid-web", status: Any = None, **spec: Any) -> WorkloadObject:
+    value = {"metadata": {"uid": uid, "resourceVersion": "7"}, "spec": spec, "status": status or {}}
+    return msgspec.convert(value, WorkloadObject)
+
+
+def budget_object(name: str = "web", status: Any = None, generation: int = 1, **spec: Any) -> BudgetObject:
+    """One that selects ``app: web``, with a status of this generation."""
+    value = {
+        "metadata": {"name": name, "namespace": "shop", "generation": generation},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}} | spec,
+        "status": {"observedGeneration": 1} | (status or {}),
+    }
+    return msgspec.convert(value, BudgetObject)
 
 
 GT_950 = Toleration(key="sla", operator="Gt", value="950")

@@ -6,9 +6,15 @@ import pytest
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
-from controller import Clock, namespace_object, node_object, pod_object
-from taintwarden.controller.cache import NamespaceSink, NodeSink, PodSink, Translator
+from controller import NOW, Clock, budget_object, namespace_object, node_object, pod_object, workload_object
+from taintwarden.controller.cache import Translator
+from taintwarden.controller.keyed_sinks import DESIRED, BudgetSink, NamespaceSink, WorkloadSink
+from taintwarden.controller.sinks import NodeSink, PodSink, Sink
+from taintwarden.engine.limits.workloads import COUNTED_KINDS
 from taintwarden.engine.machine import events
+from taintwarden.engine.model import Budget
+from taintwarden.engine.selectors import LabelSelector
+from taintwarden.kube.objects import AnyMeta
 from taintwarden.telemetry.metrics import Metrics
 
 
@@ -18,10 +24,12 @@ class Fed:
     def __init__(self) -> None:
         self.metrics = Metrics()
         self.events: list[Any] = []
-        parts = (self.events.append, Translator(Clock()), self.metrics)
-        self.pods = PodSink("pods", *parts)
-        self.nodes = NodeSink("nodes", *parts)
+        parts, translator = (self.events.append, self.metrics), Translator(Clock())
+        self.pods = PodSink("pods", *parts, translator)
+        self.nodes = NodeSink("nodes", *parts, translator)
         self.namespaces = NamespaceSink("namespaces", *parts)
+        self.workloads = WorkloadSink("replicasets", *parts)
+        self.budgets = BudgetSink("poddisruptionbudgets", *parts)
 
     def take(self) -> list[Any]:
         taken, self.events[:] = list(self.events), []
@@ -84,13 +92,19 @@ def test_a_deleted_pod_is_gone(fed):
     assert fed.events == [events.PodGone("uid-a", "n1")]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"metadata": TERMINATING}, {"status": {"phase": "Failed"}}],
-    ids=["terminating", "failed"],
-)
-def test_a_pod_that_need_not_be_evicted_any_more_is_gone(fed, change):
-    fed.pods.changed([("MODIFIED", pod_object("a", **change))])
+def test_a_pod_that_finished_is_gone(fed):
+    fed.pods.changed([("MODIFIED", pod_object("a", status={"phase": "Failed"}))])
+    assert fed.events == [events.PodGone("uid-a", "n1")]
+
+
+@pytest.mark.parametrize(("at", "until"), [("2023-11-14T22:14:20Z", NOW + 60), ("soon", None)])
+def test_a_pod_that_terminates_is_on_its_node_until_its_grace_is_over(fed, at, until):
+    fed.pods.changed([("MODIFIED", pod_object("a", metadata={"deletionTimestamp": at}))])
+    assert fed.events == [events.PodGone("uid-a", "n1", until)]
+
+
+def test_a_pod_that_terminated_and_was_deleted_is_gone(fed):
+    fed.pods.changed([("DELETED", pod_object("a", metadata=TERMINATING))])
     assert fed.events == [events.PodGone("uid-a", "n1")]
 
 
@@ -138,7 +152,8 @@ def test_how_far_the_node_stream_has_come_is_told(fed):
 
 def test_how_far_other_streams_have_come_is_nothing(fed):
     fed.pods.reached("99")
-    fed.namespaces.reached("99")
+    for sink in (fed.namespaces, fed.workloads, fed.budgets):
+        sink.reached("99")
     assert fed.events == []
 
 
@@ -186,13 +201,165 @@ def test_a_list_that_began_twice_still_notices_who_is_gone(fed):
     assert events.NamespaceGone("a") in fed.events
 
 
+# -- workloads --------------------------------------------------------------------------------------------------------
+
+
+def list_all(sink: Sink[Any], *objects: Any) -> None:
+    sink.list_began()
+    sink.listed(objects)
+    sink.list_ended("10")
+
+
+def test_listed_workloads_are_seen_with_the_number_they_want(fed):
+    list_all(fed.workloads, workload_object("a", replicas=3), workload_object("b", replicas=0))
+    assert fed.events == [events.WorkloadSeen("a", 3), events.WorkloadSeen("b", 0)]
+    assert fed.workloads.listed_once.is_set()
+
+
+def test_a_workload_is_told_again_only_when_it_wants_another_number(fed):
+    changes = [workload_object("a", {"active": number}, replicas=2 + number // 2) for number in range(4)]
+    fed.workloads.changed([("MODIFIED", one) for one in changes])
+    assert fed.events == [events.WorkloadSeen("a", 2), events.WorkloadSeen("a", 3)]
+
+
+def test_a_list_tells_nothing_of_workloads_that_are_as_they_were(fed):
+    for _ in range(2):
+        list_all(fed.workloads, workload_object("a", replicas=3))
+    assert fed.events == [events.WorkloadSeen("a", 3)]
+
+
+def test_a_deleted_workload_is_gone_once(fed):
+    web = workload_object("a", replicas=3)
+    fed.workloads.changed([("ADDED", web), ("DELETED", web), ("DELETED", web)])
+    assert fed.events == [events.WorkloadSeen("a", 3), events.WorkloadGone("a")]
+
+
+def test_a_workload_that_the_next_list_does_not_name_is_gone(fed):
+    list_all(fed.workloads, workload_object("a"), workload_object("b"))
+    fed.take()
+    list_all(fed.workloads, workload_object("b"))
+    assert fed.events == [events.WorkloadGone("a")]
+
+
+def test_a_workload_that_comes_back_is_told_again(fed):
+    web = workload_object("a", replicas=3)
+    for change in ("ADDED", "DELETED", "ADDED"):
+        fed.take()
+        fed.workloads.changed([(change, web)])
+    assert fed.events == [events.WorkloadSeen("a", 3)]
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_the_old_number_of_an_undecodable_workload_does_not_count(fed, deleted):
+    fed.workloads.changed([("ADDED", workload_object("a", replicas=3))])
+    fed.workloads.undecodable(AnyMeta("web", "shop", "a"), "replicas is no number", deleted=deleted)
+    assert fed.events[1:] == [events.WorkloadGone("a")]
+    assert fed.counted("taintwarden_undecodable_objects_total", resource="replicasets") == 1
+
+
+@pytest.mark.parametrize("what", [AnyMeta(), AnyMeta("web", "shop", "uid-unheard")])
+def test_an_undecodable_workload_that_nobody_knows_changes_nothing(fed, what):
+    fed.workloads.undecodable(what, "why", deleted=False)
+    assert fed.events == []
+
+
+def test_all_kinds_that_the_limits_ask_for_are_followed():
+    assert {f"{kind.lower()}s" for kind in COUNTED_KINDS} == set(DESIRED)
+
+
+@pytest.mark.parametrize(
+    ("resource", "expected"),
+    [("replicasets", 4), ("statefulsets", 4), ("replicationcontrollers", 4), ("daemonsets", 5), ("jobs", 6)],
+)
+def test_each_kind_wants_its_own_number(fed, resource, expected):
+    sink = WorkloadSink(resource, fed.events.append, fed.metrics)
+    sink.changed([("ADDED", workload_object("a", {"desiredNumberScheduled": 5}, replicas=4, parallelism=6))])
+    assert fed.events == [events.WorkloadSeen("a", expected)]
+
+
+# -- budgets ----------------------------------------------------------------------------------------------------------
+
+UNREADABLE = Budget("shop", "web", selector=None, allowed=0)
+
+
+def test_listed_budgets_are_seen(fed):
+    list_all(fed.budgets, budget_object(status={"disruptionsAllowed": 2}))
+    [event] = fed.events
+    assert (str(event.budget), event.budget.allowed) == ("shop/web", 2)
+    assert fed.budgets.listed_once.is_set()
+
+
+def test_a_budget_is_told_at_every_change_even_to_the_same(fed):
+    fed.budgets.changed([("ADDED", budget_object()), ("MODIFIED", budget_object())])
+    assert [type(event) for event in fed.events] == [events.BudgetSeen] * 2
+
+
+def test_a_deleted_budget_is_gone(fed):
+    fed.budgets.changed([("ADDED", budget_object()), ("DELETED", budget_object())])
+    assert fed.events[1:] == [events.BudgetGone("shop", "web")]
+
+
+def test_a_budget_that_the_next_list_does_not_name_is_gone(fed):
+    list_all(fed.budgets, budget_object("web"), budget_object("db"))
+    fed.take()
+    list_all(fed.budgets, budget_object("db"))
+    assert fed.events[1:] == [events.BudgetGone("shop", "web")]
+
+
+def test_a_budget_that_selects_nobody_is_not_told(fed):
+    fed.budgets.changed([("ADDED", budget_object(selector=None))])
+    assert fed.events == []
+
+
+def test_a_budget_that_selects_nobody_any_more_is_gone(fed):
+    fed.budgets.changed([("ADDED", budget_object()), ("MODIFIED", budget_object(selector=None))])
+    assert fed.events[1:] == [events.BudgetGone("shop", "web")]
+
+
+def test_an_undecodable_budget_holds_its_namespace(fed):
+    fed.budgets.changed([("ADDED", budget_object(selector={}))])
+    assert fed.take()[0].budget.selector == LabelSelector()
+    fed.budgets.undecodable(AnyMeta("web", "shop"), "why", deleted=False)
+    assert fed.events == [events.BudgetSeen(UNREADABLE)]
+    assert fed.counted("taintwarden_undecodable_objects_total", resource="poddisruptionbudgets") == 1
+
+
+def test_an_undecodable_budget_of_a_list_holds_until_a_list_does_not_name_it(fed):
+    fed.budgets.list_began()
+    fed.budgets.undecodable(AnyMeta("web", "shop"), "why", deleted=False)
+    fed.budgets.listed([])
+    fed.budgets.list_ended("10")
+    assert fed.take() == [events.BudgetSeen(UNREADABLE)]
+    list_all(fed.budgets)
+    assert fed.events == [events.BudgetGone("shop", "web")]
+
+
+def test_an_undecodable_budget_that_is_deleted_holds_nobody_any_more(fed):
+    for deleted in (False, True):
+        fed.budgets.undecodable(AnyMeta("web", "shop"), "why", deleted=deleted)
+    assert fed.events == [events.BudgetSeen(UNREADABLE), events.BudgetGone("shop", "web")]
+
+
+def test_a_budget_that_is_mended_counts_again(fed):
+    fed.budgets.undecodable(AnyMeta("web", "shop"), "why", deleted=False)
+    fed.budgets.changed([("MODIFIED", budget_object())])
+    assert fed.events[1].budget.selector is not None
+
+
+@pytest.mark.parametrize("what", [AnyMeta(), AnyMeta("web"), AnyMeta(namespace="shop")])
+def test_what_cannot_even_be_named_is_only_told(fed, what):
+    fed.budgets.undecodable(what, "why", deleted=False)
+    assert fed.events == []
+    assert fed.counted("taintwarden_undecodable_objects_total", resource="poddisruptionbudgets") == 1
+
+
 # -- what all share ---------------------------------------------------------------------------------------------------
 
 
 def test_an_undecodable_object_is_always_counted_and_logged_once(fed):
     with capture_logs() as logs:
         for _ in range(3):
-            fed.nodes.undecodable("n1", "labels are no map")
+            fed.nodes.undecodable(AnyMeta("n1"), "labels are no map", deleted=False)
     assert fed.counted("taintwarden_undecodable_objects_total", resource="nodes") == 3
     assert logs == [
         {
@@ -207,16 +374,24 @@ def test_an_undecodable_object_is_always_counted_and_logged_once(fed):
 
 def test_another_reason_is_logged_again(fed):
     with capture_logs() as logs:
-        fed.nodes.undecodable("n1", "one")
-        fed.nodes.undecodable("n1", "two")
+        fed.nodes.undecodable(AnyMeta("n1"), "one", deleted=False)
+        fed.nodes.undecodable(AnyMeta("n1"), "two", deleted=False)
     assert [entry["reason"] for entry in logs] == ["one", "two"]
 
 
 def test_what_is_remembered_of_undecodable_objects_is_bounded(fed):
     with capture_logs():
         for number in range(2_500):
-            fed.pods.undecodable(str(number), "why")
-    assert len(fed.pods._undecodable) <= 1_001
+            fed.pods.undecodable(AnyMeta(str(number)), "why", deleted=False)
+    assert len(fed.pods._complaints) <= 1_001
+
+
+@pytest.mark.parametrize("name", ["pods", "nodes", "namespaces", "workloads", "budgets"])
+def test_whether_the_view_is_live_is_told_once(fed, name):
+    sink = getattr(fed, name)
+    for live in (True, False, False, True):
+        sink.live(live=live)
+    assert fed.events == [events.ViewChanged(sink.resource, live=False), events.ViewChanged(sink.resource, live=True)]
 
 
 @pytest.mark.parametrize(("reason", "logged"), [("ended", 0), ("expired", 1), ("unreachable", 1), ("refused", 1)])

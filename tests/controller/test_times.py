@@ -5,10 +5,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taintwarden.controller import wording
-from taintwarden.controller.times import latest_moment
+from taintwarden.controller.times import latest_moment, moment
 
 NOW = 1_700_000_000.5
 TEN = 1_699_999_990.0  # 2023-11-14T22:13:10Z
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2023-11-14T22:13:10Z", TEN),
+        ("2023-11-15T00:13:10.25+02:00", TEN + 0.25),
+        ("2033-01-01T00:00:00Z", 1_988_150_400.0),
+    ],
+)
+def test_a_timestamp_in_seconds(text, expected):
+    assert moment(text) == expected
 
 
 @pytest.mark.parametrize(

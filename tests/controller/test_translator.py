@@ -5,10 +5,11 @@ import json
 import pytest
 from structlog.testing import capture_logs
 
-from controller import GT_950, NOW, Clock, node_object, pod_object
+from controller import GT_950, NOW, Clock, budget_object, node_object, pod_object, workload_object
 from taintwarden.controller import cache
 from taintwarden.controller.cache import PodIssue, Translator, parse_version_number
-from taintwarden.engine.model import Taint, Toleration
+from taintwarden.engine.model import Owner, SpreadConstraint, Taint, Toleration
+from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 
 TOLERATIONS = "taintwarden.io/tolerations"
 
@@ -104,10 +105,110 @@ def test_daemon_set_pods_are_those_a_daemon_set_controls(translator, owner, expe
     assert translator.pod(pod_object(metadata={"ownerReferences": [owner]})).shared.daemon_set is expected
 
 
+OWNERS = [
+    {"kind": "Machine", "name": "m", "uid": "uid-m"},
+    {"kind": "ReplicaSet", "name": "web-1", "uid": "uid-rs", "controller": True},
+]
+
+
+@pytest.mark.parametrize(("owners", "expected"), [(OWNERS, Owner("ReplicaSet", "web-1", "uid-rs")), (OWNERS[:1], None)])
+def test_the_owner_is_the_controlling_one(translator, owners, expected):
+    assert translator.pod(pod_object(metadata={"ownerReferences": owners})).shared.owner == expected
+
+
+@pytest.mark.parametrize(("spec", "expected"), [({}, 30), ({"terminationGracePeriodSeconds": 5}, 5)])
+def test_a_pod_has_its_grace_to_terminate(translator, spec, expected):
+    assert translator.pod(pod_object(spec=spec)).shared.grace_seconds == expected
+
+
+@pytest.mark.parametrize(
+    ("conditions", "expected"),
+    [
+        ([{"type": "Ready", "status": "True"}], True),
+        ([{"type": "Ready", "status": "False"}], False),
+        ([{"type": "Ready", "status": "Unknown"}], False),
+        ([{"type": "ContainersReady", "status": "True"}], False),
+        ([], False),
+    ],
+)
+def test_a_pod_is_ready_if_its_condition_says_so(translator, conditions, expected):
+    assert translator.pod(pod_object(status={"conditions": conditions})).ready is expected
+
+
 def test_pods_of_one_workload_share_one_class(translator):
     first, second = (translator.pod(pod_object(name)) for name in ("web-1", "web-2"))
     assert first.shared is second.shared
     assert first.node is second.node
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"metadata": {"ownerReferences": [OWNERS[1] | {"uid": "uid-next"}]}},
+        {"spec": {"terminationGracePeriodSeconds": 7}},
+        {"spec": {"topologySpreadConstraints": [{"topologyKey": "zone", "labelSelector": {}}]}},
+    ],
+    ids=["owner", "grace", "spread"],
+)
+def test_pods_that_differ_in_what_decides_share_none(translator, other):
+    assert translator.pod(pod_object("a")).shared is not translator.pod(pod_object("b", **other)).shared
+
+
+# -- how a pod is spread ----------------------------------------------------------------------------------------------
+
+
+LABELS = {"app": "web", "pod-template-hash": "abc"}
+IS_WEB = Requirement("app", SelectorOperator.IN, ("web",))
+OF_REVISION = Requirement("pod-template-hash", SelectorOperator.IN, ("abc",))
+
+
+def spread(translator: Translator, **constraint: object) -> list[tuple[str, tuple[Requirement, ...]]]:
+    constraints = [{"maxSkew": 1, "topologyKey": "zone"} | constraint]
+    pod = translator.pod(pod_object(metadata={"labels": LABELS}, spec={"topologySpreadConstraints": constraints}))
+    return [(one.topology_key, one.selector.requirements) for one in pod.shared.spread]
+
+
+def test_a_pod_without_constraints_is_spread_over_nothing(translator):
+    assert translator.pod(pod_object()).shared.spread == ()
+
+
+def test_constraints_come_in_order(translator):
+    keys = ["zone", "host"]
+    constraints = [{"topologyKey": key, "labelSelector": {"matchLabels": {"app": "web"}}} for key in keys]
+    pod = translator.pod(pod_object(spec={"topologySpreadConstraints": constraints}))
+    assert pod.shared.spread == tuple(SpreadConstraint(key, LabelSelector((IS_WEB,))) for key in keys)
+
+
+def test_a_constraint_selects_by_labels_and_expressions(translator):
+    expression = {"key": "tier", "operator": "NotIn", "values": ["a", "b"]}
+    selector = {"matchLabels": {"app": "web"}, "matchExpressions": [expression]}
+    expected = (IS_WEB, Requirement("tier", SelectorOperator.NOT_IN, ("a", "b")))
+    assert spread(translator, labelSelector=selector) == [("zone", expected)]
+
+
+def test_match_label_keys_add_the_pods_own_values(translator):
+    found = spread(translator, labelSelector={"matchLabels": {"app": "web"}}, matchLabelKeys=["pod-template-hash"])
+    assert found == [("zone", (IS_WEB, OF_REVISION))]
+
+
+def test_match_label_keys_that_the_pod_lacks_are_ignored(translator):
+    found = spread(translator, labelSelector={"matchLabels": {"app": "web"}}, matchLabelKeys=["revision"])
+    assert found == [("zone", (IS_WEB,))]
+
+
+def test_match_label_keys_that_the_api_server_has_merged_are_not_added_again(translator):
+    merged = {"key": "pod-template-hash", "operator": "In", "values": ["abc"]}
+    selector = {"matchLabels": {"app": "web"}, "matchExpressions": [merged]}
+    found = spread(translator, labelSelector=selector, matchLabelKeys=["pod-template-hash"])
+    assert found == [("zone", (IS_WEB, OF_REVISION))]
+
+
+def test_a_constraint_without_a_selector_counts_nobody(translator):
+    assert spread(translator, matchLabelKeys=["pod-template-hash"]) == []
+
+
+def test_an_empty_selector_counts_everybody(translator):
+    assert spread(translator, labelSelector={}) == [("zone", ())]
 
 
 # -- since when a pod is bound ----------------------------------------------------------------------------------------
@@ -202,6 +303,80 @@ def test_what_is_remembered_of_annotations_is_bounded(translator, issues, monkey
     assert len(issues) == 10
     assert len(translator._annotations) <= 3
     assert len(translator._reported) <= 3
+
+
+# -- workloads and budgets --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("spec", "expected"), [({"replicas": 4}, 4), ({"replicas": 0}, 0), ({}, 1)])
+def test_a_replica_set_wants_its_replicas(spec, expected):
+    assert cache.desired_replicas(workload_object(status={"desiredNumberScheduled": 9}, **spec)) == expected
+
+
+@pytest.mark.parametrize(("status", "expected"), [({"desiredNumberScheduled": 9}, 9), ({}, 0)])
+def test_a_daemon_set_wants_a_pod_on_each_node_that_fits(status, expected):
+    assert cache.desired_on_nodes(workload_object(status=status)) == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "expected"),
+    [
+        ({"parallelism": 5, "completions": 20}, {"succeeded": 3}, 5),
+        ({"parallelism": 5, "completions": 20}, {"succeeded": 18}, 2),
+        ({"parallelism": 5, "completions": 20}, {"succeeded": 25}, 0),
+        ({"parallelism": 0, "completions": 20}, {}, 0),
+        ({"completions": 20}, {}, 1),
+        ({"parallelism": 5}, {"active": 2}, 5),
+        ({"parallelism": 5}, {"active": 2, "succeeded": 1}, 2),
+        ({"parallelism": 5, "completions": 20, "suspend": True}, {"active": 5}, 0),
+        ({}, {}, 1),
+    ],
+    ids=["many", "last", "overdone", "none", "one", "queue", "queue-ends", "suspended", "default"],
+)
+def test_a_job_wants_what_is_left_of_it_but_so_many_at_once(spec, status, expected):
+    assert cache.desired_parallelism(workload_object(status=status, **spec)) == expected
+
+
+def test_a_budget_is_told_by_what_it_allows():
+    budget = cache.budget(budget_object(status={"disruptionsAllowed": 2}))
+    assert (budget.namespace, budget.name, budget.allowed) == ("shop", "web", 2)
+    assert budget.selector == LabelSelector((IS_WEB,))
+
+
+def test_a_budget_without_a_selector_selects_nobody():
+    assert cache.budget(budget_object(selector=None)) is None
+
+
+def test_a_budget_with_an_empty_selector_selects_everybody():
+    assert cache.budget(budget_object(selector={})).selector == LabelSelector()
+
+
+@pytest.mark.parametrize(("generation", "expected"), [(1, True), (2, False)])
+def test_the_numbers_of_a_budget_may_be_of_an_older_version(generation, expected):
+    assert cache.budget(budget_object(generation=generation)).observed is expected
+
+
+def test_a_budget_without_a_status_allows_nothing_and_was_not_looked_at():
+    obj = budget_object(generation=0)
+    obj.status = None
+    budget = cache.budget(obj)
+    assert (budget.allowed, budget.observed, budget.healthy_enough) == (0, False, False)
+
+
+@pytest.mark.parametrize(
+    ("healthy", "desired", "policy", "expected"),
+    [
+        (3, 3, "IfHealthyBudget", True),
+        (2, 3, "IfHealthyBudget", False),
+        (0, 0, "IfHealthyBudget", False),
+        (2, 3, "AlwaysAllow", True),
+        (3, 3, "Unheard", True),
+        (2, 3, "Unheard", False),
+    ],
+)
+def test_a_budget_lets_pods_go_that_are_not_ready(healthy, desired, policy, expected):
+    status = {"currentHealthy": healthy, "desiredHealthy": desired}
+    assert cache.budget(budget_object(status=status, unhealthyPodEvictionPolicy=policy)).healthy_enough is expected
 
 
 # -- nodes ------------------------------------------------------------------------------------------------------------

@@ -5,23 +5,38 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from kube.scripted import EndOfScriptError, ScriptedClient, Silence, refusal
 from taintwarden.kube.errors import Unreachable
+from taintwarden.kube.objects import AnyMeta, BudgetObject, WorkloadObject
 from taintwarden.kube.streams import (
     BACKOFF_SECONDS,
+    BUDGETS,
     CAUGHT_UP_SECONDS,
+    DAEMON_SETS,
     FORGIVEN_SECONDS,
+    JOBS,
     NAMESPACES,
     NODES,
     PAGE_SIZE,
     PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
     WATCH_SECONDS,
     Stream,
 )
 
 Heard = list[tuple[Any, ...]]
+WORKLOADS = [REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, REPLICATION_CONTROLLERS, JOBS]
+ALL = [PODS, NODES, NAMESPACES, BUDGETS, *WORKLOADS]
+
+
+def name_of(one: Any) -> str:
+    """Of workloads only the UID is read."""
+    return one.metadata.uid.removeprefix("uid-") if isinstance(one, WorkloadObject) else one.metadata.name
 
 
 class Sink:
@@ -35,20 +50,20 @@ class Sink:
         self.heard.append(("list began",))
 
     def listed(self, objects: Sequence[Any]) -> None:
-        self.heard.append(("listed", [one.metadata.name for one in objects]))
+        self.heard.append(("listed", [name_of(one) for one in objects]))
 
     def list_ended(self, resource_version: str) -> None:
         self.heard.append(("list ended", resource_version))
 
     def changed(self, changes: Sequence[tuple[str, Any]]) -> None:
-        self.heard.append(("changed", [(kind, one.metadata.name) for kind, one in changes]))
+        self.heard.append(("changed", [(kind, name_of(one)) for kind, one in changes]))
 
     def reached(self, resource_version: str) -> None:
         self.heard.append(("reached", resource_version))
 
-    def undecodable(self, name: str, reason: str) -> None:
+    def undecodable(self, what: AnyMeta, reason: str, *, deleted: bool) -> None:
         assert reason
-        self.heard.append(("undecodable", name))
+        self.heard.append(("undecodable", str(what), *(["deleted"] if deleted else [])))
 
     def restarted(self, reason: str, detail: str) -> None:
         assert detail
@@ -306,6 +321,21 @@ async def test_an_undecodable_object_in_a_watch_is_told_and_the_rest_goes_on():
     assert followed.heard[3:6] == [("undecodable", "ns/bad"), ("changed", [("ADDED", "c")]), ("reached", "13")]
 
 
+async def test_an_undecodable_object_that_was_deleted_is_told_as_deleted():
+    followed = await follow(page(), [frame("DELETED", BAD)])
+    assert followed.of("undecodable") == [("undecodable", "ns/bad", "deleted")]
+
+
+async def test_an_undecodable_object_is_told_after_what_came_before_it():
+    lines = frame("ADDED", obj("bad", 11)) + frame("MODIFIED", BAD) + frame("ADDED", obj("c", 13))
+    followed = await follow(page(), [lines])
+    assert followed.of("changed", "undecodable") == [
+        ("changed", [("ADDED", "bad")]),
+        ("undecodable", "ns/bad"),
+        ("changed", [("ADDED", "c")]),
+    ]
+
+
 async def test_an_undecodable_object_is_not_stumbled_over_again():
     followed = await follow(page(), [frame("MODIFIED", BAD)])
     assert followed.watched_from == ["10", "12"]
@@ -323,7 +353,7 @@ async def test_a_line_with_broken_text_is_told_and_the_rest_goes_on():
     assert ("changed", [("ADDED", "c")]) in followed.heard
 
 
-@pytest.mark.parametrize("resource", [PODS, NODES, NAMESPACES], ids=lambda resource: resource.name)
+@pytest.mark.parametrize("resource", ALL, ids=lambda resource: resource.name)
 async def test_lists_and_watches_are_about_the_same_objects(resource):
     followed = await follow(page(), resource=resource)
     assert {call.path for call in followed.calls} == {resource.path}
@@ -333,6 +363,17 @@ async def test_lists_and_watches_are_about_the_same_objects(resource):
 
 def test_finished_and_unbound_pods_stay_with_the_server():
     assert PODS.field_selector == "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+
+
+@pytest.mark.parametrize("resource", WORKLOADS, ids=lambda resource: resource.name)
+def test_what_is_not_used_of_a_workload_costs_nothing(resource):
+    template = {"spec": {"containers": [{"name": "main", "env": ["of no kind"]}]}}
+    value = {"metadata": {"uid": "u", "labels": 7}, "spec": {"replicas": 3, "template": template}, "status": {}}
+    assert msgspec.json.decode(json.dumps(value), type=resource.type).spec.replicas == 3
+
+
+def test_a_budget_that_nobody_has_looked_at_has_no_status():
+    assert msgspec.json.decode(b'{"metadata":{"generation":1},"spec":{}}', type=BudgetObject).status is None
 
 
 # -- what cannot be resumed -----------------------------------------------------------------------------------------
@@ -351,7 +392,7 @@ async def test_a_410_answer_lists_again():
     assert followed.watched_from == ["10", "20"]
 
 
-@pytest.mark.parametrize("resource", [PODS, NODES, NAMESPACES], ids=lambda resource: resource.name)
+@pytest.mark.parametrize("resource", ALL, ids=lambda resource: resource.name)
 @pytest.mark.looptime
 async def test_an_expired_frame_lists_again_at_once(resource):
     old = [Silence(FORGIVEN_SECONDS + 1), error(410)]

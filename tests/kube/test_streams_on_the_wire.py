@@ -10,6 +10,7 @@ import pytest
 from contract.api import pod
 from kube import wire
 from taintwarden.kube import streams
+from taintwarden.kube.objects import AnyMeta
 from taintwarden.kube.streams import PODS, Stream
 from taintwarden.localcluster import LocalCluster
 
@@ -46,8 +47,9 @@ class Known:
     def reached(self, _: str) -> None:
         pass
 
-    def undecodable(self, name: str, _: str) -> None:
-        self.undecodables.append(name)
+    def undecodable(self, what: AnyMeta, _: str, *, deleted: bool) -> None:
+        assert not deleted
+        self.undecodables.append(str(what))
 
     def restarted(self, reason: str, _: str) -> None:
         self.restarts.append(reason)

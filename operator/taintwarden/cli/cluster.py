@@ -6,12 +6,11 @@ from urllib.parse import quote
 
 import msgspec
 
-from taintwarden.cli.budgets import Budget
 from taintwarden.cli.facts import Facts
 from taintwarden.kube.client import Client
 from taintwarden.kube.connection import Connection
 from taintwarden.kube.errors import ApiError, KubeError, Unreachable
-from taintwarden.kube.objects import NamespaceObject, NodeObject, PodObject
+from taintwarden.kube.objects import BudgetObject, NamespaceObject, NodeObject, PodObject
 from taintwarden.kube.policies import PATH as POLICIES_PATH
 
 TIMEOUT_SECONDS = 10.0
@@ -25,7 +24,7 @@ class ClusterError(Exception):
 
 
 class _Budgets(msgspec.Struct):
-    items: list[Budget] = []
+    items: list[BudgetObject] = []
 
 
 class _Policies(msgspec.Struct):
@@ -90,7 +89,7 @@ class _Reader:
             return None, str(error)
         return (namespace.metadata.labels, "") if namespace else (None, "the namespace is gone")
 
-    async def budgets(self, path: str) -> tuple[list[Budget], str]:
+    async def budgets(self, path: str) -> tuple[list[BudgetObject], str]:
         """The budgets of the namespace, or why they are not known: they explain more, and decide nothing."""
         try:
             found = await self.read(path, _Budgets, "poddisruptionbudgets", {"limit": str(MAX_BUDGETS)})

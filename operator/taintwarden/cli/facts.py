@@ -6,11 +6,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from taintwarden.api.types import GROUP, POLICY_KIND
-from taintwarden.cli.budgets import Budget
 from taintwarden.cli.manifests import BadInput, Document
-from taintwarden.kube.objects import NamespaceObject, NodeObject, PodObject
+from taintwarden.kube.objects import BudgetObject, NamespaceObject, NodeObject, PodObject
 
-T = TypeVar("T", PodObject, NodeObject, NamespaceObject, Budget)
+T = TypeVar("T", PodObject, NodeObject, NamespaceObject, BudgetObject)
 
 
 class Facts(msgspec.Struct):
@@ -24,7 +23,7 @@ class Facts(msgspec.Struct):
     namespace_problem: str = ""
     """Why they are not known, if so."""
     policies: Sequence[Mapping[str, Any]] = ()
-    budgets: Sequence[Budget] = ()
+    budgets: Sequence[BudgetObject] = ()
     budgets_problem: str = ""
     """Why the budgets are not known, if so."""
 
@@ -45,7 +44,7 @@ def facts_from_files(documents: Sequence[Document], namespace: str, name: str, n
         raise BadInput(msg)
     pod = pods[-1]
     pod.metadata.namespace = namespace
-    budgets = [_convert(one, Budget) for one in _of_kind(documents, "policy", "PodDisruptionBudget")]
+    budgets = [_convert(one, BudgetObject) for one in _of_kind(documents, "policy", "PodDisruptionBudget")]
     for budget in budgets:
         budget.metadata.namespace = budget.metadata.namespace or "default"
     return Facts(

@@ -1,10 +1,6 @@
-"""From objects of the API to values of the engine: interned, small, and only what a decision needs.
+"""From objects of the API to values of the engine: interned, small, and only what a decision needs."""
 
-What a stream delivers becomes an event for the machine, whose state is the cache.
-"""
-
-import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 import structlog
@@ -14,15 +10,22 @@ from taintwarden.api.tolerations import parse_tolerations
 from taintwarden.controller.clock import Clock
 from taintwarden.controller.times import latest_moment
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.machine import events
-from taintwarden.engine.machine.events import Event
-from taintwarden.engine.model import Node, Pod, Taint, Toleration, Tolerations
-from taintwarden.kube.objects import NamespaceObject, NodeObject, PodAnnotations, PodObject
-from taintwarden.telemetry.metrics import Metrics
+from taintwarden.engine.model import Budget, Node, Owner, Pod, SpreadConstraint, Taint, Toleration, Tolerations
+from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
+from taintwarden.kube.objects import (
+    BudgetObject,
+    NodeObject,
+    OwnerReference,
+    PodAnnotations,
+    PodObject,
+    SelectorObject,
+    SpreadObject,
+    WorkloadObject,
+)
 
-Feed = Callable[[Event], None]
 MAX_REMEMBERED_ANNOTATIONS = 10_000
 NO_ANNOTATIONS = PodAnnotations()
+ALWAYS_ALLOW = "AlwaysAllow"
 
 log = structlog.get_logger()
 
@@ -68,18 +71,22 @@ class Translator:
             extended, errors = self._parse(annotations.tolerations)
             if errors and self._is_news(meta.uid, annotations.tolerations):
                 self._on_issue(PodIssue(meta.name, meta.namespace, meta.uid, errors))
+        owner = self._owner(meta.owner_references)
         pod_class = self._interner.pod_class(
             self._name(meta.namespace),
             meta.labels,
             Tolerations(tuple(spec.tolerations), extended),
             priority=spec.priority or 0,
-            daemon_set=any(owner.controller and owner.kind == "DaemonSet" for owner in meta.owner_references),
+            daemon_set=owner is not None and owner.kind == "DaemonSet",
             do_not_evict=annotations.do_not_evict == "true",
             do_not_disrupt=annotations.do_not_disrupt == "true" or annotations.safe_to_evict == "false",
+            owner=owner,
+            spread=spread(spec.topology_spread_constraints, meta.labels) if spec.topology_spread_constraints else (),
+            grace_seconds=spec.termination_grace_period_seconds,
         )
         bound_at = self._bound_at(obj)
         version = parse_version_number(meta.resource_version)
-        return Pod(meta.uid, meta.name, self._name(spec.node_name), pod_class, bound_at, version)
+        return Pod(meta.uid, meta.name, self._name(spec.node_name), pod_class, bound_at, version, is_ready(obj))
 
     def node(self, obj: NodeObject) -> Node:
         """The node with its taints. A ``timeAdded`` that is no time counts as not set."""
@@ -97,6 +104,12 @@ class Translator:
         history = meta.annotations.history if meta.annotations else ""
         version = parse_version_number(meta.resource_version)
         return Node(self._name(meta.name), meta.uid, meta.labels, tuple(taints), version, history)
+
+    def _owner(self, references: Sequence[OwnerReference]) -> Owner | None:
+        for reference in references:
+            if reference.controller:
+                return Owner(self._name(reference.kind), reference.name, reference.uid)
+        return None
 
     def _bound_at(self, obj: PodObject) -> float:
         now = self._clock().wall
@@ -131,154 +144,69 @@ def parse_version_number(text: str, unreadable: int = 2**63) -> int:
     return int(text) if text.isascii() and text.isdigit() else unreadable
 
 
-class _Sink:
-    """What all three sinks share: telling of restarts and of objects that do not decode."""
-
-    def __init__(self, resource: str, feed: Feed, translator: Translator, metrics: Metrics) -> None:
-        self.resource = resource
-        self.feed = feed
-        self.translator = translator
-        self.metrics = metrics
-        self.listed_once = asyncio.Event()
-        self._undecodable: dict[str, str] = {}
-        self._live = True
-
-    def reached(self, resource_version: str) -> None:
-        """Only the node stream's progress matters."""
-
-    def live(self, *, live: bool) -> None:
-        """Nobody is evicted on what we knew before we were cut off."""
-        if live != self._live:
-            self._live = live
-            self.feed(events.ViewChanged(self.resource, live))
-
-    def undecodable(self, name: str, reason: str) -> None:
-        """Count it always, log it once."""
-        self.metrics.undecodable.labels(self.resource).inc()
-        if self._undecodable.get(name) != reason:
-            if len(self._undecodable) > 1_000:
-                self._undecodable.clear()
-            self._undecodable[name] = reason
-            log.warning("object-undecodable", resource=self.resource, name=name, reason=reason)
-
-    def restarted(self, reason: str, detail: str) -> None:
-        """Count why a watch ended; log it unless it simply ran out."""
-        self.metrics.watch_restarts.labels(self.resource, reason).inc()
-        if reason != "ended":
-            log.warning("watch-restarted", resource=self.resource, reason=reason, detail=detail)
+def is_ready(obj: PodObject) -> bool:
+    """Whether the pod's condition Ready is True."""
+    return any(one.type == "Ready" and one.status == "True" for one in obj.status.conditions)
 
 
-class PodSink(_Sink):
-    """Receives the pod stream."""
-
-    _seen: set[str]
-
-    def list_began(self) -> None:
-        """Remember from here which pods the list names."""
-        self._seen = set()
-
-    def listed(self, objects: Sequence[PodObject]) -> None:
-        """One page of pods."""
-        for obj in objects:
-            self._see(obj)
-            self._seen.add(obj.metadata.uid)
-
-    def list_ended(self, resource_version: str) -> None:
-        """Whoever the list did not name is gone."""
-        self.feed(events.PodsListed(frozenset(self._seen)))
-        self._seen = set()
-        self.listed_once.set()
-
-    def changed(self, changes: Sequence[tuple[str, PodObject]]) -> None:
-        """Watch frames."""
-        for kind, obj in changes:
-            if kind == "DELETED":
-                self.feed(events.PodGone(obj.metadata.uid, obj.spec.node_name))
-            else:
-                self._see(obj)
-
-    def _see(self, obj: PodObject) -> None:
-        try:
-            pod = self.translator.pod(obj)
-        except ValueError as error:
-            self.undecodable(f"{obj.metadata.namespace}/{obj.metadata.name}", str(error))
-            return
-        if pod is None:
-            self.feed(events.PodGone(obj.metadata.uid, obj.spec.node_name))
-        else:
-            self.feed(events.PodSeen(pod))
+def label_selector(obj: SelectorObject) -> LabelSelector:
+    """``matchLabels`` and ``matchExpressions`` in one."""
+    exact = [Requirement(key, SelectorOperator.IN, (value,)) for key, value in obj.match_labels.items()]
+    return LabelSelector((*exact, *obj.match_expressions))
 
 
-class NodeSink(_Sink):
-    """Receives the node stream."""
+def spread(constraints: Sequence[SpreadObject], labels: Mapping[str, str]) -> tuple[SpreadConstraint, ...]:
+    """The topology spread constraints of a pod with these labels. One without a selector counts no pods: left out.
 
-    _seen: set[str]
-
-    def list_began(self) -> None:
-        """Remember from here which nodes the list names."""
-        self._seen = set()
-
-    def listed(self, objects: Sequence[NodeObject]) -> None:
-        """One page of nodes."""
-        for obj in objects:
-            self._seen.add(obj.metadata.name)
-            self.feed(events.NodeSeen(self.translator.node(obj)))
-
-    def list_ended(self, resource_version: str) -> None:
-        """Whichever the list did not name is gone."""
-        self.feed(events.NodesListed(frozenset(self._seen)))
-        self.reached(resource_version)
-        self.listed_once.set()
-
-    def changed(self, changes: Sequence[tuple[str, NodeObject]]) -> None:
-        """Watch frames."""
-        for kind, obj in changes:
-            if kind == "DELETED":
-                self.feed(events.NodeGone(obj.metadata.name))
-            else:
-                self.feed(events.NodeSeen(self.translator.node(obj)))
-
-    def reached(self, resource_version: str) -> None:
-        """How fresh our knowledge of nodes is."""
-        self.feed(events.NodesReached(parse_version_number(resource_version, unreadable=-1)))
+    Since 1.34 the API server itself merges ``matchLabelKeys`` into the selector, for pods that it creates.
+    """
+    found = []
+    for one in constraints:
+        if one.label_selector is not None:
+            selector = label_selector(one.label_selector)
+            merged = (
+                Requirement(key, SelectorOperator.IN, (labels[key],)) for key in one.match_label_keys if key in labels
+            )
+            more = tuple(requirement for requirement in merged if requirement not in selector.requirements)
+            found.append(SpreadConstraint(one.topology_key, LabelSelector(selector.requirements + more)))
+    return tuple(found)
 
 
-class NamespaceSink(_Sink):
-    """Receives the namespace stream."""
+def desired_replicas(obj: WorkloadObject) -> int:
+    """How many pods a ReplicaSet, StatefulSet or ReplicationController wants."""
+    return obj.spec.replicas
 
-    def __init__(self, resource: str, feed: Feed, translator: Translator, metrics: Metrics) -> None:
-        super().__init__(resource, feed, translator, metrics)
-        self._known: dict[str, None] = {}
-        self._seen: set[str] = set()
 
-    def list_began(self) -> None:
-        """Remember from here which namespaces the list names."""
-        self._seen = set()
+def desired_on_nodes(obj: WorkloadObject) -> int:
+    """How many pods a DaemonSet wants: one for each node that it fits."""
+    return obj.status.desired_number_scheduled
 
-    def listed(self, objects: Sequence[NamespaceObject]) -> None:
-        """One page of namespaces."""
-        for obj in objects:
-            self._seen.add(obj.metadata.name)
-            self._see(obj)
 
-    def list_ended(self, resource_version: str) -> None:
-        """Whichever was known and the list did not name is gone."""
-        for name in [name for name in self._known if name not in self._seen]:
-            self._lose(name)
-        self.listed_once.set()
+def desired_parallelism(obj: WorkloadObject) -> int:
+    """How many pods a Job wants at once: the rule is that of its controller (``manageJob``)."""
+    spec, status = obj.spec, obj.status
+    if spec.suspend:
+        return 0
+    if spec.completions is not None:
+        return max(0, min(spec.parallelism, spec.completions - status.succeeded))
+    # A queue of unknown length: after the first success no pod is replaced any more.
+    return status.active if status.succeeded else spec.parallelism
 
-    def changed(self, changes: Sequence[tuple[str, NamespaceObject]]) -> None:
-        """Watch frames."""
-        for kind, obj in changes:
-            if kind == "DELETED":
-                self._lose(obj.metadata.name)
-            else:
-                self._see(obj)
 
-    def _see(self, obj: NamespaceObject) -> None:
-        self._known[obj.metadata.name] = None
-        self.feed(events.NamespaceSeen(obj.metadata.name, obj.metadata.labels))
-
-    def _lose(self, name: str) -> None:
-        self._known.pop(name, None)
-        self.feed(events.NamespaceGone(name))
+def budget(obj: BudgetObject) -> Budget | None:
+    """The budget, as ``pkg/registry/core/pod/storage/eviction.go`` reads it; None where it selects no pod."""
+    if obj.spec.selector is None:
+        return None
+    meta, status = obj.metadata, obj.status
+    selector = label_selector(obj.spec.selector)
+    always = obj.spec.unhealthy_pod_eviction_policy == ALWAYS_ALLOW
+    if status is None:
+        return Budget(meta.namespace, meta.name, selector, allowed=0, observed=False, healthy_enough=always)
+    return Budget(
+        meta.namespace,
+        meta.name,
+        selector,
+        allowed=status.disruptions_allowed,
+        observed=status.observed_generation >= meta.generation,
+        healthy_enough=always or status.current_healthy >= status.desired_healthy > 0,
+    )

@@ -7,8 +7,8 @@ import msgspec
 import structlog
 
 from taintwarden.controller import guard_record
-from taintwarden.controller.cache import Feed
 from taintwarden.controller.issues import Issues
+from taintwarden.controller.loop import Feed
 from taintwarden.engine.limits.guard import GuardRecord
 from taintwarden.engine.machine import events
 from taintwarden.kube.policies import GUARD_RESET_ANNOTATION
@@ -96,7 +96,7 @@ class GuardBook:
             stored.asked, stored.reset_wanted, stored.granted = None, False, ""
         elif (value, generation) != stored.asked:
             stored.asked = (value, generation)
-            stored.reset_wanted = value == str(generation) and value != stored.granted
+            stored.reset_wanted = value == str(generation)
             if value not in (str(generation), stored.granted):
                 self._issues.guard_reset(name, stored.uid, value, generation)
 

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import structlog
 
 from taintwarden.controller import guard_record, wording
-from taintwarden.controller.cache import Feed, Translator
-from taintwarden.controller.loop import Order
+from taintwarden.controller.cache import Translator
+from taintwarden.controller.loop import Feed, Order
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.events import Outcome
 from taintwarden.kube.client import Client

@@ -7,6 +7,8 @@ from taintwarden.controller.clock import Clock
 from taintwarden.engine.machine import Machine, commands, events
 from taintwarden.engine.machine.events import Event
 
+Feed = Callable[[Event], None]
+"""Tells the machine what happened: ``Loop.feed``."""
 Order = commands.Evict | commands.CheckNode | commands.SaveHistory | commands.SaveGuard | commands.ClearGuardReset
 """What the hands carry out. Every other command is a notice."""
 

@@ -3,6 +3,20 @@
 from datetime import datetime
 
 
+def moment(timestamp: str) -> float:
+    """What an RFC 3339 ``timestamp`` says, in seconds since the epoch.
+
+    Raises:
+        ValueError: it is no timestamp.
+
+    """
+    found = datetime.fromisoformat(timestamp)
+    if found.tzinfo is None:
+        msg = f"{timestamp!r} has no time zone"
+        raise ValueError(msg)
+    return found.timestamp()
+
+
 def latest_moment(timestamp: str, now: float) -> float:
     """The latest moment that an RFC 3339 ``timestamp`` can mean, though never later than ``now``.
 
@@ -12,9 +26,5 @@ def latest_moment(timestamp: str, now: float) -> float:
         ValueError: it is no timestamp.
 
     """
-    moment = datetime.fromisoformat(timestamp)
-    if moment.tzinfo is None:
-        msg = f"{timestamp!r} has no time zone"
-        raise ValueError(msg)
-    seconds = moment.timestamp()
-    return min(seconds if moment.microsecond else seconds + 1.0, now)
+    seconds = moment(timestamp)
+    return min(seconds if seconds % 1 else seconds + 1.0, now)

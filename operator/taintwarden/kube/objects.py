@@ -8,12 +8,15 @@ from typing import Generic, TypeVar
 import msgspec
 
 from taintwarden.engine.model import Toleration
+from taintwarden.engine.selectors import Requirement
 
 
 class OwnerReference(msgspec.Struct, gc=False):
     """``metadata.ownerReferences[]``."""
 
     kind: str = ""
+    name: str = ""
+    uid: str = ""
     controller: bool = False
 
 
@@ -41,12 +44,29 @@ class PodMeta(msgspec.Struct, rename="camel"):
     owner_references: list[OwnerReference] = []
 
 
+class SelectorObject(msgspec.Struct, rename="camel"):
+    """A label selector. An absent one selects nothing, one without requirements everything."""
+
+    match_labels: dict[str, str] = {}
+    match_expressions: list[Requirement] = []
+
+
+class SpreadObject(msgspec.Struct, rename="camel"):
+    """``spec.topologySpreadConstraints[]``."""
+
+    topology_key: str = ""
+    label_selector: SelectorObject | None = None
+    match_label_keys: list[str] = []
+
+
 class PodSpec(msgspec.Struct, rename="camel"):
     """``spec`` of a pod."""
 
     node_name: str = ""
     tolerations: list[Toleration] = []
     priority: int | None = None
+    termination_grace_period_seconds: int = 30
+    topology_spread_constraints: list[SpreadObject] = []
 
 
 class Condition(msgspec.Struct, gc=False, rename="camel"):
@@ -125,7 +145,77 @@ class NamespaceObject(msgspec.Struct):
     metadata: NamespaceMeta = msgspec.field(default_factory=NamespaceMeta)
 
 
-Object = TypeVar("Object", bound=PodObject | NodeObject | NamespaceObject)
+class WorkloadMeta(msgspec.Struct, gc=False, rename="camel"):
+    """``metadata`` of a controller of pods."""
+
+    uid: str = ""
+    resource_version: str = ""
+
+
+class WorkloadSpec(msgspec.Struct, gc=False, rename="camel"):
+    """``spec`` of a controller of pods; the last three fields are a Job's."""
+
+    replicas: int = 1
+    parallelism: int = 1
+    completions: int | None = None
+    suspend: bool = False
+
+
+class WorkloadStatus(msgspec.Struct, gc=False, rename="camel"):
+    """``status`` of a DaemonSet or a Job."""
+
+    desired_number_scheduled: int = 0
+    active: int = 0
+    succeeded: int = 0
+
+
+class WorkloadObject(msgspec.Struct, gc=False):
+    """A ReplicaSet, StatefulSet, DaemonSet, ReplicationController or Job: how many pods it wants.
+
+    One for all of them, and as small as can be: every Deployment keeps ten old ReplicaSets.
+    """
+
+    metadata: WorkloadMeta = msgspec.field(default_factory=WorkloadMeta)
+    spec: WorkloadSpec = msgspec.field(default_factory=WorkloadSpec)
+    status: WorkloadStatus = msgspec.field(default_factory=WorkloadStatus)
+
+
+class BudgetMeta(msgspec.Struct, rename="camel"):
+    """``metadata`` of a budget."""
+
+    name: str = ""
+    namespace: str = ""
+    resource_version: str = ""
+    generation: int = 0
+
+
+class BudgetSpec(msgspec.Struct, rename="camel"):
+    """``spec`` of a budget."""
+
+    selector: SelectorObject | None = None
+    unhealthy_pod_eviction_policy: str = "IfHealthyBudget"
+
+
+class BudgetStatus(msgspec.Struct, rename="camel"):
+    """``status`` of a budget."""
+
+    observed_generation: int = 0
+    disruptions_allowed: int = 0
+    current_healthy: int = 0
+    desired_healthy: int = 0
+
+
+class BudgetObject(msgspec.Struct):
+    """A policy/v1 PodDisruptionBudget."""
+
+    metadata: BudgetMeta = msgspec.field(default_factory=BudgetMeta)
+    spec: BudgetSpec = msgspec.field(default_factory=BudgetSpec)
+    status: BudgetStatus | None = None
+
+
+Followed = PodObject | NodeObject | NamespaceObject | WorkloadObject | BudgetObject
+"""What is listed and watched."""
+Object = TypeVar("Object", bound=Followed)
 
 
 class WatchFrame(msgspec.Struct, Generic[Object]):
@@ -159,10 +249,14 @@ class AnyMeta(msgspec.Struct, rename="camel"):
 
     name: str = ""
     namespace: str = ""
+    uid: str = ""
     resource_version: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name or "unknown"
 
 
 class AnyObject(msgspec.Struct):
-    """An object of which only the name and version are read."""
+    """An object of which only its identity and version are read."""
 
     metadata: AnyMeta = msgspec.field(default_factory=AnyMeta)

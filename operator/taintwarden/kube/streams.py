@@ -15,7 +15,10 @@ import msgspec
 from taintwarden.kube.client import Client
 from taintwarden.kube.errors import NOT_JSON, ApiError, KubeError, Status, Unreachable, decoded
 from taintwarden.kube.objects import (
+    AnyMeta,
     AnyObject,
+    BudgetObject,
+    Followed,
     ListMeta,
     NamespaceObject,
     NodeObject,
@@ -24,6 +27,7 @@ from taintwarden.kube.objects import (
     PodObject,
     RawPage,
     WatchFrame,
+    WorkloadObject,
 )
 
 PAGE_SIZE = 500
@@ -54,9 +58,15 @@ class Resource(msgspec.Struct, Generic[Object], frozen=True):
 PODS = Resource("pods", "/api/v1/pods", PodObject, "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed")
 NODES = Resource("nodes", "/api/v1/nodes", NodeObject)
 NAMESPACES = Resource("namespaces", "/api/v1/namespaces", NamespaceObject)
+REPLICA_SETS = Resource("replicasets", "/apis/apps/v1/replicasets", WorkloadObject)
+STATEFUL_SETS = Resource("statefulsets", "/apis/apps/v1/statefulsets", WorkloadObject)
+DAEMON_SETS = Resource("daemonsets", "/apis/apps/v1/daemonsets", WorkloadObject)
+REPLICATION_CONTROLLERS = Resource("replicationcontrollers", "/api/v1/replicationcontrollers", WorkloadObject)
+JOBS = Resource("jobs", "/apis/batch/v1/jobs", WorkloadObject)
+BUDGETS = Resource("poddisruptionbudgets", "/apis/policy/v1/poddisruptionbudgets", BudgetObject)
 
 
-Received_contra = TypeVar("Received_contra", bound=PodObject | NodeObject | NamespaceObject, contravariant=True)
+Received_contra = TypeVar("Received_contra", bound=Followed, contravariant=True)
 
 
 class Sink(Protocol[Received_contra]):
@@ -80,8 +90,8 @@ class Sink(Protocol[Received_contra]):
     def live(self, *, live: bool) -> None:
         """Whether what we know is up to date, or the stream is cut off from the server."""
 
-    def undecodable(self, name: str, reason: str) -> None:
-        """An object is not what it should be; the stream goes on without it."""
+    def undecodable(self, what: AnyMeta, reason: str, *, deleted: bool) -> None:
+        """An object of a list or a watch is not what it should be; the stream goes on without it."""
 
     def restarted(self, reason: str, detail: str) -> None:
         """The watch ended and is taken up again, or the list is begun again."""
@@ -196,15 +206,13 @@ class Stream(Generic[Object]):
             self._report_undecodable(raw, str(error))
             return None
 
-    def _report_undecodable(self, raw: bytes | msgspec.Raw, reason: str) -> str:
+    def _report_undecodable(self, raw: bytes | msgspec.Raw, reason: str, *, deleted: bool = False) -> str:
         """Tell of it once, and return its version, so that a resumed watch does not stumble over it again."""
         try:
             meta = msgspec.json.decode(raw, type=AnyObject).metadata
         except NOT_JSON:
-            self._sink.undecodable("unknown", reason)
-            return ""
-        name = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
-        self._sink.undecodable(name or "unknown", reason)
+            meta = AnyMeta()
+        self._sink.undecodable(meta, reason, deleted=deleted)
         return meta.resource_version
 
     # -- watch --------------------------------------------------------------------------------------------------
@@ -263,7 +271,11 @@ class Stream(Generic[Object]):
                 if raw.type == "ERROR":  # its object is a Status, in which ``status`` is no struct but "Failure"
                     expired = _error_of(line)
                     break
-                version = self._report_undecodable(raw.object, str(error)) or version
+                if changes:  # what came before it is told before it: it may be the same object
+                    self._sink.changed(changes)
+                    changes = []
+                deleted = raw.type == "DELETED"
+                version = self._report_undecodable(raw.object, str(error), deleted=deleted) or version
                 continue
             if frame.type == "ERROR":
                 expired = _error_of(line)

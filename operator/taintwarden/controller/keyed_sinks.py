@@ -1,0 +1,155 @@
+"""Sinks that compare lists themselves, and tell the machine object by object what is there and what is gone."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+
+from taintwarden.controller import cache
+from taintwarden.controller.loop import Feed
+from taintwarden.controller.sinks import Sink
+from taintwarden.engine.machine import events
+from taintwarden.engine.machine.events import Event
+from taintwarden.engine.model import Budget
+from taintwarden.kube.objects import AnyMeta, BudgetObject, NamespaceObject, Object, WorkloadObject
+from taintwarden.telemetry.metrics import Metrics
+
+
+class KeyedSink(Sink[Object]):
+    """Remembers by key what was told, so that a list can be compared with it."""
+
+    def __init__(self, resource: str, feed: Feed, metrics: Metrics) -> None:
+        super().__init__(resource, feed, metrics)
+        self._told: dict[str, object] = {}
+        self._listed: set[str] = set()
+
+    @abstractmethod
+    def key(self, obj: Object) -> str:
+        """What identifies the object."""
+
+    @abstractmethod
+    def see(self, key: str, obj: Object) -> None:
+        """An object was listed, added or modified: tell the machine and remember that."""
+
+    @abstractmethod
+    def gone(self, key: str) -> Event:
+        """The event that takes back what was told."""
+
+    def lose(self, key: str) -> None:
+        """Take back what was told, if anything was."""
+        if key in self._told:
+            del self._told[key]
+            self.feed(self.gone(key))
+
+    def list_began(self) -> None:
+        """Remember from here which objects the list names."""
+        self._listed = set()
+
+    def listed(self, objects: Sequence[Object]) -> None:
+        """One page of objects."""
+        for obj in objects:
+            key = self.key(obj)
+            self._listed.add(key)
+            self.see(key, obj)
+
+    def list_ended(self, resource_version: str) -> None:
+        """Whichever was told of and the list did not name is gone."""
+        for key in [key for key in self._told if key not in self._listed]:
+            self.lose(key)
+        self._listed = set()
+        self.listed_once.set()
+
+    def changed(self, changes: Sequence[tuple[str, Object]]) -> None:
+        """Watch frames."""
+        for kind, obj in changes:
+            if kind == "DELETED":
+                self.lose(self.key(obj))
+            else:
+                self.see(self.key(obj), obj)
+
+
+class NamespaceSink(KeyedSink[NamespaceObject]):
+    """Receives the namespace stream."""
+
+    def key(self, obj: NamespaceObject) -> str:
+        """The name."""
+        return obj.metadata.name
+
+    def see(self, key: str, obj: NamespaceObject) -> None:
+        """Tell of its labels."""
+        self._told[key] = None
+        self.feed(events.NamespaceSeen(key, obj.metadata.labels))
+
+    def gone(self, key: str) -> Event:
+        """The namespace is gone."""
+        return events.NamespaceGone(key)
+
+
+DESIRED: dict[str, Callable[[WorkloadObject], int]] = {
+    "replicasets": cache.desired_replicas,
+    "statefulsets": cache.desired_replicas,
+    "replicationcontrollers": cache.desired_replicas,
+    "daemonsets": cache.desired_on_nodes,
+    "jobs": cache.desired_parallelism,
+}
+"""How many pods the objects of a resource want."""
+
+
+class WorkloadSink(KeyedSink[WorkloadObject]):
+    """Receives the stream of one kind of controllers of pods."""
+
+    def __init__(self, resource: str, feed: Feed, metrics: Metrics) -> None:
+        super().__init__(resource, feed, metrics)
+        self._desired = DESIRED[resource]
+
+    def key(self, obj: WorkloadObject) -> str:
+        """The UID, by which pods name their controller."""
+        return obj.metadata.uid
+
+    def see(self, key: str, obj: WorkloadObject) -> None:
+        """Tell of the number, if it is another: most changes are of the status."""
+        replicas = self._desired(obj)
+        if self._told.get(key) != replicas:
+            self._told[key] = replicas
+            self.feed(events.WorkloadSeen(key, replicas))
+
+    def gone(self, key: str) -> Event:
+        """The controller is gone."""
+        return events.WorkloadGone(key)
+
+    def undecodable(self, what: AnyMeta, reason: str, *, deleted: bool) -> None:
+        """Its number is not known any more, and an old one must not count."""
+        super().undecodable(what, reason, deleted=deleted)
+        self.lose(what.uid)
+
+
+class BudgetSink(KeyedSink[BudgetObject]):
+    """Receives the stream of PodDisruptionBudgets."""
+
+    def key(self, obj: BudgetObject) -> str:
+        """Namespace and name."""
+        return f"{obj.metadata.namespace}/{obj.metadata.name}"
+
+    def see(self, key: str, obj: BudgetObject) -> None:
+        """Tell of it even if it is as before: the machine counts on hearing that its controller has looked again."""
+        budget = cache.budget(obj)
+        if budget is None:
+            self.lose(key)
+        else:
+            self._tell(key, budget)
+
+    def gone(self, key: str) -> Event:
+        """The budget is gone, or selects no pod any more."""
+        namespace, _, name = key.partition("/")
+        return events.BudgetGone(namespace, name)
+
+    def undecodable(self, what: AnyMeta, reason: str, *, deleted: bool) -> None:
+        """It may concern every pod of its namespace, and none of them may go."""
+        super().undecodable(what, reason, deleted=deleted)
+        if deleted:
+            self.lose(str(what))
+        elif what.namespace and what.name:
+            self._listed.add(str(what))
+            self._tell(str(what), Budget(what.namespace, what.name, selector=None, allowed=0))
+
+    def _tell(self, key: str, budget: Budget) -> None:
+        self._told[key] = None
+        self.feed(events.BudgetSeen(budget))

@@ -1,0 +1,175 @@
+"""What streams deliver becomes events for the machine, whose state is the cache.
+
+Pods and nodes, whose complete lists the machine itself compares with what it knows; others are in ``keyed_sinks``.
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Generic
+
+import structlog
+
+from taintwarden.controller.cache import Translator, parse_version_number
+from taintwarden.controller.loop import Feed
+from taintwarden.controller.times import moment
+from taintwarden.engine.machine import events
+from taintwarden.kube.objects import AnyMeta, NodeObject, Object, PodObject
+from taintwarden.telemetry.metrics import Metrics
+
+log = structlog.get_logger()
+
+
+class Sink(ABC, Generic[Object]):
+    """What all sinks share: telling of restarts and of objects that do not decode.
+
+    Args:
+        resource: whose stream it receives.
+        feed: takes the events.
+        metrics: counts restarts and faults.
+
+    """
+
+    def __init__(self, resource: str, feed: Feed, metrics: Metrics) -> None:
+        self.resource = resource
+        self.feed = feed
+        self.metrics = metrics
+        self.listed_once = asyncio.Event()
+        self._complaints: dict[str, str] = {}
+        self._live = True
+
+    @abstractmethod
+    def list_began(self) -> None:
+        """Remember from here what the list names."""
+
+    @abstractmethod
+    def listed(self, objects: Sequence[Object]) -> None:
+        """One page of a list."""
+
+    @abstractmethod
+    def list_ended(self, resource_version: str) -> None:
+        """What the list did not name is gone."""
+
+    @abstractmethod
+    def changed(self, changes: Sequence[tuple[str, Object]]) -> None:
+        """Watch frames."""
+
+    def reached(self, resource_version: str) -> None:
+        """Only the node stream's progress matters."""
+
+    def live(self, *, live: bool) -> None:
+        """Nobody is evicted on what we knew before we were cut off."""
+        if live != self._live:
+            self._live = live
+            self.feed(events.ViewChanged(self.resource, live))
+
+    def undecodable(self, what: AnyMeta, reason: str, *, deleted: bool) -> None:
+        """Tell people."""
+        self._complain(str(what), reason)
+
+    def restarted(self, reason: str, detail: str) -> None:
+        """Count why a watch ended; log it unless it simply ran out."""
+        self.metrics.watch_restarts.labels(self.resource, reason).inc()
+        if reason != "ended":
+            log.warning("watch-restarted", resource=self.resource, reason=reason, detail=detail)
+
+    def _complain(self, name: str, reason: str) -> None:
+        """Count it always, log it once."""
+        self.metrics.undecodable.labels(self.resource).inc()
+        if self._complaints.get(name) != reason:
+            if len(self._complaints) > 1_000:
+                self._complaints.clear()
+            self._complaints[name] = reason
+            log.warning("object-undecodable", resource=self.resource, name=name, reason=reason)
+
+
+class PodSink(Sink[PodObject]):
+    """Receives the pod stream."""
+
+    _seen: set[str]
+
+    def __init__(self, resource: str, feed: Feed, metrics: Metrics, translator: Translator) -> None:
+        super().__init__(resource, feed, metrics)
+        self._translator = translator
+
+    def list_began(self) -> None:
+        """Remember from here which pods the list names."""
+        self._seen = set()
+
+    def listed(self, objects: Sequence[PodObject]) -> None:
+        """One page of pods."""
+        for obj in objects:
+            self._see(obj)
+            self._seen.add(obj.metadata.uid)
+
+    def list_ended(self, resource_version: str) -> None:
+        """Whoever the list did not name is gone."""
+        self.feed(events.PodsListed(frozenset(self._seen)))
+        self._seen = set()
+        self.listed_once.set()
+
+    def changed(self, changes: Sequence[tuple[str, PodObject]]) -> None:
+        """Watch frames."""
+        for kind, obj in changes:
+            if kind == "DELETED":
+                self.feed(events.PodGone(obj.metadata.uid, obj.spec.node_name))
+            else:
+                self._see(obj)
+
+    def _see(self, obj: PodObject) -> None:
+        try:
+            pod = self._translator.pod(obj)
+        except ValueError as error:
+            self._complain(f"{obj.metadata.namespace}/{obj.metadata.name}", str(error))
+            return
+        if pod is None:
+            self.feed(events.PodGone(obj.metadata.uid, obj.spec.node_name, _terminates_at(obj)))
+        else:
+            self.feed(events.PodSeen(pod))
+
+
+def _terminates_at(obj: PodObject) -> float | None:
+    if obj.metadata.deletion_timestamp is None:
+        return None
+    try:
+        return moment(obj.metadata.deletion_timestamp)
+    except ValueError:
+        return None
+
+
+class NodeSink(Sink[NodeObject]):
+    """Receives the node stream."""
+
+    _seen: set[str]
+
+    def __init__(self, resource: str, feed: Feed, metrics: Metrics, translator: Translator) -> None:
+        super().__init__(resource, feed, metrics)
+        self._translator = translator
+
+    def list_began(self) -> None:
+        """Remember from here which nodes the list names."""
+        self._seen = set()
+
+    def listed(self, objects: Sequence[NodeObject]) -> None:
+        """One page of nodes."""
+        for obj in objects:
+            self._seen.add(obj.metadata.name)
+            self.feed(events.NodeSeen(self._translator.node(obj)))
+
+    def list_ended(self, resource_version: str) -> None:
+        """Whichever the list did not name is gone."""
+        self.feed(events.NodesListed(frozenset(self._seen)))
+        self.reached(resource_version)
+        self.listed_once.set()
+
+    def changed(self, changes: Sequence[tuple[str, NodeObject]]) -> None:
+        """Watch frames."""
+        for kind, obj in changes:
+            if kind == "DELETED":
+                self.feed(events.NodeGone(obj.metadata.name))
+            else:
+                self.feed(events.NodeSeen(self._translator.node(obj)))
+
+    def reached(self, resource_version: str) -> None:
+        """How fresh our knowledge of nodes is."""
+        self.feed(events.NodesReached(parse_version_number(resource_version, unreadable=-1)))
