@@ -1,5 +1,6 @@
 """What the status says of a report, and whether it answers: why is nothing happening?"""
 
+import math
 from typing import Any
 
 import pytest
@@ -148,6 +149,12 @@ def test_limits_are_told_with_their_times():
     rate, budget = status.limits
     assert (rate.limit, rate.pods, rate.since, rate.until) == ("policy-rate", 97, DUE, LATER)
     assert budget.until is None
+
+
+def test_a_window_that_never_opens_has_no_time():
+    never = LimitReport("window", 5, NOW, math.inf)
+    assert summary(entry(limits=(never,)), NOW).limits[0].until is None
+    assert progress(pending=5, limits=(never,))[1].endswith(": it is outside the windows of the policy")
 
 
 def test_budgets_are_told_by_namespace_and_name():

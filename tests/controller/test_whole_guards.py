@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from controller.whole import Whole, whole
+from taintwarden import app as app_module
 from taintwarden.app import App
 
 CROWD = [f"crowd-{number}" for number in range(60)]
@@ -19,7 +20,7 @@ RESET = "taintwarden.io/guard-reset"
 async def guarded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[Whole]:
     """A crowd on one node, under a policy with the default guard and no rate to speak of."""
     async with whole(monkeypatch, tmp_path) as made:
-        made.policy(limits={"evictionsPerSecond": 1000, "burst": 1000})
+        made.policy(limits={"evictionsPerSecond": 1000, "burst": 1000, "guard": {"settleSeconds": 0}})
         made.node("n1")
         made.pods("n1", *CROWD)
         yield made
@@ -46,6 +47,11 @@ async def leads(scene: Whole, identity: str = "one") -> App:
     return app
 
 
+def spent(app: App) -> int:
+    record = app.machine.limiter.guards["sla"].current_record(app._clock())
+    return sum(pods for _, pods in record.spent)
+
+
 async def opened(scene: Whole) -> None:
     scene.taint("n1", "940")
     await scene.until(lambda: guard(scene).get("open") and condition(scene, "GuardOpen") == "True")
@@ -70,6 +76,36 @@ async def test_an_open_guard_stays_open_for_the_next_leader(guarded: Whole) -> N
     await asyncio.sleep(0.3)
     assert guard(guarded)["since"] == since
     assert guarded.evictions == {}
+
+
+async def test_a_follower_that_heard_nothing_reads_it_before_it_leads(
+    guarded: Whole, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app_module, "POLICY_RESYNC_SECONDS", 1_000.0)
+    first = await leads(guarded)
+    second = await guarded.start("two")
+    await opened(guarded)
+    since = guard(guarded)["since"]
+    assert second.machine.limiter.guards["sla"].open_since is None
+    await guarded.crash(first)
+    await guarded.until(lambda: second.machine.leading)
+    assert second.machine.limiter.guards["sla"].open_since is not None
+    await asyncio.sleep(0.3)
+    assert guard(guarded)["since"] == since
+
+
+async def test_whoever_leads_again_believes_what_it_did_not_believe_while_it_led(guarded: Whole) -> None:
+    """Cut off, it may have thought that it led while another one did."""
+    app = await leads(guarded)
+    written = {"open": False, "spent": [{"until": "2099-01-01T00:00:00Z", "pods": 7}]}
+    policy = guarded.cluster.store.get("taintevictionpolicies", "sla")
+    guarded.cluster.store.update("taintevictionpolicies", policy | {"status": {"guard": written}})
+    await asyncio.sleep(0.5)  # the policies are listed every 0.2 s here
+    assert spent(app) == 0
+    app._leadership_changed(held=False)
+    app._leadership_changed(held=True)
+    await guarded.until(lambda: app.machine.leading)
+    assert spent(app) == 7
 
 
 async def test_a_reset_lets_them_go_and_counts_once(guarded: Whole) -> None:

@@ -1,5 +1,7 @@
 """From a report to a policy's status: its fields, and conditions that answer "why is nothing happening?"."""
 
+import math
+
 from taintwarden.api.status import (
     MAX_BLOCKED_BUDGETS,
     MAX_LIMITS,
@@ -71,7 +73,7 @@ def _progressing(entry: PolicyReport) -> tuple[str, str, str]:
     if entry.blocked and (main is None or main.limit in BUDGET_LIMITS or entry.blocked > main.pods):
         return "True", "Blocked", f"{have}; {_by_budgets(entry, main)}"
     if main is not None:
-        return "True", "Limited", f"{have}; {wording.held(main.limit, main.pods, main.since, main.until)}"
+        return "True", "Limited", f"{have}; {wording.held(main.limit, main.pods, main.since, _until(main))}"
     if entry.blocked_by:
         outcomes = ", ".join(f"{pods} {outcome}" for outcome, pods in sorted(entry.blocked_by.items()))
         return "True", "Failing", f"{have}; the API server did not let some of them go: {outcomes}"
@@ -103,7 +105,13 @@ def _guard_open(entry: PolicyReport, generation: int) -> tuple[str, str, str]:
 
 
 def _limit(one: LimitReport) -> LimitStatus:
-    return LimitStatus(one.limit, one.pods, wording.at(one.since), None if one.until is None else wording.at(one.until))
+    until = _until(one)
+    return LimitStatus(one.limit, one.pods, wording.at(one.since), None if until is None else wording.at(until))
+
+
+def _until(one: LimitReport) -> float | None:
+    """When it may let the next one go. A window that never opens is no time to wait for."""
+    return None if one.until is None or math.isinf(one.until) else one.until
 
 
 def _budget(name: str, pods: int) -> BlockedBudget:
