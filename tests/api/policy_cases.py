@@ -128,6 +128,7 @@ GOOD: dict[str, Json] = {
     "reclaim": _reclaim(),
     "reclaim_shortest": _reclaim(1),
     "reclaim_longest": _reclaim(86_400),
+    "reclaim_with_nulls": _reclaim(eviction=None, windows=None, limits=None),
     "reclaim_limited": _reclaim(limits={"evictionsPerSecond": 1}, windows=[]),
     "reclaim_with_all_the_grace": _reclaim(30, eviction={"gracePeriodSeconds": 30}),
     "whole_float": _with(limits={"burst": 20.0}),

@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Iterator
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import msgspec
 import pytest
 import yaml
+from hypothesis import strategies as st
 from msgspec import inspect
 
 from taintwarden.api import GROUP, POLICY_KIND, POLICY_PLURAL, VERSION, PolicyStatus, names, windows
@@ -20,7 +23,7 @@ from taintwarden.api.status import (
     MAX_ZONES,
     GuardStatus,
 )
-from taintwarden.api.types import LabelSelectorSpec, PolicySpec, no_duplicates
+from taintwarden.api.types import LabelSelectorSpec, PolicySpec, WindowSpec, no_duplicates
 
 CRD = yaml.safe_load((Path(__file__).parents[2] / "crds" / "taintevictionpolicies.yaml").read_text())
 SCHEMA = CRD["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
@@ -141,6 +144,30 @@ def test_spec_says_the_same_as_the_struct():
     for path, facts in DURATIONS.items():
         in_struct[path] |= facts
     assert dict(of_schema(SCHEMA["spec"], "spec")) == in_struct
+
+
+def server_takes(field: str, text: str) -> bool:
+    """Whether the rule in the CRD for a field of a window lets a text pass."""
+    (rule,) = SCHEMA["spec"]["properties"]["windows"]["items"]["properties"][field]["x-kubernetes-validations"]
+    expression = re.search(r"matches\(r?'(.*)'\)", rule["rule"])
+    return bool(expression and re.search(expression[1].removesuffix("$") + r"\Z", text))
+
+
+def test_the_server_takes_every_time_zone():
+    zones = resources.files("tzdata").joinpath("zones").read_text(encoding="utf-8").split()
+    assert "America/Argentina/Buenos_Aires" in zones
+    assert [zone for zone in zones if not server_takes("timeZone", zone)] == []
+
+
+CRON_FIELD = st.from_regex(r"[-*/,0-7LW#A-Za-z?]{1,3}", fullmatch=True) | st.sampled_from(
+    ["*", "*/5", "1,15", "22-23,0-6", "L", "LW", "5L", "MON#1", "mon-Fri", "JAN", "feb-MAR/2"]
+)
+
+
+@hypothesis.given(st.lists(CRON_FIELD, min_size=4, max_size=6).map(" ".join))
+def test_the_server_takes_every_schedule_that_we_take(schedule):
+    errors = list(windows.check_windows([WindowSpec(schedule, "1s")]))
+    assert server_takes("schedule", schedule) or any(error.path == "[0].schedule" for error in errors)
 
 
 def test_status_says_the_same_as_the_struct():

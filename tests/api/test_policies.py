@@ -277,10 +277,7 @@ def test_all_errors_come_at_once():
         ),
         (
             {"reclaim": {"deadlineSeconds": 30}, "eviction": {"gracePeriodSeconds": 60}},
-            (
-                "spec.eviction.gracePeriodSeconds: Invalid value: 60: is more than reclaim.deadlineSeconds; "
-                "write at most 30"
-            ),
+            "spec.eviction.gracePeriodSeconds: Invalid value: 60: must be at most reclaim.deadlineSeconds, 30",
         ),
         (
             {"limits": {"evictionsPerSecond": float("nan")}},

@@ -263,8 +263,8 @@ def check_spec(spec: PolicySpec) -> Iterator[FieldError]:
         yield FieldError("windows", schedules, "have no effect beside reclaim", "remove one of the two")
     grace, deadline = spec.eviction.grace_period_seconds, spec.reclaim.deadline_seconds
     if grace is not None and grace > deadline:
-        reason = "is more than reclaim.deadlineSeconds"
-        yield FieldError("eviction.gracePeriodSeconds", grace, reason, f"write at most {deadline}")
+        reason = f"must be at most reclaim.deadlineSeconds, {deadline}"
+        yield FieldError("eviction.gracePeriodSeconds", grace, reason)
 
 
 class ObjectMeta(msgspec.Struct, frozen=True, rename="camel"):
