@@ -49,6 +49,11 @@ class DeadlineQueue:
         self._current.pop(key, None)
         self._compact()
 
+    def at(self, key: str) -> float | None:
+        """When ``key`` is due, None if it is not there."""
+        entry = self._current.get(key)
+        return entry.at if entry else None
+
     def next_at(self) -> float | None:
         """When the earliest key is due."""
         head = self.head()

@@ -44,8 +44,11 @@ class Limiter:
         self.zones = Zones(self._zone_changed)
         self.guards: dict[str, Guard] = {}
         self._windows: dict[str, Windows] = {}
-        self._guarded: dict[str, str] = {}
+        self._uids: dict[str, str] = {}
         self._records: dict[str, GuardRecord] = {}
+        """What guards remembered that do not exist now: saved by others, or before they were switched off."""
+        self._takers: dict[str, str] = {}
+        """UID -> the policy whose guard counted its eviction, until that is settled."""
 
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
         """Take over changed limits at once. What was spent stays spent."""
@@ -53,55 +56,75 @@ class Limiter:
         self.rates.configure(policies, now.monotonic)
         self.zones.configure(policies)
         self._windows = {policy.name: Windows(policy.windows) for policy in policies if policy.windows}
-        guards: dict[str, Guard] = {}
+        known, self.guards = self.guards, {}
         for policy in policies:
-            settings = policy.limits.guard
+            if self._uids.get(policy.name, policy.uid) != policy.uid:  # a namesake inherits nothing
+                known.pop(policy.name, None)
+                self._records.pop(policy.name, None)
+            guard, settings = known.pop(policy.name, None), policy.limits.guard
             if settings is None or policy.reclaim is not None:
+                if guard is not None:
+                    self._records[policy.name] = guard.current_record(now)
                 continue
-            guard = self.guards.get(policy.name)
-            if guard is None or self._guarded[policy.name] != policy.uid:
+            if guard is None:
                 guard = Guard(settings, lambda name=policy.name: self._population(name))  # type: ignore[misc]
                 if policy.name in self._records:
-                    guard.restore(self._records[policy.name], now)
+                    guard.restore(self._records.pop(policy.name), now)
             guard.change(settings)
-            guards[policy.name] = guard
-        self.guards = guards
-        self._guarded = {policy.name: policy.uid for policy in policies}
+            self.guards[policy.name] = guard
+        for name in known:
+            self._records.pop(name, None)
+        self._uids = {policy.name: policy.uid for policy in policies}
 
     def restore_guard(self, policy: str, record: GuardRecord, now: Instant) -> None:
         """Take over what another process saved of a guard."""
-        self._records[policy] = record
         if policy in self.guards:
             self.guards[policy].restore(record, now)
+        else:
+            self._records[policy] = record
 
     # -- what pods do -------------------------------------------------------------------------------------------
 
     def leave(self, pod: Pod, policy: Policy, now: Instant, *, asks_budgets: bool) -> None:
         """An eviction is on its way."""
+        if not self.departures.is_leaving(pod.uid):  # else the last call may have been carried out, and counts already
+            self._count(pod.uid, policy, now)
         self.workloads.leave(pod)
         self.departures.leave(pod)
         if asks_budgets:
             self.budgets.leave(pod)
+
+    def rehearse(self, pod: Pod, policy: Policy, now: Instant) -> None:
+        """An eviction would be on its way under a policy that only rehearses."""
+        self._count(pod.uid, policy, now)
+        self._takers.pop(pod.uid, None)
+
+    def _count(self, uid: str, policy: Policy, now: Instant) -> None:
         guard = self.guards.get(policy.name)
         if guard is not None:
-            guard.forget(pod.uid)
+            guard.forget(uid)
             guard.take(now)
+            self._takers[uid] = policy.name
 
     def stay(self, pod: Pod) -> None:
         """It did not happen, for certain."""
         self.workloads.stay(pod)
         self.departures.stay(pod.uid)
+        self._takers.pop(pod.uid, None)
         self._release(departures.key(pod.node))
 
-    def settle(self, uid: str, policy: str, *, evicted: bool, uncertain: bool) -> None:
+    def settle(self, uid: str, *, evicted: bool, uncertain: bool) -> None:
         """The API server has answered, or not (``uncertain``)."""
         self.budgets.settle(uid, evicted=evicted)
-        if not evicted and not uncertain and policy in self.guards:
-            self.guards[policy].give_back()
+        if uncertain:
+            return
+        guard = self.guards.get(self._takers.pop(uid, ""))
+        if guard is not None and not evicted:
+            guard.give_back()
 
-    def gone(self, pod: Pod) -> None:
+    def gone(self, pod: Pod, now: Instant) -> None:
         """The pod is not there any more, or terminating."""
-        self.workloads.gone(pod)
+        self.workloads.gone(pod, now.monotonic)
         self.departures.stay(pod.uid)
 
     # -- may it go? -----------------------------------------------------------------------------------------------
@@ -160,7 +183,7 @@ class Limiter:
         """Ask the limits that some pods of a policy meet and others do not; their buckets are added to ``buckets``."""
         limits = policy.limits
         if limits.max_unavailable is not None:
-            refused = self.workloads.refuse(pod, limits.max_unavailable)
+            refused = self.workloads.refuse(pod, limits.max_unavailable, now.monotonic)
             if refused is not None:
                 return refused
         if limits.node_max_concurrent is not None:

@@ -23,6 +23,10 @@ class Departures:
             self._leaving[pod.uid] = pod.node
             self._number[pod.node] += 1
 
+    def is_leaving(self, uid: str) -> bool:
+        """Whether an eviction is on its way, or may have been carried out."""
+        return uid in self._leaving
+
     def stay(self, uid: str) -> None:
         """It did not happen, or the pod is gone, or now known to be terminating."""
         node = self._leaving.pop(uid, None)

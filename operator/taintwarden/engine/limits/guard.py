@@ -42,7 +42,10 @@ class Turn(Enum):
     """What a look at the guard changed."""
 
     OPENED = auto()
+    """It has been open long enough for the wave to be seen whole."""
     CLOSED = auto()
+    PASSED = auto()
+    """It closed again before anybody was told."""
 
 
 class Guard:
@@ -58,7 +61,6 @@ class Guard:
         self.settings = settings
         self.open_since: float | None = None
         self.cause = ""
-        self.would_evict = 0
         self.accepted: int | None = None
         self.saving = False
         self._population = population
@@ -71,6 +73,8 @@ class Guard:
         self._asked = (0.0, 0)
         self._retry_at = 0.0
         self._look_at = 0.0
+        self._tell_at = 0.0
+        self._is_told = False
         self._grew = True
         self._unsaved = False
 
@@ -102,6 +106,10 @@ class Guard:
         """How many pods have to leave within the next window."""
         return len(self._near)
 
+    @property
+    def _would_evict(self) -> int:
+        return len(self._near) if self.open_since is not None else 0
+
     def may_take(self, now: Instant) -> bool:
         """Whether the stored record allows for one more eviction."""
         slot, reserved = self._reserved
@@ -132,8 +140,9 @@ class Guard:
     def look(self, now: Instant) -> Turn | None:
         """Open or close it, if what would leave asks for it."""
         settings = self.settings
-        while (uid := self._far.pop_due(now.wall + settings.window_seconds)) is not None:
-            self._near[uid] = now.wall + settings.window_seconds
+        while (head := self._far.head()) is not None and head.at <= now.wall + settings.window_seconds:
+            self._far.cancel(head.key)
+            self._near[head.key] = head.at
             self._grew = True
         while self._slots and self._slots[0][0] + settings.window_seconds <= now.monotonic:
             self._slots.popleft()
@@ -148,12 +157,16 @@ class Guard:
             self.accepted = None
             self._unsaved = True
         if not is_open and not within_limit and pods > (self.accepted or 0):
-            self.open_since, self.would_evict, self.accepted = now.wall, len(self._near), None
-            self._unsaved = True
-            return Turn.OPENED
-        if is_open and within_limit:
+            self.open_since, self.accepted = now.wall, None
+            self._unsaved, self._is_told = True, False
+            self._tell_at = now.monotonic + settings.settle_seconds
+        elif is_open and within_limit:
+            was_told = self._is_told
             self._close()
-            return Turn.CLOSED
+            return Turn.CLOSED if was_told else Turn.PASSED
+        if self.open_since is not None and not self._is_told and now.monotonic >= self._tell_at:
+            self._unsaved = self._is_told = True
+            return Turn.OPENED
         return None
 
     def limit(self) -> int:
@@ -178,7 +191,7 @@ class Guard:
         return self.accepted
 
     def _close(self) -> None:
-        self.open_since, self.cause, self.would_evict = None, "", 0
+        self.open_since, self.cause = None, ""
         self._unsaved = True
 
     def _most(self, now: Instant) -> int:
@@ -207,8 +220,9 @@ class Guard:
 
     def restore(self, record: GuardRecord, now: Instant) -> None:
         """Take over what whoever led before has saved."""
-        self.open_since, self.cause, self.would_evict = record.open_since, record.cause, record.would_evict
-        self.accepted = record.accepted
+        self.open_since, self.cause, self.accepted = record.open_since, record.cause, record.accepted
+        self._is_told = bool(record.cause)
+        self._tell_at = now.monotonic + self.settings.settle_seconds
         latest = now.wall + self.settings.window_seconds / SLOTS
         self._slots = deque(
             [min(at, latest) - now.wall + now.monotonic, pods] for at, pods in sorted(record.spent) if pods
@@ -226,7 +240,7 @@ class Guard:
         slot = self._slot(now)
         used, reserved = self._used(slot), self._reserved[1] if self._reserved[0] == slot else 0
         reservation = max(SMALLEST_RESERVATION, self.settings.min_pods // 10, len(self._near) // 10)
-        if waiting and self.open_since is None and reserved - used <= reservation // 2:
+        if waiting and not self.halts and reserved - used <= reservation // 2:
             reserved = used + reservation
         elif not self._unsaved:
             return None
@@ -236,7 +250,7 @@ class Guard:
         spent = [(round(end + shift, 3), int(count)) for end, count in self._slots if end != slot and count]
         if max(used, reserved):
             spent.append((round(slot + shift, 3), max(used, reserved)))
-        return GuardRecord(self.open_since, self.cause, self.would_evict, self.accepted, tuple(spent))
+        return GuardRecord(self.open_since, self.cause, self._would_evict, self.accepted, tuple(spent))
 
     def saved(self, now: Instant, *, succeeded: bool) -> None:
         """The record that was wanted is stored, or could not be."""
@@ -255,4 +269,4 @@ class Guard:
         """Its state for people, as it would be stored."""
         shift = now.wall - now.monotonic
         spent = tuple((round(end + shift, 3), int(count)) for end, count in self._slots if count)
-        return GuardRecord(self.open_since, self.cause, self.would_evict, self.accepted, spent)
+        return GuardRecord(self.open_since, self.cause, self._would_evict, self.accepted, spent)

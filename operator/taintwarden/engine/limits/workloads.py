@@ -13,16 +13,22 @@ COUNTED_KINDS = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet", "Replicatio
 """Controllers that are watched, so that their wanted number of pods is known."""
 
 
+FORGIVEN_SECONDS = 600.0
+"""For so long a controller that is not watched may owe a replacement; later it is taken not to want one any more."""
+
+
 class _Workload:
-    __slots__ = ("owed", "ready", "ready_leaving", "total")
+    __slots__ = ("known", "owed", "ready", "ready_leaving", "total")
 
     def __init__(self) -> None:
         self.total = 0
         self.ready = 0
         self.ready_leaving = 0
         """Ready pods that an eviction is on its way for."""
-        self.owed = 0
-        """Evicted pods of a controller that is not watched, which no Ready pod has replaced yet."""
+        self.owed: list[float] = []
+        """Of a controller that is not watched: until when each evicted pod counts that no Ready pod has replaced."""
+        self.known: set[str] = set()
+        """Of such a controller: pods that have been Ready once, and so replace nobody any more."""
 
 
 class Workloads:
@@ -58,7 +64,9 @@ class Workloads:
         workload.total += before is None
         if pod.ready:
             workload.ready += 1
-            workload.owed = max(0, workload.owed - 1)
+            if owner.kind not in COUNTED_KINDS and pod.uid not in workload.known:
+                workload.known.add(pod.uid)
+                del workload.owed[:1]
         elif before is not None:
             workload.ready -= 1
         if pod.uid in self._leaving:
@@ -66,8 +74,8 @@ class Workloads:
             self._leaving[pod.uid] = pod
         self._release(_key(owner.uid))
 
-    def gone(self, pod: Pod) -> None:
-        """A pod is not there any more, or terminating."""
+    def gone(self, pod: Pod, now: float) -> None:
+        """A pod is not there any more, or terminating. ``now`` is monotonic."""
         owner = pod.shared.owner
         if owner is None:
             return
@@ -76,8 +84,10 @@ class Workloads:
         workload.ready -= pod.ready
         if self._leaving.pop(pod.uid, None) is not None:
             workload.ready_leaving -= pod.ready
-            workload.owed += owner.kind not in COUNTED_KINDS
-        if not workload.total and not workload.owed:
+            if owner.kind not in COUNTED_KINDS:
+                workload.owed.append(now + FORGIVEN_SECONDS)
+        workload.known.discard(pod.uid)
+        if not workload.total:
             del self._workloads[owner.uid]
         self._release(_key(owner.uid))
 
@@ -96,23 +106,24 @@ class Workloads:
             self._workloads[owner.uid].ready_leaving -= known.ready
             self._release(_key(owner.uid))
 
-    def refuse(self, pod: Pod, share: Share) -> Refusal | None:
+    def refuse(self, pod: Pod, share: Share, now: float) -> Refusal | None:
         """Whether its workload cannot spare this pod. One that is not Ready is missing already."""
         owner = pod.shared.owner
         if owner is None or not pod.ready or pod.uid in self._leaving:
             return None  # one whose last call may or may not have been carried out counts already
         workload = self._workloads[owner.uid]
-        wanted = self._wanted.get(owner.uid)
+        wanted, until = self._wanted.get(owner.uid), None
         if wanted is None:
             if owner.kind in COUNTED_KINDS:
                 return Refusal(WORKLOAD_UNKNOWN, None, _key(owner.uid), f"{owner} is not known")
-            wanted = workload.total + workload.owed
+            workload.owed = [until for until in workload.owed if until > now]
+            wanted, until = workload.total + len(workload.owed), min(workload.owed, default=None)
         missing = wanted - (workload.ready - workload.ready_leaving)
         spare = share.of(wanted)
         if missing + 1 <= spare:
             return None
         detail = f"{missing} of {wanted} pods of {owner} are missing, and {spare} ({share}) may be"
-        return Refusal(MAX_UNAVAILABLE, None, _key(owner.uid), detail)
+        return Refusal(MAX_UNAVAILABLE, until, _key(owner.uid), detail)
 
 
 def _key(uid: str) -> str:

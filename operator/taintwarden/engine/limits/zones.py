@@ -43,12 +43,13 @@ def classify(nodes: int, degraded: int, health: ZoneHealth) -> ZoneState:
 
 
 class _Zone:
-    __slots__ = ("degraded", "nodes", "state")
+    __slots__ = ("degraded", "is_small", "nodes", "state")
 
     def __init__(self) -> None:
         self.nodes = 0
         self.degraded = 0
-        self.state = ZoneState.NORMAL
+        self.state: ZoneState | None = None
+        self.is_small = False
 
 
 class Zones:
@@ -117,15 +118,18 @@ class Zones:
             self._classify(policy, name, zone)
 
     def _classify(self, policy: str, name: str, zone: _Zone) -> None:
-        state = classify(zone.nodes, zone.degraded, self._health[policy])
-        if state is not zone.state:
-            zone.state = state
+        health = self._health[policy]
+        now = (classify(zone.nodes, zone.degraded, health), zone.nodes <= health.small_zone)
+        if now != (zone.state, zone.is_small):
+            zone.state, zone.is_small = now
             self._changed(policy, name)
 
     def table(self, policy: str) -> list[tuple[str, ZoneState, int, int]]:
         """Name, state, nodes and degraded nodes of a policy's zones, by name."""
         zones = self._zones.get(policy, {})
-        return [(name, zone.state, zone.nodes, zone.degraded) for name, zone in sorted(zones.items())]
+        return [
+            (name, zone.state or ZoneState.NORMAL, zone.nodes, zone.degraded) for name, zone in sorted(zones.items())
+        ]
 
     def all_full(self, policy: str) -> bool:
         """Whether no zone is better than Full: that is a monitoring fault, not a disaster."""
@@ -135,12 +139,12 @@ class Zones:
     def pace(self, policy: str, name: str) -> tuple[str, float] | None:
         """The limit that a zone's state sets and its rate in pods per second; 0 is a halt. None: no limit."""
         zone = self._zones.get(policy, {}).get(name)
-        if zone is None or zone.state is ZoneState.NORMAL:
+        if zone is None or zone.state in (None, ZoneState.NORMAL):
             return None
         health = self._health[policy]
         if zone.state is ZoneState.FULL:
             return ZONE_FULL, health.full_evictions_per_second
-        if health.halt_small_zones and zone.nodes <= health.small_zone:
+        if health.halt_small_zones and zone.is_small:
             return ZONE_HALTED, 0.0
         return ZONE_DEGRADED, health.degraded_evictions_per_second
 

@@ -9,7 +9,7 @@ from taintwarden.engine.machine.alarm import explain_wave
 from taintwarden.engine.machine.inventory import NodeState
 from taintwarden.engine.machine.pending import Pending
 from taintwarden.engine.machine.verdicts import Verdicts
-from taintwarden.engine.model import Instant, Mode, Policy
+from taintwarden.engine.model import Instant, Mode
 
 POLICY_IS_NEW_SECONDS = 30.0
 """A wave within this time after a policy changed is told to be its doing."""
@@ -44,16 +44,16 @@ class Guards:
         self._reconsider = reconsider
         self._populations: dict[str, tuple[float, int]] = {}
         self._generations: dict[str, tuple[int, float]] = {}
-        """Policy -> its generation, and when that was new, on the monotonic clock."""
+        """Policy -> its generation, and when that began to hold."""
+        self._resets: dict[str, None] = {}
 
     def policies_changed(self, now: Instant) -> None:
         """Other policies are in force. Followers, too."""
         self._populations = {}
         generations = {}
         for policy in self._verdicts.policies:
-            known = self._generations.get(policy.name)
-            same = known is not None and known[0] == policy.generation
-            generations[policy.name] = known if known and same else (policy.generation, now.monotonic)
+            generation, since = self._generations.get(policy.name, (policy.generation, policy.created_at))
+            generations[policy.name] = (policy.generation, since if generation == policy.generation else now.wall)
         self._generations = generations
 
     def population(self, policy: str, now: Instant) -> int:
@@ -81,13 +81,13 @@ class Guards:
             self._reconsider(policy.name)
             if turn is Turn.CLOSED:
                 yield commands.GuardClosed(policy, None)
-                continue
-            _, changed_at = self._generations[policy.name]
-            is_new = now.monotonic - changed_at < POLICY_IS_NEW_SECONDS
-            guard.cause, examples = explain_wave(policy, self._pending.values(), self._nodes, policy_changed=is_new)
-            population = self.population(policy.name, now)
-            args = (guard.cause, guard.would_evict, population, guard.limit(), examples, guard.halts)
-            yield commands.GuardOpened(policy, *args)
+            elif turn is Turn.OPENED:
+                _, since = self._generations[policy.name]
+                changed_at = since if now.wall - since < POLICY_IS_NEW_SECONDS else None
+                guard.cause, examples = explain_wave(policy, self._pending.values(), self._nodes, changed_at)
+                population = self.population(policy.name, now)
+                args = (guard.cause, guard.expected(), population, guard.limit(), examples, guard.halts)
+                yield commands.GuardOpened(policy, *args)
 
     def save(self, ready: Set[str], now: Instant) -> Iterator[commands.SaveGuard]:
         """Have it written what they know, and what is reserved for the policies that have pods standing ready."""
@@ -108,17 +108,24 @@ class Guards:
             guard.saved(now, succeeded=event.succeeded)
             self._reconsider(event.policy)
 
-    def reset(self, event: events.GuardReset, now: Instant) -> Iterator[commands.Command]:
-        """Let go what an open guard holds. Asked of one that is closed, it only says that this was done."""
-        policy = self._policy(event.policy)
-        if policy is None:
-            return
-        guard = self._limiter.guards.get(policy.name)
-        accepted = guard.reset(now) if guard else None
-        if accepted is not None:
-            yield commands.GuardClosed(policy, accepted)
-            self._reconsider(policy.name)
-        yield commands.ClearGuardReset(policy)
+    def ask_reset(self, event: events.GuardReset) -> None:
+        """Somebody asked for a reset: it is done when everything is known that it would let go."""
+        self._resets[event.policy] = None
 
-    def _policy(self, name: str) -> Policy | None:
-        return next((policy for policy in self._verdicts.policies if policy.name == name), None)
+    def reset(self, now: Instant) -> Iterator[commands.Command]:
+        """Let go what open guards hold that were asked to. Of one that is closed it is only said that this was done."""
+        resets, self._resets = self._resets, {}
+        for policy in self._verdicts.policies:
+            if policy.name not in resets:
+                continue
+            guard = self._limiter.guards.get(policy.name)
+            accepted = guard.reset(now) if guard else None
+            if accepted is not None:
+                yield commands.GuardClosed(policy, accepted)
+                self._reconsider(policy.name)
+            yield commands.ClearGuardReset(policy)
+
+    @property
+    def resets(self) -> bool:
+        """Whether a reset was asked for."""
+        return bool(self._resets)

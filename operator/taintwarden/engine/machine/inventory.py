@@ -16,6 +16,7 @@ class NodeState:
         "check_wanted",
         "checked_version",
         "degraded",
+        "found_draining",
         "histories",
         "name",
         "node",
@@ -39,6 +40,8 @@ class NodeState:
         self.verdicts: dict[PodClass, tuple[TaintVerdict, ...]] = {}
         self.witnesses: dict[str, PodClass] = {}
         """For a taint that drains: the class of a pod that had to leave, which may be gone."""
+        self.found_draining: dict[str, str] = {}
+        """Taints that drained when the node was first seen, with their values then: nobody here is their witness."""
         self.checked_version = -1
         """A fresh read is known to be at least as new as this resourceVersion."""
         self.check_wanted = False
@@ -72,6 +75,7 @@ class NodeState:
                 known = decode_histories(node.history)
             except ValueError as error:
                 problem = str(error)
+            self.found_draining = {name: one.value for name, one in known.items() if one.drains}
         if self.saving is None or node.history == self.saving:
             self.saved = node.history
         if self.node is None or self.node.labels != node.labels:
@@ -88,6 +92,7 @@ class NodeState:
         """A pod of this class has to leave because of ``taint``. Returns whether that is news."""
         name = history_name(taint)
         self.witnesses[name] = witness
+        self.found_draining.pop(name, None)
         history = self.histories[name]
         if history.drains:
             return False
@@ -97,6 +102,7 @@ class NodeState:
     def unmark_draining(self, name: str) -> None:
         """Nobody has to leave any more because of this taint, nor would those who had to."""
         self.witnesses.pop(name, None)
+        self.found_draining.pop(name, None)
         self.histories[name] = msgspec.structs.replace(self.histories[name], drains=False)
 
     def drained_by(self, policy: Policy) -> bool:

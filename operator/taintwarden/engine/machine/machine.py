@@ -20,7 +20,7 @@ A new verdict replaces the old one in every phase: later, earlier, or none at al
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -29,7 +29,7 @@ from taintwarden.engine.deadlines import DeadlineQueue
 from taintwarden.engine.evaluate import Evaluator, TaintVerdict, earliest
 from taintwarden.engine.limits import Limiter, Refusal
 from taintwarden.engine.limits.departures import key as node_key
-from taintwarden.engine.limits.refusal import BUDGET_LIMITS
+from taintwarden.engine.limits.refusal import BUDGET_LIMITS, GUARD, WINDOW
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.events import Event, Outcome
 from taintwarden.engine.machine.freshness import Freshness
@@ -38,9 +38,9 @@ from taintwarden.engine.machine.histories import Histories
 from taintwarden.engine.machine.inventory import NodeState
 from taintwarden.engine.machine.pending import Lane, Pending, Phase, retry_delay
 from taintwarden.engine.machine.queues import Queues
-from taintwarden.engine.machine.reclaims import Reclaims
+from taintwarden.engine.machine.reclaims import Reclaims, miss
 from taintwarden.engine.machine.verdicts import Verdicts
-from taintwarden.engine.model import Gates, Instant, Mode, Node, OnInvalidValue, Pod, PodClass, Policy
+from taintwarden.engine.model import Gates, Instant, Method, Mode, Node, OnInvalidValue, Pod, PodClass, Policy
 from taintwarden.engine.spread import Spread
 
 ANNOUNCED_AHEAD_SECONDS = 1.0
@@ -148,6 +148,8 @@ class Machine:
                 delays.append(look)
         delays += [at - now.wall for at in wall if at is not None]
         if self.may_evict:
+            if self._guards.resets:
+                return 0.0
             if (released := self._queues.next_release()) is not None:
                 delays.append(released - now.monotonic)
             delays += self._guards.wake_after(now)
@@ -215,6 +217,9 @@ class Machine:
         problem = state.update(node, self._now.wall)
         if relabelled:
             self._spread.relabel(node.name)
+            for uid in state.pods:
+                if uid in self.pending and self.pending[uid].phase is Phase.HELD:
+                    self._queues.ask_again(self.pending[uid])  # it may be in another zone
         if problem:
             self._notice(commands.UnreadableHistory(node.name, node.uid, problem))
         if self.synced:
@@ -233,6 +238,8 @@ class Machine:
         if state is None:
             return
         for uid in state.pods:
+            if uid in self.pending:
+                self._tell_all(miss(self.pending[uid], "not-evicted"))
             self._cancel(uid)
         if state.pods:
             self.nodes[name] = replacement = NodeState(name)
@@ -266,16 +273,18 @@ class Machine:
     def _count(self, pod: Pod, known: Pod | None) -> None:
         """Keep the numbers of running pods by workload and topology domain."""
         if known is not None and known.shared is not pod.shared:
-            self.limiter.workloads.gone(known)
             self._spread.discount(known)
-            known = None
-        self.limiter.workloads.seen(pod, known)
-        pending = self.pending.get(pod.uid)
-        leaving = pending is not None and pending.phase in (Phase.IN_FLIGHT, Phase.LEAVING)
-        if known is None and leaving:
-            self.limiter.workloads.leave(pod)
+            if known.shared.owner != pod.shared.owner:
+                self.limiter.workloads.gone(known, self._now.monotonic)
+                self.limiter.workloads.seen(pod, None)
+                known = None
+            if self.limiter.departures.is_leaving(pod.uid):
+                self.limiter.workloads.leave(pod)
+            else:
+                self._spread.count(pod)
         elif known is None:
             self._spread.count(pod)
+        self.limiter.workloads.seen(pod, known)
 
     def _lose_pod(self, uid: str, node: str, until: float | None = None) -> None:
         self.limiter.departures.terminating(uid, node, until)
@@ -283,7 +292,7 @@ class Machine:
         if state is not None:
             known = state.pods.pop(uid, None)
             if known is not None:
-                self.limiter.gone(known)
+                self.limiter.gone(known, self._now)
                 self._spread.discount(known)
             if not state.pods and state.node is None:
                 del self.nodes[node]
@@ -407,7 +416,7 @@ class Machine:
             self._queues.wait(pending)
         else:
             self._replace(pending, pod, verdict, due_at)
-        if pending.phase not in (Phase.IN_FLIGHT, Phase.LEAVING):
+        if pending.phase not in (Phase.IN_FLIGHT, Phase.LEAVING, Phase.REHEARSED):
             self._expect(pending)
         self._announce(pending)
         return verdict
@@ -428,6 +437,8 @@ class Machine:
                 self._forget(pending)
             if due_at < pending.due_at:
                 pending.retry_at = max(pending.retry_at, self._settles_at(verdict.policy))
+            elif due_at > pending.due_at:
+                pending.blocked_since = None
         pending.announced = pending.announced and pending.due_at == due_at
         pending.pod, pending.verdict, pending.due_at = pod, verdict, due_at
         pending.unwanted = False
@@ -440,7 +451,7 @@ class Machine:
         """Let those know who look ahead."""
         self._reclaims.expect(pending)
         guard = self.limiter.guards.get(pending.policy.name)
-        if guard is not None:
+        if guard is not None and not self.limiter.departures.is_leaving(pending.pod.uid):
             guard.expect(pending.pod.uid, pending.due_at, self._now)
 
     def _forget(self, pending: Pending) -> None:
@@ -493,6 +504,7 @@ class Machine:
         if self.leading:
             self._foretell()
         if self.may_evict and not self._dirty:
+            self._out += self._guards.reset(self._now)
             self._out += self._guards.look(self._now)
             self._queues.release_due(self._now)
             self._evict_ready()
@@ -531,24 +543,31 @@ class Machine:
             if self._freshness.is_missing(pending):
                 self._out += self._freshness.park(pending)
                 continue
-            refusal = self.limiter.admit(
-                pending.pod,
-                pending.policy,
-                self._labels_of(pending.pod.node),
-                self._now,
-                deletes=pending.deletes(self._now.wall),
-            )
+            deletes = self._deletes(pending)
+            labels = self._labels_of(pending.pod.node)
+            refusal = self.limiter.admit(pending.pod, pending.policy, labels, self._now, deletes=deletes)
             if refusal is None:
                 self._queues.remove(pending)
-                self._let_go(pending)
+                self._let_go(pending, deletes=deletes)
                 continue
             pending.refusal = refusal
+            if refusal.limit in (WINDOW, GUARD):
+                pending.blocked_since = None  # from here on it is not the budget that keeps it
             if refusal.key:
                 self._queues.hold(pending, refusal)
                 self._note_budget(pending, refusal)
             else:
                 refused[pending.lane] = refusal
         self.refused = refused
+
+    def _deletes(self, pending: Pending) -> bool:
+        """Whether it is deleted and no budget asked: always, or since one has blocked it for long, and does so now."""
+        if pending.policy.eviction.method is Method.DELETE:
+            return True
+        blocks = self.limiter.budgets.refuse(pending.pod) is not None
+        if not blocks and pending.outcome not in (Outcome.BLOCKED, Outcome.MISCONFIGURED):
+            pending.blocked_since = None
+        return pending.delete_at is not None and self._now.wall >= pending.delete_at
 
     def _note_budget(self, pending: Pending, refusal: Refusal) -> None:
         """A budget holds it: tell once, and wake it where it is to be deleted in the end."""
@@ -564,27 +583,25 @@ class Machine:
             self._notice(commands.HeldByBudget(pending.pod, pending.verdict, refusal.detail, delete_at))
 
     def _foretell(self) -> None:
-        for missed in self._reclaims.missed(self._now.wall):
-            self._notice(missed)
-        for at_risk in self._reclaims.foretell(self._overall_rate, self._now):
-            self._notice(at_risk)
+        self._tell_all(self._reclaims.missed(self._now.wall))
+        self._tell_all(self._reclaims.foretell(self._overall_rate, self._now))
         while (uid := self._deletions.pop_due(self._now.wall)) is not None:
             pending = self.pending[uid]
             if pending.phase is Phase.HELD:
                 self._queues.ask_again(pending)
 
-    def _let_go(self, pending: Pending) -> None:
+    def _let_go(self, pending: Pending, *, deletes: bool) -> None:
         waited = self._now.monotonic - pending.ready_since
         decided = commands.Decided(pending.pod, pending.verdict, pending.due_at, waited, pending.limit)
         policy = pending.policy
         if policy.mode is Mode.DRY_RUN:
             pending.phase = Phase.REHEARSED
+            self.limiter.rehearse(pending.pod, policy, self._now)
             self._notice(commands.Rehearsed(pending.pod, pending.verdict, pending.due_at))
             return
         pending.phase = Phase.IN_FLIGHT
         pending.unwanted = False
         self.in_flight += 1
-        deletes = pending.deletes(self._now.wall)
         self.limiter.leave(pending.pod, policy, self._now, asks_budgets=not deletes)
         self._spread.discount(pending.pod)
         if not pending.attempts:
@@ -609,12 +626,12 @@ class Machine:
             del self.refused[lane]
 
     def _guard_restored(self, event: events.GuardRestored) -> None:
-        if not self.leading:  # who leads knows best
+        if not self.leading or event.policy not in self.limiter.guards:  # who leads knows best
             self.limiter.restore_guard(event.policy, event.record, self._now)
 
     def _guard_reset(self, event: events.GuardReset) -> None:
         if self.leading:
-            self._out += self._guards.reset(event, self._now)
+            self._guards.ask_reset(event)
 
     # -- freshness ----------------------------------------------------------------------------------------------
 
@@ -644,9 +661,7 @@ class Machine:
         self.in_flight -= 1
         uncertain = event.outcome is Outcome.FAILED  # the call may have been carried out: the pod counts as leaving
         done = event.outcome in (Outcome.EVICTED, Outcome.GONE)
-        self.limiter.settle(
-            event.uid, pending.policy.name, evicted=event.outcome is Outcome.EVICTED, uncertain=uncertain
-        )
+        self.limiter.settle(event.uid, evicted=event.outcome is Outcome.EVICTED, uncertain=uncertain)
         if not done:
             if not uncertain:
                 self._stay(pending.pod)
@@ -672,8 +687,7 @@ class Machine:
         lateness = max(0.0, self._now.wall - pending.due_at)
         self._notice(commands.Evicted(pending.pod, pending.verdict, lateness))
         if pending.grace_cut:
-            hard_at = pending.verdict.hard_at or 0.0
-            self._notice(commands.DeadlineMissed(pending.pod, pending.verdict, hard_at, "grace-cut"))
+            self._tell_all(miss(pending, "grace-cut"))
         self._expect_gone(pending)
 
     def _expect_gone(self, pending: Pending) -> None:
@@ -705,6 +719,10 @@ class Machine:
         state = self.nodes.get(event.node)
         if state is not None and self.leading:
             self._out += self._histories.saved(state, succeeded=event.succeeded)
+
+    def _tell_all(self, notices: Iterable[commands.Notice]) -> None:
+        for notice in notices:
+            self._notice(notice)
 
     def _notice(self, notice: commands.Notice) -> None:
         """Tell people, from one place: followers keep still, since the leader says the same."""

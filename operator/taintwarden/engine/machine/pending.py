@@ -50,6 +50,7 @@ class Pending:
         "held_by",
         "lane",
         "message",
+        "missed",
         "outcome",
         "phase",
         "place",
@@ -91,6 +92,8 @@ class Pending:
         """The verdict went away while the call was being made."""
         self.at_risk = False
         """It was foretold that it will miss its hard deadline."""
+        self.missed = False
+        """It was counted that it missed its hard deadline."""
         self.grace_cut = False
         """The call under way gives it less time to stop than it asks for."""
 
@@ -123,10 +126,6 @@ class Pending:
         if self.verdict.hard_at is None:
             return at
         return min(at, max(self.blocked_since, self.verdict.hard_at - self.grace_seconds))
-
-    def deletes(self, now: float) -> bool:
-        """Whether it is deleted, and no budget asked."""
-        return self.policy.eviction.method is Method.DELETE or (self.delete_at is not None and now >= self.delete_at)
 
     def compute_place(self) -> Place:
         """Where it stands in line now."""

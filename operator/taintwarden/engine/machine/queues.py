@@ -22,7 +22,7 @@ class Queues:
         self._spread = spread
         self._waiting = DeadlineQueue()
         self._lanes: dict[Lane, Line] = {}
-        self._held: dict[str, Line] = {}
+        self._held: dict[str, dict[Lane, Line]] = {}
         self._releases = DeadlineQueue()
         """Keys of refusals by when they are over, on the monotonic clock."""
 
@@ -44,24 +44,28 @@ class Queues:
 
     def hold(self, pending: Pending, refusal: Refusal) -> None:
         """Set a READY pod apart until what ``refusal`` names may admit it."""
-        came_from = pending.released_by
-        pending.released_by = ""
+        came_from, pending.released_by = pending.released_by, ""
         self.remove(pending)
         pending.phase, pending.held_by = Phase.HELD, refusal.key
-        self._held.setdefault(refusal.key, Line(self._spread)).add(pending)
+        lines = self._held.setdefault(refusal.key, {})
+        lines.setdefault(pending.lane, Line(self._spread)).add(pending)
         if refusal.until is not None:
             self._releases.schedule(refusal.key, refusal.until)
-        if came_from and came_from != refusal.key:
-            self.release(came_from)
+        if came_from != refusal.key:
+            self._release_lane(came_from, pending.lane)
 
     def release(self, key: str) -> None:
-        """What holds pods back under ``key`` may admit one: let the first of them back into its line."""
-        line = self._held.get(key)
-        if line is None or (pending := line.first()) is None:
-            return
-        self._forget_held(pending)
-        pending.released_by = key
-        self._line_up(pending)
+        """What holds pods back under ``key`` may admit one: let the first of each lane back into its line."""
+        for lane in list(self._held.get(key, ())):
+            self._release_lane(key, lane)
+
+    def _release_lane(self, key: str, lane: Lane) -> None:
+        line = self._held.get(key, {}).get(lane)
+        pending = line.first() if line else None
+        if pending is not None:
+            self._forget_held(pending)
+            pending.released_by = key
+            self._line_up(pending)
 
     def ask_again(self, pending: Pending) -> None:
         """A held pod is not what it was when it was refused: let it back into its line."""
@@ -70,10 +74,11 @@ class Queues:
 
     def release_all(self) -> None:
         """Limits are other ones: ask them all again."""
-        for line in list(self._held.values()):
-            while (pending := line.first()) is not None:
-                self._forget_held(pending)
-                self._line_up(pending)
+        for lines in list(self._held.values()):
+            for line in list(lines.values()):
+                while (pending := line.first()) is not None:
+                    self._forget_held(pending)
+                    self._line_up(pending)
 
     def release_due(self, now: Instant) -> None:
         """Release what time alone releases."""
@@ -91,10 +96,12 @@ class Queues:
         if pending.phase is Phase.HELD:
             self._forget_held(pending)
         elif pending.phase is Phase.READY:
-            self._lanes[pending.lane].remove(uid)
+            line = self._lanes[pending.lane]
+            line.remove(uid)
+            if not len(line):
+                del self._lanes[pending.lane]
             released_by, pending.released_by = pending.released_by, ""
-            if released_by:
-                self.release(released_by)
+            self._release_lane(released_by, pending.lane)
 
     def pop_due(self, now: float) -> str | None:
         """Take the first pod whose time has come."""
@@ -117,7 +124,7 @@ class Queues:
 
     def ready_lanes(self) -> list[Lane]:
         """The lanes that have pods standing ready."""
-        return [lane for lane, line in self._lanes.items() if len(line)]
+        return list(self._lanes)
 
     def _line_up(self, pending: Pending) -> None:
         pending.phase = Phase.READY
@@ -129,9 +136,12 @@ class Queues:
         line.add(pending)
 
     def _forget_held(self, pending: Pending) -> None:
-        line = self._held[pending.held_by]
+        key, pending.held_by = pending.held_by, ""
+        lines = self._held[key]
+        line = lines[pending.lane]
         line.remove(pending.pod.uid)
         if not len(line):
-            del self._held[pending.held_by]
-            self._releases.cancel(pending.held_by)
-        pending.held_by = ""
+            del lines[pending.lane]
+        if not lines:
+            del self._held[key]
+            self._releases.cancel(key)

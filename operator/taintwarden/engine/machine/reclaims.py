@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from taintwarden.engine.deadlines import DeadlineQueue
 from taintwarden.engine.machine import commands
 from taintwarden.engine.machine.pending import Pending, Phase
-from taintwarden.engine.model import Instant
+from taintwarden.engine.model import Instant, Mode
 
 TOLERANCE_SECONDS = 1.0
 """Kubernetes counts graces in whole seconds."""
@@ -31,7 +31,8 @@ class Reclaims:
             self.forget(uid)
             return
         self._pods[uid] = pending
-        self._gone_at.schedule(uid, hard_at)
+        if not pending.missed:
+            self._gone_at.schedule(uid, hard_at)
         self._changed = True
 
     def forget(self, uid: str) -> None:
@@ -50,10 +51,7 @@ class Reclaims:
     def missed(self, now: float) -> Iterator[commands.DeadlineMissed]:
         """Pods that stood there still when their node was gone."""
         while (uid := self._gone_at.pop_due(now)) is not None:
-            pending = self._pods[uid]
-            if pending.phase is not Phase.LEAVING:
-                hard_at = pending.verdict.hard_at or 0.0
-                yield commands.DeadlineMissed(pending.pod, pending.verdict, hard_at, "not-evicted")
+            yield from miss(self._pods[uid], "not-evicted")
 
     def foretell(self, rate: float | None, now: Instant) -> Iterator[commands.DeadlineAtRisk]:
         """Pods that will not have stopped in order by their hard deadline, at ``rate`` evictions per second."""
@@ -71,3 +69,12 @@ class Reclaims:
             pending.at_risk = True
             reason = f"it asks for {pending.grace_seconds} s to stop, and {max(0, int(left))} s are left at best"
             yield commands.DeadlineAtRisk(pending.pod, pending.verdict, hard_at, reason)
+
+
+def miss(pending: Pending, reason: str) -> Iterator[commands.DeadlineMissed]:
+    """Count a pod that did not make it, once. A policy that only rehearses misses nothing."""
+    hard_at = pending.verdict.hard_at
+    if hard_at is None or pending.missed or pending.phase is Phase.LEAVING or pending.policy.mode is Mode.DRY_RUN:
+        return
+    pending.missed = True
+    yield commands.DeadlineMissed(pending.pod, pending.verdict, hard_at, reason)

@@ -6,7 +6,14 @@ from heapq import nsmallest
 import msgspec
 
 from taintwarden.engine.limits.guard import GuardRecord
-from taintwarden.engine.limits.refusal import BUDGET_LIMITS, SEVERAL_BUDGETS, STALE_VIEW
+from taintwarden.engine.limits.refusal import (
+    ALL_ZONES_FULL,
+    BUDGET_LIMITS,
+    GUARD,
+    SEVERAL_BUDGETS,
+    STALE_VIEW,
+    WINDOW,
+)
 from taintwarden.engine.machine.events import Outcome
 from taintwarden.engine.machine.machine import Machine
 from taintwarden.engine.machine.pending import Pending, Phase
@@ -120,9 +127,9 @@ def _limit(machine: Machine, pending: Pending) -> tuple[str, float | None] | Non
         return None
     if machine.is_blind:
         return STALE_VIEW, None
-    refusal = pending.refusal
-    if pending.phase is Phase.READY:  # whoever is behind the first of its lane waits for the same
-        refusal = machine.refused.get(pending.lane)
+    refusal, of_all = pending.refusal, machine.refused.get(pending.lane)
+    if pending.phase is Phase.READY or (of_all is not None and of_all.limit in (WINDOW, GUARD, ALL_ZONES_FULL)):
+        refusal = of_all  # whoever is behind the first of its lane waits for the same
     return None if refusal is None else (refusal.limit, refusal.until)
 
 

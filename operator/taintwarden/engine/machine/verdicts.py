@@ -62,7 +62,7 @@ class Verdicts:
         """Unmark taints because of which nobody has to leave any more. Returns whether there were any.
 
         A node that was drained is empty: there the pod that had to leave bears witness. After a restart nobody does,
-        and the mark stays until a pod comes that tolerates the taint.
+        and the mark stays until the value is another one that somebody here tolerates.
         """
         drained = [name for name, history in state.histories.items() if history.drains]
         if not drained:
@@ -73,7 +73,10 @@ class Verdicts:
         changed = False
         for name in drained:
             witness = state.witnesses.get(name)
-            if name in evicting or (witness is None and name not in tolerated):
+            if name in evicting:
+                continue
+            value = state.histories[name].value
+            if witness is None and (name not in tolerated or state.found_draining.get(name) == value):
                 continue
             if witness is None or not any(
                 verdict.evicts and history_name(verdict.taint) == name for verdict in self.of(state, witness)
