@@ -130,6 +130,8 @@ def _wrong_count(text: str, fields: list[str]) -> tuple[str, str]:
 
 
 def _is_valid(name: str, field: str) -> bool:
+    if re.search(r"\b(\w+)-\1/", field):  # the library reads 5-5/2 as 5-59/2, unlike any cron
+        return False
     alone = " ".join(field if one == name else "*" for one in _FIELDS)
     try:
         CronSim(alone, _START)

@@ -6,6 +6,7 @@ The rules are those of the API server (``pkg/registry/core/pod/storage/eviction.
 from collections.abc import Iterable
 
 from taintwarden.controller import cache
+from taintwarden.controller.selecting import label_selector
 from taintwarden.kube.objects import BudgetObject, PodObject
 
 
@@ -18,7 +19,7 @@ def covering(budgets: Iterable[BudgetObject], pod: PodObject) -> list[BudgetObje
         for budget in budgets
         if budget.metadata.namespace == pod.metadata.namespace
         and budget.spec.selector is not None
-        and cache.label_selector(budget.spec.selector).selects(pod.metadata.labels)
+        and label_selector(budget.spec.selector).selects(pod.metadata.labels)
     ]
     return sorted(found, key=lambda budget: budget.metadata.name)
 

@@ -1,6 +1,6 @@
 """From objects of the API to values of the engine: interned, small, and only what a decision needs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 import structlog
@@ -8,18 +8,16 @@ import structlog
 from taintwarden.api.errors import FieldError
 from taintwarden.api.tolerations import parse_tolerations
 from taintwarden.controller.clock import Clock
+from taintwarden.controller.selecting import Spreads, label_selector
 from taintwarden.controller.times import latest_moment
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.model import Budget, Node, Owner, Pod, SpreadConstraint, Taint, Toleration, Tolerations
-from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 from taintwarden.kube.objects import (
     BudgetObject,
     NodeObject,
     OwnerReference,
     PodAnnotations,
     PodObject,
-    SelectorObject,
-    SpreadObject,
     WorkloadObject,
 )
 
@@ -46,6 +44,7 @@ class Translator:
         self._clock = clock
         self._on_issue = on_issue
         self._interner = Interner()
+        self._spreads = Spreads()
         self._names: dict[str, str] = {}
         self._reported: dict[str, str] = {}
         self._annotations: dict[str, tuple[tuple[Toleration, ...], tuple[FieldError, ...]]] = {}
@@ -72,16 +71,19 @@ class Translator:
             if errors and self._is_news(meta.uid, annotations.tolerations):
                 self._on_issue(PodIssue(meta.name, meta.namespace, meta.uid, errors))
         owner = self._owner(meta.owner_references)
+        spread: tuple[SpreadConstraint, ...] = ()
+        if spec.topology_spread_constraints:
+            spread = self._spreads.of(owner.uid if owner else "", spec.topology_spread_constraints, meta.labels)
         pod_class = self._interner.pod_class(
             self._name(meta.namespace),
             meta.labels,
             Tolerations(tuple(spec.tolerations), extended),
             priority=spec.priority or 0,
-            daemon_set=owner is not None and owner.kind == "DaemonSet",
+            daemon_set=owner is not None and owner.kind.partition(".")[0] == "DaemonSet",
             do_not_evict=annotations.do_not_evict == "true",
             do_not_disrupt=annotations.do_not_disrupt == "true" or annotations.safe_to_evict == "false",
             owner=owner,
-            spread=spread(spec.topology_spread_constraints, meta.labels) if spec.topology_spread_constraints else (),
+            spread=spread,
             grace_seconds=spec.termination_grace_period_seconds,
         )
         bound_at = self._bound_at(obj)
@@ -108,7 +110,7 @@ class Translator:
     def _owner(self, references: Sequence[OwnerReference]) -> Owner | None:
         for reference in references:
             if reference.controller:
-                return Owner(self._name(reference.kind), reference.name, reference.uid)
+                return Owner(self._name(_kind_of(reference)), reference.name, reference.uid)
         return None
 
     def _bound_at(self, obj: PodObject) -> float:
@@ -139,6 +141,12 @@ class Translator:
         return self._names.setdefault(name, name)
 
 
+def _kind_of(reference: OwnerReference) -> str:
+    """The kind, with its group unless that is one of Kubernetes' own: others have a StatefulSet, too."""
+    group = reference.api_version.rpartition("/")[0]
+    return reference.kind if group in ("", "apps", "batch") else f"{reference.kind}.{group}"
+
+
 def parse_version_number(text: str, unreadable: int = 2**63) -> int:
     """A resourceVersion as a number (they are comparable, KEP-5504); what is none counts as newer than anything."""
     return int(text) if text.isascii() and text.isdigit() else unreadable
@@ -146,30 +154,10 @@ def parse_version_number(text: str, unreadable: int = 2**63) -> int:
 
 def is_ready(obj: PodObject) -> bool:
     """Whether the pod's condition Ready is True."""
-    return any(one.type == "Ready" and one.status == "True" for one in obj.status.conditions)
-
-
-def label_selector(obj: SelectorObject) -> LabelSelector:
-    """``matchLabels`` and ``matchExpressions`` in one."""
-    exact = [Requirement(key, SelectorOperator.IN, (value,)) for key, value in obj.match_labels.items()]
-    return LabelSelector((*exact, *obj.match_expressions))
-
-
-def spread(constraints: Sequence[SpreadObject], labels: Mapping[str, str]) -> tuple[SpreadConstraint, ...]:
-    """The topology spread constraints of a pod with these labels. One without a selector counts no pods: left out.
-
-    Since 1.34 the API server itself merges ``matchLabelKeys`` into the selector, for pods that it creates.
-    """
-    found = []
-    for one in constraints:
-        if one.label_selector is not None:
-            selector = label_selector(one.label_selector)
-            merged = (
-                Requirement(key, SelectorOperator.IN, (labels[key],)) for key in one.match_label_keys if key in labels
-            )
-            more = tuple(requirement for requirement in merged if requirement not in selector.requirements)
-            found.append(SpreadConstraint(one.topology_key, LabelSelector(selector.requirements + more)))
-    return tuple(found)
+    for one in obj.status.conditions:
+        if one.type == "Ready":
+            return one.status == "True"
+    return False
 
 
 def desired_replicas(obj: WorkloadObject) -> int:

@@ -293,7 +293,7 @@ class Tolerations(msgspec.Struct, frozen=True):
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """The controlling owner of a pod: what replaces it."""
+    """The controlling owner of a pod: what replaces it. ``kind`` has its group unless that is Kubernetes' own."""
 
     kind: str
     name: str

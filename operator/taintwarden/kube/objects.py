@@ -14,6 +14,7 @@ from taintwarden.engine.selectors import Requirement
 class OwnerReference(msgspec.Struct, gc=False):
     """``metadata.ownerReferences[]``."""
 
+    api_version: str = msgspec.field(default="", name="apiVersion")
     kind: str = ""
     name: str = ""
     uid: str = ""

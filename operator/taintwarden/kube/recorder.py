@@ -70,6 +70,8 @@ class Recorder:
         self._instance = instance
         self._pause_seconds = 1.0 / per_second
         self._is_busy = is_busy
+        self._alarms: OrderedDict[str, Message] = OrderedDict()
+        """About policies: few, and whoever is woken by one must not wait for thousands about pods."""
         self._queue: OrderedDict[str, Message] = OrderedDict()
         self._written: OrderedDict[str, float] = OrderedDict()
         self._waiting = asyncio.Event()
@@ -82,9 +84,10 @@ class Recorder:
         now = asyncio.get_running_loop().time()
         if now - self._written.get(name, float("-inf")) < REPEAT_SECONDS:
             return
-        self._queue[name] = message
-        if len(self._queue) > MAX_QUEUED:
-            self._queue.popitem(last=False)
+        queue = self._queue if message.subject.kind in ("Pod", "Node") else self._alarms
+        queue[name] = message
+        if len(queue) > MAX_QUEUED:
+            queue.popitem(last=False)
             self.dropped += 1
         self._waiting.set()
 
@@ -92,21 +95,28 @@ class Recorder:
         """Write what is queued, forever."""
         while True:
             await self._waiting.wait()
-            while self._queue:
-                name, message = self._queue.popitem(last=False)
+            while waiting := self._alarms or self._queue:
+                name, message = waiting.popitem(last=False)
                 await self._try_to_write(name, message)
                 self._remember(name)
-                await asyncio.sleep(self._pause_seconds * (BUSY_FACTOR if self._is_busy() else 1))
+                await self._pause()
             self._waiting.clear()
+
+    async def _pause(self) -> None:
+        """Keep the rate; an alarm does not wait for the longer pauses of a wave."""
+        for _ in range(BUSY_FACTOR if self._is_busy() else 1):
+            await asyncio.sleep(self._pause_seconds)
+            if self._alarms:
+                return
 
     async def flush(self, timeout_seconds: float) -> None:
         """At the end: write what is still queued, as far as the time allows."""
         try:
             async with asyncio.timeout(timeout_seconds):
-                while self._queue:
-                    await self._try_to_write(*self._queue.popitem(last=False))
+                while waiting := self._alarms or self._queue:
+                    await self._try_to_write(*waiting.popitem(last=False))
         except TimeoutError:
-            self.dropped += len(self._queue)
+            self.dropped += len(self._alarms) + len(self._queue)
 
     def _remember(self, name: str) -> None:
         self._written[name] = asyncio.get_running_loop().time()

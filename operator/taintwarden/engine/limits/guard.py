@@ -22,6 +22,8 @@ RETRY_SECONDS = 1.0
 """Pause after a record that could not be saved."""
 LOOK_AGAIN_SECONDS = 1.0
 """How often an open guard looks whether its cause is gone."""
+CALM_SECONDS = 10.0
+"""Values come back node by node: an open guard that holds anybody closes when nothing has changed for so long."""
 
 
 class GuardRecord(msgspec.Struct, frozen=True):
@@ -76,6 +78,10 @@ class Guard:
         self._tell_at = 0.0
         self._is_told = False
         self._grew = True
+        self._moves = 0
+        """How often a pod came to have to leave within the window, or not any more."""
+        self._seen_moves = 0
+        self._calm_since = 0.0
         self._unsaved = False
 
     @property
@@ -93,6 +99,7 @@ class Guard:
             self._far.cancel(uid)
             self._near[uid] = due_at
             self._grew = True
+            self._moves += 1
         else:
             self._near.pop(uid, None)
             self._far.schedule(uid, due_at)
@@ -101,6 +108,8 @@ class Guard:
         """It has not to leave any more, or has left."""
         if self._near.pop(uid, None) is None:
             self._far.cancel(uid)
+        else:
+            self._moves += 1
 
     def expected(self) -> int:
         """How many pods have to leave within the next window."""
@@ -151,7 +160,10 @@ class Guard:
             return None
         self._grew = False
         self._look_at = now.monotonic + LOOK_AGAIN_SECONDS
-        pods = self._most(now)
+        if self._moves != self._seen_moves:
+            self._seen_moves, self._calm_since = self._moves, now.monotonic
+        is_calm = not self._near or now.monotonic - self._calm_since >= CALM_SECONDS
+        pods = self._most(now) if self._near else 0
         within_limit = pods <= settings.min_pods or pods <= self.limit()
         if within_limit and self.accepted is not None:
             self.accepted = None
@@ -160,7 +172,7 @@ class Guard:
             self.open_since, self.accepted = now.wall, None
             self._unsaved, self._is_told = True, False
             self._tell_at = now.monotonic + settings.settle_seconds
-        elif is_open and within_limit:
+        elif is_open and within_limit and is_calm:
             was_told = self._is_told
             self._close()
             return Turn.CLOSED if was_told else Turn.PASSED
@@ -239,9 +251,10 @@ class Guard:
             return None
         slot = self._slot(now)
         used, reserved = self._used(slot), self._reserved[1] if self._reserved[0] == slot else 0
-        reservation = max(SMALLEST_RESERVATION, self.settings.min_pods // 10, len(self._near) // 10)
-        if waiting and not self.halts and reserved - used <= reservation // 2:
-            reserved = used + reservation
+        wanted = max(SMALLEST_RESERVATION, self.settings.min_pods // 10, len(self._near) // 10)
+        runs_out = waiting and not self.halts and reserved - used <= wanted // 2
+        if runs_out and (more := used + self._reservable(wanted)) > reserved:
+            reserved = more
         elif not self._unsaved:
             return None
         self._unsaved = False
@@ -251,6 +264,15 @@ class Guard:
         if max(used, reserved):
             spent.append((round(slot + shift, 3), max(used, reserved)))
         return GuardRecord(self.open_since, self.cause, self._would_evict, self.accepted, tuple(spent))
+
+    def _reservable(self, wanted: int) -> int:
+        """How many more evictions may be reserved: no more than are allowed, or a restart would open it for nothing."""
+        if self.settings.action is GuardAction.REPORT:
+            return wanted
+        spent = sum(int(used) for _, used in self._slots)
+        if spent + wanted <= self.settings.min_pods:
+            return wanted
+        return max(0, min(wanted, max(self.limit(), self.accepted or 0) - spent))
 
     def saved(self, now: Instant, *, succeeded: bool) -> None:
         """The record that was wanted is stored, or could not be."""

@@ -74,11 +74,9 @@ class Tally:
 
     def domain_of(self, node: str) -> str | None:
         """The domain of a node."""
-        try:
-            return self._domains[node]
-        except KeyError:
-            domain = self._domains[node] = self._labels_of(node).get(self._constraint.topology_key)
-            return domain
+        if node not in self._domains:
+            self._domains[node] = self._labels_of(node).get(self._constraint.topology_key)
+        return self._domains[node]
 
     def change(self, node: str, by: int) -> None:
         """So many pods more stand on a node."""
