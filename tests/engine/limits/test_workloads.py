@@ -6,7 +6,7 @@ import pytest
 from engine.rig import owner
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits.refusal import MAX_UNAVAILABLE, WORKLOAD_UNKNOWN
-from taintwarden.engine.limits.workloads import COUNTED_KINDS, Workloads
+from taintwarden.engine.limits.workloads import COUNTED_KINDS, FORGIVEN_SECONDS, Workloads
 from taintwarden.engine.model import Owner, Pod, Share, Tolerations
 
 ONE = Share(number=1)
@@ -22,6 +22,7 @@ class Bench:
         self.interner = Interner()
         self.of = of or owner()
         self.pods: dict[str, Pod] = {}
+        self.seconds = 0.0
 
     def pod(self, name: str, *, ready: bool = True, **labels: str) -> Pod:
         shared = self.interner.pod_class("shop", labels, Tolerations(), owner=self.of)
@@ -45,10 +46,10 @@ class Bench:
         self.workloads.leave(self.pods[name])
 
     def gone(self, name: str) -> None:
-        self.workloads.gone(self.pods[name])
+        self.workloads.gone(self.pods[name], self.seconds)
 
     def admits(self, name: str, share: Share = ONE) -> bool:
-        return self.workloads.refuse(self.pods[name], share) is None
+        return self.workloads.refuse(self.pods[name], share, self.seconds) is None
 
 
 # -- what counts as missing -------------------------------------------------------------------------------------------
@@ -200,9 +201,9 @@ def test_a_pod_of_nobody_is_not_limited():
     shared = bench.interner.pod_class("shop", {}, Tolerations())
     alone = Pod("alone", "alone", "n1", shared, 0.0, 1, True)
     bench.workloads.seen(alone, None)
-    assert bench.workloads.refuse(alone, ONE) is None
+    assert bench.workloads.refuse(alone, ONE, 0.0) is None
     bench.workloads.leave(alone)
-    bench.workloads.gone(alone)
+    bench.workloads.gone(alone, 0.0)
 
 
 def test_workloads_do_not_mind_each_other():
@@ -237,7 +238,7 @@ def test_a_refusal_says_how_many_are_missing():
     bench = Bench()
     bench.run(*"abcd")
     bench.gone("a")
-    refused = bench.workloads.refuse(bench.pods["b"], Share(percent=25))
+    refused = bench.workloads.refuse(bench.pods["b"], Share(percent=25), 0.0)
     assert refused is not None
     assert (refused.limit, refused.until) == (MAX_UNAVAILABLE, None)
     assert refused.detail == "1 of 4 pods of ReplicaSet web are missing, and 1 (25%) may be"
@@ -250,7 +251,7 @@ def test_a_refusal_says_how_many_are_missing():
 def test_a_watched_kind_that_is_not_known_holds_its_pods(kind):
     bench = Bench(owner("web", kind))
     bench.pod("a")
-    refused = bench.workloads.refuse(bench.pods["a"], ONE)
+    refused = bench.workloads.refuse(bench.pods["a"], ONE, 0.0)
     assert refused is not None
     assert (refused.limit, refused.detail) == (WORKLOAD_UNKNOWN, f"{kind} web is not known")
 
@@ -316,6 +317,69 @@ def test_a_foreign_controllers_unready_pods_are_missing():
         bench.pod(name)
     bench.turn("d", ready=False)
     assert not bench.admits("a")
+
+
+def indebted() -> Bench:
+    """A foreign controller with three pods left of four, since one was evicted."""
+    bench = Bench(FOREIGN)
+    for name in "abcd":
+        bench.pod(name)
+    bench.leave("a")
+    bench.gone("a")
+    return bench
+
+
+def test_a_pod_that_is_ready_again_replaces_nobody():
+    bench = indebted()
+    bench.turn("c", ready=False)
+    bench.turn("c", ready=True)
+    assert not bench.admits("b")
+
+
+def test_each_new_pod_replaces_one():
+    bench = indebted()
+    bench.workloads.leave(bench.pods["b"])
+    bench.gone("b")
+    bench.pod("e")
+    assert not bench.admits("c")
+    bench.pod("f")
+    assert bench.admits("c")
+
+
+def test_a_pod_that_nobody_replaces_is_forgiven_after_a_while():
+    bench = indebted()
+    refused = bench.workloads.refuse(bench.pods["b"], ONE, 0.0)
+    assert refused is not None
+    assert refused.until == FORGIVEN_SECONDS
+    bench.seconds = FORGIVEN_SECONDS
+    assert bench.admits("b")
+
+
+def test_each_is_forgiven_in_its_own_time():
+    bench = indebted()
+    bench.seconds = 100.0
+    bench.leave("b")
+    bench.gone("b")
+    bench.seconds = FORGIVEN_SECONDS
+    assert not bench.admits("c")
+    assert bench.admits("c", Share(number=2))
+
+
+def test_a_watched_controllers_pods_are_never_forgiven():
+    bench = Bench()
+    bench.run(*"abcd")
+    bench.leave("a")
+    bench.gone("a")
+    bench.seconds = FORGIVEN_SECONDS * 10
+    assert not bench.admits("b")
+
+
+def test_a_foreign_workload_is_forgotten_with_its_last_pod_whatever_it_is_owed():
+    bench = indebted()
+    for name in "bcd":
+        bench.leave(name)
+        bench.gone(name)
+    assert bench.workloads._workloads == {}
 
 
 # -- who is told -------------------------------------------------------------------------------------------------------

@@ -1,0 +1,270 @@
+"""What PodDisruptionBudgets' status says before the API server is asked."""
+
+import pytest
+
+from engine.rig import budget
+from taintwarden.engine.interning import Interner
+from taintwarden.engine.limits.budgets import Budgets
+from taintwarden.engine.limits.refusal import BUDGET, BUDGET_UNREADABLE, SEVERAL_BUDGETS
+from taintwarden.engine.model import Pod, Tolerations
+
+
+class Bench:
+    """Budgets of the namespace ``shop``, and the keys they released."""
+
+    def __init__(self, *allowed: int) -> None:
+        self.released: list[str] = []
+        self.budgets = Budgets(self.released.append)
+        self.interner = Interner()
+        self.classes = []
+        for number in allowed:
+            self.see(number)
+
+    def see(self, allowed: int = 0, name: str = "pdb", **more) -> None:
+        self.budgets.set(budget(name, allowed, **more))
+
+    def pod(self, name: str = "a", *, ready: bool = True, namespace: str = "shop", app: str = "web") -> Pod:
+        shared = self.interner.pod_class(namespace, {"app": app}, Tolerations())
+        self.classes.append(shared)  # the interner forgets what nobody holds
+        return Pod(name, name, "n1", shared, 0.0, 1, ready)
+
+    def admits(self, pod: Pod | None = None) -> bool:
+        return self.budgets.refuse(pod or self.pod("z")) is None
+
+    def limit(self, pod: Pod | None = None) -> str:
+        refused = self.budgets.refuse(pod or self.pod("z"))
+        assert refused is not None
+        assert refused.until is None
+        return refused.limit
+
+    def evict(self, name: str, *, ready: bool = True) -> None:
+        self.budgets.leave(self.pod(name, ready=ready))
+        self.budgets.settle(name, evicted=True)
+
+
+# -- which budgets count -----------------------------------------------------------------------------------------------
+
+
+def test_a_pod_without_a_budget_is_not_held():
+    assert Bench().admits()
+
+
+@pytest.mark.parametrize(("allowed", "admits"), [(-1, False), (0, False), (1, True), (9, True)])
+def test_a_budget_admits_while_it_allows(allowed, admits):
+    assert Bench(allowed).admits() == admits
+
+
+def test_a_budget_of_another_namespace_does_not_count():
+    bench = Bench(0)
+    assert bench.admits(bench.pod(namespace="office"))
+
+
+def test_a_budget_of_other_pods_does_not_count():
+    bench = Bench()
+    bench.see(0, app="db")
+    assert bench.admits()
+    assert not bench.admits(bench.pod(app="db"))
+
+
+def test_several_budgets_are_refused_as_the_api_server_refuses_them():
+    bench = Bench(5)
+    bench.see(5, "another")
+    assert bench.limit() == SEVERAL_BUDGETS
+    refused = bench.budgets.refuse(bench.pod())
+    assert refused is not None
+    assert "(shop/another, shop/pdb)" in refused.detail
+
+
+def test_an_unreadable_budget_holds_the_whole_namespace():
+    bench = Bench()
+    bench.see(5, selector=None)
+    assert bench.limit() == BUDGET_UNREADABLE
+    assert bench.admits(bench.pod(namespace="office"))
+
+
+def test_an_unreadable_budget_is_named_before_several_are():
+    bench = Bench(5)
+    bench.see(5, "broken", selector=None)
+    assert bench.limit() == BUDGET_UNREADABLE
+
+
+def test_a_budget_that_is_not_observed_holds():
+    bench = Bench()
+    bench.see(5, observed=False)
+    assert bench.limit() == BUDGET
+
+
+def test_a_refusal_names_the_budget():
+    bench = Bench(0)
+    refused = bench.budgets.refuse(bench.pod())
+    assert refused is not None
+    assert refused.detail == "PodDisruptionBudget shop/pdb allows no disruption now"
+
+
+# -- pods that are not Ready -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ready", "healthy", "admits"), [(False, True, True), (False, False, False), (True, True, False)]
+)
+def test_a_pod_that_is_not_ready_goes_if_enough_others_are_healthy(ready, healthy, admits):
+    bench = Bench()
+    bench.see(0, healthy_enough=healthy)
+    assert bench.admits(bench.pod(ready=ready)) == admits
+
+
+# -- calls under way ---------------------------------------------------------------------------------------------------
+
+
+def test_a_call_under_way_takes_from_what_is_allowed():
+    bench = Bench(1)
+    bench.budgets.leave(bench.pod("a"))
+    assert not bench.admits()
+
+
+def test_a_call_that_was_refused_gives_back_and_tells():
+    bench = Bench(1)
+    bench.budgets.leave(bench.pod("a"))
+    bench.released.clear()
+    bench.budgets.settle("a", evicted=False)
+    assert bench.admits()
+    assert "budget/shop/pdb" in bench.released
+
+
+def test_an_accepted_call_counts_until_the_status_was_seen():
+    bench = Bench(1)
+    bench.evict("a")
+    assert not bench.admits()
+    bench.see(1)
+    assert bench.admits()
+
+
+def test_a_status_seen_before_the_answer_is_not_counted_twice():
+    bench = Bench(2)
+    bench.budgets.leave(bench.pod("a"))
+    bench.see(1)
+    bench.budgets.settle("a", evicted=True)
+    assert bench.admits()
+
+
+def test_a_status_seen_before_the_answer_lets_the_next_go_when_the_answer_comes():
+    bench = Bench(2)
+    bench.budgets.leave(bench.pod("a"))
+    bench.see(1)
+    assert not bench.admits()
+    bench.released.clear()
+    bench.budgets.settle("a", evicted=True)
+    assert "budget/shop/pdb" in bench.released
+
+
+def test_a_pod_that_was_not_ready_takes_nothing_from_the_status():
+    bench = Bench()
+    bench.see(1, healthy_enough=True)
+    bench.evict("a", ready=False)
+    assert bench.admits()
+
+
+def test_calls_of_several_pods_add_up():
+    bench = Bench(3)
+    bench.evict("a")
+    bench.budgets.leave(bench.pod("b"))
+    assert bench.admits()
+    bench.budgets.leave(bench.pod("c"))
+    assert not bench.admits()
+
+
+def test_an_answer_to_what_asked_no_budget_changes_nothing():
+    bench = Bench(1)
+    bench.released.clear()
+    bench.budgets.settle("deleted", evicted=True)
+    assert bench.admits()
+    assert bench.released == []
+
+
+def test_a_pod_without_a_budget_leaves_without_trace():
+    bench = Bench()
+    bench.budgets.leave(bench.pod("a"))
+    assert bench.budgets._asked == {}
+
+
+# -- budgets change ----------------------------------------------------------------------------------------------------
+
+
+def test_a_budget_that_is_gone_holds_nobody():
+    bench = Bench(0)
+    assert not bench.admits()
+    bench.released.clear()
+    bench.budgets.drop("shop", "pdb")
+    assert bench.admits()
+    assert "budget/shop/pdb" in bench.released
+
+
+def test_dropping_what_was_never_there_tells_nobody():
+    bench = Bench()
+    bench.budgets.drop("shop", "pdb")
+    assert bench.released == []
+
+
+def test_a_new_budget_concerns_pods_that_were_asked_about_before():
+    bench = Bench(1)
+    pod = bench.pod()
+    assert bench.admits(pod)
+    bench.see(1, "second")
+    assert bench.limit(pod) == SEVERAL_BUDGETS
+
+
+def test_a_selector_that_changes_is_asked_again():
+    bench = Bench(0)
+    pod = bench.pod()
+    assert not bench.admits(pod)
+    bench.released.clear()
+    bench.see(0, app="db")
+    assert bench.admits(pod)
+    assert "budgets/shop" in bench.released
+
+
+def test_one_of_two_budgets_that_goes_lets_the_pods_be_asked_again():
+    bench = Bench(1)
+    bench.see(1, "second")
+    bench.released.clear()
+    bench.budgets.drop("shop", "second")
+    assert "budgets/shop" in bench.released
+    assert bench.admits()
+
+
+def test_a_budget_that_becomes_readable_counts_by_its_numbers():
+    bench = Bench()
+    bench.see(1, selector=None)
+    pod = bench.pod()
+    bench.limit(pod)
+    bench.see(1)
+    assert bench.admits(pod)
+
+
+def test_a_status_that_changes_is_told():
+    bench = Bench(0)
+    bench.released.clear()
+    bench.see(1)
+    assert "budget/shop/pdb" in bench.released
+    assert "budgets/shop" not in bench.released, "nobody else is selected than before"
+
+
+def test_a_budget_that_was_deleted_and_made_again_starts_afresh():
+    bench = Bench(1)
+    bench.evict("a")
+    bench.budgets.drop("shop", "pdb")
+    bench.see(1)
+    assert bench.admits()
+
+
+# -- what is remembered ------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_remembered_of_a_budget_that_is_gone():
+    bench = Bench(3)
+    bench.evict("a")
+    bench.budgets.leave(bench.pod("b"))
+    bench.budgets.drop("shop", "pdb")
+    bench.budgets.settle("b", evicted=False)
+    kept = [part for part in vars(bench.budgets).values() if hasattr(part, "__len__") and len(part)]
+    assert kept == []
