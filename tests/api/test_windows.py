@@ -1,0 +1,280 @@
+"""What users may write about eviction windows, and what they are told when it cannot be meant."""
+
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taintwarden.api.windows import MAX_SCHEDULE_LENGTH, check_windows, parse_duration
+from taintwarden.engine.limits.windows import Windows
+from taintwarden.engine.model import Window
+
+
+class Written(NamedTuple):
+    schedule: str = "0 2 * * *"
+    duration: str = "4h"
+    time_zone: str = "Europe/Berlin"
+
+
+def faults(*windows: Written) -> list[str]:
+    return [str(error) for error in check_windows(windows)]
+
+
+def fault(**fields: str) -> str:
+    (only,) = faults(Written(**fields))
+    return only
+
+
+def schedule_fault(schedule: str) -> str:
+    return fault(schedule=schedule, duration="1m").removeprefix("[0].schedule: Invalid value: ")
+
+
+def zone_fault(name: str) -> str:
+    return fault(time_zone=name).removeprefix("[0].timeZone: Invalid value: ")
+
+
+# -- durations --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("4h", 14400), ("90m", 5400), ("45s", 45), ("1h30m", 5400), ("1h0m1s", 3601), ("0h5m", 300), ("744h", 2678400)],
+)
+def test_a_duration_is_hours_minutes_and_seconds(text, seconds):
+    assert parse_duration(text) == seconds
+
+
+UNREADABLE = ["", "0", "4", "h", "4 h", " 4h", "4h\n", "-4h", "+4h", "4H", "٤h", "1d", "1.5h", "30m1h", "1h1h", "100ms"]
+TOO_SHORT_OR_LONG = ["0s", "0h0m", "745h", "744h1s", "9999999h", "99999999s", "9" * 5000 + "s"]
+
+
+@pytest.mark.parametrize("text", UNREADABLE + TOO_SHORT_OR_LONG)
+def test_anything_else_is_no_duration(text):
+    assert parse_duration(text) is None
+
+
+@given(st.integers(1, 743), st.integers(0, 59), st.integers(0, 59))
+def test_every_duration_is_read_as_written(hours, minutes, seconds):
+    assert parse_duration(f"{hours}h{minutes}m{seconds}s") == hours * 3600 + minutes * 60 + seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("1d", "has no days; write 24h"),
+        ("0s", "must be from 1s to 744h"),
+        ("745h", "must be from 1s to 744h"),
+        ("32d", "write 4h or 1h30m"),
+        ("1.5h", "is not a duration in whole hours, minutes and seconds; write 4h or 1h30m"),
+        ("", "write 4h or 1h30m"),
+    ],
+)
+def test_a_bad_duration_is_told_with_what_to_write(text, said):
+    assert fault(duration=text).startswith("[0].duration: ")
+    assert fault(duration=text).endswith(said)
+
+
+# -- schedules --------------------------------------------------------------------------------------------------------
+
+GOOD_SCHEDULES = [
+    "0 2 * * *",
+    "*/15 2-4 * * *",
+    "0,30 1-5/2 * * MON-FRI",
+    "0 2 * * mon,WED",
+    "0 2 * * 7",
+    "0 2 * JAN-MAR,dec *",
+    "0 0 29 2 *",
+    "0 0 29 2 1",
+    "0 0 31 2 MON",
+    "0 0 * 2 MON#5",
+    "0 0 L * *",
+    "0 0 LW * *",
+    "0 0 * * 5L",
+    "  0  2\t* * *  ",
+    ",".join(map(str, range(60))) + " 2 * * *",
+]
+
+
+@pytest.mark.parametrize("schedule", GOOD_SCHEDULES)
+def test_a_schedule_of_cron_is_accepted(schedule):
+    assert faults(Written(schedule, "30s")) == []
+
+
+@pytest.mark.parametrize("schedule", GOOD_SCHEDULES)
+def test_what_is_accepted_opens(schedule):
+    assert Windows((Window(schedule, 30, "Europe/Berlin"),)).closed_until(1.8e9 + 0.5) != float("inf")
+
+
+@pytest.mark.parametrize(
+    ("schedule", "said"),
+    [
+        ("60 2 * * *", "the minute cannot be 60; write *, or 0 to 59"),
+        ("0 24 * * *", "the hour cannot be 24; write *, or 0 to 23"),
+        ("0 2 0 * *", "the day of the month cannot be 0; write *, or 1 to 31"),
+        ("0 2 * 13 *", "the month cannot be 13; write *, or 1 to 12"),
+        ("0 2 * * 8", "the day of the week cannot be 8; write *, or 0 to 7"),
+        ("0 2 * * Monday", "the day of the week cannot be Monday"),
+        ("0 */0 * * *", "the hour cannot be */0"),
+        ("0 2 , * *", "the day of the month cannot be ,"),
+        ("0 02h * * *", "the hour cannot be 02h"),
+        ("0 -2 * * *", "the hour cannot be -2"),
+        ("0 2 ? * *", "the day of the month cannot be ?; write *"),
+        ("0 22-6 * * *", "a range cannot run backwards: write it as two, as in 22-23,0-6"),
+        ("0 2 * * FRI-MON", "a range cannot run backwards"),
+        ("5-5/2 2 * * *", "the minute cannot be 5-5/2"),
+    ],
+)
+def test_the_field_that_is_wrong_is_named(schedule, said):
+    assert said in schedule_fault(schedule)
+
+
+def test_all_wrong_fields_are_named():
+    found = faults(Written("60 24 * * *"))
+    assert ["minute" in found[0], "hour" in found[1], len(found)] == [True, True, 2]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "said"),
+    [
+        ("", "must have five fields, and has 0"),
+        ("0 2 * *", "must have five fields, and has 4"),
+        ("0 0 2 * * *", "there are no seconds; write 0 2 * * *"),
+        ("*/5 0 2 * * *", "there are no seconds; write for example"),
+        ("0 0 2 * * * 2027", "must have five fields, and has 7"),
+        ("@daily", "write 0 0 * * *"),
+        ("@Weekly ", "write 0 0 * * 0"),
+        ("@every 1h", "write for example"),
+        ("@reboot", "write for example"),
+        ("TZ=Asia/Tokyo 0 2 * * *", "write 0 2 * * * and set timeZone to Asia/Tokyo"),
+        ("CRON_TZ=UTC 0 2 * * *", "write 0 2 * * * and set timeZone to UTC"),
+    ],
+)
+def test_what_other_crons_understand_is_refused_with_what_to_write(schedule, said):
+    assert said in schedule_fault(schedule)
+
+
+@pytest.mark.parametrize("schedule", ["0 0 30 2 *", "0 0 31 2,4,6,9,11 *", "0 0 31 4 */2", "* * */20 * 1L"])
+def test_a_schedule_without_any_date_never_opens(schedule):
+    assert "never opens: no date is like that" in schedule_fault(schedule)
+
+
+@given(st.text(alphabet="0123456789*/,-#LWMONFRI @=T?\n٣²", max_size=MAX_SCHEDULE_LENGTH) | st.text(max_size=40))
+def test_no_schedule_at_all_ends_the_check(text):
+    list(check_windows((Written(text),)))
+
+
+@given(st.lists(st.text(alphabet="0123456789*/,-#LW", min_size=1, max_size=5), min_size=5, max_size=5))
+def test_no_five_fields_end_the_check(fields):
+    list(check_windows((Written(" ".join(fields), "1s"),)))
+
+
+# -- windows that never close -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("schedule", "longest", "too_long"),
+    [
+        ("0 0 * * *", "23h59m59s", "24h"),
+        ("0 2 * * *", "23h59m59s", "744h"),
+        ("*/5 * * * *", "4m59s", "5m"),
+        ("* * * * *", "59s", "1m"),
+        ("0 9-17 * * *", "15h59m59s", "16h"),
+        ("0 0,12 * * *", "11h59m59s", "12h"),
+        ("0 0 * * MON-FRI", "71h59m59s", "72h"),
+        ("0 0 1 * *", "743h59m59s", "744h"),
+        ("0 0 * * MON#1", "744h", ""),
+        ("0 0 29 2 *", "744h", ""),
+    ],
+)
+def test_a_window_must_close_before_it_opens_again(schedule, longest, too_long):
+    assert faults(Written(schedule, longest)) == []
+    if too_long:
+        said = fault(schedule=schedule, duration=too_long)
+        assert said.startswith(f'[0].duration: Invalid value: "{too_long}": never closes')
+
+
+def test_a_window_that_is_longer_than_some_gaps_may_still_close():
+    assert faults(Written("0 2,3 * * *", "5h")) == []
+
+
+def test_whether_it_closes_is_asked_of_sound_windows_only():
+    assert len(faults(Written("60 * * * *", "744h"))) == 1
+
+
+# -- zones ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["UTC", "Europe/Berlin", "America/Argentina/Ushuaia", "Asia/Calcutta", "Etc/GMT+5", "Australia/Lord_Howe"]
+)
+def test_a_name_of_the_database_is_a_zone(name):
+    assert faults(Written(time_zone=name)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("europe/berlin", "did you mean Europe/Berlin?"),
+        ("EUROPE/BERLIN", "did you mean Europe/Berlin?"),
+        ("Europe/Berln", "did you mean Europe/Berlin?"),
+        ("Europe/Berlin ", "did you mean Europe/Berlin?"),
+        ("Berlin", "did you mean Europe/Berlin?"),
+        ("New York", "did you mean America/New_York?"),
+        ("utc", "did you mean UTC?"),
+        ("CEST", "an abbreviation does not say when clocks change"),
+        ("Z", "an abbreviation does not say when clocks change"),
+        ("UTC+1", "an offset does not say when clocks change"),
+        ("+01:00", "an offset does not say when clocks change"),
+        ("", "write for example Europe/Berlin or UTC"),
+        ("Nowhere/Xyzzyx", "write for example Europe/Berlin or UTC"),
+    ],
+)
+def test_an_unknown_zone_is_told_with_what_was_meant(name, said):
+    assert said in zone_fault(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["../etc/passwd", "/etc/passwd", "/usr/share/zoneinfo/UTC", "Europe", "..", "localtime"]
+)
+def test_a_path_is_no_zone(name):
+    assert "is not a time zone" in zone_fault(name)
+
+
+@given(st.text(max_size=64))
+def test_no_zone_at_all_ends_the_check(name):
+    list(check_windows((Written(time_zone=name),)))
+
+
+# -- several windows --------------------------------------------------------------------------------------------------
+
+
+def test_every_fault_of_every_window_is_found():
+    found = faults(Written(), Written("60 2 * * *", "1d", "CEST"))
+    assert [error.split(":")[0] for error in found] == ["[1].schedule", "[1].duration", "[1].timeZone"]
+
+
+def test_the_same_window_twice_is_refused():
+    (said,) = faults(Written(duration="4h"), Written("0 3 * * *"), Written(duration="240m"))
+    assert said == '[2]: Invalid value: "0 2 * * *": says the same as [0]; remove it'
+
+
+def test_two_durations_for_the_same_times_are_refused():
+    (said,) = faults(Written(duration="4h"), Written(duration="2h"))
+    assert said == '[1].duration: Invalid value: "2h": [0] opens at the same times for 4h; keep one of the two'
+
+
+def test_spaces_and_case_make_no_other_schedule():
+    assert len(faults(Written("0 2 * * mon"), Written("0  2 * * MON "))) == 1
+
+
+def test_the_same_schedule_in_another_zone_is_another_window():
+    assert faults(Written(), Written(time_zone="UTC")) == []
+
+
+def test_windows_may_overlap():
+    assert faults(Written("0 2 * * *", "4h"), Written("0 3 * * *", "4h")) == []
+
+
+def test_no_windows_have_no_faults():
+    assert faults() == []

@@ -1,0 +1,364 @@
+"""When windows are open: by the calendar, over changes of the clock, and against a model that looks at every minute."""
+
+import math
+from bisect import bisect_right
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from simulated.calendar import Wall
+from taintwarden.engine.limits.windows import Windows
+from taintwarden.engine.model import Window
+
+HOUR = 3600
+DAY = 24 * HOUR
+BERLIN, NEW_YORK, LORD_HOWE = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"
+
+
+def at(text: str) -> float:
+    """Seconds since the epoch of an ISO time, UTC unless it says otherwise."""
+    moment = datetime.fromisoformat(text)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=ZoneInfo("UTC"))).timestamp()
+
+
+def window(schedule: str, hours: float = 1, zone: str = "UTC") -> Window:
+    return Window(schedule, int(hours * HOUR), zone)
+
+
+def opens(schedule: str, since: str, until: str, zone: str = "UTC") -> list[str]:
+    """All times at which a window opens, on the wall of its zone."""
+    asked, now, end = Windows((Window(schedule, 1, zone),)), at(since), at(until)
+    found = []
+    while (next_at := asked.closed_until(now)) is not None and next_at <= end:
+        found.append(datetime.fromtimestamp(next_at, ZoneInfo(zone)).strftime("%m-%d %H:%M %z"))
+        now = next_at + 1
+    return found
+
+
+def next_opening(schedule: str, now: str, zone: str = "UTC") -> str:
+    opens_at = Windows((Window(schedule, 1, zone),)).closed_until(at(now))
+    assert opens_at is not None
+    return datetime.fromtimestamp(opens_at, ZoneInfo(zone)).isoformat()
+
+
+# -- open and closed --------------------------------------------------------------------------------------------------
+
+
+def test_without_windows_it_is_always_open():
+    assert [Windows(()).closed_until(now) for now in (-1e9, 0.0, 1.8e9)] == [None, None, None]
+
+
+def test_it_opens_at_the_very_second():
+    windows = Windows((window("0 2 * * *"),))
+    assert windows.closed_until(at("2026-05-01T01:59:59.999")) == at("2026-05-01T02:00")
+    assert windows.closed_until(at("2026-05-01T02:00")) is None
+
+
+def test_it_closes_when_its_duration_is_over():
+    windows = Windows((window("0 2 * * *"),))
+    assert windows.closed_until(at("2026-05-01T02:59:59.999")) is None
+    assert windows.closed_until(at("2026-05-01T03:00")) == at("2026-05-02T02:00")
+
+
+def test_a_fraction_before_its_end_it_is_open_whoever_asks():
+    end = at("2026-05-01T03:00")
+    assert Windows((window("0 2 * * *"),)).closed_until(math.nextafter(end, 0)) is None
+    assert Windows((window("0 2 * * *"),)).closed_until(end) is not None
+
+
+def test_a_window_lasts_over_midnight():
+    windows = Windows((window("0 22 * * *", 4),))
+    assert windows.closed_until(at("2026-05-01T01:59")) is None
+    assert windows.closed_until(at("2026-05-01T02:00")) == at("2026-05-01T22:00")
+
+
+def test_a_window_lasts_over_days():
+    windows = Windows((window("0 18 * * FRI", 62),))
+    assert windows.closed_until(at("2026-05-03T23:00")) is None  # Sunday
+    assert windows.closed_until(at("2026-05-04T08:00")) == at("2026-05-08T18:00")
+
+
+def test_a_window_that_opens_while_open_stays_open_for_its_duration():
+    windows = Windows((window("0 2,3 * * *", 2),))
+    assert [windows.closed_until(at(f"2026-05-01T0{hour}:30")) for hour in (2, 3, 4)] == [None, None, None]
+    assert windows.closed_until(at("2026-05-01T05:00")) == at("2026-05-02T02:00")
+
+
+def test_one_open_window_of_several_is_enough():
+    windows = Windows((window("0 2 * * *", 2), window("0 3 * * *", 5), window("0 12 * * *")))
+    assert [windows.closed_until(at(f"2026-05-01T0{hour}:30")) for hour in (2, 3, 7)] == [None, None, None]
+    assert windows.closed_until(at("2026-05-01T08:00")) == at("2026-05-01T12:00")
+
+
+def test_the_window_that_opens_first_is_told():
+    windows = Windows((window("0 9 * * *"), window("0 4 * * *")))
+    assert windows.closed_until(at("2026-05-01T01:00")) == at("2026-05-01T04:00")
+
+
+def test_windows_may_lie_in_different_zones():
+    windows = Windows((window("0 2 * * *", 1, BERLIN), window("0 2 * * *", 1, NEW_YORK)))
+    assert windows.closed_until(at("2026-05-01T00:30")) is None
+    assert windows.closed_until(at("2026-05-01T01:30")) == at("2026-05-01T06:00")
+
+
+def test_a_schedule_that_no_date_meets_never_opens():
+    assert Windows((window("* * */20 * 1L"),)).closed_until(at("2026-05-01")) == math.inf
+
+
+def test_before_the_epoch_it_works_too():
+    """Clocks that were never set begin there."""
+    assert next_opening("0 0 * * *", "1969-12-31T12:00") == "1970-01-01T00:00:00+00:00"
+    assert Windows((window("0 20 31 12 *", 10),)).closed_until(0.0) is None
+
+
+# -- schedules --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [  # asked on a Friday just after noon
+        ("30 13 * * *", "2026-05-01T13:30"),
+        ("*/20 * * * *", "2026-05-01T12:20"),
+        ("10-30/10 * * * *", "2026-05-01T12:10"),
+        ("5/25 * * * *", "2026-05-01T12:05"),
+        ("0 1,13 * * *", "2026-05-01T13:00"),
+        ("0 8-11 * * *", "2026-05-02T08:00"),
+        ("0 2 * * MON-FRI", "2026-05-04T02:00"),
+        ("0 2 * * mon-fri", "2026-05-04T02:00"),
+        ("0 2 * * 0", "2026-05-03T02:00"),
+        ("0 2 * * 7", "2026-05-03T02:00"),
+        ("0 2 * * SUN", "2026-05-03T02:00"),
+        ("0 2 * * SAT,SUN", "2026-05-02T02:00"),
+        ("0 2 * * 5-7", "2026-05-02T02:00"),
+        ("0 2 * * */2", "2026-05-02T02:00"),  # 0, 2, 4, 6
+        ("0 0 1 JAN-MAR *", "2027-01-01T00:00"),
+        ("0 0 29 2 *", "2028-02-29T00:00"),
+        ("0 0 29 FEB MON", "2027-02-01T00:00"),  # one of the two
+        ("0 0 */7 * MON", "2026-06-01T00:00"),  # both
+        ("0 0 13 * FRI", "2026-05-08T00:00"),
+        ("0 0 31 * *", "2026-05-31T00:00"),
+        ("0 0 L * *", "2026-05-31T00:00"),
+        ("0 0 LW * *", "2026-05-29T00:00"),
+        ("0 0 * * 5L", "2026-05-29T00:00"),
+        ("0 0 * * MON#1", "2026-05-04T00:00"),
+        (" 0\t2  * * * ", "2026-05-02T02:00"),
+    ],
+)
+def test_the_fields_mean_what_they_mean_to_cron(schedule, expected):
+    assert next_opening(schedule, "2026-05-01T12:01") == f"{expected}:00+00:00"
+
+
+def test_29_february_is_left_out_in_2100():
+    assert next_opening("0 0 29 2 *", "2096-03-01") == "2104-02-29T00:00:00+00:00"
+
+
+# -- zones and changes of the clock -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("zone", "expected"),
+    [
+        ("Asia/Kathmandu", "2026-05-02T02:00:00+05:45"),
+        ("Pacific/Kiritimati", "2026-05-02T02:00:00+14:00"),
+        ("Pacific/Pago_Pago", "2026-05-01T02:00:00-11:00"),
+        ("Pacific/Chatham", "2026-05-02T02:00:00+12:45"),
+        ("Etc/GMT+12", "2026-05-01T02:00:00-12:00"),
+    ],
+)
+def test_the_day_is_that_of_the_zone(zone, expected):
+    assert next_opening("0 2 * * *", "2026-05-01T11:45", zone) == expected
+
+
+def test_a_time_that_spring_skips_opens_when_it_has_been_skipped():
+    assert opens("30 2 * * *", "2026-03-28", "2026-03-31", BERLIN) == [
+        "03-28 02:30 +0100",
+        "03-29 03:00 +0200",
+        "03-30 02:30 +0200",
+    ]
+
+
+def test_two_times_that_spring_skips_open_once():
+    found = opens("0,30 2 * * *", "2026-03-29", "2026-03-29T12:00", BERLIN)
+    assert found == ["03-29 03:00 +0200"]
+
+
+def test_a_skipped_time_that_falls_on_another_one_opens_once():
+    assert opens("30 2,3 * * *", "2026-03-29", "2026-03-29T12:00", BERLIN) == ["03-29 03:00 +0200", "03-29 03:30 +0200"]
+    assert opens("0 2,3 * * *", "2026-03-29", "2026-03-29T12:00", BERLIN) == ["03-29 03:00 +0200"]
+
+
+def test_a_time_that_autumn_repeats_opens_at_the_first():
+    assert opens("30 2 * * *", "2026-10-24T12:00", "2026-10-26T12:00", BERLIN) == [
+        "10-25 02:30 +0200",
+        "10-26 02:30 +0100",
+    ]
+
+
+@pytest.mark.parametrize("minute", ["00:31", "00:59", "01:00", "01:15", "01:29", "01:30", "01:31", "01:59"])
+def test_in_the_hour_that_comes_twice_nothing_opens_again(minute):
+    """02:31 +0200 to 02:59 +0100, asked by a process that has just started."""
+    assert next_opening("30 2 * * *", f"2026-10-25T{minute}", BERLIN) == "2026-10-26T02:30:00+01:00"
+
+
+def test_new_york_changes_on_other_days():
+    assert opens("30 2 * * *", "2026-03-08", "2026-03-09", NEW_YORK) == ["03-08 03:00 -0400"]
+    assert opens("30 1 * * *", "2026-11-01", "2026-11-02", NEW_YORK) == ["11-01 01:30 -0400"]
+
+
+def test_lord_howe_skips_half_an_hour():
+    assert opens("15 2 * * *", "2026-10-03T14:00", "2026-10-04T14:00", LORD_HOWE) == ["10-04 02:30 +1100"]
+
+
+def test_lord_howe_repeats_half_an_hour():
+    assert opens("45 1 * * *", "2026-04-04T13:00", "2026-04-05T13:00", LORD_HOWE) == ["04-05 01:45 +1100"]
+
+
+def test_a_star_opens_twice_in_an_hour_that_comes_twice():
+    assert opens("*/30 2 * * *", "2026-10-24T22:00", "2026-10-25T22:00", BERLIN) == [
+        "10-25 02:00 +0200",
+        "10-25 02:30 +0200",
+        "10-25 02:00 +0100",
+        "10-25 02:30 +0100",
+    ]
+
+
+def test_a_star_never_opens_in_an_hour_that_is_skipped():
+    assert opens("*/30 2 * * *", "2026-03-28T23:00", "2026-03-29T22:00", BERLIN) == []
+
+
+def test_every_hour_is_every_real_hour():
+    assert opens("0 * * * *", "2026-03-28T23:30", "2026-03-29T02:30", BERLIN) == [
+        "03-29 01:00 +0100",
+        "03-29 03:00 +0200",
+        "03-29 04:00 +0200",
+    ]
+
+
+def test_a_star_misses_nothing_where_clocks_shift_by_half_an_hour():
+    """The library itself begins at 02:30 on that day."""
+    assert opens("*/15 2 * * *", "2026-04-04T13:00", "2026-04-05T13:00", LORD_HOWE) == [
+        "04-05 02:00 +1030",
+        "04-05 02:15 +1030",
+        "04-05 02:30 +1030",
+        "04-05 02:45 +1030",
+    ]
+
+
+def test_a_star_does_not_open_at_a_midnight_that_is_skipped():
+    """The library itself opens at 01:00, as if it were 00:00."""
+    assert opens("*/30 0 24 4 *", "2026-04-23", "2026-04-25", "Africa/Cairo") == []
+    assert opens("0 0 24 4 *", "2026-04-23", "2026-04-25", "Africa/Cairo") == ["04-24 01:00 +0300"]
+
+
+def test_a_day_that_the_date_line_took_is_made_up_for_at_once():
+    """Samoa had no 30 December 2011."""
+    assert opens("0 12 30 12 *", "2011-12-28", "2012-01-05", "Pacific/Apia") == ["12-31 00:00 +1400"]
+
+
+@pytest.mark.parametrize(("date", "hours"), [("2026-03-29", 7), ("2026-10-25", 5), ("2026-07-01", 6)])
+def test_the_duration_is_real_time(date, hours):
+    """Six hours from midnight: a clock on the wall that changes meanwhile does not."""
+    windows = Windows((window("0 0 * * *", 6, BERLIN),))
+    closes = datetime.fromisoformat(f"{date}T0{hours}:00").replace(tzinfo=ZoneInfo(BERLIN)).timestamp()
+    assert windows.closed_until(closes - 1) is None
+    assert windows.closed_until(closes) is not None
+
+
+# -- what is remembered -----------------------------------------------------------------------------------------------
+
+ZONES = ["UTC", BERLIN, NEW_YORK, LORD_HOWE, "Asia/Kathmandu", "Africa/Cairo", "America/St_Johns", "Antarctica/Troll"]
+# Around changes of the clock in those zones, and around a leap day.
+MOMENTS = [
+    "2024-02-28T12:00",
+    "2026-03-07T20:00",
+    "2026-03-28T12:00",
+    "2026-04-04T06:00",
+    "2026-04-23T12:00",
+    "2026-10-03T06:00",
+    "2026-10-24T12:00",
+    "2026-10-29T12:00",
+    "2026-10-31T20:00",
+]
+
+
+def fields(low: int, high: int) -> st.SearchStrategy[str]:
+    numbers = st.integers(low, high)
+    ranges = st.lists(numbers, min_size=2, max_size=2, unique=True).map(lambda pair: f"{min(pair)}-{max(pair)}")
+    return st.one_of(
+        st.just("*"),
+        numbers.map(str),
+        st.lists(numbers, min_size=2, max_size=3).map(lambda some: ",".join(map(str, some))),
+        ranges,
+        st.sampled_from([2, 3, 7, 15]).map(lambda step: f"*/{step}"),
+        st.tuples(ranges, st.integers(1, 5)).map(lambda pair: f"{pair[0]}/{pair[1]}"),
+    )
+
+
+often_star = st.just("*") | st.just("*")
+schedules = st.tuples(
+    fields(0, 59), fields(0, 4) | fields(0, 23), often_star | fields(1, 31), often_star | st.just("2-11"),
+    often_star | fields(0, 7),
+).map(" ".join)  # fmt: skip
+durations = st.sampled_from([1, 60, 90, 1800, HOUR, 3 * HOUR, 10 * HOUR, DAY, 30 * HOUR])
+some_window = st.builds(Window, schedules, durations, st.sampled_from(ZONES))
+starts = st.sampled_from(MOMENTS).map(at)
+
+
+@given(st.lists(some_window, min_size=1, max_size=3), starts, st.lists(st.floats(0, 2 * DAY), max_size=30))
+@settings(max_examples=200)
+def test_what_is_remembered_changes_no_answer(some, start, steps):
+    """Asked in any order it answers as one that was never asked before."""
+    windows = Windows(tuple(some))
+    for step in steps:
+        assert windows.closed_until(start + step) == Windows(tuple(some)).closed_until(start + step)
+
+
+@given(st.lists(some_window, min_size=1, max_size=2), starts)
+@settings(max_examples=100)
+def test_what_it_says_about_the_next_opening_is_true(some, start):
+    windows = Windows(tuple(some))
+    opens_at = windows.closed_until(start)
+    if opens_at is not None:
+        assert opens_at > start
+        assert windows.closed_until(math.nextafter(opens_at, 0)) == opens_at
+        assert windows.closed_until(opens_at) is None
+
+
+def test_an_answer_is_looked_up_once_while_it_holds(monkeypatch):
+    windows, asked = Windows((window("0 2 * * *"),)), []
+    look = windows._look
+    monkeypatch.setattr(windows, "_look", lambda now: (asked.append(now), look(now)))
+    for second in range(3 * HOUR):
+        windows.closed_until(at("2026-05-01T01:00") + second)
+    assert asked == [at("2026-05-01T01:00"), at("2026-05-01T02:00"), at("2026-05-01T03:00")]
+
+
+# -- against a model that looks at every minute -----------------------------------------------------------------------
+
+
+@given(some_window, starts)
+@settings(max_examples=60, deadline=None)
+@example(Window("*/15 2 * * *", 60, LORD_HOWE), at("2026-04-04T06:00"))
+@example(Window("30 2 * * *", HOUR, BERLIN), at("2026-10-24T12:00"))
+@example(Window("*/30 0 24 4 *", HOUR, "Africa/Cairo"), at("2026-04-23T12:00"))
+def test_it_is_open_when_a_scan_of_all_minutes_says_so(one, start):
+    wall = Wall(one.time_zone)
+    begin, end = int(start) - one.duration_seconds, int(start) + 30 * HOUR
+    opened = wall.openings(one.schedule, begin // 60 * 60, end)
+    windows = Windows((one,))
+    some = opened[:: len(opened) // 50 + 1]
+    edges = {moment + shift for time in some for moment in (time, time + one.duration_seconds) for shift in (-1, 0, 1)}
+    for now in sorted(edges | set(range(int(start), end, 997))):
+        if start <= now < end:
+            latest = bisect_right(opened, now)
+            is_open = latest > 0 and now < opened[latest - 1] + one.duration_seconds
+            assert (windows.closed_until(now) is None) == is_open, datetime.fromtimestamp(now, wall.zone)
+
+
+def test_the_model_knows_when_a_month_has_31_nights():
+    nights = Wall(BERLIN).openings("30 2 * * *", int(at("2026-03-01")), int(at("2026-04-01")))
+    assert len(nights) == 31
+    assert timedelta(seconds=nights[-1] - nights[0]) == timedelta(days=30, hours=-1)
