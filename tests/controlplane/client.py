@@ -71,7 +71,7 @@ class Client:
         files: Json = {"ca_certs": str(ca)} if ca else {}
         if certificate:
             files |= {"cert_file": str(certificate.certificate), "key_file": str(certificate.key)}
-        self._pool = urllib3.PoolManager(maxsize=16, retries=False, timeout=urllib3.Timeout(30), **files)
+        self._pool = urllib3.PoolManager(maxsize=64, retries=False, timeout=urllib3.Timeout(30), **files)
 
     def close(self) -> None:
         self._pool.clear()

@@ -42,13 +42,13 @@ class Cluster(Client):
         return namespace
 
     def remove_namespace(self, name: str) -> None:
-        """Delete it and force what is in it out; without its controller it stays Terminating, empty of pods.
+        """Force what is in it out and delete it; without its controller it stays Terminating, empty of pods.
 
-        In this order nobody can make new pods in place of those that are forced out.
+        Pods go after what would replace them, and before the namespace, in which nobody can be evicted any more.
         """
-        self.delete("namespaces", name)
         for resource in ("deployments", "replicasets", "pods", "poddisruptionbudgets"):
             self.delete_all(resource, name)
+        self.delete("namespaces", name)
 
     def create_node(
         self,

@@ -3,6 +3,7 @@
 import os
 import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 from controlplane import Cluster, ControlPlane, MissingBinariesError, Operator, Target, WorkingCluster
 from controlplane.binaries import binaries_folder
 from controlplane.target import ForbiddenContextError, check_context, existing_cluster
+from e2e.limit_scenes import LimitScene
+from e2e.stories import Told, telling
 
 # Without it the server refuses Gt and Lt in spec.tolerations.
 FEATURE_GATES = {"TaintTolerationComparisonOperators": True}
@@ -77,6 +80,20 @@ def working_cluster(
         started.apply_crds()
         started.apply_manifests()
         yield started
+
+
+@pytest.fixture(scope="session")
+def limits_told(
+    request: pytest.FixtureRequest, working_cluster: WorkingCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Told]:
+    """The stories about limits of all modules (their STORIES, under their POLICIES), played side by side."""
+    items = [item for item in request.session.items if "limits_told" in getattr(item, "fixturenames", ())]
+    modules = list(dict.fromkeys(item.module for item in items))
+    stories = [story for module in modules for story in module.STORIES]
+    specs = {name: spec for module in modules for name, spec in module.POLICIES.items()}
+    scene, folder = partial(LimitScene, ground=working_cluster), tmp_path_factory.mktemp("limits")
+    with telling(request, working_cluster, folder, stories, specs, scene=scene) as told:
+        yield told
 
 
 @pytest.fixture

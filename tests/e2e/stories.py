@@ -91,10 +91,10 @@ def events(cluster: Cluster, namespace: str, about: str, reason: str) -> list[Js
     return [event for event in found if (event["regarding"]["name"], event["reason"]) == (about, reason)]
 
 
-def wait_event(cluster: Cluster, namespace: str, about: str, reason: str) -> Json:
+def wait_event(cluster: Cluster, namespace: str, about: str, reason: str, seconds: float = PATIENCE_SECONDS) -> Json:
     """Wait for an Event about an object and return it."""
     what = f"an Event {reason} about {about}"
-    return wait_until(lambda: events(cluster, namespace, about, reason), PATIENCE_SECONDS, what)[0]
+    return wait_until(lambda: events(cluster, namespace, about, reason), seconds, what)[0]
 
 
 def calls(control_plane: ControlPlane, namespace: str) -> list[Json]:
@@ -143,6 +143,8 @@ class Scene:
     run: str
     policy: str
     namespace: str = field(default_factory=lambda: f"story-{uuid.uuid4().hex[:8]}")
+    event_seconds: float = PATIENCE_SECONDS
+    """How long an Event may take: they are written slowly while evictions are many."""
 
     def node(self, *taints: Json, name: str = "n1", policy: str = "", labels: Mapping[str, str] | None = None) -> str:
         """Create a node of this story, selected by its policy; returns the full name."""
@@ -188,10 +190,10 @@ class Scene:
     def event(self, about: PodRef | str, reason: str) -> Json:
         """Wait for an Event about a pod, or about a node or policy by its name."""
         if isinstance(about, PodRef):
-            event = wait_event(self.cluster, self.namespace, about.name, reason)
+            event = wait_event(self.cluster, self.namespace, about.name, reason, self.event_seconds)
             assert event["regarding"]["uid"] == about.uid
             return event
-        return wait_event(self.cluster, "default", about, reason)
+        return wait_event(self.cluster, "default", about, reason, self.event_seconds)
 
     def events(self, about: PodRef, reason: str) -> list[Json]:
         """The Events about a pod so far."""
@@ -269,8 +271,12 @@ def telling(
     stories: Sequence[Story],
     specs: Mapping[str, Json],
     *args: str,
+    scene: Callable[..., Scene] = Scene,
 ) -> Iterator[Told]:
-    """Start an operator and play the selected stories side by side; each has its scene removed at its end."""
+    """Start an operator and play the selected stories side by side; each has its scene removed at its end.
+
+    `scene` makes the scenes, where a story needs more than a Scene has.
+    """
     cluster, run = control_plane.client, uuid.uuid4().hex[:6]
     chosen = [story for story in stories if story in selected(request)] or stories
     denied = denials(cluster)
@@ -281,7 +287,7 @@ def telling(
         ThreadPoolExecutor(len(chosen), "story") as pool,
     ):
         wait_until(lambda: operator.metric("taintwarden_leader"), 25, "the operator to lead")
-        scenes = {story: Scene(cluster, operator, watch, run, story.policy) for story in chosen}
+        scenes = {story: scene(cluster, operator, watch, run, story.policy) for story in chosen}
         endings = {story: pool.submit(play, story, scenes[story]) for story in chosen}
         yield Told(cluster, operator, denied, scenes, endings)
 

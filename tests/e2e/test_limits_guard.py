@@ -1,0 +1,150 @@
+"""limits.guard on a real API server: a wave that is too large evicts nobody until somebody has looked at it."""
+
+import time
+
+import pytest
+
+from controlplane import wait_until
+from e2e.limit_scenes import GOOD, LEAVE_SECONDS, OBSERVED_SECONDS, LimitScene
+from e2e.stories import PATIENCE_SECONDS, PodRef, Stories, Story, Told, taint
+
+GUARDED, RESET, SUMMED, GRACED = "guarded", "guard-reset", "guard-summed", "guard-graced"
+REPORTING, REHEARSED, RECOVERING = "guard-reporting", "guard-rehearsed", "guard-recovering"
+ALLOWED = 5
+PODS = 8
+GRACE_SECONDS = 60
+GUARD = {"minPods": ALLOWED, "maxPercent": 20, "windowSeconds": 600, "settleSeconds": 2}
+POLICIES = {
+    GUARDED: {"limits": {"guard": GUARD}},
+    RECOVERING: {"limits": {"guard": GUARD}},
+    RESET: {"limits": {"guard": GUARD}},
+    SUMMED: {"limits": {"guard": GUARD}},
+    GRACED: {"limits": {"guard": GUARD}, "timing": {"violationGraceSeconds": GRACE_SECONDS}},
+    REPORTING: {"limits": {"guard": {**GUARD, "action": "Report"}}},
+    REHEARSED: {"mode": "DryRun", "limits": {"guard": GUARD}},
+}
+STORIES = Stories()
+
+pytestmark = pytest.mark.timeout(240)  # the first test waits for the cluster, and each for its story
+RESET_ANNOTATION = "taintwarden.io/guard-reset"
+ZERO = taint("0")
+
+
+@pytest.mark.parametrize("story", STORIES, ids=str)
+def test_story(limits_told: Told, story: Story) -> None:
+    limits_told.judge(story)
+
+
+def too_many(scene: LimitScene) -> tuple[list[str], list[PodRef]]:
+    """Eight pods on four nodes, more than may go; two nodes a zone, so that zoneHealth has nothing to say."""
+    nodes = scene.nodes(GOOD, a=2, b=2)
+    return nodes, scene.fill(nodes, 2)
+
+
+def zero(scene: LimitScene, nodes: list[str]) -> float:
+    """What a monitoring fault looks like: everybody's level is 0."""
+    began = time.monotonic()
+    for node in nodes:
+        scene.cluster.set_taints(node, [ZERO])
+    return began
+
+
+def annotations_of(scene: LimitScene) -> dict[str, str]:
+    return scene.cluster.get("taintevictionpolicies", scene.policy)["metadata"].get("annotations", {})
+
+
+@STORIES.under(GUARDED)
+def a_zero_on_every_node_evicts_nobody(scene: LimitScene) -> None:
+    nodes, pods = too_many(scene)
+    fell = zero(scene, nodes)
+    scene.wait_limit("guard", PODS)
+    condition = scene.wait_condition("GuardOpen", "True")
+    for word in (f"{PODS} pods", "sla=0:NoExecute", "980"):
+        assert word in condition["message"]
+    event = scene.event(scene.policy, "GuardOpened")
+    assert event["type"] == "Warning"
+    assert event["regarding"]["kind"] == "TaintEvictionPolicy"
+    for word in (f"{PODS} pods", "sla=0:NoExecute", "980"):
+        assert word in event["note"]
+    assert any(pod.name in event["note"] for pod in pods), "some of them are named"
+    status = scene.status()
+    assert status["limitedBy"] == "guard"
+    assert status["guard"]["open"] is True
+    assert status["guard"]["wouldEvict"] == len(pods)
+    scene.stays(*pods, until=fell + OBSERVED_SECONDS)
+    scene.recover(*nodes)
+    scene.wait_condition("GuardOpen", "False")
+    scene.event(scene.policy, "GuardClosed")
+    scene.stays(*pods, until=time.monotonic() + OBSERVED_SECONDS)
+    assert len(scene.policy_events("GuardOpened")) == 1
+
+
+@STORIES.under(RECOVERING)
+def values_that_come_back_one_by_one_evict_nobody(scene: LimitScene) -> None:
+    """Also not when those that are left are few enough: they are about to come back as well."""
+    nodes, pods = too_many(scene)
+    zero(scene, nodes)
+    scene.wait_condition("GuardOpen", "True")
+    for node in nodes:
+        recovered = scene.recover(node)
+        scene.stays(*pods, until=recovered + 1.2)
+    scene.wait_condition("GuardOpen", "False")
+    scene.stays(*pods, until=time.monotonic() + OBSERVED_SECONDS)
+
+
+@STORIES.under(RESET)
+def a_reset_lets_them_go(scene: LimitScene) -> None:
+    nodes, pods = too_many(scene)
+    zero(scene, nodes)
+    scene.wait_condition("GuardOpen", "True")
+    generation = scene.status()["observedGeneration"]
+    scene.cluster.annotate("taintevictionpolicies", scene.policy, {RESET_ANNOTATION: str(generation + 1)})
+    scene.stays(*pods, until=time.monotonic() + OBSERVED_SECONDS)
+    reset = time.monotonic()
+    scene.cluster.annotate("taintevictionpolicies", scene.policy, {RESET_ANNOTATION: str(generation)})
+    for pod in pods:
+        scene.leaves(pod, reset, slack=LEAVE_SECONDS)
+    wait_until(lambda: RESET_ANNOTATION not in annotations_of(scene), PATIENCE_SECONDS, "the annotation to be removed")
+    scene.wait_condition("GuardOpen", "False")
+    assert scene.status()["observedGeneration"] == generation
+
+
+@STORIES.under(SUMMED)
+def evictions_of_the_same_window_count_together(scene: LimitScene) -> None:
+    nodes = scene.nodes(GOOD, a=2, b=2)
+    first, second = scene.fill(nodes[:2], 2), scene.fill(nodes[2:], 2)
+    fell = zero(scene, nodes[:2])
+    for pod in first:
+        scene.leaves(pod, fell, slack=LEAVE_SECONDS)
+    assert scene.policy_events("GuardOpened") == []
+    fell = zero(scene, nodes[2:])
+    scene.wait_condition("GuardOpen", "True")
+    scene.stays(*second, until=fell + OBSERVED_SECONDS)
+
+
+@STORIES.under(GRACED)
+def a_guard_opens_long_before_the_deadline(scene: LimitScene) -> None:
+    nodes, pods = too_many(scene)
+    fell = zero(scene, nodes)
+    scene.wait_condition("GuardOpen", "True")
+    assert time.monotonic() - fell < GRACE_SECONDS
+    scene.recover(*nodes)
+    scene.wait_condition("GuardOpen", "False")
+    scene.stays(*pods, until=fell + OBSERVED_SECONDS)
+
+
+@STORIES.under(REPORTING)
+def a_guard_that_only_reports_lets_them_go(scene: LimitScene) -> None:
+    nodes, pods = too_many(scene)
+    fell = zero(scene, nodes)
+    scene.event(scene.policy, "GuardOpened")
+    for pod in pods:
+        scene.leaves(pod, fell, slack=LEAVE_SECONDS)
+
+
+@STORIES.under(REHEARSED)
+def a_rehearsal_tells_that_the_guard_would_open(scene: LimitScene) -> None:
+    nodes, pods = too_many(scene)
+    fell = zero(scene, nodes)
+    scene.event(scene.policy, "GuardOpened")
+    scene.stays(*pods, until=fell + OBSERVED_SECONDS)

@@ -1,0 +1,129 @@
+"""limits.perWorkload on a cluster that lives: a budget for every workload that has no PodDisruptionBudget.
+
+Pods that left are replaced by the real controllers, and an observer counts who is missing at every moment.
+"""
+
+import pytest
+
+from controlplane import STOP_SECONDS_ANNOTATION
+from e2e.limit_scenes import ALL_SECONDS, GOOD, OBSERVED_SECONDS, LimitScene
+from e2e.stories import Stories, Story, Told
+
+QUARTER, STUCK, TAKEN, SMALL, SLOW, TWO, UNLIMITED = (
+    f"workloads-{name}" for name in ("quarter", "stuck", "taken", "small", "slow", "two", "unlimited")
+)
+# Nothing but this limit is to slow the stories down.
+FAST_ZONES = {"fullEvictionsPerSecond": 50, "degradedEvictionsPerSecond": 50}
+POLICIES = {
+    QUARTER: {"limits": {"perWorkload": {"maxUnavailable": "25%"}, "zoneHealth": FAST_ZONES}},
+    **{
+        name: {"limits": {"base": "None", "perWorkload": {"maxUnavailable": "25%"}}}
+        for name in (STUCK, TAKEN, SMALL, SLOW)
+    },
+    TWO: {"limits": {"base": "None", "perWorkload": {"maxUnavailable": 2}}},
+    UNLIMITED: {"limits": {"zoneHealth": FAST_ZONES, "perWorkload": {"maxUnavailable": "100%"}}},
+}
+STORIES = Stories()
+
+pytestmark = pytest.mark.timeout(240)  # the first test waits for the cluster, and each for its story
+LIMIT = "max-unavailable"
+
+
+@pytest.mark.parametrize("story", STORIES, ids=str)
+def test_story(limits_told: Told, story: Story) -> None:
+    limits_told.judge(story)
+
+
+@STORIES.under(QUARTER)
+def a_zone_that_falls_takes_no_more_than_a_quarter_of_any_workload(scene: LimitScene) -> None:
+    zones = scene.zones(GOOD, a=4, b=4, c=4)
+    workloads = [scene.deploy(name, 8) for name in ("api", "shop", "web")]
+    bad = [*zones["a"], zones["b"][0], zones["c"][0]]
+    doomed = {pod.uid for pod in scene.pods_on(bad)}
+    fell = scene.degrade(*bad)
+    left = scene.wait_departures(len(doomed), fell)
+    scene.ground.wait_complete(*workloads)
+    assert [scene.worst(workload, fell) for workload in workloads] == [2, 2, 2]
+    assert {one.uid for one in scene.departures(fell)} == doomed
+    assert all(one.evicted for one in left)
+    assert scene.pods_on(bad) == []
+
+
+@STORIES.under(STUCK)
+def replacements_that_do_not_get_ready_hold_the_rest(scene: LimitScene) -> None:
+    zones = scene.zones(GOOD, a=2, b=2)
+    workload = scene.deploy("web", 8)
+    doomed = scene.pods_on(zones["a"])
+    scene.cordon(zones["b"])
+    fell = scene.degrade(*zones["a"])
+    scene.wait_departures(2, fell)
+    entry = scene.wait_limit(LIMIT, len(doomed) - 2)
+    assert entry["since"]
+    assert scene.status()["limitedBy"] == LIMIT
+    assert len(scene.departures(fell)) == 2
+    scene.cordon(zones["b"], off=True)
+    scene.wait_departures(len(doomed), fell)
+    scene.ground.wait_complete(workload)
+    assert scene.worst(workload, fell) == 2
+
+
+@STORIES.under(TAKEN)
+def pods_that_others_took_count_as_missing(scene: LimitScene) -> None:
+    zones = scene.zones(GOOD, a=2, b=2)
+    workload = scene.deploy("web", 8)
+    scene.cordon(zones["b"])
+    scene.cordon(zones["a"])
+    for pod in scene.pods_on(zones["b"])[:2]:
+        scene.cluster.delete("pods", pod.name, scene.namespace)
+    doomed = scene.pods_on(zones["a"])
+    fell = scene.degrade(*zones["a"])
+    scene.nobody_leaves(fell + 1)
+    scene.cordon(zones["b"], off=True)
+    scene.wait_departures(len(doomed), fell)
+    scene.ground.wait_complete(workload)
+    assert scene.worst(workload, fell) == 2
+
+
+@STORIES.under(TWO)
+def a_number_is_a_number_of_pods(scene: LimitScene) -> None:
+    zones = scene.zones(GOOD, a=2, b=2)
+    small, large = scene.deploy("small", 3), scene.deploy("large", 10)
+    doomed = scene.pods_on(zones["a"])
+    fell = scene.degrade(*zones["a"])
+    scene.wait_departures(len(doomed), fell)
+    scene.ground.wait_complete(small, large)
+    assert scene.worst(small, fell) <= 2
+    assert scene.worst(large, fell) == 2
+
+
+@STORIES.under(SMALL)
+def a_workload_of_one_may_lose_it(scene: LimitScene) -> None:
+    zones = scene.zones(GOOD, a=1)
+    workload = scene.deploy("single", 1)
+    scene.zones(GOOD, b=1)
+    fell = scene.degrade(*zones["a"])
+    scene.wait_departures(1, fell)
+    scene.ground.wait_complete(workload)
+
+
+@STORIES.under(SLOW)
+def a_replacement_counts_although_the_old_pod_still_stops(scene: LimitScene) -> None:
+    """Missing are pods that are not replaced, not pods that are still stopping."""
+    zones = scene.zones(GOOD, a=1)
+    workload = scene.deploy("slow", 4, annotations={STOP_SECONDS_ANNOTATION: "25"})
+    scene.zones(GOOD, b=1)
+    fell = scene.degrade(*zones["a"])
+    left = scene.wait_departures(4, fell, 24)
+    assert left[-1].at - fell < 24
+    scene.ground.wait_complete(workload)
+    assert scene.worst(workload, fell) == 1
+
+
+@STORIES.under(UNLIMITED)
+def a_hundred_percent_switches_it_off(scene: LimitScene) -> None:
+    zones = scene.zones(GOOD, a=2, b=2)
+    scene.deploy("web", 6)
+    doomed = scene.pods_on(zones["a"])
+    scene.cordon(zones["b"])
+    fell = scene.degrade(*zones["a"])
+    assert len(scene.wait_departures(len(doomed), fell, OBSERVED_SECONDS + ALL_SECONDS)) == len(doomed)

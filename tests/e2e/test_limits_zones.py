@@ -1,0 +1,132 @@
+"""limits.zoneHealth on a real API server: a zone in which much goes wrong is drained slowly, the others are not.
+
+Zones are counted by policy, so each story has zones of its own.
+"""
+
+import time
+
+import pytest
+
+from controlplane import Departure
+from e2e.limit_scenes import GOOD, LimitScene
+from e2e.stories import Stories, Story, Told
+
+SLOW, TOLD, SMALL, HALTED, FULL, EVERYWHERE = (
+    f"zone-{name}" for name in ("slow", "told", "small", "halted", "full", "everywhere")
+)
+HEALTH = {"threshold": 0.55, "minNodes": 3, "degradedEvictionsPerSecond": 1, "fullEvictionsPerSecond": 2}
+
+
+def paused(**limits: object) -> dict[str, object]:
+    """Nodes fall one after the other. To be judged together they fall while the policy is paused."""
+    return {"mode": "Paused", "limits": limits}
+
+
+def only(**health: object) -> dict[str, object]:
+    """No limit but zoneHealth."""
+    return paused(base="None", zoneHealth={**HEALTH, **health})
+
+
+POLICIES = {
+    SLOW: only(),
+    TOLD: only(degradedEvictionsPerSecond=0.01),
+    SMALL: only(),
+    HALTED: only(haltSmallZones=True, smallZone=10),
+    FULL: only(),
+    EVERYWHERE: paused(),
+}
+STORIES = Stories()
+
+pytestmark = pytest.mark.timeout(240)  # the first test waits for the cluster, and each for its story
+LATE_SECONDS = 2.0  # an eviction may take so long after it was decided
+
+
+@pytest.mark.parametrize("story", STORIES, ids=str)
+def test_story(limits_told: Told, story: Story) -> None:
+    limits_told.judge(story)
+
+
+def of_zone(left: list[Departure], nodes: list[str]) -> list[float]:
+    """When pods left these nodes, in order."""
+    return [one.at for one in left if one.node in nodes]
+
+
+def fall(scene: LimitScene, *nodes: str) -> float:
+    """Let these nodes fall at the same moment, and return it."""
+    scene.degrade(*nodes)
+    began = time.monotonic()
+    scene.change_policy(mode="Enforce")
+    return began
+
+
+@STORIES.under(SLOW)
+def a_degraded_zone_slows_down_and_no_other(scene: LimitScene) -> None:
+    zones = scene.zones(GOOD, a=5, b=5)
+    bad = [*zones["a"][:3], zones["b"][0]]  # 60% and 20%
+    slow, fast = scene.fill(bad[:3], 4), scene.fill(bad[3:], 6)
+    fell = fall(scene, *bad)
+    left = scene.wait_departures(len(slow) + len(fast), fell)
+    in_a, in_b = of_zone(left, zones["a"]), of_zone(left, zones["b"])
+    assert in_a[-1] - in_a[0] > len(slow) - 1 - LATE_SECONDS, "one a second"
+    assert in_b[-1] < in_a[len(in_a) // 2]
+
+
+@STORIES.under(TOLD)
+def the_status_tells_the_zones_and_what_holds_them(scene: LimitScene) -> None:
+    zones = scene.zones(GOOD, a=5, b=5)
+    bad = [*zones["a"][:3], zones["b"][0]]
+    scene.fill(bad, 1)
+    fell = fall(scene, *bad)
+    entry = scene.wait_limit("zone-degraded", 2)  # one a hundred seconds: the first goes at once
+    assert entry["until"] > entry["since"]
+    scene.wait_zones({"test/a": ("Degraded", 5, 2), "test/b": ("Normal", 5, 0)})
+    assert scene.status()["limitedBy"] == "zone-degraded"
+    assert len(scene.departures(fell)) == 2
+
+
+@STORIES.under(FULL)
+def a_zone_that_fell_altogether_has_a_pace_of_its_own(scene: LimitScene) -> None:
+    zones = scene.zones(GOOD, a=3, b=3)
+    bad = [*zones["a"], zones["b"][0]]
+    slow, fast = scene.fill(bad[:3], 8), scene.fill(bad[3:], 6)
+    fell = fall(scene, *bad)
+    left = scene.wait_departures(len(slow) + len(fast), fell)
+    in_a, in_b = of_zone(left, zones["a"]), of_zone(left, zones["b"])
+    assert in_a[-1] - in_a[0] > (len(slow) - 2) / 2 - LATE_SECONDS, "two a second, after two at once"
+    assert in_b[-1] < in_a[len(in_a) // 2]
+
+
+@STORIES.under(SMALL)
+def a_zone_of_two_nodes_is_too_small_to_judge_by(scene: LimitScene) -> None:
+    zones = scene.zones(GOOD, a=2, b=3)
+    scene.fill(zones["a"], 2)
+    fell = fall(scene, *zones["a"])
+    scene.wait_departures(4, fell)
+    scene.wait_zones({"test/a": ("Normal", 2, 0), "test/b": ("Normal", 3, 0)})
+
+
+@STORIES.under(HALTED)
+def small_zones_may_be_halted_as_the_node_lifecycle_controller_does(scene: LimitScene) -> None:
+    zones = scene.zones(GOOD, a=5, b=3)
+    scene.fill(zones["a"][:3], 1)
+    fell = fall(scene, *zones["a"][:3])
+    entry = scene.wait_limit("zone-halted", 3)
+    assert "until" not in entry, "no clock ends it"
+    scene.nobody_leaves(fell)
+    scene.recover(zones["a"][2])  # 40%
+    left = scene.wait_departures(2, fell)
+    assert {one.node for one in left} == set(zones["a"][:2])
+
+
+@STORIES.under(EVERYWHERE)
+def nothing_is_evicted_while_every_zone_is_full(scene: LimitScene) -> None:
+    nodes = scene.nodes(GOOD, a=3, b=3, c=3)
+    pods = scene.fill(nodes, 1)
+    fell = fall(scene, *nodes)
+    scene.wait_limit("all-zones-full", len(pods))
+    scene.wait_zones({f"test/{zone}": ("Full", 3, 3) for zone in "abc"})
+    assert scene.status()["limitedBy"] == "all-zones-full"
+    scene.nobody_leaves(fell)
+    recovered = scene.recover(nodes[0])
+    left = scene.wait_departures(len(pods) - 1, recovered)
+    assert nodes[0] not in {one.node for one in left}
