@@ -8,7 +8,9 @@ from typing import Any
 
 import msgspec
 
+from simulated.trace import CarriedOut, Killed, Moment, Started
 from taintwarden.controller.cache import PodIssue, Translator
+from taintwarden.engine.limits.guard import GuardRecord
 from taintwarden.engine.machine import Machine, commands, events
 from taintwarden.engine.machine.events import Event, Outcome
 from taintwarden.engine.model import Instant, Policy
@@ -17,6 +19,8 @@ from taintwarden.kube.objects import NodeObject, PodObject
 START = 1_700_000_000.25
 CALL_SECONDS = 0.05
 """How long an API call takes."""
+LATE_SECONDS = 1.5
+"""How long after its caller has given up a call may still be carried out."""
 
 Json = dict[str, Any]
 
@@ -38,9 +42,26 @@ class Simulation:
         self.issues: list[PodIssue] = []
         self.judge: Callable[[Json, bool], events.Settled | None] = lambda pod, delete: None
         """A fault or a budget: returns how a call on this pod ends, None for well."""
+        self.mishap: Callable[[], str] = lambda: ""
+        """A call is carried out, but nobody knows: its answer is ``lost``, or it is carried out ``late``."""
         self.witness: Callable[[str], None] = lambda uid: None
         """Sees every eviction call at the moment it is sent."""
         self.node_lag = 0.0
+        self.deaf = False
+        """What the watches would tell is lost, and nobody knows."""
+        self.kubelet: Callable[[Json], tuple[float, float]] | None = None
+        """How many seconds a pod has to stop, and how many it takes. None: what was evicted stays, terminating."""
+        self.observers: list[Callable[[str, Json], None]] = []
+        """Told ``changed``, ``terminating`` or ``gone``, and the pod, in the moment when it is true."""
+        self.listers: list[Callable[[], Iterable[Event]]] = []
+        """What else is listed before an operator acts: workloads, budgets."""
+        self.guard_records: dict[str, GuardRecord] = {}
+        """Policy -> what is stored of its guard."""
+        self.resets_wanted: dict[str, None] = {}
+        """Policies whose guard somebody asked to reset, until that was done."""
+        self.guard_fault: Callable[[], bool] = lambda: False
+        """Whether this write of a guard's record fails."""
+        self.trace: list[Moment] = []
         self.machine: Machine | None = None
         self._machine_options = machine_options
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
@@ -48,12 +69,15 @@ class Simulation:
         self._version = itertools.count(1)
         self._uids = itertools.count(1)
         self._life = 0
+        self._boot = 0.0
 
     # -- the operator ---------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Start an operator: it lists, syncs and leads at once."""
         self._life += 1
+        self._boot += 1_000.0 * self._life  # another process has another monotonic clock
+        self.note(Started())
         self.translator = Translator(lambda: self.instant, self.issues.append)
         self.machine = Machine(**self._machine_options)
         self.newest_version = -1
@@ -61,16 +85,48 @@ class Simulation:
         for node in self.nodes.values():
             self.feed(self._node_seen(node))
         self.feed(events.NodesReached(self._last_version()))
-        for pod in self.pods.values():
-            self._show(pod)
+        self._list_the_rest()
+        for name, record in self.guard_records.items():
+            self.feed(events.GuardRestored(name, record))
         self.feed(events.Synced())
         self.feed(events.LeadershipChanged(leading=True))
+        for name in list(self.resets_wanted):
+            self.feed(events.GuardReset(name))
         self._wake()
 
     def kill(self) -> None:
         """Kill -9: memory is gone, calls that were sent are still carried out."""
+        self.note(Killed())
         self.machine = None
         self._life += 1
+
+    def relist(self) -> None:
+        """The watches begin again with complete lists."""
+        self.deaf = False
+        for node in self.nodes.values():
+            self.feed(self._node_seen(node))
+        self.feed(events.NodesListed(frozenset(self.nodes)))
+        self.feed(events.NodesReached(self._last_version()))
+        self._list_the_rest()
+
+    def _list_the_rest(self) -> None:
+        for lister in self.listers:
+            for event in lister():
+                self.feed(event)
+        for pod in list(self.pods.values()):
+            self._show(pod)
+        self.feed(events.PodsListed(frozenset(pod["metadata"]["uid"] for pod in self.pods.values())))
+
+    def reset_guard(self, policy: str) -> None:
+        """Somebody annotates a policy."""
+        self.resets_wanted[policy] = None
+        self.feed(events.GuardReset(policy))
+
+    def change_policies(self, policies: Iterable[Policy]) -> None:
+        """Other policies are in force."""
+        self.policies = tuple(policies)
+        self.guard_records = {p.name: r for p in policies if (r := self.guard_records.get(p.name)) is not None}
+        self.feed(events.PoliciesChanged(self.policies))
 
     def restart(self, downtime: float = 0.0) -> None:
         """Kill it and start another after ``downtime`` seconds."""
@@ -84,13 +140,19 @@ class Simulation:
             return
         if isinstance(event, events.PodSeen):
             self.newest_version = max(self.newest_version, event.pod.resource_version)
+        self.note(event)
         for command in self.machine.step(event, self.instant):
+            self.note(command)
             self._carry_out(command)
+
+    def note(self, what: Any) -> None:
+        """Something happened."""
+        self.trace.append(Moment(self.at, self.instant, what))
 
     @property
     def instant(self) -> Instant:
         """Both clocks now; ``clock_step`` moves only the wall clock."""
-        return Instant(START + self.at + self.clock_step, 5_000.0 + self.at)
+        return Instant(START + self.at + self.clock_step, 5_000.0 + self._boot + self.at)
 
     def pending(self) -> dict[str, float]:
         """Pods that have to leave, with their deadlines in seconds since the start."""
@@ -154,7 +216,7 @@ class Simulation:
     def delete_node(self, name: str) -> None:
         """A node goes; its pods stay until somebody collects them."""
         del self.nodes[name]
-        self._deliver(self.node_lag, lambda: self.feed(events.NodeGone(name)))
+        self.deliver(lambda: self.feed(events.NodeGone(name)), self.node_lag)
 
     def create_pod(self, name: str, node: str = "", tolerations: Sequence[Json] = (), **more: Any) -> str:
         """A pod appears, bound if ``node`` is given. Returns its UID."""
@@ -170,7 +232,9 @@ class Simulation:
             "ownerReferences": more.get("owners", []),
         }
         spec = {"nodeName": node, "tolerations": list(tolerations), "priority": more.get("priority", 0)}
-        pod = {"metadata": metadata, "spec": spec, "status": {"phase": more.get("phase", "Running")}}
+        spec["terminationGracePeriodSeconds"] = more.get("grace", 30)
+        status = {"phase": more.get("phase", "Running"), "conditions": more.get("conditions", [])}
+        pod = {"metadata": metadata, "spec": spec, "status": status}
         self.pods[f"{namespace}/{name}"] = pod
         self._pod_changed(pod)
         return uid
@@ -196,11 +260,37 @@ class Simulation:
         """A pod goes at once."""
         pod = self.pods.pop(key)
         uid, node = pod["metadata"]["uid"], pod["spec"]["nodeName"]
-        self._deliver(0.0, lambda: self.feed(events.PodGone(uid, node)))
+        self.deliver(lambda: self.feed(events.PodGone(uid, node)))
+        self._observe("gone", pod)
 
-    def timestamp(self) -> str:
-        """Now, as the API server writes it: whole seconds, cut off."""
-        return datetime.fromtimestamp(int(START + self.at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    def terminate(self, pod: Json, grace: int | None = None) -> None:
+        """A pod is asked to stop, and does so if there is a kubelet."""
+        if "deletionTimestamp" in pod["metadata"]:
+            return
+        allowed, takes = (0.0, None) if self.kubelet is None else self.kubelet(pod)
+        if grace is not None and takes is not None:
+            allowed, takes = float(grace), min(takes, float(grace))
+        pod["metadata"]["deletionTimestamp"] = self.timestamp(allowed)
+        if takes is not None:
+            name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+            self.later(takes, lambda: self.delete_pod(name) if self.pods.get(name) is pod else None)
+        self._pod_changed(pod)
+        self._observe("terminating", pod)
+
+    def set_ready(self, pod: Json, ready: bool) -> None:
+        """A pod becomes Ready, or is not any more."""
+        conditions = [one for one in pod["status"].get("conditions", []) if one["type"] != "Ready"]
+        pod["status"]["conditions"] = [*conditions, {"type": "Ready", "status": str(ready)}]
+        self._pod_changed(pod)
+        self._observe("changed", pod)
+
+    def _observe(self, what: str, pod: Json) -> None:
+        for observer in self.observers:
+            observer(what, pod)
+
+    def timestamp(self, ahead: float = 0.0) -> str:
+        """Now, or so many seconds later, as the API server writes it: whole seconds, cut off."""
+        return datetime.fromtimestamp(int(START + self.at + ahead), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def _dated(self, taint: Json) -> Json:
         return taint | ({"timeAdded": self.timestamp()} if taint.get("timeAdded") == "now" else {})
@@ -209,15 +299,17 @@ class Simulation:
         node["metadata"]["resourceVersion"] = str(next(self._version))
         snapshot = self._node_seen(node)
         version = int(node["metadata"]["resourceVersion"])
-        self._deliver(self.node_lag, lambda: (self.feed(snapshot), self.feed(events.NodesReached(version))))
+        self.deliver(lambda: (self.feed(snapshot), self.feed(events.NodesReached(version))), self.node_lag)
 
     def _pod_changed(self, pod: Json) -> None:
         pod["metadata"]["resourceVersion"] = str(next(self._version))
-        self._deliver(0.0, lambda: self._show(pod))
+        self.deliver(lambda: self._show(pod))
 
-    def _deliver(self, lag: float, action: Callable[[], Any]) -> None:
+    def deliver(self, action: Callable[[], Any], lag: float = 0.0) -> None:
         """The watch brings it, unless another operator runs by then: that one has listed it."""
         life = self._life
+        if self.deaf:
+            return
         if lag:
             self.later(lag, lambda: action() if life == self._life else None)
         else:
@@ -231,8 +323,14 @@ class Simulation:
         if self.machine is None:
             return
         seen = self.translator.pod(msgspec.convert(pod, PodObject))
+        if seen is not None:
+            self.feed(events.PodSeen(seen))
+            return
         meta = pod["metadata"]
-        self.feed(events.PodGone(meta["uid"], pod["spec"]["nodeName"]) if seen is None else events.PodSeen(seen))
+        until = None
+        if self.kubelet is not None and "deletionTimestamp" in meta:
+            until = datetime.fromisoformat(meta["deletionTimestamp"]).timestamp()
+        self.feed(events.PodGone(meta["uid"], pod["spec"]["nodeName"], until))
 
     def _last_version(self) -> int:
         return next(self._version)
@@ -250,31 +348,52 @@ class Simulation:
             case commands.Evict():
                 self.calls.append((self.at, command.pod.uid, command.delete))
                 self.witness(command.pod.uid)
-                self.later(CALL_SECONDS, lambda: answer(self._evict(command)))
+                sent_at = self.at
+                self.later(CALL_SECONDS, lambda: answer(self._evict(command, sent_at)))
             case commands.CheckNode():
                 version = self.newest_version
                 self.later(CALL_SECONDS, lambda: answer(self._check(command.name, version)))
             case commands.SaveHistory():
                 self.later(CALL_SECONDS, lambda: answer(self._save(command)))
+            case commands.SaveGuard():
+                self.later(CALL_SECONDS, lambda: answer(self._save_guard(command)))
+            case commands.ClearGuardReset():
+                self.later(CALL_SECONDS, lambda: self.resets_wanted.pop(command.policy.name, None))
             case _:
                 self.notices.append((self.at, command))
 
-    def _evict(self, command: commands.Evict) -> events.Settled:
+    def _evict(self, command: commands.Evict, sent_at: float) -> events.Settled:
         uid = command.pod.uid
         pod = next((pod for pod in self.pods.values() if pod["metadata"]["uid"] == uid), None)
         if pod is None:
             return events.Settled(uid, Outcome.GONE)
         if (verdict := self.judge(pod, command.delete)) is not None:
             return verdict
-        self.evicted[uid] = self.at
-        pod["metadata"]["deletionTimestamp"] = self.timestamp()
-        self._pod_changed(pod)
-        return events.Settled(uid, Outcome.EVICTED)
+        mishap = self.mishap()
+        if mishap == "late":
+            self.later(LATE_SECONDS, lambda: self._accept(command, pod, sent_at))
+        else:
+            self._accept(command, pod, sent_at)
+        return events.Settled(uid, Outcome.FAILED if mishap else Outcome.EVICTED)
+
+    def _accept(self, command: commands.Evict, pod: Json, sent_at: float) -> None:
+        """The API server carries an eviction out."""
+        self.evicted.setdefault(command.pod.uid, self.at)
+        self.note(CarriedOut(command.pod.uid, sent_at))
+        self.terminate(pod, command.grace_period_seconds)
 
     def _check(self, name: str, version: int) -> Event:
         node = self.nodes.get(name)
         seen = None if node is None else self._node_seen(node).node
         return events.NodeChecked(name, seen, version)
+
+    def _save_guard(self, command: commands.SaveGuard) -> events.GuardSaved:
+        policy = command.policy
+        exists = any(one.name == policy.name and one.uid == policy.uid for one in self.policies)
+        succeeded = exists and not self.guard_fault()
+        if succeeded:
+            self.guard_records[policy.name] = command.record
+        return events.GuardSaved(policy.name, succeeded)
 
     def _save(self, command: commands.SaveHistory) -> events.HistorySaved:
         node = self.nodes.get(command.node)
