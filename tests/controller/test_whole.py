@@ -317,18 +317,6 @@ async def test_policies_that_cannot_be_listed_stay_in_force(scene: Whole) -> Non
     await finished(scene)
 
 
-async def test_a_replica_that_is_cut_off_is_not_ready(scene: Whole) -> None:
-    await leads(scene)
-    [app] = scene.apps
-    assert app._unready() == ""
-    away = scene.faults.answer(503, method="GET", path="/api/v1/pods$", times=1_000_000)
-    scene.cluster.drop_watches("pods")
-    await scene.until(lambda: away.struck >= 2)
-    assert "cut off" in app._unready()
-    away.times = 0
-    await scene.until(lambda: not app._unready())
-
-
 # -- with kopf --------------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,90 @@
+"""The whole operator and all that it follows: nobody is evicted on half of a picture."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from controller.whole import Whole, whole
+from taintwarden.app import App
+
+FOLLOWED = (
+    "pods",
+    "nodes",
+    "namespaces",
+    "poddisruptionbudgets",
+    "replicasets",
+    "statefulsets",
+    "daemonsets",
+    "replicationcontrollers",
+    "jobs",
+)
+
+
+@pytest.fixture
+async def scene(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[Whole]:
+    """A node with two pods that need more than 950."""
+    async with whole(monkeypatch, tmp_path) as made:
+        made.policy()
+        made.node("n1")
+        made.pods("n1", "a", "b")
+        yield made
+
+
+async def leads(scene: Whole) -> App:
+    app = await scene.start()
+    await scene.until(lambda: app.machine.leading)
+    return app
+
+
+async def test_these_are_followed_and_no_others(scene: Whole) -> None:
+    await leads(scene)
+    await scene.until(lambda: all(scene.cluster.open_watches(resource) == 1 for resource in FOLLOWED))
+    assert scene.cluster.open_watches() == len(FOLLOWED)
+
+
+async def test_nothing_is_decided_before_everything_was_listed(scene: Whole) -> None:
+    refused = {name: scene.faults.answer(403, path=f"/{name}$", times=1_000_000) for name in FOLLOWED}
+    app = await scene.start()
+    for fault in refused.values():
+        struck = fault.struck
+        await scene.until(lambda fault=fault, struck=struck: fault.struck > struck)
+        assert app._unready() == "the cluster is not fully known yet"
+        fault.times = 0
+    await scene.until(lambda: app.machine.leading)
+
+
+async def test_a_replica_that_is_cut_off_from_one_of_them_is_not_ready(scene: Whole) -> None:
+    app = await leads(scene)
+    for resource in FOLLOWED:
+        assert app._unready() == "", resource
+        away = scene.faults.answer(503, path=f"/{resource}$", times=1_000_000)
+        scene.cluster.drop_watches(resource)
+        await scene.until(lambda away=away: away.struck >= 2)
+        assert "cut off" in app._unready(), resource
+        away.times = 0
+        await scene.until(lambda: not app._unready())
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["listed", "watched"])
+async def test_a_budget_that_cannot_be_read_holds_its_namespace_until_it_is_gone(scene: Whole, begun: bool) -> None:
+    nonsense = {"metadata": {"name": "odd", "namespace": "default"}, "spec": {"selector": "app=web"}, "status": {}}
+    if begun:
+        app = await leads(scene)
+    scene.cluster.store.create("poddisruptionbudgets", nonsense)
+    if not begun:
+        app = await leads(scene)
+    await scene.until(lambda: _undecodable(app) == 1)
+    scene.taint("n1", "940")
+    await scene.until(lambda: len(app.machine.pending) == 2)
+    await asyncio.sleep(0.2)
+    assert scene.standing() == {"a", "b"}
+    scene.cluster.delete("poddisruptionbudgets", "odd", "default")
+    await scene.until(lambda: not scene.standing())
+
+
+def _undecodable(app: App) -> float:
+    found = re.search(rb'undecodable_objects_total\{resource="poddisruptionbudgets"\} (\S+)', app._exposition())
+    return float(found[1]) if found else 0.0
