@@ -23,5 +23,6 @@ MODULES = (
     "patching",
     "pods",
     "watching",
+    "workloads",
     "writing",
 )
