@@ -1,0 +1,90 @@
+"""The order in which due pods go."""
+
+from itertools import pairwise
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.rig import limited
+from taintwarden.engine.interning import Interner
+from taintwarden.engine.model import OrderBy, Pod, Policy, Tolerations
+from taintwarden.engine.order import SAME_URGENCY_SECONDS, Place, place_of
+
+MINUTE = SAME_URGENCY_SECONDS
+INTERNER = Interner()
+
+
+def pod(name: str = "a", *, priority: int = 0, grace: int = 30) -> Pod:
+    shared = INTERNER.pod_class("shop", {}, Tolerations(), priority=priority, grace_seconds=grace)
+    return Pod(name, name, "n1", shared, 0.0, 1)
+
+
+def by(*order: OrderBy) -> Policy:
+    policy = limited()
+    return msgspec.structs.replace(policy, eviction=msgspec.structs.replace(policy.eviction, order=order))
+
+
+def place(one: Pod, policy: Policy | None = None, due_at: float = 0.0, hard_at: float | None = None) -> Place:
+    return place_of(one, policy or limited(), due_at, hard_at)
+
+
+def test_deadlines_count_by_the_minute():
+    assert place(pod(), due_at=MINUTE) == place(pod(), due_at=2 * MINUTE - 0.001)
+    assert place(pod(), due_at=2 * MINUTE - 0.001) < place(pod(), due_at=2 * MINUTE)
+
+
+def test_an_earlier_minute_goes_before_a_lower_priority():
+    assert place(pod(priority=100), due_at=0) < place(pod(priority=-100), due_at=MINUTE)
+
+
+def test_within_a_minute_the_lower_priority_goes_first():
+    assert place(pod(priority=-1), due_at=MINUTE - 1) < place(pod(priority=0), due_at=0)
+
+
+def test_the_shortest_grace_goes_first_if_asked_for():
+    policy = by(OrderBy.SHORTEST_GRACE)
+    assert place(pod(grace=10), policy) < place(pod(grace=20), policy)
+
+
+def test_the_longest_grace_goes_first_if_asked_for():
+    policy = by(OrderBy.LONGEST_GRACE)
+    assert place(pod(grace=20), policy) < place(pod(grace=10), policy)
+
+
+def test_criteria_count_in_their_order():
+    first, second = by(OrderBy.PRIORITY, OrderBy.SHORTEST_GRACE), by(OrderBy.SHORTEST_GRACE, OrderBy.PRIORITY)
+    low, quick = pod(priority=1, grace=50), pod(priority=2, grace=5)
+    assert place(low, first) < place(quick, first)
+    assert place(quick, second) < place(low, second)
+
+
+def test_without_criteria_all_of_a_minute_are_equal():
+    assert place(pod(priority=5, grace=1), by()) == place(pod(), by())
+
+
+def test_spread_is_no_part_of_a_place():
+    assert place(pod(), by(OrderBy.TOPOLOGY_SPREAD)) == place(pod(), by())
+
+
+def test_a_hard_deadline_counts_to_the_moment():
+    assert place(pod(), hard_at=100.0) < place(pod(), hard_at=100.5)
+
+
+def test_before_a_hard_deadline_priority_counts_and_then_the_longest_grace_whatever_the_policy_says():
+    policy = by(OrderBy.SHORTEST_GRACE)
+    one, other = pod(priority=1, grace=5), pod(priority=2, grace=500)
+    assert place(one, policy, hard_at=100.0) < place(other, policy, hard_at=100.0)
+    assert place(pod(grace=500), policy, hard_at=100.0) < place(pod(grace=5), policy, hard_at=100.0)
+
+
+def test_before_a_hard_deadline_the_soft_one_does_not_count():
+    assert place(pod(), due_at=0.0, hard_at=100.0) == place(pod(), due_at=9_999.0, hard_at=100.0)
+
+
+@given(st.lists(st.tuples(st.integers(-5, 5), st.integers(0, 5), st.floats(0, 300)), min_size=2, max_size=20))
+def test_places_of_one_policy_are_totally_ordered(pods):
+    policy = by(OrderBy.PRIORITY, OrderBy.LONGEST_GRACE)
+    places = sorted(place(pod(priority=priority, grace=grace), policy, due) for priority, grace, due in pods)
+    assert all(one <= other for one, other in pairwise(places))
+    assert all(len(one.rank) == 2 for one in places)
