@@ -83,12 +83,16 @@ class Rig:
 
     def node(self, name: str = "n1", *taints: str | Taint, **more: Any) -> Node:
         """A node is seen; a taint is ``key=value`` or ``key=value:effect``."""
-        pairs = tuple((parse(taint) if isinstance(taint, str) else taint, more.get("added")) for taint in taints)
+        pairs = self.make_taints(*taints, added=more.get("added"))
         uid, labels = more.get("uid", f"uid-{name}"), more.get("labels", {})
         seen = Node(name, uid, labels, pairs, more.get("version") or self.version(), more.get("history", ""))
         self.feed(events.NodeSeen(seen))
         self.wake()
         return seen
+
+    @staticmethod
+    def make_taints(*taints: str | Taint, added: float | None = None) -> tuple[tuple[Taint, float | None], ...]:
+        return tuple((parse(taint) if isinstance(taint, str) else taint, added) for taint in taints)
 
     def pod(self, name: str, *tolerations: Toleration, node: str = "n1", **more: Any) -> Pod:
         """A pod is seen."""

@@ -355,7 +355,6 @@ def test_nothing_is_remembered_of_policies_that_are_gone():
     assert kept == ({}, {}, {}, {})
 
 
-@pytest.mark.xfail(strict=True, reason="the record is kept")
 def test_nothing_is_remembered_of_a_policy_that_went_with_its_guard_off():
     bench = Bench(GUARDED)
     for given in ([limited()], []):

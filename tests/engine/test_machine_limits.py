@@ -1,0 +1,732 @@
+"""How the machine acts on limits: who is held, and what lets whom go again."""
+
+import msgspec
+import pytest
+
+from engine.rig import START, ZONE, Rig, exists, gt, limited, owner
+from taintwarden.engine.machine import commands, events
+from taintwarden.engine.machine.events import Outcome
+from taintwarden.engine.machine.pending import Phase
+from taintwarden.engine.machine.report import report
+from taintwarden.engine.model import Node, Owner, Policy, Reclaim, Share, Window, ZoneHealth
+
+ONE = Share(number=1)
+ANY_SIZE = ZoneHealth(min_nodes=0)
+FOREIGN = owner("clone", "CloneSet")
+
+
+def crowd(given: Policy, *names: str, of: Owner | None = None, wanted: int = 0, **options) -> Rig:
+    """Ready pods of one workload on n1, which is good until :func:`spoil`."""
+    rig = Rig(given, **options)
+    if wanted:
+        rig.wants(of or owner(), wanted)
+    for name in names:
+        rig.pod(name, owner=of or owner(), ready=True)
+    return rig
+
+
+def spoil(rig: Rig, name: str = "n1") -> list[str]:
+    rig.node(name, "sla=940")
+    return rig.evictions()
+
+
+def evicted(rig: Rig, name: str, node: str = "n1") -> None:
+    """The call was accepted, and the pod is gone."""
+    rig.settle(name)
+    rig.gone(name, node)
+
+
+def phase(rig: Rig, name: str) -> Phase:
+    return rig.machine.pending[f"uid-{name}"].phase
+
+
+# -- workloads ---------------------------------------------------------------------------------------------------------
+
+
+def test_one_pod_of_a_workload_goes_at_a_time():
+    rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
+    assert spoil(rig) == ["a"]
+    assert phase(rig, "b") is Phase.HELD
+
+
+def test_the_next_goes_when_a_replacement_is_ready():
+    rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
+    spoil(rig)
+    evicted(rig, "a")
+    rig.pod("e", owner=owner(), node="n2")
+    assert rig.evictions() == []
+    rig.pod("e", owner=owner(), node="n2", ready=True)
+    assert rig.evictions() == ["b"]
+
+
+def test_the_next_goes_when_the_workload_is_scaled_down():
+    rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
+    spoil(rig)
+    evicted(rig, "a")
+    rig.wants(owner(), 3)
+    assert rig.evictions() == ["b"]
+
+
+def test_pods_of_an_unknown_workload_wait_until_it_is_seen():
+    rig = crowd(limited(max_unavailable=ONE), "a", "b")
+    assert spoil(rig) == []
+    rig.wants(owner(), 2)
+    assert rig.evictions() == ["a"]
+
+
+def test_a_held_pod_that_turns_unready_goes():
+    rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
+    spoil(rig)
+    rig.pod("c", owner=owner(), ready=False)
+    assert rig.evictions() == ["c"]
+
+
+def test_pods_that_are_not_ready_all_go():
+    rig = Rig(limited(max_unavailable=ONE))
+    rig.wants(owner(), 3)
+    for name in "abc":
+        rig.pod(name, owner=owner())
+    assert spoil(rig) == ["a", "b", "c"]
+
+
+def test_a_call_that_failed_counts_until_it_is_tried_again():
+    rig = crowd(limited(max_unavailable=ONE), "a", "b", wanted=2)
+    spoil(rig)
+    rig.settle("a", Outcome.FAILED)
+    assert rig.evictions() == []
+    rig.advance(1)
+    assert rig.evictions() == ["a"]
+    rig.settle("a", Outcome.FAILED)
+    rig.advance(0.25)
+    assert "b" not in rig.evictions()
+
+
+def test_a_call_that_was_refused_lets_another_go():
+    rig = crowd(limited(max_unavailable=ONE), "a", "b", wanted=2)
+    spoil(rig)
+    rig.settle("a", Outcome.REFUSED)
+    assert rig.evictions() == ["b"]
+
+
+def test_a_pod_whose_call_may_have_been_carried_out_counts_though_its_labels_change():
+    rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
+    spoil(rig)
+    rig.settle("a", Outcome.FAILED)
+    rig.pod("a", owner=owner(), labels={"new": "label"}, ready=True)
+    rig.advance(0.25)
+    assert "b" not in rig.evictions()
+
+
+def test_a_pod_whose_labels_change_is_counted_once():
+    rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
+    rig.pod("a", owner=owner(), labels={"new": "label"}, ready=True)
+    workload = rig.machine.limiter.workloads._workloads[owner().uid]
+    assert (workload.total, workload.ready) == (4, 4)
+
+
+def test_a_pod_that_is_adopted_counts_for_its_new_owner_once():
+    rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
+    rig.pod("a", owner=FOREIGN, ready=True)
+    counts = rig.machine.limiter.workloads._workloads
+    assert (counts[FOREIGN.uid].total, counts[FOREIGN.uid].ready) == (1, 1)
+    assert (counts[owner().uid].total, counts[owner().uid].ready) == (3, 3)
+
+
+def test_a_pod_that_is_orphaned_is_limited_no_more():
+    rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
+    spoil(rig)
+    rig.pod("c", ready=True)
+    assert rig.evictions() == ["c"]
+
+
+def test_a_foreign_controller_waits_for_replacements_too():
+    rig = crowd(limited(max_unavailable=ONE), *"abcd", of=FOREIGN)
+    assert spoil(rig) == ["a"]
+    evicted(rig, "a")
+    assert rig.evictions() == []
+    rig.pod("e", owner=FOREIGN, node="n2", ready=True)
+    assert rig.evictions() == ["b"]
+
+
+def test_new_labels_of_a_foreign_controllers_pod_replace_nobody():
+    rig = crowd(limited(max_unavailable=ONE), *"abcd", of=FOREIGN)
+    spoil(rig)
+    evicted(rig, "a")
+    rig.pod("c", owner=FOREIGN, labels={"new": "label"}, ready=True)
+    assert rig.evictions() == []
+
+
+def test_a_foreign_controller_that_replaces_nobody_is_waited_for_in_vain_only_so_long():
+    rig = crowd(limited(max_unavailable=ONE), *"abcd", of=FOREIGN)
+    spoil(rig)
+    evicted(rig, "a")
+    rig.advance(601, step=1.0)
+    assert rig.evictions() == ["b"]
+
+
+# -- nodes -------------------------------------------------------------------------------------------------------------
+
+
+def test_one_pod_of_a_node_goes_at_a_time():
+    rig = crowd(limited(node_max_concurrent=1), "a", "b")
+    assert spoil(rig) == ["a"]
+    rig.settle("a")
+    assert rig.evictions() == []
+    rig.gone("a", until=rig.wall + 30)
+    assert rig.evictions() == []
+    rig.gone("a")
+    assert rig.evictions() == ["b"]
+
+
+def test_a_pod_that_never_ends_holds_up_its_node_for_a_while_only():
+    rig = crowd(limited(node_max_concurrent=1), "a", "b")
+    spoil(rig)
+    rig.settle("a")
+    rig.gone("a", until=rig.wall + 30)
+    rig.advance(44)
+    assert rig.evictions() == []
+    rig.advance(1)
+    assert rig.evictions() == ["b"]
+
+
+def test_pods_that_others_made_leave_count():
+    rig = crowd(limited(node_max_concurrent=1), "a")
+    rig.gone("stranger", until=rig.wall + 30)
+    assert spoil(rig) == []
+    rig.gone("stranger")
+    assert rig.evictions() == ["a"]
+
+
+def test_terminating_pods_that_a_list_does_not_name_count_no_more():
+    rig = crowd(limited(node_max_concurrent=1), "a")
+    rig.gone("stranger", until=rig.wall + 30)
+    spoil(rig)
+    rig.feed(events.PodsListed(frozenset({"uid-a"})))
+    rig.wake()
+    assert rig.evictions() == ["a"]
+
+
+# -- budgets -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_budget_that_allows_nothing_costs_no_call():
+    rig = crowd(limited(), "a")
+    rig.budget(allowed=0)
+    assert spoil(rig) == []
+    assert phase(rig, "a") is Phase.HELD
+
+
+def test_a_budget_that_allows_lets_the_next_go_each_time():
+    rig = crowd(limited(), *"abc")
+    rig.budget(allowed=0)
+    spoil(rig)
+    rig.budget(allowed=2)
+    assert rig.evictions() == ["a", "b"]
+    rig.settle("a")
+    rig.settle("b")
+    assert rig.evictions() == []
+    rig.budget(allowed=1)
+    assert rig.evictions() == ["c"]
+
+
+def test_a_status_that_comes_before_the_answer_holds_nobody_for_ever():
+    rig = crowd(limited(), "a")
+    rig.budget(allowed=2)
+    spoil(rig)
+    rig.budget(allowed=1)
+    rig.pod("b", ready=True)
+    rig.settle("a")
+    rig.advance(1)
+    assert rig.evictions() == ["b"]
+
+
+def test_a_pod_that_is_not_ready_does_not_stand_behind_one_that_is():
+    rig = Rig(limited())
+    rig.budget(allowed=0)
+    rig.pod("a", ready=True)
+    rig.pod("b", ready=False)
+    assert spoil(rig) == []
+    rig.budget(allowed=0, healthy_enough=True)
+    assert rig.evictions() == ["b"]
+
+
+def test_a_budget_that_is_deleted_lets_all_go():
+    rig = crowd(limited(), "a", "b")
+    rig.budget(allowed=0)
+    spoil(rig)
+    rig.feed(events.BudgetGone("shop", "pdb"))
+    rig.wake()
+    assert rig.evictions() == ["a", "b"]
+
+
+def test_a_budget_that_holds_is_told_once():
+    rig = crowd(limited(), "a")
+    rig.budget(allowed=0)
+    rig.out = []
+    spoil_quietly(rig)
+    [told] = [one for one in rig.out if isinstance(one, commands.HeldByBudget)]
+    assert (told.reason, told.until) == ("PodDisruptionBudget shop/pdb allows no disruption now", None)
+    rig.out = []
+    rig.budget(allowed=0)
+    rig.advance(60)
+    assert rig.take(commands.HeldByBudget) == []
+
+
+def spoil_quietly(rig: Rig) -> None:
+    """As :func:`spoil`, and all commands are kept."""
+    rig.node("n1", "sla=940")
+
+
+def test_two_budgets_are_told_by_name():
+    rig = crowd(limited(), "a")
+    rig.budget("one", allowed=5)
+    rig.budget("two", allowed=5)
+    rig.out = []
+    spoil_quietly(rig)
+    [told] = rig.take(commands.HeldByBudget)
+    assert "(shop/one, shop/two)" in told.reason
+
+
+def test_a_held_pod_whose_labels_change_follows_its_new_budgets():
+    rig = Rig(limited())
+    rig.budget(allowed=0, app="web")
+    rig.pod("a", labels={"app": "web"}, ready=True)
+    assert spoil(rig) == []
+    rig.pod("a", labels={"app": "db"}, ready=True)
+    assert rig.evictions() == ["a"]
+
+
+def test_a_held_pod_that_may_stay_is_cancelled():
+    rig = crowd(limited(), "a")
+    rig.budget(allowed=0)
+    spoil(rig)
+    rig.node("n1")
+    assert [one.pod.name for one in rig.take(commands.Cancelled)] == ["a"]
+    assert rig.machine.pending == {}
+
+
+def test_a_held_pod_that_goes_lets_the_next_be_asked():
+    rig = crowd(limited(), "a", "b")
+    rig.budget(allowed=0)
+    spoil(rig)
+    rig.gone("a")
+    rig.budget(allowed=1)
+    assert rig.evictions() == ["b"]
+
+
+THEN_DELETE = {"eviction": {"method": "EvictThenDelete", "pdbTimeoutSeconds": 60}}
+
+
+def deletions(rig: Rig) -> list[tuple[str, bool]]:
+    return [(one.pod.name, one.delete) for one in rig.take(commands.Evict)]
+
+
+def test_a_pod_that_a_budget_holds_for_long_is_deleted_if_wanted():
+    rig = crowd(limited(spec=THEN_DELETE), "a")
+    rig.budget(allowed=0)
+    spoil(rig)
+    rig.advance(59.75)
+    assert deletions(rig) == []
+    rig.advance(0.25)
+    assert deletions(rig) == [("a", True)]
+
+
+def test_when_it_will_be_deleted_is_told():
+    rig = crowd(limited(spec=THEN_DELETE), "a")
+    rig.budget(allowed=0)
+    rig.out = []
+    spoil_quietly(rig)
+    [told] = rig.take(commands.HeldByBudget)
+    assert told.until == START + 60
+
+
+def test_a_pod_that_another_limit_holds_is_not_deleted_for_that():
+    rig = crowd(limited(spec=THEN_DELETE, node_max_concurrent=1), "a")
+    rig.budget(allowed=0)
+    spoil(rig)
+    rig.gone("stranger", until=rig.wall + 500)
+    rig.budget(allowed=1)
+    rig.advance(100)
+    rig.gone("stranger")
+    assert deletions(rig) == [("a", False)]
+
+
+def test_a_pod_that_another_limit_holds_is_not_deleted_for_that_although_the_api_server_refused_it_once():
+    rig = crowd(limited(spec=THEN_DELETE, node_max_concurrent=1), "a")
+    rig.budget(allowed=1)
+    spoil(rig)
+    rig.settle("a", Outcome.BLOCKED)
+    rig.gone("stranger", until=rig.wall + 500)
+    rig.budget(allowed=1)
+    rig.advance(100)
+    rig.gone("stranger")
+    assert deletions(rig) == [("a", False)]
+
+
+def test_a_pod_whose_deadline_moves_is_asked_about_afresh():
+    rig = Rig(limited(spec=THEN_DELETE))
+    rig.budget(allowed=0)
+    rig.node("n1", "sla=940", added=START)
+    rig.pod("a", exists(toleration_seconds=10), bound_at=START, ready=True)
+    rig.advance(11)
+    rig.pod("a", exists(toleration_seconds=200), bound_at=START, ready=True)
+    rig.budget(allowed=1)
+    rig.advance(200)
+    assert deletions(rig) == [("a", False)]
+
+
+def test_another_timeout_holds_for_those_that_are_held():
+    rig = crowd(limited(spec=THEN_DELETE), "a")
+    rig.budget(allowed=0)
+    spoil(rig)
+    rig.advance(20)
+    rig.change(limited(spec={"eviction": {"method": "EvictThenDelete", "pdbTimeoutSeconds": 30}}))
+    rig.advance(10)
+    assert deletions(rig) == [("a", True)]
+
+
+# -- zones -------------------------------------------------------------------------------------------------------------
+
+
+def zones(rig: Rig, name: str = "p") -> list[tuple[str, str, int, int]]:
+    return [(zone, str(state), nodes, bad) for zone, state, nodes, bad in rig.machine.limiter.zones.table(name)]
+
+
+def fleet(rig: Rig, good: int, bad: int, zone: str = "z1", **more) -> None:
+    """Nodes with a pod each; the bad ones have a taint."""
+    for number in range(good + bad):
+        name = f"{zone}-{number}"
+        rig.pod(f"p-{name}", gt(), node=name)
+        rig.node(name, "sla=980" if number < good else "sla=940", labels={ZONE: zone}, **more)
+
+
+def test_a_node_from_which_pods_have_to_leave_is_counted():
+    rig = Rig(limited(zone_health=ANY_SIZE))
+    fleet(rig, 2, 1)
+    assert zones(rig) == [("z1", "Normal", 3, 1)]
+
+
+def test_a_tainted_node_that_all_tolerate_is_good():
+    rig = Rig(limited(zone_health=ANY_SIZE))
+    rig.pod("a", exists())
+    rig.node("n1", "sla=940")
+    assert zones(rig) == [("none", "Normal", 1, 0)]
+
+
+def test_a_drained_node_stays_counted():
+    rig = Rig(limited(zone_health=ANY_SIZE))
+    fleet(rig, 2, 1)
+    evicted(rig, "p-z1-2", "z1-2")
+    rig.node("z1-2", "sla=930", labels={ZONE: "z1"})
+    assert zones(rig) == [("z1", "Normal", 3, 1)]
+
+
+@pytest.mark.parametrize("taints", [(), ("sla=980",)], ids=["gone", "good"])
+def test_a_drained_node_is_good_when_its_taint_is(taints):
+    rig = Rig(limited(zone_health=ANY_SIZE))
+    fleet(rig, 2, 1)
+    evicted(rig, "p-z1-2", "z1-2")
+    rig.node("z1-2", *taints, labels={ZONE: "z1"})
+    assert zones(rig) == [("z1", "Normal", 3, 0)]
+
+
+def saved(rig: Rig, node: str) -> str:
+    """The node's history as it was last written."""
+    while found := [one for one in rig.take(commands.SaveHistory) if one.node == node]:
+        text = found[-1].text
+        rig.feed(events.HistorySaved(node, succeeded=True))
+        rig.wake()
+    return text
+
+
+@pytest.mark.parametrize("stays", [False, True])
+def test_a_drained_node_stays_counted_after_a_restart(stays):
+    before = Rig(limited(zone_health=ANY_SIZE))
+    before.node("fine", labels={ZONE: "z2"})
+    before.pod("a", gt())
+    if stays:
+        before.pod("tolerant", exists())
+    before.node("n1", "sla=940")
+    evicted(before, "a")
+    text = saved(before, "n1")
+    after = Rig(limited(zone_health=ANY_SIZE), synced=False)
+    if stays:
+        after.pod("tolerant", exists())
+    after.node("n1", "sla=940", history=text)
+    after.feed(events.Synced())
+    after.wake()
+    assert zones(after) == [("none", "Full", 1, 1)]
+
+
+def test_a_drained_node_recovers_after_a_restart():
+    after = Rig(limited(zone_health=ANY_SIZE))
+    after.pod("a", gt())
+    history = '{"sla:NoExecute":{"added":1699999000,"values":[["940",1699999000]],"drains":true}}'
+    after.node("n1", "sla=980", history=history)
+    assert zones(after) == [("none", "Normal", 1, 0)]
+
+
+def test_a_node_that_goes_is_counted_no_more():
+    rig = Rig(limited(zone_health=ANY_SIZE))
+    fleet(rig, 2, 1)
+    rig.feed(events.NodeGone("z1-2"))
+    assert zones(rig) == [("z1", "Normal", 2, 0)]
+
+
+def test_another_node_of_the_same_name_is_counted_once_and_afresh():
+    rig = Rig(limited(zone_health=ANY_SIZE))
+    fleet(rig, 2, 1)
+    rig.gone("p-z1-2", "z1-2")
+    rig.node("z1-2", labels={ZONE: "z1"}, uid="another")
+    assert zones(rig) == [("z1", "Normal", 3, 0)]
+
+
+def test_a_degraded_zone_goes_slowly():
+    rig = Rig(limited(zone_health=ANY_SIZE))
+    fleet(rig, 3, 0, "z2")
+    fleet(rig, 2, 6)
+    assert rig.evictions() == ["p-z1-2", "p-z1-3", "p-z1-4"], "the third makes it degraded"
+    rig.advance(2)
+    assert rig.evictions() == ["p-z1-5", "p-z1-6"]
+
+
+def test_when_every_zone_is_full_nobody_goes():
+    rig = Rig(limited(zone_health=ANY_SIZE), leading=False)
+    fleet(rig, 0, 3)
+    fleet(rig, 0, 3, "z2")
+    rig.feed(events.LeadershipChanged(leading=True))
+    rig.advance(60)
+    assert rig.evictions() == []
+    assert report(rig.machine, rig.now)[0].limited_by == "all-zones-full"
+
+
+def test_pods_go_as_soon_as_one_zone_is_better():
+    rig = Rig(limited(zone_health=ANY_SIZE), leading=False)
+    fleet(rig, 0, 3)
+    rig.feed(events.LeadershipChanged(leading=True))
+    rig.advance(5)
+    rig.out = []
+    rig.node("fine", labels={ZONE: "z2"})
+    rig.advance(5)
+    assert rig.evictions() == ["p-z1-0", "p-z1-1", "p-z1-2"]
+
+
+HALTING = ZoneHealth(threshold=0.5, min_nodes=0, halt_small_zones=True, small_zone=5)
+
+
+def halted_zone() -> Rig:
+    rig = Rig(limited(zone_health=HALTING), leading=False)
+    fleet(rig, 1, 0, "z2")
+    fleet(rig, 2, 3)
+    rig.feed(events.LeadershipChanged(leading=True))
+    rig.advance(10)
+    assert rig.evictions() == []
+    return rig
+
+
+def test_a_halted_zone_goes_on_when_it_is_not_small_any_more():
+    rig = halted_zone()
+    rig.node("more", labels={ZONE: "z1"})
+    assert rig.evictions() == ["p-z1-2"]
+    rig.advance(1)
+    assert rig.evictions() == ["p-z1-3"]
+
+
+def test_a_halted_zone_goes_on_when_it_recovers():
+    rig = halted_zone()
+    rig.node("z1-2", "sla=980", labels={ZONE: "z1"})
+    assert rig.evictions() == ["p-z1-3", "p-z1-4"]
+
+
+def test_a_halted_pod_goes_when_its_node_is_in_another_zone():
+    rig = halted_zone()
+    rig.node("good", labels={ZONE: "z2"})
+    rig.node("z1-4", "sla=940", labels={ZONE: "z2"})
+    rig.wake()
+    assert "p-z1-4" in rig.evictions()
+
+
+def test_zone_health_switched_off_lets_all_go():
+    rig = halted_zone()
+    rig.change(limited())
+    assert rig.evictions() == ["p-z1-2", "p-z1-3", "p-z1-4"]
+
+
+# -- rates by zone and namespace --------------------------------------------------------------------------------------
+
+
+def test_a_namespace_has_its_own_rate():
+    rig = Rig(limited(namespace_evictions_per_second=1.0))
+    for name in "abc":
+        rig.pod(f"shop-{name}")
+        rig.pod(f"office-{name}", namespace="office")
+    assert sorted(spoil(rig)) == ["office-a", "shop-a"]
+    rig.advance(1)
+    assert sorted(rig.evictions()) == ["office-b", "shop-b"]
+
+
+def test_a_zone_has_its_own_rate():
+    rig = Rig(limited(zone_evictions_per_second=1.0))
+    fleet(rig, 0, 3)
+    assert len(rig.evictions()) == 1
+    rig.advance(2)
+    assert len(rig.evictions()) == 2
+
+
+def test_the_machine_sleeps_until_a_key_is_released():
+    rig = Rig(limited(namespace_evictions_per_second=0.5))
+    for name in "ab":
+        rig.pod(name)
+    spoil(rig)
+    assert rig.machine.wake_after(rig.now) == 2.0
+
+
+# -- windows -----------------------------------------------------------------------------------------------------------
+
+
+def test_outside_its_windows_a_policy_evicts_nobody():
+    hour = START // 3_600 * 3_600
+    given = msgspec.structs.replace(limited(), windows=(Window("0 * * * *", 600),))
+    rig = Rig(given)
+    assert rig.wall - hour > 600
+    rig.pod("a")
+    assert spoil(rig) == []
+    rig.advance(hour + 3_600 - rig.wall, step=1.0)
+    assert rig.evictions() == ["a"]
+
+
+# -- several policies --------------------------------------------------------------------------------------------------
+
+
+def hard(given: Policy) -> Policy:
+    return msgspec.structs.replace(given, reclaim=Reclaim(120))
+
+
+def keyed(name: str, key: str, **limits) -> Policy:
+    return limited(name, spec={"taints": [{"key": key}]}, **limits)
+
+
+def test_a_hard_deadline_does_not_stand_behind_softer_ones_that_a_budget_holds():
+    rig = Rig(keyed("soft", "s"), hard(keyed("hard", "h")))
+    rig.budget(allowed=0)
+    rig.node("n1", "s=1", added=START - 500)
+    rig.node("n2", "h=1")
+    rig.pod("a", node="n1", ready=True)
+    rig.pod("z", node="n2", grace_seconds=100, ready=True)
+    rig.advance(30)
+    rig.budget(allowed=1)
+    assert rig.evictions() == ["z"]
+
+
+def test_a_policy_that_may_not_evict_holds_back_no_others_of_a_budget():
+    rig = Rig(keyed("x", "x", evictions_per_second=0.001, burst=1), keyed("y", "y"))
+    rig.budget(allowed=0)
+    for node, taint in (("n0", "x=1"), ("n1", "x=1"), ("n2", "y=1")):
+        rig.node(node, taint)
+    rig.pod("a", node="n1", ready=True)
+    rig.pod("b", node="n2", ready=True)
+    rig.pod("elsewhere", node="n0", namespace="office", ready=True)
+    assert rig.evictions() == ["elsewhere"]
+    rig.budget(allowed=1)
+    assert rig.evictions() == ["b"]
+
+
+def test_a_stricter_policy_holds_back_no_others_of_a_workload():
+    rig = Rig(keyed("strict", "x", max_unavailable=ONE), keyed("lax", "y", max_unavailable=Share(number=3)))
+    rig.wants(owner(), 4)
+    for name, node in (("a", "n1"), ("b", "n1"), ("c", "n2"), ("d", "n2")):
+        rig.pod(name, owner=owner(), node=node, ready=True)
+    rig.node("n1", "x=1")
+    assert rig.evictions() == ["a"]
+    rig.node("n2", "y=1")
+    assert rig.evictions() == ["c", "d"]
+
+
+# -- changes while held -----------------------------------------------------------------------------------------------
+
+
+def test_a_policy_that_changes_lets_those_it_held_be_asked_again():
+    rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
+    spoil(rig)
+    rig.change(limited(max_unavailable=Share(number=3)))
+    assert rig.evictions() == ["b", "c"]
+
+
+def test_a_policy_that_is_deleted_holds_nobody():
+    rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
+    spoil(rig)
+    rig.change()
+    assert list(rig.machine.pending) == ["uid-a"]
+    assert rig.machine._queues._held == {}
+
+
+def test_a_held_pod_that_another_policy_takes_over_follows_its_limits():
+    rig = crowd(keyed("wide", "*", max_unavailable=ONE), *"abcd", wanted=4)
+    spoil(rig)
+    rig.change(keyed("wide", "*", max_unavailable=ONE), keyed("exact", "sla"))
+    assert rig.evictions() == ["b", "c", "d"]
+
+
+def test_a_held_pod_that_is_gone_frees_what_it_stood_for():
+    rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
+    spoil(rig)
+    for name in "bcd":
+        rig.gone(name)
+    evicted(rig, "a")
+    assert (rig.machine.pending, rig.machine._queues._held) == ({}, {})
+    assert rig.machine.limiter.workloads._workloads == {}
+
+
+def test_a_node_that_goes_cancels_those_that_are_held():
+    rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
+    spoil(rig)
+    rig.feed(events.NodeGone("n1"))
+    assert [name for name in "abcd" if f"uid-{name}" in rig.machine.pending] == ["a"]
+
+
+def test_a_replica_that_follows_evicts_nobody_whatever_limits_say():
+    rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
+    spoil(rig)
+    rig.feed(events.LeadershipChanged(leading=False))
+    rig.wants(owner(), 0)
+    rig.advance(60)
+    assert rig.evictions() == []
+    rig.feed(events.LeadershipChanged(leading=True))
+    rig.wake()
+    assert rig.evictions() == ["b", "c", "d"]
+
+
+def test_a_parked_pod_lets_the_next_of_its_key_be_asked():
+    rig = Rig(limited(), reached=5)
+    rig.feed(events.NodeSeen(Node("n1", "uid-n1", {}, (), 1)))
+    rig.budget(allowed=0)
+    for name, version in (("a", 3), ("b", 4)):
+        rig.pod(name, ready=True, version=version)
+    rig.feed(events.NodeSeen(Node("n1", "uid-n1", {}, rig.make_taints("sla=940"), 5)))
+    rig.wake()
+    rig.feed(events.PodSeen(rig.make_pod("a", ready=True, version=99)))
+    rig.budget(allowed=2)
+    assert phase(rig, "a") is Phase.PARKED
+    assert rig.evictions() == ["b"]
+
+
+# -- memory ------------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_remembered_when_all_is_over():
+    given = limited(
+        max_unavailable=ONE, node_max_concurrent=1, zone_health=ANY_SIZE, namespace_evictions_per_second=100.0
+    )
+    rig = crowd(given, *"abcd", wanted=4)
+    rig.budget(allowed=4)
+    rig.node("fine", labels={ZONE: "z2"})
+    spoil(rig)
+    rig.settle("a", Outcome.FAILED)
+    rig.feed(events.BudgetGone("shop", "pdb"))
+    rig.wants(owner(), None)
+    rig.feed(events.PodsListed(frozenset()), events.NodesListed(frozenset()))
+    rig.advance(5)
+    limiter = rig.machine.limiter
+    assert (rig.machine.pending, rig.machine.nodes, rig.machine._queues._held) == ({}, {}, {})
+    assert (limiter.workloads._workloads, limiter.workloads._leaving, limiter.workloads._wanted) == ({}, {}, {})
+    assert (limiter.departures._leaving, limiter._takers, limiter.zones._nodes) == ({}, {}, {})
