@@ -1,0 +1,558 @@
+"""The guard in the machine: it opens before the first eviction, is written down, told, reset and handed on."""
+
+import msgspec
+import pytest
+
+from engine.rig import START, Rig, gt, limited
+from taintwarden.engine.limits.guard import CALM_SECONDS, GuardRecord
+from taintwarden.engine.machine import commands, events
+from taintwarden.engine.machine.events import Outcome
+from taintwarden.engine.machine.pending import Phase
+from taintwarden.engine.machine.report import report
+from taintwarden.engine.model import GuardAction, GuardSettings, Policy, Reclaim
+
+SETTINGS = GuardSettings(max_percent=20, min_pods=3, window_seconds=600, settle_seconds=0)
+GUARDED = limited(guard=SETTINGS)
+
+
+def guarded(spec: dict | None = None, **settings) -> Policy:
+    return limited(guard=msgspec.structs.replace(SETTINGS, **settings), spec=spec)
+
+
+def crowd(given: Policy, pods: int, **options) -> Rig:
+    """Pods on n1, which is good until :func:`spoil`."""
+    rig = Rig(given, **options)
+    rig.node("n1", "sla=980")
+    for number in range(pods):
+        rig.pod(f"p{number}", gt())
+    rig.out = []
+    return rig
+
+
+def spoil(rig: Rig) -> None:
+    rig.node("n1", "sla=940")
+
+
+def told(rig: Rig, *kinds: type) -> list:
+    """The commands of these kinds so far, none forgotten."""
+    return [one for one in rig.out if isinstance(one, kinds)]
+
+
+def calls(rig: Rig) -> list[str]:
+    return [one.pod.name for one in told(rig, commands.Evict)]
+
+
+def store(rig: Rig, seconds: float = 5.0) -> None:
+    """Time passes, and all that guards want to be written is written."""
+    for _ in range(int(seconds * 4)):
+        for name, guard in rig.machine.limiter.guards.items():
+            if guard.saving:
+                rig.save(name)
+        rig.advance(0.25)
+
+
+def open_guard(rig: Rig, name: str = "p") -> bool:
+    return rig.machine.limiter.guards[name].open_since is not None
+
+
+# -- opening -----------------------------------------------------------------------------------------------------------
+
+
+def test_it_opens_before_the_first_eviction():
+    rig = crowd(GUARDED, 4)
+    spoil(rig)
+    store(rig)
+    assert open_guard(rig)
+    assert calls(rig) == []
+
+
+def test_a_smaller_wave_goes():
+    rig = crowd(GUARDED, 3)
+    spoil(rig)
+    store(rig)
+    assert calls(rig) == ["p0", "p1", "p2"]
+
+
+def test_the_share_is_of_all_pods_that_the_policy_may_evict():
+    rig = crowd(guarded(min_pods=1), 4)
+    for number in range(16):
+        rig.pod(f"fine{number}", gt(), node="n2")
+    for number in range(80):
+        rig.pod(f"excluded{number}", node="n2", namespace="kube-system")
+    rig.node("n2", "sla=980")
+    rig.out = []
+    spoil(rig)
+    store(rig)
+    assert len(calls(rig)) == 4
+
+
+def test_a_wave_is_seen_whole_before_its_first_pod_goes():
+    rig = crowd(guarded(settle_seconds=2), 3)
+    rig.pod("elsewhere", gt(), node="n2")
+    spoil(rig)
+    rig.advance(1)
+    rig.node("n2", "sla=940")
+    store(rig)
+    assert calls(rig) == []
+    assert open_guard(rig)
+
+
+@pytest.mark.xfail(strict=True, reason="nothing wakes the guard")
+def test_deadlines_ahead_count():
+    rig = crowd(limited(guard=SETTINGS, spec={"timing": {"violationGraceSeconds": 500}}), 4)
+    spoil(rig)
+    assert open_guard(rig)
+
+
+@pytest.mark.xfail(strict=True, reason="nothing wakes the guard")
+def test_deadlines_beyond_the_window_do_not():
+    rig = crowd(limited(guard=SETTINGS, spec={"timing": {"violationGraceSeconds": 700}}), 4)
+    spoil(rig)
+    assert not open_guard(rig)
+    rig.advance(101, step=1.0)
+    assert open_guard(rig)
+
+
+def test_the_cause_is_told_with_examples():
+    rig = crowd(GUARDED, 8)
+    spoil(rig)
+    [opened] = told(rig, commands.GuardOpened)
+    assert opened.cause == "taint sla:NoExecute on 1 nodes, such as sla=940:NoExecute on n1, 980 before"
+    assert opened.examples == tuple(f"shop/p{number}" for number in range(5))
+    assert (opened.pods, opened.population, opened.limit, opened.halts) == (8, 8, 3, True)
+
+
+def test_a_policy_that_changed_is_told_as_the_cause():
+    rig = crowd(guarded({"mode": "Paused"}), 8)
+    spoil(rig)
+    rig.advance(60)
+    rig.change(msgspec.structs.replace(GUARDED, generation=2))
+    [opened] = told(rig, commands.GuardOpened)
+    assert opened.cause.startswith("the policy changed to generation 2; taint sla:NoExecute on 1 nodes")
+
+
+def test_a_policy_that_changed_long_ago_is_not():
+    rig = crowd(GUARDED, 8)
+    rig.change(msgspec.structs.replace(GUARDED, generation=2))
+    rig.advance(31)
+    spoil(rig)
+    [opened] = told(rig, commands.GuardOpened)
+    assert "policy" not in opened.cause
+
+
+def test_a_start_is_no_change_of_the_policy():
+    rig = crowd(GUARDED, 8)
+    spoil(rig)
+    [opened] = told(rig, commands.GuardOpened)
+    assert "policy" not in opened.cause
+
+
+def test_a_replica_that_follows_opens_nothing():
+    rig = crowd(GUARDED, 8, leading=False)
+    spoil(rig)
+    rig.advance(5)
+    assert told(rig, commands.GuardOpened, commands.SaveGuard) == []
+    rig.feed(events.LeadershipChanged(leading=True))
+    rig.wake()
+    assert len(told(rig, commands.GuardOpened)) == 1
+
+
+def test_a_blind_machine_opens_nothing():
+    rig = crowd(GUARDED, 8)
+    rig.feed(events.ViewChanged("pods", live=False))
+    spoil(rig)
+    assert told(rig, commands.GuardOpened) == []
+    rig.feed(events.ViewChanged("pods", live=True))
+    rig.wake()
+    assert len(told(rig, commands.GuardOpened)) == 1
+
+
+def test_one_policys_guard_holds_no_other_back():
+    other = msgspec.structs.replace(limited("other", spec={"taints": [{"key": "other"}]}))
+    rig = Rig(limited("p", spec={"taints": [{"key": "sla"}]}, guard=SETTINGS), other)
+    for number in range(8):
+        rig.pod(f"p{number}", gt())
+    rig.pod("elsewhere", node="n2")
+    rig.node("n1", "sla=940")
+    rig.node("n2", "other=1")
+    assert open_guard(rig)
+    assert calls(rig) == ["elsewhere"]
+
+
+def test_a_guard_that_only_reports_tells_and_holds_nobody():
+    rig = crowd(guarded(action=GuardAction.REPORT), 8)
+    spoil(rig)
+    store(rig)
+    [opened] = told(rig, commands.GuardOpened)
+    assert not opened.halts
+    assert len(calls(rig)) == 8
+
+
+def test_a_rehearsal_has_a_guard_too():
+    rig = crowd(guarded({"mode": "DryRun"}), 8)
+    spoil(rig)
+    assert len(told(rig, commands.GuardOpened)) == 1
+    assert told(rig, commands.Rehearsed) == []
+
+
+def test_what_was_rehearsed_is_not_counted_when_the_policy_means_it():
+    rig = crowd(guarded({"mode": "DryRun"}), 3)
+    spoil(rig)
+    rig.advance(5)
+    assert len(told(rig, commands.Rehearsed)) == 3
+    rig.change(GUARDED)
+    store(rig)
+    assert calls(rig) == ["p0", "p1", "p2"]
+
+
+def test_rehearsals_of_days_do_not_add_up():
+    rig = crowd(guarded({"mode": "DryRun"}), 3)
+    spoil(rig)
+    rig.advance(700, step=1.0)
+    for number in range(3):
+        rig.pod(f"late{number}", gt())
+    rig.advance(5)
+    assert len(told(rig, commands.Rehearsed)) == 6
+
+
+def test_a_hard_deadline_has_no_guard():
+    rig = crowd(msgspec.structs.replace(GUARDED, reclaim=Reclaim(120)), 8)
+    spoil(rig)
+    rig.advance(100, step=1.0)
+    assert len(calls(rig)) == 8
+
+
+# -- the record --------------------------------------------------------------------------------------------------------
+
+
+def test_nobody_goes_before_the_record_is_stored():
+    rig = crowd(GUARDED, 2)
+    spoil(rig)
+    [save] = told(rig, commands.SaveGuard)
+    rig.advance(5)
+    assert calls(rig) == []
+    assert sum(pods for _, pods in save.record.spent) >= 2
+    rig.save()
+    assert calls(rig) == ["p0", "p1"]
+
+
+@pytest.mark.xfail(strict=True, reason="nothing wakes the guard")
+def test_a_record_that_could_not_be_stored_is_tried_again():
+    rig = crowd(GUARDED, 1)
+    spoil(rig)
+    rig.save(succeeded=False)
+    assert calls(rig) == []
+    rig.advance(1)
+    assert len(told(rig, commands.SaveGuard)) == 2
+    rig.save()
+    assert calls(rig) == ["p0"]
+
+
+def test_an_answer_to_nothing_changes_nothing():
+    rig = crowd(GUARDED, 1)
+    rig.save()
+    rig.save("stranger")
+    spoil(rig)
+    assert calls(rig) == []
+
+
+def test_an_open_guard_is_stored_with_its_cause():
+    rig = crowd(GUARDED, 8)
+    spoil(rig)
+    [save] = told(rig, commands.SaveGuard)
+    assert (save.record.open_since, save.record.would_evict) == (START, 8)
+    assert save.record.cause.startswith("taint sla")
+
+
+def test_what_needs_no_record_is_not_stored():
+    rig = crowd(GUARDED, 2)
+    rig.advance(60)
+    assert told(rig, commands.SaveGuard) == []
+
+
+def test_a_failed_call_counts_once_and_opens_nothing():
+    rig = crowd(GUARDED, 1)
+    spoil(rig)
+    for _ in range(60):
+        store(rig, 2)
+        if rig.machine.pending["uid-p0"].phase is Phase.IN_FLIGHT:
+            rig.settle("p0", Outcome.FAILED)
+    assert len(calls(rig)) > 5, "it is tried again and again"
+    assert not told(rig, commands.GuardOpened)
+
+
+def test_the_last_that_may_go_is_tried_again_if_its_call_failed():
+    rig = crowd(guarded(min_pods=1, max_percent=1), 1)
+    spoil(rig)
+    rig.save()
+    rig.settle("p0", Outcome.FAILED)
+    store(rig, 2)
+    assert calls(rig) == ["p0", "p0"]
+
+
+def test_calls_that_a_budget_refused_do_not_count():
+    rig = crowd(GUARDED, 3)
+    spoil(rig)
+    rig.save()
+    for number in range(3):
+        rig.settle(f"p{number}", Outcome.BLOCKED)
+    assert rig.machine.limiter.guards["p"].current_record(rig.now).spent == ()
+
+
+def test_a_call_is_given_back_to_the_guard_that_counted_it():
+    one = limited("one", spec={"taints": [{"key": "x"}]}, guard=SETTINGS)
+    other = limited("other", spec={"taints": [{"key": "y"}]}, guard=SETTINGS)
+    rig = Rig(one, other)
+    rig.node("n1", "x=1")
+    rig.pod("a")
+    rig.save("one")
+    rig.node("n1", "y=1")
+    rig.settle("a", Outcome.BLOCKED)
+    assert rig.machine.limiter.guards["one"].current_record(rig.now).spent == ()
+
+
+# -- closing -----------------------------------------------------------------------------------------------------------
+
+
+def test_it_closes_when_the_value_recovers():
+    rig = crowd(GUARDED, 8)
+    spoil(rig)
+    rig.node("n1", "sla=980")
+    rig.advance(2)
+    assert not open_guard(rig)
+    [closed] = told(rig, commands.GuardClosed)
+    assert closed.accepted is None
+    store(rig)
+    assert calls(rig) == []
+
+
+def test_those_who_still_have_to_leave_go_when_it_has_closed():
+    rig = Rig(GUARDED)
+    for number in range(8):
+        rig.pod(f"p{number}", gt(), node=f"n{number}")
+        rig.node(f"n{number}", "sla=940")
+    store(rig)
+    rig.out = []
+    for number in range(2, 8):
+        rig.node(f"n{number}", "sla=980")
+    store(rig, CALM_SECONDS + 2)
+    assert all(name in ("p0", "p1", "p2") for name in calls(rig))
+    assert not open_guard(rig)
+
+
+def test_it_closes_without_a_word_if_nobody_was_told():
+    rig = crowd(guarded(settle_seconds=5), 8)
+    spoil(rig)
+    rig.advance(1)
+    rig.node("n1", "sla=980")
+    rig.advance(10)
+    assert told(rig, commands.GuardOpened, commands.GuardClosed) == []
+
+
+def test_a_guard_switched_off_holds_nobody():
+    rig = crowd(GUARDED, 8)
+    spoil(rig)
+    rig.change(limited())
+    assert len(calls(rig)) == 8
+
+
+def test_a_higher_limit_closes_it():
+    rig = crowd(GUARDED, 8)
+    spoil(rig)
+    store(rig)
+    rig.change(guarded(min_pods=10))
+    store(rig, CALM_SECONDS + 5)
+    assert len(calls(rig)) == 8
+
+
+# -- a reset -----------------------------------------------------------------------------------------------------------
+
+
+def reset(rig: Rig, name: str = "p") -> None:
+    rig.feed(events.GuardReset(name))
+    rig.wake()
+
+
+def test_a_reset_lets_go_what_it_holds():
+    rig = crowd(GUARDED, 8)
+    spoil(rig)
+    store(rig)
+    reset(rig)
+    [closed] = told(rig, commands.GuardClosed)
+    assert closed.accepted == 8
+    store(rig)
+    assert len(calls(rig)) == 8
+
+
+def test_a_reset_is_taken_back_from_the_policy_once_it_is_done():
+    rig = crowd(GUARDED, 8)
+    spoil(rig)
+    reset(rig)
+    assert [one.policy.name for one in told(rig, commands.ClearGuardReset)] == ["p"]
+
+
+def test_a_reset_of_a_closed_guard_only_says_that_it_was_done():
+    rig = crowd(GUARDED, 2)
+    reset(rig)
+    assert len(told(rig, commands.ClearGuardReset)) == 1
+    assert told(rig, commands.GuardClosed) == []
+
+
+def test_a_reset_of_a_policy_without_a_guard_only_says_that_it_was_done():
+    rig = crowd(limited(), 2)
+    reset(rig)
+    assert len(told(rig, commands.ClearGuardReset)) == 1
+
+
+def test_a_reset_of_a_stranger_does_nothing():
+    rig = crowd(GUARDED, 2)
+    reset(rig, "stranger")
+    assert told(rig, commands.ClearGuardReset) == []
+
+
+def test_a_replica_that_follows_resets_nothing():
+    rig = crowd(GUARDED, 8, leading=False)
+    rig.feed(events.GuardRestored("p", GuardRecord(START - 60, "taint", 8)))
+    reset(rig)
+    assert open_guard(rig)
+    assert rig.out == []
+
+
+def test_a_reset_counts_once():
+    rig = crowd(GUARDED, 8)
+    spoil(rig)
+    reset(rig)
+    store(rig)
+    for number in range(8):
+        rig.settle(f"p{number}")
+        rig.gone(f"p{number}")
+    rig.node("n1", "sla=980")
+    rig.advance(700, step=1.0)
+    rig.out = []
+    for number in range(8):
+        rig.pod(f"q{number}", gt())
+    spoil(rig)
+    store(rig)
+    assert open_guard(rig)
+    assert calls(rig) == []
+
+
+def test_one_more_than_accepted_opens_it_again():
+    rig = crowd(GUARDED, 8)
+    spoil(rig)
+    reset(rig)
+    rig.pod("another", gt())
+    assert open_guard(rig)
+
+
+def test_a_reset_waits_until_all_is_known_that_it_lets_go():
+    rig = Rig(GUARDED, synced=False, leading=False)
+    rig.feed(events.GuardRestored("p", GuardRecord(START - 60, "taint", 8)))
+    rig.feed(events.LeadershipChanged(leading=True))
+    rig.node("n1", "sla=940")
+    for number in range(8):
+        rig.pod(f"p{number}", gt())
+    reset(rig)
+    rig.feed(events.Synced())
+    rig.wake()
+    [closed] = told(rig, commands.GuardClosed)
+    assert closed.accepted == 8
+    store(rig)
+    assert len(calls(rig)) == 8
+
+
+def test_a_reset_is_for_who_led_then():
+    rig = crowd(GUARDED, 8)
+    rig.feed(events.ViewChanged("pods", live=False))
+    rig.feed(events.GuardReset("p"))
+    rig.feed(events.LeadershipChanged(leading=False))
+    rig.feed(events.ViewChanged("pods", live=True))
+    spoil(rig)
+    rig.feed(events.LeadershipChanged(leading=True))
+    rig.wake()
+    assert open_guard(rig)
+    assert told(rig, commands.ClearGuardReset) == []
+
+
+# -- another leader ----------------------------------------------------------------------------------------------------
+
+
+def successor(record: GuardRecord, pods: int, value: str = "940") -> Rig:
+    rig = Rig(GUARDED, leading=False)
+    rig.feed(events.GuardRestored("p", record))
+    rig.node("n1", f"sla={value}")
+    for number in range(pods):
+        rig.pod(f"p{number}", gt())
+    rig.feed(events.LeadershipChanged(leading=True))
+    rig.wake()
+    return rig
+
+
+def test_an_open_guard_stays_open_under_the_next_leader():
+    rig = successor(GuardRecord(START - 60, "taint sla", 8), 8)
+    store(rig)
+    assert calls(rig) == []
+    assert told(rig, commands.GuardOpened) == [], "it was told by whoever led"
+    assert report(rig.machine, rig.now)[0].guard == GuardRecord(START - 60, "taint sla", 8)
+
+
+def test_an_open_guard_closes_under_the_next_leader_if_the_cause_is_gone():
+    rig = successor(GuardRecord(START - 60, "taint sla", 8), 8, value="980")
+    rig.advance(2)
+    assert not open_guard(rig)
+    assert len(told(rig, commands.GuardClosed)) == 1
+
+
+def test_what_left_under_the_last_leader_counts():
+    rig = successor(GuardRecord(spent=((START, 3),)), 1)
+    assert open_guard(rig)
+
+
+def test_what_was_accepted_goes_on_under_the_next_leader():
+    rig = successor(GuardRecord(accepted=8, spent=((START + 10, 3),)), 8)
+    store(rig)
+    assert len(calls(rig)) == 8
+
+
+def test_a_leader_does_not_listen_to_records():
+    rig = crowd(GUARDED, 1)
+    rig.feed(events.GuardRestored("p", GuardRecord(START - 60, "taint", 8)))
+    assert not open_guard(rig)
+
+
+@pytest.mark.parametrize("uid", ["uid-p", "another"])
+def test_a_policy_made_again_inherits_no_guard(uid):
+    rig = crowd(GUARDED, 8)
+    spoil(rig)
+    rig.change()
+    rig.node("n1", "sla=980")
+    rig.change(msgspec.structs.replace(GUARDED, uid=uid))
+    assert not open_guard(rig)
+
+
+def test_a_namesake_starts_afresh_with_all_that_has_to_leave():
+    rig = crowd(GUARDED, 8)
+    spoil(rig)
+    rig.out = []
+    rig.change(msgspec.structs.replace(GUARDED, uid="another"))
+    assert len(told(rig, commands.GuardOpened)) == 1
+
+
+def test_another_policy_that_takes_over_counts_its_pods_and_the_first_does_not():
+    wide = limited("wide", guard=SETTINGS)
+    exact = limited("exact", spec={"taints": [{"key": "sla"}]}, guard=SETTINGS)
+    rig = crowd(wide, 8)
+    spoil(rig)
+    assert open_guard(rig, "wide")
+    rig.change(wide, exact)
+    rig.advance(2)
+    assert not open_guard(rig, "wide")
+    assert open_guard(rig, "exact")
+
+
+def test_pods_that_are_gone_are_not_expected_any_more():
+    rig = crowd(GUARDED, 8)
+    spoil(rig)
+    for number in range(8):
+        rig.gone(f"p{number}")
+    assert rig.machine.limiter.guards["p"].expected() == 0

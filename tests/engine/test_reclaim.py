@@ -1,0 +1,302 @@
+"""Nodes that will be gone: by when pods go, with how much time to stop, and who does not make it."""
+
+import msgspec
+import pytest
+
+from engine.rig import START, Rig, gt, limited
+from taintwarden.engine.machine import commands, events
+from taintwarden.engine.machine.events import Outcome
+from taintwarden.engine.model import Policy, Reclaim
+
+SECONDS = 120
+
+
+def spot(name: str = "p", seconds: int = SECONDS, spec: dict | None = None, **limits) -> Policy:
+    return msgspec.structs.replace(limited(name, spec=spec, **limits), reclaim=Reclaim(seconds))
+
+
+def told(rig: Rig, kind: type) -> list:
+    """The commands of a kind so far, none forgotten."""
+    return [one for one in rig.out if isinstance(one, kind)]
+
+
+def warn(rig: Rig, name: str = "n1") -> None:
+    """The node will be gone."""
+    rig.node(name, "spot=1", added=START)
+
+
+def graces(rig: Rig) -> list[int | None]:
+    return [one.grace_period_seconds for one in told(rig, commands.Evict)]
+
+
+# -- when --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_pod_that_may_stay_for_a_while_goes_early_enough_to_stop_in_order():
+    rig = Rig(spot(spec={"timing": {"violationGraceSeconds": 1_000}}))
+    rig.pod("a", grace_seconds=40)
+    warn(rig)
+    assert rig.deadline("a") == SECONDS - 40
+
+
+def test_a_pod_without_a_grace_goes_at_once():
+    rig = Rig(spot())
+    rig.pod("a")
+    warn(rig)
+    assert rig.evictions() == ["a"]
+
+
+def test_a_pod_that_takes_longer_than_there_is_goes_at_once():
+    rig = Rig(spot(spec={"timing": {"violationGraceSeconds": 1_000}}))
+    rig.pod("a", grace_seconds=500)
+    warn(rig)
+    assert rig.deadline("a") == 0
+
+
+def test_the_policys_grace_period_counts_instead_of_the_pods():
+    rig = Rig(spot(spec={"timing": {"violationGraceSeconds": 1_000}, "eviction": {"gracePeriodSeconds": 10}}))
+    rig.pod("a", grace_seconds=500)
+    warn(rig)
+    assert rig.deadline("a") == SECONDS - 10
+
+
+def test_a_pod_that_tolerates_the_taint_stays():
+    rig = Rig(spot())
+    rig.pod("a", gt())
+    rig.node("n1", "sla=980")
+    assert rig.machine.pending == {}
+
+
+def test_the_longest_grace_goes_first_among_equals():
+    rig = Rig(spot(), max_in_flight=1, leading=False)
+    for name, grace in (("short", 10), ("long", 100), ("middle", 50)):
+        rig.pod(name, grace_seconds=grace)
+    warn(rig)
+    rig.feed(events.LeadershipChanged(leading=True))
+    rig.wake()
+    for name in ("long", "middle", "short"):
+        assert [one.pod.name for one in told(rig, commands.Evict)] == [name]
+        rig.out = []
+        rig.settle(name)
+
+
+# -- how long it may take to stop --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "left", "given"),
+    [(30, 120, None), (120, 120, None), (121, 120, None), (122, 120, 120), (500, 120, 120), (30, 10, 10), (30, 0, 1)],
+)
+def test_a_pod_gets_no_more_time_than_there_is(asked, left, given):
+    rig = Rig(spot(), leading=False)
+    rig.pod("a", grace_seconds=asked)
+    warn(rig)
+    rig.wall += SECONDS - left
+    rig.feed(events.LeadershipChanged(leading=True))
+    rig.wake()
+    assert graces(rig) == [given]
+
+
+def test_the_policys_grace_period_is_cut_too():
+    rig = Rig(spot(seconds=20, spec={"eviction": {"gracePeriodSeconds": 60}}))
+    rig.pod("a", grace_seconds=5)
+    warn(rig)
+    assert graces(rig) == [20]
+
+
+def test_the_policys_grace_period_is_given_where_there_is_time():
+    rig = Rig(spot(spec={"eviction": {"gracePeriodSeconds": 60}}))
+    rig.pod("a", grace_seconds=500)
+    warn(rig)
+    assert graces(rig) == [60]
+
+
+def test_without_a_hard_deadline_no_grace_is_cut():
+    rig = Rig(limited())
+    rig.pod("a", grace_seconds=5_000)
+    warn(rig)
+    assert graces(rig) == [None]
+
+
+# -- who does not make it ----------------------------------------------------------------------------------------------
+
+
+def test_a_pod_that_will_not_make_it_is_told_before():
+    rig = Rig(spot())
+    rig.pod("a", grace_seconds=200)
+    rig.budget(allowed=0)
+    warn(rig)
+    [risk] = told(rig, commands.DeadlineAtRisk)
+    assert (risk.hard_at, risk.reason) == (START + SECONDS, "it asks for 200 s to stop, and 120 s are left at best")
+
+
+def test_it_is_told_once():
+    rig = Rig(spot())
+    rig.pod("a", grace_seconds=200, ready=True)
+    rig.budget(allowed=0)
+    warn(rig)
+    for _ in range(5):
+        warn(rig)
+        rig.advance(5)
+    assert len(told(rig, commands.DeadlineAtRisk)) == 1
+
+
+def test_those_who_make_it_are_not_told():
+    rig = Rig(spot())
+    rig.pod("a", grace_seconds=SECONDS)
+    warn(rig)
+    rig.advance(5)
+    assert told(rig, commands.DeadlineAtRisk) == []
+
+
+def test_those_whose_turn_comes_too_late_are_told():
+    rig = Rig(spot(), overall_rate=1.0)
+    for number in range(8):
+        rig.pod(f"p{number}", grace_seconds=SECONDS - 4)
+    warn(rig)
+    rig.advance(2)
+    assert [one.pod.name for one in told(rig, commands.DeadlineAtRisk)] == ["p6", "p7"]
+
+
+def test_a_replica_that_follows_tells_nobody():
+    rig = Rig(spot(), leading=False)
+    rig.pod("a", grace_seconds=200)
+    warn(rig)
+    rig.advance(SECONDS + 5, step=1.0)
+    assert rig.out == []
+
+
+# -- who did not -------------------------------------------------------------------------------------------------------
+
+
+def held(policy: Policy | None = None) -> Rig:
+    """A pod on a node that will be gone, held by a budget."""
+    rig = Rig(policy or spot())
+    rig.budget(allowed=0)
+    rig.pod("a", ready=True)
+    warn(rig)
+    return rig
+
+
+def missed(rig: Rig) -> list[str]:
+    return [one.reason for one in told(rig, commands.DeadlineMissed)]
+
+
+def test_a_pod_that_stands_there_still_missed_its_deadline():
+    rig = held()
+    rig.advance(SECONDS - 1, step=1.0)
+    assert missed(rig) == []
+    rig.advance(1)
+    assert missed(rig) == ["not-evicted"]
+
+
+def test_it_is_counted_once_whatever_comes():
+    rig = held()
+    rig.advance(SECONDS + 1, step=1.0)
+    warn(rig)
+    rig.advance(5)
+    rig.budget(allowed=1)
+    rig.settle("a", Outcome.FAILED)
+    rig.advance(5)
+    rig.settle("a")
+    rig.feed(events.NodeGone("n1"))
+    assert missed(rig) == ["not-evicted"]
+
+
+def test_a_pod_that_got_less_time_than_it_asks_for_missed_its_deadline():
+    rig = Rig(spot())
+    rig.pod("a", grace_seconds=500)
+    warn(rig)
+    assert missed(rig) == []
+    rig.settle("a")
+    assert missed(rig) == ["grace-cut"]
+
+
+def test_a_call_that_was_refused_cut_nobodys_grace():
+    rig = Rig(spot())
+    rig.pod("a", grace_seconds=500)
+    warn(rig)
+    rig.settle("a", Outcome.BLOCKED)
+    assert missed(rig) == []
+
+
+def test_a_pod_that_left_in_time_missed_nothing():
+    rig = Rig(spot())
+    rig.pod("a")
+    warn(rig)
+    rig.settle("a")
+    rig.gone("a", until=START + 30)
+    rig.advance(SECONDS + 5, step=1.0)
+    assert missed(rig) == []
+
+
+def test_a_node_that_vanishes_early_is_counted():
+    rig = held()
+    rig.advance(10)
+    rig.feed(events.NodeGone("n1"))
+    assert missed(rig) == ["not-evicted"]
+
+
+def test_a_node_without_a_hard_deadline_that_vanishes_is_not():
+    rig = held(limited())
+    rig.feed(events.NodeGone("n1"))
+    assert missed(rig) == []
+
+
+def test_a_taint_that_goes_ends_it():
+    rig = held()
+    rig.node("n1")
+    rig.advance(SECONDS + 5, step=1.0)
+    assert missed(rig) == []
+
+
+def test_a_policy_that_only_rehearses_misses_nothing():
+    rig = Rig(spot(spec={"mode": "DryRun"}))
+    rig.pod("a")
+    warn(rig)
+    rig.advance(SECONDS + 5, step=1.0)
+    assert missed(rig) == []
+
+
+# -- budgets -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("timeout", "after"), [(600, 90), (20, 20)])
+def test_a_pod_that_a_budget_holds_is_deleted_in_time_if_wanted(timeout, after):
+    rig = held(spot(spec={"eviction": {"method": "EvictThenDelete", "pdbTimeoutSeconds": timeout}}))
+    rig.advance(after - 1, step=1.0)
+    assert told(rig, commands.Evict) == []
+    rig.advance(1)
+    assert [one.delete for one in told(rig, commands.Evict)] == [True]
+
+
+def test_a_pod_that_a_budget_holds_is_not_deleted_if_not_wanted():
+    rig = held()
+    rig.advance(SECONDS * 2, step=1.0)
+    assert told(rig, commands.Evict) == []
+
+
+# -- changes -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_policy_that_has_no_hard_deadline_any_more_forgets_it():
+    rig = held()
+    rig.change(limited())
+    rig.advance(SECONDS + 5, step=1.0)
+    assert missed(rig) == []
+
+
+def test_another_deadline_counts():
+    rig = held()
+    rig.change(spot(seconds=30))
+    rig.advance(29)
+    assert missed(rig) == []
+    rig.advance(1)
+    assert missed(rig) == ["not-evicted"]
+
+
+def test_nothing_is_remembered_of_pods_that_are_gone():
+    rig = held()
+    rig.gone("a")
+    reclaims = rig.machine._reclaims
+    assert (reclaims._pods, reclaims.next_at(), rig.machine._deletions.next_at()) == ({}, None, None)
