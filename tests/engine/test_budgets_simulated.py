@@ -9,6 +9,7 @@ from simulated import Simulation, policy
 from simulated.budgets import Budgets
 from simulated.cluster import Json
 from simulated.histories import BAD, TOLERATION, histories
+from simulated.trace import Started
 from simulated.workloads import Workloads, is_ready
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.events import Outcome
@@ -105,7 +106,7 @@ def test_who_is_blocked_for_long_is_deleted_where_the_policy_says_so(seed):
 
 
 def test_nobody_is_asked_for_while_the_status_of_its_budget_allows_nobody():
-    for history in histories("budget"):
+    for history in histories("budget", ("clock",)):
         for moment, known in history.moments():
             if isinstance(moment.what, commands.Evict) and not moment.what.delete:
                 pod = known.pods[moment.what.pod.uid]
@@ -116,10 +117,28 @@ def test_nobody_is_asked_for_while_the_status_of_its_budget_allows_nobody():
                 assert spares == its, (history, moment.at)
 
 
+def test_nobody_is_deleted_whom_no_budget_has_blocked_for_long():
+    for history in histories("budget", ("clock",)):
+        blocked: dict[str, float] = {}
+        for moment, known in history.moments():
+            match moment.what:
+                case Started():
+                    blocked = {}
+                case commands.HeldByBudget(pod):
+                    blocked.setdefault(pod.uid, moment.at)
+                case events.Settled(uid, Outcome.BLOCKED | Outcome.MISCONFIGURED):
+                    blocked.setdefault(uid, moment.at)
+                case commands.Evict(pod, delete=True):
+                    settings = known.policies[moment.what.verdict.policy.name].eviction
+                    if settings.method is not Method.DELETE:
+                        assert settings.method is Method.EVICT_THEN_DELETE, (history, moment.at)
+                        assert moment.at >= blocked[pod.uid] + settings.pdb_timeout_seconds - 0.01, (history, moment.at)
+
+
 def test_the_histories_meet_budgets():
     blocked = [
         moment
-        for history in histories("budget")
+        for history in histories("budget", ("clock",))
         for moment in history.trace
         if isinstance(moment.what, commands.HeldByBudget)
         or (isinstance(moment.what, events.Settled) and moment.what.outcome is Outcome.BLOCKED)

@@ -44,8 +44,8 @@ def limited(history: Played, field: str) -> Iterator[tuple[float, commands.Evict
     offs: dict[str, int] = defaultdict(int)
     was_on: dict[str, bool] = {}
     for moment, known in history.moments():
-        for name, policy in known.policies.items():
-            is_on = getattr(policy.limits, field) is not None
+        for name in {*was_on, *known.policies}:
+            is_on = name in known.policies and getattr(known.policies[name].limits, field) is not None
             offs[name] += was_on.get(name, False) and not is_on
             was_on[name] = is_on
         if isinstance(moment.what, commands.Evict | commands.Rehearsed):

@@ -5,8 +5,8 @@ from fractions import Fraction
 
 from simulated.histories import Played, Standing, histories
 from simulated.onlooker import Onlooker, is_bad, zone_of
-from simulated.trace import Calmed, Lifted
-from taintwarden.engine.machine import commands
+from simulated.trace import Calmed, Lifted, Started
+from taintwarden.engine.machine import commands, events
 from taintwarden.engine.model import Pod, Policy
 
 
@@ -113,6 +113,15 @@ def test_nobody_is_evicted_who_may_stay():
             if isinstance(moment.what, commands.Evict):
                 pod = known.pods[moment.what.pod.uid]
                 assert moment.what.verdict.policy.name in known.acting_on(pod), (history, moment.at)
+
+
+def test_nobody_is_evicted_while_the_operator_knows_that_it_hears_nothing():
+    for history in histories():
+        blind = False
+        for moment in history.trace:
+            if isinstance(moment.what, events.ViewChanged | Started):
+                blind = isinstance(moment.what, events.ViewChanged) and not moment.what.live
+            assert not (blind and isinstance(moment.what, commands.Evict)), (history, moment.at)
 
 
 def test_the_histories_leave_pods_standing():

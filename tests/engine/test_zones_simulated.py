@@ -75,8 +75,9 @@ def evictions(history: Played) -> Iterator[tuple[float, str, Policy, Zones, dict
         ):
             continue
         drained.look(known)
-        for name, one in known.policies.items():
-            if one.limits.zone_health is None:
+        for name in {*before, *known.policies}:
+            one = known.policies.get(name)
+            if one is None or one.limits.zone_health is None:
                 before.pop(name, None)
                 continue
             zones = drained.zones(one, known)

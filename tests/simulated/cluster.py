@@ -209,6 +209,11 @@ class Simulation:
         node["spec"]["taints"] = [self._dated(taint) for taint in taints]
         self._node_changed(node)
 
+    def set_labels(self, name: str, labels: dict[str, str]) -> None:
+        """A node's labels are replaced."""
+        self.nodes[name]["metadata"]["labels"] = labels
+        self._node_changed(self.nodes[name])
+
     def touch_node(self, name: str) -> None:
         """Something else of the node changes."""
         self._node_changed(self.nodes[name])

@@ -6,7 +6,17 @@ from typing import Any
 import msgspec
 
 from simulated.policies import policy
-from taintwarden.engine.model import GuardAction, GuardSettings, Limits, Policy, Share, Window, ZoneHealth
+from taintwarden.engine.model import (
+    EvictionSettings,
+    GuardAction,
+    GuardSettings,
+    Limits,
+    Method,
+    Policy,
+    Share,
+    Window,
+    ZoneHealth,
+)
 
 NO_LIMITS = Limits(evictions_per_second=None, max_unavailable=None, zone_health=None, guard=None)
 LIMITS = ("rate", "per-node", "namespace", "zone-rate", "max-unavailable", "zone-health", "guard")
@@ -67,4 +77,7 @@ def draw_policy(chance: Random, name: str, key: str, only: str = "") -> Policy:
     windows = ()
     if only == "window" or (not only and chance.random() < 0.2):
         windows = (Window(*chance.choice(WINDOWS)),)
-    return msgspec.structs.replace(plain, limits=draw_limits(chance, only), windows=windows)
+    eviction = EvictionSettings()
+    if only == "budget" or (not only and chance.random() < 0.3):
+        eviction = EvictionSettings(chance.choice([Method.EVICT_THEN_DELETE, Method.EVICT, Method.DELETE]), 20)
+    return msgspec.structs.replace(plain, limits=draw_limits(chance, only), windows=windows, eviction=eviction)

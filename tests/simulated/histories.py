@@ -84,6 +84,9 @@ class History:
             "cut": (1, self.cut_off),
             "reset": (1, self.reset_guard),
             "budget": (2, self.change_budgets),
+            "policies": (1, self.change_policies),
+            "zone": (1, self.move_node),
+            "clock": (1, self.step_clock),
         }
         for name in without:
             del self._events[name]
@@ -121,7 +124,7 @@ class History:
 
     def calm(self, seconds: float = 200.0) -> "History":
         """Nothing happens any more, and nothing goes wrong."""
-        self.fault_rate = 0.0
+        self.fault_rate = self.sim.clock_step = 0.0
         self.sim.witness = lambda uid: None
         if self.sim.machine is None:
             self.sim.start()
@@ -255,12 +258,15 @@ class History:
         self.fault_rate = 0.0 if self.fault_rate else self.chance.choice([0.1, 0.5])
 
     def cut_off(self) -> None:
-        """The watches tell nothing for a while, and begin again with a list."""
+        """The watches tell nothing for a while, noticed or not, and begin again with a list."""
         if self.sim.machine is None:
             return
         self.sim.deaf = True
+        if self.chance.random() < 0.5:
+            self.sim.feed(events.ViewChanged("pods", live=False))
         self._wait(4.0)
         self.sim.relist()
+        self.sim.feed(events.ViewChanged("pods", live=True))
 
     def reset_guard(self) -> None:
         """Somebody lets go what the guards hold."""
@@ -279,12 +285,30 @@ class History:
                 name, template["namespace"], app, chance.choice([0, 1, 1, 3]), always_allow=chance.random() < 0.3
             )
 
+    def change_policies(self) -> None:
+        """The second policy goes, or another comes in its place."""
+        if self.policies.pop("q", None) is None:
+            self.policies["q"] = msgspec.structs.replace(
+                draw_policy(self.chance, "q", "flag", self.only), uid=self._name("uid")
+            )
+        self._policies_changed()
+
+    def move_node(self) -> None:
+        """A node is in another zone from now on."""
+        self.sim.set_labels(self._node(), self._zone_labels())
+
+    def step_clock(self) -> None:
+        """The clock on the wall is set, by no more than half a minute in all."""
+        self.sim.clock_step = self.chance.choice([-30.0, -3.0, 0.0, 3.0, 30.0])
+
     # -- how it happens -------------------------------------------------------------------------------------------
 
     def add_node(self) -> None:
+        self.sim.create_node(self._name("n"), labels=self._zone_labels())
+
+    def _zone_labels(self) -> dict[str, str]:
         zone = self.chance.choice(self.zones)
-        labels = {"topology.kubernetes.io/zone": zone, "topology.kubernetes.io/region": "r"} if zone else {}
-        self.sim.create_node(self._name("n"), labels=labels)
+        return {"topology.kubernetes.io/zone": zone, "topology.kubernetes.io/region": "r"} if zone else {}
 
     def add_workload(self) -> None:
         chance, name = self.chance, self._name("w")
