@@ -181,10 +181,12 @@ def test_no_five_fields_end_the_check(fields):
         ("* * * * *", "59s", "1m"),
         ("0 9-17 * * *", "15h59m59s", "16h"),
         ("0 0,12 * * *", "11h59m59s", "12h"),
+        ("0 1,23 * * *", "21h59m59s", "22h"),
         ("0 0 * * MON-FRI", "71h59m59s", "72h"),
         ("0 0 1 * *", "743h59m59s", "744h"),
         ("0 0 * * MON#1", "744h", ""),
         ("0 0 29 2 *", "744h", ""),
+        ("0 0 * 2 MON#5", "744h", ""),
     ],
 )
 def test_a_window_must_close_before_it_opens_again(schedule, longest, too_long):

@@ -237,6 +237,13 @@ def test_every_hour_is_every_real_hour():
     ]
 
 
+def test_every_hour_is_every_real_hour_when_one_comes_twice():
+    assert opens("0 * * * *", "2026-10-24T23:30", "2026-10-25T01:30", BERLIN) == [
+        "10-25 02:00 +0200",
+        "10-25 02:00 +0100",
+    ]
+
+
 def test_a_star_misses_nothing_where_clocks_shift_by_half_an_hour():
     """The library itself begins at 02:30 on that day."""
     assert opens("*/15 2 * * *", "2026-04-04T13:00", "2026-04-05T13:00", LORD_HOWE) == [

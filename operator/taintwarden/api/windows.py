@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from importlib import resources
-from itertools import pairwise, takewhile
+from itertools import islice, pairwise, takewhile
 from typing import Protocol
 
 from cronsim import CronSim, CronSimError
@@ -41,9 +41,9 @@ _MACROS = {
 }
 _EXAMPLE = "write for example 0 2 * * MON-FRI, which is 02:00 from Monday to Friday"
 
-# Schedules are judged by these years, a leap year and one that is none, so that now makes no policy invalid.
+# Schedules are judged from here on, so that a policy is as valid tomorrow. A leap year, then one that is none.
 _START = datetime(2024, 1, 1)  # noqa: DTZ001 - a time on the wall, in no zone
-_END = datetime(2026, 1, 1)  # noqa: DTZ001
+_TWO_YEARS_OF_DAYS = 366 + 365
 _BEFORE = _START - timedelta(seconds=1)
 
 
@@ -167,12 +167,8 @@ def _closes(schedule: str, duration: timedelta) -> bool:
     if any(later - earlier > duration for earlier, later in pairwise(times)):
         return True
     overnight = times[0] - times[-1]
-    for earlier, later in pairwise(CronSim(" ".join(["0 0", *days]), _BEFORE)):
-        if later - earlier + overnight > duration:
-            return True
-        if later > _END:
-            return False
-    return True  # not two dates in 50 years
+    dates = islice(pairwise(CronSim(" ".join(["0 0", *days]), _BEFORE)), _TWO_YEARS_OF_DAYS)
+    return any(later - earlier + overnight > duration for earlier, later in dates)
 
 
 # -- durations and zones ----------------------------------------------------------------------------------------------
