@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench import engine, reports, sync, waves
+from bench import engine, reports, spread, sync, waves
 from bench.cluster import Store
 from bench.population import Shape
 from bench.subjects import FAST_CLIENT, Subject, built_in, floor, taintwarden
@@ -48,6 +48,11 @@ def run_engine(options: argparse.Namespace, _: Path) -> Rows:
     return collect([*engine.CASES] * options.repeat, str, lambda case: engine.measure(case, scale))
 
 
+def run_spread(options: argparse.Namespace, _: Path) -> Rows:
+    scale = QUICK_SCALE if options.quick else 1.0
+    return collect([*spread.SUBJECTS] * options.repeat, str, lambda subject: spread.measure(subject, scale))
+
+
 def collect(work: list[Any], name: Callable[[Any], str], measure: Callable[[Any], Any]) -> Rows:
     rows: Rows = {}
     for each in work:
@@ -62,6 +67,7 @@ BENCHES = {
     "wave": (run_wave, reports.wave),
     "sync": (run_sync, reports.sync),
     "engine": (run_engine, reports.engine),
+    "spread": (run_spread, reports.spread),
 }
 
 

@@ -75,3 +75,21 @@ def sync(found: Medians) -> str:
 def engine(found: Medians) -> str:
     rows = [[case, name.replace("_", " "), value] for case, row in found.items() for name, value in row.items()]
     return table(["case", "what", "median"], rows)
+
+
+def spread(found: Medians) -> str:
+    """Orders by name, and what ours costs, which is told apart."""
+    columns = [
+        "cases",
+        "mean_skew",
+        "mean_worst_skew",
+        "worst_skew",
+        "cases_worse_than_random",
+        "least_possible_percent",
+    ]
+    orders = {name: row for name, row in found.items() if "mean_skew" in row}
+    headings = ["order", *(column.replace("_", " ") for column in columns)]
+    costs = engine({name: row for name, row in found.items() if name not in orders})
+    return "\n\n".join(
+        [table(headings, [[name, *(row[column] for column in columns)] for name, row in orders.items()]), costs]
+    )
