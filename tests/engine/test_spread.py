@@ -666,7 +666,7 @@ class Naive(RuleBasedStateMachine):
 
 
 TestAgainstCountingAgain = Naive.TestCase
-TestAgainstCountingAgain.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestAgainstCountingAgain.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
 
 
 # -- how even the spread is that is left
