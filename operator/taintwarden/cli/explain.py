@@ -1,22 +1,15 @@
 """``taintwarden explain``: why a pod stays or leaves, and when."""
 
-import asyncio
-import os
 import sys
 import time
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import click
 
 from taintwarden.cli.errors import fail
 from taintwarden.cli.manifests import BadInput, read_documents
+from taintwarden.cli.options import cluster_options
 from taintwarden.cli.output import output_option, printable, write, write_data
-from taintwarden.settings import Settings, SettingsError, load_settings
-from taintwarden.telemetry.logs import configure_logs
-
-if TYPE_CHECKING:
-    from taintwarden.cli.facts import Facts
 
 STAYS, ERROR, USAGE, LEAVES = 0, 1, 2, 10
 
@@ -80,8 +73,7 @@ def explain() -> None:
 @click.option(
     "-f", "--filename", "files", multiple=True, help="Read objects from this file, not a cluster; - is stdin."
 )
-@click.option("--kubeconfig", type=click.Path(), help="Kubeconfig file. Default: kubectl's.")
-@click.option("--context", help="Context of the kubeconfig. Default: its current one.")
+@cluster_options
 @click.option("--at", type=_Moment(), help="Answer as of this time (RFC 3339). Default: now.")
 @click.option(
     "--numeric-operators/--no-numeric-operators", default=None, help="Whether Gt and Lt may match. [default: on]"
@@ -93,27 +85,26 @@ def pod(
 ) -> None:
     """Read the arguments, ask, print; the text of ``--help`` is above."""
     # The engine and the cluster's client take a while to import; `--help` need not wait for them.
+    from taintwarden.cli.cluster import facts_from_cluster  # noqa: PLC0415
     from taintwarden.cli.explaining import explain as explain_facts  # noqa: PLC0415
     from taintwarden.cli.explanation import Fate  # noqa: PLC0415
     from taintwarden.cli.explanation_table import table  # noqa: PLC0415
     from taintwarden.cli.facts import facts_from_files  # noqa: PLC0415
+    from taintwarden.cli.session import ask, settings_of  # noqa: PLC0415
     from taintwarden.engine.model import Gates  # noqa: PLC0415
 
     space, name = _split(pod, namespace)
     if files and (flags["kubeconfig"] or flags["context"]):
         raise click.UsageError("-f reads files and no cluster: leave out --kubeconfig and --context")
     now = time.time() if at is None else at
+    settings = settings_of(flags)
     try:
-        settings = load_settings(os.environ, **flags)
-        configure_logs("console", "error")
         if files:
             documents = [document for file in files for document in read_documents(file)]
             facts = facts_from_files(documents, space, name, now)
         else:
-            facts = _ask_cluster(settings, space, name, now)
+            facts = ask(settings, lambda session: facts_from_cluster(session, space, name, now))
         answer = explain_facts(facts, Gates(settings.numeric_operators, settings.semver_operators))
-    except SettingsError as error:
-        fail(str(error), USAGE)
     except BadInput as error:
         fail(printable(str(error)), USAGE if files else ERROR)
     if output == "table":
@@ -132,17 +123,3 @@ def _split(pod: str, namespace: str | None) -> tuple[str, str]:
     if not space or not name or "/" in space:
         raise click.UsageError(f"write NAMESPACE/NAME, or NAME with --namespace: {pod!r} is neither")
     return space, name
-
-
-def _ask_cluster(settings: Settings, namespace: str, name: str, now: float) -> "Facts":
-    from taintwarden.cli.cluster import ClusterError, facts_from_cluster  # noqa: PLC0415
-    from taintwarden.kube.connection import Connection  # noqa: PLC0415
-    from taintwarden.kube.errors import ConfigError  # noqa: PLC0415
-
-    try:
-        connection = Connection.load(settings.kubeconfig, settings.context)
-        return asyncio.run(facts_from_cluster(connection, namespace, name, now))
-    except ConfigError as error:
-        fail(str(error), USAGE)
-    except ClusterError as error:
-        fail(str(error), ERROR)

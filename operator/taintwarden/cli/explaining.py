@@ -66,7 +66,7 @@ def explain(facts: Facts, gates: Gates) -> PodExplanation:
 def _fill_fate(answer: PodExplanation, pending: Pending, judged: Judged) -> None:
     policy = next(one for one in judged.policies if one.name == pending.verdict.policy.name)
     answer.fate = Fate.LEAVES if policy.mode is Mode.ENFORCE else Fate.WOULD_LEAVE
-    answer.reason = wording.why(pending.pod.shared.tolerations, pending.verdict, judged.gates)
+    answer.reason = wording.why(pending.verdict, judged.gates)
     answer.policy = policy.name
     answer.deadline = wording.at(pending.due_at)
     answer.seconds_left = round(pending.due_at - judged.now)
@@ -130,7 +130,7 @@ def _taint(judged: Judged, taint: Taint, history: TaintHistory) -> TaintExplanat
     if verdict is None or acting is None or judged.pod is None:
         return answer
     answer.verdict, answer.policy, answer.mode = verdict.kind, acting.name, acting.mode
-    answer.reason = wording.why(judged.pod.shared.tolerations, verdict, judged.gates)
+    answer.reason = wording.why(verdict, judged.gates)
     answer.judged_value, answer.invalid_value = judged_value, verdict.invalid
     due_at = verdict.due_at(judged.pod.bound_at)
     if due_at is not None:

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 
 from rich.console import RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from taintwarden.cli.explanation import Fate, PodExplanation, TaintExplanation
-from taintwarden.cli.output import printable, relative, render
+from taintwarden.cli.output import Lines, printable, relative, render
 
 _FATES = {
     Fate.STAYS: ("stays", "bold green"),
@@ -23,19 +22,6 @@ _VERDICTS = {
     "Held": ("held: its value cannot be compared", "yellow"),
     "NotSelected": ("not selected", "dim"),
 }
-
-
-class _Lines:
-    """Rows of a label and a text; empty texts leave no row."""
-
-    def __init__(self) -> None:
-        self.grid = Table.grid(padding=(0, 2))
-        self.grid.add_column(min_width=10, no_wrap=True)
-        self.grid.add_column(overflow="fold")
-
-    def add(self, label: str, text: str | None, style: str = "") -> None:
-        if text:
-            self.grid.add_row(Text(label, style="dim"), Text(printable(text), style=style))
 
 
 def table(answer: PodExplanation) -> str:
@@ -54,8 +40,8 @@ def _parts(answer: PodExplanation) -> Iterator[RenderableType]:
         yield Padding(_taint(taint).grid, (0, 0, 0, 2))
 
 
-def _head(answer: PodExplanation) -> _Lines:
-    lines, pod = _Lines(), answer.pod
+def _head(answer: PodExplanation) -> Lines:
+    lines, pod = Lines(), answer.pod
     bound = f", bound at {pod.bound_at}" if pod.bound_at else ""
     lines.add("Pod", f"{pod.namespace}/{pod.name}" + (f" on node {pod.node}{bound}" if pod.node else ""), "bold")
     lines.add("As of", answer.at)
@@ -80,8 +66,8 @@ def _head(answer: PodExplanation) -> _Lines:
     return lines
 
 
-def _taint(taint: TaintExplanation) -> _Lines:
-    lines = _Lines()
+def _taint(taint: TaintExplanation) -> Lines:
+    lines = Lines()
     if taint.verdict in ("Held", "NotSelected"):  # elsewhere the lines below say why
         lines.add("why", taint.reason)
     lines.add("policy", taint.policy and f"{taint.policy} ({taint.mode})")

@@ -8,6 +8,8 @@ import click
 import msgspec
 import yaml
 from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 WIDTH = 100
 Command = TypeVar("Command", bound=Callable[..., None])
@@ -54,6 +56,20 @@ def render(*parts: RenderableType) -> str:
         for part in parts:
             console.print(part)
     return "\n".join(line.rstrip() for line in captured.get().splitlines())
+
+
+class Lines:
+    """Rows of a label and a text, which is folded; empty texts leave no row."""
+
+    def __init__(self) -> None:
+        self.grid = Table.grid(padding=(0, 2))
+        self.grid.add_column(min_width=10, no_wrap=True)
+        self.grid.add_column(overflow="fold")
+
+    def add(self, label: str, text: str | None, style: str = "") -> None:
+        """One row."""
+        if text:
+            self.grid.add_row(Text(label, style="dim"), Text(printable(text), style=style))
 
 
 def relative(at: float, now: float) -> str:

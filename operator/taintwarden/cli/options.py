@@ -1,0 +1,15 @@
+"""Options that several commands have. Nothing here needs the cluster's client, which takes a second to import."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+
+def cluster_options(command: Command) -> Command:
+    """Add ``--kubeconfig`` and ``--context`` to a command."""
+    context = click.option("--context", help="Context of the kubeconfig. Default: its current one.")
+    kubeconfig = click.option("--kubeconfig", type=click.Path(), help="Kubeconfig file. Default: kubectl's.")
+    return kubeconfig(context(command))

@@ -1,0 +1,96 @@
+"""One policy as it is stored, for the commands that change one."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from taintwarden.api.status import Condition, GuardStatus
+from taintwarden.cli.session import ChangedMeanwhileError, ClusterError, Session
+from taintwarden.kube.policies import PATH
+
+TRIES = 5
+"""The operator writes the status of a busy policy every few seconds, which changes its version."""
+
+
+class Meta(msgspec.Struct, rename="camel"):
+    """``metadata``."""
+
+    name: str
+    uid: str = ""
+    generation: int = 0
+    resource_version: str = ""
+    annotations: dict[str, str] = {}
+
+
+class Spec(msgspec.Struct):
+    """``spec``, as far as commands change it."""
+
+    mode: str = "Enforce"
+
+
+class Status(msgspec.Struct, rename="camel"):
+    """``status``, as far as it is about the guard."""
+
+    observed_generation: int = 0
+    conditions: list[Condition] = []
+    guard: GuardStatus | None = None
+
+
+class StoredPolicy(msgspec.Struct):
+    """A TaintEvictionPolicy, of any validity."""
+
+    metadata: Meta
+    spec: Spec = msgspec.field(default_factory=Spec)
+    status: Status = msgspec.field(default_factory=Status)
+
+    def condition(self, kind: str) -> Condition | None:
+        """The condition of this type, if there is one."""
+        return next((one for one in self.status.conditions if one.type == kind), None)
+
+
+async def read_policy(session: Session, name: str) -> StoredPolicy:
+    """The policy ``name``.
+
+    Raises:
+        ClusterError: there is none, or it cannot be read.
+
+    """
+    found = await session.read(_path(name), StoredPolicy, "taintevictionpolicies")
+    if found is None:
+        msg = f"there is no TaintEvictionPolicy {name} in the cluster at {session.server}"
+        raise ClusterError(msg)
+    return found
+
+
+async def change_policy(session: Session, stored: StoredPolicy, body: Mapping[str, Any]) -> None:
+    """Merge ``body`` into exactly what was read.
+
+    Raises:
+        ChangedMeanwhileError: somebody wrote it since.
+        ClusterError: it was not changed, or nobody knows.
+
+    """
+    metadata = {"uid": stored.metadata.uid, "resourceVersion": stored.metadata.resource_version}
+    metadata |= body.get("metadata", {})
+    await session.patch(_path(stored.metadata.name), {**body, "metadata": metadata}, "taintevictionpolicies")
+
+
+async def until_unchanged(attempt: Callable[[], Awaitable[str]]) -> str:
+    """Read and change again where somebody else wrote meanwhile, a few times.
+
+    Raises:
+        ClusterError: as ``attempt``.
+
+    """
+    for _ in range(TRIES - 1):
+        try:
+            return await attempt()
+        except ChangedMeanwhileError:
+            continue
+    return await attempt()
+
+
+def _path(name: str) -> str:
+    return f"{PATH}/{quote(name, safe='')}"

@@ -1,0 +1,108 @@
+"""`guard reset` shows what an open guard holds, asks, and annotates the policy that was looked at; nothing else."""
+
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from cli.policies import POLICIES, Run, annotations, condition, empty_cluster, running, set_status, stored
+from cli.world import policy
+from taintwarden.cli import guard_reset
+from taintwarden.kube.policies import GUARD_RESET_ANNOTATION
+from taintwarden.localcluster import LocalCluster
+
+SINCE = "2026-01-31T12:00:00.250000Z"
+GUARD = {"open": True, "since": SINCE, "cause": "taint sla=900 on 4 nodes", "wouldEvict": 120, "spent": []}
+
+
+@pytest.fixture
+def cluster() -> LocalCluster:
+    cluster = empty_cluster()
+    cluster.create(POLICIES, policy())
+    set_status(cluster, guard=GUARD, conditions=[condition("GuardOpen", "True", "120 pods would leave", "Mass")])
+    return cluster
+
+
+@pytest.fixture
+async def run(cluster: LocalCluster, cli, tmp_path: Path) -> AsyncIterator[Run]:
+    async with running(cluster, cli, tmp_path) as run:
+        yield run
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody sits there and may be asked."""
+    monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda stream: True, raising=False)
+
+
+async def test_yes_asks_the_operator(cluster, run):
+    result = await run("guard", "reset", "sla", "--yes")
+    assert result.exit_code == 0
+    assert result.stdout.endswith("the operator is asked to let 120 pods of policy sla go\n")
+    assert annotations(cluster) == {GUARD_RESET_ANNOTATION: str(stored(cluster)["metadata"]["generation"])}
+
+
+async def test_it_shows_what_the_guard_holds(run):
+    shown = (await run("guard", "reset", "sla", "--yes")).stdout
+    for told in (SINCE, "120 pods that would leave", "taint sla=900 on 4 nodes", "120 pods would leave"):
+        assert told in shown
+
+
+async def test_nobody_to_ask_is_told_to_say_yes(cluster, run):
+    result = await run("guard", "reset", "sla")
+    assert (result.exit_code, annotations(cluster)) == (2, {})
+    assert result.stderr == "taintwarden: nobody can be asked here: say --yes to let them go\n"
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1), ("\n", 1)])
+@pytest.mark.usefixtures("terminal")
+async def test_on_a_terminal_it_asks(cluster, run, answer, code):
+    result = await run("guard", "reset", "sla", stdin=answer)
+    assert (result.exit_code, GUARD_RESET_ANNOTATION in annotations(cluster)) == (code, code == 0)
+    assert "Let them go? [y/N]" in result.stderr
+
+
+async def test_closed_guard_is_refused(cluster, run):
+    set_status(cluster, guard={"open": False})
+    result = await run("guard", "reset", "sla", "--yes")
+    assert (result.exit_code, annotations(cluster)) == (1, {})
+    assert result.stderr == "taintwarden: the guard of policy sla is not open: there is nothing to reset\n"
+
+
+async def test_policy_without_a_guard_is_refused(cluster, run):
+    set_status(cluster)
+    assert (await run("guard", "reset", "sla", "--yes")).exit_code == 1
+
+
+async def test_generation_that_the_operator_has_not_seen_is_refused(cluster, run):
+    cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(mode="DryRun"))
+    set_status(cluster, observedGeneration=1, guard=GUARD)
+    result = await run("guard", "reset", "sla", "--yes")
+    assert (result.exit_code, annotations(cluster)) == (1, {})
+    assert "the operator has not seen generation 2 of policy sla yet, but 1" in result.stderr
+
+
+async def test_guard_that_opened_anew_meanwhile_is_not_reset(cluster, run, monkeypatch):
+    look = guard_reset.look
+
+    async def slow_look(session, name):
+        found = await look(session, name)
+        set_status(cluster, guard=GUARD | {"since": "2026-01-31T13:00:00.000000Z", "wouldEvict": 9_000})
+        return found
+
+    monkeypatch.setattr(guard_reset, "look", slow_look)
+    result = await run("guard", "reset", "sla", "--yes")
+    assert (result.exit_code, annotations(cluster)) == (1, {})
+    assert "is not the one that was shown any more: look again" in result.stderr
+
+
+async def test_missing_right_is_one_line(cluster, run):
+    cluster.faults.answer(403, method="PATCH", path="sla$")
+    result = await run("guard", "reset", "sla", "--yes")
+    assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1)
+    assert result.stderr.startswith("taintwarden: you may not change taintevictionpolicies: 403 ")
+
+
+def test_terminal_of_these_tests_is_none():
+    assert not sys.stdin.isatty()
