@@ -1,0 +1,271 @@
+"""What people are told of a policy: which limits hold whom, since and until when, budgets, zones and the guard."""
+
+import msgspec
+import pytest
+
+from engine.rig import START, ZONE, Rig, gt, limited, owner
+from taintwarden.engine.limits.guard import GuardRecord
+from taintwarden.engine.machine import events
+from taintwarden.engine.machine.events import Outcome
+from taintwarden.engine.machine.report import LimitReport, PolicyReport, ZoneReport, report
+from taintwarden.engine.model import GuardSettings, Policy, Share, Window, ZoneHealth
+
+ONE = Share(number=1)
+
+
+def told(rig: Rig, name: str = "p") -> PolicyReport:
+    return next(one for one in report(rig.machine, rig.now) if one.policy.name == name)
+
+
+def limits(rig: Rig) -> list[tuple[str, int]]:
+    return [(one.limit, one.pods) for one in told(rig).limits]
+
+
+def crowd(given: Policy, *names: str, **options) -> Rig:
+    """Ready pods of one workload that have to leave now."""
+    rig = Rig(given, **options)
+    rig.wants(owner(), len(names))
+    for name in names:
+        rig.pod(name, owner=owner(), ready=True)
+    rig.node("n1", "sla=940")
+    return rig
+
+
+# -- limits ------------------------------------------------------------------------------------------------------------
+
+
+def test_without_limits_nothing_holds_anybody():
+    rig = crowd(limited(), "a", "b")
+    assert (told(rig).limits, told(rig).limited_by) == ((), "")
+
+
+def test_a_rate_holds_all_that_stand_in_line_until_the_next_token():
+    rig = crowd(limited(evictions_per_second=0.5, burst=1), *"abcd")
+    assert told(rig).limits == (LimitReport("policy-rate", 3, START, START + 2),)
+
+
+def test_a_workload_holds_until_something_changes():
+    rig = crowd(limited(max_unavailable=ONE), *"abcd")
+    assert told(rig).limits == (LimitReport("max-unavailable", 3, START, None),)
+
+
+def test_since_when_is_the_oldest_pods():
+    rig = crowd(limited(max_unavailable=ONE), "a", "b")
+    rig.wants(owner(), 3)
+    rig.pod("c", owner=owner(), node="n2", ready=True)
+    rig.advance(10)
+    rig.node("n2", "sla=940")
+    rig.advance(10)
+    assert told(rig).limits == (LimitReport("max-unavailable", 2, START, None),)
+
+
+def test_a_pod_that_is_asked_again_waits_since_it_was_due():
+    rig = crowd(limited(max_unavailable=ONE), "a", "b")
+    rig.advance(10)
+    rig.wants(owner(), 2)
+    assert told(rig).limits[0].since == START
+
+
+def test_the_limit_that_holds_the_most_is_first():
+    rig = Rig(limited(max_unavailable=ONE, namespace_evictions_per_second=1.0))
+    rig.wants(owner(), 2)
+    for name in "ab":
+        rig.pod(name, owner=owner(), ready=True)
+    for name in "wxyz":
+        rig.pod(name, namespace="office")
+    rig.node("n1", "sla=940")
+    assert limits(rig) == [("per-namespace", 3), ("max-unavailable", 1)]
+    assert told(rig).limited_by == "per-namespace"
+
+
+def test_of_limits_that_hold_equally_many_the_name_decides():
+    rig = Rig(limited(node_max_concurrent=1, namespace_evictions_per_second=1.0))
+    for name, namespace, node in (("a", "shop", "n1"), ("b", "office", "n1"), ("c", "shop", "n2")):
+        rig.pod(name, namespace=namespace, node=node)
+    rig.node("n1", "sla=940")
+    rig.node("n2", "sla=940")
+    assert limits(rig) == [("per-namespace", 1), ("per-node", 1)]
+
+
+def test_the_earliest_release_of_a_limit_is_told():
+    rig = Rig(limited(namespace_evictions_per_second=0.5))
+    for namespace in ("shop", "office"):
+        for name in "ab":
+            rig.pod(f"{namespace}-{name}", namespace=namespace)
+    rig.node("n1", "sla=940")
+    rig.advance(0.5)
+    assert told(rig).limits == (LimitReport("per-namespace", 2, START, START + 2),)
+
+
+def test_a_limit_that_is_over_is_not_told_in_the_past():
+    rig = crowd(limited(evictions_per_second=0.5, burst=1), "a", "b")
+    rig.wall += 60
+    rig.monotonic += 60
+    assert told(rig).limits[0].until == rig.wall
+
+
+def test_an_open_guard_holds_all():
+    rig = crowd(limited(guard=GuardSettings(min_pods=1, settle_seconds=0), max_unavailable=ONE), *"abcd")
+    assert limits(rig) == [("guard", 4)]
+
+
+def test_a_guard_that_opens_is_told_for_those_that_others_held_before():
+    given = limited(guard=GuardSettings(min_pods=2, settle_seconds=0), node_max_concurrent=1)
+    rig = crowd(given, "a", "b")
+    rig.save()
+    assert limits(rig) == [("per-node", 1)]
+    for name in "cdef":
+        rig.pod(name, node="n2")
+    rig.node("n2", "sla=940")
+    rig.advance(5)
+    assert limits(rig) == [("guard", 5)]
+
+
+def test_a_closed_window_is_told_with_its_end():
+    given = msgspec.structs.replace(limited(), windows=(Window("0 0 1 1 *", 60),))
+    rig = crowd(given, "a")
+    assert told(rig).limits == (LimitReport("window", 1, START, 1_704_067_200.0),)
+
+
+def test_a_blind_machine_tells_that_it_does_not_know():
+    rig = crowd(limited(max_unavailable=ONE), *"abc")
+    rig.feed(events.ViewChanged("nodes", live=False))
+    assert limits(rig) == [("stale-view", 2)]
+
+
+def test_pods_that_wait_for_their_deadline_are_held_by_nothing():
+    rig = Rig(limited(max_unavailable=ONE, spec={"timing": {"violationGraceSeconds": 60}}))
+    rig.pod("a", owner=owner(), ready=True)
+    rig.node("n1", "sla=940")
+    assert limits(rig) == []
+
+
+def test_policies_are_told_apart():
+    slow = limited("slow", spec={"taints": [{"key": "x"}]}, evictions_per_second=0.001, burst=1)
+    rig = Rig(slow, limited("p", spec={"taints": [{"key": "y"}]}))
+    rig.node("n1", "x=1")
+    for name in "ab":
+        rig.pod(name)
+    assert told(rig, "slow").limited_by == "policy-rate"
+    assert told(rig, "p").limited_by == ""
+
+
+# -- budgets -----------------------------------------------------------------------------------------------------------
+
+
+def test_budgets_are_told_with_how_many_each_holds():
+    rig = Rig(limited())
+    rig.budget("web", app="web")
+    rig.budget("db", app="db")
+    for name, app in (("a", "web"), ("b", "db"), ("c", "db")):
+        rig.pod(name, labels={"app": app}, ready=True)
+    rig.node("n1", "sla=940")
+    assert told(rig).budgets == (("shop/db", 2), ("shop/web", 1))
+    assert (told(rig).blocked, told(rig).blocked_by) == (3, {"blocked": 3})
+
+
+def test_several_budgets_of_a_pod_are_all_told():
+    rig = Rig(limited())
+    rig.budget("one", allowed=5)
+    rig.budget("two", allowed=5)
+    rig.pod("a", ready=True)
+    rig.node("n1", "sla=940")
+    assert told(rig).budgets == (("shop/one", 1), ("shop/two", 1))
+    assert (told(rig).blocked, told(rig).blocked_by) == (0, {"misconfigured": 1})
+
+
+def test_a_budget_that_the_api_server_named_is_told():
+    rig = Rig(limited())
+    rig.budget(allowed=1)
+    rig.pod("a", ready=True)
+    rig.node("n1", "sla=940")
+    rig.settle("a", Outcome.BLOCKED)
+    assert told(rig).budgets == (("shop/pdb", 1),)
+    assert told(rig).blocked == 1
+
+
+@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.THROTTLED, Outcome.REFUSED])
+def test_a_budget_is_not_told_for_what_it_did_not_do(outcome):
+    rig = Rig(limited())
+    rig.budget(allowed=1)
+    rig.pod("a", ready=True)
+    rig.node("n1", "sla=940")
+    rig.settle("a", outcome)
+    assert told(rig).budgets == ()
+    assert told(rig).blocked_by == {outcome.value: 1}
+
+
+def test_a_pod_that_another_limit_holds_is_not_blocked():
+    rig = crowd(limited(max_unavailable=ONE), "a", "b")
+    rig.budget(allowed=5)
+    assert (told(rig).blocked, told(rig).budgets) == (0, ())
+
+
+# -- zones -------------------------------------------------------------------------------------------------------------
+
+
+def test_zones_are_told_by_name():
+    rig = Rig(limited(zone_health=ZoneHealth(min_nodes=0)))
+    rig.pod("a")
+    rig.node("fine", labels={ZONE: "b"})
+    rig.node("n1", "sla=940", labels={ZONE: "a"})
+    assert told(rig).zones == (ZoneReport("a", "Full", 1, 1), ZoneReport("b", "Normal", 1, 0))
+
+
+def test_without_zone_health_no_zones_are_told():
+    rig = Rig(limited())
+    rig.node("n1")
+    assert told(rig).zones == ()
+
+
+# -- the guard ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_closed_guard_is_told():
+    assert told(Rig(limited(guard=GuardSettings()))).guard == GuardRecord()
+
+
+def test_an_open_guard_is_told_with_what_would_leave_now():
+    rig = crowd(limited(guard=GuardSettings(min_pods=1, settle_seconds=0)), *"abcd")
+    before = told(rig).guard
+    rig.pod("e", owner=owner(), ready=True)
+    now = told(rig).guard
+    assert before is not None
+    assert now is not None
+    assert (before.open_since, before.would_evict, now.would_evict) == (START, 4, 5)
+
+
+def test_without_a_guard_none_is_told():
+    assert told(Rig(limited())).guard is None
+
+
+# -- next --------------------------------------------------------------------------------------------------------------
+
+
+def test_the_next_pods_are_told_in_the_order_in_which_they_go():
+    rig = Rig(limited(spec={"timing": {"violationGraceSeconds": 600}}))
+    for name, priority in (("high", 5), ("low", -5), ("middle", 0)):
+        rig.pod(name, priority=priority)
+    rig.pod("soon", gt(violation_grace_seconds=30))
+    rig.node("n1", "sla=940")
+    assert [one.pod.name for one in told(rig).next_pods] == ["soon", "low", "middle", "high"]
+
+
+def test_pods_on_their_way_out_are_not_told_any_more():
+    rig = Rig(limited())
+    rig.pod("a")
+    rig.node("n1", "sla=940")
+    rig.settle("a")
+    assert (told(rig).pending, told(rig).evicted, told(rig).next_pods) == (0, 1, ())
+
+
+def test_a_held_pod_is_still_pending():
+    rig = crowd(limited(max_unavailable=ONE), *"abc")
+    assert (told(rig).pending, told(rig).degraded_nodes, told(rig).next_deadline) == (3, 1, START)
+
+
+def test_a_report_changes_nothing():
+    rig = crowd(limited(evictions_per_second=0.5, burst=1, max_unavailable=Share(number=2)), *"abcd")
+    assert report(rig.machine, rig.now) == report(rig.machine, rig.now)
+    rig.advance(2)
+    assert rig.evictions() == ["a", "b"]
