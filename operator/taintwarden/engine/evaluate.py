@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 
 import msgspec
 
@@ -58,6 +59,8 @@ class TaintVerdict(msgspec.Struct, frozen=True):
     """When the node will be gone (``reclaim``)."""
     latest_at: float = math.inf
     """When a pod must begin to leave so that it has stopped in order by then."""
+    tolerations: Tolerations = Tolerations()
+    """What was asked: all tolerations of the pod class, wherever they come from."""
 
     @property
     def evicts(self) -> bool:
@@ -138,18 +141,20 @@ class Evaluator:
     def verdicts(
         self,
         pod_class: PodClass,
+        tolerations: Tolerations,
         taints: Iterable[tuple[Taint, TaintHistory]],
         policies: Sequence[Policy],
     ) -> tuple[TaintVerdict, ...]:
         """The verdict for each taint that one of ``policies`` acts on.
 
-        ``policies`` are those that select both node and pod class: see :func:`selects_pod` and :func:`selects_node`.
+        ``tolerations`` are all that the class has, those of its profiles included. ``policies`` are those that select
+        both node and pod class: see :func:`selects_pod` and :func:`selects_node`.
         """
         found = []
         for taint, history in taints:
             policy = acting_policy(taint, policies)
             if policy is not None and policy.mode is not Mode.PAUSED:
-                verdict = self._verdict(pod_class.tolerations, taint, history, policy)
+                verdict = self._verdict(tolerations, taint, history, policy)
                 found.append(_reclaimed(verdict, pod_class, history) if policy.reclaim and verdict.evicts else verdict)
         return tuple(found)
 
@@ -157,6 +162,7 @@ class Evaluator:
         selector = policy.selector_for(taint)
         value_type = selector.value_type if selector else None
         timing = policy.timing
+        verdict = partial(TaintVerdict, taint, policy, tolerations=tolerations)
 
         def judged(value: str) -> Judgement:
             return self._judgement(tolerations, taint, value, timing.toleration_seconds_mode, value_type)
@@ -167,18 +173,18 @@ class Evaluator:
         if invalid and timing.on_invalid_value is OnInvalidValue.HOLD:
             held = next((span.value for span in reversed(history.spans) if not judged(span.value).invalid), None)
             if held is None:
-                return TaintVerdict(taint, policy, Kind.HELD, invalid=True)
+                return verdict(Kind.HELD, invalid=True)
             judgement = judged(held)
         used = judgement.toleration
         if used is not None:
             if judgement.seconds is None:
-                return TaintVerdict(taint, policy, Kind.TOLERATED, used, 0.0, 0, held, invalid)
+                return verdict(Kind.TOLERATED, used, 0.0, 0, held, invalid)
             seconds = max(judgement.seconds, 0)
-            return TaintVerdict(taint, policy, Kind.TOLERATED_FOR, used, history.added_at, seconds, held, invalid)
+            return verdict(Kind.TOLERATED_FOR, used, history.added_at, seconds, held, invalid)
         since = violated_since(history, judged, timing, exact=asks_equality(tolerations, taint))
         grace = timing.violation_grace_seconds if judgement.seconds is None else max(judgement.seconds, 0)
         seconds = max(grace, timing.stabilization_window_seconds)
-        return TaintVerdict(taint, policy, Kind.VIOLATED, None, since, seconds, held, invalid)
+        return verdict(Kind.VIOLATED, None, since, seconds, held, invalid)
 
     def _judgement(
         self,

@@ -1,4 +1,4 @@
-"""The engine's nouns: taints, tolerations, pods, nodes and policies as small immutable values.
+"""The engine's nouns: taints, tolerations, pods, nodes, policies and profiles as small immutable values.
 
 Times are seconds since the Unix epoch as floats; names of Kubernetes fields are kept.
 """
@@ -272,8 +272,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         return best if best.specificity(taint) else None
 
 
-class Tolerations(msgspec.Struct, frozen=True):
-    """All tolerations of a pod: its own, then the extended ones of its annotation (and, in time, its profiles).
+class Tolerations(msgspec.Struct, frozen=True, cache_hash=True):
+    """All tolerations of a pod: its own, then the extended ones of its annotation, then those of its profiles by name.
 
     Extended tolerations *narrow*: for a taint key they name, only they count. So a native ``Exists`` keeps the
     scheduler, the kubelet and the built-in controller content while ``Gt 950`` in the annotation decides.
@@ -290,6 +290,18 @@ class Tolerations(msgspec.Struct, frozen=True):
         if any(entry.key == taint_key for entry in extended):
             return extended
         return self.native + extended
+
+
+class Profile(msgspec.Struct, frozen=True):
+    """A validated TolerationProfile: extended tolerations for the pods of its namespace that ``selector`` selects."""
+
+    namespace: str
+    name: str
+    selector: LabelSelector
+    tolerations: tuple[Toleration, ...]
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
 
 
 class Owner(msgspec.Struct, frozen=True):

@@ -45,6 +45,7 @@ class Limiter:
         self.guards: dict[str, Guard] = {}
         self._windows: dict[str, Windows] = {}
         self._uids: dict[str, str] = {}
+        self._modes: dict[str, Mode] = {}
         self._records: dict[str, GuardRecord] = {}
         """What guards remembered that do not exist now: saved by others, or before they were switched off."""
         self._takers: dict[str, str] = {}
@@ -71,10 +72,14 @@ class Limiter:
                 if policy.name in self._records:
                     guard.restore(self._records.pop(policy.name), now)
             guard.change(settings)
+            if self._modes.get(policy.name) is Mode.DRY_RUN and policy.mode is not Mode.DRY_RUN:
+                guard.forget_rehearsals()
             self.guards[policy.name] = guard
-        for name in known:
+        names = [policy.name for policy in policies]
+        for name in [name for name in self._uids if name not in names]:
             self._records.pop(name, None)
         self._uids = {policy.name: policy.uid for policy in policies}
+        self._modes = {policy.name: policy.mode for policy in policies}
 
     def restore_guard(self, policy: str, record: GuardRecord, now: Instant) -> None:
         """Take over what another process saved of a guard."""
@@ -96,8 +101,10 @@ class Limiter:
 
     def rehearse(self, pod: Pod, policy: Policy, now: Instant) -> None:
         """An eviction would be on its way under a policy that only rehearses."""
-        self._count(pod.uid, policy, now)
-        self._takers.pop(pod.uid, None)
+        guard = self.guards.get(policy.name)
+        if guard is not None:
+            guard.forget(pod.uid)
+            guard.rehearse(now)
 
     def _count(self, uid: str, policy: Policy, now: Instant) -> None:
         guard = self.guards.get(policy.name)
@@ -140,7 +147,7 @@ class Limiter:
         buckets: list[tuple[str, str, TokenBucket]] = []
         hard = policy.reclaim is not None
         if not hard:
-            if (refused := self._refuse_policy(policy, now)) is not None:
+            if (refused := self._refuse_policy(pod, policy, now)) is not None:
                 return refused
             if (own := self.rates.of_policy(name)) is not None:
                 buckets.append((refusal.POLICY_RATE, "", own))
@@ -157,7 +164,7 @@ class Limiter:
                 bucket.take(monotonic)
         return refused
 
-    def _refuse_policy(self, policy: Policy, now: Instant) -> Refusal | None:
+    def _refuse_policy(self, pod: Pod, policy: Policy, now: Instant) -> Refusal | None:
         name = policy.name
         windows = self._windows.get(name)
         if windows is not None and (opens_at := windows.closed_until(now.wall)) is not None:
@@ -168,7 +175,8 @@ class Limiter:
         if guard is not None:
             if guard.halts:
                 return Refusal(refusal.GUARD)
-            if policy.mode is Mode.ENFORCE and not guard.may_take(now):
+            counted = policy.mode is not Mode.ENFORCE or self.departures.is_leaving(pod.uid)
+            if not counted and not guard.may_take(now):
                 return Refusal(refusal.GUARD_RECORD)
         return None
 

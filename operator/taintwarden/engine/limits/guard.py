@@ -70,6 +70,8 @@ class Guard:
         self._far = DeadlineQueue()
         self._slots: deque[list[float]] = deque()
         """[when the slot ends, evictions in it], on the monotonic clock."""
+        self._rehearsed: deque[list[float]] = deque()
+        """The same of evictions that were only rehearsed."""
         self._reserved = (0.0, 0)
         """(slot, evictions) that the stored record allows for."""
         self._asked = (0.0, 0)
@@ -126,10 +128,22 @@ class Guard:
 
     def take(self, now: Instant) -> None:
         """One eviction happens now."""
+        self._note(self._slots, now)
+
+    def rehearse(self, now: Instant) -> None:
+        """One eviction would happen now: it counts until the policy means it."""
+        self._note(self._rehearsed, now)
+
+    def forget_rehearsals(self) -> None:
+        """The policy means it from now on, and nobody has left."""
+        self._rehearsed.clear()
+        self._grew = True
+
+    def _note(self, slots: deque[list[float]], now: Instant) -> None:
         slot = self._slot(now)
-        if not self._slots or self._slots[-1][0] != slot:
-            self._slots.append([slot, 0])
-        self._slots[-1][1] += 1
+        if not slots or slots[-1][0] != slot:
+            slots.append([slot, 0])
+        slots[-1][1] += 1
 
     def give_back(self) -> None:
         """The last eviction did not happen."""
@@ -153,8 +167,9 @@ class Guard:
             self._far.cancel(head.key)
             self._near[head.key] = head.at
             self._grew = True
-        while self._slots and self._slots[0][0] + settings.window_seconds <= now.monotonic:
-            self._slots.popleft()
+        for slots in (self._slots, self._rehearsed):
+            while slots and slots[0][0] + settings.window_seconds <= now.monotonic:
+                slots.popleft()
         is_open = self.open_since is not None
         if not ((self._grew and not is_open) or (self._watches and now.monotonic >= self._look_at)):
             return None
@@ -208,11 +223,12 @@ class Guard:
 
     def _most(self, now: Instant) -> int:
         """The most evictions that any window of time would hold which begins in the past and ends now or later."""
-        spent = sum(int(used) for _, used in self._slots)
+        slots = sorted([*self._slots, *self._rehearsed])
+        spent = sum(int(used) for _, used in slots)
         if len(self._near) + spent <= self.settings.min_pods or not spent:
             return len(self._near) + spent
         window, shift = self.settings.window_seconds, now.wall - now.monotonic
-        past = [(end + shift, int(used)) for end, used in self._slots]
+        past = [(end + shift, int(used)) for end, used in slots]
         most = spent
         for ahead, at in enumerate(sorted(max(due, now.wall) for due in self._near.values()), 1):
             while past and past[0][0] + window <= at:
@@ -239,6 +255,8 @@ class Guard:
         self._slots = deque(
             [min(at, latest) - now.wall + now.monotonic, pods] for at, pods in sorted(record.spent) if pods
         )
+        if self.accepted is not None and record.spent:
+            self.accepted += record.spent[-1][1]  # what was reserved there and not used must not open it again
         self._reserved = (0.0, 0)
         self._grew, self._look_at = True, now.monotonic
 

@@ -5,7 +5,7 @@ from enum import StrEnum
 import msgspec
 
 from taintwarden.engine.limits.guard import GuardRecord
-from taintwarden.engine.model import Budget, Node, Pod, Policy
+from taintwarden.engine.model import Budget, Node, Pod, Policy, Profile
 
 
 class NodeSeen(msgspec.Struct, frozen=True):
@@ -144,8 +144,21 @@ class PoliciesChanged(msgspec.Struct, frozen=True):
     policies: tuple[Policy, ...]
 
 
+class ProfileSeen(msgspec.Struct, frozen=True):
+    """A profile of tolerations was listed, added or modified; valid ones only."""
+
+    profile: Profile
+
+
+class ProfileGone(msgspec.Struct, frozen=True):
+    """A profile of tolerations was deleted."""
+
+    namespace: str
+    name: str
+
+
 class Synced(msgspec.Struct, frozen=True):
-    """Policies, namespaces, nodes and pods are known: deciding may begin."""
+    """Policies, profiles, namespaces, nodes and pods are known: deciding may begin."""
 
 
 class LeadershipChanged(msgspec.Struct, frozen=True):
@@ -215,6 +228,8 @@ Event = (
     | GuardReset
     | GuardSaved
     | PoliciesChanged
+    | ProfileSeen
+    | ProfileGone
     | Synced
     | LeadershipChanged
     | Settled

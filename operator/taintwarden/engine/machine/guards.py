@@ -125,6 +125,10 @@ class Guards:
                 self._reconsider(policy.name)
             yield commands.ClearGuardReset(policy)
 
+    def leadership_changed(self) -> None:
+        """A reset that was asked for is for whoever led then, and for what was held then."""
+        self._resets = {}
+
     @property
     def resets(self) -> bool:
         """Whether a reset was asked for."""

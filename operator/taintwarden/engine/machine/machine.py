@@ -40,7 +40,7 @@ from taintwarden.engine.machine.pending import Lane, Pending, Phase, retry_delay
 from taintwarden.engine.machine.queues import Queues
 from taintwarden.engine.machine.reclaims import Reclaims, miss
 from taintwarden.engine.machine.verdicts import Verdicts
-from taintwarden.engine.model import Gates, Instant, Method, Mode, Node, OnInvalidValue, Pod, PodClass, Policy
+from taintwarden.engine.model import Gates, Instant, Method, Mode, Node, OnInvalidValue, Pod, PodClass, Policy, Profile
 from taintwarden.engine.spread import Spread
 
 ANNOUNCED_AHEAD_SECONDS = 1.0
@@ -120,6 +120,10 @@ class Machine:
             events.GuardReset: self._guard_reset,
             events.GuardSaved: lambda event: self._guards.saved(event, self._now),
             events.PoliciesChanged: self._policies_changed,
+            events.ProfileSeen: lambda event: self._set_profile(
+                event.profile.namespace, event.profile.name, event.profile
+            ),
+            events.ProfileGone: lambda event: self._set_profile(event.namespace, event.name, None),
             events.Synced: self._has_synced,
             events.LeadershipChanged: self._leadership_changed,
             events.Settled: self._settled,
@@ -170,6 +174,11 @@ class Machine:
     def policies(self) -> tuple[Policy, ...]:
         """The policies in force, by name."""
         return self._verdicts.policies
+
+    @property
+    def profiles(self) -> list[Profile]:
+        """The profiles in force, by namespace and name."""
+        return self._verdicts.profiles()
 
     @property
     def evaluator(self) -> Evaluator:
@@ -272,19 +281,17 @@ class Machine:
 
     def _count(self, pod: Pod, known: Pod | None) -> None:
         """Keep the numbers of running pods by workload and topology domain."""
-        if known is not None and known.shared is not pod.shared:
+        stands = known is not None and known.shared is pod.shared
+        if known is not None and not stands:
             self._spread.discount(known)
             if known.shared.owner != pod.shared.owner:
                 self.limiter.workloads.gone(known, self._now.monotonic)
-                self.limiter.workloads.seen(pod, None)
                 known = None
-            if self.limiter.departures.is_leaving(pod.uid):
-                self.limiter.workloads.leave(pod)
-            else:
-                self._spread.count(pod)
-        elif known is None:
-            self._spread.count(pod)
         self.limiter.workloads.seen(pod, known)
+        if self.limiter.departures.is_leaving(pod.uid):
+            self.limiter.workloads.leave(pod)
+        elif not stands:
+            self._spread.count(pod)
 
     def _lose_pod(self, uid: str, node: str, until: float | None = None) -> None:
         self.limiter.departures.terminating(uid, node, until)
@@ -332,6 +339,13 @@ class Machine:
             state.policies = None
         self._look_again()
 
+    def _set_profile(self, namespace: str, name: str, profile: Profile | None) -> None:
+        """Look again where pods stand that tolerate something else now; nobody is evicted before that is done."""
+        changed = self._verdicts.set_profile(namespace, name, profile)
+        for state in self.nodes.values() if changed else ():
+            if any(verdicts and one in changed for one, verdicts in state.verdicts.items()):
+                self._dirty[state.name] = None
+
     def _has_synced(self, _: events.Synced) -> None:
         self.synced = True
         self._look_again()
@@ -339,6 +353,7 @@ class Machine:
     def _leadership_changed(self, event: events.LeadershipChanged) -> None:
         gained = event.leading and not self.leading
         self.leading = event.leading
+        self._guards.leadership_changed()
         if gained:
             self.limiter.rates.restart(self._now.monotonic)
             self.refused = {}
@@ -551,7 +566,8 @@ class Machine:
                 self._let_go(pending, deletes=deletes)
                 continue
             pending.refusal = refusal
-            if refusal.limit in (WINDOW, GUARD):
+            admitted_by_budgets = refusal.key and refusal.limit not in BUDGET_LIMITS and not deletes
+            if admitted_by_budgets or refusal.limit in (WINDOW, GUARD):
                 pending.blocked_since = None  # from here on it is not the budget that keeps it
             if refusal.key:
                 self._queues.hold(pending, refusal)
@@ -661,7 +677,9 @@ class Machine:
         self.in_flight -= 1
         uncertain = event.outcome is Outcome.FAILED  # the call may have been carried out: the pod counts as leaving
         done = event.outcome in (Outcome.EVICTED, Outcome.GONE)
-        self.limiter.settle(event.uid, evicted=event.outcome is Outcome.EVICTED, uncertain=uncertain)
+        # A pod that is gone after a call that may have been carried out was evicted by that, most likely.
+        evicted = event.outcome is Outcome.EVICTED or (done and pending.outcome is Outcome.FAILED)
+        self.limiter.settle(event.uid, evicted=evicted, uncertain=uncertain)
         if not done:
             if not uncertain:
                 self._stay(pending.pod)

@@ -1,4 +1,4 @@
-"""What a policy is doing now, for its status and the metrics: read from the machine's state, never kept beside it."""
+"""What policies do and profiles select now, for their status and the metrics: read from the state, never kept beside."""
 
 from collections import Counter
 from heapq import nsmallest
@@ -17,7 +17,7 @@ from taintwarden.engine.limits.refusal import (
 from taintwarden.engine.machine.events import Outcome
 from taintwarden.engine.machine.machine import Machine
 from taintwarden.engine.machine.pending import Pending, Phase
-from taintwarden.engine.model import Instant, Policy
+from taintwarden.engine.model import Instant, Policy, Profile
 
 NEXT_PODS = 10
 """How many of the next pods a report names."""
@@ -98,6 +98,21 @@ def report(machine: Machine, now: Instant) -> list[PolicyReport]:
         entry.guard = guard.current_record(now) if guard else None
     _count_nodes(machine, reports)
     return list(reports.values())
+
+
+def matched_pods(machine: Machine) -> dict[Profile, int]:
+    """How many running pods each profile selects."""
+    matched = dict.fromkeys(machine.profiles, 0)
+    if matched:
+        pods = Counter(pod.shared for state in machine.nodes.values() for pod in state.pods.values())
+        by_namespace: dict[str, list[Profile]] = {}
+        for profile in matched:
+            by_namespace.setdefault(profile.namespace, []).append(profile)
+        for shared, count in pods.items():
+            for profile in by_namespace.get(shared.namespace, ()):
+                if profile.selector.selects(shared.labels):
+                    matched[profile] += count
+    return matched
 
 
 def _count(entry: PolicyReport, pending: Pending) -> None:

@@ -1,21 +1,24 @@
 """Which policies select whom, and the verdicts that follow: computed once for all pods of a class on a node."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from weakref import WeakKeyDictionary
 
 from taintwarden.engine.evaluate import Evaluator, TaintVerdict, selects_node, selects_pod
 from taintwarden.engine.machine.inventory import NodeState, history_name
-from taintwarden.engine.model import Gates, PodClass, Policy
+from taintwarden.engine.model import Gates, PodClass, Policy, Profile, Tolerations
 
 
 class Verdicts:
-    """The policies in force, the namespaces they may select by, and what both mean for pods on nodes."""
+    """The policies and profiles in force, the namespaces policies may select by, and what that means for pods."""
 
     def __init__(self, gates: Gates) -> None:
         self.evaluator = Evaluator(gates)
         self.policies: tuple[Policy, ...] = ()
         self._namespaces: dict[str, dict[str, str]] = {}
         self._selecting: WeakKeyDictionary[PodClass, tuple[Policy, ...]] = WeakKeyDictionary()
+        self._profiles: dict[str, dict[str, Profile]] = {}
+        """Namespace -> name -> profile, by name."""
+        self._tolerations: WeakKeyDictionary[PodClass, Tolerations] = WeakKeyDictionary()
 
     def set_policies(self, policies: Iterable[Policy]) -> None:
         """Other policies are in force. What was computed for nodes must be forgotten by their owner."""
@@ -33,13 +36,54 @@ class Verdicts:
         self._selecting.clear()
         return any(policy.namespace_selector.requirements for policy in self.policies)
 
+    def set_profile(self, namespace: str, name: str, profile: Profile | None) -> Collection[PodClass]:
+        """A profile says this now, or is gone. Returns the classes which tolerate something else because of it.
+
+        What was computed for them on nodes must be forgotten by its owner.
+        """
+        others = {one: known for one, known in self._profiles.get(namespace, {}).items() if one != name}
+        if profile is not None:
+            others[name] = profile
+        self._profiles[namespace] = dict(sorted(others.items()))
+        if not others:
+            del self._profiles[namespace]
+        changed = []
+        for pod_class, before in list(self._tolerations.items()):
+            if pod_class.namespace == namespace:
+                del self._tolerations[pod_class]
+                if self.tolerations(pod_class) != before:
+                    changed.append(pod_class)
+        return frozenset(changed)
+
+    def profiles(self) -> list[Profile]:
+        """All profiles in force, by namespace and name."""
+        return [profile for _, named in sorted(self._profiles.items()) for profile in named.values()]
+
+    def tolerations(self, pod_class: PodClass) -> Tolerations:
+        """All that pods of a class tolerate: what they say themselves, then the matching profiles by name."""
+        found = self._tolerations.get(pod_class)
+        if found is None:
+            found = pod_class.tolerations
+            matching = [
+                profile
+                for profile in self._profiles.get(pod_class.namespace, {}).values()
+                if profile.selector.selects(pod_class.labels)
+            ]
+            if matching:
+                more = tuple(entry for profile in matching for entry in profile.tolerations)
+                found = Tolerations(found.native, found.extended + more)
+            self._tolerations[pod_class] = found
+        return found
+
     def of(self, state: NodeState, pod_class: PodClass) -> tuple[TaintVerdict, ...]:
         """The verdicts on pods of a class on a node, one for each taint that a policy acts on."""
         verdicts = state.verdicts.get(pod_class)
         if verdicts is None:
             selecting = self.selecting(pod_class)
             policies = [policy for policy in self.select(state) if policy in selecting]
-            verdicts = state.verdicts[pod_class] = self.evaluator.verdicts(pod_class, state.taints(), policies)
+            tolerations = self.tolerations(pod_class)
+            verdicts = self.evaluator.verdicts(pod_class, tolerations, state.taints(), policies)
+            state.verdicts[pod_class] = verdicts
         return verdicts
 
     def select(self, state: NodeState) -> tuple[Policy, ...]:
