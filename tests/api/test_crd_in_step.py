@@ -1,4 +1,4 @@
-"""The CRD and the structs say the same, field by field: names, types, defaults, choices, bounds, expressions."""
+"""The CRDs and the structs say the same, field by field: names, types, defaults, choices, bounds, expressions."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,19 @@ import yaml
 from hypothesis import strategies as st
 from msgspec import inspect
 
-from taintwarden.api import GROUP, POLICY_KIND, POLICY_PLURAL, VERSION, PolicyStatus, names, windows
+from taintwarden.api import (
+    GROUP,
+    POLICY_KIND,
+    POLICY_PLURAL,
+    PROFILE_KIND,
+    PROFILE_PLURAL,
+    VERSION,
+    PolicyStatus,
+    ProfileStatus,
+    names,
+    windows,
+)
+from taintwarden.api.profiles import ProfileSpec
 from taintwarden.api.status import (
     MAX_BLOCKED_BUDGETS,
     MAX_CAUSE_LENGTH,
@@ -23,12 +35,26 @@ from taintwarden.api.status import (
     MAX_ZONES,
     GuardStatus,
 )
+from taintwarden.api.tolerations import explain_version
 from taintwarden.api.types import LabelSelectorSpec, PolicySpec, WindowSpec, no_duplicates
-
-CRD = yaml.safe_load((Path(__file__).parents[2] / "crds" / "taintevictionpolicies.yaml").read_text())
-SCHEMA = CRD["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+from taintwarden.engine.matching.numeric import parse_integer
 
 Facts = dict[str, Any]
+
+
+def definition(plural: str) -> Facts:
+    found: Facts = yaml.safe_load((Path(__file__).parents[2] / "crds" / f"{plural}.yaml").read_text())
+    return found
+
+
+def schema_of(crd: Facts) -> Facts:
+    properties: Facts = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    return properties
+
+
+CRDS = {POLICY_KIND: definition(POLICY_PLURAL), PROFILE_KIND: definition(PROFILE_PLURAL)}
+SCHEMAS = {kind: schema_of(crd) for kind, crd in CRDS.items()}
+SCHEMA = SCHEMAS[POLICY_KIND]
 BOUNDS = ("minimum", "maximum", "minItems", "maxItems", "maxLength", "maxProperties")
 PATTERNS = {
     names.check_key: names.KEY,
@@ -118,7 +144,7 @@ def of_field(field: inspect.Field) -> Facts:
     if field.required:
         return {"required": True}
     default = field.default
-    if default in (None, (), LabelSelectorSpec()) or default is msgspec.NODEFAULT:
+    if default in (None, "", (), LabelSelectorSpec()) or default is msgspec.NODEFAULT:
         return {}
     if isinstance(default, msgspec.Struct) and not any(msgspec.structs.asdict(default).values()):
         return {}
@@ -139,11 +165,13 @@ def descriptions(schema: Facts, path: str = "") -> Iterator[tuple[str, str]]:
         yield from descriptions(inner.get("items", {}), f"{path}.{name}[]")
 
 
-def test_spec_says_the_same_as_the_struct():
-    in_struct = dict(of_type(inspect.type_info(PolicySpec), "spec"))
+@pytest.mark.parametrize(("kind", "spec"), [(POLICY_KIND, PolicySpec), (PROFILE_KIND, ProfileSpec)])
+def test_spec_says_the_same_as_the_struct(kind, spec):
+    in_struct = dict(of_type(inspect.type_info(spec), "spec"))
     for path, facts in DURATIONS.items():
-        in_struct[path] |= facts
-    assert dict(of_schema(SCHEMA["spec"], "spec")) == in_struct
+        if path in in_struct:
+            in_struct[path] |= facts
+    assert dict(of_schema(SCHEMAS[kind]["spec"], "spec")) == in_struct
 
 
 def server_takes(field: str, text: str) -> bool:
@@ -170,15 +198,22 @@ def test_the_server_takes_every_schedule_that_we_take(schedule):
     assert server_takes("schedule", schedule) or any(error.path == "[0].schedule" for error in errors)
 
 
-def test_status_says_the_same_as_the_struct():
+STATUS = {
+    POLICY_KIND: ((PolicyStatus, "status"), (GuardStatus, "status.guard")),
+    PROFILE_KIND: ((ProfileStatus, "status"),),
+}
+
+
+@pytest.mark.parametrize("kind", CRDS)
+def test_status_says_the_same_as_the_struct(kind):
     in_crd = {
         path: {name: value for name, value in facts.items() if name not in STATUS_BOUNDS}
-        for path, facts in of_schema(SCHEMA["status"], "status")
+        for path, facts in of_schema(SCHEMAS[kind]["status"], "status")
     }
     in_struct = {
         path: {name: value for name, value in facts.items() if name != "default"}
-        for kind, part in ((PolicyStatus, "status"), (GuardStatus, "status.guard"))
-        for path, facts in of_type(inspect.type_info(kind), part)
+        for struct, part in STATUS[kind]
+        for path, facts in of_type(inspect.type_info(struct), part)
     }
     assert in_crd == in_struct
 
@@ -202,22 +237,63 @@ def test_what_grows_is_bounded_alike(path, most):
     assert schema.get("maxItems", schema.get("maxLength")) == most
 
 
+@pytest.mark.parametrize("kind", CRDS)
 @pytest.mark.parametrize("part", ["spec", "status"])
-def test_every_field_is_described_in_a_sentence(part):
-    assert [path for path, text in descriptions(SCHEMA[part], part) if not text.endswith(".")] == []
+def test_every_field_is_described_in_a_sentence(kind, part):
+    assert [path for path, text in descriptions(SCHEMAS[kind][part], part) if not text.endswith(".")] == []
 
 
-def test_names_are_those_of_the_package():
-    spec = CRD["spec"]
-    assert (spec["group"], spec["names"]["kind"], spec["names"]["plural"]) == (GROUP, POLICY_KIND, POLICY_PLURAL)
+@pytest.mark.parametrize(("kind", "plural"), [(POLICY_KIND, POLICY_PLURAL), (PROFILE_KIND, PROFILE_PLURAL)])
+def test_names_are_those_of_the_package(kind, plural):
+    crd = CRDS[kind]
+    spec = crd["spec"]
+    assert (spec["group"], spec["names"]["kind"], spec["names"]["plural"]) == (GROUP, kind, plural)
     assert [version["name"] for version in spec["versions"]] == [VERSION]
-    assert CRD["metadata"]["name"] == f"{POLICY_PLURAL}.{GROUP}"
+    assert crd["metadata"]["name"] == f"{plural}.{GROUP}"
 
 
-def test_columns_lead_to_fields_that_exist():
-    paths = [column["jsonPath"] for column in CRD["spec"]["versions"][0]["additionalPrinterColumns"]]
-    known = {
-        f".{path}" for path, _ in (*descriptions(SCHEMA["spec"], "spec"), *descriptions(SCHEMA["status"], "status"))
-    }
+@pytest.mark.parametrize("kind", CRDS)
+def test_columns_lead_to_fields_that_exist(kind):
+    paths = [column["jsonPath"] for column in CRDS[kind]["spec"]["versions"][0]["additionalPrinterColumns"]]
+    known = {f".{path}" for part in ("spec", "status") for path, _ in descriptions(SCHEMAS[kind][part], part)}
     plain = [re.sub(r"\[[^]]*\]", "[]", path) for path in paths if not path.startswith(".metadata")]
     assert [path for path in plain if path not in known] == []
+
+
+# -- what the rules of a profile say of values ------------------------------------------------------------------------
+
+
+def value_pattern(word: str) -> str:
+    """The expression that the CRD holds a value against, of the rule that speaks of this operator."""
+    rules = SCHEMAS[PROFILE_KIND]["spec"]["properties"]["tolerations"]["items"]["x-kubernetes-validations"]
+    (rule,) = [one["rule"] for one in rules if word in one["rule"] and "matches" in one["rule"]]
+    found = re.search(r"matches\(r'\^(.*?)\$'\)", rule)
+    assert found
+    return re.sub(r"\\x\{(\w+)\}", lambda code: chr(int(code[1], 16)), found[1])  # RE2 writes characters so
+
+
+NUMERIC = re.compile(value_pattern("'Gt'"))
+VERSION_PATTERN = re.compile(value_pattern("'Semver'"))
+SPACES = "\t\n\v\f\r \u0085\u00a0\u1680\u2000\u2005\u200a\u2028\u2029\u202f\u205f\u3000"
+NEAR_VERSION = st.text(alphabet="0019vVar.-+ \x1c\u200b_" + SPACES, max_size=14) | st.from_regex(
+    r"[ \u3000]?v?[0-9]{1,3}(\.[0-9]{0,21}){0,3}(-[0-9a-z.-]{0,5})?(\+[0-9a-z.-]{0,5})?[ \u2000]?", fullmatch=True
+)
+BEYOND_64_BITS = re.compile(r"[0-9]{20}")
+
+
+@hypothesis.given(NEAR_VERSION)
+@hypothesis.example("1.2.-rc")
+@hypothesis.example("1.2.+5")
+@hypothesis.example("1.2.")
+@hypothesis.example("0000000000000000000000000000001.2.3")
+@hypothesis.example("1.2.3-01")
+@hypothesis.example("1.2.3-0a")
+def test_the_server_reads_versions_as_we_do(text):
+    taken = bool(VERSION_PATTERN.fullmatch(text))
+    assert taken == (explain_version(text) is None) or (taken and BEYOND_64_BITS.search(text))
+
+
+@hypothesis.given(st.text(alphabet="0195-+ .e_", max_size=6) | st.integers().map(str))
+def test_the_server_reads_whole_numbers_as_we_do(text):
+    within = -(2**63) <= int(text) < 2**63 if NUMERIC.fullmatch(text) else False
+    assert within == (parse_integer(text) is not None)

@@ -1,4 +1,4 @@
-"""What users write, checked and turned into the engine's values: policies, and tolerations in annotations.
+"""What users write, checked and turned into the engine's values: policies, profiles, and tolerations in annotations.
 
 The CRDs in ``crds/`` say the same as :mod:`taintwarden.api.types`, and a test holds the two together: the API server
 refuses what it can, this package refuses it again (a policy may come from a file, or predate the CRD) with words that
@@ -9,14 +9,17 @@ Forbidden here: I/O, the cluster, the clock.
 
 from taintwarden.api.errors import FieldError, InvalidObject
 from taintwarden.api.policies import parse_policy
-from taintwarden.api.status import Condition, ConditionStatus, NextPod, PodState, PolicyStatus
+from taintwarden.api.profiles import parse_profile
+from taintwarden.api.status import Condition, ConditionStatus, NextPod, PodState, PolicyStatus, ProfileStatus
 from taintwarden.api.tolerations import TOLERATIONS_ANNOTATION, parse_tolerations
-from taintwarden.api.types import GROUP, POLICY_KIND, POLICY_PLURAL, VERSION
+from taintwarden.api.types import GROUP, POLICY_KIND, POLICY_PLURAL, PROFILE_KIND, PROFILE_PLURAL, VERSION
 
 __all__ = [
     "GROUP",
     "POLICY_KIND",
     "POLICY_PLURAL",
+    "PROFILE_KIND",
+    "PROFILE_PLURAL",
     "TOLERATIONS_ANNOTATION",
     "VERSION",
     "Condition",
@@ -26,6 +29,8 @@ __all__ = [
     "NextPod",
     "PodState",
     "PolicyStatus",
+    "ProfileStatus",
     "parse_policy",
+    "parse_profile",
     "parse_tolerations",
 ]

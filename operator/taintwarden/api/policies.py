@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from taintwarden.api.decode import decode
 from taintwarden.api.errors import FieldError, InvalidObject
-from taintwarden.api.types import POLICY_KIND, LabelSelectorSpec, LimitsBase, LimitsSpec, PolicyObject, WindowSpec
+from taintwarden.api.objects import label_selector, read_object
+from taintwarden.api.types import POLICY_KIND, LimitsBase, LimitsSpec, PolicyObject, WindowSpec
 from taintwarden.api.windows import parse_duration
 from taintwarden.engine.model import (
     EvictionSettings,
@@ -23,7 +23,6 @@ from taintwarden.engine.model import (
     Window,
     ZoneHealth,
 )
-from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 
 T = TypeVar("T")
 
@@ -38,9 +37,7 @@ def parse_policy(obj: Mapping[str, Any]) -> Policy:
         InvalidObject: with every fault of the object.
 
     """
-    read, errors = decode(obj, PolicyObject)
-    if read is None:
-        raise InvalidObject(POLICY_KIND, _name(obj), errors)
+    read = read_object(obj, PolicyObject, POLICY_KIND)
     created_at = _timestamp(read.metadata.creation_timestamp)
     if created_at is None:
         fault = FieldError("metadata.creationTimestamp", read.metadata.creation_timestamp, "must be an RFC 3339 time")
@@ -53,9 +50,9 @@ def parse_policy(obj: Mapping[str, Any]) -> Policy:
         created_at=created_at,
         mode=spec.mode,
         taints=tuple(_same_fields(taint, TaintSelector) for taint in spec.taints),
-        node_selector=_selector(spec.node_selector),
-        pod_selector=_selector(spec.pod_selector),
-        namespace_selector=_selector(spec.namespace_selector),
+        node_selector=label_selector(spec.node_selector),
+        pod_selector=label_selector(spec.pod_selector),
+        namespace_selector=label_selector(spec.namespace_selector),
         exclude=_same_fields(spec.exclude, Exclude),
         timing=_same_fields(spec.timing, Timing),
         eviction=_same_fields(spec.eviction, EvictionSettings),
@@ -67,12 +64,6 @@ def parse_policy(obj: Mapping[str, Any]) -> Policy:
 
 def _same_fields(value: msgspec.Struct, wanted: type[T]) -> T:
     return msgspec.convert(value, wanted, from_attributes=True)
-
-
-def _selector(spec: LabelSelectorSpec) -> LabelSelector:
-    labels = tuple(Requirement(key, SelectorOperator.IN, (value,)) for key, value in sorted(spec.match_labels.items()))
-    expressions = tuple(Requirement(one.key, one.operator, one.values) for one in spec.match_expressions)
-    return LabelSelector(labels + expressions)
 
 
 def _limits(spec: LimitsSpec) -> Limits:
@@ -106,12 +97,6 @@ def _window(spec: WindowSpec) -> Window:
     seconds = parse_duration(spec.duration)
     assert seconds is not None  # noqa: S101 - checked with the other fields
     return Window(spec.schedule, seconds, spec.time_zone)
-
-
-def _name(obj: object) -> str:
-    metadata = obj.get("metadata") if isinstance(obj, Mapping) else None
-    name = metadata.get("name") if isinstance(metadata, Mapping) else None
-    return name if isinstance(name, str) else ""
 
 
 def _timestamp(value: object) -> float | None:

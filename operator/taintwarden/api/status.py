@@ -1,4 +1,4 @@
-"""The ``status`` of a TaintEvictionPolicy, written by the leader. Of all of it only ``guard`` is read again."""
+"""The ``status`` of our kinds, written by the leader. Of all of it only ``guard`` is read again."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -124,3 +124,11 @@ class PolicyStatus(Status, frozen=True):
     blocked_budgets: tuple[BlockedBudget, ...] = ()
     zones: tuple[ZoneStatus, ...] = ()
     next_pods: tuple[NextPod, ...] = ()
+
+
+class ProfileStatus(Status, frozen=True):
+    """The status of a TolerationProfile."""
+
+    observed_generation: int | None = None
+    conditions: tuple[Condition, ...] = ()
+    matched_pods: int = 0

@@ -25,6 +25,8 @@ TOLERATIONS_ANNOTATION = "taintwarden.io/tolerations"
 PATH = f"metadata.annotations[{TOLERATIONS_ANNOTATION}]"
 MAX_TOLERATIONS = 100
 MAX_CHARACTERS = 65_536
+MAX_VALUE_LENGTH = 256
+"""Taints have at most 63 characters, so nothing longer is meant."""
 
 # Kubernetes writes and reads these empty for "not given".
 _MAY_BE_EMPTY = ("key", "operator", "value", "effect")
@@ -36,22 +38,22 @@ class ExtendedToleration(Spec, frozen=True):
 
     key: Annotated[str, checked(names.check_key, max_length=names.MAX_KEY_LENGTH)] | None = None
     operator: Operator = Operator.EQUAL
-    value: str = ""
+    value: Annotated[str, Meta(max_length=MAX_VALUE_LENGTH)] = ""
     effect: Effect | None = None
     toleration_seconds: int | None = None
     violation_grace_seconds: Annotated[int, Meta(ge=0)] | None = None
 
 
-def check_toleration(toleration: ExtendedToleration) -> Iterator[FieldError]:
+def check_toleration(read: ExtendedToleration) -> Iterator[FieldError]:
     """What the fields ask of each other. ``tolerationSeconds`` goes with any effect: policies may act on all three."""
-    operator = toleration.operator
-    if toleration.key is None and operator != Operator.EXISTS:
+    operator = read.operator
+    if read.key is None and operator != Operator.EXISTS:
         yield FieldError("key", UNSET, f"{operator} needs a key", "without a key only Exists is allowed")
-    yield from (error.below("value") for error in _check_value(operator, toleration.value))
-    if toleration.violation_grace_seconds is not None and operator not in COMPARISON_OPERATORS:
+    yield from (error.below("value") for error in _check_value(operator, read.value))
+    if read.violation_grace_seconds is not None and operator not in COMPARISON_OPERATORS:
         yield FieldError(
             "violationGraceSeconds",
-            toleration.violation_grace_seconds,
+            read.violation_grace_seconds,
             f"has no effect with {operator}",
             "use it with a comparison",
         )
@@ -72,7 +74,7 @@ def parse_tolerations(text: str) -> tuple[tuple[Toleration, ...], tuple[FieldErr
         found += () if read is None else tuple(error.below(f"{PATH}[{index}]") for error in check_toleration(read))
         errors.extend(found)
         if read is not None and not found:
-            tolerations.append(_toleration(read))
+            tolerations.append(toleration(read))
     if len(entries) > MAX_TOLERATIONS:
         reason = f"has {len(entries)} items, at most {MAX_TOLERATIONS} are allowed"
         errors.append(FieldError(PATH, len(entries), reason, "those after the limit count as absent"))
@@ -101,7 +103,8 @@ def _without_empty(entry: object) -> object:
     return {name: value for name, value in entry.items() if not (name in _MAY_BE_EMPTY and value == "")}
 
 
-def _toleration(read: ExtendedToleration) -> Toleration:
+def toleration(read: ExtendedToleration) -> Toleration:
+    """What was read, as the engine has it."""
     return Toleration(
         key=read.key or "",
         operator=read.operator,

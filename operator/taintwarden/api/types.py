@@ -1,7 +1,7 @@
 """The structs of ``taintwarden.io/v1alpha1`` as users write them: names, types, defaults, bounds.
 
-``crds/taintevictionpolicies.yaml`` says the same to the API server, and ``tests/api/test_crd_in_step.py`` compares the
-two field by field. ``checked(...)`` adds what a type cannot say; in the CRD that is a CEL rule.
+The files in ``crds/`` say the same to the API server, and ``tests/api/test_crd_in_step.py`` compares the two field by
+field. ``checked(...)`` adds what a type cannot say; in the CRD that is a CEL rule.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -30,6 +30,8 @@ GROUP = "taintwarden.io"
 VERSION = "v1alpha1"
 POLICY_KIND = "TaintEvictionPolicy"
 POLICY_PLURAL = "taintevictionpolicies"
+PROFILE_KIND = "TolerationProfile"
+PROFILE_PLURAL = "tolerationprofiles"
 
 MAX_INT32 = 2**31 - 1
 
@@ -271,6 +273,7 @@ class ObjectMeta(msgspec.Struct, frozen=True, rename="camel"):
     """The part of ``metadata`` that matters here; the API server owns the rest."""
 
     name: Annotated[str, checked(names.check_object_name, max_length=253)]
+    namespace: str = ""
     uid: str = ""
     generation: int = 1
     creation_timestamp: Any = None

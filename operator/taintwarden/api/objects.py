@@ -1,0 +1,37 @@
+"""What the kinds share on their way from the object users write to the value the engine follows."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from taintwarden.api.decode import decode
+from taintwarden.api.errors import InvalidObject
+from taintwarden.api.types import LabelSelectorSpec
+from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
+
+T = TypeVar("T")
+
+
+def read_object(obj: Mapping[str, Any], wanted: type[T], kind: str) -> T:
+    """``obj``, a whole object as the API server or a YAML parser gives it, as ``wanted``.
+
+    Raises:
+        InvalidObject: with every fault of the object.
+
+    """
+    read, errors = decode(obj, wanted)
+    if read is None:
+        raise InvalidObject(kind, _name(obj), errors)
+    return read
+
+
+def label_selector(spec: LabelSelectorSpec) -> LabelSelector:
+    """``matchLabels`` and ``matchExpressions`` in one."""
+    labels = tuple(Requirement(key, SelectorOperator.IN, (value,)) for key, value in sorted(spec.match_labels.items()))
+    expressions = tuple(Requirement(one.key, one.operator, one.values) for one in spec.match_expressions)
+    return LabelSelector(labels + expressions)
+
+
+def _name(obj: object) -> str:
+    metadata = obj.get("metadata") if isinstance(obj, Mapping) else None
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    return name if isinstance(name, str) else ""

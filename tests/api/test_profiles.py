@@ -1,0 +1,101 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from api.profile_cases import BAD, BAD_FOR_US, GOOD, GT, profile
+from api.test_tolerations import ENTRY
+from taintwarden.api import FieldError, InvalidObject, parse_profile
+from taintwarden.engine.model import Profile, Toleration
+from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
+
+
+def errors_of(obj: object) -> list[FieldError]:
+    with pytest.raises(InvalidObject) as caught:
+        parse_profile(obj)  # type: ignore[arg-type]
+    return list(caught.value.errors)
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_good_profile_is_accepted(name):
+    assert parse_profile(profile(GOOD[name])).name == "case"
+
+
+@pytest.mark.parametrize("bad", (BAD | BAD_FOR_US).values(), ids=BAD | BAD_FOR_US)
+def test_bad_profile_is_refused_at_its_field(bad):
+    assert {error.path for error in errors_of(profile(bad.spec))} == {bad.path}
+
+
+def test_every_field_arrives():
+    entry = GT | {"effect": "NoExecute", "tolerationSeconds": 30, "violationGraceSeconds": 60}
+    selector = {"matchLabels": {"app": "web"}, "matchExpressions": [{"key": "canary", "operator": "DoesNotExist"}]}
+    obj = profile({"podSelector": selector, "tolerations": [entry, {"operator": "Exists"}]}, "fast", "shop")
+    obj["metadata"] |= {"uid": "u", "generation": 3}
+    obj["status"] = {"matchedPods": 1}
+    assert parse_profile(obj) == Profile(
+        "shop",
+        "fast",
+        LabelSelector(
+            (
+                Requirement("app", SelectorOperator.IN, ("web",)),
+                Requirement("canary", SelectorOperator.DOES_NOT_EXIST),
+            )
+        ),
+        (Toleration("sla", "Gt", "950", "NoExecute", 30, 60), Toleration(operator="Exists")),
+    )
+
+
+@pytest.mark.parametrize("selector", [{}, {"podSelector": {}}, {"podSelector": None}])
+def test_a_profile_without_a_selector_is_for_every_pod(selector):
+    assert parse_profile(profile({"tolerations": [GT], **selector})).selector == EVERYTHING
+
+
+def test_the_operator_is_equal_unless_given():
+    assert parse_profile(profile({"tolerations": [{"key": "a"}]})).tolerations == (Toleration("a", "Equal"),)
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        (
+            {"tolerations": [GT | {"value": "0950"}]},
+            'spec.tolerations[0].value: Invalid value: "0950": leading zeros are not allowed: write 950, not 0950',
+        ),
+        (
+            {"tolerations": [{"operator": "Exists"}] * 2},
+            'spec.tolerations: Invalid value: "* Exists": stands in [0] and again in [1]; write each toleration once',
+        ),
+        (
+            {"tolerations": [{"operator": "Gt", "value": "1"}]},
+            "spec.tolerations[0].key: Required value: Gt needs a key; without a key only Exists is allowed",
+        ),
+        ({"toleration": []}, "spec.toleration: Invalid value: []: unknown field; did you mean tolerations?"),
+    ],
+)
+def test_a_fault_is_told_with_its_remedy(spec, told):
+    assert told in [str(error) for error in errors_of(profile(spec))]
+
+
+def test_all_faults_are_told_at_once():
+    spec = {"tolerations": [GT | {"value": "x"}, GT | {"effect": "None"}], "podSelector": []}
+    assert [error.path for error in errors_of(profile(spec))] == [
+        "spec.tolerations[0].value",
+        "spec.tolerations[1].effect",
+        "spec.podSelector",
+    ]
+
+
+def test_a_policy_is_no_profile():
+    assert [error.path for error in errors_of(profile({"tolerations": [GT]}) | {"kind": "TaintEvictionPolicy"})] == [
+        "kind"
+    ]
+
+
+@given(st.lists(ENTRY, max_size=5))
+def test_any_list_is_accepted_whole_or_refused_at_an_entry(entries):
+    accepted, faults = 0, ()
+    try:
+        accepted = len(parse_profile(profile({"tolerations": entries})).tolerations)
+    except InvalidObject as error:
+        faults = error.errors
+    assert accepted == len(entries) or faults
+    assert all(fault.path.startswith("spec.tolerations") for fault in faults)
