@@ -84,5 +84,6 @@ def policy(name: str = "sla", **more: Any) -> Policy:
 
 
 def verdict(value: str = "940", in_policy: Policy | None = None, **more: Any) -> TaintVerdict:
-    kind = more.pop("kind", Kind.VIOLATED)
-    return TaintVerdict(Taint("sla", value), in_policy or policy(), kind, **more)
+    """On pods that tolerate what those of :func:`pod` do."""
+    told = {"kind": Kind.VIOLATED, "tolerations": Tolerations((GT_950,))} | more
+    return TaintVerdict(Taint("sla", value), in_policy or policy(), **told)

@@ -15,7 +15,7 @@ OTHER = Toleration(key="spot", operator="Exists")
 
 
 def why(*tolerations: Toleration, gates: Gates | None = None, **more: object) -> str:
-    return wording.why(Tolerations(tuple(tolerations)), verdict(**more), gates)
+    return wording.why(verdict(tolerations=Tolerations(tuple(tolerations)), **more), gates)
 
 
 def test_a_time_is_rfc_3339_in_utc_to_the_second():

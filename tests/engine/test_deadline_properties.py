@@ -59,7 +59,8 @@ def deadline(values: list[tuple[float, str]], tolerations: list[dict[str, Any]],
     camel = {"tolerationSeconds": "toleration_seconds", "violationGraceSeconds": "violation_grace_seconds"}
     structs = tuple(Toleration(**{camel.get(k, k): v for k, v in entry.items()}) for entry in tolerations)
     pod_class = Interner().pod_class("default", {}, Tolerations(structs))
-    verdicts = Evaluator().verdicts(pod_class, [(Taint("sla", history.value), history)], [policy(timing=timing)])
+    taints = [(Taint("sla", history.value), history)]
+    verdicts = Evaluator().verdicts(pod_class, pod_class.tolerations, taints, [policy(timing=timing)])
     found = earliest(verdicts, bound)
     return None if found is None else found[0]
 

@@ -81,7 +81,8 @@ def test_the_first_toleration_that_holds_is_used():
 
 def verdicts(evaluator: Evaluator, value: str, *tolerations: Toleration):
     pod_class = Interner().pod_class("shop", {}, Tolerations(tolerations))
-    return evaluator.verdicts(pod_class, [(Taint("sla", value), TaintHistory.begin(value, 0.0))], [policy()])
+    taints = [(Taint("sla", value), TaintHistory.begin(value, 0.0))]
+    return evaluator.verdicts(pod_class, pod_class.tolerations, taints, [policy()])
 
 
 def test_a_judgement_is_made_once():

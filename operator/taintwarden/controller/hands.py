@@ -91,7 +91,7 @@ class Hands:
             return
         with self._metrics.request_duration.time():
             if command.delete:
-                reason = f"Taintwarden: {wording.why(pod.shared.tolerations, command.verdict)}"
+                reason = f"Taintwarden: {wording.why(command.verdict)}"
                 result = await self._evictor.delete(pod, grace, reason)
             else:
                 result = await self._evictor.evict(pod, grace)

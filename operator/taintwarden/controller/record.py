@@ -74,7 +74,7 @@ class Record:
         self._recorder.record(Message(_subject(name, uid), WARNING, "GuardResetOutdated", "Guard", note))
 
     def _why(self, notice: Any) -> str:
-        return wording.why(notice.pod.shared.tolerations, notice.verdict, self._gates)
+        return wording.why(notice.verdict, self._gates)
 
     def _scheduled(self, notice: commands.Scheduled) -> None:
         due = wording.at(notice.due_at)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from taintwarden.engine.evaluate import Kind, TaintVerdict
 from taintwarden.engine.limits import refusal
 from taintwarden.engine.matching.tolerations import Match, match
-from taintwarden.engine.model import Gates, Taint, Toleration, Tolerations
+from taintwarden.engine.model import Gates, Taint, Toleration
 
 END_OF_TIME = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 """Stands for everything later: no calendar goes further, and a huge ``tolerationSeconds`` means "very late"."""
@@ -66,7 +66,7 @@ def guard_reset(policy: str, generation: int) -> str:
 
 
 @lru_cache(maxsize=4_096)
-def why(tolerations: Tolerations, verdict: TaintVerdict, gates: Gates | None = None) -> str:
+def why(verdict: TaintVerdict, gates: Gates | None = None) -> str:
     """Why a verdict is what it is, in one clause."""
     taint = verdict.taint
     judged = f", judged by its last valid value {verdict.judged_value}" if verdict.judged_value is not None else ""
@@ -79,7 +79,7 @@ def why(tolerations: Tolerations, verdict: TaintVerdict, gates: Gates | None = N
             return f"taint {taint}{judged} is tolerated by {verdict.toleration} only"
         case Kind.VIOLATED:
             seen = taint if verdict.judged_value is None else Taint(taint.key, verdict.judged_value, taint.effect)
-            reasons = refusals(tolerations.relevant_to(taint.key), seen, gates or Gates())
+            reasons = refusals(verdict.tolerations.relevant_to(taint.key), seen, gates or Gates())
             # Without its seconds, which are told as the grace: "for 30s does not hold" reads as if it held again then.
             told = "; ".join(
                 f"{replace(toleration, toleration_seconds=None)} {answer}" for toleration, answer in reasons
