@@ -2,14 +2,14 @@
 
 from taintwarden.engine.deadlines import DeadlineQueue, Entry
 from taintwarden.engine.machine.pending import Pending
-from taintwarden.engine.model import OrderBy
+from taintwarden.engine.model import OrderBy, SpreadConstraint
 from taintwarden.engine.order import Place
 from taintwarden.engine.spread import Group, Spread
 
 REVISION_LABELS = ("pod-template-hash", "controller-revision-hash")
 """What a ReplicaSet of a Deployment, and a StatefulSet or DaemonSet, call the revision of a pod."""
 
-_Key = tuple[Place, str, tuple[str, ...]]
+_Key = tuple[Place, str, tuple[str, ...], tuple[SpreadConstraint, ...]]
 
 
 class Line:
@@ -34,8 +34,8 @@ class Line:
         pod, place = pending.pod, pending.place
         key: _Key | None = None
         if pod.shared.spread and pod.shared.owner and OrderBy.TOPOLOGY_SPREAD in pending.policy.eviction.order:
-            labels = pod.shared.labels
-            key = (place, pod.shared.owner.uid, tuple(labels.get(label, "") for label in REVISION_LABELS))
+            revision = tuple(pod.shared.labels.get(label, "") for label in REVISION_LABELS)
+            key = (place, pod.shared.owner.uid, revision, pod.shared.spread)
             group = self._groups.get(key)
             if group is None:
                 group = self._groups[key] = self._spread.group()
