@@ -9,6 +9,7 @@ from taintwarden.cli.explain import explain
 from taintwarden.cli.guard import guard
 from taintwarden.cli.pause import pause, resume
 from taintwarden.cli.run import run
+from taintwarden.cli.status import status
 from taintwarden.cli.validate import validate
 
 
@@ -22,6 +23,7 @@ main.add_command(run)
 main.add_command(demo)
 main.add_command(explain)
 main.add_command(validate)
+main.add_command(status)
 main.add_command(pause)
 main.add_command(resume)
 main.add_command(guard)

@@ -1,0 +1,133 @@
+"""How policies stand, as their status tells: the structure that ``status`` prints.
+
+The structs are what ``-o json`` and ``-o yaml`` print; times are RFC 3339 in UTC.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from taintwarden.api.status import (
+    BlockedBudget,
+    ConditionStatus,
+    GuardStatus,
+    LimitStatus,
+    NextPod,
+    PolicyStatus,
+    ZoneStatus,
+)
+from taintwarden.controller import wording
+
+NOT_OBSERVED = "no operator has looked at it yet"
+OUTDATED = "the operator has not looked at its newest version yet"
+
+
+class GuardStanding(msgspec.Struct, rename="camel"):
+    """A policy's guard. ``accepted``: how many pods a reset lets go."""
+
+    open: bool
+    since: str | None = None
+    cause: str | None = None
+    would_evict: int | None = None
+    accepted: int | None = None
+    message: str = ""
+
+
+class PolicyStanding(msgspec.Struct, rename="camel", kw_only=True):
+    """One policy."""
+
+    name: str
+    mode: str
+    accepted: str
+    """``True``, ``False``, or ``Unknown`` where the operator has not looked at its newest version."""
+    problem: str = ""
+    """What somebody has to mend or look at, if anything."""
+    progress: str = ""
+    """What it is doing, in a sentence."""
+    selected_nodes: int = 0
+    degraded_nodes: int = 0
+    pending: int = 0
+    blocked: int = 0
+    evicted: int = 0
+    held_invalid: int = 0
+    next_deadline: str | None = None
+    guard: GuardStanding | None = None
+    """None: it has none, or has not been looked at."""
+    limited_by: str | None = None
+    limits: tuple[LimitStatus, ...] = ()
+    zones: tuple[ZoneStatus, ...] = ()
+    blocked_budgets: tuple[BlockedBudget, ...] = ()
+    next_pods: tuple[NextPod, ...] = ()
+
+    @property
+    def needs_a_person(self) -> bool:
+        """Whether somebody has to do something."""
+        return bool(self.problem)
+
+
+class Standings(msgspec.Struct):
+    """The policies, by name. ``at`` is when they were read."""
+
+    at: str
+    policies: list[PolicyStanding]
+
+    @property
+    def needs_a_person(self) -> bool:
+        """Whether somebody has to do something about any of them."""
+        return any(policy.needs_a_person for policy in self.policies)
+
+
+class _Status(PolicyStatus, frozen=True):
+    guard: GuardStatus | None = None
+
+
+def standings(stored: Iterable[Mapping[str, Any]], names: Sequence[str], now: float) -> Standings:
+    """How the policies ``names`` stand, or all of them.
+
+    Raises:
+        LookupError: there is no such policy; the text says which.
+
+    """
+    found = sorted((_standing(one) for one in stored), key=lambda one: one.name)
+    known = {one.name for one in found}
+    if missing := [name for name in names if name not in known]:
+        told = ", ".join(missing)
+        msg = f"there is no TaintEvictionPolicy {told}; there is {', '.join(sorted(known)) or 'none at all'}"
+        raise LookupError(msg)
+    return Standings(wording.at(now), [one for one in found if not names or one.name in names])
+
+
+def _standing(stored: Mapping[str, Any]) -> PolicyStanding:
+    meta, spec = stored["metadata"], stored.get("spec") or {}
+    answer = PolicyStanding(name=meta["name"], mode=str(spec.get("mode", "Enforce")), accepted="Unknown")
+    try:
+        status = msgspec.convert(stored.get("status") or {}, _Status)
+    except msgspec.ValidationError as error:
+        answer.problem = f"its status cannot be read: {error}"
+        return answer
+    said = {one.type: one for one in status.conditions}
+    for field in ("selected_nodes", "degraded_nodes", "pending", "blocked", "evicted", "held_invalid", "next_deadline"):
+        setattr(answer, field, getattr(status, field))
+    answer.limited_by, answer.limits, answer.zones = status.limited_by, status.limits, status.zones
+    answer.blocked_budgets, answer.next_pods = status.blocked_budgets, status.next_pods
+    answer.progress = said["Progressing"].message if "Progressing" in said else ""
+    told = said.get("GuardOpen")
+    if told is not None and told.reason != "NoGuard":
+        # The condition is seconds older than the guard's own record, which is what decides.
+        guard = status.guard or GuardStatus(open=told.status is ConditionStatus.TRUE)
+        answer.guard = GuardStanding(
+            guard.open, guard.since, guard.cause, guard.would_evict, guard.accepted, told.message
+        )
+    if status.observed_generation is None:
+        answer.problem = NOT_OBSERVED
+    elif status.observed_generation < meta.get("generation", 0):
+        answer.problem = OUTDATED
+    else:
+        accepted = said.get("Accepted")
+        answer.accepted = accepted.status if accepted else "Unknown"
+        if accepted is not None and accepted.status is not ConditionStatus.TRUE:
+            answer.problem = f"it is not accepted: {accepted.message}"
+    if not answer.problem and answer.guard is not None and answer.guard.open:
+        answer.problem = "its guard is open"
+    return answer

@@ -1,0 +1,99 @@
+"""How policies stand, for people: one line each, and a block for those that were asked for; 100 columns wide."""
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from taintwarden.cli.output import Lines, printable
+from taintwarden.cli.standing import PolicyStanding, Standings
+
+_ACCEPTED = {"True": "green", "False": "bold red", "Unknown": "yellow"}
+_ZONES = {"Normal": "green", "Degraded": "yellow", "Full": "bold red"}
+
+
+def parts(found: Standings, *, details: bool) -> Iterator[RenderableType]:
+    """The table, then a block for each policy if asked for."""
+    if not found.policies:
+        yield Text("There is no TaintEvictionPolicy.")
+        return
+    yield _overview(found)
+    for policy in found.policies if details else [one for one in found.policies if one.needs_a_person]:
+        yield Text("")
+        yield Text(printable(policy.name), style="bold")
+        yield Padding(_details(policy).grid if details else _problem(policy).grid, (0, 0, 0, 2))
+
+
+def _overview(found: Standings) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", collapse_padding=True)
+    table.add_column("POLICY", overflow="fold", min_width=8)
+    for name in ("MODE", "ACCEPTED"):
+        table.add_column(name, no_wrap=True)
+    for name in ("NODES", "DEGRADED", "PENDING", "BLOCKED", "EVICTED"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in ("GUARD", "LIMIT"):
+        table.add_column(name, no_wrap=True)
+    for one in found.policies:
+        table.add_row(
+            printable(one.name),
+            Text(printable(one.mode), style="" if one.mode == "Enforce" else "yellow"),
+            Text(one.accepted, style=_ACCEPTED.get(one.accepted, "")),
+            str(one.selected_nodes),
+            _number(one.degraded_nodes),
+            _number(one.pending),
+            _number(one.blocked),
+            str(one.evicted),
+            _guard(one),
+            one.limited_by or "-",
+        )
+    return table
+
+
+def _number(number: int) -> Text:
+    return Text(str(number), style="yellow" if number else "")
+
+
+def _guard(policy: PolicyStanding) -> Text:
+    if policy.guard is None:
+        return Text("-")
+    return Text("open", style="bold red") if policy.guard.open else Text("closed", style="green")
+
+
+def _problem(policy: PolicyStanding) -> Lines:
+    lines = Lines()
+    lines.add("Problem", policy.problem, "bold red")
+    return lines
+
+
+def _details(policy: PolicyStanding) -> Lines:
+    lines = _problem(policy)
+    lines.add("Now", policy.progress)
+    lines.add("Next", policy.next_deadline and f"the first deadline is {policy.next_deadline}")
+    if policy.held_invalid:
+        lines.add("Held", f"{policy.held_invalid} pods, since a taint's value cannot be compared", "yellow")
+    if (guard := policy.guard) is not None:
+        lines.add("Guard", _guard_text(policy), "bold red" if guard.open else "")
+        lines.add("  cause", guard.cause)
+        if guard.open:
+            lines.add("  says", guard.message)
+    for limit in policy.limits:
+        until = f", the next may go at {limit.until}" if limit.until else ""
+        lines.add("Limit", f"{limit.limit} holds {limit.pods} since {limit.since}{until}", "yellow")
+    for budget in policy.blocked_budgets:
+        lines.add("Budget", f"{budget.namespace}/{budget.name} holds {budget.pods}", "yellow")
+    for zone in policy.zones:
+        text = f"{zone.zone or '(no zone)'}: {zone.state}, {zone.degraded_nodes} of {zone.nodes} nodes are drained"
+        lines.add("Zone", text, _ZONES.get(zone.state, ""))
+    for pod in policy.next_pods:
+        lines.add("Next pod", f"{pod.namespace}/{pod.name} on {pod.node}: {pod.state}, {pod.deadline}, {pod.taint}")
+    return lines
+
+
+def _guard_text(policy: PolicyStanding) -> str:
+    guard = policy.guard
+    if guard is None or not guard.open:
+        accepted = guard.accepted if guard else None
+        return f"closed; a reset lets {accepted} pods go" if accepted else "closed"
+    return f"open since {guard.since}: {guard.would_evict or 0} pods would leave within one window"

@@ -1,0 +1,152 @@
+"""``taintwarden status``: how policies stand."""
+
+import asyncio
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console, Group
+
+from taintwarden.cli.errors import fail
+from taintwarden.cli.options import cluster_options
+from taintwarden.cli.output import output_option, render, write, write_data
+
+if TYPE_CHECKING:
+    from taintwarden.cli.session import Session
+    from taintwarden.cli.standing import Standings
+
+FINE, ERROR, USAGE, PERSON = 0, 1, 2, 10
+
+_HELP = """Show how policies stand: mode, whether they are accepted, nodes, pods that have to leave, guards and limits.
+
+All policies in a table. Of those that are named, or of the only one, also each limit that holds pods, zones, budgets,
+the next pods and what opened the guard. It is what the operator wrote into their status, seconds ago.
+
+Needs the right to list taintevictionpolicies.
+
+\b
+Examples:
+  taintwarden status
+  taintwarden status sla
+  kubectl taintwarden status -o json
+  taintwarden status sla --watch
+
+\b
+Exit codes:
+  0   nobody has to do anything
+  1   the cluster cannot be asked, or has no such policy
+  2   wrong flags or kubeconfig
+  10  a person has to look: a policy is not accepted, its newest version was not looked at, or its guard is open
+
+JSON and YAML have: at, policies[] (name, mode, accepted, problem, progress, selectedNodes, degradedNodes, pending,
+blocked, evicted, heldInvalid, nextDeadline, guard, limitedBy, limits[], zones[], blockedBudgets[], nextPods[]); what
+does not apply is null.
+"""
+
+
+@click.command(help=_HELP, short_help="Show how policies stand.")
+@click.argument("policies", metavar="[POLICY...]", nargs=-1)
+@click.option("-w", "--watch", is_flag=True, help="Go on showing it until interrupted.")
+@click.option(
+    "--interval", type=click.FloatRange(0.2, 3600), default=2.0, show_default=True, help="Seconds between looks."
+)
+@cluster_options
+@output_option
+def status(policies: tuple[str, ...], watch: bool, interval: float, output: str, **flags: object) -> None:
+    """Read the arguments, ask, print; the text of ``--help`` is above."""
+    if watch and output != "table":
+        raise click.UsageError("--watch shows a table: leave out --output")
+    # The cluster's client takes a while to import; `--help` need not wait for it.
+    from taintwarden.cli.session import ask, settings_of  # noqa: PLC0415
+
+    settings = settings_of(flags)
+    if watch:
+        shown = _Watch(policies, interval)
+        try:
+            ask(settings, shown.run)
+        except KeyboardInterrupt:  # which is how it is meant to end
+            sys.exit(_code(shown.found))
+    found = ask(settings, lambda session: _look(session, policies))
+    if output == "table":
+        write(_text(found, policies))
+    else:
+        write_data(found, output)
+    sys.exit(_code(found))
+
+
+async def _look(session: "Session", names: tuple[str, ...]) -> "Standings":
+    from taintwarden.cli.cluster import stored_policies  # noqa: PLC0415
+    from taintwarden.cli.standing import standings  # noqa: PLC0415
+
+    try:
+        return standings(await stored_policies(session), names, time.time())
+    except LookupError as error:
+        fail(str(error), ERROR)
+
+
+def _details(found: "Standings", names: tuple[str, ...]) -> bool:
+    return bool(names) or len(found.policies) == 1
+
+
+def _text(found: "Standings", names: tuple[str, ...]) -> str:
+    from taintwarden.cli.standing_table import parts  # noqa: PLC0415
+
+    return render(*parts(found, details=_details(found, names)))
+
+
+def _code(found: "Standings | None") -> int:
+    if found is None:
+        return ERROR
+    return PERSON if found.needs_a_person else FINE
+
+
+class _Watch:
+    """Shows it again and again: in place on a terminal, elsewhere whenever it changed."""
+
+    def __init__(self, names: tuple[str, ...], interval: float) -> None:
+        self.found: Standings | None = None
+        self._names = names
+        self._interval = interval
+
+    async def run(self, session: "Session") -> None:
+        """Until interrupted."""
+        await (self._live(session) if Console().is_terminal else self._lines(session))
+
+    async def _live(self, session: "Session") -> None:
+        from rich.live import Live  # noqa: PLC0415 - drawing is not needed elsewhere
+
+        from taintwarden.cli.standing_table import parts  # noqa: PLC0415
+
+        with Live(
+            console=Console(markup=False, emoji=False, highlight=False), auto_refresh=False, screen=False
+        ) as live:
+            while True:
+                problem = await self._try(session)
+                if self.found is not None:
+                    shown = [f"As of {self.found.at}", *parts(self.found, details=_details(self.found, self._names))]
+                    live.update(Group(*shown, problem), refresh=True)
+                await asyncio.sleep(self._interval)
+
+    async def _lines(self, session: "Session") -> None:
+        before = ""
+        while True:
+            problem = await self._try(session)
+            if problem:
+                click.echo(f"taintwarden: {problem}", err=True)
+            elif self.found is not None and (text := _text(self.found, self._names)) != before:
+                before = text
+                write(f"As of {self.found.at}\n{text}\n")
+            await asyncio.sleep(self._interval)
+
+    async def _try(self, session: "Session") -> str:
+        """Look; what went wrong, if the cluster has answered before. It may come back."""
+        from taintwarden.cli.session import ClusterError  # noqa: PLC0415
+
+        try:
+            self.found = await _look(session, self._names)
+        except ClusterError as error:
+            if self.found is None:
+                raise
+            return str(error)
+        return ""
