@@ -4,6 +4,7 @@ import threading
 import time
 from collections import defaultdict
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Self
 
 from controlplane.client import Client, Json
@@ -36,6 +37,10 @@ class Departure:
     node: str
     evicted: bool
     """By the Eviction API; otherwise it was deleted."""
+    grace_seconds: int
+    """What it was given to stop."""
+    ends_at: float
+    """When that is over, in seconds since the epoch."""
 
 
 class Availability:
@@ -113,9 +118,18 @@ class Availability:
             self._count(workload)
 
     def _depart(self, pod: Json) -> None:
-        uid, name, node = pod["metadata"]["uid"], pod["metadata"]["name"], pod["spec"].get("nodeName", "")
-        evicted = conditions_of(pod).get("DisruptionTarget", {}).get("reason") == "EvictionByEvictionAPI"
-        self._departures[uid] = Departure(time.monotonic(), workload_of(pod), uid, name, node, evicted)
+        metadata, uid = pod["metadata"], pod["metadata"]["uid"]
+        ends = metadata.get("deletionTimestamp")
+        self._departures[uid] = Departure(
+            at=time.monotonic(),
+            workload=workload_of(pod),
+            uid=uid,
+            name=metadata["name"],
+            node=pod["spec"].get("nodeName", ""),
+            evicted=conditions_of(pod).get("DisruptionTarget", {}).get("reason") == "EvictionByEvictionAPI",
+            grace_seconds=metadata.get("deletionGracePeriodSeconds", 0),
+            ends_at=datetime.fromisoformat(ends).timestamp() if ends else time.time(),
+        )
 
     def _count(self, workload: str) -> None:
         counts, wanted = self._counts[workload], sum(self._wanted[workload].values())

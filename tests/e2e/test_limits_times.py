@@ -7,11 +7,11 @@ import pytest
 
 from controlplane import STOP_SECONDS_ANNOTATION
 from e2e.limit_scenes import DEMANDING, GOOD, LEAVE_SECONDS, OBSERVED_SECONDS, LimitScene
-from e2e.stories import SLACK_SECONDS, PodRef, Stories, Story, Told
+from e2e.stories import SLACK_SECONDS, Stories, Story, Told
 
 RECLAIMED, UNHURRIED = "reclaimed", "reclaimed-unhurried"
 SHUT, OPENED, OPEN = "window-shut", "window-opened", "window-open"
-DEADLINE_SECONDS = 30
+DEADLINE_SECONDS = 60
 GRACE_SECONDS = 120
 LIMITED = {"perWorkload": {"maxUnavailable": 1}, "evictionsPerSecond": 0.01, "burst": 1}
 
@@ -40,17 +40,6 @@ def test_story(limits_told: Told, story: Story) -> None:
     limits_told.judge(story)
 
 
-def ends_at(scene: LimitScene, pod: PodRef) -> float:
-    """When a terminating pod is killed, in seconds since the epoch."""
-    timestamp = scene.watch.last(pod.uid)["metadata"]["deletionTimestamp"]
-    return datetime.datetime.fromisoformat(timestamp).timestamp()
-
-
-def grace_of(scene: LimitScene, pod: PodRef) -> int:
-    """The grace that a terminating pod was given."""
-    return scene.watch.last(pod.uid)["metadata"]["deletionGracePeriodSeconds"]
-
-
 # -- reclaim
 
 
@@ -59,24 +48,22 @@ def a_node_that_will_be_gone_is_left_whatever_the_limits_say(scene: LimitScene) 
     nodes = scene.zones(GOOD, a=3)["a"]
     slow = {"grace_seconds": GRACE_SECONDS, "annotations": {STOP_SECONDS_ANNOTATION: "5"}}
     workload = scene.deploy("web", 6, **slow)
-    pods = scene.pods_on(nodes)
     scene.cordon(nodes)
     fell, gone_at = scene.degrade(*nodes), time.time() + DEADLINE_SECONDS
     left = scene.wait_departures(6, fell)
-    assert left[-1].at - fell < LEAVE_SECONDS
+    assert left[-1].at - fell < DEADLINE_SECONDS
     assert scene.worst(workload, fell) == 6
-    for pod in pods:
-        assert 0 < grace_of(scene, pod) < DEADLINE_SECONDS, "clamped to what is left"
-        assert ends_at(scene, pod) < gone_at + SLACK_SECONDS
+    assert all(0 < one.grace_seconds <= DEADLINE_SECONDS for one in left), "clamped to what is left"
+    assert all(one.ends_at < gone_at + SLACK_SECONDS for one in left)
 
 
 @STORIES.under(UNHURRIED)
 def a_pod_that_stops_in_time_keeps_its_grace(scene: LimitScene) -> None:
     node = scene.node(GOOD, name="spot")
-    pod = scene.pod("quick", node, DEMANDING, grace_seconds=7, annotations={STOP_SECONDS_ANNOTATION: "3"})
+    scene.pod("quick", node, DEMANDING, grace_seconds=7, annotations={STOP_SECONDS_ANNOTATION: "3"})
     fell = scene.degrade(node)
-    scene.leaves(pod, fell, slack=LEAVE_SECONDS)
-    assert grace_of(scene, pod) == 7
+    [left] = scene.wait_departures(1, fell)
+    assert left.grace_seconds == 7
 
 
 # -- windows
