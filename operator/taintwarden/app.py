@@ -9,7 +9,7 @@ import gc
 import os
 import signal
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Self
 
 import kopf
@@ -24,20 +24,23 @@ from taintwarden.controller.issues import Issues
 from taintwarden.controller.keyed_sinks import BudgetSink, NamespaceSink, WorkloadSink
 from taintwarden.controller.loop import Loop
 from taintwarden.controller.policies import PolicyBook
+from taintwarden.controller.profiles import ProfileBook
 from taintwarden.controller.record import Record
 from taintwarden.controller.sinks import NodeSink, PodSink, Sink
 from taintwarden.controller.status import StatusWriter
 from taintwarden.engine.machine import Machine, events
 from taintwarden.engine.model import Gates
 from taintwarden.handlers.lifecycle import run_with_kopf
-from taintwarden.handlers.policies import watch_policies
 from taintwarden.handlers.probes import probe_app
+from taintwarden.handlers.watching import watch_policies, watch_profiles
 from taintwarden.kube.client import Client
 from taintwarden.kube.connection import Connection
+from taintwarden.kube.custom import Stored
 from taintwarden.kube.errors import ApiError, ConfigError, KubeError
 from taintwarden.kube.evictor import Evictor
 from taintwarden.kube.lease import Lease
 from taintwarden.kube.policies import list_policies
+from taintwarden.kube.profiles import list_profiles
 from taintwarden.kube.recorder import Recorder
 from taintwarden.kube.streams import (
     BUDGETS,
@@ -58,8 +61,8 @@ from taintwarden.telemetry.metrics import Metrics
 
 LEASE_NAME = "taintwarden"
 KOPF_PAUSE_SECONDS = 5.0
-POLICY_RESYNC_SECONDS = 30.0
-"""A watch of kopf's tells of no deletion that fell into a gap, and a deleted policy must not go on acting."""
+RESYNC_SECONDS = 30.0
+"""A watch of kopf's tells of no deletion that fell into a gap, and what was deleted must not go on acting."""
 TAKE_OVER_RETRY_SECONDS = 1.0
 """Pause before a new leader tries again to read what the one before it has written."""
 COLLECTOR_THRESHOLDS = (50_000, 20, 50)
@@ -129,7 +132,9 @@ class App:
             issue=self.issues.policy,
             guards=self.guards,
         )
-        self.status = StatusWriter(self.client, self.machine, self.metrics, clock, self.book.standings, self._may_tell)
+        self.profiles = ProfileBook(self._feed, self.issues.profile)
+        books = (self.book.standings, self.profiles.standings)
+        self.status = StatusWriter(self.client, self.machine, self.metrics, clock, *books, self._may_tell)
         parts = (self._feed, self.metrics)
         workloads = (REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, REPLICATION_CONTROLLERS, JOBS)
         self._followed: list[tuple[Resource[Any], Sink[Any]]] = [
@@ -151,7 +156,8 @@ class App:
         app = cls(settings, Connection.load(settings.kubeconfig, settings.context))
         await app.client.__aenter__()
         try:
-            app.book.load(*await _first_answer(app.client))
+            app.book.load(*await _first_answer(lambda: list_policies(app.client)))
+            app.profiles.load(*await _first_answer(lambda: list_profiles(app.client)))
         except BaseException:
             await app.client.__aexit__()
             raise
@@ -184,7 +190,7 @@ class App:
             self._task(Stream(self.client, resource, sink).run())
         self._task(self._sync())
         self._task(self.recorder.run())
-        self._task(self._resync_policies())
+        self._task(self._resync())
 
     async def stop(self) -> None:
         """Stop deciding, let calls under way end, give the lease up."""
@@ -218,13 +224,17 @@ class App:
         self._task(self.status.run())
         self._task(self.lease.run())
 
-    async def _resync_policies(self) -> None:
+    async def _resync(self) -> None:
         while True:
-            await asyncio.sleep(POLICY_RESYNC_SECONDS)
+            await asyncio.sleep(RESYNC_SECONDS)
             try:
                 self.book.load(*await list_policies(self.client))
             except KubeError as error:
                 log.warning("policies-not-listed", reason=str(error))
+            try:
+                self.profiles.load(*await list_profiles(self.client))
+            except KubeError as error:
+                log.warning("profiles-not-listed", reason=str(error))
 
     # -- tasks ----------------------------------------------------------------------------------------------------
 
@@ -302,17 +312,17 @@ class App:
         return f"a task failed: {self.failure}" if self.failure else ""
 
 
-async def _first_answer(client: Client) -> tuple[list[dict[str, Any]], str]:
-    """The policies, from a server that may have to get ready first: after its own start, or for a new definition."""
+async def _first_answer(ask: Callable[[], Awaitable[Stored]]) -> Stored:
+    """A list from a server that may have to get ready first: after its own start, or for a new definition."""
     for _ in range(STARTING_SECONDS):
         try:
-            return await list_policies(client)
+            return await ask()
         except ApiError as error:
             if error.code != 429 and error.code < 500:
                 raise
             log.warning("api-server-not-ready", reason=str(error))
         await asyncio.sleep(1.0)
-    return await list_policies(client)
+    return await ask()
 
 
 async def _from_environment() -> App:
@@ -387,3 +397,4 @@ class _KopfLife:
 REGISTRY = kopf.get_default_registry()
 run_with_kopf(REGISTRY, _from_environment)
 watch_policies(REGISTRY)
+watch_profiles(REGISTRY)

@@ -12,6 +12,7 @@ from taintwarden.engine.model import Effect, Mode, Reclaim
 ROOT = Path(__file__).parents[2]
 BASE = ROOT / "deploy" / "base"
 SAMPLES = {path.stem: path for path in sorted((ROOT / "deploy" / "samples").glob("*.yaml"))}
+PROFILE = SAMPLES.pop("toleration-profile")
 SHIPPED = [document for path in BASE.glob("*.yaml") for document in yaml.safe_load_all(path.read_text())]
 KUSTOMIZATION = yaml.safe_load((BASE / "kustomization.yaml").read_text())
 
@@ -41,6 +42,12 @@ def rights(kind: str) -> set[tuple[str, str]]:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_sample_is_a_valid_policy(name):
     assert api.parse_policy(yaml.safe_load(SAMPLES[name].read_text())).taints
+
+
+def test_sample_of_a_profile_is_valid():
+    profile = api.parse_profile(yaml.safe_load(PROFILE.read_text()))
+    assert profile.selector.requirements
+    assert {toleration.key for toleration in profile.tolerations} == {"sla"}
 
 
 def test_shadow_mode_acts_on_no_schedule_only():
@@ -96,6 +103,8 @@ def test_cluster_rights_are_the_least():
         ("events", "patch"),
         *(("taintevictionpolicies", verb) for verb in ("get", "list", "watch", "patch")),
         ("taintevictionpolicies/status", "patch"),
+        *(("tolerationprofiles", verb) for verb in ("get", "list", "watch")),
+        ("tolerationprofiles/status", "patch"),
     }
 
 

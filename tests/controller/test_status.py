@@ -11,7 +11,8 @@ from structlog.testing import capture_logs
 from controller import GT_950, NOW, Clock
 from kube.scripted import ScriptedClient, refusal
 from simulated import policy
-from taintwarden.controller.status import REFRESH_SECONDS, Standing, StatusWriter
+from taintwarden.controller.books import Standing
+from taintwarden.controller.status import REFRESH_SECONDS, StatusWriter
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.machine import Machine, events
 from taintwarden.engine.machine.events import Outcome
@@ -32,10 +33,11 @@ class Stage:
         self.machine = Machine()
         self.metrics = Metrics()
         self.standings = {"p": Standing(1)}
+        self.profiles: dict[str, Standing] = {}
         self.leads = True
         self.interner = Interner()
         self.writer = StatusWriter(
-            self.client, self.machine, self.metrics, self.clock, self.standings, lambda: self.leads
+            self.client, self.machine, self.metrics, self.clock, self.standings, self.profiles, lambda: self.leads
         )
         self.step(events.PoliciesChanged((policy(**spec),)))
         self.step(events.LeadershipChanged(leading=True))

@@ -81,7 +81,7 @@ async def test_an_open_guard_stays_open_for_the_next_leader(guarded: Whole) -> N
 async def test_a_follower_that_heard_nothing_reads_it_before_it_leads(
     guarded: Whole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app_module, "POLICY_RESYNC_SECONDS", 1_000.0)
+    monkeypatch.setattr(app_module, "RESYNC_SECONDS", 1_000.0)
     first = await leads(guarded)
     second = await guarded.start("two")
     await opened(guarded)

@@ -25,7 +25,7 @@ from taintwarden.kube import lease, streams
 from taintwarden.localcluster import LocalCluster
 from taintwarden.settings import Settings
 
-DEFINITION = yaml.safe_load((Path(__file__).parents[2] / "crds" / "taintevictionpolicies.yaml").read_text())
+DEFINITIONS = [yaml.safe_load(path.read_text()) for path in sorted((Path(__file__).parents[2] / "crds").glob("*.yaml"))]
 EVICTION = re.compile(r"/namespaces/([^/]+)/pods/([^/]+)/eviction$")
 
 Json = dict[str, Any]
@@ -43,7 +43,7 @@ def shorten(monkeypatch: pytest.MonkeyPatch) -> None:
         (streams, "PAGE_SIZE", 10),
         (status, "REFRESH_SECONDS", 0.1),
         (hands, "SAVE_RETRY_SECONDS", 0.1),
-        (app_module, "POLICY_RESYNC_SECONDS", 0.2),
+        (app_module, "RESYNC_SECONDS", 0.2),
         (app_module, "STOP_SECONDS", 1.0),
     ):
         monkeypatch.setattr(module, name, value)
@@ -68,6 +68,11 @@ class Whole:
     def policy(self, name: str = "sla", **spec: Any) -> None:
         base = {"taints": [{"key": "sla"}], "limits": {"base": "None"}}
         self.cluster.create("taintevictionpolicies", {"metadata": {"name": name}, "spec": base | spec})
+
+    def profile(self, name: str, *tolerations: Json, labels: dict[str, str] | None = None) -> None:
+        """A profile for pods of the namespace `default` with these labels, or for all of them."""
+        spec = {"podSelector": {"matchLabels": labels or {}}, "tolerations": list(tolerations)}
+        self.cluster.create("tolerationprofiles", {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
 
     def node(self, name: str, value: str = "980") -> None:
         self.cluster.create("nodes", {"metadata": {"name": name}})
@@ -162,7 +167,8 @@ async def whole(monkeypatch: pytest.MonkeyPatch, path: Path) -> AsyncIterator[Wh
     shorten(monkeypatch)
     thresholds = gc.get_threshold()
     cluster = LocalCluster(kubelet=True, termination_seconds=0.05, bookmark_seconds=0.1)
-    cluster.create("customresourcedefinitions", copy.deepcopy(DEFINITION))
+    for definition in DEFINITIONS:
+        cluster.create("customresourcedefinitions", copy.deepcopy(definition))
     cluster.create("namespaces", {"metadata": {"name": "taintwarden-system"}})
     async with cluster.serve() as server:
         made = Whole(cluster, server.write_kubeconfig(path / "kubeconfig"))

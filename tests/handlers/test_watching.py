@@ -1,11 +1,11 @@
-"""Policies as kopf hands them over."""
+"""Policies and profiles as kopf hands them over."""
 
 from typing import Any
 
 import kopf
 import pytest
 
-from taintwarden.handlers.policies import watch_policies
+from taintwarden.handlers.watching import watch_policies, watch_profiles
 
 
 class Book:
@@ -20,37 +20,36 @@ class Book:
 
 
 class App:
-    def __init__(self, book: Book) -> None:
-        self.book = book
+    def __init__(self) -> None:
+        self.book, self.profiles = Book(), Book()
         self.handed_over: list[tuple[Any, Any]] = []
 
     def hand_over(self, action: Any, *args: Any) -> None:
         self.handed_over.append((action, args))
 
 
-def handlers() -> list[Any]:
+def handlers() -> dict[str, Any]:
     registry = kopf.OperatorRegistry()
     watch_policies(registry)
-    return list(registry._watching.get_all_handlers())
+    watch_profiles(registry)
+    return {handler.selector.any_name: handler for handler in registry._watching.get_all_handlers()}
 
 
-def test_policies_are_watched():
-    [handler] = handlers()
-    assert (handler.selector.group, handler.selector.version) == ("taintwarden.io", "v1alpha1")
-    assert handler.selector.any_name == "taintevictionpolicies"
+def test_policies_and_profiles_are_watched():
+    found = handlers()
+    assert set(found) == {"taintevictionpolicies", "tolerationprofiles"}
+    assert {(one.selector.group, one.selector.version) for one in found.values()} == {("taintwarden.io", "v1alpha1")}
 
 
-@pytest.mark.parametrize(
-    ("kind", "call"), [(None, "seen"), ("ADDED", "seen"), ("MODIFIED", "seen"), ("DELETED", "gone")]
-)
-async def test_events_go_to_the_book(kind, call):
-    [handler] = handlers()
-    book = Book()
-
-    app = App(book)
-    event = {"type": kind, "object": {"metadata": {"name": "p"}}}
-    await handler.fn(event=event, memo=kopf.Memo(app=app))
-    assert book.calls == []  # the book lives with the machine, kopf in a loop of its own
+@pytest.mark.parametrize("kind", [(None, "seen"), ("ADDED", "seen"), ("MODIFIED", "seen"), ("DELETED", "gone")])
+@pytest.mark.parametrize("plural", ["taintevictionpolicies", "tolerationprofiles"])
+async def test_events_go_to_the_book(plural, kind):
+    happened, call = kind
+    app = App()
+    mine, other = (app.book, app.profiles) if plural == "taintevictionpolicies" else (app.profiles, app.book)
+    event = {"type": happened, "object": {"metadata": {"name": "p"}}}
+    await handlers()[plural].fn(event=event, memo=kopf.Memo(app=app))
+    assert mine.calls == []  # the book lives with the machine, kopf in a loop of its own
     for action, args in app.handed_over:
         action(*args)
-    assert book.calls == [(call, "p")]
+    assert (mine.calls, other.calls) == ([(call, "p")], [])

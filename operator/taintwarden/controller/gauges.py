@@ -1,5 +1,6 @@
 """The metrics that tell a state: set anew from every round of reports, so that what is gone leaves nothing behind."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 from taintwarden.engine.machine import Machine
@@ -29,6 +30,12 @@ class Gauges:
         for key, count in machine.evaluator.counts.items():
             metrics.evaluations.labels(*key).inc(count - self._judged.get(key, 0))
             self._judged[key] = count
+
+    def count_profiles(self, refused: Iterable[bool]) -> None:
+        """Tell how many profiles are stored. ``refused``: of each, whether its newest version is."""
+        counts = Counter(refused)
+        self._metrics.profiles.labels("true").set(counts[False])
+        self._metrics.profiles.labels("false").set(counts[True])
 
     def _measure_policy(self, entry: PolicyReport) -> None:
         metrics, name = self._metrics, entry.policy.name

@@ -7,6 +7,7 @@ import msgspec
 import structlog
 
 from taintwarden.controller import guard_record
+from taintwarden.controller.books import version_number
 from taintwarden.controller.issues import Issues
 from taintwarden.controller.loop import Feed
 from taintwarden.engine.limits.guard import GuardRecord
@@ -108,8 +109,3 @@ class GuardBook:
         except ValueError as error:
             log.warning("guard-record-unreadable", policy=name, reason=str(error))
             return GuardRecord()
-
-
-def version_number(resource_version: str | None) -> int:
-    """As versions of one kind can be compared; 0 is not known."""
-    return int(resource_version) if resource_version and resource_version.isdigit() else 0

@@ -30,6 +30,10 @@ class Issues:
         """A policy cannot be accepted."""
         self._tell_or_keep(f"policy {name}", lambda: self._record.policy_issue(name, uid, reason))
 
+    def profile(self, key: str, uid: str, reason: str) -> None:
+        """The profile ``namespace/name`` cannot be accepted."""
+        self._tell_or_keep(f"profile {key}", lambda: self._record.profile_issue(key, uid, reason))
+
     def guard_reset(self, name: str, uid: str, asked: str, generation: int) -> None:
         """A policy's guard is to be reset for another version of the policy than the stored one."""
         self._tell_or_keep(f"reset {name}", lambda: self._record.guard_reset_outdated(name, uid, asked, generation))

@@ -64,6 +64,14 @@ class Record:
         log.warning("policy-invalid", policy=name, reason=reason)
         self._recorder.record(Message(_subject(name, uid), WARNING, "InvalidPolicy", "Validate", reason))
 
+    def profile_issue(self, key: str, uid: str, reason: str) -> None:
+        """The profile ``namespace/name`` cannot be accepted."""
+        self._metrics.invalid_values.labels("toleration").inc()
+        log.warning("profile-invalid", profile=key, reason=reason)
+        namespace, _, name = key.partition("/")
+        subject = Subject("TolerationProfile", name, uid, namespace, api_version="taintwarden.io/v1alpha1")
+        self._recorder.record(Message(subject, WARNING, "InvalidProfile", "Validate", reason))
+
     def guard_reset_outdated(self, name: str, uid: str, asked: str, generation: int) -> None:
         """A guard is to be reset for another version of its policy than the one that is stored."""
         log.warning("guard-reset-outdated", policy=name, asked=asked, generation=generation)

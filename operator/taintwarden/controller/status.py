@@ -1,36 +1,26 @@
-"""What policies say of themselves, written: ``status`` and the gauges, from one report, at most every few seconds."""
+"""What policies and profiles say of themselves, written: ``status`` and the gauges, at most every few seconds."""
 
 import asyncio
 import contextlib
 from collections.abc import Callable
+from functools import partial
 
-import msgspec
-import structlog
-
-from taintwarden.api.status import Condition, ConditionStatus, PolicyStatus
-from taintwarden.controller import wording
+from taintwarden.api.status import PolicyStatus, ProfileStatus
+from taintwarden.controller.books import Standing
 from taintwarden.controller.clock import Clock
 from taintwarden.controller.gauges import Gauges
-from taintwarden.controller.summary import conditions, summary
+from taintwarden.controller.ledger import Ledger
+from taintwarden.controller.summary import accepted, conditions, summary
 from taintwarden.engine.machine import Machine
-from taintwarden.engine.machine.report import PolicyReport, report
+from taintwarden.engine.machine.report import PolicyReport, matched_pods, report
 from taintwarden.kube.client import Client
-from taintwarden.kube.errors import KubeError
 from taintwarden.kube.policies import patch_status
+from taintwarden.kube.profiles import patch_profile_status
 from taintwarden.telemetry.metrics import Metrics
 
 REFRESH_SECONDS = 3.0
-
-log = structlog.get_logger()
-
-
-class Standing(msgspec.Struct, frozen=True):
-    """A policy as it is stored: its generation, and why it is not accepted, if so."""
-
-    generation: int
-    problem: str = ""
-    conditions: dict[str, tuple[str, str]] = {}
-    """What stands in the stored status: type -> (status, lastTransitionTime). A restart is no transition."""
+PROFILES_PER_TURN = 50
+"""Profiles may be many, and pods come and go: their numbers must not keep the API server busy."""
 
 
 class StatusWriter:
@@ -42,6 +32,7 @@ class StatusWriter:
         metrics: gauges to set.
         clock: for transition times.
         standings: the stored policies by name, kept by the handlers.
+        profiles: the stored profiles by ``namespace/name``, kept by the handlers.
         may_write: whether this replica leads.
 
     """
@@ -53,31 +44,35 @@ class StatusWriter:
         metrics: Metrics,
         clock: Clock,
         standings: dict[str, Standing],
+        profiles: dict[str, Standing],
         may_write: Callable[[], bool],
     ) -> None:
-        self._client = client
         self._machine = machine
         self._gauges = Gauges(metrics, machine)
         self._clock = clock
         self._standings = standings
+        self._profiles = profiles
         self._may_write = may_write
-        self._written: dict[str, PolicyStatus] = {}
-        self._since: dict[str, dict[str, tuple[str, str]]] = {}
+        self._of_policies = Ledger("policy", partial(patch_status, client), standings, clock)
+        self._of_profiles = Ledger("profile", partial(patch_profile_status, client), profiles, clock)
         self._wanted = asyncio.Event()
 
     async def run(self) -> None:
         """Refresh the gauges and, while leading, the statuses, forever."""
+        ledgers = (self._of_policies, self._of_profiles)
         while True:
             reports = {entry.policy.name: entry for entry in report(self._machine, self._clock())}
             self._gauges.measure(reports.values())
-            for known in (self._written, self._since):
-                for name in [name for name in known if name not in self._standings]:
-                    del known[name]
+            self._gauges.count_profiles(bool(standing.problem) for standing in self._profiles.values())
+            for ledger in ledgers:
+                ledger.prune()
             if self._may_write() and self._machine.synced:
                 for name, standing in list(self._standings.items()):
                     await self._write(name, standing, reports.get(name))
+                await self._write_profiles()
             else:
-                self._written.clear()
+                for ledger in ledgers:
+                    ledger.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(REFRESH_SECONDS):
                     await self._wanted.wait()
@@ -88,32 +83,21 @@ class StatusWriter:
         self._wanted.set()
 
     async def _write(self, name: str, standing: Standing, entry: PolicyReport | None) -> None:
-        status = self._status(name, standing, entry)
-        if status == self._written.get(name):
-            return
-        patch = msgspec.to_builtins(status)
-        if entry is not None and name not in self._machine.limiter.guards:
-            patch["guard"] = None  # nobody else writes of a guard that is not there any more
-        try:
-            await patch_status(self._client, name, patch)
-        except KubeError as error:
-            log.warning("status-not-written", policy=name, reason=str(error))
-        else:
-            self._written[name] = status
-
-    def _status(self, name: str, standing: Standing, entry: PolicyReport | None) -> PolicyStatus:
         told = PolicyStatus() if entry is None else summary(entry, self._clock().wall)
         said = conditions(entry, standing.problem, standing.generation)
-        return msgspec.structs.replace(
-            told,
-            observed_generation=standing.generation,
-            conditions=tuple(self._condition(name, standing, *one) for one in said),
-        )
+        # Nobody else writes of a guard that is not there any more.
+        more = {"guard": None} if entry is not None and name not in self._machine.limiter.guards else {}
+        await self._of_policies.tell(name, told, standing, said, more)
 
-    def _condition(self, name: str, standing: Standing, kind: str, value: str, reason: str, message: str) -> Condition:
-        since = self._since.setdefault(name, dict(standing.conditions))
-        known = since.get(kind)
-        if known is None or known[0] != value:
-            known = (value, wording.at(self._clock().wall))
-        since[kind] = known
-        return Condition(kind, ConditionStatus(value), reason, message[:1024], known[1], standing.generation)
+    async def _write_profiles(self) -> None:
+        matched = {str(profile): pods for profile, pods in matched_pods(self._machine).items()}
+        written = 0
+        for key in self._of_profiles.oldest_first():
+            standing = self._profiles.get(key)
+            if written >= PROFILES_PER_TURN:
+                break
+            if standing is None:  # deleted while others were written
+                continue
+            told = ProfileStatus(matched_pods=matched.get(key, 0))
+            said = [accepted(standing.problem, in_force=key in matched)]
+            written += await self._of_profiles.tell(key, told, standing, said)

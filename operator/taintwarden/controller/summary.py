@@ -1,4 +1,4 @@
-"""From a report to a policy's status: its fields, and conditions that answer "why is nothing happening?"."""
+"""From a report to a status: the fields of policies, and conditions that answer "why is nothing happening?"."""
 
 import math
 
@@ -46,8 +46,7 @@ def summary(entry: PolicyReport, now: float) -> PolicyStatus:
 
 def conditions(entry: PolicyReport | None, problem: str, generation: int) -> list[Said]:
     """What holds of a policy. ``problem``: why its newest version, ``generation``, is not accepted, if so."""
-    accepted = ("True", "Valid", "") if not problem else ("False", "Invalid", problem)
-    said = [("Accepted", *accepted)]
+    said = [_accepted(problem)]
     if entry is None:
         none = "no valid version of this policy is known, so it does nothing"
         return [*said, ("Enforcing", "False", "NotAccepted", none)]
@@ -57,6 +56,18 @@ def conditions(entry: PolicyReport | None, problem: str, generation: int) -> lis
         ("Progressing", *_progressing(entry)),
         ("GuardOpen", *_guard_open(entry, generation)),
     ]
+
+
+def accepted(problem: str, *, in_force: bool) -> Said:
+    """What holds of a profile. ``problem`` is as above; ``in_force``: a version of it counts."""
+    still = (
+        "its last valid version stays in force" if in_force else "no valid version is known, so it does nothing"
+    )
+    return _accepted(f"{problem}; {still}" if problem else "")
+
+
+def _accepted(problem: str) -> Said:
+    return ("Accepted", "False", "Invalid", problem) if problem else ("Accepted", "True", "Valid", "")
 
 
 def _enforcing(entry: PolicyReport) -> tuple[str, str, str]:

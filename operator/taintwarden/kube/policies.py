@@ -5,18 +5,13 @@ from typing import Any
 import msgspec
 
 from taintwarden.kube.client import MERGE_PATCH, Client
-from taintwarden.kube.errors import ApiError, MissingDefinitionError, decoded
-from taintwarden.kube.objects import ListMeta
+from taintwarden.kube.custom import GROUP_PATH, Stored, list_stored, merge_status
+from taintwarden.kube.errors import ApiError, decoded
 
-PATH = "/apis/taintwarden.io/v1alpha1/taintevictionpolicies"
+PATH = f"{GROUP_PATH}/taintevictionpolicies"
 GUARD_RESET_ANNOTATION = "taintwarden.io/guard-reset"
 GUARD_TIMEOUT_SECONDS = 10.0
 """Evictions wait for the record to be stored: rather begin again than wait for an answer that will not come."""
-
-
-class _PolicyList(msgspec.Struct):
-    items: list[dict[str, Any]]
-    metadata: ListMeta
 
 
 class _PolicyMeta(msgspec.Struct, rename="camel"):
@@ -28,23 +23,15 @@ class _StoredPolicy(msgspec.Struct):
     metadata: _PolicyMeta
 
 
-async def list_policies(client: Client) -> tuple[list[dict[str, Any]], str]:
-    """All policies as they are stored, and the resourceVersion of the list.
+async def list_policies(client: Client) -> Stored:
+    """All policies.
 
     Raises:
         MissingDefinitionError: the CustomResourceDefinition is not there.
         KubeError: the list failed.
 
     """
-    try:
-        body = await client.request("GET", PATH)
-    except ApiError as error:
-        if error.code == 404:
-            msg = "it does not know TaintEvictionPolicy (taintwarden.io/v1alpha1): kubectl apply -f crds/ first"
-            raise MissingDefinitionError(msg) from error
-        raise
-    answer = decoded(body, _PolicyList, "list")
-    return answer.items, answer.metadata.resource_version
+    return await list_stored(client, PATH, "TaintEvictionPolicy")
 
 
 async def patch_status(client: Client, name: str, status: dict[str, Any]) -> None:
@@ -54,7 +41,7 @@ async def patch_status(client: Client, name: str, status: dict[str, Any]) -> Non
         KubeError: it was not written.
 
     """
-    await client.request("PATCH", f"{PATH}/{name}/status", body={"status": status}, content_type=MERGE_PATCH)
+    await merge_status(client, f"{PATH}/{name}", status)
 
 
 async def save_guard(client: Client, name: str, uid: str, guard: dict[str, Any]) -> bool:

@@ -21,6 +21,12 @@ class Metrics:
         Info("taintwarden_build", "Version of this build.", registry=registry).info({"version": version("taintwarden")})
         self.nodes = Gauge("taintwarden_nodes", "Nodes known.", registry=registry)
         self.pods = Gauge("taintwarden_pods", "Running pods known.", registry=registry)
+        self.profiles = Gauge(
+            "taintwarden_profiles",
+            "TolerationProfiles, by whether their newest version is in force.",
+            ["accepted"],
+            registry=registry,
+        )
         self.leader = Gauge("taintwarden_leader", "1 if this replica decides and evicts.", registry=registry)
         self.sync_seconds = Gauge(
             "taintwarden_sync_seconds", "Seconds from start until everything was known.", registry=registry

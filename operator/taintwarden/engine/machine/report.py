@@ -1,4 +1,4 @@
-"""What policies do and profiles select now, for status and metrics: read from the machine's state, never kept beside."""
+"""What policies do and profiles select now, for status and metrics: read from the state, never kept beside it."""
 
 from collections import Counter
 from heapq import nsmallest

@@ -1,0 +1,90 @@
+"""The statuses of the objects of one kind: each written when it changes, with conditions that keep their times."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+import structlog
+
+from taintwarden.api.status import Condition, ConditionStatus, PolicyStatus, ProfileStatus
+from taintwarden.controller import wording
+from taintwarden.controller.books import Standing
+from taintwarden.controller.clock import Clock
+from taintwarden.controller.summary import Said
+from taintwarden.kube.errors import KubeError
+
+S = TypeVar("S", PolicyStatus, ProfileStatus)
+
+log = structlog.get_logger()
+
+
+class Ledger:
+    """Remembers what was written, so that only changes are.
+
+    Args:
+        kind: what the objects are called in logs.
+        write: merges what it is given into the status of the object of this key; raises KubeError.
+        standings: the stored objects by key.
+        clock: for transition times.
+
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        write: Callable[[str, dict[str, Any]], Awaitable[None]],
+        standings: Mapping[str, Standing],
+        clock: Clock,
+    ) -> None:
+        self._kind = kind
+        self._write = write
+        self._standings = standings
+        self._clock = clock
+        self._written: dict[str, PolicyStatus | ProfileStatus] = {}
+        """The one that was written longest ago comes first."""
+        self._since: dict[str, dict[str, tuple[str, str]]] = {}
+
+    def prune(self) -> None:
+        """Forget what is not stored any more."""
+        for known in (self._written, self._since):
+            for key in [key for key in known if key not in self._standings]:
+                del known[key]
+
+    def clear(self) -> None:
+        """Somebody else writes now."""
+        self._written.clear()
+
+    def oldest_first(self) -> list[str]:
+        """The keys of all stored objects: what was never written, then what was not for longest."""
+        return [key for key in self._standings if key not in self._written] + list(self._written)
+
+    async def tell(
+        self, key: str, told: S, standing: Standing, said: Sequence[Said], more: Mapping[str, Any] | None = None
+    ) -> bool:
+        """Write ``told`` with the conditions that ``said`` tells, and fields that are not compared (``more``) with it.
+
+        Returns whether it had changed.
+        """
+        status = msgspec.structs.replace(
+            told,
+            observed_generation=standing.generation,
+            conditions=tuple(self._condition(key, standing, *one) for one in said),
+        )
+        if status == self._written.get(key):
+            return False
+        try:
+            await self._write(key, {**msgspec.to_builtins(status), **(more or {})})
+        except KubeError as error:
+            log.warning("status-not-written", **{self._kind: key}, reason=str(error))
+        else:
+            self._written.pop(key, None)
+            self._written[key] = status
+        return True
+
+    def _condition(self, key: str, standing: Standing, kind: str, value: str, reason: str, message: str) -> Condition:
+        since = self._since.setdefault(key, dict(standing.conditions))
+        known = since.get(kind)
+        if known is None or known[0] != value:
+            known = (value, wording.at(self._clock().wall))
+        since[kind] = known
+        return Condition(kind, ConditionStatus(value), reason, message[:1024], known[1], standing.generation)

@@ -1,0 +1,29 @@
+"""TaintEvictionPolicies and TolerationProfiles as kopf watches them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import kopf
+
+from taintwarden.controller.books import Book
+
+GROUP_VERSION = ("taintwarden.io", "v1alpha1")
+
+
+def watch_policies(registry: kopf.OperatorRegistry) -> None:
+    """Register the handler of policies."""
+    _watch(registry, "taintevictionpolicies", lambda app: app.book)
+
+
+def watch_profiles(registry: kopf.OperatorRegistry) -> None:
+    """Register the handler of profiles."""
+    _watch(registry, "tolerationprofiles", lambda app: app.profiles)
+
+
+def _watch(registry: kopf.OperatorRegistry, plural: str, book_of: Callable[[Any], Book[Any]]) -> None:
+    """Hand over what happens. It is an event handler: kopf writes no finalizers and no annotations for it."""
+
+    @kopf.on.event(*GROUP_VERSION, plural, registry=registry, id=plural)
+    async def changed(event: kopf.RawEvent, memo: kopf.Memo, **_: Any) -> None:
+        book = book_of(memo.app)
+        memo.app.hand_over(book.gone if event["type"] == "DELETED" else book.seen, event["object"])

@@ -1,0 +1,35 @@
+"""TolerationProfiles beside kopf: lists and the status."""
+
+from typing import Any
+
+from taintwarden.kube.client import Client
+from taintwarden.kube.custom import GROUP_PATH, Stored, list_stored, merge_status
+
+PLURAL = "tolerationprofiles"
+
+
+async def list_profiles(client: Client) -> Stored:
+    """The profiles of all namespaces.
+
+    Raises:
+        MissingDefinitionError: the CustomResourceDefinition is not there.
+        KubeError: the list failed.
+
+    """
+    return await list_stored(client, f"{GROUP_PATH}/{PLURAL}", "TolerationProfile")
+
+
+async def patch_profile_status(client: Client, key: str, status: dict[str, Any]) -> None:
+    """Merge ``status`` into that of the profile ``namespace/name``.
+
+    Raises:
+        KubeError: it was not written.
+
+    """
+    namespace, _, name = key.partition("/")
+    await merge_status(client, f"{path_in(namespace)}/{name}", status)
+
+
+def path_in(namespace: str) -> str:
+    """Where the profiles of a namespace are."""
+    return f"{GROUP_PATH}/namespaces/{namespace}/{PLURAL}"
