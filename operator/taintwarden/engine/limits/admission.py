@@ -48,8 +48,8 @@ class Limiter:
         self._modes: dict[str, Mode] = {}
         self._records: dict[str, GuardRecord] = {}
         """What guards remembered that do not exist now: saved by others, or before they were switched off."""
-        self._takers: dict[str, str] = {}
-        """UID -> the policy whose guard counted its eviction, until that is settled."""
+        self._takers: dict[str, tuple[str, float]] = {}
+        """UID -> the policy whose guard counted its eviction, and in which slot, until that is settled."""
 
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
         """Take over changed limits at once. What was spent stays spent."""
@@ -110,8 +110,7 @@ class Limiter:
         guard = self.guards.get(policy.name)
         if guard is not None:
             guard.forget(uid)
-            guard.take(now)
-            self._takers[uid] = policy.name
+            self._takers[uid] = (policy.name, guard.take(now))
 
     def stay(self, pod: Pod) -> None:
         """It did not happen, for certain."""
@@ -125,9 +124,9 @@ class Limiter:
         self.budgets.settle(uid, evicted=evicted)
         if uncertain:
             return
-        guard = self.guards.get(self._takers.pop(uid, ""))
-        if guard is not None and not evicted:
-            guard.give_back()
+        policy, slot = self._takers.pop(uid, ("", 0.0))
+        if not evicted and policy in self.guards:
+            self.guards[policy].give_back(slot)
 
     def gone(self, pod: Pod, now: Instant) -> None:
         """The pod is not there any more, or terminating."""

@@ -126,9 +126,9 @@ class Guard:
         slot, reserved = self._reserved
         return slot == self._slot(now) and self._used(slot) < reserved
 
-    def take(self, now: Instant) -> None:
-        """One eviction happens now."""
-        self._note(self._slots, now)
+    def take(self, now: Instant) -> float:
+        """One eviction happens now. Returns the slot in which it counts."""
+        return self._note(self._slots, now)
 
     def rehearse(self, now: Instant) -> None:
         """One eviction would happen now: it counts until the policy means it."""
@@ -139,17 +139,18 @@ class Guard:
         self._rehearsed.clear()
         self._grew = True
 
-    def _note(self, slots: deque[list[float]], now: Instant) -> None:
+    def _note(self, slots: deque[list[float]], now: Instant) -> float:
         slot = self._slot(now)
         if not slots or slots[-1][0] != slot:
             slots.append([slot, 0])
         slots[-1][1] += 1
+        return slot
 
-    def give_back(self) -> None:
-        """The last eviction did not happen."""
-        for slot in reversed(self._slots):
-            if slot[1]:
-                slot[1] -= 1
+    def give_back(self, slot: float) -> None:
+        """An eviction that was taken in this slot did not happen."""
+        for one in self._slots:
+            if one[0] == slot and one[1]:
+                one[1] -= 1
                 return
 
     def change(self, settings: GuardSettings) -> None:
@@ -183,6 +184,8 @@ class Guard:
         if within_limit and self.accepted is not None:
             self.accepted = None
             self._unsaved = True
+        elif self.accepted is not None:
+            self.accepted = min(self.accepted, pods)  # who has left makes no room for others
         if not is_open and not within_limit and pods > (self.accepted or 0):
             self.open_since, self.accepted = now.wall, None
             self._unsaved, self._is_told = True, False
@@ -202,7 +205,12 @@ class Guard:
 
     def next_look(self, now: Instant) -> float | None:
         """Seconds until it has to be looked at again although no more pods have to leave."""
-        return max(0.0, self._look_at - now.monotonic) if self._watches else None
+        if self._grew and self.open_since is None:
+            return 0.0
+        waits = [self._look_at - now.monotonic] if self._watches else []
+        if (far := self._far.next_at()) is not None:
+            waits.append(far - self.settings.window_seconds - now.wall)
+        return max(0.0, min(waits)) if waits else None
 
     @property
     def _watches(self) -> bool:
@@ -303,7 +311,7 @@ class Guard:
 
     def retry_in(self, now: Instant) -> float | None:
         """Seconds until a record that could not be saved is tried again."""
-        return self._retry_at - now.monotonic if self._retry_at > now.monotonic else None
+        return max(0.0, self._retry_at - now.monotonic) if self._unsaved and not self.saving else None
 
     def current_record(self, now: Instant) -> GuardRecord:
         """Its state for people, as it would be stored."""

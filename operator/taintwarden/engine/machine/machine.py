@@ -334,7 +334,6 @@ class Machine:
         self.limiter.configure(self.policies, self._now)
         self._guards.policies_changed(self._now)
         self.refused = {}
-        self._queues.release_all()
         for state in self.nodes.values():
             state.policies = None
         self._look_again()

@@ -72,14 +72,6 @@ class Queues:
         self._forget_held(pending)
         self._line_up(pending)
 
-    def release_all(self) -> None:
-        """Limits are other ones: ask them all again."""
-        for lines in list(self._held.values()):
-            for line in list(lines.values()):
-                while (pending := line.first()) is not None:
-                    self._forget_held(pending)
-                    self._line_up(pending)
-
     def release_due(self, now: Instant) -> None:
         """Release what time alone releases."""
         while (key := self._releases.pop_due(now.monotonic)) is not None:
