@@ -79,7 +79,7 @@ def etcd_url(control_plane: ControlPlane) -> str:
 
 
 async def create(kubeconfig: Path, shape: Shape) -> list[Json]:
-    """Create the nodes, and the first pod of each workload, with the status that kubelets would report."""
+    """Create nodes and ReplicaSets, and the first pod of each workload, with the status that kubelets would report."""
     async with Bulk.open(kubeconfig) as bulk:
 
         async def create_node(index: int) -> None:
@@ -88,9 +88,20 @@ async def create(kubeconfig: Path, shape: Shape) -> list[Json]:
             await bulk.must("PATCH", f"{path}/status", {"status": population.node_status()}, STRATEGIC_PATCH)
             await set_taints(bulk, index, [])  # admission adds not-ready to a new node
 
+        async def create_replica_sets(workload: int) -> str:
+            """All of a Deployment; the UID of the one whose pods run."""
+            replicas = sum(population.workload_of(index) == workload for index in range(shape.pods))
+            sets = population.replica_sets(workload, replicas)
+            for namespace, body in sets:
+                await bulk.must("POST", f"/apis/apps/v1/namespaces/{namespace}/replicasets", body)
+            namespace, body = sets[0]
+            found = await bulk.get(f"/apis/apps/v1/namespaces/{namespace}/replicasets/{body['metadata']['name']}")
+            return str(found["metadata"]["uid"])
+
         async def create_pod(index: int) -> Json:
             workload = population.workload_of(index)
-            namespace, body, status = population.pod(workload, index, population.node_name(index % shape.nodes))
+            owner_uid, node_name = await create_replica_sets(workload), population.node_name(index % shape.nodes)
+            namespace, body, status = population.pod(workload, index, node_name, owner_uid)
             path = f"/api/v1/namespaces/{namespace}/pods"
             await bulk.must("POST", path, body)
             path += f"/{body['metadata']['name']}"

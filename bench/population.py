@@ -8,6 +8,8 @@ Json = dict[str, Any]
 
 NAMESPACES = 12
 WORKLOADS = 36
+OLD_REVISIONS = 10
+"""ReplicaSets with no pods that a Deployment keeps, by default."""
 STARTED_AT = "2026-01-01T00:00:00Z"
 TAINT = {"key": "bench.example/outage", "value": "1", "effect": "NoExecute"}
 """Nothing tolerates it: every pod has to leave."""
@@ -98,7 +100,25 @@ def owner_name(workload: int) -> str:
     return f"app-{workload:02d}-{workload * 2654435761 % 2**32:08x}"
 
 
-def pod(workload: int, index: int, on_node: str) -> tuple[str, Json, Json]:
+def replica_sets(workload: int, replicas: int) -> list[tuple[str, Json]]:
+    """Namespace and body of all that a Deployment keeps: first the ReplicaSet whose pods run, then older ones."""
+    namespace, body, _ = pod(workload, 0, "")
+    owner, labels = owner_name(workload), body["metadata"]["labels"]
+    del body["spec"]["nodeName"]
+    sets = []
+    for revision in range(1 + OLD_REVISIONS):
+        digest = {"pod-template-hash": labels["pod-template-hash"] if revision == 0 else f"old{revision:02d}"}
+        metadata = {
+            "name": owner if revision == 0 else f"{owner}-{digest['pod-template-hash']}",
+            "labels": labels | digest,
+        }
+        template = {"metadata": {"labels": labels | digest}, "spec": body["spec"]}
+        spec = {"replicas": 0 if revision else replicas, "selector": {"matchLabels": digest}, "template": template}
+        sets.append((namespace, {"metadata": metadata, "spec": spec}))
+    return sets
+
+
+def pod(workload: int, index: int, on_node: str, owner_uid: str = "") -> tuple[str, Json, Json]:
     """Namespace, body and status of one pod of a Deployment. Grace 0: an eviction then removes it at once."""
     owner = owner_name(workload)
     app, digest = owner[:6], owner[7:]
@@ -123,7 +143,7 @@ def pod(workload: int, index: int, on_node: str) -> tuple[str, Json, Json]:
                     "apiVersion": "apps/v1",
                     "kind": "ReplicaSet",
                     "name": owner,
-                    "uid": str(uuid5(NAMESPACE_DNS, owner)),
+                    "uid": owner_uid or str(uuid5(NAMESPACE_DNS, owner)),
                     "controller": True,
                     "blockOwnerDeletion": True,
                 }
