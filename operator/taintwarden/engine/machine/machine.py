@@ -577,8 +577,8 @@ class Machine:
 
     def _deletes(self, pending: Pending) -> bool:
         """Whether it is deleted and no budget asked: always, or since one has blocked it for long, and does so now."""
-        if pending.policy.eviction.method is Method.DELETE:
-            return True
+        if pending.policy.eviction.method is not Method.EVICT_THEN_DELETE:
+            return pending.policy.eviction.method is Method.DELETE
         blocks = self.limiter.budgets.refuse(pending.pod) is not None
         if not blocks and pending.outcome not in (Outcome.BLOCKED, Outcome.MISCONFIGURED):
             pending.blocked_since = None
