@@ -105,10 +105,10 @@ def test_the_histories_try_the_guard():
 class Wave:
     """Forty pods on ten nodes, of which eight may leave in a minute."""
 
-    def __init__(self, seed: int = 1, *, settle: int = 2, **more: object) -> None:
+    def __init__(self, seed: int = 1, *, settle: int = 2, rate: float | None = None, **more: object) -> None:
         self.chance = Random(seed)
         guard = GuardSettings(max_percent=20, min_pods=1, window_seconds=60, settle_seconds=settle, **more)
-        limits = msgspec.structs.replace(NO_LIMITS, guard=guard)
+        limits = msgspec.structs.replace(NO_LIMITS, guard=guard, evictions_per_second=rate, burst=1)
         self.sim = Simulation([msgspec.structs.replace(policy(taints=[{"key": "sla"}]), limits=limits)])
         for number in range(10):
             self.sim.create_node(f"n{number}")
@@ -179,6 +179,52 @@ def test_a_reset_lets_nobody_go_of_the_next_wave():
         wave.sim.set_taints(name, [BAD])
     wave.sim.run(wave.sim.at + 200)
     assert set(wave.sim.evicted) == first
+
+
+def test_a_wave_that_joins_those_let_go_is_held_with_the_rest_of_them():
+    wave = Wave(rate=1.0)
+    wave.hit(5, within=1.0)
+    wave.sim.run(wave.sim.at + 10)
+    held = wave.hit_pods()
+    wave.sim.reset_guard("p")
+    wave.sim.run(wave.sim.at + 5)
+    assert wave.sim.calls
+    wave.hit(10, within=1.0)
+    wave.sim.run(wave.sim.at + 100)
+    assert set(wave.sim.evicted) < held
+
+
+def test_nobody_goes_before_it_is_stored_that_somebody_may():
+    wave = Wave()
+    wave.sim.guard_fault = lambda: True
+    wave.hit(1, within=0.1)
+    hit = wave.hit_pods()
+    wave.sim.run(wave.sim.at + 30)
+    assert wave.sim.calls == []
+    wave.sim.guard_fault = lambda: False
+    wave.sim.run(wave.sim.at + 30)
+    assert set(wave.sim.evicted) == hit
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_killed_at_every_call_the_operator_lets_no_more_go_than_it_may(seed):
+    """Node after node turns bad, and each operator dies while it begins to evict."""
+    wave = Wave(seed, settle=0)
+    wave.sim.guard_fault = lambda: wave.chance.random() < 0.3
+
+    def die(_: str) -> None:
+        wave.sim.witness = lambda uid: None
+        wave.sim.later(wave.chance.choice([0.0, 0.02, 0.06]), wave.sim.kill)
+
+    for name in list(wave.sim.nodes)[:6]:
+        wave.sim.set_taints(name, [BAD])
+        wave.sim.witness = die
+        wave.sim.run(wave.sim.at + wave.chance.uniform(0.1, 6.0))
+        wave.sim.restart(0.1)
+    wave.sim.run(wave.sim.at + 100)
+    times = sorted(wave.sim.evicted.values())
+    for begin in times:
+        assert sum(begin <= at < begin + 60 for at in times) <= 8
 
 
 def test_when_the_cause_is_gone_the_guard_closes_and_replays_nothing():

@@ -2,9 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
+from random import Random
 from typing import NamedTuple
 
-from simulated.histories import Played, histories
+import msgspec
+import pytest
+
+from simulated import Simulation, policy
+from simulated.drawing import NO_LIMITS, draw_limit
+from simulated.histories import BAD, TOLERATION, Played, histories
 from simulated.onlooker import Onlooker, zone_of
 from taintwarden.engine.machine import commands
 from taintwarden.engine.model import Policy
@@ -89,6 +95,33 @@ def test_no_window_holds_more_than_a_zone_may_lose():
             if (rate := policy.limits.zone_evictions_per_second)
         )
         assert too_many(spent) == [], history
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_changing_a_rate_again_and_again_opens_nothing(seed):
+    chance = Random(seed)
+
+    def drawn() -> Policy:
+        limits = msgspec.structs.replace(NO_LIMITS, **draw_limit("rate", chance))
+        return msgspec.structs.replace(policy(taints=[{"key": "sla"}]), limits=limits)
+
+    sim = Simulation([drawn()])
+    sim.create_node("n")
+    for number in range(200):
+        sim.create_pod(f"p{number}", "n", [TOLERATION])
+    sim.start()
+    sim.run(30)
+    sim.set_taints("n", [BAD])
+    for _ in range(30):
+        sim.run(sim.at + chance.uniform(0.0, 2.0))
+        sim.change_policies([drawn()])
+    history = Played(seed, "rate", sim.trace, None, ())
+    spent = (
+        Spent(at, one.name, one.limits.evictions_per_second, one.limits.burst)
+        for at, _, one, _, _ in limited(history, "evictions_per_second")
+    )
+    assert too_many(spent) == []
+    assert sim.calls
 
 
 def test_the_histories_try_the_rates():

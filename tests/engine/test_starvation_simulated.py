@@ -3,22 +3,30 @@
 from collections import Counter
 from fractions import Fraction
 
-from simulated.histories import Played, Standing, histories
+import msgspec
+
+from simulated import Simulation, policy
+from simulated.drawing import NO_LIMITS, is_open
+from simulated.histories import BAD, TOLERATION, Played, Standing, histories
 from simulated.onlooker import Onlooker, is_bad, zone_of
 from simulated.trace import Calmed, Lifted, Started
 from taintwarden.engine.machine import commands, events
-from taintwarden.engine.model import Pod, Policy
+from taintwarden.engine.model import GuardSettings, Limits, Pod, Policy, Share, ZoneHealth
+
+ZONE = {"topology.kubernetes.io/zone": "a"}
 
 
-def after(history: Played, marker: type) -> Onlooker:
-    return next(known for moment, known in history.moments() if isinstance(moment.what, marker))
+def after(history: Played, marker: type) -> tuple[Onlooker, float]:
+    """What is known then, and the time on the wall."""
+    found = ((known, moment.now.wall) for moment, known in history.moments() if isinstance(moment.what, marker))
+    return next(found)
 
 
 def has_to_leave(known: Onlooker) -> dict[str, Pod]:
     return {uid: pod for uid, pod in known.pods.items() if known.acting_on(pod)}
 
 
-def refuted(one: Standing, known: Onlooker) -> str:
+def refuted(one: Standing, known: Onlooker, wall: float) -> str:
     """Why what holds a pod does not; empty if it does."""
     pod = known.pods[one.uid]
     policy = known.policies[one.policy]
@@ -26,6 +34,8 @@ def refuted(one: Standing, known: Onlooker) -> str:
         return "" if policy.mode == "DryRun" else "it was rehearsed only"
     if one.outcome == "MISCONFIGURED" or one.limit == "several-budgets":
         return "" if len(budgets_of(pod, known)) > 1 else "one budget selects it"
+    if one.limit == "window":
+        return "a window is open" if any(is_open(window, wall) for window in policy.windows) else ""
     check = CHECKS.get(one.limit or "none")
     if check is None:
         return f"{one.phase} by {one.limit!r}, {one.outcome}"
@@ -89,22 +99,22 @@ CHECKS = {
 
 
 def test_whoever_still_stands_when_all_is_calm_is_held_by_what_is_said_to_hold_it():
-    for history in histories():
-        known = after(history, Calmed)
+    for history in histories("zone-health"):
+        known, wall = after(history, Calmed)
         for one in history.standing:
             assert one.uid in known.pods, history
-            assert refuted(one, known) == "", (history, str(known.pods[one.uid]))
+            assert refuted(one, known, wall) == "", (history, str(known.pods[one.uid]))
 
 
 def test_whoever_has_to_leave_is_known_to_stand_there():
     for history in histories():
         standing = {one.uid for one in history.standing}
-        assert has_to_leave(after(history, Calmed)).keys() == standing, history
+        assert has_to_leave(after(history, Calmed)[0]).keys() == standing, history
 
 
 def test_without_limits_everybody_goes():
     for history in histories():
-        assert has_to_leave(after(history, Lifted)) == {}, history
+        assert has_to_leave(after(history, Lifted)[0]) == {}, history
 
 
 def test_nobody_is_evicted_who_may_stay():
@@ -127,3 +137,92 @@ def test_nobody_is_evicted_while_the_operator_knows_that_it_hears_nothing():
 def test_the_histories_leave_pods_standing():
     held = {one.limit for history in histories() for one in history.standing}
     assert {"budget", "guard", "all-zones-full"} & held
+
+
+# -- one cause, and its end -------------------------------------------------------------------------------------------
+
+
+def held(limits: Limits, bad: int = 3, good: int = 0) -> Simulation:
+    """Twelve due pods of one workload on bad nodes of one zone, which nobody replaces."""
+    sim = Simulation([msgspec.structs.replace(policy(taints=[{"key": "sla"}]), limits=limits)])
+    sim.kubelet = lambda pod: (30.0, 30.0)
+    for number in range(bad + good):
+        sim.create_node(f"n{number}", [BAD] if number < bad else [], ZONE)
+    owner = [{"kind": "ReplicaSet", "name": "web", "uid": "web", "controller": True}]
+    for number in range(12):
+        ready = [{"type": "Ready", "status": "True"}]
+        sim.create_pod(f"p{number}", f"n{number % bad}", [TOLERATION], owners=owner, conditions=ready)
+    sim.start()
+    sim.feed(events.WorkloadSeen("web", 12))
+    sim.run(20)
+    return sim
+
+
+def test_when_a_zone_is_better_than_full_they_go():
+    sim = held(msgspec.structs.replace(NO_LIMITS, zone_health=ZoneHealth(min_nodes=0, full_evictions_per_second=10)))
+    assert sim.calls == []
+    sim.create_node("better", labels=ZONE)
+    sim.create_node("best", labels=ZONE)
+    sim.run(sim.at + 20)
+    assert len(sim.evicted) == 12
+
+
+def test_when_another_zone_is_there_they_go():
+    sim = held(msgspec.structs.replace(NO_LIMITS, zone_health=ZoneHealth(min_nodes=0, full_evictions_per_second=10)))
+    sim.create_node("elsewhere", labels={"topology.kubernetes.io/zone": "elsewhere"})
+    sim.run(sim.at + 20)
+    assert len(sim.evicted) == 12
+
+
+HALTS = msgspec.structs.replace(NO_LIMITS, zone_health=ZoneHealth(halt_small_zones=True, small_zone=5))
+
+
+def test_when_a_zone_that_halts_recovers_they_go():
+    sim = held(HALTS, bad=3, good=1)
+    assert sim.calls == []
+    sim.create_node("five", labels=ZONE)
+    sim.run(sim.at + 1)
+    assert sim.calls == []
+    sim.set_taints("n0", [])
+    sim.run(sim.at + 5)
+    assert len(sim.evicted) == 8
+
+
+def test_when_a_zone_that_halts_is_not_small_any_more_they_go():
+    sim = held(HALTS, bad=4, good=1)
+    assert sim.calls == []
+    sim.create_node("six", labels=ZONE)
+    sim.run(sim.at + 30)
+    assert len(sim.evicted) == 12
+
+
+def test_when_their_node_is_in_another_zone_they_go():
+    sim = held(HALTS, bad=4, good=1)
+    assert sim.calls == []
+    sim.set_labels("n0", {"topology.kubernetes.io/zone": "elsewhere"})
+    sim.set_labels("n4", {"topology.kubernetes.io/zone": "elsewhere"})
+    sim.run(sim.at + 5)
+    assert len(sim.evicted) >= 3
+
+
+def test_when_a_workload_wants_fewer_pods_they_go():
+    sim = held(msgspec.structs.replace(NO_LIMITS, max_unavailable=Share(number=1)))
+    assert len(sim.evicted) == 1
+    sim.feed(events.WorkloadSeen("web", 2))
+    sim.run(sim.at + 1)
+    assert len(sim.evicted) == 11
+
+
+def test_when_pods_have_stopped_the_next_of_their_node_go():
+    sim = held(msgspec.structs.replace(NO_LIMITS, node_max_concurrent=1))
+    assert len(sim.evicted) == 3
+    sim.run(sim.at + 100)
+    assert len(sim.evicted) == 12
+
+
+def test_when_a_guard_is_reset_they_go():
+    sim = held(msgspec.structs.replace(NO_LIMITS, guard=GuardSettings(max_percent=1, min_pods=1)))
+    assert sim.calls == []
+    sim.reset_guard("p")
+    sim.run(sim.at + 5)
+    assert len(sim.evicted) == 12

@@ -20,8 +20,8 @@ from taintwarden.engine.model import (
 
 NO_LIMITS = Limits(evictions_per_second=None, max_unavailable=None, zone_health=None, guard=None)
 LIMITS = ("rate", "per-node", "namespace", "zone-rate", "max-unavailable", "zone-health", "guard")
-WINDOWS = ("*/2 * * * *", 45), ("* * * * *", 20), ("*/3 * * * *", 100)
-"""Schedule and duration in seconds; the oracle reads them as: every so many minutes of the epoch."""
+WINDOWS = {2: ("*/2 * * * *", 45), 1: ("* * * * *", 20), 3: ("*/3 * * * *", 100)}
+"""Every so many minutes of the epoch: schedule, and duration in seconds."""
 
 
 def draw_limit(limit: str, chance: Random) -> dict[str, Any]:
@@ -70,13 +70,20 @@ def draw_limits(chance: Random, only: str = "") -> Limits:
     return limits
 
 
+def is_open(window: Window, wall: float) -> bool:
+    """Whether a window that was drawn is open, by arithmetic."""
+    schedule = (window.schedule, window.duration_seconds)
+    minutes = next(minutes for minutes, one in WINDOWS.items() if one == schedule)
+    return wall % (60 * minutes) < window.duration_seconds
+
+
 def draw_policy(chance: Random, name: str, key: str, only: str = "") -> Policy:
     """A policy on one key with limits by chance."""
     grace = chance.choice([0, 0, 3, 10])
     plain = policy(name, taints=[{"key": key}], timing={"violationGraceSeconds": grace})
     windows = ()
     if only == "window" or (not only and chance.random() < 0.2):
-        windows = (Window(*chance.choice(WINDOWS)),)
+        windows = (Window(*chance.choice([*WINDOWS.values()])),)
     eviction = EvictionSettings()
     if only == "budget" or (not only and chance.random() < 0.3):
         eviction = EvictionSettings(chance.choice([Method.EVICT_THEN_DELETE, Method.EVICT, Method.DELETE]), 20)

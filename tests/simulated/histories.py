@@ -27,7 +27,7 @@ from taintwarden.engine.machine.events import Outcome
 from taintwarden.engine.machine.pending import Pending, Phase
 from taintwarden.engine.model import Mode, Policy
 
-RUNS = int(os.environ.get("SIMULATED_RUNS", "20"))
+RUNS = int(os.environ.get("SIMULATED_RUNS", "15"))
 FIRST_SEED = int(os.environ.get("SIMULATED_SEED", "0" if os.environ.get("CI") else int(time.time())))
 NAMESPACES = ("shop", "bank", "play")
 WATCHED_KINDS = ("ReplicaSet", "StatefulSet", "Job")
@@ -81,7 +81,7 @@ class History:
             "workload": (1, self.change_workloads),
             "nodes": (1, self.change_nodes),
             "faults": (2, self.change_faults),
-            "cut": (1, self.cut_off),
+            "cut": (2, self.cut_off),
             "reset": (1, self.reset_guard),
             "budget": (2, self.change_budgets),
             "policies": (1, self.change_policies),
@@ -261,6 +261,7 @@ class History:
         """The watches tell nothing for a while, noticed or not, and begin again with a list."""
         if self.sim.machine is None:
             return
+        self.wave()
         self.sim.deaf = True
         if self.chance.random() < 0.5:
             self.sim.feed(events.ViewChanged("pods", live=False))
