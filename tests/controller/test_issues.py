@@ -21,6 +21,10 @@ class Told:
         assert uid
         self.policies.append(f"{name}: {reason}")
 
+    def profile_issue(self, key: str, uid: str, reason: str) -> None:
+        assert uid
+        self.policies.append(f"{key}: {reason}")
+
     def guard_reset_outdated(self, name: str, uid: str, asked: str, generation: int) -> None:
         assert uid
         self.policies.append(f"{name}: reset {asked} of {generation}")
@@ -79,6 +83,13 @@ def test_a_reset_is_another_fault_than_those_of_the_policy(told, kept):
     kept.guard_reset("p", "u", "2", 3)
     kept.lead(True)
     assert told.policies == ["p: wrong", "p: reset 2 of 3"]
+
+
+def test_a_profile_is_another_object_than_a_policy_of_its_name(told, kept):
+    kept.policy("shop/p", "u", "wrong")
+    kept.profile("shop/p", "u", "wrong too")
+    kept.lead(True)
+    assert told.policies == ["shop/p: wrong", "shop/p: wrong too"]
 
 
 def test_whoever_lost_the_lead_keeps_again(told, kept):

@@ -311,6 +311,22 @@ def test_a_policy_with_faults(told):
     assert (told.event.type, told.event.reason, told.event.note) == (WARNING, "InvalidPolicy", "spec.mode is wrong")
 
 
+def test_a_profile_with_faults(told):
+    with capture_logs() as logs:
+        told.about.profile_issue("shop/fast", "uid-fast", "spec.tolerations is wrong")
+    assert logs == [
+        {
+            "event": "profile-invalid",
+            "log_level": "warning",
+            "profile": "shop/fast",
+            "reason": "spec.tolerations is wrong",
+        }
+    ]
+    assert told.event.subject == Subject("TolerationProfile", "fast", "uid-fast", "shop", "taintwarden.io/v1alpha1")
+    assert (told.event.type, told.event.reason) == (WARNING, "InvalidProfile")
+    assert told.counted("taintwarden_invalid_values_total", side="toleration") == 1
+
+
 def test_a_reset_of_another_version_of_the_policy(told):
     with capture_logs() as logs:
         told.about.guard_reset_outdated("sla", "uid-sla", "2", 3)

@@ -12,11 +12,12 @@ from controller import GT_950, NOW, Clock
 from kube.scripted import ScriptedClient, refusal
 from simulated import policy
 from taintwarden.controller.books import Standing
-from taintwarden.controller.status import REFRESH_SECONDS, StatusWriter
+from taintwarden.controller.status import PROFILES_PER_TURN, REFRESH_SECONDS, StatusWriter
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.machine import Machine, events
 from taintwarden.engine.machine.events import Outcome
-from taintwarden.engine.model import Instant, Node, Pod, Taint, Tolerations
+from taintwarden.engine.model import Instant, Node, Pod, Profile, Taint, Tolerations
+from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 from taintwarden.telemetry.metrics import Metrics
 
 pytestmark = pytest.mark.looptime
@@ -416,3 +417,108 @@ async def test_a_policy_that_is_gone_is_no_longer_measured():
     assert stage.gauge("taintwarden_degraded_nodes", policy="p") is None
     assert stage.gauge("taintwarden_guard_open", policy="p") is None
     assert stage.gauge("taintwarden_zone_state", policy="p", zone="none") is None
+
+
+# -- profiles ---------------------------------------------------------------------------------------------------------
+
+
+def give(stage: Stage, name: str, **labels: str) -> None:
+    """A profile in force, for pods of ``shop``."""
+    requirements = tuple(Requirement(key, SelectorOperator.IN, (value,)) for key, value in labels.items())
+    stage.step(events.ProfileSeen(Profile("shop", name, LabelSelector(requirements), (GT_950,))))
+    stage.profiles[f"shop/{name}"] = Standing(1)
+
+
+def of_profiles(stage: Stage, before: int = 0) -> dict[str, Json]:
+    """What was written last of each profile."""
+    calls = [call for call in stage.client.calls[before:] if "/tolerationprofiles/" in call.path]
+    return {call.path.split("/")[-2]: call.body["status"] for call in calls}
+
+
+async def test_a_profile_tells_how_many_pods_it_selects():
+    stage = Stage()
+    give(stage, "all")
+    give(stage, "none", app="web")
+    stage.step(events.PodSeen(stage.pod("a")))
+    stage.step(events.PodSeen(stage.pod("b")))
+    await stage.run()
+    told = of_profiles(stage)
+    assert {name: status["matchedPods"] for name, status in told.items()} == {"all": 2, "none": 0}
+    assert (told["all"]["observedGeneration"], conditions(told["all"])["Accepted"]["status"]) == (1, "True")
+
+
+async def test_it_is_written_where_the_profile_is():
+    stage = Stage()
+    give(stage, "all")
+    await stage.run()
+    path = "/apis/taintwarden.io/v1alpha1/namespaces/shop/tolerationprofiles/all/status"
+    assert [call.path for call in stage.client.calls if "profiles" in call.path] == [path]
+
+
+async def test_a_profile_is_written_again_only_when_it_changed():
+    stage = Stage()
+    give(stage, "all")
+    await stage.run(10 * REFRESH_SECONDS)
+    assert len([call for call in stage.client.calls if "profiles" in call.path]) == 1
+
+
+async def test_another_number_of_pods_is_written_at_the_next_turn():
+    stage = Stage()
+    give(stage, "all")
+    await stage.run(1.5 * REFRESH_SECONDS, also=lambda: stage.step(events.PodSeen(stage.pod("a"))))
+    assert of_profiles(stage)["all"]["matchedPods"] == 1
+
+
+@pytest.mark.parametrize(
+    ("known", "told"),
+    [(True, "its last valid version stays in force"), (False, "no valid version is known, so it does nothing")],
+)
+async def test_a_refused_profile_says_why_and_what_counts_meanwhile(known, told):
+    stage = Stage()
+    if known:
+        give(stage, "p")
+    stage.profiles["shop/p"] = Standing(2, "spec.tolerations: wrong")
+    await stage.run()
+    accepted = conditions(of_profiles(stage)["p"])["Accepted"]
+    assert (accepted["status"], accepted["reason"]) == ("False", "Invalid")
+    assert accepted["message"] == f"spec.tolerations: wrong; {told}"
+
+
+async def test_a_follower_writes_no_profile():
+    stage = Stage()
+    stage.leads = False
+    give(stage, "all")
+    await stage.run()
+    assert of_profiles(stage) == {}
+
+
+async def test_many_profiles_are_written_a_few_at_a_time_and_none_is_forgotten():
+    stage = Stage()
+    for number in range(PROFILES_PER_TURN + 3):
+        give(stage, f"p{number}")
+    await stage.run(0.5)
+    assert len(of_profiles(stage)) == PROFILES_PER_TURN
+    await stage.run(0.5)
+    assert len(of_profiles(stage)) == PROFILES_PER_TURN + 3
+
+
+async def test_profiles_that_change_all_the_time_take_turns():
+    stage = Stage()
+    for number in range(PROFILES_PER_TURN + 3):
+        give(stage, f"p{number}")
+    await stage.run(1.5 * REFRESH_SECONDS)
+    stage.step(events.PodSeen(stage.pod("a")))
+    before = len(stage.client.calls)
+    await stage.run(1.5 * REFRESH_SECONDS)
+    assert {status["matchedPods"] for status in of_profiles(stage, before).values()} == {1}
+    assert len(of_profiles(stage, before)) == PROFILES_PER_TURN + 3
+
+
+async def test_profiles_are_counted_by_whether_they_are_accepted():
+    stage = Stage()
+    give(stage, "a")
+    give(stage, "b")
+    stage.profiles["shop/c"] = Standing(1, "wrong")
+    await stage.run()
+    assert stage.gauge("taintwarden_profiles", accepted="true") == 2
+    assert stage.gauge("taintwarden_profiles", accepted="false") == 1

@@ -20,6 +20,7 @@ from taintwarden.kube.policies import (
     patch_status,
     save_guard,
 )
+from taintwarden.kube.profiles import list_profiles, patch_profile_status
 from taintwarden.localcluster import LocalCluster
 
 DEFINITION = yaml.safe_load((Path(__file__).parents[2] / "crds" / "taintevictionpolicies.yaml").read_text())
@@ -152,6 +153,26 @@ async def test_a_status_is_merged_into_the_subresource():
     assert (call.method, call.path) == ("PATCH", f"{PATH}/p/status")
     assert call.content_type == "application/merge-patch+json"
     assert call.body == {"status": {"pending": 1}}
+
+
+async def test_profiles_of_all_namespaces_are_listed():
+    client = ScriptedClient({"metadata": {"resourceVersion": "42"}, "items": [{"metadata": {"name": "p"}}]})
+    items, version = await list_profiles(client)
+    assert ([item["metadata"]["name"] for item in items], version) == (["p"], "42")
+    assert client.paths() == ["/apis/taintwarden.io/v1alpha1/tolerationprofiles"]
+
+
+async def test_a_cluster_without_the_definition_of_profiles_says_what_to_do():
+    with pytest.raises(MissingDefinitionError, match=r"TolerationProfile .*: kubectl apply -f crds/"):
+        await list_profiles(ScriptedClient(refusal(404, "404 page not found")))
+
+
+async def test_the_status_of_a_profile_is_merged_in_its_namespace():
+    client = ScriptedClient({})
+    await patch_profile_status(client, "shop/p", {"matchedPods": 1})
+    [call] = client.calls
+    assert call.path == "/apis/taintwarden.io/v1alpha1/namespaces/shop/tolerationprofiles/p/status"
+    assert (call.method, call.body) == ("PATCH", {"status": {"matchedPods": 1}})
 
 
 STORED = {"metadata": {"name": "p", "uid": "uid-p", "resourceVersion": "7", "labels": {}}, "spec": {}}

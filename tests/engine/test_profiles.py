@@ -1,0 +1,411 @@
+"""Profiles of tolerations: whom they reach, in which order they count, and what happens when they come and go."""
+
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.rig import START, Rig, exists, gt, limited
+from simulated import policy
+from taintwarden.engine.machine import commands, events
+from taintwarden.engine.machine.events import Outcome
+from taintwarden.engine.machine.report import matched_pods
+from taintwarden.engine.matching.tolerations import Match, match
+from taintwarden.engine.model import GuardSettings, Profile, Taint, Toleration, Tolerations
+from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
+
+GRACE = gt("950", violation_grace_seconds=30)
+
+
+def selecting(**labels: str) -> LabelSelector:
+    return LabelSelector(
+        tuple(Requirement(key, SelectorOperator.IN, (value,)) for key, value in sorted(labels.items()))
+    )
+
+
+def profile(name: str, *tolerations: Toleration, namespace: str = "shop", **labels: str) -> Profile:
+    return Profile(namespace, name, selecting(**labels) if labels else EVERYTHING, tolerations)
+
+
+class Stage(Rig):
+    def give(self, name: str, *tolerations: Toleration, **more: Any) -> None:
+        """A profile is seen."""
+        self.feed(events.ProfileSeen(profile(name, *tolerations, **more)))
+        self.wake()
+
+    def take_away(self, name: str, namespace: str = "shop") -> None:
+        self.feed(events.ProfileGone(namespace, name))
+        self.wake()
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+# -- whom they reach --------------------------------------------------------------------------------------------------
+
+
+def test_a_profile_keeps_a_pod(stage):
+    stage.give("fast", gt("900"))
+    stage.node("n1", "sla=940")
+    stage.pod("a")
+    assert stage.deadline("a") is None
+
+
+def test_a_profile_of_another_namespace_does_not_count(stage):
+    stage.give("fast", gt("900"), namespace="bank")
+    stage.node("n1", "sla=940")
+    stage.pod("a")
+    assert stage.evictions() == ["a"]
+
+
+def test_only_selected_pods_are_reached(stage):
+    stage.give("fast", gt("900"), app="web")
+    stage.node("n1", "sla=940")
+    stage.pod("a", labels={"app": "web", "tier": "x"})
+    stage.pod("b", labels={"app": "db"})
+    stage.pod("c")
+    assert stage.evictions() == ["b", "c"]
+
+
+def test_a_pod_that_loses_its_label_loses_the_tolerations(stage):
+    stage.give("fast", gt("900"), app="web")
+    stage.node("n1", "sla=940")
+    stage.pod("a", labels={"app": "web"})
+    stage.pod("a", labels={"app": "db"})
+    assert stage.evictions() == ["a"]
+
+
+# -- narrowing and order ----------------------------------------------------------------------------------------------
+
+
+def test_a_profile_narrows_the_pods_own_tolerations(stage):
+    stage.give("strict", gt("950"))
+    stage.node("n1", "sla=940")
+    stage.pod("a", exists())
+    assert stage.evictions() == ["a"]
+
+
+def test_other_keys_are_not_narrowed(stage):
+    stage.give("strict", gt("950"))
+    stage.node("n1", "pool=gold")
+    stage.pod("a", exists("pool"))
+    assert stage.deadline("a") is None
+
+
+def test_a_toleration_without_a_key_narrows_nothing(stage):
+    stage.give("everything", Toleration(operator="Exists", toleration_seconds=5))
+    stage.node("n1", "sla=940", added=START)
+    stage.pod("a", exists(toleration_seconds=60))
+    assert stage.deadline("a") == 60
+
+
+def test_the_annotation_goes_before_profiles(stage):
+    stage.give("a", exists(toleration_seconds=5))
+    stage.node("n1", "sla=940", added=START)
+    stage.pod("a", extended=[exists(toleration_seconds=60)])
+    assert stage.deadline("a") == 60
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
+def test_profiles_count_by_name_whenever_they_came(stage, names):
+    seconds = {"a": 60, "b": 5}
+    for name in names:
+        stage.give(name, exists(toleration_seconds=seconds[name]))
+    stage.node("n1", "sla=940", added=START)
+    stage.pod("a")
+    assert stage.deadline("a") == 60
+
+
+def test_the_grace_is_the_first_comparisons_wherever_it_comes_from(stage):
+    stage.give("b", gt("990", violation_grace_seconds=90))
+    stage.give("a", GRACE)
+    stage.node("n1", "sla=940", added=START)
+    stage.pod("a")
+    assert stage.deadline("a") == 30
+
+
+# -- coming, changing and going ---------------------------------------------------------------------------------------
+
+
+def test_a_profile_that_comes_calls_an_eviction_off(stage):
+    stage.node("n1", "sla=940", added=START)
+    stage.pod("a", exists(toleration_seconds=60))
+    assert stage.notices()[-1] == "Scheduled a"
+    stage.give("fast", gt("900"))
+    assert stage.notices() == ["Cancelled a"]
+    stage.advance(120)
+    assert stage.evictions() == []
+
+
+def test_a_profile_that_goes_makes_the_pod_leave(stage):
+    stage.give("fast", gt("900"))
+    stage.node("n1", "sla=940")
+    stage.pod("a")
+    assert stage.evictions() == []
+    stage.take_away("fast")
+    assert stage.evictions() == ["a"]
+
+
+def test_a_profile_that_goes_sets_a_pod_free_that_it_condemned(stage):
+    stage.give("strict", GRACE)
+    stage.node("n1", "sla=940", added=START)
+    stage.pod("a", exists())
+    assert stage.deadline("a") == 30
+    stage.take_away("strict")
+    assert stage.deadline("a") is None
+    stage.advance(60)
+    assert stage.evictions() == []
+
+
+def test_a_changed_profile_times_the_pod_anew(stage):
+    stage.give("p", GRACE)
+    stage.node("n1", "sla=940", added=START)
+    stage.pod("a")
+    stage.advance(10)
+    stage.give("p", gt("950", violation_grace_seconds=90))
+    assert stage.deadline("a") == 90
+    stage.give("p", gt("950", violation_grace_seconds=20))
+    assert stage.deadline("a") == 20
+
+
+def test_a_changed_selector_lets_go_of_some_and_takes_others(stage):
+    stage.give("p", gt("900"), app="web")
+    stage.node("n1", "sla=940")
+    stage.pod("web", labels={"app": "web"})
+    assert stage.evictions() == []
+    stage.give("p", gt("900"), app="db")
+    assert stage.evictions() == ["web"]
+    stage.pod("db", labels={"app": "db"})
+    assert stage.evictions() == []
+
+
+def test_a_deleted_profile_nobody_knew_is_nothing(stage):
+    stage.node("n1", "sla=940")
+    stage.notices()
+    stage.take_away("p")
+    assert stage.notices() == []
+
+
+def test_one_of_two_profiles_goes_and_the_other_still_holds(stage):
+    stage.give("a", gt("900"))
+    stage.give("b", gt("900"))
+    stage.node("n1", "sla=940")
+    stage.pod("x")
+    stage.take_away("a")
+    assert stage.deadline("x") is None
+    stage.take_away("b")
+    assert stage.evictions() == ["x"]
+
+
+def test_profiles_seen_before_the_start_count():
+    stage = Stage(synced=False)
+    stage.feed(events.ProfileSeen(profile("fast", gt("900"))))
+    stage.node("n1", "sla=940")
+    stage.pod("a")
+    stage.feed(events.Synced())
+    stage.wake()
+    assert stage.evictions() == []
+
+
+# -- while evictions wait ---------------------------------------------------------------------------------------------
+
+
+def waiting() -> Stage:
+    """Two pods of one policy that may evict one in ten seconds: the second one waits, due."""
+    stage = Stage(limited(evictions_per_second=0.1, burst=1))
+    stage.node("n1", "sla=940")
+    stage.feed(*[events.PodSeen(stage.make_pod(name)) for name in ("a", "b")])
+    stage.wake()
+    assert stage.evictions() == ["a"]
+    return stage
+
+
+def test_a_waiting_pod_that_a_profile_saves_does_not_go():
+    stage = waiting()
+    stage.give("fast", gt("900"))
+    stage.settle("a")
+    stage.gone("a")
+    stage.advance(30)
+    assert stage.evictions() == []
+    assert not stage.machine.pending
+
+
+def test_a_waiting_pod_goes_on_waiting_when_a_profile_changes_nothing_for_it():
+    stage = waiting()
+    stage.give("fast", gt("900"), app="other")
+    stage.advance(10)
+    assert stage.evictions() == ["b"]
+
+
+def test_pods_that_were_saved_while_waiting_wait_again_when_the_profile_goes():
+    stage = waiting()
+    stage.give("fast", gt("900"))
+    stage.take_away("fast")
+    stage.advance(10)
+    assert stage.evictions() == ["b"]
+
+
+def test_a_pod_saved_while_its_call_is_made_is_judged_by_the_outcome(stage):
+    stage.node("n1", "sla=940")
+    stage.pod("a")
+    assert stage.evictions() == ["a"]
+    stage.give("fast", gt("900"))
+    stage.settle("a", Outcome.BLOCKED)
+    assert stage.notices() == ["Cancelled a"]
+    stage.advance(60)
+    assert stage.evictions() == []
+
+
+def test_nobody_goes_on_a_verdict_that_a_profile_has_overturned():
+    """The profile comes between the deadline and the moment of acting."""
+    stage = Stage(policy(timing={"violationGraceSeconds": 30}))
+    stage.node("n1", "sla=940", added=START)
+    stage.pod("a")
+    stage.wall += 31
+    stage.monotonic += 31
+    stage.feed(events.ProfileSeen(profile("fast", gt("900"))))
+    stage.wake()
+    assert stage.evictions() == []
+
+
+def test_a_wave_by_a_deleted_profile_meets_the_guard():
+    stage = Stage(limited(guard=GuardSettings(max_percent=20, min_pods=2, settle_seconds=2)))
+    stage.give("fast", gt("900"))
+    stage.node("n1", "sla=940")
+    for number in range(10):
+        stage.pod(f"p{number}")
+    stage.take_away("fast")
+    stage.advance(5)
+    told = stage.notices()
+    assert [one for one in told if one.startswith("GuardOpened")]
+    assert not [one for one in told if one.startswith("Evict")]
+
+
+# -- how little is done -----------------------------------------------------------------------------------------------
+
+
+def evaluated(stage: Stage, *fed: Any) -> list[str]:
+    """The nodes that have to be looked at again."""
+    stage.feed(*fed)
+    names = list(stage.machine._dirty)
+    stage.wake()
+    return names
+
+
+def test_only_nodes_with_pods_that_are_concerned_are_looked_at_again(stage):
+    for node in ("n1", "n2", "n3", "n4"):
+        stage.node(node, *(["sla=940"] if node != "n4" else []))
+    stage.pod("a", node="n1", labels={"app": "web"})
+    stage.pod("b", node="n2", labels={"app": "db"})
+    stage.pod("c", node="n3", labels={"app": "web"}, namespace="bank")
+    stage.pod("d", node="n4", labels={"app": "web"})  # nothing there makes anybody leave
+    assert evaluated(stage, events.ProfileSeen(profile("p", gt("900"), app="web"))) == ["n1"]
+    assert evaluated(stage, events.ProfileSeen(profile("p", gt("900"), app="web"))) == []
+    assert evaluated(stage, events.ProfileGone("shop", "p")) == ["n1"]
+
+
+def test_a_node_drained_of_a_class_that_is_kept_now_counts_as_drained_no_more(stage):
+    stage.node("n1", "sla=940")
+    stage.pod("a")
+    stage.settle("a")
+    stage.gone("a")
+    assert stage.machine.nodes["n1"].histories["sla:NoExecute"].drains
+    stage.give("fast", gt("900"))
+    assert not stage.machine.nodes["n1"].histories["sla:NoExecute"].drains
+
+
+# -- what is told -----------------------------------------------------------------------------------------------------
+
+
+def test_the_verdict_tells_the_tolerations_of_profiles(stage):
+    stage.give("strict", GRACE)
+    stage.node("n1", "sla=940")
+    stage.pod("a", exists())
+    (scheduled,) = stage.take(commands.Scheduled)
+    assert scheduled.verdict.tolerations == Tolerations((exists(),), (GRACE,))
+
+
+def test_matched_pods_are_counted(stage):
+    stage.node("n1")
+    stage.node("n2")
+    stage.give("all", gt())
+    stage.give("web", gt(), app="web")
+    stage.give("elsewhere", gt(), namespace="bank")
+    stage.pod("a", labels={"app": "web"}, node="n1")
+    stage.pod("b", labels={"app": "web"}, node="n2")
+    stage.pod("c", node="n2")
+    told = {str(one): pods for one, pods in matched_pods(stage.machine).items()}
+    assert told == {"bank/elsewhere": 0, "shop/all": 3, "shop/web": 2}
+    stage.gone("a")
+    assert matched_pods(stage.machine)[profile("web", gt(), app="web")] == 1
+
+
+# -- against a naive model --------------------------------------------------------------------------------------------
+
+
+class World(NamedTuple):
+    """One pod on one node, and profiles that came and went."""
+
+    native: list[Toleration]
+    annotated: list[Toleration]
+    labels: dict[str, str]
+    changes: list[tuple[str, str, dict[str, str], list[Toleration] | None]]
+
+
+TOLERATIONS = st.lists(
+    st.builds(
+        Toleration,
+        key=st.sampled_from(["sla", "sla", "other"]),
+        operator=st.sampled_from(["Gt", "Lt", "Exists"]),
+        value=st.sampled_from(["900", "950"]),
+        toleration_seconds=st.sampled_from([None, 5, 50]),
+    )
+    | st.builds(Toleration, operator=st.just("Exists"), toleration_seconds=st.sampled_from([None, 7])),
+    max_size=2,
+)
+LABELS = st.dictionaries(st.sampled_from(["app", "tier"]), st.sampled_from(["x", "y"]), max_size=2)
+CHANGES = st.lists(
+    st.tuples(st.sampled_from(["shop", "bank"]), st.sampled_from("abc"), LABELS, st.none() | TOLERATIONS), max_size=6
+)
+
+
+def expected(world: World) -> float | None:
+    """When the pod has to leave, by the words of the rule: no shared code but whether one toleration holds."""
+    stored: dict[tuple[str, str], tuple[dict[str, str], list[Toleration]]] = {}
+    for namespace, name, labels, tolerations in world.changes:
+        if tolerations is None:
+            stored.pop((namespace, name), None)
+        else:
+            stored[namespace, name] = (labels, tolerations)
+    extended = list(world.annotated)
+    for (namespace, _), (labels, tolerations) in sorted(stored.items(), key=lambda one: one[0]):
+        if namespace == "shop" and labels.items() <= world.labels.items():
+            extended += tolerations
+    named = any(one.key == "sla" for one in extended)
+    tried = extended if named else world.native + extended
+    for one in tried:
+        if match(one, Taint("sla", "940")) is Match.HOLDS:
+            comparison = one.operator in ("Gt", "Lt")
+            return None if comparison or one.toleration_seconds is None else float(one.toleration_seconds)
+    graces = [one.toleration_seconds for one in tried if one.key == "sla" and one.operator in ("Gt", "Lt")]
+    return float((graces[0] or 0) if graces else 0)
+
+
+@given(st.builds(World, TOLERATIONS, TOLERATIONS, LABELS, CHANGES), st.integers(0, 6))
+def test_deadlines_are_those_of_the_naive_model(world, pod_comes):
+    """Whatever the order in which the pod and its profiles come, change and go."""
+    stage = Stage(policy(timing={"violationGraceSeconds": 0}), leading=False)
+    stage.node("n1", "sla=940", added=START)
+    for index, (namespace, name, labels, tolerations) in enumerate(world.changes):
+        if index == pod_comes:
+            stage.pod("a", *world.native, extended=world.annotated, labels=world.labels)
+        if tolerations is None:
+            stage.take_away(name, namespace)
+        else:
+            stage.give(name, *tolerations, namespace=namespace, **labels)
+    if pod_comes >= len(world.changes):
+        stage.pod("a", *world.native, extended=world.annotated, labels=world.labels)
+    assert stage.deadline("a") == expected(world)
