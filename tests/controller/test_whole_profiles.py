@@ -1,0 +1,118 @@
+"""The whole operator and TolerationProfiles: they save pods, condemn them, change and go, and say what they do."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contract.api import pod as pod_body
+from controller.whole import Whole, whole
+from taintwarden.app import App
+from taintwarden.kube.errors import MissingDefinitionError
+
+GT_900 = {"key": "sla", "operator": "Gt", "value": "900"}
+GT_950 = {"key": "sla", "operator": "Gt", "value": "950"}
+
+
+@pytest.fixture
+async def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[Whole]:
+    async with whole(monkeypatch, tmp_path) as made:
+        made.policy()
+        yield made
+
+
+def plain_pods(world: Whole, *names: str, **labels: str) -> None:
+    """Pods that say nothing about `sla` but that the scheduler may ignore it."""
+    for name in names:
+        body = pod_body(name, nodeName="n1", tolerations=[{"key": "sla", "operator": "Exists"}])
+        body["metadata"]["labels"] = labels
+        world.cluster.create("pods", body)
+
+
+def profile_status(world: Whole, name: str) -> dict[str, Any]:
+    return world.cluster.store.get("tolerationprofiles", name, "default").get("status") or {}
+
+
+def accepted(world: Whole, name: str) -> str:
+    told = {one["type"]: one["status"] for one in profile_status(world, name).get("conditions", ())}
+    return told.get("Accepted", "")
+
+
+async def test_a_profile_decides_for_the_pods_it_selects(world: Whole) -> None:
+    world.profile("strict", GT_950, labels={"app": "web"})
+    world.node("n1", "940")
+    plain_pods(world, "web", app="web")
+    plain_pods(world, "db", app="db")
+    await world.start()
+    await world.until(lambda: world.standing() == {"db"})
+    await world.until(lambda: profile_status(world, "strict").get("matchedPods") == 0)
+    assert accepted(world, "strict") == "True"
+
+
+async def test_profiles_come_and_go_while_it_runs(world: Whole) -> None:
+    """kopf is not run here: what it would hand over is what the list every moment brings."""
+    world.node("n1", "940")
+    plain_pods(world, "a", "b", "c", app="web")
+    app = await world.start()
+    await world.until(lambda: app.machine.leading)
+    world.profile("loose", GT_900)
+    await world.until(lambda: profile_status(world, "loose").get("matchedPods") == 3)
+    world.profile("strict", GT_950, labels={"app": "web"})  # after loose by its name: the first that holds is used
+    await world.until(lambda: accepted(world, "strict") == "True")
+    assert world.standing() == {"a", "b", "c"}
+    world.cluster.delete("tolerationprofiles", "loose", "default")
+    await world.until(lambda: world.standing() == set())
+
+
+async def test_a_refused_version_leaves_the_last_valid_one_in_force(world: Whole) -> None:
+    world.profile("p", GT_900)
+    world.node("n1", "940")
+    plain_pods(world, "a")
+    app = await world.start()
+    await world.until(lambda: accepted(world, "p") == "True")
+    broken = world.cluster.store.get("tolerationprofiles", "p", "default")
+    broken["spec"]["tolerations"][0]["value"] = "0900"  # the embedded server has no rules: a real one refuses it
+    world.cluster.store.update("tolerationprofiles", broken)
+    await world.until(lambda: accepted(world, "p") == "False")
+    (condition,) = profile_status(world, "p")["conditions"]
+    assert "spec.tolerations[0].value" in condition["message"]
+    assert "write 900, not 0900" in condition["message"]
+    assert world.standing() == {"a"}
+    assert app.machine.profiles
+    await world.until(lambda: "InvalidProfile" in {one["reason"] for one in world.cluster.store.list("events")})
+
+
+async def test_a_new_leader_knows_the_profiles(world: Whole) -> None:
+    world.profile("p", GT_900)
+    world.node("n1", "940")
+    plain_pods(world, "a")
+    first = await world.start("one")
+    await world.until(lambda: first.machine.leading)
+    second = await world.start("two")
+    await world.crash(first)
+    await world.until(lambda: second.machine.leading)
+    assert world.standing() == {"a"}
+    stored = world.cluster.store.get("tolerationprofiles", "p", "default")
+    stored["spec"]["tolerations"] = [GT_950]
+    world.cluster.store.update("tolerationprofiles", stored)
+    await world.until(lambda: world.standing() == set())
+
+
+async def test_without_the_definition_it_does_not_start_and_says_what_to_do(world: Whole) -> None:
+    world.cluster.delete("customresourcedefinitions", "tolerationprofiles.taintwarden.io")
+    with pytest.raises(MissingDefinitionError, match=r"TolerationProfile .*kubectl apply -f crds/"):
+        await App.connect(world.settings())
+
+
+async def test_a_profile_and_an_annotation_together(world: Whole) -> None:
+    """The annotation goes first."""
+    world.profile("strict", GT_950)
+    world.node("n1", "940")
+    body = pod_body("a", nodeName="n1", tolerations=[{"operator": "Exists"}])
+    body["metadata"]["annotations"] = {"taintwarden.io/tolerations": json.dumps([GT_900])}
+    world.cluster.create("pods", body)
+    plain_pods(world, "b")
+    await world.start()
+    await world.until(lambda: world.standing() == {"a"})
