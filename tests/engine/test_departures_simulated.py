@@ -21,7 +21,7 @@ def crowded(history: Played) -> list[str]:
         if not isinstance(moment.what, commands.Evict):
             continue
         pod = moment.what.pod
-        most = known.policies[moment.what.verdict.policy.name].limits.node_max_concurrent
+        most = known.limits(moment.what.verdict.policy.name).node_max_concurrent
         if most is not None and (others := others_leaving(pod, known, moment.now.wall)) >= most:
             found.append(f"{pod} leaves {pod.node} at {moment.at} with {others} others")
     return found

@@ -65,7 +65,7 @@ def guarded(history: Played) -> Iterator[Guarded]:
     for moment, known in history.moments():
         for name in {*current, *known.policies}:
             one = known.policies.get(name)
-            guard = one.limits.guard if one else None
+            guard = known.limits(name).guard if one else None
             if guard is None or guard.action is GuardAction.REPORT:
                 if name in current:
                     yield current.pop(name)

@@ -51,7 +51,7 @@ def limited(history: Played, field: str) -> Iterator[tuple[float, commands.Evict
     was_on: dict[str, bool] = {}
     for moment, known in history.moments():
         for name in {*was_on, *known.policies}:
-            is_on = name in known.policies and getattr(known.policies[name].limits, field) is not None
+            is_on = name in known.policies and getattr(known.limits(name), field) is not None
             offs[name] += was_on.get(name, False) and not is_on
             was_on[name] = is_on
         if isinstance(moment.what, commands.Evict | commands.Rehearsed):

@@ -9,7 +9,8 @@ def outside(history: Played) -> list[str]:
     found = []
     for moment, known in history.moments():
         if isinstance(moment.what, commands.Evict):
-            windows = known.policies[moment.what.verdict.policy.name].windows
+            policy = known.policies[moment.what.verdict.policy.name]
+            windows = () if policy.reclaim else policy.windows
             if windows and not any(is_open(window, moment.now.wall) for window in windows):
                 found.append(f"{moment.what.pod} leaves at {moment.at}")
     return found

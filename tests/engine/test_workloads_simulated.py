@@ -32,7 +32,7 @@ def overdrawn(history: Played) -> list[str]:
         if not isinstance(moment.what, commands.Evict):
             continue
         pod = known.pods[moment.what.pod.uid]
-        share = known.policies[moment.what.verdict.policy.name].limits.max_unavailable
+        share = known.limits(moment.what.verdict.policy.name).max_unavailable
         owner = pod.shared.owner
         if share is None or owner is None or not pod.ready or pod.uid in known.calls:
             continue

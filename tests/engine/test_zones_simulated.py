@@ -77,7 +77,7 @@ def evictions(history: Played) -> Iterator[tuple[float, str, Policy, Zones, dict
         drained.look(known)
         for name in {*before, *known.policies}:
             one = known.policies.get(name)
-            if one is None or one.limits.zone_health is None:
+            if one is None or known.limits(name).zone_health is None:
                 before.pop(name, None)
                 continue
             zones = drained.zones(one, known)
@@ -87,7 +87,7 @@ def evictions(history: Played) -> Iterator[tuple[float, str, Policy, Zones, dict
             before[name] = now
         if isinstance(moment.what, commands.Evict | commands.Rehearsed):
             one = known.policies[moment.what.verdict.policy.name]
-            if one.limits.zone_health is not None:
+            if known.limits(one.name).zone_health is not None:
                 zone = zone_of(known.nodes.get(moment.what.pod.node))
                 yield moment.at, zone, one, drained.zones(one, known), dict(changes[one.name])
 

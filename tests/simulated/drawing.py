@@ -13,6 +13,7 @@ from taintwarden.engine.model import (
     Limits,
     Method,
     Policy,
+    Reclaim,
     Share,
     Window,
     ZoneHealth,
@@ -87,4 +88,7 @@ def draw_policy(chance: Random, name: str, key: str, only: str = "") -> Policy:
     eviction = EvictionSettings()
     if only == "budget" or (not only and chance.random() < 0.3):
         eviction = EvictionSettings(chance.choice([Method.EVICT_THEN_DELETE, Method.EVICT, Method.DELETE]), 20)
-    return msgspec.structs.replace(plain, limits=draw_limits(chance, only), windows=windows, eviction=eviction)
+    reclaim = Reclaim(60) if not only and chance.random() < 0.1 else None
+    return msgspec.structs.replace(
+        plain, limits=draw_limits(chance, only), windows=windows, eviction=eviction, reclaim=reclaim
+    )

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
+from simulated.drawing import NO_LIMITS
 from simulated.trace import Moment, Started
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.events import Outcome
-from taintwarden.engine.model import Budget, Node, Pod, Policy, Taint
+from taintwarden.engine.model import Budget, Limits, Node, Pod, Policy, Taint
 
 ACCEPTED_SECONDS = 60.0
 """An accepted eviction that is not seen for so long did not happen."""
@@ -92,6 +93,11 @@ class Onlooker:
             self.calls[uid] = ("uncertain", at)
         else:
             self.calls.pop(uid, None)
+
+    def limits(self, policy: str) -> Limits:
+        """The limits that hold for a policy: none of its own where nodes will be gone."""
+        found = self.policies[policy]
+        return found.limits if found.reclaim is None else NO_LIMITS
 
     # -- what follows -----------------------------------------------------------------------------------------------
 
