@@ -49,10 +49,7 @@ def test_no_eviction_leaves_fewer_ready_pods_than_a_workload_may_spare():
         assert overdrawn(history) == [], history
 
 
-OWES_TOO_MUCH = pytest.mark.xfail(reason="a pod that was not Ready makes a debt, too, when it is evicted", strict=False)
-
-
-@pytest.mark.parametrize("kind", ["ReplicaSet", pytest.param("CloneSet", marks=OWES_TOO_MUCH)])
+@pytest.mark.parametrize("kind", ["ReplicaSet", "CloneSet"])
 @pytest.mark.parametrize("seed", range(8))
 def test_whether_its_controller_is_watched_or_not_a_workload_has_pods_left(kind, seed):
     """Nothing but evictions happens to it, so what is missing is what was evicted and not replaced yet."""

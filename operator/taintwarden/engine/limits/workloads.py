@@ -84,7 +84,7 @@ class Workloads:
         workload.ready -= pod.ready
         if self._leaving.pop(pod.uid, None) is not None:
             workload.ready_leaving -= pod.ready
-            if owner.kind not in COUNTED_KINDS:
+            if owner.kind not in COUNTED_KINDS and pod.ready:
                 workload.owed.append(now + FORGIVEN_SECONDS)
         workload.known.discard(pod.uid)
         if not workload.total:
