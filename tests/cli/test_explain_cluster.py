@@ -10,10 +10,10 @@ import pytest
 import yaml
 from click.testing import Result
 
-from cli.world import budget, namespace, node, pod, policy, taint, toleration
+from cli.world import budget, namespace, node, pod, policy, profile, taint, toleration
 from taintwarden.localcluster import LocalCluster
 
-CRD = Path(__file__).parents[2] / "crds" / "taintevictionpolicies.yaml"
+DEFINITIONS = sorted((Path(__file__).parents[2] / "crds").glob("*.yaml"))
 GRACE = toleration("Gt", "950", tolerationSeconds=300)
 
 Explain = Callable[..., Coroutine[Any, Any, Result]]
@@ -23,7 +23,8 @@ Explain = Callable[..., Coroutine[Any, Any, Result]]
 def cluster() -> LocalCluster:
     """A cluster in which shop/web has to leave node n1 in five minutes."""
     cluster = LocalCluster(comparison_operators=True)
-    cluster.create("customresourcedefinitions", yaml.safe_load(CRD.read_text()))
+    for path in DEFINITIONS:
+        cluster.create("customresourcedefinitions", yaml.safe_load(path.read_text()))
     cluster.create("namespaces", namespace(team="shop"))
     cluster.create("nodes", node(taint("940")))
     cluster.store.create("pods", pod(GRACE))
@@ -80,7 +81,7 @@ async def test_node_that_is_gone(cluster, explain):
     assert (result.exit_code, "node n1 does not exist" in result.stdout) == (0, True)
 
 
-@pytest.mark.parametrize("what", ["pods/web", "nodes/n1", "taintevictionpolicies"])
+@pytest.mark.parametrize("what", ["pods/web", "nodes/n1", "taintevictionpolicies", "tolerationprofiles"])
 @pytest.mark.parametrize(("code", "words"), [(403, "you may not read"), (500, "cannot read"), (429, "cannot read")])
 async def test_refusal_is_one_line(cluster, explain, what, code, words):
     cluster.faults.answer(code, path=f"{what}$", times=5)
@@ -100,6 +101,21 @@ async def test_missing_crd_is_said(cluster, explain):
     cluster.delete("customresourcedefinitions", "taintevictionpolicies.taintwarden.io")
     result = await explain()
     assert (result.exit_code, "does not know TaintEvictionPolicies: apply the CRDs first" in result.stderr) == (1, True)
+
+
+async def test_profile_of_the_namespace_decides(cluster, explain):
+    cluster.create("taintevictionpolicies", policy())
+    cluster.create("tolerationprofiles", profile("loose", toleration("Gt", "900")))
+    result = await explain()
+    assert result.exit_code == 0
+    assert "sla Gt '900':NoExecute (profile loose): holds" in result.stdout
+    assert "since profile loose names this key" in " ".join(result.stdout.split())
+
+
+async def test_cluster_of_an_operator_without_profiles_is_explained(cluster, explain):
+    cluster.delete("customresourcedefinitions", "tolerationprofiles.taintwarden.io")
+    cluster.create("taintevictionpolicies", policy())
+    assert (await explain()).exit_code == 10
 
 
 async def test_budget_is_told_of(cluster, explain):

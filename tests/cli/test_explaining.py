@@ -14,6 +14,7 @@ from cli.world import (
     only_taint,
     pod,
     policy,
+    profile,
     reasons,
     taint,
     toleration,
@@ -210,6 +211,41 @@ def test_annotation_overrules_the_native_toleration():
         ("spec", False, "does not count, since the annotation names this key"),
         ("annotation", False, "does not hold"),
     ]
+
+
+def test_tolerations_of_a_profile_say_where_they_come_from():
+    found = only_taint(pod(toleration("Exists")), BAD_NODE, policy(), profile("strict", GT, app="web"))
+    assert [(one.source, one.holds, one.answer) for one in found.tolerations] == [
+        ("spec", False, "does not count, since profile strict names this key"),
+        ("profile strict", False, "does not hold"),
+    ]
+    assert "sla Gt '950'" in found.reason
+
+
+def test_annotation_and_profiles_are_tried_in_their_order():
+    profiles = [profile("b", toleration("Gt", "930")), profile("a", toleration("Gt", "990"))]
+    found = only_taint(pod(toleration("Exists"), extended=[GT]), BAD_NODE, policy(), *profiles)
+    assert [(one.source, one.holds) for one in found.tolerations] == [
+        ("spec", False),
+        ("annotation", False),
+        ("profile a", False),
+        ("profile b", True),
+    ]
+    assert found.tolerations[0].answer == "does not count, since the annotation names this key"
+    assert (found.verdict, found.reason) == (
+        "Tolerated",
+        "taint sla=940:NoExecute is tolerated by sla Gt '930':NoExecute",
+    )
+
+
+def test_profiles_of_the_namespace_are_told_with_what_they_select():
+    others = [profile("elsewhere", GT, space="bank"), profile("db", GT, app="db"), profile("wrong", {"key": "a b"})]
+    answer = explained(pod(), BAD_NODE, policy(), profile("web", GT, app="web"), *others)
+    assert [(one.name, one.selects) for one in answer.profiles] == [("db", False), ("web", True), ("wrong", None)]
+    assert "spec.tolerations[0].key" in answer.profiles[-1].reason
+    assert "profile wrong is not valid as stored; a running operator may still follow its last valid version" in (
+        answer.notes
+    )
 
 
 def test_invalid_entries_of_the_annotation_are_told_of():

@@ -8,7 +8,7 @@ import shlex
 import pytest
 import yaml
 
-from cli.test_explain_cluster import CRD
+from cli.test_explain_cluster import DEFINITIONS
 from taintwarden.cli import main
 from taintwarden.localcluster import LocalCluster
 
@@ -26,7 +26,8 @@ def examples(cli, command: list[str]) -> list[str]:
 def cluster(samples) -> LocalCluster:
     """A cluster that holds the samples."""
     cluster = LocalCluster()
-    cluster.create("customresourcedefinitions", yaml.safe_load(CRD.read_text()))
+    for path in DEFINITIONS:
+        cluster.create("customresourcedefinitions", yaml.safe_load(path.read_text()))
     for obj in yaml.safe_load_all((samples / "cluster.yaml").read_text()):
         plural = {"TaintEvictionPolicy": "taintevictionpolicies"}.get(obj["kind"], obj["kind"].lower() + "s")
         cluster.store.create(plural, obj)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.world import history, node, pod, policy, taint, toleration
+from cli.world import history, node, pod, policy, profile, taint, toleration
 from taintwarden.cli.findings import check_files
 
 EXISTS = toleration("Exists")
@@ -44,6 +44,48 @@ def test_every_fault_of_a_policy_is_found(check):
         'error spec.mode: Invalid value: "Enforced": must be one of Enforce, DryRun, Paused; write Enforce',
         "error spec.timing.violationGraceSeconds: Invalid value: -1: must be from 0 to 2147483647",
     ]
+
+
+def test_profile_is_checked(check):
+    assert check(profile("p", toleration("Gt", "0950"))) == [
+        'error spec.tolerations[0].value: Invalid value: "0950": leading zeros are not allowed: write 950, not 0950'
+    ]
+
+
+def test_valid_profile_is_counted(cli, samples):
+    result = cli("validate", write("f.yaml", profile("p", toleration("Gt", "950"))))
+    assert (result.exit_code, "1 profile," in result.stdout) == (0, True)
+
+
+BESIDE = (
+    'warning spec.tolerations: Invalid value: "sla": TolerationProfile p names this key, and Kubernetes does not read '
+    "profiles; add key: sla, operator: Exists; the profile still decides"
+)
+
+
+@pytest.mark.parametrize(
+    ("made", "pods", "found"),
+    [
+        (profile("p", toleration("Gt", "950"), app="web"), pod(), [BESIDE]),
+        (profile("p", toleration("Gt", "950"), app="web"), pod(toleration("Exists")), []),
+        (profile("p", toleration("Gt", "950"), app="db"), pod(), []),
+        (profile("p", toleration("Gt", "950"), space="bank"), pod(), []),
+        (profile("p", {"operator": "Exists"}), pod(), []),
+    ],
+)
+def test_pod_without_a_native_toleration_beside_its_profile_is_warned_of(check, made, pods, found):
+    assert check(made, pods) == found
+
+
+def test_template_is_warned_of_too(check):
+    workload = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"template": {"metadata": {"labels": {"app": "web"}}, "spec": {}}},
+    }
+    (found,) = check(workload, profile("p", toleration("Gt", "950"), app="web"))
+    assert found == BESIDE.replace("spec.tolerations", "spec.template.spec.tolerations")
 
 
 @pytest.mark.parametrize("kind", ["TaintEvictionPolicies", "TolerationThing"])
@@ -274,7 +316,7 @@ def test_finding_is_one_line_with_its_place(cli, samples):
     assert first.startswith(
         f'f.yaml:{line}: document 2: TaintEvictionPolicy/sla: error: spec.mode: Invalid value: "Off":'
     )
-    assert summary == "1 file: 1 policy, 0 pods and pod templates, 1 node checked; 1 error, 0 warnings"
+    assert summary == "1 file: 1 policy, 0 profiles, 0 pods and pod templates, 1 node checked; 1 error, 0 warnings"
     assert result.exit_code == 1
 
 
@@ -325,8 +367,8 @@ def test_report_for_scripts(cli, samples, form, load):
     (finding,) = report.pop("findings")
     reason = "absent.yaml: cannot be read: No such file or directory"
     assert report == {
-        "files": 2, "objects": 2, "policies": 1, "pods": 0, "nodes": 0, "ignored": {"Service": 1}, "errors": 1,
-        "warnings": 0, "unreadable": [{"file": "absent.yaml", "reason": reason}],
+        "files": 2, "objects": 2, "policies": 1, "profiles": 0, "pods": 0, "nodes": 0, "ignored": {"Service": 1},
+        "errors": 1, "warnings": 0, "unreadable": [{"file": "absent.yaml", "reason": reason}],
     }  # fmt: skip
     assert finding.pop("message") == 'spec.mode: Invalid value: "Off": must be one of Enforce, DryRun, Paused'
     assert finding == {

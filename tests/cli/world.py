@@ -56,6 +56,16 @@ def policy(name: str = "sla", key: str = "sla", created: str = "2026-01-01T00:00
     }
 
 
+def profile(name: str, *tolerations: Json, space: str = "shop", **labels: str) -> Json:
+    """A TolerationProfile for the pods with these labels."""
+    return {
+        "apiVersion": "taintwarden.io/v1alpha1",
+        "kind": "TolerationProfile",
+        "metadata": {"name": name, "namespace": space},
+        "spec": {"podSelector": {"matchLabels": labels}, "tolerations": list(tolerations)},
+    }
+
+
 def namespace(**labels: str) -> Json:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": labels}}
 

@@ -1,4 +1,4 @@
-"""Reads what ``explain`` needs from a cluster: five requests, each bounded in time."""
+"""Reads what ``explain`` needs from a cluster: six requests, each bounded in time."""
 
 import asyncio
 from typing import Any
@@ -10,6 +10,7 @@ from taintwarden.cli.facts import Facts
 from taintwarden.cli.session import ClusterError, Session
 from taintwarden.kube.objects import BudgetObject, NamespaceObject, NodeObject, PodObject
 from taintwarden.kube.policies import PATH as POLICIES_PATH
+from taintwarden.kube.profiles import path_in
 
 MAX_BUDGETS = 500
 
@@ -18,7 +19,7 @@ class _Budgets(msgspec.Struct):
     items: list[BudgetObject] = []
 
 
-class _Policies(msgspec.Struct):
+class _Stored(msgspec.Struct):
     items: list[dict[str, Any]] = []
 
 
@@ -26,7 +27,7 @@ async def facts_from_cluster(session: Session, namespace: str, name: str, now: f
     """The pod, then all that belongs to it at once.
 
     Raises:
-        ClusterError: the pod, its node or the policies cannot be read.
+        ClusterError: the pod, its node, the policies or the profiles cannot be read.
 
     """
     core, space = "/api/v1", quote(namespace, safe="")
@@ -35,13 +36,14 @@ async def facts_from_cluster(session: Session, namespace: str, name: str, now: f
         msg = f"there is no pod {namespace}/{name} in the cluster at {session.server}"
         raise ClusterError(msg)
     node_path = f"{core}/nodes/{quote(pod.spec.node_name, safe='')}"
-    node, (labels, unlabelled), policies, (budgets, problem) = await asyncio.gather(
+    node, (labels, unlabelled), policies, (budgets, problem), profiles = await asyncio.gather(
         session.read(node_path, NodeObject, "nodes") if pod.spec.node_name else _nothing(),
         _namespace_labels(session, f"{core}/namespaces/{space}"),
         stored_policies(session),
         _budgets(session, f"/apis/policy/v1/namespaces/{space}/poddisruptionbudgets"),
+        stored_profiles(session, path_in(space)),
     )
-    return Facts(pod, now, node, labels, unlabelled, policies, budgets, problem)
+    return Facts(pod, now, node, labels, unlabelled, policies, budgets, problem, profiles)
 
 
 async def stored_policies(session: Session) -> list[dict[str, Any]]:
@@ -51,11 +53,22 @@ async def stored_policies(session: Session) -> list[dict[str, Any]]:
         ClusterError: they cannot be read, or the cluster does not know such things.
 
     """
-    found = await session.read(POLICIES_PATH, _Policies, "taintevictionpolicies")
+    found = await session.read(POLICIES_PATH, _Stored, "taintevictionpolicies")
     if found is None:
         msg = f"the cluster at {session.server} does not know TaintEvictionPolicies: apply the CRDs first"
         raise ClusterError(msg)
     return found.items
+
+
+async def stored_profiles(session: Session, path: str) -> list[dict[str, Any]]:
+    """The profiles of a list as they are stored; none where an older operator brought no definition of them.
+
+    Raises:
+        ClusterError: they cannot be read. They decide, so there is no answer without them.
+
+    """
+    found = await session.read(path, _Stored, "tolerationprofiles")
+    return [] if found is None else found.items
 
 
 async def _namespace_labels(session: Session, path: str) -> tuple[dict[str, str] | None, str]:

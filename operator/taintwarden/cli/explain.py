@@ -18,9 +18,9 @@ _HELP = """Explain one pod: for each taint of its node, which policy acts on it 
 why each failed, since when it is violated, and the deadline; then what the pod waits for.
 
 The operator's own engine gives the answer. In a cluster it needs the right to get the pod, its node and namespace
-and to list taintevictionpolicies; poddisruptionbudgets are told of where they may be listed. With -f no cluster is
-asked: the files hold the Pod, its Node, the TaintEvictionPolicies and, if a policy asks for its labels, the
-Namespace.
+and to list taintevictionpolicies and tolerationprofiles; poddisruptionbudgets are told of where they may be listed.
+With -f no cluster is asked: the files hold the Pod, its Node, the TaintEvictionPolicies, the TolerationProfiles and,
+if a policy asks for its labels, the Namespace.
 
 \b
 Examples:
@@ -28,7 +28,7 @@ Examples:
   kubectl taintwarden explain pod web-0 -n shop -o json
   taintwarden explain pod shop/web-0 -f cluster.yaml --at 2026-01-31T12:00:00Z
   taintwarden explain pod shop/web-0 -f pod.yaml -f node.yaml -f policies.yaml
-  kubectl get pods,nodes,namespaces,taintevictionpolicies -A -o json |
+  kubectl get pods,nodes,namespaces,taintevictionpolicies,tolerationprofiles -A -o json |
     taintwarden explain pod shop/web-0 -f -
 
 \b
@@ -40,8 +40,8 @@ Exit codes:
 
 JSON and YAML have: at, pod, fate (Stays, Leaves, WouldLeave, NotActedOn), reason, waitsFor, policy, deadline,
 secondsLeft, taints[] (key, value, effect, verdict, reason, policy, mode, otherPolicies, tolerations, judgedValue,
-addedAt, since, clockRecorded, graceSeconds, deadline, secondsLeft), policies[], budgets[], budgetsProblem,
-invalidTolerations[], notes[]. Times are RFC 3339 in UTC; what does not apply is null.
+addedAt, since, clockRecorded, graceSeconds, deadline, secondsLeft), policies[], profiles[], budgets[],
+budgetsProblem, invalidTolerations[], notes[]. Times are RFC 3339 in UTC; what does not apply is null.
 """
 
 

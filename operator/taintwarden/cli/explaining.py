@@ -12,6 +12,7 @@ from taintwarden.cli.explanation import (
     PodExplanation,
     PodReference,
     PolicyExplanation,
+    ProfileExplanation,
     TaintExplanation,
 )
 from taintwarden.cli.facts import Facts
@@ -23,6 +24,7 @@ from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.machine.pending import Pending
 from taintwarden.engine.matching.tolerations import Match, match
 from taintwarden.engine.model import Gates, Method, Mode, Policy, Taint, TaintSelector, Toleration
+from taintwarden.engine.profiles import effective, matching
 
 NOT_SELECTED = "NotSelected"
 _TIMED = (Kind.TOLERATED_FOR, Kind.VIOLATED)
@@ -44,6 +46,7 @@ def explain(facts: Facts, gates: Gates) -> PodExplanation:
         reason=untouchable(facts.pod),
         policies=[_policy(judged, policy) for policy in judged.policies]
         + [PolicyExplanation(name, None, selects=False, reason=why) for name, why in judged.problems.items()],
+        profiles=list(_profiles(judged)),
         invalid_tolerations=[str(error) for issue in judged.issues for error in issue.errors],
         notes=list(_notes(judged)),
     )
@@ -164,19 +167,34 @@ def _effects_for_key(policy: Policy, taint: Taint) -> str:
     return ", ".join(dict.fromkeys(effect for one in closest for effect in one.effects))
 
 
+def _profiles(judged: Judged) -> Iterator[ProfileExplanation]:
+    """The profiles of the pod's namespace, by name; for a pod that the operator never touches, which are valid."""
+    selecting = matching(judged.profiles, judged.pod.shared) if judged.pod else ()
+    for profile in judged.profiles:
+        selects = profile in selecting
+        yield ProfileExplanation(profile.name, selects, f"podSelector {'selects' if selects else 'does not select'} it")
+    for name, why in judged.profile_problems.items():
+        yield ProfileExplanation(name, None, why)
+
+
 def _answers(judged: Judged, taint: Taint) -> Iterator[Answer]:
     """How each of the pod's tolerations with the taint's key answers to it, in the order they are tried."""
     if judged.pod is None:
         return
-    tolerations = judged.pod.shared.tolerations
-    relevant = tolerations.relevant_to(taint.key)
-    for source, listed in (("spec", tolerations.native), ("annotation", tolerations.extended)):
+    pod_class = judged.pod.shared
+    profiles = matching(judged.profiles, pod_class)
+    relevant = effective(pod_class, profiles).relevant_to(taint.key)
+    extended = [("annotation", pod_class.tolerations.extended)]
+    extended += [(f"profile {profile.name}", profile.tolerations) for profile in profiles]
+    naming = [source for source, listed in extended if any(one.key == taint.key for one in listed)]
+    for source, listed in [("spec", pod_class.tolerations.native), *extended]:
         for toleration in listed:
             if toleration.key not in ("", taint.key):
                 continue
             answer = match(toleration, taint, judged.gates)
             counts = any(one is toleration for one in relevant)
-            told = answer if counts else "does not count, since the annotation names this key"
+            who = "the annotation" if naming[:1] == ["annotation"] else "".join(naming[:1])
+            told = answer if counts else f"does not count, since {who} names this key"
             yield Answer(toleration, source, counts and answer is Match.HOLDS, told, _text(toleration))
 
 
@@ -194,6 +212,8 @@ def _notes(judged: Judged) -> Iterator[str]:
         yield "the node's annotation taintwarden.io/taint-history cannot be read and counts as absent"
     for name in judged.problems:
         yield f"policy {name} is not valid as stored; a running operator may still follow its last valid version"
+    for name in judged.profile_problems:
+        yield f"profile {name} is not valid as stored; a running operator may still follow its last valid version"
     for taint, _ in judged.taints():
         verdict = judged.verdict(taint)
         if verdict is not None and verdict.kind in _TIMED and not judged.is_recorded(taint):

@@ -29,7 +29,7 @@ class Answer(msgspec.Struct, rename="camel"):
 
     toleration: Toleration
     source: str
-    """``spec`` or ``annotation``."""
+    """``spec``, ``annotation`` or ``profile NAME``."""
     holds: bool
     answer: str
     text: str
@@ -77,6 +77,14 @@ class PolicyExplanation(msgspec.Struct, rename="camel"):
     reason: str
 
 
+class ProfileExplanation(msgspec.Struct, rename="camel"):
+    """A TolerationProfile of the pod's namespace. ``selects`` None: it is not valid, see ``reason``."""
+
+    name: str
+    selects: bool | None
+    reason: str
+
+
 class BudgetExplanation(msgspec.Struct, rename="camel"):
     """A PodDisruptionBudget that covers the pod."""
 
@@ -108,6 +116,7 @@ class PodExplanation(msgspec.Struct, rename="camel", kw_only=True):
     seconds_left: int | None = None
     taints: list[TaintExplanation] = field(default_factory=list)
     policies: list[PolicyExplanation] = field(default_factory=list)
+    profiles: list[ProfileExplanation] = field(default_factory=list)
     budgets: list[BudgetExplanation] = field(default_factory=list)
     budgets_problem: str | None = None
     invalid_tolerations: list[str] = field(default_factory=list)

@@ -59,6 +59,11 @@ def _head(answer: PodExplanation) -> Lines:
     for policy in answer.policies:
         if policy.mode is None:
             lines.add("Invalid", policy.reason, "yellow")
+    for profile in answer.profiles:
+        if profile.selects is None:
+            lines.add("Invalid", profile.reason, "yellow")
+        elif profile.selects:
+            lines.add("Profile", profile.name)
     for note in answer.notes:
         lines.add("Note", note, "yellow")
     if answer.fate is not Fate.NOT_ACTED_ON and not answer.taints:

@@ -1,11 +1,11 @@
 """What ``explain`` knows about one pod, wherever it was read from; and how to read it from files."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
-from taintwarden.api.types import GROUP, POLICY_KIND
+from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND
 from taintwarden.cli.manifests import BadInput, Document
 from taintwarden.kube.objects import BudgetObject, NamespaceObject, NodeObject, PodObject
 
@@ -26,6 +26,8 @@ class Facts(msgspec.Struct):
     budgets: Sequence[BudgetObject] = ()
     budgets_problem: str = ""
     """Why the budgets are not known, if so."""
+    profiles: Sequence[Mapping[str, Any]] = ()
+    """Those of the pod's namespace."""
 
 
 def facts_from_files(documents: Sequence[Document], namespace: str, name: str, now: float) -> Facts:
@@ -55,7 +57,19 @@ def facts_from_files(documents: Sequence[Document], namespace: str, name: str, n
         namespace_problem=f"the files hold no Namespace {namespace}",
         policies=[_without_nulls(one.content) for one in _of_kind(documents, GROUP, POLICY_KIND)],
         budgets=budgets,
+        profiles=list(_profiles(documents, namespace)),
     )
+
+
+def _profiles(documents: Sequence[Document], namespace: str) -> Iterator[dict[str, Any]]:
+    for document in _of_kind(documents, GROUP, PROFILE_KIND):
+        profile = _without_nulls(document.content)
+        meta = profile.get("metadata")
+        if not isinstance(meta, Mapping) or not isinstance(meta.get("name"), str):
+            msg = f"{document.place}: {PROFILE_KIND}/{document.name}: has no metadata.name"
+            raise BadInput(msg)
+        if (meta.get("namespace") or "default") == namespace:
+            yield {**profile, "metadata": {**meta, "namespace": namespace}}
 
 
 def _node(documents: Sequence[Document], pod: PodObject) -> NodeObject | None:

@@ -1,20 +1,24 @@
 """What ``validate`` finds in all files, as a structure that does not change between releases; and how it is found."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET
 
+from taintwarden.api.decode import nearest
 from taintwarden.api.errors import FieldError, InvalidObject
 from taintwarden.api.policies import parse_policy
-from taintwarden.api.types import GROUP, POLICY_KIND
+from taintwarden.api.profiles import parse_profile
+from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND
 from taintwarden.cli.checking import Found, Severity, look
 from taintwarden.cli.manifests import BadInput, Document, read_documents
 from taintwarden.cli.node_checks import check_node
 from taintwarden.cli.pod_checks import check_owner, check_pod
-from taintwarden.engine.model import Policy
+from taintwarden.engine.model import Policy, Profile
+
+T = TypeVar("T")
 
 TEMPLATES: dict[tuple[str, str], str] = {
     ("", "Pod"): "",
@@ -64,6 +68,7 @@ class Report(msgspec.Struct, rename="camel"):
     files: int = 0
     objects: int = 0
     policies: int = 0
+    profiles: int = 0
     pods: int = 0
     nodes: int = 0
     ignored: dict[str, int] = {}
@@ -83,10 +88,11 @@ def check_files(names: Iterable[str]) -> Report:
         except BadInput as error:
             report.unreadable.append(Unreadable(name, str(error)))
     report.objects = len(documents)
-    policies = list(_valid_policies(documents))
+    policies = list(_valid(documents, POLICY_KIND, parse_policy))
+    profiles = list(_valid(documents, PROFILE_KIND, parse_profile))
     ignored: Counter[str] = Counter()
     for document in documents:
-        for severity, fault in _check(document, policies, report, ignored):
+        for severity, fault in _check(document, policies, profiles, report, ignored):
             report.findings.append(_finding(document, severity, fault))
     report.ignored = dict(sorted(ignored.items()))
     report.errors = sum(one.severity is Severity.ERROR for one in report.findings)
@@ -94,28 +100,34 @@ def check_files(names: Iterable[str]) -> Report:
     return report
 
 
-def _valid_policies(documents: Iterable[Document]) -> Iterator[Policy]:
+def _valid(documents: Iterable[Document], kind: str, parse: Callable[[Mapping[str, Any]], T]) -> Iterator[T]:
     for document in documents:
-        if document.kind == POLICY_KIND:
+        if document.kind == kind:
             try:
-                yield parse_policy(document.content)
+                yield parse(document.content)
             except InvalidObject:
                 continue  # told where it is checked
 
 
-def _check(document: Document, policies: list[Policy], report: Report, ignored: Counter[str]) -> Found:
+def _check(
+    document: Document, policies: list[Policy], profiles: list[Profile], report: Report, ignored: Counter[str]
+) -> Found:
     obj, group, kind = document.content, document.group, document.kind
     if not kind or not isinstance(obj, Mapping):
         reason = "is no Kubernetes object: it has no kind"
         yield Severity.ERROR, FieldError("kind", UNSET, reason)
     elif kind == POLICY_KIND:
         report.policies += 1
-        yield from _check_policy(obj)
+        yield from _check_parsed(parse_policy, obj)
+    elif kind == PROFILE_KIND:
+        report.profiles += 1
+        yield from _check_parsed(parse_profile, obj)
     elif group == GROUP:
-        yield Severity.ERROR, FieldError("kind", kind, f"{GROUP} has no such kind", f"write {POLICY_KIND}")
+        remedy = f"write {nearest(kind, (POLICY_KIND, PROFILE_KIND)) or POLICY_KIND}"
+        yield Severity.ERROR, FieldError("kind", kind, f"{GROUP} has no such kind", remedy)
     elif (group, kind) in TEMPLATES:
         report.pods += 1
-        yield from _check_workload(obj, TEMPLATES[group, kind])
+        yield from _check_workload(obj, TEMPLATES[group, kind], profiles)
     elif (group, kind) == ("", "Node"):
         report.nodes += 1
         yield from check_node(obj, policies)
@@ -123,16 +135,18 @@ def _check(document: Document, policies: list[Policy], report: Report, ignored: 
         ignored[f"{group}/{kind}" if group else kind] += 1
 
 
-def _check_policy(obj: Mapping[str, Any]) -> Found:
+def _check_parsed(parse: Callable[[Mapping[str, Any]], object], obj: Mapping[str, Any]) -> Found:
     try:
-        parse_policy(obj)
+        parse(obj)
     except InvalidObject as error:
         yield from ((Severity.ERROR, fault) for fault in error.errors)
 
 
-def _check_workload(obj: Mapping[str, Any], path: str) -> Found:
+def _check_workload(obj: Mapping[str, Any], path: str, profiles: list[Profile]) -> Found:
     template = look(obj, *path.split(".")) if path else obj
-    yield from ((severity, fault.below(path)) for severity, fault in check_pod(template))
+    namespace = look(obj, "metadata", "namespace") or "default"
+    here = [profile for profile in profiles if (profile.namespace or "default") == namespace]
+    yield from ((severity, fault.below(path)) for severity, fault in check_pod(template, here))
     if path:
         yield from check_owner(obj, path)
 

@@ -8,13 +8,14 @@ from taintwarden.cli.facts import Facts
 from taintwarden.cli.manifests import BadInput
 from taintwarden.controller.cache import PodIssue, Translator
 from taintwarden.controller.policies import PolicyBook
+from taintwarden.controller.profiles import ProfileBook
 from taintwarden.engine.evaluate import TaintVerdict, acting_policy, exclusion, selects_node
 from taintwarden.engine.history import TaintHistory, decode_histories
 from taintwarden.engine.machine import Machine, events
 from taintwarden.engine.machine.events import Event
 from taintwarden.engine.machine.inventory import NodeState, history_name
 from taintwarden.engine.machine.pending import Pending
-from taintwarden.engine.model import Gates, Instant, Mode, Node, Pod, Policy, Taint
+from taintwarden.engine.model import Gates, Instant, Mode, Node, Pod, Policy, Profile, Taint
 from taintwarden.kube.objects import PodObject
 
 
@@ -32,11 +33,14 @@ class Judged:
         self.now = facts.now
         self.problems: dict[str, str] = {}
         """Policies that are not valid, with the reason."""
+        self.profile_problems: dict[str, str] = {}
+        """Profiles that are not valid, with the reason."""
         self.issues: list[PodIssue] = []
         translator = Translator(lambda: Instant(self.now, self.now), self.issues.append)
         self.pod = self._translate(translator)
         self.node: Node | None = None if facts.node is None else translator.node(facts.node)
         self.policies = self._valid_policies()
+        self.profiles = self._valid_profiles()
         self._check_namespace()
         self._machine = self._run(self.policies)
         # What a paused policy would do is told too: people look before they switch it on.
@@ -98,6 +102,8 @@ class Judged:
 
     def _events(self, policies: tuple[Policy, ...]) -> Iterable[Event]:
         yield events.PoliciesChanged(policies)
+        for profile in self.profiles:
+            yield events.ProfileSeen(profile)
         if self.facts.namespace_labels is not None:
             yield events.NamespaceSeen(self.facts.pod.metadata.namespace, self.facts.namespace_labels)
         if self.node is not None:
@@ -129,6 +135,15 @@ class Judged:
         valid: list[Policy] = []
         PolicyBook(valid.extend, self._policy_invalid).load(self.facts.policies)
         return tuple(sorted(valid, key=lambda policy: policy.name))
+
+    def _valid_profiles(self) -> tuple[Profile, ...]:
+        """Those in force, by name; the others' faults go to ``profile_problems``."""
+        book = ProfileBook(lambda _: None, self._profile_invalid)
+        book.load(self.facts.profiles)
+        return tuple(sorted(book.valid.values(), key=lambda profile: profile.name))
+
+    def _profile_invalid(self, key: str, _: str, reason: str) -> None:
+        self.profile_problems[key.partition("/")[2]] = " ".join(reason.split())
 
     def _policy_invalid(self, name: str, _: str, reason: str) -> None:
         self.problems[name] = " ".join(reason.split())

@@ -23,7 +23,7 @@ from taintwarden.cli.checking import (
     sequence,
     without,
 )
-from taintwarden.engine.model import NUMERIC_OPERATORS, SEMVER_OPERATORS, Effect, Toleration
+from taintwarden.engine.model import NUMERIC_OPERATORS, SEMVER_OPERATORS, Effect, Profile, Toleration
 
 DO_NOT_EVICT = "taintwarden.io/do-not-evict"
 ANNOTATIONS = (TOLERATIONS_ANNOTATION, DO_NOT_EVICT)
@@ -32,8 +32,8 @@ _NUMERIC_NEEDS = "Kubernetes 1.35 or newer with the feature gate TaintToleration
 _SEMVER_NEEDS = "an API server that has KEP-5721"
 
 
-def check_pod(pod: object) -> Found:
-    """A pod, or the template that pods are made from."""
+def check_pod(pod: object, profiles: Sequence[Profile] = ()) -> Found:
+    """A pod, or the template that pods are made from. ``profiles`` are those of its namespace in the same input."""
     native: list[ExtendedToleration] = []
     for index, entry in enumerate(sequence(look(pod, "spec", "tolerations"))):
         path = f"spec.tolerations[{index}]"
@@ -46,6 +46,7 @@ def check_pod(pod: object) -> Found:
     annotations = mapping(look(pod, "metadata", "annotations"))
     yield from _check_opt_out(annotations.get(DO_NOT_EVICT))
     yield from _check_extended(annotations.get(TOLERATIONS_ANNOTATION), native)
+    yield from _check_profiles(pod, profiles, native)
 
 
 def check_owner(workload: object, template: str) -> Found:
@@ -100,12 +101,31 @@ def _check_extended(text: object, native: Sequence[ExtendedToleration]) -> Found
 
 def _check_companions(extended: Sequence[Toleration], native: Sequence[ExtendedToleration]) -> Found:
     """Only we read the annotation: the scheduler, the kubelet and the built-in controller want a native toleration."""
-    for key in dict.fromkeys(one.key for one in extended if one.key):
-        if not any(one.key in (None, key) for one in native):
+    for key in _uncovered(extended, native):
+        fault = FieldError(
+            TOLERATIONS_PATH,
+            key,
+            "Kubernetes does not read this: it schedules no such pod there and evicts it by NoExecute at once",
+            f"add to spec.tolerations: key: {key}, operator: Exists; the annotation still decides",
+        )
+        yield Severity.WARNING, fault
+
+
+def _check_profiles(pod: object, profiles: Sequence[Profile], native: Sequence[ExtendedToleration]) -> Found:
+    """The same goes for profiles that select the pod."""
+    labels = {key: str(value) for key, value in mapping(look(pod, "metadata", "labels")).items()}
+    for profile in profiles:
+        for key in _uncovered(profile.tolerations, native) if profile.selector.selects(labels) else ():
             fault = FieldError(
-                TOLERATIONS_PATH,
+                "spec.tolerations",
                 key,
-                "Kubernetes does not read this: it schedules no such pod there and evicts it by NoExecute at once",
-                f"add to spec.tolerations: key: {key}, operator: Exists; the annotation still decides",
+                f"TolerationProfile {profile.name} names this key, and Kubernetes does not read profiles",
+                f"add key: {key}, operator: Exists; the profile still decides",
             )
             yield Severity.WARNING, fault
+
+
+def _uncovered(extended: Sequence[Toleration], native: Sequence[ExtendedToleration]) -> list[str]:
+    """The keys that extended tolerations name and no native one."""
+    keys = dict.fromkeys(one.key for one in extended if one.key)
+    return [key for key in keys if not any(one.key in (None, key) for one in native)]

@@ -1,4 +1,4 @@
-"""``taintwarden validate``: policies, pods and nodes checked before anything sees them."""
+"""``taintwarden validate``: policies, profiles, pods and nodes checked before anything sees them."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
 
 FINE, FAULTY, UNREADABLE = 0, 1, 2
 
-_HELP = """Check policies, pods and nodes in YAML or JSON files, without a cluster. - is standard input.
+_HELP = """Check policies, profiles, pods and nodes in YAML or JSON files, without a cluster. - is standard input.
 
-Checked are TaintEvictionPolicies; Pods and the pod templates of Deployments, StatefulSets, DaemonSets, ReplicaSets,
-Jobs and CronJobs (the annotation taintwarden.io/tolerations, and native tolerations that an API server may refuse); and
-the taints of Nodes. Policies in the same input say what the values of taints have to be. Other kinds are counted and
-ignored, lists are unfolded.
+Checked are TaintEvictionPolicies and TolerationProfiles; Pods and the pod templates of Deployments, StatefulSets,
+DaemonSets, ReplicaSets, Jobs and CronJobs (the annotation taintwarden.io/tolerations, and native tolerations that an
+API server may refuse); and the taints of Nodes. Policies in the same input say what the values of taints have to be.
+Other kinds are counted and ignored, lists are unfolded.
 
 \b
 Examples:
   taintwarden validate policies.yaml
   taintwarden validate pod.yaml node.yaml policies.yaml
   taintwarden validate -o json cluster.yaml
-  kubectl get nodes,taintevictionpolicies -o json | taintwarden validate -
+  kubectl get nodes,taintevictionpolicies,tolerationprofiles -A -o json | taintwarden validate -
 
 Each finding is one line: FILE:LINE: document N: KIND/NAME: SEVERITY: PATH: VALUE: REASON; REMEDY
 
@@ -34,12 +34,13 @@ Exit codes:
   1  an error
   2  a file cannot be read or is neither YAML nor JSON; or wrong flags
 
-JSON and YAML have: files, objects, policies, pods, nodes, ignored (kind: count), errors, warnings, findings[] (file,
-line, document, item, kind, name, severity, path, message, reason, remedy), unreadable[] (file, reason).
+JSON and YAML have: files, objects, policies, profiles, pods, nodes, ignored (kind: count), errors, warnings,
+findings[] (file, line, document, item, kind, name, severity, path, message, reason, remedy), unreadable[] (file,
+reason).
 """
 
 
-@click.command(help=_HELP, short_help="Check policies, pods and nodes in files.")
+@click.command(help=_HELP, short_help="Check policies, profiles, pods and nodes in files.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @output_option
 def validate(files: tuple[str, ...], output: str) -> None:
@@ -63,6 +64,7 @@ def _summary(report: "Report") -> str:
     checked = ", ".join(
         [
             _count(report.policies, "policy", "policies"),
+            _count(report.profiles, "profile"),
             _count(report.pods, "pod or pod template", "pods and pod templates"),
             _count(report.nodes, "node"),
         ]

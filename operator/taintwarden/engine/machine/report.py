@@ -18,6 +18,7 @@ from taintwarden.engine.machine.events import Outcome
 from taintwarden.engine.machine.machine import Machine
 from taintwarden.engine.machine.pending import Pending, Phase
 from taintwarden.engine.model import Instant, Policy, Profile
+from taintwarden.engine.profiles import matching
 
 NEXT_PODS = 10
 """How many of the next pods a report names."""
@@ -80,8 +81,8 @@ def report(machine: Machine, now: Instant) -> list[PolicyReport]:
         queues[name].append(pending)
         degraded.add((name, pending.pod.node))
         _count(reports[name], pending)
-        budgets[name].update(_blocking(machine, pending))
-        if (held := _limit(machine, pending)) is not None:
+        budgets[name].update(blocking_budgets(machine, pending))
+        if (held := holding_limit(machine, pending)) is not None:
             limit, until = held
             holding[name].setdefault(limit, []).append((pending.ready_at, until))
     for name, _ in degraded:
@@ -109,9 +110,8 @@ def matched_pods(machine: Machine) -> dict[Profile, int]:
         for profile in matched:
             by_namespace.setdefault(profile.namespace, []).append(profile)
         for shared, count in pods.items():
-            for profile in by_namespace.get(shared.namespace, ()):
-                if profile.selector.selects(shared.labels):
-                    matched[profile] += count
+            for profile in matching(by_namespace.get(shared.namespace, ()), shared):
+                matched[profile] += count
     return matched
 
 
@@ -129,15 +129,15 @@ def _count(entry: PolicyReport, pending: Pending) -> None:
         entry.blocked_by[outcome] = entry.blocked_by.get(outcome, 0) + 1
 
 
-def _blocking(machine: Machine, pending: Pending) -> list[str]:
+def blocking_budgets(machine: Machine, pending: Pending) -> list[str]:
     """The budgets that keep a due pod from leaving, whether their status says so or the API server did."""
     held = pending.phase is Phase.HELD and pending.limit in BUDGET_LIMITS
     asked = pending.phase is Phase.WAITING and pending.outcome in (Outcome.BLOCKED, Outcome.MISCONFIGURED)
     return [str(budget) for budget in machine.limiter.budgets.of(pending.pod.shared)] if held or asked else []
 
 
-def _limit(machine: Machine, pending: Pending) -> tuple[str, float | None] | None:
-    """Which limit holds a due pod, and until when on the monotonic clock."""
+def holding_limit(machine: Machine, pending: Pending) -> tuple[str, float | None] | None:
+    """Which limit holds a due pod, and until when on the monotonic clock; None where none does."""
     if pending.phase not in (Phase.READY, Phase.HELD):
         return None
     if machine.is_blind:

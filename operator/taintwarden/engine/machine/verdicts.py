@@ -6,6 +6,7 @@ from weakref import WeakKeyDictionary
 from taintwarden.engine.evaluate import Evaluator, TaintVerdict, selects_node, selects_pod
 from taintwarden.engine.machine.inventory import NodeState, history_name
 from taintwarden.engine.model import Gates, PodClass, Policy, Profile, Tolerations
+from taintwarden.engine.profiles import effective, matching
 
 
 class Verdicts:
@@ -17,7 +18,7 @@ class Verdicts:
         self._namespaces: dict[str, dict[str, str]] = {}
         self._selecting: WeakKeyDictionary[PodClass, tuple[Policy, ...]] = WeakKeyDictionary()
         self._profiles: dict[str, dict[str, Profile]] = {}
-        """Namespace -> name -> profile, by name."""
+        """Namespace -> name -> profile."""
         self._tolerations: WeakKeyDictionary[PodClass, Tolerations] = WeakKeyDictionary()
 
     def set_policies(self, policies: Iterable[Policy]) -> None:
@@ -41,11 +42,12 @@ class Verdicts:
 
         What was computed for them on nodes must be forgotten by its owner.
         """
-        others = {one: known for one, known in self._profiles.get(namespace, {}).items() if one != name}
+        named = self._profiles.setdefault(namespace, {})
         if profile is not None:
-            others[name] = profile
-        self._profiles[namespace] = dict(sorted(others.items()))
-        if not others:
+            named[name] = profile
+        else:
+            named.pop(name, None)
+        if not named:
             del self._profiles[namespace]
         changed = []
         for pod_class, before in list(self._tolerations.items()):
@@ -57,22 +59,14 @@ class Verdicts:
 
     def profiles(self) -> list[Profile]:
         """All profiles in force, by namespace and name."""
-        return [profile for _, named in sorted(self._profiles.items()) for profile in named.values()]
+        return [profile for _, named in sorted(self._profiles.items()) for _, profile in sorted(named.items())]
 
     def tolerations(self, pod_class: PodClass) -> Tolerations:
-        """All that pods of a class tolerate: what they say themselves, then the matching profiles by name."""
+        """All that pods of a class tolerate, by themselves and by profiles."""
         found = self._tolerations.get(pod_class)
         if found is None:
-            found = pod_class.tolerations
-            matching = [
-                profile
-                for profile in self._profiles.get(pod_class.namespace, {}).values()
-                if profile.selector.selects(pod_class.labels)
-            ]
-            if matching:
-                more = tuple(entry for profile in matching for entry in profile.tolerations)
-                found = Tolerations(found.native, found.extended + more)
-            self._tolerations[pod_class] = found
+            profiles = self._profiles.get(pod_class.namespace, {}).values()
+            found = self._tolerations[pod_class] = effective(pod_class, matching(profiles, pod_class))
         return found
 
     def of(self, state: NodeState, pod_class: PodClass) -> tuple[TaintVerdict, ...]:
