@@ -8,6 +8,7 @@ from taintwarden.cli.demo import demo
 from taintwarden.cli.explain import explain
 from taintwarden.cli.guard import guard
 from taintwarden.cli.pause import pause, resume
+from taintwarden.cli.plan import plan
 from taintwarden.cli.run import run
 from taintwarden.cli.status import status
 from taintwarden.cli.validate import validate
@@ -24,6 +25,7 @@ main.add_command(demo)
 main.add_command(explain)
 main.add_command(validate)
 main.add_command(status)
+main.add_command(plan)
 main.add_command(pause)
 main.add_command(resume)
 main.add_command(guard)

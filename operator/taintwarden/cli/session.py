@@ -11,6 +11,8 @@ from taintwarden.cli.errors import fail
 from taintwarden.kube.client import MERGE_PATCH, Client
 from taintwarden.kube.connection import Connection
 from taintwarden.kube.errors import ApiError, ConfigError, KubeError, Unreachable
+from taintwarden.kube.objects import ListMeta, Object, Page
+from taintwarden.kube.streams import PAGE_SIZE, Resource
 from taintwarden.settings import Settings, SettingsError, load_settings
 from taintwarden.telemetry.logs import configure_logs
 
@@ -57,6 +59,28 @@ class Session:
             msg = f"cannot read {what}: {one_line(error)}"
             raise ClusterError(msg) from error
 
+    async def list_all(self, resource: Resource[Object]) -> list[Object]:
+        """Every object of a resource, page by page.
+
+        Raises:
+            ClusterError: they cannot be read, or the cluster does not serve such things.
+
+        """
+        params = {"limit": str(PAGE_SIZE)}
+        if resource.field_selector:
+            params["fieldSelector"] = resource.field_selector
+        kind: Any = resource.type
+        found: list[Object] = []
+        while True:
+            page = await self.read(resource.path, _Page[kind], resource.name, params)
+            if page is None:
+                msg = f"the cluster at {self.server} does not serve {resource.path}"
+                raise ClusterError(msg)
+            found += page.items
+            if not page.metadata.continue_:
+                return found
+            params["continue"] = page.metadata.continue_
+
     async def patch(self, path: str, body: Mapping[str, Any], what: str) -> None:
         """Merge ``body`` into an object. A ``resourceVersion`` in it has to be that of the stored object.
 
@@ -83,6 +107,10 @@ class Session:
         except KubeError as error:
             msg = f"cannot {action}: {one_line(error)}"
             raise ClusterError(msg) from error
+
+
+class _Page(Page[Object]):
+    metadata: ListMeta = msgspec.field(default_factory=ListMeta)
 
 
 class _NothingThereError(Exception):

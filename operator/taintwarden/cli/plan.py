@@ -1,0 +1,227 @@
+"""``taintwarden plan``: what follows from changed taints, before anybody changes them."""
+
+import re
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+
+from taintwarden.cli.errors import fail
+from taintwarden.cli.manifests import BadInput, read_documents
+from taintwarden.cli.options import cluster_options
+from taintwarden.cli.output import duration, output_option, printable, write, write_data
+
+if TYPE_CHECKING:
+    from taintwarden.cli.planning.answer import Plan
+    from taintwarden.cli.planning.changes import Change
+    from taintwarden.cli.planning.snapshot import Snapshot
+    from taintwarden.cli.planning.world import Assumptions
+    from taintwarden.settings import Settings
+
+FINE, ERROR, USAGE, PERSON = 0, 1, 2, 10
+SHOWN_PODS = 40
+
+_HELP = """Show what follows from changed taints: who leaves, in which order and by when under all limits, which limit
+they wait for, who is held and by what, whether a guard opens, and who has nowhere to go. Nothing is changed.
+
+The cluster is read once; then the operator's own engine plays the time after the change on a clock of its own, in an
+idealised cluster: evictions succeed, pods stop in --stop-seconds, a replacement is Ready after --replacement-seconds
+on the emptiest node whose taints it tolerates, and PodDisruptionBudgets allow what their status says. Requests of
+pods, affinities and people are not looked at. Without a change it shows what happens anyway.
+
+--node, --zone and --selector each add nodes; --taint and --remove are about all of them. A file holds a list:
+
+\b
+  - zone: zone-a
+    taints: ["sla=900:NoExecute"]
+  - selector: pool=spot
+    remove: [maintenance]
+
+Needs the right to list taintevictionpolicies, nodes, pods, namespaces, replicasets, statefulsets, daemonsets,
+replicationcontrollers, jobs and poddisruptionbudgets.
+
+\b
+Examples:
+  taintwarden plan --node a1 --taint sla=900:NoExecute
+  taintwarden plan --zone zone-a --taint sla=900:NoExecute --horizon 2h
+  taintwarden plan --selector pool=spot --remove maintenance -o json
+  taintwarden plan --file changes.yaml
+  kubectl taintwarden plan
+
+\b
+Exit codes:
+  0   nothing stands out
+  1   the cluster cannot be asked, or has no such nodes
+  2   wrong flags or unusable files
+  10  a person should look first: a guard opens, pods are held at the end, or have nowhere to go
+
+JSON and YAML have: at, changes[], changedNodes, horizonSeconds, endedAfterSeconds, assumptions, leaving, held, later,
+wouldLeave, nowhere, pods[] (namespace, name, node, policy, taint, fate, deadline, already, order, at, afterSeconds,
+deleted, waitedSeconds, limit, reason, budgets[], replacement, replacedOn, late), spared[], guards[], notes[].
+"""
+
+
+class _Duration(click.ParamType[float]):
+    """``90s``, ``30m``, ``1h30m`` or seconds, as seconds."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        found = re.fullmatch(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?", str(value))
+        parts = [int(part or 0) for part in found.groups()] if found and value else []
+        seconds = sum(part * size for part, size in zip(parts, (86_400, 3_600, 60, 1), strict=False))
+        if not 0 < seconds <= 30 * 86_400:
+            self.fail(f"{value!r} is no time up to 30 days: write for example 90s, 30m or 1h", param, ctx)
+        return float(seconds)
+
+
+@click.command(help=_HELP, short_help="Show what follows from changed taints.")
+@click.option("--node", "nodes", multiple=True, help="A node by its name.")
+@click.option("--zone", "zones", multiple=True, help="The nodes of a zone.")
+@click.option("-l", "--selector", "selectors", multiple=True, help="The nodes with these labels.")
+@click.option("--taint", "taints", multiple=True, help="A taint to set, KEY=VALUE:EFFECT.")
+@click.option("--remove", multiple=True, help="A taint to take away, KEY or KEY:EFFECT.")
+@click.option("-f", "--file", "files", multiple=True, help="Read changes from this file; - is stdin.")
+@click.option("--horizon", type=_Duration(), default="1h", show_default=True, help="How far to look ahead.")
+@click.option(
+    "--replacement-seconds",
+    type=click.FloatRange(0, 86_400),
+    default=30.0,
+    show_default=True,
+    help="Until the replacement of an evicted pod is Ready.",
+)
+@click.option(
+    "--stop-seconds",
+    type=click.FloatRange(0, 86_400),
+    default=5.0,
+    show_default=True,
+    help="How long an evicted pod takes to stop; no longer than its grace period.",
+)
+@click.option(
+    "--max-evictions-per-second", type=float, help="The operator's cap over all policies; 0 is no cap. [default: 50]"
+)
+@click.option("--all", "show_all", is_flag=True, help=f"Show more than {SHOWN_PODS} pods.")
+@cluster_options
+@output_option
+def plan(
+    nodes: tuple[str, ...],
+    zones: tuple[str, ...],
+    selectors: tuple[str, ...],
+    taints: tuple[str, ...],
+    remove: tuple[str, ...],
+    files: tuple[str, ...],
+    horizon: float,
+    replacement_seconds: float,
+    stop_seconds: float,
+    show_all: bool,
+    output: str,
+    **flags: object,
+) -> None:
+    """Read the arguments, ask, play, print; the text of ``--help`` is above."""
+    # The engine and the cluster's client take a while to import; `--help` need not wait for them.
+    from taintwarden.cli.planning.snapshot import read_snapshot  # noqa: PLC0415
+    from taintwarden.cli.planning.table import table  # noqa: PLC0415
+    from taintwarden.cli.planning.world import Assumptions  # noqa: PLC0415
+    from taintwarden.cli.session import ask, settings_of  # noqa: PLC0415
+
+    settings = settings_of(flags)
+    try:
+        changes = _changes((nodes, zones, selectors), taints, remove, files)
+    except BadInput as error:
+        fail(printable(str(error)), USAGE)
+    with _Progress() as progress:
+        progress.say("reading the cluster")
+        snapshot = ask(settings, read_snapshot, max_connections=12)
+        now = time.time()
+        assumptions = Assumptions(replacement_seconds, stop_seconds)
+        try:
+            answer = _play(snapshot, changes, horizon, now, assumptions, settings, progress)
+        except BadInput as error:
+            fail(printable(str(error)), ERROR)
+    if output == "table":
+        write(table(answer, None if show_all else SHOWN_PODS))
+    else:
+        write_data(answer, output)
+    sys.exit(PERSON if answer.needs_a_person else FINE)
+
+
+def _play(
+    snapshot: "Snapshot",
+    changes: "list[Change]",
+    horizon: float,
+    now: float,
+    assumptions: "Assumptions",
+    settings: "Settings",
+    progress: "_Progress",
+) -> "Plan":
+    from taintwarden.cli.planning.play import Play  # noqa: PLC0415
+    from taintwarden.engine.model import Gates  # noqa: PLC0415
+
+    progress.say(f"looking at {len(snapshot.pods)} pods on {len(snapshot.nodes)} nodes")
+    gates = Gates(settings.numeric_operators, settings.semver_operators)
+    limits: dict[str, Any] = {"overall_rate": settings.overall_rate, "max_in_flight": settings.max_in_flight}
+    play = Play(snapshot, now, assumptions, gates, **limits)
+    return play.run(
+        changes,
+        horizon,
+        lambda at, gone: progress.say(f"{duration(at)} of {duration(horizon)}, {gone} pods have left"),
+    )
+
+
+def _changes(
+    where: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]],
+    taints: tuple[str, ...],
+    remove: tuple[str, ...],
+    files: tuple[str, ...],
+) -> "list[Change]":
+    from taintwarden.cli.planning.changes import (  # noqa: PLC0415
+        Change,
+        Where,
+        parse_removal,
+        parse_taint,
+        read_changes,
+    )
+
+    found: list[Change] = []
+    for file in files:
+        documents = read_documents(file)
+        contents = [one.content for one in documents]
+        # A file that is one list; each of several documents may be one, too.
+        for document, content in zip(documents, contents, strict=True):
+            found += read_changes(content, document.place)
+    if any(where) != bool(taints or remove):
+        told = "name nodes by --node, --zone or --selector" if not any(where) else "say --taint or --remove"
+        raise click.UsageError(f"nodes and changes belong together: {told}")
+    if any(where):
+        change = Change(Where(*where), tuple(map(parse_taint, taints)), tuple(map(parse_removal, remove)))
+        found.append(change)
+    return found
+
+
+class _Progress:
+    """Tells on a terminal what is going on, on standard error."""
+
+    def __init__(self) -> None:
+        console = Console(stderr=True, markup=False, emoji=False, highlight=False)
+        self._status = console.status("", spinner="line") if console.is_terminal else None
+        self._told_at = 0.0
+
+    def __enter__(self) -> "_Progress":
+        if self._status is not None:
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def say(self, text: str) -> None:
+        """Show a text, unless another was shown a moment ago."""
+        now = time.monotonic()
+        if self._status is not None and now - self._told_at > 0.1:
+            self._told_at = now
+            self._status.update(text)

@@ -1,0 +1,50 @@
+"""All of a cluster that the operator follows, read once."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from taintwarden.cli.cluster import stored_policies
+from taintwarden.cli.session import Session
+from taintwarden.kube.objects import BudgetObject, NamespaceObject, NodeObject, PodObject, WorkloadObject
+from taintwarden.kube.streams import (
+    BUDGETS,
+    DAEMON_SETS,
+    JOBS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
+)
+
+WORKLOADS = (REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, REPLICATION_CONTROLLERS, JOBS)
+
+
+class Snapshot(msgspec.Struct):
+    """What was there at one moment; ``workloads`` by their plural."""
+
+    policies: Sequence[Mapping[str, Any]] = ()
+    nodes: Sequence[NodeObject] = ()
+    pods: Sequence[PodObject] = ()
+    namespaces: Sequence[NamespaceObject] = ()
+    workloads: Mapping[str, Sequence[WorkloadObject]] = {}
+    budgets: Sequence[BudgetObject] = ()
+
+
+async def read_snapshot(session: Session) -> Snapshot:
+    """Read everything at once.
+
+    Raises:
+        ClusterError: something cannot be read; all of it is needed.
+
+    """
+    policies, nodes, pods, namespaces, budgets, *workloads = await asyncio.gather(
+        stored_policies(session),
+        *(session.list_all(resource) for resource in (NODES, PODS, NAMESPACES, BUDGETS, *WORKLOADS)),
+    )
+    by_plural = {resource.name: found for resource, found in zip(WORKLOADS, workloads, strict=True)}
+    return Snapshot(policies, nodes, pods, namespaces, by_plural, budgets)

@@ -1,0 +1,107 @@
+"""A plan for people: what is changed, what follows in short, guards, then who goes in which order; 100 columns wide."""
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from taintwarden.cli.output import Lines, duration, printable, render
+from taintwarden.cli.planning.answer import Fate, Plan, PlannedPod, Replacement
+
+_STYLES = {Fate.LEAVES: "", Fate.HELD: "bold red", Fate.LATER: "dim", Fate.WOULD_LEAVE: "yellow"}
+
+
+def table(plan: Plan, most: int | None) -> str:
+    """The whole plan as text, with ``most`` pods at most."""
+    return render(*_parts(plan, most))
+
+
+def _parts(plan: Plan, most: int | None) -> Iterator[RenderableType]:
+    yield _head(plan).grid
+    if not plan.pods:
+        return
+    yield Text("")
+    shown = plan.pods if most is None else plan.pods[:most]
+    yield _pods(shown)
+    if len(shown) < len(plan.pods):
+        yield Text(f"... and {len(plan.pods) - len(shown)} more: --all shows them", style="dim")
+
+
+def _head(plan: Plan) -> Lines:
+    lines = Lines()
+    lines.add("As of", plan.at)
+    for change in plan.changes or ["nothing: what happens anyway"]:
+        lines.add("Change", change, "bold")
+    lines.add("Changed", f"{plan.changed_nodes} nodes")
+    lines.add("Leave", _leave(plan))
+    lines.add("Held", f"{plan.held} pods are due and have not left by the end" if plan.held else None, "bold red")
+    lines.add("Later", f"{plan.later} pods have a deadline beyond the horizon" if plan.later else None)
+    lines.add("Dry run", f"{plan.would_leave} pods would leave" if plan.would_leave else None, "yellow")
+    nowhere = f"{plan.nowhere} pods have nowhere to go: no node has only taints that they tolerate"
+    lines.add("Nowhere", nowhere if plan.nowhere else None, "bold red")
+    for guard in plan.guards:
+        opened = max(0.0, guard.opened_after_seconds)
+        when = "is open already" if guard.opened_after_seconds < 0 else f"opens after {duration(opened)}"
+        closed = (
+            "" if guard.closed_after_seconds is None else f" and closes after {duration(guard.closed_after_seconds)}"
+        )
+        effect = "nobody leaves while it is open" if guard.halts else "it only tells"
+        text = f"of policy {guard.policy} {when}{closed}: {guard.pods} pods would leave, {guard.limit} may; {effect}"
+        lines.add("Guard", text, "bold red")
+        lines.add("", guard.cause)
+    lines.add("Spared", f"{len(plan.spared)} pods that had to leave do not any more" if plan.spared else None, "green")
+    for note in plan.notes:
+        lines.add("Note", note, "yellow")
+    return lines
+
+
+def _leave(plan: Plan) -> str:
+    if not plan.leaving:
+        return f"nobody within {duration(plan.horizon_seconds)}"
+    last = max(one.after_seconds or 0.0 for one in plan.pods if one.fate is Fate.LEAVES)
+    return f"{plan.leaving} pods, the last after {duration(last)}"
+
+
+def _pods(pods: list[PlannedPod]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", collapse_padding=True)
+    table.add_column("#", justify="right", no_wrap=True)
+    table.add_column("AFTER", no_wrap=True)
+    for name in ("POD", "NODE", "POLICY", "WAITS FOR", "GOES TO"):
+        table.add_column(name, overflow="fold")
+    for one in pods:
+        table.add_row(
+            str(one.order or "-"),
+            Text(_after(one), style=_STYLES[one.fate]),
+            printable(str(one)),
+            printable(one.node),
+            printable(one.policy),
+            printable(_waits(one)),
+            _goes(one),
+        )
+    return table
+
+
+def _after(pod: PlannedPod) -> str:
+    match pod.fate:
+        case Fate.LEAVES:
+            return duration(pod.after_seconds or 0.0)
+        case Fate.HELD:
+            return "held"
+        case Fate.LATER:
+            return pod.deadline
+        case Fate.WOULD_LEAVE:
+            return "dry run"
+
+
+def _waits(pod: PlannedPod) -> str:
+    if pod.fate is Fate.LEAVES:
+        waited = pod.waited_seconds or 0.0
+        return f"{pod.limit}, {duration(waited)}" if pod.limit and waited >= 1 else "-"
+    return ", ".join([one for one in (pod.limit, *pod.budgets) if one]) or "-"
+
+
+def _goes(pod: PlannedPod) -> Text:
+    if pod.replacement is Replacement.NOWHERE:
+        return Text("nowhere", style="bold red")
+    return Text(printable(pod.replaced_on or "-"))

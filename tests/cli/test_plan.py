@@ -1,0 +1,227 @@
+"""`plan` says what follows from changed taints: who goes and when, who is held by what, who has nowhere to go."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cli.policies import POLICIES, Run, empty_cluster, running
+from cli.world import Json, budget, namespace, pod, policy, taint, toleration
+from taintwarden.localcluster import LocalCluster
+
+STRICT = toleration("Gt", "950")
+NO_LIMITS = {"base": "None"}
+DROP = ("--taint", "sla=900:NoExecute")
+
+
+def add_node(cluster: LocalCluster, name: str, value: str = "980", **labels: str) -> None:
+    metadata = {"name": name, "labels": labels}
+    # Past admission, which would call it not ready.
+    cluster.store.create("nodes", {"metadata": metadata, "spec": {"taints": [taint(value)]}})
+
+
+def add_pod(cluster: LocalCluster, name: str, node: str = "a1", *, owner: str = "web", **labels: str) -> None:
+    owners = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": f"rs-{owner}", "controller": True}]
+    metadata = {
+        "name": name,
+        "uid": name,
+        "labels": {"app": "web"} | labels,
+        "ownerReferences": owners if owner else [],
+    }
+    cluster.store.create("pods", pod(STRICT, metadata=metadata, spec={"nodeName": node}))
+
+
+@pytest.fixture
+def cluster() -> LocalCluster:
+    """Nodes a1 and b1 are good; three pods on a1 ask for more than 950."""
+    cluster = empty_cluster()
+    cluster.create("namespaces", namespace())
+    add_node(cluster, "a1", **{"topology.kubernetes.io/zone": "zone-a", "pool": "spot"})
+    add_node(cluster, "b1", **{"topology.kubernetes.io/zone": "zone-b"})
+    for number in range(3):
+        add_pod(cluster, f"web-{number}")
+    cluster.create(POLICIES, policy(limits={**NO_LIMITS, "evictionsPerSecond": 0.1, "burst": 1}))
+    return cluster
+
+
+@pytest.fixture
+async def run(cluster: LocalCluster, cli, tmp_path: Path) -> AsyncIterator[Run]:
+    async with running(cluster, cli, tmp_path) as run:
+        yield run
+
+
+async def planned(run: Run, *args: str) -> Json:
+    result = await run("plan", *args, "-o", "json")
+    assert result.exit_code in (0, 10), result.output
+    found: Json = json.loads(result.stdout)
+    return found
+
+
+def replace_policy(cluster: LocalCluster, **spec: object) -> None:
+    cluster.delete(POLICIES, "sla")
+    cluster.create(POLICIES, policy(**spec))
+
+
+async def test_who_leaves_when_and_what_made_them_wait(run):
+    plan = await planned(run, "--node", "a1", *DROP)
+    assert [one["name"] for one in plan["pods"]] == ["web-0", "web-1", "web-2"]
+    assert [round(one["afterSeconds"]) for one in plan["pods"]] == [0, 10, 20]
+    assert [one["limit"] for one in plan["pods"]] == ["", "policy-rate", "policy-rate"]
+    assert {one["replacedOn"] for one in plan["pods"]} == {"b1"}
+
+
+async def test_nothing_is_written(cluster, run):
+    before = [cluster.store.list(resource) for resource in ("nodes", "pods", POLICIES)]
+    await planned(run, "--node", "a1", *DROP)
+    assert [cluster.store.list(resource) for resource in ("nodes", "pods", POLICIES)] == before
+    assert cluster.faults.count() == cluster.faults.count("GET")
+
+
+@pytest.mark.parametrize("where", [("--node", "a1"), ("--zone", "zone-a"), ("--selector", "pool=spot")])
+async def test_nodes_by_name_zone_and_labels(run, where):
+    plan = await planned(run, *where, *DROP)
+    assert (plan["changedNodes"], plan["leaving"]) == (1, 3)
+
+
+async def test_changes_from_a_file(run, tmp_path):
+    path = tmp_path / "changes.yaml"
+    path.write_text(yaml.safe_dump([{"zone": "zone-a", "taints": ["sla=900:NoExecute"]}]))
+    assert (await planned(run, "--file", str(path)))["changes"] == ["sla=900:NoExecute on zone zone-a"]
+
+
+async def test_whoever_has_to_leave_anyway_is_told_without_a_change(cluster, run):
+    add_node(cluster, "c1", "900")
+    add_pod(cluster, "old", "c1")
+    plan = await planned(run)
+    assert [(one["name"], one["already"]) for one in plan["pods"]] == [("old", True)]
+
+
+async def test_taint_taken_away_spares_pods(cluster, run):
+    add_node(cluster, "c1", "900")
+    add_pod(cluster, "old", "c1")
+    plan = await planned(run, "--node", "c1", "--remove", "sla")
+    assert (plan["pods"], plan["spared"]) == ([], ["shop/old"])
+
+
+async def test_nobody_to_take_them_is_told(run):
+    plan = await planned(run, "--node", "a1", "--node", "b1", *DROP)
+    assert {one["replacement"] for one in plan["pods"]} == {"Nowhere"}
+    result = await run("plan", "--node", "a1", "--node", "b1", *DROP)
+    assert (result.exit_code, "3 pods have nowhere to go" in result.stdout) == (10, True)
+
+
+async def test_pod_without_a_controller_is_not_replaced(cluster, run):
+    add_node(cluster, "c1")
+    add_pod(cluster, "lone", "c1", owner="")
+    (told,) = (await planned(run, "--node", "c1", *DROP))["pods"]
+    assert (told["replacement"], told["replacedOn"]) == ("None", None)
+
+
+async def test_budget_that_allows_nothing_holds_them(cluster, run):
+    cluster.store.create("poddisruptionbudgets", budget())
+    replace_policy(cluster, limits=NO_LIMITS)
+    plan = await planned(run, "--node", "a1", *DROP)
+    assert (plan["leaving"], plan["held"]) == (0, 3)
+    assert {tuple(one["budgets"]) for one in plan["pods"]} == {("shop/web",)}
+
+
+async def test_budget_lets_as_many_go_as_are_replaced(cluster, run):
+    cluster.store.create("poddisruptionbudgets", budget(allowed=1))
+    replace_policy(cluster, limits=NO_LIMITS)
+    plan = await planned(run, "--node", "a1", *DROP, "--replacement-seconds", "60")
+    assert [round(one["afterSeconds"]) for one in plan["pods"]] == [0, 60, 120]
+
+
+async def test_guard_that_opens_is_told_with_its_cause(cluster, run):
+    replace_policy(cluster, limits={**NO_LIMITS, "guard": {"minPods": 2, "maxPercent": 20}})
+    result = await run("plan", "--node", "a1", *DROP, "-o", "json")
+    plan = json.loads(result.stdout)
+    (guard,) = plan["guards"]
+    assert (guard["policy"], guard["pods"], guard["limit"], guard["halts"]) == ("sla", 3, 2, True)
+    assert guard["cause"]
+    assert (plan["held"], result.exit_code) == (3, 10)
+    assert plan["endedAfterSeconds"] < 60  # nobody need play an hour of nothing
+
+
+async def test_dry_run_tells_who_would_leave(cluster, run):
+    replace_policy(cluster, mode="DryRun", limits=NO_LIMITS)
+    plan = await planned(run, "--node", "a1", *DROP)
+    assert (plan["leaving"], plan["wouldLeave"]) == (0, 3)
+
+
+async def test_deadline_beyond_the_horizon_is_later(cluster, run):
+    replace_policy(cluster, limits=NO_LIMITS, timing={"violationGraceSeconds": 3600})
+    plan = await planned(run, "--node", "a1", *DROP, "--horizon", "10m")
+    assert (plan["leaving"], plan["later"]) == (0, 3)
+
+
+async def test_table_fits_into_100_columns(cluster, run):
+    add_pod(cluster, "a-pod-with-a-name-" + "x" * 60)
+    shown = (await run("plan", "--node", "a1", *DROP)).stdout
+    assert max(map(len, shown.splitlines())) <= 100
+    assert "4 pods, the last after" in shown
+
+
+async def test_a_long_table_is_cut_unless_asked(cluster, run):
+    replace_policy(cluster, limits=NO_LIMITS)
+    for number in range(50):
+        add_pod(cluster, f"more-{number}")
+    assert "... and 13 more: --all shows them" in (await run("plan", "--node", "a1", *DROP)).stdout
+    assert "more: --all" not in (await run("plan", "--node", "a1", *DROP, "--all")).stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (("--node", "absent", *DROP), 1, "there is no node absent"),
+        (("--zone", "absent", *DROP), 1, "there is no node in zone absent"),
+        (("--selector", "pool=x", *DROP), 1, "no node has the labels pool=x"),
+        (("--node", "a1", "--taint", "sla=900"), 2, "'sla=900' has no effect"),
+        (("--node", "a1", "--taint", "sla=900:Evict"), 2, "has effect 'Evict': write NoSchedule"),
+        (("--node", "a1", "--taint", "s l a:NoExecute"), 2, "is no taint"),
+        (("--file", "/absent.yaml"), 2, "/absent.yaml: cannot be read"),
+        (DROP, 2, "name nodes by --node, --zone or --selector"),
+        (("--node", "a1"), 2, "say --taint or --remove"),
+        (("--horizon", "soon"), 2, "is no time up to 30 days"),
+    ],
+)
+async def test_bad_input_is_one_clear_line(run, args, code, words):
+    result = await run("plan", *args)
+    assert (result.exit_code, result.stdout, words in result.stderr) == (code, "", True), result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("zone: a", "is no list of changes"),
+        ("- {taints: ['a:NoExecute']}", "entry 1: names no nodes"),
+        ("- {node: a1}", "entry 1: changes nothing"),
+        ("- {node: a1, taint: x}", "unknown field `taint`"),
+        ("- {node: a1, taints: [{key: a, effect: NoExecute, tine: 1}]}", "a taint has no tine"),
+    ],
+)
+async def test_bad_file_is_one_clear_line(run, tmp_path, text, words):
+    (tmp_path / "bad.yaml").write_text(text)
+    result = await run("plan", "--file", str(tmp_path / "bad.yaml"))
+    assert (result.exit_code, len(result.stderr.splitlines()), words in result.stderr) == (2, 1, True), result.stderr
+
+
+@pytest.mark.parametrize("what", ["nodes", "pods", "jobs", "poddisruptionbudgets", "taintevictionpolicies"])
+async def test_what_cannot_be_read_is_one_clear_line(cluster, run, what):
+    cluster.faults.answer(403, path=f"/{what}$")
+    result = await run("plan")
+    assert (result.exit_code, result.stdout, len(result.stderr.splitlines())) == (1, "", 1)
+    assert result.stderr.startswith(f"taintwarden: you may not read {what}: 403 ")
+
+
+async def test_lists_are_read_page_by_page(cluster, run, monkeypatch):
+    monkeypatch.setattr("taintwarden.cli.session.PAGE_SIZE", 2)
+    assert (await planned(run, "--node", "a1", *DROP))["leaving"] == 3
+
+
+async def test_invalid_policy_is_noted(cluster, run):
+    cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(taints=[]))
+    plan = await planned(run, "--node", "a1", *DROP)
+    assert "policy sla is not valid as stored" in plan["notes"][0]
