@@ -19,12 +19,14 @@ BLOCKED = (
     "A PodDisruptionBudget does not let it leave a1: The disruption budget checkout needs 5 healthy pods and has 4 "
     "currently. It is tried again."
 )
+HELD = "Has to leave a1, but PodDisruptionBudget shop/checkout allows no disruption now. It waits until that changes."
 
 
 @pytest.mark.parametrize(
     ("reason", "note", "text"),
     [
         ("EvictionBlocked", BLOCKED, "blocked: budget checkout needs 5 healthy pods and has 4"),
+        ("EvictionBlocked", HELD, "blocked: budget checkout allows no disruption now"),
         ("EvictionBlocked", "A: no. It is tried again.", "blocked: no"),
         ("EvictionCancelled", "Stays on b1: ...", "may stay: the eviction is cancelled"),
         ("EvictionScheduled", "Another wording: because", "must leave: because"),

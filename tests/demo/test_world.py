@@ -1,6 +1,7 @@
 """The cluster of the demo, without the operator: what is in it, who replaces whom, and what the observer notes."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -60,6 +61,14 @@ def tell(cluster: LocalCluster, reason: str, note: str, kind: str, name: str, na
 def test_the_policy_stands_in_the_cluster_with_its_defaults(cluster: LocalCluster) -> None:
     spec = cluster.store.get("taintevictionpolicies", "sla")["spec"]
     assert (spec["mode"], spec["timing"]["onInvalidValue"]) == ("Enforce", "Hold")
+
+
+def test_every_pod_has_a_controller_that_wants_as_many(cluster: LocalCluster) -> None:
+    wanted = {one["metadata"]["uid"]: one["spec"]["replicas"] for one in cluster.store.list("replicasets")}
+    for one in cluster.store.list("daemonsets"):
+        wanted[one["metadata"]["uid"]] = one["status"]["desiredNumberScheduled"]
+    owners = [pod["metadata"]["ownerReferences"][0]["uid"] for pod in cluster.store.list("pods", "shop")]
+    assert Counter(owners) == wanted
 
 
 async def test_who_is_evicted_is_replaced_where_it_may_stay(cluster: LocalCluster, observer: Observer) -> None:

@@ -5,6 +5,7 @@ import re
 _REASON = re.compile(r"taint (?P<taint>[^ :]+)\S* is not tolerated \((?P<why>.*?)\)(?:, \d+ s of grace)? \(policy")
 _GRACE = re.compile(r", (?P<seconds>\d+ s) of grace")
 _BUDGET = re.compile(r"disruption budget (?P<name>\S+) needs (?P<wanted>\d+) healthy pods and has (?P<has>\d+)")
+_HELD = re.compile(r"PodDisruptionBudget (?:\S+/)?(?P<name>\S+) (?P<why>.*?)\. It ")
 _EFFECT = re.compile(r":NoExecute")
 
 
@@ -35,10 +36,11 @@ def _why(note: str) -> str:
 
 
 def _refusal(note: str) -> str:
-    found = _BUDGET.search(note)
-    if found is None:
-        return _after(note, ": ").removesuffix(". It is tried again.")
-    return f"budget {found['name']} needs {found['wanted']} healthy pods and has {found['has']}"
+    if found := _BUDGET.search(note):
+        return f"budget {found['name']} needs {found['wanted']} healthy pods and has {found['has']}"
+    if found := _HELD.search(note):
+        return f"budget {found['name']} {found['why']}"
+    return _after(note, ": ").removesuffix(". It is tried again.")
 
 
 def _after(text: str, mark: str) -> str:
