@@ -97,14 +97,12 @@ def test_a_wave_is_seen_whole_before_its_first_pod_goes():
     assert open_guard(rig)
 
 
-@pytest.mark.xfail(strict=True, reason="nothing wakes the guard")
 def test_deadlines_ahead_count():
     rig = crowd(limited(guard=SETTINGS, spec={"timing": {"violationGraceSeconds": 500}}), 4)
     spoil(rig)
     assert open_guard(rig)
 
 
-@pytest.mark.xfail(strict=True, reason="nothing wakes the guard")
 def test_deadlines_beyond_the_window_do_not():
     rig = crowd(limited(guard=SETTINGS, spec={"timing": {"violationGraceSeconds": 700}}), 4)
     spoil(rig)
@@ -236,7 +234,6 @@ def test_nobody_goes_before_the_record_is_stored():
     assert calls(rig) == ["p0", "p1"]
 
 
-@pytest.mark.xfail(strict=True, reason="nothing wakes the guard")
 def test_a_record_that_could_not_be_stored_is_tried_again():
     rig = crowd(GUARDED, 1)
     spoil(rig)

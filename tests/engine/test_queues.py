@@ -220,17 +220,6 @@ def test_a_held_pod_that_changed_is_asked_again_alone():
     assert bench.standing() == "", "nobody was released"
 
 
-def test_all_are_released_when_limits_are_others():
-    bench = Bench()
-    bench.ready("a", "b", policy=X)
-    bench.ready("c", policy=Y)
-    bench.hold("a", "c")
-    bench.hold("b", key="other", until=500.0)
-    bench.queues.release_all()
-    assert bench.standing() == "abc"
-    assert (bench.queues._held, bench.queues.next_release()) == ({}, None)
-
-
 def test_a_pod_back_in_line_stands_where_it_stood():
     bench = Bench()
     bench.ready("a", "b")

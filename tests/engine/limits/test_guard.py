@@ -46,9 +46,12 @@ class Bench:
         for uid in uids:
             self.guard.forget(uid)
 
-    def evict(self, number: int) -> None:
+    def evict(self, number: int) -> float:
+        """Returns the slot in which they count."""
+        slot = 0.0
         for _ in range(number):
-            self.guard.take(self.now)
+            slot = self.guard.take(self.now)
+        return slot
 
     def look(self) -> Turn | None:
         return self.guard.look(self.now)
@@ -185,27 +188,28 @@ def test_what_left_counts_with_later_deadlines_only_while_one_window_holds_both(
 
 def test_a_call_that_did_not_happen_is_given_back():
     bench = Bench(population=0)
-    bench.evict(3)
-    bench.guard.give_back()
+    bench.guard.give_back(bench.evict(3))
     bench.expect(*uids(3))
     assert bench.look() is None
 
 
 def test_nothing_is_given_back_that_was_not_taken():
     bench = Bench(population=0)
-    bench.guard.give_back()
-    bench.evict(1)
-    bench.guard.give_back()
-    bench.guard.give_back()
+    bench.guard.give_back(SLOT)
+    slot = bench.evict(1)
+    bench.guard.give_back(slot)
+    bench.guard.give_back(slot)
     assert bench.guard.current_record(bench.now).spent == ()
 
 
-def test_what_is_given_back_may_have_been_taken_in_an_earlier_slot():
+def test_it_is_given_back_in_the_slot_in_which_it_was_taken():
+    """Or a later slot would hold one too few when the earlier one has passed."""
     bench = Bench()
-    bench.evict(2)
+    slot = bench.evict(2)
     bench.pass_time(SLOT)
-    bench.guard.give_back()
-    assert [pods for _, pods in bench.guard.current_record(bench.now).spent] == [1]
+    bench.evict(3)
+    bench.guard.give_back(slot)
+    assert [pods for _, pods in bench.guard.current_record(bench.now).spent] == [1, 3]
 
 
 def test_a_due_pod_that_waits_is_due_now():
@@ -334,7 +338,23 @@ def test_it_is_looked_at_once_a_second_while_open():
 
 
 def test_it_need_not_be_looked_at_while_closed():
-    assert Bench().guard.next_look(Bench().now) is None
+    bench = Bench()
+    bench.look()
+    assert bench.guard.next_look(bench.now) is None
+
+
+def test_it_is_looked_at_when_more_have_to_leave():
+    bench = Bench()
+    bench.look()
+    bench.expect("p")
+    assert bench.guard.next_look(bench.now) == 0.0
+
+
+def test_it_is_looked_at_when_its_window_reaches_a_deadline():
+    bench = Bench()
+    bench.expect("p", after=WINDOW + 30)
+    bench.look()
+    assert bench.guard.next_look(bench.now) == 30.0
 
 
 def test_it_opens_again_for_another_wave():
@@ -506,8 +526,9 @@ def test_what_could_not_be_stored_is_tried_again_later():
     assert bench.guard.retry_in(bench.now) == RETRY_SECONDS
     assert bench.store() is None
     bench.pass_time(RETRY_SECONDS)
-    assert bench.guard.retry_in(bench.now) is None
+    assert bench.guard.retry_in(bench.now) == 0.0
     assert bench.store() is not None
+    assert bench.guard.retry_in(bench.now) is None
 
 
 def test_one_thing_is_written_at_a_time():
