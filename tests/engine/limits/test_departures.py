@@ -64,6 +64,15 @@ def test_a_pod_whose_call_may_have_been_carried_out_is_not_in_its_own_way():
     assert departures.refuse(pod("a"), 1, NOW) is None
 
 
+def test_who_is_leaving_is_known_until_it_stays():
+    departures = Departures()
+    assert not departures.is_leaving("a")
+    departures.leave(pod("a"))
+    assert departures.is_leaving("a")
+    departures.stay("a")
+    assert not departures.is_leaving("a")
+
+
 def test_a_terminating_pod_counts_whoever_asked_for_it():
     departures = Departures()
     departures.terminating("foreign", "n1", NOW.wall + 30)

@@ -374,6 +374,11 @@ def test_a_watched_controllers_pods_are_never_forgiven():
     assert not bench.admits("b")
 
 
+def test_pods_that_are_gone_are_not_remembered_as_having_been_ready():
+    bench = indebted()
+    assert sorted(bench.workloads._workloads[FOREIGN.uid].known) == ["b", "c", "d"]
+
+
 def test_a_foreign_workload_is_forgotten_with_its_last_pod_whatever_it_is_owed():
     bench = indebted()
     for name in "bcd":
