@@ -121,6 +121,11 @@ def test_a_pod_has_its_grace_to_terminate(translator, spec, expected):
     assert translator.pod(pod_object(spec=spec)).shared.grace_seconds == expected
 
 
+@pytest.mark.parametrize(("phase", "running"), [("Pending", False), ("Running", True), ("Unknown", True)])
+def test_a_pod_runs_unless_it_is_pending(translator, phase, running):
+    assert translator.pod(pod_object(status={"phase": phase})).running is running
+
+
 @pytest.mark.parametrize(
     ("conditions", "expected"),
     [

@@ -88,7 +88,16 @@ class Translator:
         )
         bound_at = self._bound_at(obj)
         version = parse_version_number(meta.resource_version)
-        return Pod(meta.uid, meta.name, self._name(spec.node_name), pod_class, bound_at, version, is_ready(obj))
+        return Pod(
+            meta.uid,
+            meta.name,
+            self._name(spec.node_name),
+            pod_class,
+            bound_at,
+            version,
+            is_ready(obj),
+            obj.status.phase != "Pending",
+        )
 
     def node(self, obj: NodeObject) -> Node:
         """The node with its taints. A ``timeAdded`` that is no time counts as not set."""

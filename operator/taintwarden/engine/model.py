@@ -353,6 +353,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False, eq=False):
     bound_at: float
     resource_version: int
     ready: bool = False
+    running: bool = True
+    """False while its containers have not started (phase Pending): the API server asks no budget for it then."""
 
     @property
     def namespace(self) -> str:

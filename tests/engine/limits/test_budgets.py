@@ -1,5 +1,6 @@
 """What PodDisruptionBudgets' status says before the API server is asked."""
 
+import msgspec
 import pytest
 
 from engine.rig import budget
@@ -86,6 +87,13 @@ def test_an_unreadable_budget_is_named_before_several_are():
     bench = Bench(5)
     bench.see(5, "broken", selector=None)
     assert bench.limit() == BUDGET_UNREADABLE
+
+
+def test_no_budget_is_asked_for_a_pod_that_has_not_started():
+    bench = Bench(0, 0)
+    pod = bench.pod(ready=False)
+    assert not bench.admits(pod)
+    assert bench.admits(msgspec.structs.replace(pod, running=False))
 
 
 def test_a_budget_that_is_not_observed_holds():

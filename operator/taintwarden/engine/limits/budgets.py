@@ -84,7 +84,7 @@ class Budgets:
 
     def refuse(self, pod: Pod) -> Refusal | None:
         """Whether asking the API server would be in vain."""
-        budgets = self.of(pod.shared)
+        budgets = self.of(pod.shared) if pod.running else ()
         if not budgets:
             return None
         for budget in budgets:
@@ -110,7 +110,7 @@ class Budgets:
 
     def leave(self, pod: Pod) -> None:
         """The API server is asked to evict this pod."""
-        budgets = self.of(pod.shared)
+        budgets = self.of(pod.shared) if pod.running else ()
         if budgets:
             name = str(budgets[0])
             ledger = self._ledgers[name]
