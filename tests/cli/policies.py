@@ -12,15 +12,16 @@ from click.testing import Result
 from cli.world import Json
 from taintwarden.localcluster import LocalCluster
 
-CRD = Path(__file__).parents[2] / "crds" / "taintevictionpolicies.yaml"
+CRDS = Path(__file__).parents[2] / "crds"
 POLICIES = "taintevictionpolicies"
 Run = Callable[..., Coroutine[Any, Any, Result]]
 
 
 def empty_cluster() -> LocalCluster:
-    """One that knows policies."""
+    """One that knows policies and profiles."""
     cluster = LocalCluster(comparison_operators=True)
-    cluster.create("customresourcedefinitions", yaml.safe_load(CRD.read_text()))
+    for path in sorted(CRDS.glob("*.yaml")):
+        cluster.create("customresourcedefinitions", yaml.safe_load(path.read_text()))
     return cluster
 
 

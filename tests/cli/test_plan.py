@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from cli.policies import POLICIES, Run, empty_cluster, running
-from cli.world import Json, budget, namespace, pod, policy, taint, toleration
+from cli.world import Json, budget, namespace, pod, policy, profile, taint, toleration
 from taintwarden.localcluster import LocalCluster
 
 STRICT = toleration("Gt", "950")
@@ -145,6 +145,12 @@ async def test_guard_that_opens_is_told_with_its_cause(cluster, run):
     assert plan["endedAfterSeconds"] < 60  # nobody need play an hour of nothing
 
 
+async def test_profile_that_tolerates_the_taint_keeps_them(cluster, run):
+    cluster.create("tolerationprofiles", profile("loose", toleration("Gt", "850"), app="web"))
+    plan = await planned(run, "--node", "a1", *DROP)
+    assert (plan["pods"], plan["notes"]) == ([], [])
+
+
 async def test_dry_run_tells_who_would_leave(cluster, run):
     replace_policy(cluster, mode="DryRun", limits=NO_LIMITS)
     plan = await planned(run, "--node", "a1", *DROP)
@@ -208,7 +214,7 @@ async def test_bad_file_is_one_clear_line(run, tmp_path, text, words):
     assert (result.exit_code, len(result.stderr.splitlines()), words in result.stderr) == (2, 1, True), result.stderr
 
 
-@pytest.mark.parametrize("what", ["nodes", "pods", "jobs", "poddisruptionbudgets", "taintevictionpolicies"])
+@pytest.mark.parametrize("what", ["nodes", "pods", "jobs", "taintevictionpolicies", "tolerationprofiles"])
 async def test_what_cannot_be_read_is_one_clear_line(cluster, run, what):
     cluster.faults.answer(403, path=f"/{what}$")
     result = await run("plan")

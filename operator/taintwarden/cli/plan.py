@@ -39,8 +39,8 @@ pods, affinities and people are not looked at. Without a change it shows what ha
   - selector: pool=spot
     remove: [maintenance]
 
-Needs the right to list taintevictionpolicies, nodes, pods, namespaces, replicasets, statefulsets, daemonsets,
-replicationcontrollers, jobs and poddisruptionbudgets.
+Needs the right to list taintevictionpolicies, tolerationprofiles, nodes, pods, namespaces, replicasets, statefulsets,
+daemonsets, replicationcontrollers, jobs and poddisruptionbudgets.
 
 \b
 Examples:

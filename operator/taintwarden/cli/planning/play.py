@@ -15,6 +15,7 @@ from taintwarden.controller import guard_record, wording
 from taintwarden.controller.cache import PodIssue, Translator
 from taintwarden.controller.keyed_sinks import BudgetSink, NamespaceSink, WorkloadSink
 from taintwarden.controller.policies import PolicyBook
+from taintwarden.controller.profiles import ProfileBook
 from taintwarden.controller.sinks import NodeSink, PodSink, Sink
 from taintwarden.engine.machine import Machine, commands, events
 from taintwarden.engine.machine.events import Event, Outcome
@@ -107,6 +108,7 @@ class Play:
         snapshot, metrics = self._snapshot, Metrics()
         PolicyBook(self._policies_changed, self._note_policy).load(snapshot.policies)
         self._restore_guards()
+        ProfileBook(self._feed, self._note_profile).load(snapshot.profiles)
         self._list(NodeSink(NODES.name, self._feed, metrics, self._translator), snapshot.nodes)
         self._list(NamespaceSink(NAMESPACES.name, self._feed, metrics), snapshot.namespaces)
         for resource in WORKLOADS:
@@ -141,6 +143,9 @@ class Play:
 
     def _note_policy(self, name: str, _: str, reason: str) -> None:
         self._notes.append(f"policy {name} is not valid as stored and does nothing here: {' '.join(reason.split())}")
+
+    def _note_profile(self, name: str, _: str, reason: str) -> None:
+        self._notes.append(f"profile {name} is not valid as stored and adds nothing here: {' '.join(reason.split())}")
 
     def _note_issue(self, issue: PodIssue) -> None:
         self._notes.append(f"entries of the annotation of pod {issue.namespace}/{issue.name} count as absent")
