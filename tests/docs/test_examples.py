@@ -6,15 +6,17 @@ from typing import Any
 import pytest
 
 from docs.pages import BLOCKS, BY_NAME, data_blocks, objects
-from taintwarden.api import POLICY_KIND, parse_policy, parse_tolerations
+from taintwarden.api import POLICY_KIND, PROFILE_KIND, parse_policy, parse_profile, parse_tolerations
 from taintwarden.engine.history import decode_histories
 from taintwarden.engine.matching.tolerations import Match, match
 from taintwarden.engine.matching.versions import parse_version
-from taintwarden.engine.model import Taint, Toleration
+from taintwarden.engine.model import PodClass, Taint, Toleration, Tolerations
+from taintwarden.engine.profiles import effective, matching
 
 ANNOTATION = "taintwarden.io/tolerations"
 LANGUAGES = {"sh", "console", "yaml", "json", "text", "python", "mermaid"}
 POLICIES = [(where, document) for where, document in objects() if document["kind"] == POLICY_KIND]
+PROFILES = [(where, document) for where, document in objects() if document["kind"] == PROFILE_KIND]
 
 
 def annotations(value: Any) -> Iterator[str]:
@@ -44,6 +46,29 @@ def test_yaml_and_json_parse():
 @pytest.mark.parametrize(("where", "document"), POLICIES, ids=lambda value: value if isinstance(value, str) else "")
 def test_a_policy_is_valid(where, document):
     assert parse_policy(document).taints
+
+
+@pytest.mark.parametrize(("where", "document"), PROFILES, ids=lambda value: value if isinstance(value, str) else "")
+def test_a_profile_is_valid(where, document):
+    assert parse_profile(document).tolerations
+
+
+def test_profiles_are_shown_where_people_look():
+    assert {where.partition(":")[0] for where, _ in PROFILES} >= {"docs/profiles.md"}
+
+
+def test_the_pods_of_the_page_about_profiles_fare_as_its_table_says():
+    shown = next(document for where, document in PROFILES if where.startswith("docs/profiles.md"))
+    profile = parse_profile(shown)
+    exists, loose = Toleration("sla", "Exists"), Toleration("sla", "Gt", "900")
+    taint = Taint("sla", "940")
+    fates = []
+    for labels, annotated in (({}, ()), ({"tier": "critical"}, ()), ({"tier": "critical"}, (loose,))):
+        pod_class = PodClass("shop", labels, Tolerations((exists,), annotated))
+        tried = effective(pod_class, matching([profile], pod_class)).relevant_to("sla")
+        fates.append(any(match(one, taint) is Match.HOLDS for one in tried))
+    told = BY_NAME["docs/profiles.md"].table("Order and narrowing").column("stays?")
+    assert [cell.startswith("yes") for cell in told] == fates
 
 
 def test_policies_are_shown_where_people_look():

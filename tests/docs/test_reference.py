@@ -16,8 +16,8 @@ from taintwarden.engine.machine.events import Outcome
 from taintwarden.engine.model import Limits
 from taintwarden.telemetry.metrics import Metrics
 
-POLICIES, OPERATING, CONCEPTS, TROUBLESHOOTING = (
-    BY_NAME[f"docs/{name}.md"] for name in ("policies", "operating", "concepts", "troubleshooting")
+POLICIES, PROFILES, OPERATING, CONCEPTS, TROUBLESHOOTING = (
+    BY_NAME[f"docs/{name}.md"] for name in ("policies", "profiles", "operating", "concepts", "troubleshooting")
 )
 PACKAGE = ROOT / "operator" / "taintwarden"
 CRD = yaml.safe_load((ROOT / "crds" / "taintevictionpolicies.yaml").read_text())
@@ -64,6 +64,13 @@ SPEC_ROWS = {path: row for heading in SPEC_TABLES for path, row in rows(POLICIES
 SELECTOR_ROWS = rows(POLICIES.table("Selectors"))
 STATUS_ROWS = rows(POLICIES.table("Status"))
 
+PROFILE_CRD = yaml.safe_load((ROOT / "crds" / "tolerationprofiles.yaml").read_text())
+PROFILE_SCHEMA = PROFILE_CRD["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+PROFILE_SPEC = {path: (schema, required) for path, schema, required in fields(PROFILE_SCHEMA["spec"])}
+PROFILE_STATUS = {path: schema for path, schema, _ in fields(PROFILE_SCHEMA["status"])}
+PROFILE_SPEC_ROWS = rows(PROFILES.table("Spec"))
+PROFILE_STATUS_ROWS = rows(PROFILES.table("Status"))
+
 
 def test_the_fields_are_those_of_the_definition():
     assert set(SPEC_ROWS) == set(SPEC)
@@ -84,10 +91,22 @@ def bounds(schema: Json) -> set[str]:
     return {f"{value:.5f}" if isinstance(value, float) else str(value) for value in found}
 
 
+def test_the_fields_of_profiles_are_those_of_the_definition():
+    assert set(PROFILE_SPEC_ROWS) == set(PROFILE_SPEC)
+    assert list(PROFILE_STATUS_ROWS) == list(PROFILE_STATUS)
+
+
+@pytest.mark.parametrize("path", PROFILE_SPEC)
+def test_a_field_of_a_profile_has_its_values_and_default(path):
+    check_row(path, *PROFILE_SPEC[path], PROFILE_SPEC_ROWS[path])
+
+
 @pytest.mark.parametrize("path", [*SPEC, *SELECTOR])
 def test_a_field_has_its_values_and_default(path):
-    schema, required = (SPEC | SELECTOR)[path]
-    row = (SPEC_ROWS | SELECTOR_ROWS)[path]
+    check_row(path, *(SPEC | SELECTOR)[path], (SPEC_ROWS | SELECTOR_ROWS)[path])
+
+
+def check_row(path: str, schema: Json, required: bool, row: dict[str, str]) -> None:
     if expected := choices(schema):
         assert spans(row["values"]) == [str(one) for one in expected]
     elif path not in SELECTORS:
@@ -115,10 +134,15 @@ def test_what_to_do_about_it_is_told():
     assert {name for cell in table.column("`limits[].limit`") for name in spans(cell)} == LIMIT_NAMES
 
 
-@pytest.mark.parametrize("path", STATUS)
-def test_a_status_field_has_its_values(path):
-    if expected := choices(STATUS[path]):
-        assert spans(STATUS_ROWS[path]["values"]) == expected
+@pytest.mark.parametrize(
+    ("schema", "row"),
+    [(STATUS[path], STATUS_ROWS[path]) for path in STATUS]
+    + [(PROFILE_STATUS[path], PROFILE_STATUS_ROWS[path]) for path in PROFILE_STATUS],
+    ids=[*STATUS, *(f"profile-{path}" for path in PROFILE_STATUS)],
+)
+def test_a_status_field_has_its_values(schema, row):
+    if expected := choices(schema):
+        assert spans(row["values"]) == expected
 
 
 def test_fields_named_in_the_prose_exist():
