@@ -522,3 +522,12 @@ async def test_profiles_are_counted_by_whether_they_are_accepted():
     await stage.run()
     assert stage.gauge("taintwarden_profiles", accepted="true") == 2
     assert stage.gauge("taintwarden_profiles", accepted="false") == 1
+
+
+async def test_a_profile_that_was_deleted_meanwhile_is_no_fault():
+    stage = Stage(refusal(404))
+    stage.standings.clear()
+    give(stage, "all")
+    with capture_logs() as logs:
+        await stage.run()
+    assert logs == []

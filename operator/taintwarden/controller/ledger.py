@@ -11,7 +11,7 @@ from taintwarden.controller import wording
 from taintwarden.controller.books import Standing
 from taintwarden.controller.clock import Clock
 from taintwarden.controller.summary import Said
-from taintwarden.kube.errors import KubeError
+from taintwarden.kube.errors import ApiError, KubeError
 
 S = TypeVar("S", PolicyStatus, ProfileStatus)
 
@@ -75,7 +75,8 @@ class Ledger:
         try:
             await self._write(key, {**msgspec.to_builtins(status), **(more or {})})
         except KubeError as error:
-            log.warning("status-not-written", **{self._kind: key}, reason=str(error))
+            if not isinstance(error, ApiError) or error.code != 404:  # it was deleted meanwhile, as will be told
+                log.warning("status-not-written", **{self._kind: key}, reason=str(error))
         else:
             self._written.pop(key, None)
             self._written[key] = status
