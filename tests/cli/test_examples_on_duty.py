@@ -1,0 +1,57 @@
+"""Every example in the help of the commands for people on duty, and in docs/operating.md, does what it says."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cli.policies import POLICIES, condition, empty_cluster, running, set_status
+from cli.test_plan import add_node
+from cli.world import policy, taint
+
+OPERATING = Path(__file__).parents[2] / "docs" / "operating.md"
+COMMANDS = (["status"], ["plan"], ["pause"], ["resume"], ["guard", "reset"])
+ENDLESS = "--watch"  # has a test of its own
+
+
+def from_help(cli) -> list[str]:
+    found = []
+    for command in COMMANDS:
+        text = cli(*command, "--help").stdout
+        block = text[text.index("Examples:") :].split("\n\n")[0]
+        found += [line.strip() for line in block.splitlines()[1:] if line.strip()]
+    return found
+
+
+def from_pages() -> list[str]:
+    names = "|".join(command[0] for command in COMMANDS)
+    return re.findall(rf"^taintwarden (?:{names})\b.*", OPERATING.read_text(), re.MULTILINE)
+
+
+@pytest.fixture
+def cluster():
+    """What the examples name: policy sla with an open guard, node a1 in zone-a with the label pool=spot."""
+    cluster = empty_cluster()
+    cluster.create(POLICIES, policy())
+    add_node(cluster, "a1", **{"topology.kubernetes.io/zone": "zone-a", "pool": "spot"})
+    cluster.store.modify("nodes", "a1", "", lambda one: one["spec"]["taints"].append(taint("", "maintenance")))
+    return cluster
+
+
+async def test_every_example_works(cluster, cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("changes.yaml").write_text(yaml.safe_dump([{"zone": "zone-a", "taints": ["sla=900:NoExecute"]}]))
+    examples = [one for one in (*from_help(cli), *from_pages()) if ENDLESS not in one]
+    assert len(examples) > 15
+    async with running(cluster, cli, tmp_path) as run:
+        for example in examples:
+            opened = {"open": True, "since": "2026-01-31T12:00:00.000000Z", "cause": "c", "wouldEvict": 9, "spent": []}
+            set_status(cluster, guard=opened, conditions=[condition("GuardOpen", "True", "9 pods")])
+            _, *args = shlex.split(example.removeprefix("kubectl "), comments=True)
+            args = [one for one in args if one not in ("--context", "production")]
+            asks = args[:1] == ["guard"] and "--yes" not in args  # nobody is there to say yes
+            result = await run(*args)
+            assert result.exit_code in ((2,) if asks else (0, 10)), (example, result.output)
+            assert result.stdout
