@@ -90,7 +90,7 @@ class StatusWriter:
         await self._of_policies.tell(name, told, standing, said, more)
 
     async def _write_profiles(self) -> None:
-        matched = {str(profile): pods for profile, pods in matched_pods(self._machine).items()}
+        matched = matched_pods(self._machine)
         written = 0
         for key in self._of_profiles.oldest_first():
             standing = self._profiles.get(key)

@@ -180,6 +180,10 @@ class Machine:
         """The profiles in force, by namespace and name."""
         return self._verdicts.profiles()
 
+    def profiles_of(self, pod_class: PodClass) -> tuple[Profile, ...]:
+        """The profiles that select pods of a class, by name."""
+        return self._verdicts.profiles_of(pod_class)
+
     @property
     def evaluator(self) -> Evaluator:
         """What computes judgements, with its counts."""

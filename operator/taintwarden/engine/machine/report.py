@@ -17,8 +17,7 @@ from taintwarden.engine.limits.refusal import (
 from taintwarden.engine.machine.events import Outcome
 from taintwarden.engine.machine.machine import Machine
 from taintwarden.engine.machine.pending import Pending, Phase
-from taintwarden.engine.model import Instant, Policy, Profile
-from taintwarden.engine.profiles import matching
+from taintwarden.engine.model import Instant, Policy
 
 NEXT_PODS = 10
 """How many of the next pods a report names."""
@@ -101,17 +100,17 @@ def report(machine: Machine, now: Instant) -> list[PolicyReport]:
     return list(reports.values())
 
 
-def matched_pods(machine: Machine) -> dict[Profile, int]:
-    """How many running pods each profile selects."""
-    matched = dict.fromkeys(machine.profiles, 0)
+def matched_pods(machine: Machine) -> dict[str, int]:
+    """How many running pods each profile selects, by ``namespace/name``."""
+    profiles = machine.profiles
+    matched = dict.fromkeys(map(str, profiles), 0)
     if matched:
+        namespaces = {profile.namespace for profile in profiles}
         pods = Counter(pod.shared for state in machine.nodes.values() for pod in state.pods.values())
-        by_namespace: dict[str, list[Profile]] = {}
-        for profile in matched:
-            by_namespace.setdefault(profile.namespace, []).append(profile)
         for shared, count in pods.items():
-            for profile in matching(by_namespace.get(shared.namespace, ()), shared):
-                matched[profile] += count
+            if shared.namespace in namespaces:
+                for profile in machine.profiles_of(shared):
+                    matched[str(profile)] += count
     return matched
 
 

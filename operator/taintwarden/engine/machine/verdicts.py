@@ -19,7 +19,8 @@ class Verdicts:
         self._selecting: WeakKeyDictionary[PodClass, tuple[Policy, ...]] = WeakKeyDictionary()
         self._profiles: dict[str, dict[str, Profile]] = {}
         """Namespace -> name -> profile."""
-        self._tolerations: WeakKeyDictionary[PodClass, Tolerations] = WeakKeyDictionary()
+        self._profiled: WeakKeyDictionary[PodClass, tuple[tuple[Profile, ...], Tolerations]] = WeakKeyDictionary()
+        """The profiles of each class, and all that it tolerates with them."""
 
     def set_policies(self, policies: Iterable[Policy]) -> None:
         """Other policies are in force. What was computed for nodes must be forgotten by their owner."""
@@ -50,9 +51,9 @@ class Verdicts:
         if not named:
             del self._profiles[namespace]
         changed = []
-        for pod_class, before in list(self._tolerations.items()):
+        for pod_class, (_, before) in list(self._profiled.items()):
             if pod_class.namespace == namespace:
-                del self._tolerations[pod_class]
+                del self._profiled[pod_class]
                 if self.tolerations(pod_class) != before:
                     changed.append(pod_class)
         return frozenset(changed)
@@ -61,12 +62,19 @@ class Verdicts:
         """All profiles in force, by namespace and name."""
         return [profile for _, named in sorted(self._profiles.items()) for _, profile in sorted(named.items())]
 
+    def profiles_of(self, pod_class: PodClass) -> tuple[Profile, ...]:
+        """Those that select pods of a class, by name."""
+        return self._profile(pod_class)[0]
+
     def tolerations(self, pod_class: PodClass) -> Tolerations:
         """All that pods of a class tolerate, by themselves and by profiles."""
-        found = self._tolerations.get(pod_class)
+        return self._profile(pod_class)[1]
+
+    def _profile(self, pod_class: PodClass) -> tuple[tuple[Profile, ...], Tolerations]:
+        found = self._profiled.get(pod_class)
         if found is None:
-            profiles = self._profiles.get(pod_class.namespace, {}).values()
-            found = self._tolerations[pod_class] = effective(pod_class, matching(profiles, pod_class))
+            profiles = matching(self._profiles.get(pod_class.namespace, {}).values(), pod_class)
+            found = self._profiled[pod_class] = (profiles, effective(pod_class, profiles))
         return found
 
     def of(self, state: NodeState, pod_class: PodClass) -> tuple[TaintVerdict, ...]:
