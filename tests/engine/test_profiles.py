@@ -277,11 +277,28 @@ def test_a_wave_by_a_deleted_profile_meets_the_guard():
     stage.node("n1", "sla=940")
     for number in range(10):
         stage.pod(f"p{number}")
+    stage.advance(60)
     stage.take_away("fast")
     stage.advance(5)
-    told = stage.notices()
-    assert [one for one in told if one.startswith("GuardOpened")]
-    assert not [one for one in told if one.startswith("Evict")]
+    assert not [one for one in stage.out if isinstance(one, commands.Evict)]
+    (opened,) = stage.take(commands.GuardOpened)
+    assert opened.cause == (
+        "TolerationProfile shop/fast was deleted; taint sla:NoExecute on 1 nodes, such as sla=940:NoExecute on n1"
+    )
+
+
+def test_a_wave_long_after_a_profile_changed_is_not_its_doing():
+    stage = Stage(limited(guard=GuardSettings(max_percent=20, min_pods=2, settle_seconds=2)))
+    stage.give("fast", gt("900"))
+    stage.node("n1", "sla=940")
+    for number in range(10):
+        stage.pod(f"p{number}")
+    stage.give("fast", gt("930"))
+    stage.advance(60)
+    stage.node("n1", "sla=890")
+    stage.advance(5)
+    (opened,) = stage.take(commands.GuardOpened)
+    assert opened.cause.startswith("taint sla:NoExecute on 1 nodes, such as sla=890:NoExecute on n1")
 
 
 # -- how little is done -----------------------------------------------------------------------------------------------

@@ -11,11 +11,12 @@ EXAMPLES = 5
 
 
 def explain_wave(
-    policy: Policy, pending: Iterable[Pending], nodes: Mapping[str, NodeState], changed_at: float | None
+    policy: Policy, pending: Iterable[Pending], nodes: Mapping[str, NodeState], change: tuple[str, float] | None
 ) -> tuple[str, tuple[str, ...]]:
     """The cause of a wave in one sentence, and some of the pods, for the taint that concerns the most pods.
 
-    Where the policy changed a moment ago (``changed_at``) and the taint's value was there before, the policy is it.
+    Where something else changed a moment ago (``change``: what, and when) and the taint's value was there before, that
+    is it.
     """
     pods: Counter[str] = Counter()
     places: dict[str, dict[str, Pending]] = {}
@@ -37,7 +38,6 @@ def explain_wave(
     spans = state.histories[name].spans if state and name in state.histories else ()
     before = f", {spans[-2].value or 'no value'} before" if len(spans) > 1 else ""
     sentence = f"taint {name} on {len(on)} nodes, such as {taint} on {node}{before}"
-    if changed_at is not None and spans and spans[-1].since < changed_at:
-        change = "was created" if policy.generation == 1 else f"changed to generation {policy.generation}"
-        sentence = f"the policy {change}; {sentence}"
+    if change is not None and spans and spans[-1].since < change[1]:
+        sentence = f"{change[0]}; {sentence}"
     return sentence, tuple(text for _, text in sorted(names)[:EXAMPLES])

@@ -9,10 +9,10 @@ from taintwarden.engine.machine.alarm import explain_wave
 from taintwarden.engine.machine.inventory import NodeState
 from taintwarden.engine.machine.pending import Pending
 from taintwarden.engine.machine.verdicts import Verdicts
-from taintwarden.engine.model import Instant, Mode
+from taintwarden.engine.model import Instant, Mode, Policy
 
-POLICY_IS_NEW_SECONDS = 30.0
-"""A wave within this time after a policy changed is told to be its doing."""
+CHANGE_IS_NEW_SECONDS = 30.0
+"""A wave within this time after a policy or a profile of tolerations changed is told to be its doing."""
 POPULATION_SECONDS = 1.0
 """How old a count of all pods may be that a share of them is taken of."""
 
@@ -45,6 +45,8 @@ class Guards:
         self._populations: dict[str, tuple[float, int]] = {}
         self._generations: dict[str, tuple[int, float]] = {}
         """Policy -> its generation, and when that began to hold."""
+        self._profile_change = ("", 0.0)
+        """What the last change of a profile was that changed what pods tolerate, and when."""
         self._resets: dict[str, None] = {}
 
     def policies_changed(self, now: Instant) -> None:
@@ -55,6 +57,10 @@ class Guards:
             generation, since = self._generations.get(policy.name, (policy.generation, policy.created_at))
             generations[policy.name] = (policy.generation, since if generation == policy.generation else now.wall)
         self._generations = generations
+
+    def profile_changed(self, change: str, now: Instant) -> None:
+        """Pods tolerate something else because of this. Followers, too."""
+        self._profile_change = (change, now.wall)
 
     def population(self, policy: str, now: Instant) -> int:
         """How many pods the policy may evict; a count of all pods, made at most once a second."""
@@ -82,12 +88,18 @@ class Guards:
             if turn is Turn.CLOSED:
                 yield commands.GuardClosed(policy, None)
             elif turn is Turn.OPENED:
-                _, since = self._generations[policy.name]
-                changed_at = since if now.wall - since < POLICY_IS_NEW_SECONDS else None
-                guard.cause, examples = explain_wave(policy, self._pending.values(), self._nodes, changed_at)
+                change = self._newest_change(policy, now)
+                guard.cause, examples = explain_wave(policy, self._pending.values(), self._nodes, change)
                 population = self.population(policy.name, now)
                 args = (guard.cause, guard.expected(), population, guard.limit(), examples, guard.halts)
                 yield commands.GuardOpened(policy, *args)
+
+    def _newest_change(self, policy: Policy, now: Instant) -> tuple[str, float] | None:
+        """What changed a moment ago beside taints, and when."""
+        generation, since = self._generations[policy.name]
+        how = "was created" if generation == 1 else f"changed to generation {generation}"
+        what, at = max((f"the policy {how}", since), self._profile_change, key=lambda change: change[1])
+        return (what, at) if now.wall - at < CHANGE_IS_NEW_SECONDS else None
 
     def save(self, ready: Set[str], now: Instant) -> Iterator[commands.SaveGuard]:
         """Have it written what they know, and what is reserved for the policies that have pods standing ready."""

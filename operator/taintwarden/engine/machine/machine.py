@@ -345,6 +345,9 @@ class Machine:
     def _set_profile(self, namespace: str, name: str, profile: Profile | None) -> None:
         """Look again where pods stand that tolerate something else now; nobody is evicted before that is done."""
         changed = self._verdicts.set_profile(namespace, name, profile)
+        if changed:
+            how = "was deleted" if profile is None else "was created or changed"
+            self._guards.profile_changed(f"TolerationProfile {namespace}/{name} {how}", self._now)
         for state in self.nodes.values() if changed else ():
             if any(verdicts and one in changed for one, verdicts in state.verdicts.items()):
                 self._dirty[state.name] = None
