@@ -4,7 +4,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.world import NOON, explained, history, node, pod, policy, taint
+from cli.world import NOON, explained, history, node, pod, policy, profile, taint
 from taintwarden.cli.explanation import Fate
 from taintwarden.cli.explanation_table import table
 
@@ -33,6 +33,12 @@ POLICY = st.builds(
     mode=st.sampled_from(["Enforce", "DryRun", "Paused"]),
     exclude=st.just({}) | st.just({"namespaces": ["shop"]}),
 )
+PROFILE = st.builds(
+    lambda name, tolerations, labels: profile(name, *tolerations, **labels),
+    st.sampled_from(["a", "b"]),
+    st.lists(TOLERATION, max_size=2),
+    st.just({}) | st.just({"app": "web"}) | st.just({"app": "db"}),
+)
 HISTORY = st.lists(st.tuples(VALUES, st.integers(0, 5000)), min_size=1, max_size=4).map(
     lambda values: history(*sorted(values, key=lambda value: -value[1]))
 )
@@ -45,9 +51,11 @@ HISTORY = st.lists(st.tuples(VALUES, st.integers(0, 5000)), min_size=1, max_size
     TAINTS,
     st.just("") | HISTORY,
     st.lists(POLICY, max_size=2),
+    st.lists(PROFILE, max_size=2),
 )
-def test_answers_always(native, extended, taints, recorded, policies):
-    answer = explained(pod(*native, extended=extended), node(*taints, recorded=recorded), *policies, now=NOON)
+def test_answers_always(native, extended, taints, recorded, policies, profiles):
+    objects = [*policies, *profiles]
+    answer = explained(pod(*native, extended=extended), node(*taints, recorded=recorded), *objects, now=NOON)
     assert len(answer.taints) == len(taints)
     deadlines = [one.deadline for one in answer.taints if one.mode == "Enforce" and one.deadline]
     assert (answer.fate is Fate.LEAVES) == bool(deadlines)
