@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 
 from engine.rig import START, Rig, exists, gt, limited
 from simulated import policy
+from taintwarden.engine.interning import Interner
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.events import Outcome
 from taintwarden.engine.machine.report import matched_pods
 from taintwarden.engine.matching.tolerations import Match, match
 from taintwarden.engine.model import GuardSettings, Profile, Taint, Toleration, Tolerations
+from taintwarden.engine.profiles import matching
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
 
 GRACE = gt("950", violation_grace_seconds=30)
@@ -59,6 +61,12 @@ def test_a_profile_of_another_namespace_does_not_count(stage):
     stage.node("n1", "sla=940")
     stage.pod("a")
     assert stage.evictions() == ["a"]
+
+
+def test_a_profile_matches_in_its_own_namespace_only():
+    pod_class = Interner().pod_class("shop", {"app": "web"}, Tolerations())
+    mine, other = profile("a", gt(), app="web"), profile("a", gt(), namespace="bank")
+    assert matching([other, mine], pod_class) == (mine,)
 
 
 def test_only_selected_pods_are_reached(stage):
