@@ -68,6 +68,15 @@ def test_a_pod_waits_for_its_deadline_and_its_next_try():
     assert bench.queues.pop_due(70.0) == "a"
 
 
+def test_a_pod_that_is_taken_out_waits_no_more():
+    bench = Bench()
+    bench.ready("a")
+    bench.queues.remove(bench.pods["a"])
+    bench.queues.wait(bench.pods["a"])
+    bench.queues.remove(bench.pods["a"])
+    assert bench.queues.next_at() is None
+
+
 def test_a_pod_that_left_is_looked_for_later():
     bench = Bench()
     bench.ready("a")
@@ -218,6 +227,9 @@ def test_a_held_pod_that_changed_is_asked_again_alone():
     assert bench.standing() == "b"
     bench.go("b")
     assert bench.standing() == "", "nobody was released"
+    bench.queues.release("k")
+    bench.go("a")
+    assert bench.standing() == "c", "it is held no more"
 
 
 def test_a_pod_back_in_line_stands_where_it_stood():

@@ -158,6 +158,15 @@ def test_those_whose_turn_comes_too_late_are_told():
     assert [one.pod.name for one in told(rig, commands.DeadlineAtRisk)] == ["p6", "p7"]
 
 
+def test_whose_turn_comes_late_is_by_the_order_in_which_they_go():
+    rig = Rig(spot(), overall_rate=1.0)
+    for name, grace in (("d", 120), ("a", 117), ("b", 118), ("c", 119)):
+        rig.pod(name, grace_seconds=grace, priority=5 if name == "d" else 0)
+    warn(rig)
+    rig.advance(1)
+    assert [one.pod.name for one in told(rig, commands.DeadlineAtRisk)] == ["d"]
+
+
 def test_a_replica_that_follows_tells_nobody():
     rig = Rig(spot(), leading=False)
     rig.pod("a", grace_seconds=200)
