@@ -18,7 +18,7 @@ STAYS, CLUSTER_ERROR, LEAVES = 0, 1, 10
 GRACE_SECONDS = 600
 USER_RULES = [
     {"apiGroups": [""], "resources": ["pods", "nodes", "namespaces"], "verbs": ["get"]},
-    {"apiGroups": ["taintwarden.io"], "resources": ["taintevictionpolicies"], "verbs": ["list"]},
+    {"apiGroups": ["taintwarden.io"], "resources": ["taintevictionpolicies", "tolerationprofiles"], "verbs": ["list"]},
 ]
 BUDGET_RULE = {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": ["list"]}
 
