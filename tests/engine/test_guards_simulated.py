@@ -39,17 +39,20 @@ class Guarded:
         """Pods that somebody saw and let go."""
 
     def exceeded(self) -> list[str]:
-        went = [at for at, uid in self.went if uid not in self.accepted]
+        """A pod that is asked for again, since nobody knows how a call ended, leaves once."""
+        went = [(at, uid) for at, uid in self.went if uid not in self.accepted]
         found = []
-        for first, begin in enumerate(went):
-            for count, end in enumerate(went[first:], 1):
+        for first, (begin, _) in enumerate(went):
+            pods: set[str] = set()
+            for end, uid in went[first:]:
+                pods.add(uid)
                 then = [one for one in self.allowed if begin - COUNTED_SECONDS <= one.at <= end]
                 earlier = [one for one in self.allowed if one.at < begin - COUNTED_SECONDS]
                 then += earlier[-1:]
                 if end - begin >= min(one.window for one in then):
                     break
-                if count > (most := max(one.pods for one in then)):
-                    found.append(f"{count} from {begin} to {end}, and {most} may")
+                if len(pods) > (most := max(one.pods for one in then)):
+                    found.append(f"{len(pods)} from {begin} to {end}, and {most} may")
         return found
 
 
