@@ -7,9 +7,10 @@ from structlog.testing import capture_logs
 
 from controller import GT_950, NOW, Clock, budget_object, node_object, pod_object, workload_object
 from taintwarden.controller import cache
-from taintwarden.controller.cache import PodIssue, Translator, parse_version_number
+from taintwarden.controller.cache import PodIssue, Translator
 from taintwarden.engine.model import Owner, SpreadConstraint, Taint, Toleration
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
+from taintwarden.kube.objects import version_number
 
 TOLERATIONS = "taintwarden.io/tolerations"
 
@@ -426,4 +427,4 @@ def test_a_time_added_that_is_none_counts_as_not_set_and_is_logged(translator, t
     [("0", 0), ("12345678901234567890", 12345678901234567890), ("", 2**63), ("x", 2**63), ("-1", 2**63), ("٣", 2**63)],
 )
 def test_a_version_that_is_none_is_newer_than_anything(text, number):
-    assert parse_version_number(text) == number
+    assert version_number(text) == number

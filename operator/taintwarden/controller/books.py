@@ -1,11 +1,13 @@
 """Objects of our kinds: what is stored, what of it is valid, and the last valid version of what is not."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from taintwarden.api.errors import InvalidObject
+from taintwarden.kube.objects import version_number
 
 T = TypeVar("T")
 
@@ -19,7 +21,7 @@ class Standing(msgspec.Struct, frozen=True):
     """What stands in the stored status: type -> (status, lastTransitionTime). A restart is no transition."""
 
 
-class Book(Generic[T]):
+class Book(ABC, Generic[T]):
     """Stored objects of one kind in, valid ones out.
 
     An invalid object keeps its last valid version in force; a deleted one stops acting at once. Objects are known by
@@ -48,7 +50,7 @@ class Book(Generic[T]):
 
         A list that is older than something the watch brought meanwhile is of no use.
         """
-        if version_number(resource_version) < self._newest:
+        if version_number(resource_version, unreadable=0) < self._newest:
             return
         first, named = not self._loaded, set()
         self._loaded = True
@@ -61,19 +63,19 @@ class Book(Generic[T]):
 
     def seen(self, obj: Mapping[str, Any]) -> None:
         """An object was listed, added or modified."""
-        self._newest = max(self._newest, version_number(obj["metadata"].get("resourceVersion")))
+        self._newest = max(self._newest, version_of(obj))
         self._take(obj)
         self._publish()
 
     def gone(self, obj: Mapping[str, Any]) -> None:
         """An object was deleted."""
-        self._newest = max(self._newest, version_number(obj["metadata"].get("resourceVersion")))
+        self._newest = max(self._newest, version_of(obj))
         self._forget(key_of(obj))
         self._publish()
 
+    @abstractmethod
     def _tell(self, changes: Mapping[str, T | None]) -> None:
         """These are in force now, None standing for what is not any more. Empty for a first list of nothing."""
-        raise NotImplementedError
 
     def _met(self, obj: Mapping[str, Any]) -> None:
         """An object is stored like this, valid or not. Comes before it is in force."""
@@ -121,9 +123,9 @@ def key_of(obj: Mapping[str, Any]) -> str:
     return f"{meta['namespace']}/{name}" if meta.get("namespace") else name
 
 
-def version_number(resource_version: str | None) -> int:
-    """As versions of one kind can be compared; 0 is not known."""
-    return int(resource_version) if resource_version and resource_version.isdigit() else 0
+def version_of(obj: Mapping[str, Any]) -> int:
+    """The resourceVersion of a stored object as a number; 0 is not known."""
+    return version_number(obj["metadata"].get("resourceVersion") or "", unreadable=0)
 
 
 def _conditions(obj: Mapping[str, Any]) -> dict[str, tuple[str, str]]:

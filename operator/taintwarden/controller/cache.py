@@ -19,6 +19,7 @@ from taintwarden.kube.objects import (
     PodAnnotations,
     PodObject,
     WorkloadObject,
+    version_number,
 )
 
 MAX_REMEMBERED_ANNOTATIONS = 10_000
@@ -87,7 +88,7 @@ class Translator:
             grace_seconds=spec.termination_grace_period_seconds,
         )
         bound_at = self._bound_at(obj)
-        version = parse_version_number(meta.resource_version)
+        version = version_number(meta.resource_version)
         return Pod(
             meta.uid,
             meta.name,
@@ -113,7 +114,7 @@ class Translator:
                     log.warning("time-added-unreadable", node=meta.name, taint=taint.key, value=taint.time_added)
             taints.append((Taint(taint.key, taint.value, taint.effect), added_at))
         history = meta.annotations.history if meta.annotations else ""
-        version = parse_version_number(meta.resource_version)
+        version = version_number(meta.resource_version)
         return Node(self._name(meta.name), meta.uid, meta.labels, tuple(taints), version, history)
 
     def _owner(self, references: Sequence[OwnerReference]) -> Owner | None:
@@ -154,11 +155,6 @@ def _kind_of(reference: OwnerReference) -> str:
     """The kind, with its group unless that is one of Kubernetes' own: others have a StatefulSet, too."""
     group = reference.api_version.rpartition("/")[0]
     return reference.kind if group in ("", "apps", "batch") else f"{reference.kind}.{group}"
-
-
-def parse_version_number(text: str, unreadable: int = 2**63) -> int:
-    """A resourceVersion as a number (they are comparable, KEP-5504); what is none counts as newer than anything."""
-    return int(text) if text.isascii() and text.isdigit() else unreadable
 
 
 def is_ready(obj: PodObject) -> bool:

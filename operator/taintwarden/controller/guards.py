@@ -7,7 +7,7 @@ import msgspec
 import structlog
 
 from taintwarden.controller import guard_record
-from taintwarden.controller.books import version_number
+from taintwarden.controller.books import version_of
 from taintwarden.controller.issues import Issues
 from taintwarden.controller.loop import Feed
 from taintwarden.engine.limits.guard import GuardRecord
@@ -56,7 +56,7 @@ class GuardBook:
         is_new = stored is None or stored.uid != uid
         if stored is None or is_new:
             stored = self._stored[name] = _Stored(uid)
-        version = version_number(meta.get("resourceVersion"))
+        version = version_of(obj)
         if 0 < version < stored.version:
             return  # the watch may be behind a list: what it brings then, a reset for example, was heeded long ago
         stored.version = version

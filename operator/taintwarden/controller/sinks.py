@@ -10,11 +10,11 @@ from typing import Generic
 
 import structlog
 
-from taintwarden.controller.cache import Translator, parse_version_number
+from taintwarden.controller.cache import Translator
 from taintwarden.controller.loop import Feed
 from taintwarden.controller.times import moment
 from taintwarden.engine.machine import events
-from taintwarden.kube.objects import AnyMeta, NodeObject, Object, PodObject
+from taintwarden.kube.objects import AnyMeta, NodeObject, Object, PodObject, version_number
 from taintwarden.telemetry.metrics import Metrics
 
 log = structlog.get_logger()
@@ -172,4 +172,4 @@ class NodeSink(Sink[NodeObject]):
 
     def reached(self, resource_version: str) -> None:
         """How fresh our knowledge of nodes is."""
-        self.feed(events.NodesReached(parse_version_number(resource_version, unreadable=-1)))
+        self.feed(events.NodesReached(version_number(resource_version, unreadable=-1)))

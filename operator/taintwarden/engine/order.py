@@ -5,11 +5,19 @@ the same millisecond, and a finer comparison would leave nothing for the policy'
 order, then the UID.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
-from taintwarden.engine.model import OrderBy, Pod, Policy
+from taintwarden.engine.model import OrderBy, Pod, PodClass, Policy
 
 SAME_URGENCY_SECONDS = 60.0
+
+# TopologySpread is no rank: it compares pods of one workload revision with each other, see ``machine.lines``.
+_RANKS: dict[OrderBy, Callable[[PodClass], float]] = {
+    OrderBy.PRIORITY: lambda pod: float(pod.priority),
+    OrderBy.SHORTEST_GRACE: lambda pod: float(pod.grace_seconds),
+    OrderBy.LONGEST_GRACE: lambda pod: -float(pod.grace_seconds),
+}
 
 
 class Place(NamedTuple):
@@ -28,15 +36,5 @@ def place_of(pod: Pod, policy: Policy, due_at: float, hard_at: float | None) -> 
     shared = pod.shared
     if hard_at is not None:
         return Place(hard_at, (float(shared.priority), -float(shared.grace_seconds)))
-    rank = []
-    for criterion in policy.eviction.order:
-        match criterion:
-            case OrderBy.PRIORITY:
-                rank.append(float(shared.priority))
-            case OrderBy.SHORTEST_GRACE:
-                rank.append(float(shared.grace_seconds))
-            case OrderBy.LONGEST_GRACE:
-                rank.append(-float(shared.grace_seconds))
-            case OrderBy.TOPOLOGY_SPREAD:
-                pass  # compares pods of one workload revision only: see ``machine.lines``
-    return Place(due_at // SAME_URGENCY_SECONDS * SAME_URGENCY_SECONDS, tuple(rank))
+    rank = tuple(_RANKS[criterion](shared) for criterion in policy.eviction.order if criterion in _RANKS)
+    return Place(due_at // SAME_URGENCY_SECONDS * SAME_URGENCY_SECONDS, rank)

@@ -261,3 +261,8 @@ class AnyObject(msgspec.Struct):
     """An object of which only its identity and version are read."""
 
     metadata: AnyMeta = msgspec.field(default_factory=AnyMeta)
+
+
+def version_number(text: str, unreadable: int = 2**63) -> int:
+    """A resourceVersion as a number (they are comparable, KEP-5504); what is none counts as newer than anything."""
+    return int(text) if text.isascii() and text.isdigit() else unreadable

@@ -128,6 +128,12 @@ class Limiter:
         if not evicted and policy in self.guards:
             self.guards[policy].give_back(slot)
 
+    def terminating(self, uid: str, node: str, until: float | None) -> None:
+        """A pod of a node terminates, until then; None: it is gone."""
+        self.departures.terminating(uid, node, until)
+        if until is None:
+            self._release(departures.key(node))
+
     def gone(self, pod: Pod, now: Instant) -> None:
         """The pod is not there any more, or terminating."""
         self.workloads.gone(pod, now.monotonic)

@@ -7,7 +7,7 @@ some too many, never one too few.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum, auto
 
 import msgspec
@@ -116,10 +116,6 @@ class Guard:
     def expected(self) -> int:
         """How many pods have to leave within the next window."""
         return len(self._near)
-
-    @property
-    def _would_evict(self) -> int:
-        return len(self._near) if self.open_since is not None else 0
 
     def may_take(self, now: Instant) -> bool:
         """Whether the stored record allows for one more eviction."""
@@ -285,11 +281,7 @@ class Guard:
             return None
         self._unsaved = False
         self._asked = (slot, reserved)
-        shift = now.wall - now.monotonic
-        spent = [(round(end + shift, 3), int(count)) for end, count in self._slots if end != slot and count]
-        if max(used, reserved):
-            spent.append((round(slot + shift, 3), max(used, reserved)))
-        return GuardRecord(self.open_since, self.cause, self._would_evict, self.accepted, tuple(spent))
+        return self._record(now, [one for one in self._slots if one[0] != slot] + [[slot, max(used, reserved)]])
 
     def _reservable(self, wanted: int) -> int:
         """How many more evictions may be reserved: no more than are allowed, or a restart would open it for nothing."""
@@ -314,7 +306,11 @@ class Guard:
         return max(0.0, self._retry_at - now.monotonic) if self._unsaved and not self.saving else None
 
     def current_record(self, now: Instant) -> GuardRecord:
-        """Its state for people, as it would be stored."""
+        """Its state for people: what has left, without what is only reserved."""
+        return self._record(now, self._slots)
+
+    def _record(self, now: Instant, slots: Iterable[list[float]]) -> GuardRecord:
         shift = now.wall - now.monotonic
-        spent = tuple((round(end + shift, 3), int(count)) for end, count in self._slots if count)
-        return GuardRecord(self.open_since, self.cause, self._would_evict, self.accepted, spent)
+        spent = tuple((round(end + shift, 3), int(count)) for end, count in slots if count)
+        would_evict = self.expected() if self.open_since is not None else 0
+        return GuardRecord(self.open_since, self.cause, would_evict, self.accepted, spent)

@@ -28,7 +28,6 @@ import msgspec
 from taintwarden.engine.deadlines import DeadlineQueue
 from taintwarden.engine.evaluate import Evaluator, TaintVerdict, earliest
 from taintwarden.engine.limits import Limiter, Refusal
-from taintwarden.engine.limits.departures import key as node_key
 from taintwarden.engine.limits.refusal import BUDGET_LIMITS, GUARD, WINDOW
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.events import Event, Outcome
@@ -72,8 +71,10 @@ class Machine:
     ) -> None:
         self.nodes: dict[str, NodeState] = {}
         self.pending: dict[str, Pending] = {}
+        self._spread = Spread(self._labels_of)
+        self._queues = Queues(self._spread)
         self.limiter = Limiter(
-            overall_rate, release=self._release, reconsider=self._reconsider, population=self._population
+            overall_rate, release=self._queues.release, reconsider=self._reconsider, population=self._population
         )
         self.evicted: Counter[str] = Counter()
         self.synced = False
@@ -83,8 +84,6 @@ class Machine:
         self._slice_size = slice_size
         self._overall_rate = overall_rate
         self._verdicts = Verdicts(gates or Gates())
-        self._spread = Spread(self._labels_of)
-        self._queues = Queues(self._spread)
         self._histories = Histories()
         self._reclaims = Reclaims()
         self._freshness = Freshness(self.nodes, self.pending, self._queues)
@@ -298,7 +297,7 @@ class Machine:
             self._spread.count(pod)
 
     def _lose_pod(self, uid: str, node: str, until: float | None = None) -> None:
-        self.limiter.departures.terminating(uid, node, until)
+        self.limiter.terminating(uid, node, until)
         state = self.nodes.get(node)
         if state is not None:
             known = state.pods.pop(uid, None)
@@ -307,8 +306,6 @@ class Machine:
                 self._spread.discount(known)
             if not state.pods and state.node is None:
                 del self.nodes[node]
-        if until is None:
-            self._release(node_key(node))
         pending = self.pending.get(uid)
         if pending is None:
             return
@@ -639,9 +636,6 @@ class Machine:
 
     def _population(self, policy: str) -> int:
         return self._guards.population(policy, self._now)
-
-    def _release(self, key: str) -> None:
-        self._queues.release(key)
 
     def _reconsider(self, policy: str) -> None:
         for lane in [lane for lane in self.refused if lane.policy == policy]:
