@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -163,14 +164,23 @@ async def test_watch_shows_what_changes_and_survives_a_cut(cluster, tmp_path):
         command = [sys.executable, "-m", "taintwarden", "status", "--watch", "--interval", "0.2"]
         environment = os.environ | {"TAINTWARDEN_KUBECONFIG": str(kubeconfig)}
         pipe = asyncio.subprocess.PIPE
-        watch = await asyncio.create_subprocess_exec(*command, env=environment, stdout=pipe, stderr=pipe)
+        # A shell that starts us in the background ignores SIGINT for us and our children.
+        heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+        watch = await asyncio.create_subprocess_exec(
+            *command, env=environment, stdout=pipe, stderr=pipe, preexec_fn=heed
+        )
         assert watch.stdout is not None
         assert watch.stderr is not None
-        assert (await watch.stdout.readline()).startswith(b"As of ")
-        cluster.faults.cut(path=POLICIES, times=3)  # the client itself tries again once
-        assert b"cannot reach the cluster" in await watch.stderr.readline()
-        set_status(cluster, "spot", conditions=[condition("Accepted", "False", "mend me")])
-        while b"mend me" not in await watch.stdout.readline():
-            assert watch.returncode is None
-        watch.send_signal(signal.SIGINT)
-        assert await watch.wait() == 10
+        try:
+            assert (await watch.stdout.readline()).startswith(b"As of ")
+            cluster.faults.cut(path=POLICIES, times=3)  # the client itself tries again once
+            assert b"cannot reach the cluster" in await watch.stderr.readline()
+            set_status(cluster, "spot", conditions=[condition("Accepted", "False", "mend me")])
+            while b"mend me" not in await watch.stdout.readline():
+                assert watch.returncode is None
+            watch.send_signal(signal.SIGINT)
+            assert await watch.wait() == 10
+        finally:  # the server waits for those who ask it
+            if watch.returncode is None:
+                watch.kill()
+                await watch.wait()
