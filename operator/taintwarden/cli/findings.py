@@ -5,33 +5,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import UNSET
 
-from taintwarden.api.decode import nearest
+from taintwarden.admission.checking import Found, Severity
+from taintwarden.admission.objects import Subject, check_object, subject_of
 from taintwarden.api.errors import FieldError, InvalidObject
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
-from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND
-from taintwarden.cli.checking import Found, Severity, look
+from taintwarden.api.types import POLICY_KIND, PROFILE_KIND
 from taintwarden.cli.manifests import BadInput, Document, read_documents
-from taintwarden.cli.node_checks import check_node
-from taintwarden.cli.pod_checks import check_owner, check_pod
 from taintwarden.engine.model import Policy, Profile
 
 T = TypeVar("T")
-
-TEMPLATES: dict[tuple[str, str], str] = {
-    ("", "Pod"): "",
-    ("", "PodTemplate"): "template",
-    ("", "ReplicationController"): "spec.template",
-    ("apps", "Deployment"): "spec.template",
-    ("apps", "StatefulSet"): "spec.template",
-    ("apps", "DaemonSet"): "spec.template",
-    ("apps", "ReplicaSet"): "spec.template",
-    ("batch", "Job"): "spec.template",
-    ("batch", "CronJob"): "spec.jobTemplate.spec.template",
-}
-"""Where the pod is in each kind."""
 
 
 class Finding(msgspec.Struct, rename="camel"):
@@ -113,42 +97,20 @@ def _check(
     document: Document, policies: list[Policy], profiles: list[Profile], report: Report, ignored: Counter[str]
 ) -> Found:
     obj, group, kind = document.content, document.group, document.kind
-    if not kind or not isinstance(obj, Mapping):
-        reason = "is no Kubernetes object: it has no kind"
-        yield Severity.ERROR, FieldError("kind", UNSET, reason)
-    elif kind == POLICY_KIND:
-        report.policies += 1
-        yield from _check_parsed(parse_policy, obj)
-    elif kind == PROFILE_KIND:
-        report.profiles += 1
-        yield from _check_parsed(parse_profile, obj)
-    elif group == GROUP:
-        remedy = f"write {nearest(kind, (POLICY_KIND, PROFILE_KIND)) or POLICY_KIND}"
-        yield Severity.ERROR, FieldError("kind", kind, f"{GROUP} has no such kind", remedy)
-    elif (group, kind) in TEMPLATES:
-        report.pods += 1
-        yield from _check_workload(obj, TEMPLATES[group, kind], profiles)
-    elif (group, kind) == ("", "Node"):
-        report.nodes += 1
-        yield from check_node(obj, policies)
-    else:
-        ignored[f"{group}/{kind}" if group else kind] += 1
-
-
-def _check_parsed(parse: Callable[[Mapping[str, Any]], object], obj: Mapping[str, Any]) -> Found:
-    try:
-        parse(obj)
-    except InvalidObject as error:
-        yield from ((Severity.ERROR, fault) for fault in error.errors)
-
-
-def _check_workload(obj: Mapping[str, Any], path: str, profiles: list[Profile]) -> Found:
-    template = look(obj, *path.split(".")) if path else obj
-    namespace = look(obj, "metadata", "namespace") or "default"
-    here = [profile for profile in profiles if (profile.namespace or "default") == namespace]
-    yield from ((severity, fault.below(path)) for severity, fault in check_pod(template, here))
-    if path:
-        yield from check_owner(obj, path)
+    match subject_of(group, kind):
+        case Subject.POLICY:
+            report.policies += 1
+        case Subject.PROFILE:
+            report.profiles += 1
+        case Subject.POD:
+            report.pods += 1
+        case Subject.NODE:
+            report.nodes += 1
+        case Subject.OTHER:
+            ignored[f"{group}/{kind}" if group else kind] += 1
+        case Subject.STRANGER:
+            pass  # that is its fault
+    return check_object(obj, group, kind, policies, profiles)
 
 
 def _finding(document: Document, severity: Severity, fault: FieldError) -> Finding:

@@ -4,11 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
-from taintwarden.api.decode import decode
-from taintwarden.api.errors import FieldError
-from taintwarden.api.tolerations import explain_version
-from taintwarden.api.types import LabelKey, LabelValue, Spec, checked
-from taintwarden.cli.checking import (
+from taintwarden.admission.checking import (
     Found,
     Severity,
     annotation_path,
@@ -17,6 +13,10 @@ from taintwarden.cli.checking import (
     sequence,
     without,
 )
+from taintwarden.api.decode import decode
+from taintwarden.api.errors import FieldError
+from taintwarden.api.tolerations import explain_version
+from taintwarden.api.types import LabelKey, LabelValue, Spec, checked
 from taintwarden.controller.times import latest_moment
 from taintwarden.engine.history import decode_histories
 from taintwarden.engine.matching.numeric import explain_integer

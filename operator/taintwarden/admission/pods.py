@@ -4,16 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import UNSET
 
-from taintwarden.api.decode import decode
-from taintwarden.api.errors import FieldError
-from taintwarden.api.tolerations import PATH as TOLERATIONS_PATH
-from taintwarden.api.tolerations import (
-    TOLERATIONS_ANNOTATION,
-    ExtendedToleration,
-    check_toleration,
-    parse_tolerations,
-)
-from taintwarden.cli.checking import (
+from taintwarden.admission.checking import (
     Found,
     Severity,
     annotation_path,
@@ -22,6 +13,15 @@ from taintwarden.cli.checking import (
     mapping,
     sequence,
     without,
+)
+from taintwarden.api.decode import decode
+from taintwarden.api.errors import FieldError
+from taintwarden.api.tolerations import PATH as TOLERATIONS_PATH
+from taintwarden.api.tolerations import (
+    TOLERATIONS_ANNOTATION,
+    ExtendedToleration,
+    check_toleration,
+    parse_tolerations,
 )
 from taintwarden.engine.model import NUMERIC_OPERATORS, SEMVER_OPERATORS, Effect, Profile, Toleration
 

@@ -1,0 +1,96 @@
+"""Which checks an object gets, by its kind."""
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+from msgspec import UNSET
+
+from taintwarden.admission.checking import Found, Severity, look
+from taintwarden.admission.nodes import check_node
+from taintwarden.admission.pods import check_owner, check_pod
+from taintwarden.api.decode import nearest
+from taintwarden.api.errors import FieldError, InvalidObject
+from taintwarden.api.policies import parse_policy
+from taintwarden.api.profiles import parse_profile
+from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND
+from taintwarden.engine.model import Policy, Profile
+
+TEMPLATES: dict[tuple[str, str], str] = {
+    ("", "Pod"): "",
+    ("", "PodTemplate"): "template",
+    ("", "ReplicationController"): "spec.template",
+    ("apps", "Deployment"): "spec.template",
+    ("apps", "StatefulSet"): "spec.template",
+    ("apps", "DaemonSet"): "spec.template",
+    ("apps", "ReplicaSet"): "spec.template",
+    ("batch", "Job"): "spec.template",
+    ("batch", "CronJob"): "spec.jobTemplate.spec.template",
+}
+"""Where the pod is in each kind, by API group and kind."""
+
+
+class Subject(StrEnum):
+    """What an object is to the checks."""
+
+    POLICY = "policy"
+    PROFILE = "profile"
+    POD = "pod"
+    NODE = "node"
+    STRANGER = "stranger"
+    """Of our group, and no kind of it; or nothing that Kubernetes would take."""
+    OTHER = "other"
+    """Nothing of ours: there is nothing to check."""
+
+
+def subject_of(group: str, kind: str) -> Subject:
+    """What an object of this API group and kind is. Our own kinds are known by name, whatever the group says."""
+    if kind in (POLICY_KIND, PROFILE_KIND):
+        return Subject.POLICY if kind == POLICY_KIND else Subject.PROFILE
+    if not kind or group == GROUP:
+        return Subject.STRANGER
+    if (group, kind) in TEMPLATES:
+        return Subject.POD
+    return Subject.NODE if (group, kind) == ("", "Node") else Subject.OTHER
+
+
+def check_object(
+    obj: Mapping[str, Any], group: str, kind: str, policies: Sequence[Policy] = (), profiles: Sequence[Profile] = ()
+) -> Found:
+    """All faults of an object. ``policies`` and ``profiles`` (of all namespaces) are those it will live with."""
+    match subject_of(group, kind):
+        case Subject.POLICY:
+            yield from _check_parsed(parse_policy, obj)
+        case Subject.PROFILE:
+            yield from _check_parsed(parse_profile, obj)
+        case Subject.POD:
+            yield from _check_workload(obj, TEMPLATES[group, kind], profiles)
+        case Subject.NODE:
+            yield from check_node(obj, policies)
+        case Subject.STRANGER:
+            yield Severity.ERROR, _strange(kind)
+        case Subject.OTHER:
+            return
+
+
+def _check_parsed(parse: Callable[[Mapping[str, Any]], object], obj: Mapping[str, Any]) -> Found:
+    try:
+        parse(obj)
+    except InvalidObject as error:
+        yield from ((Severity.ERROR, fault) for fault in error.errors)
+
+
+def _check_workload(obj: Mapping[str, Any], path: str, profiles: Sequence[Profile]) -> Found:
+    template = look(obj, *path.split(".")) if path else obj
+    namespace = look(obj, "metadata", "namespace") or "default"
+    here = [profile for profile in profiles if (profile.namespace or "default") == namespace]
+    yield from ((severity, fault.below(path)) for severity, fault in check_pod(template, here))
+    if path:
+        yield from check_owner(obj, path)
+
+
+def _strange(kind: str) -> FieldError:
+    if not kind:
+        return FieldError("kind", UNSET, "is no Kubernetes object: it has no kind")
+    remedy = f"write {nearest(kind, (POLICY_KIND, PROFILE_KIND)) or POLICY_KIND}"
+    return FieldError("kind", kind, f"{GROUP} has no such kind", remedy)
