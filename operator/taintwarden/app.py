@@ -131,10 +131,13 @@ class App:
             changed=lambda policies: self._feed(events.PoliciesChanged(policies)),
             issue=self.issues.policy,
             guards=self.guards,
+            dry_run=settings.dry_run,
         )
         self.profiles = ProfileBook(self._feed, self.issues.profile)
         books = (self.book.standings, self.profiles.standings)
-        self.status = StatusWriter(self.client, self.machine, self.metrics, clock, *books, self._may_tell)
+        self.status = StatusWriter(
+            self.client, self.machine, self.metrics, clock, *books, self._may_tell, dry_run=settings.dry_run
+        )
         parts = (self._feed, self.metrics)
         workloads = (REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, REPLICATION_CONTROLLERS, JOBS)
         self._followed: list[tuple[Resource[Any], Sink[Any]]] = [
@@ -183,6 +186,8 @@ class App:
             msg = f"cannot listen on {where}: {error.strerror}"
             raise ConfigError(msg) from error
         log.info("operator-started", identity=settings.identity, server=self.connection.server)
+        if settings.dry_run:
+            log.warning("dry-run", effect="no policy evicts, whatever its mode")
         for gate, name in ((settings.numeric_operators, "Gt, Lt"), (settings.semver_operators, "Semver*")):
             if not gate:
                 log.warning("operators-switched-off", operators=name, effect="such tolerations never match")

@@ -39,6 +39,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Over all policies; 0 is no cap."""
     events_per_second: Annotated[float, msgspec.Meta(gt=0, le=1_000)] = 20.0
     """How many Events are written at most, so that telling never slows acting."""
+    dry_run: bool = False
+    """Policies in mode Enforce are treated as DryRun: nothing is evicted, whatever they say."""
     numeric_operators: bool = True
     semver_operators: bool = True
     log_format: LogFormat = "auto"

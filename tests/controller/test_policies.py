@@ -26,12 +26,13 @@ def stored(name: str = "sla", mode: str = "Enforce", *, uid: str = "", generatio
 class Book(PolicyBook):
     """A book that keeps what it told."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, dry_run: bool = False) -> None:
         self.published: list[dict[str, Policy]] = []
         self.issues: list[tuple[str, str, str]] = []
         super().__init__(
             lambda policies: self.published.append({policy.name: policy for policy in policies}),
             lambda *issue: self.issues.append(issue),
+            dry_run=dry_run,
         )
 
     @property
@@ -144,6 +145,23 @@ def test_a_deleted_policy_nobody_knew_is_nothing(book):
     book.load([])
     book.gone(stored("a"))
     assert len(book.published) == 1
+
+
+# -- an operator that only rehearses -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("mode", "treated"), [("Enforce", "DryRun"), ("DryRun", "DryRun"), ("Paused", "Paused")])
+def test_in_a_dry_run_no_policy_enforces(mode, treated):
+    book = Book(dry_run=True)
+    book.load([stored("a", mode)])
+    assert book.modes == {"a": Mode(treated)}
+
+
+def test_in_a_dry_run_a_policy_set_to_enforce_later_does_not_either():
+    book = Book(dry_run=True)
+    book.seen(stored("a", "Paused"))
+    book.seen(stored("a", "Enforce", generation=2))
+    assert book.modes == {"a": Mode.DRY_RUN}
 
 
 # -- invalid ones -----------------------------------------------------------------------------------------------------

@@ -308,6 +308,20 @@ async def test_operators_that_are_switched_off_are_told(scene: Whole) -> None:
     assert told == ["Gt, Lt", "Semver*"]
 
 
+async def test_a_dry_run_evicts_nobody_and_says_why(scene: Whole) -> None:
+    with capture_logs() as logs:
+        app = await scene.start(dry_run=True)
+        await scene.until(lambda: app.machine.leading)
+        drop(scene)
+        await scene.until(lambda: sum(entry["event"] == "eviction-rehearsed" for entry in logs) == len(WAVE))
+    await scene.until(lambda: "conditions" in scene.status_of())
+    enforcing = next(one for one in scene.status_of()["conditions"] if one["type"] == "Enforcing")
+    assert (enforcing["status"], enforcing["reason"]) == ("False", "DryRun")
+    assert "--dry-run" in enforcing["message"]
+    assert "dry-run" in [entry["event"] for entry in logs]
+    assert not scene.evictions
+
+
 async def test_policies_that_cannot_be_listed_stay_in_force(scene: Whole) -> None:
     await leads(scene)
     scene.faults.answer(503, path="/taintevictionpolicies$", times=1_000)

@@ -31,6 +31,7 @@ _DEFAULTS = Settings()
     type=float,
     help=f"Kubernetes Events written at most. [default: {_DEFAULTS.events_per_second:g}]",
 )
+@click.option("--dry-run/--no-dry-run", default=None, help="Treat every policy that enforces as DryRun. [default: off]")
 @click.option(
     "--numeric-operators/--no-numeric-operators", default=None, help="Whether Gt and Lt may match. [default: on]"
 )

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
+
 from taintwarden.api.policies import parse_policy
 from taintwarden.controller.books import Book
 from taintwarden.controller.guards import GuardBook
-from taintwarden.engine.model import Policy
+from taintwarden.engine.model import Mode, Policy
 
 
 class PolicyBook(Book[Policy]):
@@ -16,6 +18,7 @@ class PolicyBook(Book[Policy]):
         changed: receives all policies in force whenever they change.
         issue: told name, UID and reason when a policy cannot be accepted.
         guards: follows what is stored of guards, if anybody does.
+        dry_run: policies that enforce only rehearse.
 
     """
 
@@ -24,8 +27,10 @@ class PolicyBook(Book[Policy]):
         changed: Callable[[tuple[Policy, ...]], None],
         issue: Callable[[str, str, str], None],
         guards: GuardBook | None = None,
+        *,
+        dry_run: bool = False,
     ) -> None:
-        super().__init__(parse_policy, issue)
+        super().__init__(_parse_dry if dry_run else parse_policy, issue)
         self._changed = changed
         self._guards = guards
 
@@ -45,3 +50,9 @@ class PolicyBook(Book[Policy]):
         super()._publish(first=first)
         if self._guards is not None:
             self._guards.heed()
+
+
+def _parse_dry(obj: Mapping[str, Any]) -> Policy:
+    """The policy, which enforces nothing. A paused one stays paused: it announces nothing."""
+    policy = parse_policy(obj)
+    return msgspec.structs.replace(policy, mode=Mode.DRY_RUN) if policy.mode is Mode.ENFORCE else policy

@@ -34,6 +34,7 @@ class StatusWriter:
         standings: the stored policies by name, kept by the handlers.
         profiles: the stored profiles by ``namespace/name``, kept by the handlers.
         may_write: whether this replica leads.
+        dry_run: no policy may enforce.
 
     """
 
@@ -46,6 +47,8 @@ class StatusWriter:
         standings: dict[str, Standing],
         profiles: dict[str, Standing],
         may_write: Callable[[], bool],
+        *,
+        dry_run: bool = False,
     ) -> None:
         self._machine = machine
         self._gauges = Gauges(metrics, machine)
@@ -53,6 +56,7 @@ class StatusWriter:
         self._standings = standings
         self._profiles = profiles
         self._may_write = may_write
+        self._dry_run = dry_run
         self._of_policies = Ledger("policy", partial(patch_status, client), standings, clock)
         self._of_profiles = Ledger("profile", partial(patch_profile_status, client), profiles, clock)
         self._wanted = asyncio.Event()
@@ -84,7 +88,7 @@ class StatusWriter:
 
     async def _write(self, name: str, standing: Standing, entry: PolicyReport | None) -> None:
         told = PolicyStatus() if entry is None else summary(entry, self._clock().wall)
-        said = conditions(entry, standing.problem, standing.generation)
+        said = conditions(entry, standing.problem, standing.generation, dry_run=self._dry_run)
         # Nobody else writes of a guard that is not there any more.
         more = {"guard": None} if entry is not None and name not in self._machine.limiter.guards else {}
         await self._of_policies.tell(name, told, standing, said, more)

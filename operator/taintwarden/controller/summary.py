@@ -44,15 +44,18 @@ def summary(entry: PolicyReport, now: float) -> PolicyStatus:
     )
 
 
-def conditions(entry: PolicyReport | None, problem: str, generation: int) -> list[Said]:
-    """What holds of a policy. ``problem``: why its newest version, ``generation``, is not accepted, if so."""
+def conditions(entry: PolicyReport | None, problem: str, generation: int, *, dry_run: bool = False) -> list[Said]:
+    """What holds of a policy. ``problem``: why its newest version, ``generation``, is not accepted, if so.
+
+    ``dry_run``: the operator lets no policy enforce.
+    """
     said = [_accepted(problem)]
     if entry is None:
         none = "no valid version of this policy is known, so it does nothing"
         return [*said, ("Enforcing", "False", "NotAccepted", none)]
     return [
         *said,
-        ("Enforcing", *_enforcing(entry)),
+        ("Enforcing", *_enforcing(entry, dry_run=dry_run)),
         ("Progressing", *_progressing(entry)),
         ("GuardOpen", *_guard_open(entry, generation)),
     ]
@@ -68,9 +71,11 @@ def _accepted(problem: str) -> Said:
     return ("Accepted", "False", "Invalid", problem) if problem else ("Accepted", "True", "Valid", "")
 
 
-def _enforcing(entry: PolicyReport) -> tuple[str, str, str]:
+def _enforcing(entry: PolicyReport, *, dry_run: bool) -> tuple[str, str, str]:
     if entry.policy.mode is Mode.ENFORCE:
         return "True", "Enforcing", ""
+    if dry_run and entry.policy.mode is Mode.DRY_RUN:
+        return "False", Mode.DRY_RUN.value, "the operator runs with --dry-run: nothing is evicted"
     return "False", entry.policy.mode.value, f"mode is {entry.policy.mode.value}: nothing is evicted"
 
 
