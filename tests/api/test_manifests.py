@@ -105,12 +105,24 @@ def test_cluster_rights_are_the_least():
         ("taintevictionpolicies/status", "patch"),
         *(("tolerationprofiles", verb) for verb in ("get", "list", "watch")),
         ("tolerationprofiles/status", "patch"),
+        *((f"{kind}webhookconfigurations", verb) for kind in ("validating", "mutating") for verb in ("get", "patch")),
     }
 
 
-def test_only_its_own_lease_can_be_taken():
-    by_name = {tuple(rule["verbs"]): rule.get("resourceNames") for rule in shipped("Role")["rules"]}
-    assert by_name == {("get", "update"): ["taintwarden"], ("create",): None}
+def test_only_its_own_lease_and_secret_can_be_taken():
+    rules = shipped("Role")["rules"]
+    names = {(*rule["resources"], *rule["verbs"]): rule.get("resourceNames") for rule in rules}
+    assert names == {
+        ("leases", "get", "update"): ["taintwarden"],
+        ("leases", "create"): None,
+        ("secrets", "get", "patch"): ["taintwarden-webhook"],
+    }
+
+
+def test_only_its_own_webhook_configurations_can_be_changed():
+    rules = shipped("ClusterRole")["rules"]
+    (rule,) = (rule for rule in rules if rule["apiGroups"] == ["admissionregistration.k8s.io"])
+    assert rule["resourceNames"] == ["taintwarden"]
 
 
 def test_no_right_is_a_wildcard():

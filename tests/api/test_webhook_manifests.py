@@ -1,0 +1,81 @@
+"""The shipped webhooks never stand in a cluster's way, and everything about them has one name."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+BASE = Path(__file__).parents[2] / "deploy" / "base"
+DOCUMENTS = {
+    document["kind"]: document for document in yaml.safe_load_all((BASE / "webhooks.yaml").read_text()) if document
+}
+WEBHOOKS = {
+    webhook["name"]: webhook
+    for kind in ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
+    for webhook in DOCUMENTS[kind]["webhooks"]
+}
+DEPLOYMENT = yaml.safe_load((BASE / "deployment.yaml").read_text())
+POD = DEPLOYMENT["spec"]["template"]
+CONTAINER = POD["spec"]["containers"][0]
+MUTATING = DOCUMENTS["MutatingWebhookConfiguration"]["webhooks"]
+
+
+@pytest.fixture(params=WEBHOOKS)
+def webhook(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return WEBHOOKS[request.param]
+
+
+def test_a_webhook_that_is_away_stops_nothing(webhook):
+    assert webhook["failurePolicy"] == "Ignore"
+    assert webhook["timeoutSeconds"] <= 2
+
+
+def test_the_systems_namespaces_and_ours_are_never_looked_into(webhook):
+    (rule,) = webhook["namespaceSelector"]["matchExpressions"]
+    assert (rule["key"], rule["operator"]) == ("kubernetes.io/metadata.name", "NotIn")
+    assert set(rule["values"]) == {"kube-system", "kube-public", "kube-node-lease", "taintwarden-system"}
+
+
+def test_a_webhook_has_no_side_effects(webhook):
+    assert webhook["sideEffects"] == "None"
+
+
+def test_nothing_is_asked_about_deletions(webhook):
+    assert {operation for rule in webhook["rules"] for operation in rule["operations"]} <= {"CREATE", "UPDATE"}
+
+
+def test_the_certificate_is_written_by_the_operator(webhook):
+    assert "caBundle" not in webhook["clientConfig"]
+    assert "data" not in DOCUMENTS["Secret"]
+
+
+def test_a_webhook_calls_the_service(webhook):
+    service = webhook["clientConfig"]["service"]
+    meta = DOCUMENTS["Service"]["metadata"]
+    assert (service["name"], service["namespace"]) == (meta["name"], meta["namespace"])
+    assert service["port"] == DOCUMENTS["Service"]["spec"]["ports"][0]["port"]
+
+
+def test_the_service_leads_to_the_port_that_is_served():
+    (port,) = (port for port in CONTAINER["ports"] if port["name"] == "webhook")
+    assert DOCUMENTS["Service"]["spec"]["ports"][0]["targetPort"] == port["name"]
+    assert {"name": "TAINTWARDEN_WEBHOOK_PORT", "value": str(port["containerPort"])} in CONTAINER["env"]
+    assert DOCUMENTS["Service"]["spec"]["selector"].items() <= POD["metadata"]["labels"].items()
+
+
+def test_the_service_puts_no_variables_into_the_environment():
+    assert POD["spec"]["enableServiceLinks"] is False
+
+
+def test_pods_are_changed_in_namespaces_that_ask_for_it_only():
+    (webhook,) = MUTATING
+    assert webhook["namespaceSelector"]["matchLabels"] == {"taintwarden.io/inject": "true"}
+    assert [rule["operations"] for rule in webhook["rules"]] == [["CREATE"]]
+
+
+def test_a_pod_may_stay_as_it_is():
+    (webhook,) = MUTATING
+    assert webhook["objectSelector"]["matchExpressions"] == [
+        {"key": "taintwarden.io/inject", "operator": "NotIn", "values": ["false"]}
+    ]
