@@ -1,0 +1,54 @@
+"""Requirements on nodes, merged into the affinity that a pod brings."""
+
+from collections.abc import Mapping, Sequence
+from itertools import chain, product
+from typing import Any
+
+from taintwarden.engine.placement import Alternatives, value_label, version_label
+
+MAX_TERMS = 64
+"""So many ``nodeSelectorTerms`` at most: the scheduler tries them one after the other for every node."""
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+Json = dict[str, Any]
+
+
+def restrict(
+    affinity: Mapping[str, Any] | None, per_key: Sequence[Alternatives]
+) -> tuple[Mapping[str, Any] | None, str | None]:
+    """``affinity`` with what each of ``per_key`` requires; or as it was, with the reason why nothing could be added.
+
+    Terms are alternatives, so each gets the requirements of every key, in every combination. A term that already speaks
+    of a key's labels is left alone for that key: people may write their own, and merging twice changes nothing. An
+    empty term matches no node and stays so. What is only preferred, and affinity to pods, is not touched.
+    """
+    restricting = [alternatives for alternatives in per_key if not alternatives.unrestricted]
+    if not restricting:
+        return affinity, None
+    whole = affinity or {}
+    of_nodes = whole.get("nodeAffinity") or {}
+    required = of_nodes.get(_REQUIRED)
+    given = [{}] if required is None else required.get("nodeSelectorTerms") or []
+    merged = [new for term in given for new in _multiplied(term, restricting, may_be_empty=required is None)]
+    if merged == given:
+        return affinity, None
+    if len(merged) > MAX_TERMS:
+        keys = ", ".join(alternatives.key for alternatives in restricting)
+        return affinity, f"placement by {keys} takes {len(merged)} nodeSelectorTerms, at most {MAX_TERMS} are possible"
+    required = {**(required or {}), "nodeSelectorTerms": merged}
+    return {**whole, "nodeAffinity": {**of_nodes, _REQUIRED: required}}, None
+
+
+def _multiplied(term: Json, restricting: Sequence[Alternatives], *, may_be_empty: bool) -> list[Json]:
+    """One term for each combination of what the keys allow. Empty: none was there, so it stands for every node."""
+    expressions = term.get("matchExpressions") or []
+    if not (may_be_empty or expressions or term.get("matchFields")):
+        return [term]
+    mentioned = {expression.get("key") for expression in expressions}
+    missing = [one.terms for one in restricting if mentioned.isdisjoint((value_label(one.key), version_label(one.key)))]
+    if not missing:
+        return [term]
+    return [
+        {**term, "matchExpressions": [*expressions, *(added.as_json() for added in chain(*combination))]}
+        for combination in product(*missing)
+    ]

@@ -1,0 +1,36 @@
+"""Values as the scheduler's integers: versions as a number that sorts as they do, and texts that it would misread.
+
+The scheduler reads a label with Go's ``strconv.ParseInt`` in base ten, which also takes leading zeros.
+"""
+
+import re
+
+from semver import Version
+
+from taintwarden.engine.matching.numeric import MAX_INT64, parse_integer
+
+MINOR_DIGITS = 4
+PATCH_DIGITS = 8
+MAJOR_LIMIT = 10**5
+MINOR_LIMIT = 10**MINOR_DIGITS
+PATCH_LIMIT = 10**PATCH_DIGITS
+"""The least numbers that are too great. With the last digit that makes 18 digits; int64 has all of those."""
+
+_DIGITS = re.compile(r"[0-9]+")
+
+
+def encode_version(version: Version) -> int | None:
+    """A number that sorts as the version does; None where one of its three numbers has too many digits.
+
+    Read from the right: 1 for a release and 0 for its pre-releases, eight digits of the patch, four of the minor, then
+    the major: 1.28.3 is 1002800000031. Pre-releases of one version get the same number: their order is lost.
+    """
+    if version.major >= MAJOR_LIMIT or version.minor >= MINOR_LIMIT or version.patch >= PATCH_LIMIT:
+        return None
+    number: int = (version.major * MINOR_LIMIT + version.minor) * PATCH_LIMIT + version.patch
+    return number * 10 + (0 if version.prerelease else 1)
+
+
+def is_misread(value: str) -> bool:
+    """Whether the scheduler would compare ``value`` as an integer although it is none: 0950 as 950."""
+    return parse_integer(value) is None and bool(_DIGITS.fullmatch(value)) and int(value) <= MAX_INT64

@@ -1,0 +1,34 @@
+"""The names of the labels that repeat a taint's value on its node: one for the value, one for a version's number."""
+
+VALUE_DOMAIN = "value.taintwarden.io"
+VERSION_DOMAIN = "version.taintwarden.io"
+
+# Of a label's key: apimachinery's util/validation, IsQualifiedName. A dot stands between the taint's prefix and ours.
+_MAX_PREFIX_LENGTH = 253
+MAX_KEY_PREFIX_LENGTH = _MAX_PREFIX_LENGTH - len(VERSION_DOMAIN) - 1
+"""Keys with a longer prefix cannot be mirrored: 230 characters."""
+
+
+def value_label(key: str) -> str | None:
+    """The label with the value of the taint ``key``: as text, as the taint has it. None: the prefix is too long."""
+    return _label(key, VALUE_DOMAIN)
+
+
+def version_label(key: str) -> str | None:
+    """The label with the version in the value of the taint ``key`` as an integer. None: the prefix is too long."""
+    return _label(key, VERSION_DOMAIN)
+
+
+def is_mirror_label(label: str) -> bool:
+    """Whether a node's label is one of ours, whatever taint it stands for: nobody else may write it."""
+    prefix, has_prefix, _ = label.partition("/")
+    return bool(has_prefix) and any(
+        prefix == domain or prefix.endswith(f".{domain}") for domain in (VALUE_DOMAIN, VERSION_DOMAIN)
+    )
+
+
+def _label(key: str, domain: str) -> str | None:
+    prefix, has_prefix, name = key.rpartition("/")
+    if len(prefix) > MAX_KEY_PREFIX_LENGTH:
+        return None
+    return f"{prefix}.{domain}/{name}" if has_prefix else f"{domain}/{name}"

@@ -1,0 +1,71 @@
+"""From the taints of a node to the labels that repeat them."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from taintwarden.engine.matching.numeric import parse_integer
+from taintwarden.engine.matching.versions import parse_version
+from taintwarden.engine.model import Taint, TaintSelector, ValueType
+from taintwarden.engine.placement.encoding import encode_version, is_misread
+from taintwarden.engine.placement.labels import value_label, version_label
+
+LEFT_OUT = ""
+"""What stands where a value cannot: no integer, so no comparison of the scheduler holds for it."""
+
+
+class NodeLabels(msgspec.Struct, frozen=True):
+    """What a node has to carry of ours, and nothing else; and the taints that labels cannot express, each with why.
+
+    A value that is left out is written empty on both labels; a taint without value leaves the version's label away.
+    """
+
+    labels: dict[str, str]
+    faults: tuple[tuple[Taint, str], ...] = ()
+
+
+def node_labels(taints: Iterable[Taint], selectors: Iterable[TaintSelector]) -> NodeLabels:
+    """The labels for those ``taints`` of a node that one of ``selectors`` with ``placement`` selects."""
+    chosen: dict[str, list[Taint]] = {}
+    placing = [selector for selector in selectors if selector.placement]
+    for taint in taints:
+        if any(selector.specificity(taint) for selector in placing):
+            chosen.setdefault(taint.key, []).append(taint)
+    labels: dict[str, str] = {}
+    faults: list[tuple[Taint, str]] = []
+    for key, same_key in chosen.items():
+        types = [selector.value_type for selector in placing if any(map(selector.specificity, same_key))]
+        found, fault = _labels_of(key, same_key, types)
+        labels |= found
+        if fault:
+            faults.append((same_key[-1], fault))
+    return NodeLabels(labels, tuple(faults))
+
+
+def _labels_of(key: str, taints: Sequence[Taint], types: Sequence[ValueType | None]) -> tuple[dict[str, str], str]:
+    value_key, version_key = value_label(key), version_label(key)
+    if value_key is None or version_key is None:
+        return {}, "the prefix of its key is too long for a label"
+    value = taints[0].value
+    if other := next((taint for taint in taints if taint.value != value), None):
+        fault = f"{taints[0]} and {other} have different values, which cannot be expressed by one label"
+        return {value_key: LEFT_OUT, version_key: LEFT_OUT}, fault
+    number, fault = _version_number(value, types)
+    if is_misread(value):
+        fault = f"{value} is no canonical integer, but the scheduler would compare it as {int(value)}"
+        return {value_key: LEFT_OUT, version_key: number or LEFT_OUT}, fault
+    return {value_key: value} | ({version_key: number} if number else {}), fault
+
+
+def _version_number(value: str, types: Sequence[ValueType | None]) -> tuple[str, str]:
+    """The text of the version's label, empty for none, and what there is to say about that."""
+    wanted = [kind for kind in types if kind in (None, ValueType.VERSION)]
+    version = parse_version(value) if wanted else None
+    if version is None:
+        return "", ""
+    number = encode_version(version)
+    if number is not None:
+        return str(number), ""
+    # Without a type, a long integer is likelier to be just that.
+    is_meant = ValueType.VERSION in wanted or parse_integer(value) is None
+    return "", f"the version {value} has too many digits for an integer that sorts as it does" if is_meant else ""

@@ -1,0 +1,31 @@
+"""What node affinity is made of, as far as it is used here."""
+
+from enum import StrEnum
+
+import msgspec
+
+
+class NodeOperator(StrEnum):
+    """The operators of ``nodeSelectorTerms[].matchExpressions`` that are used here."""
+
+    IN = "In"
+    DOES_NOT_EXIST = "DoesNotExist"
+    GT = "Gt"
+    LT = "Lt"
+
+
+class NodeRequirement(msgspec.Struct, frozen=True):
+    """One of ``matchExpressions``."""
+
+    key: str
+    operator: NodeOperator
+    values: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, str | list[str]]:
+        """As the API has it."""
+        written: dict[str, str | list[str]] = {"key": self.key, "operator": self.operator.value}
+        return written | {"values": list(self.values)} if self.values else written
+
+
+Term = tuple[NodeRequirement, ...]
+"""Requirements that all have to hold."""

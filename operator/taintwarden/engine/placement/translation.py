@@ -1,0 +1,147 @@
+"""The tolerations for one taint and effect, gathered into what a node's labels must meet: any of them is enough."""
+
+from semver import Version
+
+from taintwarden.engine.matching.numeric import MAX_INT64, parse_integer
+from taintwarden.engine.matching.versions import parse_version
+from taintwarden.engine.model import NUMERIC_OPERATORS, SEMVER_OPERATORS, Gates, Operator, Toleration
+from taintwarden.engine.placement.encoding import encode_version, is_misread
+from taintwarden.engine.placement.terms import NodeOperator, NodeRequirement, Term
+
+_MAX_VALUE_LENGTH = 63  # of a taint's value and of a label's: validation.IsValidLabelValue of apimachinery
+
+
+class Translation:
+    """Tolerations one by one, then :meth:`terms`. A toleration that can never hold adds nothing."""
+
+    def __init__(self, value_label: str, version_label: str, gates: Gates) -> None:
+        self.faults: list[str] = []
+        """Sentences about nodes that are tolerated and left out."""
+        self._value_label = value_label
+        self._version_label = version_label
+        self._gates = gates
+        self._everything = False
+        self._empty = False
+        self._values: dict[str, None] = {}
+        self._versions: dict[str, None] = {}
+        self._above: int | None = None
+        self._below: int | None = None
+        self._above_version: Version | None = None
+        self._below_version: Version | None = None
+
+    def add(self, toleration: Toleration) -> None:
+        """Also let in what this one tolerates."""
+        operator = toleration.operator or Operator.EQUAL
+        if operator == Operator.EXISTS:
+            self._everything = True
+        elif operator == Operator.EQUAL:
+            self._equal(toleration)
+        elif operator in NUMERIC_OPERATORS and self._gates.numeric_operators:
+            self._bound(toleration)
+        elif operator in SEMVER_OPERATORS and self._gates.semver_operators:
+            self._version(toleration)
+
+    def terms(self) -> tuple[Term, ...] | None:
+        """One of these has to hold, the first being that the taint is not there; None lets every node in."""
+        if self._everything:
+            return None
+        return (
+            (NodeRequirement(self._value_label, NodeOperator.DOES_NOT_EXIST),),
+            *self._of_bounds(),
+            *self._of_texts(),
+            *self._of_versions(),
+        )
+
+    # -- gathering
+
+    def _equal(self, toleration: Toleration) -> None:
+        if not toleration.value:
+            self._empty = True
+        elif is_misread(toleration.value):
+            self.faults.append(f"{toleration}: nodes with this value are left out, since it is no canonical integer")
+        else:
+            self._values[toleration.value] = None
+
+    def _bound(self, toleration: Toleration) -> None:
+        bound = parse_integer(toleration.value)
+        if bound is None:
+            return
+        if toleration.operator == Operator.GT:
+            self._above = bound if self._above is None else min(self._above, bound)
+        else:
+            self._below = bound if self._below is None else max(self._below, bound)
+
+    def _version(self, toleration: Toleration) -> None:
+        version = parse_version(toleration.value)
+        if version is None:
+            return
+        number = encode_version(version)
+        if toleration.operator == Operator.SEMVER_EQ:
+            self._same_version(toleration, version, number)
+        elif number is None:
+            self.faults.append(f"{toleration}: is left out, since the version has too many digits for a label")
+        elif toleration.operator == Operator.SEMVER_GT:
+            known = self._above_version
+            self._above_version = version if known is None else min(known, version)
+        else:
+            known = self._below_version
+            self._below_version = version if known is None else max(known, version)
+
+    def _same_version(self, toleration: Toleration, version: Version, number: int | None) -> None:
+        if number is not None and not version.prerelease:
+            self._versions[str(number)] = None
+            return
+        self.faults.append(f"{toleration}: only nodes whose taint spells it {version} or v{version} are found")
+        for text in (str(version), f"v{version}"):
+            if len(text) <= _MAX_VALUE_LENGTH and not text.endswith("-"):
+                self._values[text] = None
+
+    # -- telling
+
+    def _of_bounds(self) -> list[Term]:
+        """A taint's value has no sign, and the API server refuses one in a requirement."""
+        found: list[Term] = []
+        if self._above is not None and self._above < 0:
+            self._values["0"] = None
+        if self._above is not None and self._above < MAX_INT64:
+            found.append((self._on_value(NodeOperator.GT, str(max(self._above, 0))),))
+        if self._below is not None and self._below > 0:
+            found.append((self._on_value(NodeOperator.LT, str(self._below)),))
+        return found
+
+    def _of_texts(self) -> list[Term]:
+        found: list[Term] = []
+        if self._values:
+            found.append((self._on_value(NodeOperator.IN, *self._values),))
+        if self._empty:  # what cannot be expressed is empty on both labels
+            without_version = NodeRequirement(self._version_label, NodeOperator.DOES_NOT_EXIST)
+            found.append((self._on_value(NodeOperator.IN, ""), without_version))
+        return found
+
+    def _of_versions(self) -> list[Term]:
+        found: list[Term] = []
+        if self._above_version is not None:
+            found.append((self._on_version(NodeOperator.GT, self._number(self._above_version)),))
+            self._tell_siblings(self._above_version, "above")
+        if self._below_version is not None:
+            found.append((self._on_version(NodeOperator.LT, self._number(self._below_version)),))
+            if self._below_version.prerelease != "0":  # nothing sorts below that one but other versions
+                self._tell_siblings(self._below_version, "below")
+        if self._versions:
+            found.append((self._on_version(NodeOperator.IN, *self._versions),))
+        return found
+
+    def _tell_siblings(self, version: Version, side: str) -> None:
+        if version.prerelease:
+            self.faults.append(
+                f"pre-releases of {version.finalize_version()} {side} {version} are left out: labels cannot order them"
+            )
+
+    def _number(self, version: Version) -> str:
+        return str(encode_version(version))
+
+    def _on_value(self, operator: NodeOperator, *values: str) -> NodeRequirement:
+        return NodeRequirement(self._value_label, operator, values)
+
+    def _on_version(self, operator: NodeOperator, *values: str) -> NodeRequirement:
+        return NodeRequirement(self._version_label, operator, values)

@@ -1,0 +1,138 @@
+"""Requirements merged into what a pod brings: every term that can hold gets them, and nothing else changes."""
+
+from copy import deepcopy
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.placement.node_selector import holds
+from taintwarden.admission.affinity import MAX_TERMS, restrict
+from taintwarden.engine.model import Toleration
+from taintwarden.engine.placement import requirements
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+SSD = {"key": "disk", "operator": "In", "values": ["ssd"]}
+HERE = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
+ABSENT = {"key": "value.taintwarden.io/sla", "operator": "DoesNotExist"}
+ABOVE = {"key": "value.taintwarden.io/sla", "operator": "Gt", "values": ["950"]}
+NO_OTHER = {"key": "value.taintwarden.io/cni", "operator": "DoesNotExist"}
+NEWER = {"key": "version.taintwarden.io/cni", "operator": "Gt", "values": ["10000000000001"]}
+
+
+def wanted(key, operator, value):
+    return requirements(key, [Toleration(key, operator, value)], ["NoExecute"])
+
+
+SLA, CNI = wanted("sla", "Gt", "950"), wanted("cni", "SemverGt", "1.0.0")
+
+
+def required(*terms, **more):
+    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": list(terms)}, **more}}
+
+
+def term(*expressions, **more):
+    return {"matchExpressions": list(expressions), **more}
+
+
+@pytest.mark.parametrize("affinity", [None, {}, {"nodeAffinity": None}, {"nodeAffinity": {REQUIRED: None}}])
+def test_a_pod_without_requirements_gets_ours(affinity):
+    assert restrict(affinity, [SLA]) == (required(term(ABSENT), term(ABOVE)), None)
+
+
+def test_every_term_gets_every_alternative():
+    found, fault = restrict(required(term(SSD), {"matchFields": [HERE]}), [SLA])
+    assert fault is None
+    assert found == required(
+        term(SSD, ABSENT), term(SSD, ABOVE), term(ABSENT, matchFields=[HERE]), term(ABOVE, matchFields=[HERE])
+    )
+
+
+def test_several_keys_must_all_be_suited():
+    expected = required(term(ABSENT, NO_OTHER), term(ABSENT, NEWER), term(ABOVE, NO_OTHER), term(ABOVE, NEWER))
+    assert restrict(None, [SLA, CNI]) == (expected, None)
+
+
+def test_an_empty_term_holds_for_no_node_and_stays_so():
+    assert restrict(required({}, term(), term(SSD)), [SLA])[0] == required(
+        {}, term(), term(SSD, ABSENT), term(SSD, ABOVE)
+    )
+
+
+def test_a_list_without_terms_is_left_to_the_api_server():
+    assert restrict(required(), [SLA]) == (required(), None)
+
+
+def test_what_somebody_wrote_about_the_label_is_left_alone():
+    own = {"key": "value.taintwarden.io/sla", "operator": "Gt", "values": ["900"]}
+    assert restrict(required(term(own), term(SSD)), [SLA])[0] == required(
+        term(own), term(SSD, ABSENT), term(SSD, ABOVE)
+    )
+
+
+def test_it_is_left_alone_for_that_key_only():
+    own = {"key": "version.taintwarden.io/cni", "operator": "In", "values": ["10002000000001"]}
+    assert restrict(required(term(own)), [SLA, CNI])[0] == required(term(own, ABSENT), term(own, ABOVE))
+
+
+def test_what_is_preferred_and_other_affinity_is_not_touched():
+    others = {"podAffinity": {"x": 1}, "podAntiAffinity": {"y": 2}}
+    preferred = {PREFERRED: [{"weight": 1, "preference": term(SSD)}]}
+    found, _ = restrict({**required(term(SSD), **preferred), **others}, [SLA])
+    assert found == {**required(term(SSD, ABSENT), term(SSD, ABOVE), **preferred), **others}
+
+
+def test_what_was_given_is_not_changed_in_place():
+    given_affinity = required(term(SSD))
+    before = deepcopy(given_affinity)
+    restrict(given_affinity, [SLA])
+    assert given_affinity == before
+
+
+@pytest.mark.parametrize("affinity", [None, {}, required(term(SSD))])
+def test_without_restrictions_nothing_is_added(affinity):
+    assert restrict(affinity, []) == restrict(affinity, [wanted("sla", "Exists", "")]) == (affinity, None)
+
+
+def test_too_many_terms_are_refused_and_nothing_is_added():
+    affinity = required(*(term({**SSD, "values": [str(index)]}) for index in range(MAX_TERMS // 4 + 1)))
+    found, fault = restrict(affinity, [SLA, CNI])
+    assert found == affinity
+    assert fault == "placement by sla, cni takes 68 nodeSelectorTerms, at most 64 are possible"
+
+
+def test_as_many_terms_as_are_possible_are_added():
+    affinity = required(*(term({**SSD, "values": [str(index)]}) for index in range(MAX_TERMS // 2)))
+    found, fault = restrict(affinity, [SLA])
+    assert fault is None
+    assert len(found["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]) == MAX_TERMS
+
+
+LABELS = st.fixed_dictionaries(
+    {},
+    optional={
+        "disk": st.sampled_from(["ssd", "hdd"]),
+        "value.taintwarden.io/sla": st.sampled_from(["", "940", "980"]),
+        "version.taintwarden.io/cni": st.sampled_from(["10000000000000", "20000000000001"]),
+        "value.taintwarden.io/cni": st.just("x"),
+    },
+)
+TERMS = st.lists(st.sampled_from([{}, term(), term(SSD), term({**SSD, "operator": "NotIn"})]), min_size=1, max_size=3)
+
+
+def as_terms(alternatives):
+    return [term(*(one.as_json() for one in each)) for each in alternatives.terms]
+
+
+@given(TERMS, LABELS)
+def test_a_node_must_meet_what_was_asked_and_what_is_added(terms, labels):
+    merged = restrict(required(*terms), [SLA, CNI])[0]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+    both = holds(as_terms(SLA), labels) and holds(as_terms(CNI), labels)
+    assert holds(merged, labels) == (holds(terms, labels) and both)
+
+
+@given(TERMS)
+def test_merging_twice_changes_nothing(terms):
+    once, _ = restrict(required(*terms), [SLA, CNI])
+    assert restrict(once, [SLA, CNI]) == (once, None)

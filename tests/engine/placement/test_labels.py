@@ -1,0 +1,53 @@
+"""The names of the labels that mirror a taint."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taintwarden.api.names import KEY
+from taintwarden.engine.placement import is_mirror_label, value_label, version_label
+
+KEYS = st.from_regex(KEY, fullmatch=True).filter(lambda key: key.find("/") <= 230)
+
+
+def test_a_key_without_prefix():
+    assert value_label("sla") == "value.taintwarden.io/sla"
+    assert version_label("sla") == "version.taintwarden.io/sla"
+
+
+def test_a_key_with_a_prefix():
+    assert value_label("example.com/sla") == "example.com.value.taintwarden.io/sla"
+    assert version_label("example.com/sla") == "example.com.version.taintwarden.io/sla"
+
+
+def test_a_prefix_that_leaves_no_room_is_refused():
+    longest = "a" * 230
+    assert len(version_label(f"{longest}/k").partition("/")[0]) == 253
+    assert value_label(f"{longest}a/k") is version_label(f"{longest}a/k") is None
+
+
+@given(KEYS)
+def test_labels_are_keys_and_known_as_ours(key):
+    for label in (value_label(key), version_label(key)):
+        assert re.fullmatch(KEY, label)
+        assert label.find("/") <= 253
+        assert is_mirror_label(label)
+
+
+@given(KEYS, KEYS)
+def test_two_keys_never_share_a_label(one, other):
+    labels = {value_label(one), version_label(one)} & {value_label(other), version_label(other)}
+    assert bool(labels) == (one == other)
+
+
+def test_a_key_that_is_a_label_of_ours_gets_another():
+    assert value_label("value.taintwarden.io/sla") == "value.taintwarden.io.value.taintwarden.io/sla"
+
+
+@pytest.mark.parametrize(
+    "label", ["sla", "taintwarden.io/sla", "value.taintwarden.io", "evalue.taintwarden.io/sla", "value.example.com/sla"]
+)
+def test_labels_of_others_are_left_to_them(label):
+    assert not is_mirror_label(label)

@@ -1,0 +1,96 @@
+"""What labels a node carries because of its taints."""
+
+import pytest
+
+from taintwarden.engine.model import Effect, Taint, TaintSelector, ValueType
+from taintwarden.engine.placement import node_labels
+
+VALUE, VERSION = "value.taintwarden.io/k", "version.taintwarden.io/k"
+BOTH_EFFECTS = (Effect.NO_EXECUTE, Effect.NO_SCHEDULE)
+
+
+def placing(value_type=None, effects=(Effect.NO_EXECUTE,), key="k"):
+    return TaintSelector(key, effects, value_type, placement=True)
+
+
+def labels(*values, value_type=None):
+    return node_labels([Taint("k", value) for value in values], [placing(value_type)])
+
+
+@pytest.mark.parametrize(
+    ("value", "value_type", "expected"),
+    [
+        ("950", ValueType.INTEGER, {VALUE: "950"}),
+        ("950", ValueType.STRING, {VALUE: "950"}),
+        ("950", ValueType.VERSION, {VALUE: "950", VERSION: "950000000000001"[:3] + "0000000000001"}),
+        ("v1.28.3", ValueType.VERSION, {VALUE: "v1.28.3", VERSION: "10028000000031"}),
+        ("v1.28.3", None, {VALUE: "v1.28.3", VERSION: "10028000000031"}),
+        ("v1.28.3", ValueType.STRING, {VALUE: "v1.28.3"}),
+        ("high", None, {VALUE: "high"}),
+        ("", None, {VALUE: ""}),
+        ("9223372036854775808", ValueType.INTEGER, {VALUE: "9223372036854775808"}),
+        ("12345678", None, {VALUE: "12345678"}),
+    ],
+)
+def test_the_value_is_taken_word_for_word_and_a_version_as_a_number_too(value, value_type, expected):
+    found = labels(value, value_type=value_type)
+    assert (found.labels, found.faults) == (expected, ())
+
+
+def test_a_taint_nobody_selects_for_placement_leaves_no_label():
+    selectors = [TaintSelector("k"), placing(key="other")]
+    assert node_labels([Taint("k", "950")], selectors).labels == {}
+
+
+def test_a_taint_with_another_effect_leaves_no_label():
+    assert node_labels([Taint("k", "950", Effect.NO_SCHEDULE)], [placing()]).labels == {}
+
+
+def test_leading_zeros_are_left_out_and_told():
+    found = labels("0950", value_type=ValueType.INTEGER)
+    assert found.labels == {VALUE: "", VERSION: ""}
+    [(taint, reason)] = found.faults
+    assert taint == Taint("k", "0950")
+    assert reason == "0950 is no canonical integer, but the scheduler would compare it as 950"
+
+
+def test_leading_zeros_of_a_version_only_cost_the_value():
+    assert labels("01", value_type=ValueType.VERSION).labels == {VALUE: "", VERSION: "10000000000001"}
+
+
+def test_a_version_with_too_many_digits_is_told():
+    found = labels("1.100000.0", value_type=ValueType.VERSION)
+    assert found.labels == {VALUE: "1.100000.0"}
+    assert found.faults[0][1] == "the version 1.100000.0 has too many digits for an integer that sorts as it does"
+
+
+def test_two_values_of_one_key_are_left_out_and_told():
+    taints = [Taint("k", "950"), Taint("k", "940", Effect.NO_SCHEDULE)]
+    found = node_labels(taints, [placing(effects=BOTH_EFFECTS)])
+    assert found.labels == {VALUE: "", VERSION: ""}
+    assert found.faults[0][1] == (
+        "k=950:NoExecute and k=940:NoSchedule have different values, which cannot be expressed by one label"
+    )
+
+
+def test_one_value_with_two_effects_is_one_label():
+    taints = [Taint("k", "950"), Taint("k", "950", Effect.NO_SCHEDULE)]
+    found = node_labels(taints, [placing(ValueType.INTEGER), placing(ValueType.INTEGER, BOTH_EFFECTS)])
+    assert (found.labels, found.faults) == ({VALUE: "950"}, ())
+
+
+def test_a_value_with_an_effect_that_is_not_selected_is_no_matter():
+    taints = [Taint("k", "950"), Taint("k", "940", Effect.NO_SCHEDULE)]
+    assert node_labels(taints, [placing(ValueType.INTEGER)]).labels == {VALUE: "950"}
+
+
+def test_any_policy_that_reads_versions_gets_the_number():
+    selectors = [placing(ValueType.STRING), placing(ValueType.VERSION)]
+    assert VERSION in node_labels([Taint("k", "1.2.3")], selectors).labels
+
+
+def test_a_key_that_is_too_long_is_told():
+    key = "a" * 231 + "/k"
+    found = node_labels([Taint(key, "1")], [placing(key=key)])
+    assert found.labels == {}
+    assert found.faults[0][1] == "the prefix of its key is too long for a label"

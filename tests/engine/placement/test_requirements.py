@@ -1,0 +1,149 @@
+"""Tolerations as requirements on the labels of nodes."""
+
+import pytest
+
+from taintwarden.engine.model import Effect, Gates, Toleration
+from taintwarden.engine.placement import requirements
+
+VALUE, VERSION = "value.taintwarden.io/k", "version.taintwarden.io/k"
+ABSENT = f"{VALUE} DoesNotExist"
+EXECUTE, SCHEDULE = Effect.NO_EXECUTE, Effect.NO_SCHEDULE
+MAX, MIN = str(2**63 - 1), str(-(2**63))
+
+
+def tolerates(operator, value="", effect="", key="k"):
+    return Toleration(key, operator, value, effect)
+
+
+def asked(*tolerations, effects=(EXECUTE,), **more):
+    return requirements("k", tolerations, effects, **more)
+
+
+def written(alternatives):
+    """The terms after the first, short enough to read."""
+    terms = [
+        " & ".join(f"{one.key} {one.operator}" + (f" {','.join(one.values)}" if one.values else "") for one in term)
+        for term in alternatives.terms
+    ]
+    assert terms[0] == ABSENT, "a node without the taint stays usable"
+    return [term.replace(VALUE, "value").replace(VERSION, "version") for term in terms[1:]]
+
+
+@pytest.mark.parametrize(
+    ("operator", "value", "terms"),
+    [
+        ("Gt", "950", ["value Gt 950"]),
+        ("Gt", "0", ["value Gt 0"]),
+        ("Gt", "-5", ["value Gt 0", "value In 0"]),
+        ("Gt", MIN, ["value Gt 0", "value In 0"]),
+        ("Gt", MAX, []),
+        ("Gt", "0950", []),
+        ("Lt", "950", ["value Lt 950"]),
+        ("Lt", MAX, [f"value Lt {MAX}"]),
+        ("Lt", "0", []),
+        ("Lt", "-5", []),
+        ("Equal", "gold", ["value In gold"]),
+        ("", "gold", ["value In gold"]),
+        ("Equal", "", ["value In  & version DoesNotExist"]),
+        ("SemverGt", "1.28", ["version Gt 10028000000001"]),
+        ("SemverLt", "v1.28.0", ["version Lt 10028000000001"]),
+        ("SemverEq", "1.28.0", ["version In 10028000000001"]),
+        ("SemverLt", "1.28.0-0", ["version Lt 10028000000000"]),
+        ("SemverGt", "latest", []),
+        ("Near", "950", []),
+    ],
+)
+def test_one_toleration(operator, value, terms):
+    found = asked(tolerates(operator, value))
+    assert (written(found), found.faults) == (terms, ())
+
+
+@pytest.mark.parametrize(
+    ("operator", "value", "terms", "fault"),
+    [
+        ("SemverGt", "1.28.0-rc.1", ["version Gt 10028000000000"], "pre-releases of 1.28.0 above 1.28.0-rc.1"),
+        ("SemverLt", "1.28.0-rc.1", ["version Lt 10028000000000"], "pre-releases of 1.28.0 below 1.28.0-rc.1"),
+        ("SemverEq", "v1.27.3-gke.1", ["value In 1.27.3-gke.1,v1.27.3-gke.1"], "only nodes whose taint spells it"),
+        ("SemverEq", "1.0.0--", [], "only nodes whose taint spells it"),
+        ("SemverEq", "1.10000.0", ["value In 1.10000.0,v1.10000.0"], "only nodes whose taint spells it"),
+        ("SemverGt", "1.10000.0", [], "too many digits"),
+        ("Equal", "0950", [], "is no canonical integer"),
+    ],
+)
+def test_what_labels_cannot_express_is_left_out_and_told(operator, value, terms, fault):
+    found = asked(tolerates(operator, value))
+    assert written(found) == terms
+    [told] = found.faults
+    assert fault in told
+
+
+def test_several_tolerations_let_in_what_any_of_them_does():
+    found = asked(*(tolerates(*pair) for pair in (("Gt", "9"), ("Gt", "7"), ("Lt", "3"), ("Lt", "2"), ("Equal", "x"))))
+    assert written(found) == ["value Gt 7", "value Lt 3", "value In x"]
+
+
+def test_several_versions_let_in_what_any_of_them_does():
+    pairs = (("SemverGt", "1.9.0"), ("SemverGt", "1.8.0-rc.1"), ("SemverLt", "0.2.0"), ("SemverLt", "0.3.0-rc.1"))
+    found = asked(*(tolerates(*pair) for pair in pairs))
+    assert written(found) == ["version Gt 10008000000000", "version Lt 3000000000"]
+    assert len(found.faults) == 2
+
+
+def test_exists_lets_every_node_in():
+    found = asked(tolerates("SemverGt", "1.0.0-rc.1"), tolerates("Exists"))
+    assert (found.unrestricted, found.terms, found.faults) == (True, (), ())
+
+
+def test_exists_for_all_keys_counts_too():
+    assert asked(tolerates("Gt", "950"), tolerates("Exists", key="")).unrestricted
+
+
+def test_a_key_that_is_not_named_is_left_to_the_scheduler():
+    assert asked(tolerates("Gt", "950", key="other"), tolerates("Exists", key="")).unrestricted
+    assert asked().unrestricted
+
+
+def test_a_toleration_for_another_effect_adds_nothing():
+    assert written(asked(tolerates("Gt", "950", SCHEDULE))) == []
+
+
+@pytest.mark.parametrize("operator", ["Gt", "Lt"])
+def test_numbers_can_be_switched_off(operator):
+    assert written(asked(tolerates(operator, "5"), gates=Gates(numeric_operators=False))) == []
+
+
+@pytest.mark.parametrize("operator", ["SemverGt", "SemverLt", "SemverEq"])
+def test_versions_can_be_switched_off(operator):
+    assert written(asked(tolerates(operator, "5"), gates=Gates(semver_operators=False))) == []
+
+
+def test_effects_that_ask_the_same_are_asked_once():
+    found = asked(tolerates("Gt", "950"), effects=(EXECUTE, SCHEDULE))
+    assert (written(found), found.faults) == (["value Gt 950"], ())
+
+
+def test_effects_that_differ_must_all_be_suited_and_that_is_told():
+    found = asked(tolerates("Gt", "950", EXECUTE), tolerates("Gt", "900", SCHEDULE), effects=(EXECUTE, SCHEDULE))
+    assert written(found) == ["value Gt 950 & value Gt 900"]
+    assert found.faults == (
+        "k: is tolerated otherwise with another effect: only nodes that suit all effects are found",
+    )
+
+
+def test_an_effect_that_is_always_tolerated_asks_nothing():
+    found = asked(tolerates("Gt", "950", EXECUTE), tolerates("Exists", "", SCHEDULE), effects=(EXECUTE, SCHEDULE))
+    assert written(found) == ["value Gt 950"]
+
+
+def test_a_key_that_is_too_long_is_told():
+    key = "a" * 231 + "/k"
+    found = requirements(key, [tolerates("Gt", "1", key=key)], [EXECUTE])
+    assert (found.unrestricted, found.faults) == (True, (f"{key}: its prefix is too long for a label",))
+
+
+def test_a_requirement_is_written_as_the_api_has_it():
+    first, second = asked(tolerates("Gt", "950")).terms
+    assert [one.as_json() for one in first + second] == [
+        {"key": VALUE, "operator": "DoesNotExist"},
+        {"key": VALUE, "operator": "Gt", "values": ["950"]},
+    ]
