@@ -42,7 +42,17 @@ def test_the_package_is_the_one_of_the_source_root():
 
 
 def test_every_package_says_what_is_forbidden_in_it():
-    rooms = ("api", "controller", "engine", "handlers", "kube", "localcluster", "telemetry")
+    rooms = (
+        "admission",
+        "api",
+        "certificates",
+        "controller",
+        "engine",
+        "handlers",
+        "kube",
+        "localcluster",
+        "telemetry",
+    )
     silent = [
         room for room in rooms if "orbidden" not in (importlib.import_module(f"taintwarden.{room}").__doc__ or "")
     ]
