@@ -67,6 +67,9 @@ GOOD: dict[str, Json] = {
     "longest_prefix": _key(f"{'a' * 253}/b"),
     "all_effects": {"taints": [{"key": "sla", "effects": ["NoSchedule", "PreferNoSchedule", "NoExecute"]}]},
     "one_key_twice": {"taints": [{"key": "sla"}, {"key": "sla", "effects": ["NoSchedule"], "valueType": "Integer"}]},
+    "placement": {"taints": [{"key": "sla", "placement": True}]},
+    "no_placement": {"taints": [{"key": "example.com/*", "placement": False}]},
+    "longest_placed_prefix": {"taints": [{"key": f"{'a' * 230}/b", "placement": True}]},
     "most_taints": {"taints": [{"key": f"k{number}"} for number in range(64)]},
     "modes": _with(mode="Paused"),
     "labels": _with(nodeSelector={"matchLabels": {"example.com/a": "", "b": "C.d_e-f"}}),
@@ -146,6 +149,12 @@ BAD: dict[str, Bad] = {
     "taint_null": Bad("spec.taints[1]", {"taints": [{"key": "sla"}, None]}),
     "no_key": Bad("spec.taints[0].key", {"taints": [{"effects": ["NoExecute"]}]}),
     "empty_key": Bad("spec.taints[0].key", _key("")),
+    "placement_of_all_keys": Bad("spec.taints[0].placement", {"taints": [{"key": "*", "placement": True}]}),
+    "placement_of_a_prefix": Bad("spec.taints[0].placement", {"taints": [{"key": "a.io/*", "placement": True}]}),
+    "placement_of_a_long_prefix": Bad(
+        "spec.taints[0].placement", {"taints": [{"key": f"{'a' * 231}/b", "placement": True}]}
+    ),
+    "placement_as_text": Bad("spec.taints[0].placement", {"taints": [{"key": "sla", "placement": "yes"}]}),
     "number_as_key": Bad("spec.taints[0].key", _key(950)),
     "key_with_value": Bad("spec.taints[0].key", _key("sla=950")),
     "key_with_effect": Bad("spec.taints[0].key", _key("sla:NoExecute")),

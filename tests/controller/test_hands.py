@@ -254,6 +254,36 @@ async def test_a_history_that_waits_to_be_tried_again_keeps_no_other_back():
     await asyncio.gather(*stage.minor)
 
 
+# -- labels ----------------------------------------------------------------------------------------------------------
+
+MIRROR = commands.MirrorTaints("n1", "uid-n1", {"value.taintwarden.io/sla": "950", "value.taintwarden.io/cni": None})
+
+
+async def test_labels_are_written_and_told():
+    stage = Stage()
+    assert await stage.carry_out(MIRROR) == [events.TaintsMirrored("n1", succeeded=True)]
+    assert stage.client.calls[0].body == {"metadata": {"uid": "uid-n1", "labels": MIRROR.labels}}
+
+
+async def test_labels_are_written_once_the_server_is_back():
+    stage = Stage(refusal(500), Unreachable("reset"))
+    assert await stage.carry_out(MIRROR) == [events.TaintsMirrored("n1", succeeded=True)]
+
+
+async def test_refused_labels_are_given_up_and_logged():
+    stage = Stage(refusal(403))
+    with capture_logs() as logs:
+        assert await stage.carry_out(MIRROR) == [events.TaintsMirrored("n1", succeeded=False)]
+    assert [entry["event"] for entry in logs] == ["node-labels-not-written"]
+
+
+async def test_without_the_lease_no_labels_are_written():
+    stage = Stage()
+    stage.lease.held = False
+    assert await stage.carry_out(MIRROR) == [events.TaintsMirrored("n1", succeeded=False)]
+    assert stage.client.calls == []
+
+
 # -- guards -----------------------------------------------------------------------------------------------------------
 
 STORED = {"metadata": {"uid": "uid-sla", "resourceVersion": "7"}}

@@ -11,7 +11,7 @@ from contract.api import pod as pod_body
 from kube import wire
 from kube.scripted import ScriptedClient, refusal
 from taintwarden.kube.errors import ApiError, KubeError, MissingDefinitionError
-from taintwarden.kube.nodes import HISTORY_ANNOTATION, read_node, save_history
+from taintwarden.kube.nodes import HISTORY_ANNOTATION, read_node, save_history, save_labels
 from taintwarden.kube.policies import (
     GUARD_RESET_ANNOTATION,
     PATH,
@@ -95,6 +95,21 @@ async def test_a_history_comes_and_goes_and_nothing_else_changes(cluster: LocalC
         await save_history(client, "n1", uid, "")
         assert stored(cluster)["metadata"]["annotations"] == {"mine": "stays"}
     assert stored(cluster)["spec"] == before
+
+
+async def test_labels_come_and_go_whoever_wrote_them_and_nothing_else_changes(cluster: LocalCluster) -> None:
+    uid = stored(cluster)["metadata"]["uid"]
+    cluster.store.modify("nodes", "n1", "", lambda node: node["metadata"].update(labels={"a": "1", "b": "2"}))
+    async with cluster.serve() as server, wire.client(server.url) as client:
+        await save_labels(client, "n1", uid, {"b": None, "c": "3"})
+    assert stored(cluster)["metadata"]["labels"] == {"a": "1", "c": "3"}
+
+
+async def test_labels_are_not_written_on_a_namesake(cluster: LocalCluster) -> None:
+    async with cluster.serve() as server, wire.client(server.url) as client:
+        with pytest.raises(ApiError):
+            await save_labels(client, "n1", "another-uid", {"c": "3"})
+    assert "c" not in stored(cluster)["metadata"].get("labels", {})
 
 
 async def test_a_namesake_of_the_node_is_not_written(cluster: LocalCluster) -> None:

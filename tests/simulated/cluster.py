@@ -360,6 +360,8 @@ class Simulation:
                 self.later(CALL_SECONDS, lambda: answer(self._check(command.name, version)))
             case commands.SaveHistory():
                 self.later(CALL_SECONDS, lambda: answer(self._save(command)))
+            case commands.MirrorTaints():
+                self.later(CALL_SECONDS, lambda: answer(self._label(command)))
             case commands.SaveGuard():
                 self.later(CALL_SECONDS, lambda: answer(self._save_guard(command)))
             case commands.ClearGuardReset():
@@ -399,6 +401,17 @@ class Simulation:
         if succeeded:
             self.guard_records[policy.name] = command.record
         return events.GuardSaved(policy.name, succeeded)
+
+    def _label(self, command: commands.MirrorTaints) -> events.TaintsMirrored:
+        node = self.nodes.get(command.node)
+        if node is None or node["metadata"]["uid"] != command.uid:
+            return events.TaintsMirrored(command.node, succeeded=False)
+        labels = node["metadata"]["labels"]
+        wanted = {name: value for name, value in (labels | command.labels).items() if value is not None}
+        if wanted != labels:
+            node["metadata"]["labels"] = wanted
+            self._node_changed(node)
+        return events.TaintsMirrored(command.node, succeeded=True)
 
     def _save(self, command: commands.SaveHistory) -> events.HistorySaved:
         node = self.nodes.get(command.node)

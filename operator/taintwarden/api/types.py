@@ -24,6 +24,8 @@ from taintwarden.engine.model import (
     TolerationSecondsMode,
     ValueType,
 )
+from taintwarden.engine.placement import value_label
+from taintwarden.engine.placement.labels import MAX_KEY_PREFIX_LENGTH
 from taintwarden.engine.selectors import SelectorOperator
 
 GROUP = "taintwarden.io"
@@ -93,6 +95,18 @@ class TaintSelectorSpec(Spec, frozen=True):
     key: Annotated[str, checked(names.check_key_selector, max_length=names.MAX_KEY_LENGTH)]
     effects: Annotated[tuple[Effect, ...], checked(no_duplicates, min_length=1, max_length=3)] = (Effect.NO_EXECUTE,)
     value_type: ValueType | None = None
+    placement: bool = False
+
+
+def check_taint(taint: TaintSelectorSpec) -> Iterator[FieldError]:
+    """A label repeats one taint, whose key must fit into the label's."""
+    if not taint.placement:
+        return
+    if taint.key.endswith("*"):
+        yield FieldError("placement", True, "needs the exact key of a taint", "list each key by itself")  # noqa: FBT003
+    elif value_label(taint.key) is None:
+        reason = f"the prefix of the key may have at most {MAX_KEY_PREFIX_LENGTH} characters"
+        yield FieldError("placement", True, reason)  # noqa: FBT003
 
 
 def check_taints(taints: tuple[TaintSelectorSpec, ...]) -> Iterator[FieldError]:
@@ -243,7 +257,10 @@ class ReclaimSpec(Spec, frozen=True):
 class PolicySpec(Spec, frozen=True):
     """The ``spec`` of a TaintEvictionPolicy."""
 
-    taints: Annotated[tuple[TaintSelectorSpec, ...], checked(check_taints, min_length=1, max_length=64)]
+    taints: Annotated[
+        tuple[Annotated[TaintSelectorSpec, checked(check_taint)], ...],
+        checked(check_taints, min_length=1, max_length=64),
+    ]
     mode: Mode = Mode.ENFORCE
     node_selector: LabelSelectorSpec = LabelSelectorSpec()
     pod_selector: LabelSelectorSpec = LabelSelectorSpec()

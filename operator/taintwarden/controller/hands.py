@@ -1,4 +1,4 @@
-"""Carries out what the machine commands: evictions, fresh reads of nodes, the durable clock, and guards.
+"""Carries out what the machine commands: evictions, fresh reads of nodes, the durable clock, labels and guards.
 
 Each answer goes back to the machine as an event. Nothing is decided here but whether the lease is still held.
 """
@@ -17,7 +17,7 @@ from taintwarden.engine.machine.events import Outcome
 from taintwarden.kube.client import Client
 from taintwarden.kube.errors import ApiError, KubeError
 from taintwarden.kube.evictor import Evictor
-from taintwarden.kube.nodes import read_node, save_history
+from taintwarden.kube.nodes import read_node, save_history, save_labels
 from taintwarden.kube.policies import clear_guard_reset, save_guard
 from taintwarden.telemetry.metrics import Metrics
 
@@ -25,6 +25,8 @@ NODE_READS = 8
 """Fresh reads of nodes under way at once; due pods wait for them."""
 HISTORY_WRITES = 2
 """Histories being written at once: few, since the evictions of a wave come first."""
+LABEL_WRITES = 4
+"""Nodes being labelled at once: those who replace evicted pods are placed by these labels."""
 SAVE_RETRY_SECONDS = 2.0
 GUARD_TRIES = 5
 """How often a guard is written when somebody else, mostly our own status, writes the policy at the same moment."""
@@ -67,6 +69,7 @@ class Hands:
         self._spawn_minor = spawn_minor
         self._reads = asyncio.Semaphore(NODE_READS)
         self._writes = asyncio.Semaphore(HISTORY_WRITES)
+        self._label_writes = asyncio.Semaphore(LABEL_WRITES)
         self._unsaved_guards: set[str] = set()
         """Policies of which it was told that their guard could not be saved."""
 
@@ -83,6 +86,8 @@ class Hands:
                 self._spawn_minor(self._check(command))
             case commands.SaveHistory():
                 self._spawn_minor(self._save(command))
+            case commands.MirrorTaints():
+                self._spawn_minor(self._mirror(command))
 
     async def _evict(self, command: commands.Evict) -> None:
         pod, grace = command.pod, command.grace_period_seconds
@@ -120,6 +125,18 @@ class Hands:
             write, lambda reason: log.warning("taint-history-not-saved", node=command.node, reason=reason)
         )
         self._feed(events.HistorySaved(command.node, succeeded=succeeded))
+
+    async def _mirror(self, command: commands.MirrorTaints) -> None:
+        """Until the labels are written, or cannot be: the scheduler goes by them."""
+
+        async def write() -> None:
+            async with self._label_writes:
+                await save_labels(self._client, command.node, command.uid, command.labels)
+
+        succeeded = await self._insist(
+            write, lambda reason: log.warning("node-labels-not-written", node=command.node, reason=reason)
+        )
+        self._feed(events.TaintsMirrored(command.node, succeeded=succeeded))
 
     async def _clear_guard_reset(self, command: commands.ClearGuardReset) -> None:
         """Until it is taken off, or cannot be: it counts once, and whoever leads next would count it again."""

@@ -9,7 +9,14 @@ from taintwarden.engine.machine.events import Event
 
 Feed = Callable[[Event], None]
 """Tells the machine what happened: ``Loop.feed``."""
-Order = commands.Evict | commands.CheckNode | commands.SaveHistory | commands.SaveGuard | commands.ClearGuardReset
+Order = (
+    commands.Evict
+    | commands.CheckNode
+    | commands.SaveHistory
+    | commands.MirrorTaints
+    | commands.SaveGuard
+    | commands.ClearGuardReset
+)
 """What the hands carry out. Every other command is a notice."""
 
 LONGEST_SLEEP_SECONDS = 60.0

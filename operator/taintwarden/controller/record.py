@@ -37,6 +37,7 @@ class Record:
             commands.Hindered: self._hindered,
             commands.Left: self._left,
             commands.InvalidValue: self._invalid_value,
+            commands.NotMirrored: self._not_mirrored,
             commands.Degraded: self._degraded,
             commands.HeldByBudget: self._held_by_budget,
             commands.GuardOpened: self._guard_opened,
@@ -184,6 +185,14 @@ class Record:
         log.warning("taint-value-invalid", node=notice.node, taint=str(notice.taint), held=notice.held)
         note = f"The value of taint {notice.taint} cannot be compared: pods that ask for a comparison are {effect}"
         self._node_event(notice.node, notice.node_uid, "InvalidTaintValue", note)
+
+    def _not_mirrored(self, notice: commands.NotMirrored) -> None:
+        log.warning("taint-not-mirrored", node=notice.node, taint=str(notice.taint), reason=notice.reason)
+        note = (
+            f"Taint {notice.taint} cannot be repeated in labels: {notice.reason}. "
+            f"New pods that compare its value are kept off this node"
+        )
+        self._node_event(notice.node, notice.node_uid, "TaintNotMirrored", note)
 
     def _degraded(self, notice: commands.Degraded) -> None:
         log.info("node-degraded", node=notice.node, taint=str(notice.taint), pods=notice.pods)

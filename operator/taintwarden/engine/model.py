@@ -126,6 +126,8 @@ class TaintSelector(msgspec.Struct, frozen=True):
     key: str
     effects: tuple[str, ...] = (Effect.NO_EXECUTE,)
     value_type: ValueType | None = None
+    placement: bool = False
+    """Whether labels of the node repeat the taint's value, so that the scheduler keeps pods off it."""
 
     def specificity(self, taint: Taint) -> int:
         """How closely this selects ``taint``: 0 not at all, 1 by ``*``, 2 and up by prefix, the most by exact key."""

@@ -1,6 +1,8 @@
-"""The two calls about one node: a fresh read, and the durable clock in its annotation."""
+"""The calls about one node: a fresh read, the durable clock in its annotation, and labels that repeat its taints."""
 
-from taintwarden.kube.client import APPLY_PATCH, Client
+from collections.abc import Mapping
+
+from taintwarden.kube.client import APPLY_PATCH, MERGE_PATCH, Client
 from taintwarden.kube.errors import ApiError, decoded
 from taintwarden.kube.objects import NodeObject
 
@@ -39,3 +41,15 @@ async def save_history(client: Client, name: str, uid: str, text: str) -> None:
         body={"apiVersion": "v1", "kind": "Node", "metadata": metadata},
         content_type=APPLY_PATCH,
     )
+
+
+async def save_labels(client: Client, name: str, uid: str, labels: Mapping[str, str | None]) -> None:
+    """Write labels of a node, and remove those that are None, whoever wrote them. The UID keeps it off a namesake.
+
+    Raises:
+        KubeError: they were not written.
+
+    """
+    body = {"metadata": {"uid": uid, "labels": labels}}
+    path, params = f"/api/v1/nodes/{name}", {"fieldManager": FIELD_MANAGER}
+    await client.request("PATCH", path, params=params, body=body, content_type=MERGE_PATCH)

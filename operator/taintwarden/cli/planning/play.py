@@ -202,6 +202,8 @@ class Play:
                 self._later(call, lambda: self._feed(events.NodeChecked(command.name, node, NEWEST)))
             case commands.SaveHistory():
                 self._later(call, lambda: self._feed(events.HistorySaved(command.node, succeeded=True)))
+            case commands.MirrorTaints():
+                self._later(call, lambda: self._feed(events.TaintsMirrored(command.node, succeeded=True)))
             case commands.SaveGuard():
                 self._later(call, lambda: self._feed(events.GuardSaved(command.policy.name, succeeded=True)))
             case commands.Decided():

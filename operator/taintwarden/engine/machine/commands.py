@@ -33,6 +33,14 @@ class SaveHistory(msgspec.Struct, frozen=True):
     text: str
 
 
+class MirrorTaints(msgspec.Struct, frozen=True):
+    """Write these labels of the node, and remove those that are None. Answered by ``TaintsMirrored``."""
+
+    node: str
+    uid: str
+    labels: dict[str, str | None]
+
+
 class SaveGuard(msgspec.Struct, frozen=True):
     """Write ``record`` into the policy's status before what it foretells happens. Answered by ``GuardSaved``."""
 
@@ -114,6 +122,15 @@ class InvalidValue(msgspec.Struct, frozen=True):
     held: bool
 
 
+class NotMirrored(msgspec.Struct, frozen=True):
+    """Notice: the node's labels cannot say what ``taint`` does, so they keep pods that compare off the node."""
+
+    node: str
+    node_uid: str
+    taint: Taint
+    reason: str
+
+
 class Degraded(msgspec.Struct, frozen=True):
     """Notice: pods on this node have to leave because of ``taint``, where none had to before."""
 
@@ -193,6 +210,7 @@ Notice = (
     | Hindered
     | Left
     | InvalidValue
+    | NotMirrored
     | Degraded
     | HeldByBudget
     | GuardOpened
@@ -201,4 +219,4 @@ Notice = (
     | DeadlineMissed
     | UnreadableHistory
 )
-Command = Evict | CheckNode | SaveHistory | SaveGuard | ClearGuardReset | Notice
+Command = Evict | CheckNode | SaveHistory | MirrorTaints | SaveGuard | ClearGuardReset | Notice

@@ -203,6 +203,13 @@ class HistorySaved(msgspec.Struct, frozen=True):
     succeeded: bool
 
 
+class TaintsMirrored(msgspec.Struct, frozen=True):
+    """A :class:`~.commands.MirrorTaints` ended, well or not."""
+
+    node: str
+    succeeded: bool
+
+
 class Woke(msgspec.Struct, frozen=True):
     """Time passed: the machine's ``wake_at`` was reached."""
 
@@ -234,5 +241,6 @@ Event = (
     | LeadershipChanged
     | Settled
     | HistorySaved
+    | TaintsMirrored
     | Woke
 )

@@ -35,6 +35,7 @@ from taintwarden.engine.machine.freshness import Freshness
 from taintwarden.engine.machine.guards import Guards
 from taintwarden.engine.machine.histories import Histories
 from taintwarden.engine.machine.inventory import NodeState
+from taintwarden.engine.machine.mirrors import Mirrors
 from taintwarden.engine.machine.pending import Lane, Pending, Phase, retry_delay
 from taintwarden.engine.machine.queues import Queues
 from taintwarden.engine.machine.reclaims import Reclaims, miss
@@ -85,6 +86,7 @@ class Machine:
         self._overall_rate = overall_rate
         self._verdicts = Verdicts(gates or Gates())
         self._histories = Histories()
+        self._mirrors = Mirrors()
         self._reclaims = Reclaims()
         self._freshness = Freshness(self.nodes, self.pending, self._queues)
         self._guards = Guards(self.limiter, self._verdicts, self.nodes, self.pending, self._reconsider)
@@ -127,6 +129,7 @@ class Machine:
             events.LeadershipChanged: self._leadership_changed,
             events.Settled: self._settled,
             events.HistorySaved: self._history_saved,
+            events.TaintsMirrored: self._taints_mirrored,
             events.Woke: lambda _: self._act(),
         }
 
@@ -239,6 +242,7 @@ class Machine:
 
     def _replace_node(self, old: NodeState) -> NodeState:
         """Another node of the same name: what was known of the old one does not count."""
+        self._mirrors.forget(old.name)
         new = self.nodes[old.name] = NodeState(old.name)
         new.pods = old.pods
         new.parked = old.parked
@@ -258,6 +262,7 @@ class Machine:
             replacement.pods = state.pods
         else:
             del self.nodes[name]
+        self._mirrors.forget(name)
         self.limiter.zones.forget(name)
         self._spread.relabel(name)
 
@@ -359,6 +364,7 @@ class Machine:
         self._guards.leadership_changed()
         if gained:
             self.limiter.rates.restart(self._now.monotonic)
+            self._mirrors.restart()
             self.refused = {}
             for state in self.nodes.values():
                 state.reported_invalid = {}
@@ -386,6 +392,7 @@ class Machine:
                 first = first or verdict
                 count += 1
         self._report_node(state, first, count)
+        self._mirror(state)
         self._verdicts.settle_draining(state)
         self._count_node(state)
         if any(uid in self.pending and self.pending[uid].due_at > self._now.wall + 1 for uid in state.pods):
@@ -737,6 +744,17 @@ class Machine:
         state = self.nodes.get(event.node)
         if state is not None and self.leading:
             self._out += self._histories.saved(state, succeeded=event.succeeded)
+
+    # -- placement ------------------------------------------------------------------------------------------------
+
+    def _mirror(self, state: NodeState) -> None:
+        if self.leading:
+            self._out += self._mirrors.look(state, self._verdicts.select(state))
+
+    def _taints_mirrored(self, event: events.TaintsMirrored) -> None:
+        state = self.nodes.get(event.node)
+        if state is not None and self.leading:
+            self._out += self._mirrors.written(state, self._verdicts.select(state), succeeded=event.succeeded)
 
     def _tell_all(self, notices: Iterable[commands.Notice]) -> None:
         for notice in notices:
