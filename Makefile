@@ -1,7 +1,7 @@
 # Everything a developer or a newcomer runs. `make help` lists it.
 # The environment is .venv, made on first use from Python 3.11+ and the package index alone.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fmt control-plane test-e2e bench clean
+.PHONY: help demo test check fmt reference control-plane test-e2e bench clean
 PYTHON ?= python3
 UV_VERSION := 0.13.8
 VENV := $(CURDIR)/.venv
@@ -34,6 +34,9 @@ check: $(READY) ## format, lint, types, import rules
 fmt: $(READY) ## format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+reference: $(READY) ## write docs/reference from definitions, metrics and commands
+	@$(BIN)/python -m reference
 
 control-plane: ## build etcd, kube-apiserver and friends once, into .cache/control-plane (needs Go)
 	@tests/controlplane/build

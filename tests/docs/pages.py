@@ -95,6 +95,11 @@ class Page:
         end = next((number for number, _ in titles if number > starts[0]), len(self.prose))
         return list(_tables(self.prose[starts[0] : end]))
 
+    @cached_property
+    def every_table(self) -> list[Table]:
+        """The tables of the whole page."""
+        return list(_tables(self.prose))
+
     def table(self, heading: str) -> Table:
         """The one table under a heading."""
         (found,) = self.tables(heading)
@@ -131,7 +136,7 @@ def _tables(lines: list[str]) -> Iterator[Table]:
             rows = []
 
 
-PAGES = [Page(path) for path in (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md")))]
+PAGES = [Page(path) for path in (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md")))]
 BY_NAME = {page.name: page for page in PAGES}
 BLOCKS = [block for page in PAGES for block in page.blocks]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from docs.pages import BLOCKS, BY_NAME, PAGES, ROOT, only_span, spans
+from docs.pages import BLOCKS, BY_NAME, PAGES, ROOT
 from taintwarden.cli import main
 from taintwarden.settings import PREFIX, Settings
 
@@ -111,30 +111,6 @@ def test_variables_exist():
     known = {PREFIX + name.upper() for name in Settings.__struct_fields__} | FOREIGN_VARIABLES
     named = {name for page in PAGES for name in re.findall(r"\bTAINTWARDEN_[A-Z0-9_]+\b", page.text)}
     assert named - known == set()
-
-
-def test_the_table_of_flags_is_that_of_run():
-    table = BY_NAME["docs/operating.md"].table("Flags and environment")
-    listed = [
-        (tuple(spans(flag)), only_span(variable))
-        for flag, variable in zip(table.column("flag"), table.column("variable"), strict=True)
-    ]
-    run = main.commands["run"]
-    assert listed == [((*one.opts, *one.secondary_opts), PREFIX + str(one.name).upper()) for one in run.params]
-
-
-def test_the_defaults_of_flags_are_those_of_the_settings():
-    table = BY_NAME["docs/operating.md"].table("Flags and environment")
-    variables = [only_span(cell) for cell in table.column("variable")]
-    for variable, default in zip(variables, table.column("default"), strict=True):
-        value = getattr(Settings(), variable.removeprefix(PREFIX).lower())
-        if value in (None, ""):
-            assert re.sub("`[^`]*`", "", default).strip(), f"{variable}: words are needed"
-            continue
-        text = (
-            str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
-        )
-        assert text in spans(default)
 
 
 def test_make_targets_exist():

@@ -1,55 +1,21 @@
-"""The tables of the pages are those of the code: fields, metrics, Events, logs, rights, conditions, scenarios."""
+"""Tables that people write are those of the code: Events, logs, rights, limits, conditions, scenarios."""
 
 import ast
 import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import pytest
 import yaml
 
 from docs.pages import BY_NAME, PAGES, ROOT, Table, only_span, spans
 from taintwarden.engine.limits import refusal
 from taintwarden.engine.machine.events import Outcome
-from taintwarden.engine.model import Limits
-from taintwarden.telemetry.metrics import Metrics
 
-POLICIES, PROFILES, OPERATING, CONCEPTS, TROUBLESHOOTING = (
-    BY_NAME[f"docs/{name}.md"] for name in ("policies", "profiles", "operating", "concepts", "troubleshooting")
+POLICIES, OPERATING, CONCEPTS, TROUBLESHOOTING = (
+    BY_NAME[f"docs/{name}.md"] for name in ("policies", "operating", "concepts", "troubleshooting")
 )
 PACKAGE = ROOT / "operator" / "taintwarden"
-CRD = yaml.safe_load((ROOT / "crds" / "taintevictionpolicies.yaml").read_text())
-SCHEMA = CRD["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
-SELECTORS = ("nodeSelector", "podSelector", "namespaceSelector")
-SPEC_TABLES = ("Spec", "Taints", "Exclude", "Timing", "Eviction", "Limits", "Windows", "Reclaim")
-Json = dict[str, Any]
-
-
-# -- fields -------------------------------------------------------------------------------------------------------
-
-
-def fields(schema: Json, path: str = "") -> Iterator[tuple[str, Json, bool]]:
-    """Every field that a person writes or reads: path, schema, whether it is required. Plain groups are no field."""
-    for name, inner in schema.get("properties", {}).items():
-        here = f"{path}.{name}" if path else name
-        required = name in schema.get("required", ())
-        items = inner.get("items", {})
-        if here in SELECTORS:
-            yield here, inner, required
-        elif inner.get("type") == "array" and "properties" in items:
-            yield f"{here}[]", inner, required
-            yield from fields(items, f"{here}[]")
-        elif "properties" in inner:
-            yield from fields(inner, here)
-        else:
-            yield here, inner, required
-
-
-SPEC = {path: (schema, required) for path, schema, required in fields(SCHEMA["spec"])}
-SELECTOR = {path: (schema, required) for path, schema, required in fields(SCHEMA["spec"]["properties"]["podSelector"])}
-STATUS = {path: schema for path, schema, _ in fields(SCHEMA["status"])}
 CONDITION_TYPES = ("Accepted", "Enforcing", "Progressing", "GuardOpen")
 LIMIT_NAMES = {value for name, value in vars(refusal).items() if name.isupper() and isinstance(value, str)}
 
@@ -60,69 +26,7 @@ def rows(table: Table) -> dict[str, dict[str, str]]:
     return found
 
 
-SPEC_ROWS = {path: row for heading in SPEC_TABLES for path, row in rows(POLICIES.table(heading)).items()}
-SELECTOR_ROWS = rows(POLICIES.table("Selectors"))
-STATUS_ROWS = rows(POLICIES.table("Status"))
-
-PROFILE_CRD = yaml.safe_load((ROOT / "crds" / "tolerationprofiles.yaml").read_text())
-PROFILE_SCHEMA = PROFILE_CRD["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
-PROFILE_SPEC = {path: (schema, required) for path, schema, required in fields(PROFILE_SCHEMA["spec"])}
-PROFILE_STATUS = {path: schema for path, schema, _ in fields(PROFILE_SCHEMA["status"])}
-PROFILE_SPEC_ROWS = rows(PROFILES.table("Spec"))
-PROFILE_STATUS_ROWS = rows(PROFILES.table("Status"))
-
-
-def test_the_fields_are_those_of_the_definition():
-    assert set(SPEC_ROWS) == set(SPEC)
-    assert set(SELECTOR_ROWS) == set(SELECTOR)
-    assert list(STATUS_ROWS) == list(STATUS)
-
-
-def choices(schema: Json) -> list[str]:
-    return schema.get("enum") or schema.get("items", {}).get("enum") or []
-
-
-BOUNDS = ("minimum", "maximum", "minItems", "maxItems", "maxLength", "maxProperties")
-
-
-def bounds(schema: Json) -> set[str]:
-    inner = schema.get("items") or schema.get("additionalProperties") or {}
-    found = [one[name] for one in (schema, inner) for name in BOUNDS if name in one and "enum" not in one]
-    return {f"{value:.5f}" if isinstance(value, float) else str(value) for value in found}
-
-
-def test_the_fields_of_profiles_are_those_of_the_definition():
-    assert set(PROFILE_SPEC_ROWS) == set(PROFILE_SPEC)
-    assert list(PROFILE_STATUS_ROWS) == list(PROFILE_STATUS)
-
-
-@pytest.mark.parametrize("path", PROFILE_SPEC)
-def test_a_field_of_a_profile_has_its_values_and_default(path):
-    check_row(path, *PROFILE_SPEC[path], PROFILE_SPEC_ROWS[path])
-
-
-@pytest.mark.parametrize("path", [*SPEC, *SELECTOR])
-def test_a_field_has_its_values_and_default(path):
-    check_row(path, *(SPEC | SELECTOR)[path], (SPEC_ROWS | SELECTOR_ROWS)[path])
-
-
-def check_row(path: str, schema: Json, required: bool, row: dict[str, str]) -> None:
-    if expected := choices(schema):
-        assert spans(row["values"]) == [str(one) for one in expected]
-    elif path not in SELECTORS:
-        told = set(re.findall(r"-?[\d.]*\d", row["values"]))
-        assert bounds(schema) - {"0", "1"} <= told
-    if required:
-        assert row["default"] == "required"
-    elif "default" in schema:
-        assert yaml.safe_load(only_span(row["default"])) == schema["default"]
-    else:
-        assert row["default"] in ("unset", "none", "all")
-
-
-def test_the_limits_by_default_are_told():
-    assert f"{Limits().evictions_per_second:g} per second" in SPEC_ROWS["limits.base"]["meaning"]
-    assert f"burst of {Limits().burst}" in SPEC_ROWS["limits.base"]["meaning"]
+# -- limits and conditions ----------------------------------------------------------------------------------------
 
 
 def test_what_may_hold_the_queue_is_told():
@@ -132,30 +36,6 @@ def test_what_may_hold_the_queue_is_told():
 def test_what_to_do_about_it_is_told():
     table = TROUBLESHOOTING.table("A limit holds them")
     assert {name for cell in table.column("`limits[].limit`") for name in spans(cell)} == LIMIT_NAMES
-
-
-@pytest.mark.parametrize(
-    ("schema", "row"),
-    [(STATUS[path], STATUS_ROWS[path]) for path in STATUS]
-    + [(PROFILE_STATUS[path], PROFILE_STATUS_ROWS[path]) for path in PROFILE_STATUS],
-    ids=[*STATUS, *(f"profile-{path}" for path in PROFILE_STATUS)],
-)
-def test_a_status_field_has_its_values(schema, row):
-    if expected := choices(schema):
-        assert spans(row["values"]) == expected
-
-
-def test_fields_named_in_the_prose_exist():
-    groups = {path.split(".")[0] for path in SPEC if "." in path and "[" not in path}
-    named = {
-        span.split(":")[0]
-        for page in PAGES
-        for span in page.code
-        if re.match(rf"({'|'.join(groups)})\.[a-zA-Z]+(:.*)?$", span)
-    }
-    parts = {path.rsplit(".", 1)[0] for path in SPEC}
-    assert named - set(SPEC) - parts == set()
-    assert len(named) > 10
 
 
 def test_the_conditions_are_those_that_are_written():
@@ -168,29 +48,6 @@ def test_the_conditions_are_those_that_are_written():
     written = {text for text in _strings(source) if re.fullmatch(r"[A-Z][A-Za-z]+", text)}
     assert reasons - by_mode <= written
     assert written - reasons - set(CONDITION_TYPES) - {"True", "False", "Unknown"} == set()
-
-
-# -- metrics ------------------------------------------------------------------------------------------------------
-
-
-def test_the_metrics_are_those_of_the_process():
-    metrics = Metrics()
-    exposed = {}
-    for collector in vars(metrics).values():
-        if hasattr(collector, "_labelnames"):
-            suffix = "_total" if collector._type == "counter" else ""
-            exposed[collector._name + suffix] = (collector._type, tuple(collector._labelnames))
-    exposed["taintwarden_build_info"] = ("gauge", ("version",))
-    listed = {
-        name: (row["type"], tuple(spans(row["labels"]))) for name, row in rows(OPERATING.table("Metrics")).items()
-    }
-    assert listed == exposed
-
-
-def test_metrics_named_anywhere_exist():
-    listed = set(rows(OPERATING.table("Metrics")))
-    named = {name for page in PAGES for name in re.findall(r"\btaintwarden_[a-z_]+", page.text)}
-    assert {re.sub("_bucket$", "", name) for name in named} - listed == set()
 
 
 # -- Events and logs ----------------------------------------------------------------------------------------------

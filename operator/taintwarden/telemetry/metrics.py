@@ -23,7 +23,7 @@ class Metrics:
         self.pods = Gauge("taintwarden_pods", "Running pods known.", registry=registry)
         self.profiles = Gauge(
             "taintwarden_profiles",
-            "TolerationProfiles, by whether their newest version is in force.",
+            "TolerationProfiles: true where the newest version is in force, false where it is refused.",
             ["accepted"],
             registry=registry,
         )
@@ -39,7 +39,7 @@ class Metrics:
         )
         self.blocked = Gauge(
             "taintwarden_blocked_evictions",
-            "Pods whose last eviction call did not make them leave, by its outcome.",
+            "Pods whose last eviction call did not make them leave; reason is its outcome.",
             ["policy", "reason"],
             registry=registry,
         )
@@ -51,12 +51,15 @@ class Metrics:
         )
         self.budget_blocked = Gauge(
             "taintwarden_budget_blocked_evictions",
-            "Due pods that a PodDisruptionBudget holds.",
+            "Due pods that a PodDisruptionBudget holds, or the API server refuses for it; named only while it does.",
             ["policy", "namespace", "budget"],
             registry=registry,
         )
         self.guard_open = Gauge(
-            "taintwarden_guard_open", "1 if the guard of the policy is open.", ["policy"], registry=registry
+            "taintwarden_guard_open",
+            "1 if the guard of the policy is open; absent without one.",
+            ["policy"],
+            registry=registry,
         )
         self.zone_state = Gauge(
             "taintwarden_zone_state",
@@ -75,7 +78,7 @@ class Metrics:
         )
         """The gauges that are told for each policy."""
         self.evictions = Counter(
-            "taintwarden_evictions", "Eviction calls by outcome.", ["policy", "outcome"], registry=registry
+            "taintwarden_evictions", "Eviction calls by outcome, and dry-run.", ["policy", "outcome"], registry=registry
         )
         self.cancelled = Counter(
             "taintwarden_eviction_cancelled",
@@ -91,7 +94,7 @@ class Metrics:
         )
         self.missed_deadlines = Counter(
             "taintwarden_missed_deadlines",
-            "Pods that had not left in order when their node was gone.",
+            "Pods that had not left in order when their node was gone: not-evicted, or grace-cut, with less time to stop.",
             ["policy", "reason"],
             registry=registry,
         )
@@ -110,19 +113,19 @@ class Metrics:
         )
         self.evaluations = Counter(
             "taintwarden_evaluations",
-            "Distinct judgements of a taint value against a set of tolerations.",
+            "Distinct judgements of a taint value against a set of tolerations; pods that share them count once.",
             ["operator", "result"],
             registry=registry,
         )
         self.invalid_values = Counter(
             "taintwarden_invalid_values",
-            "Values that cannot be compared, on a taint or in a toleration.",
+            "Values that cannot be compared; side is taint, or toleration for all faults of an annotation or profile.",
             ["side"],
             registry=registry,
         )
         self.watch_restarts = Counter(
             "taintwarden_watch_restarts",
-            "Watches that ended or failed, and lists that were begun again.",
+            "Watches that ended or failed: ended (it ran out), expired, refused, unreachable, empty.",
             ["resource", "reason"],
             registry=registry,
         )

@@ -1,0 +1,4 @@
+"""The pages in docs/reference, made from what they describe: definitions, metrics, commands. ``make reference``.
+
+The pages are in the repository, so that they can be read there; tests/docs/test_made_pages.py compares.
+"""

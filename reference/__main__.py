@@ -1,0 +1,19 @@
+"""Write the pages, and say which of them changed."""
+
+import sys
+
+from reference.pages import ROOT, made_pages
+
+
+def main() -> None:
+    """Leave a page alone that is as it should be."""
+    for name, text in made_pages().items():
+        path = ROOT / name
+        if not path.exists() or path.read_text("utf-8") != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
+            sys.stdout.write(f"wrote {name}\n")
+
+
+if __name__ == "__main__":
+    main()

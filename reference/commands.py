@@ -1,0 +1,56 @@
+"""The page of the command line: the help of each command, and the flags of ``run`` as variables."""
+
+import re
+from collections.abc import Iterator
+
+import click
+
+from reference.markdown import block, code, plain, table
+from taintwarden.cli import main
+from taintwarden.settings import PREFIX, Settings
+
+WIDTH = 100
+HEAD = """\
+The help of every command, in the version of this page. `kubectl taintwarden` is the same command, where `taintwarden` is
+on the `PATH`. Exit codes are part of the interface; 2 is always a wrong flag, an unusable file or kubeconfig.
+"""
+SETTINGS = """\
+A flag goes before its variable, the variable before the default. Policies are not here: they live in the cluster.
+"""
+
+
+def commands_page() -> str:
+    """The body of the page, below its title and note."""
+    parts = [HEAD]
+    for context in _contexts(click.Context(main, info_name="taintwarden", terminal_width=WIDTH)):
+        parts += [f"## {context.command_path}\n", block(context.get_help())]
+        if context.command is main.commands["run"]:
+            rows = [_setting(one) for one in context.command.params if isinstance(one, click.Option)]
+            parts += [SETTINGS, table(("flag", "variable", "default", "meaning"), rows)]
+    return "\n".join(parts)
+
+
+def _contexts(context: click.Context) -> Iterator[click.Context]:
+    yield context
+    if isinstance(context.command, click.Group):
+        for name, command in sorted(context.command.commands.items()):
+            if not command.hidden:
+                yield from _contexts(click.Context(command, info_name=name, parent=context, terminal_width=WIDTH))
+
+
+def _setting(option: click.Option) -> tuple[str, str, str, str]:
+    """A flag of ``run``, which is a field of the settings under the same name."""
+    name = str(option.name)
+    value = getattr(Settings(), name)
+    meaning, default = option.help or "", ""
+    if found := re.search(r"\s*(\[default: .*\]|Default: .*)$", meaning):
+        meaning, default = meaning[: found.start()], plain(found[1].strip("[]").partition(": ")[2].rstrip("."))
+    if isinstance(option.type, click.Choice):
+        meaning = " ".join([meaning, f"One of {', '.join(code(str(one)) for one in option.type.choices)}."]).strip()
+    else:
+        meaning = plain(meaning)
+    if value not in (None, ""):
+        default = code(
+            str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+        )
+    return ", ".join(map(code, (*option.opts, *option.secondary_opts))), code(PREFIX + name.upper()), default, meaning

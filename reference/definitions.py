@@ -1,0 +1,100 @@
+"""The page of a CustomResourceDefinition: every field, and what the API server refuses beside types and bounds."""
+
+from collections.abc import Iterator
+
+from reference.markdown import code, plain, table
+from reference.schemas import Schema, default, is_selector, values
+
+FIELD_COLUMNS = ("field", "values", "default", "meaning")
+STATUS_COLUMNS = ("field", "values", "meaning")
+
+
+def definition_page(definition: Schema) -> str:
+    """The body of the page, below its title and note."""
+    spec = definition["spec"]
+    (version,) = spec["versions"]
+    schema = version["schema"]["openAPIV3Schema"]
+    names = ", ".join(code(name) for name in spec["names"].get("shortNames", ()))
+    head = (
+        f"{plain(schema['description'])} {code(spec['group'] + '/' + version['name'])}, "
+        f"{'cluster-scoped' if spec['scope'] == 'Cluster' else 'namespaced'}, short name {names}.\n"
+    )
+    parts = [head, *_sections("spec", schema["properties"]["spec"], FIELD_COLUMNS)]
+    if selector := next((one for one in _schemas(schema["properties"]["spec"]) if is_selector(one)), None):
+        about = "A label selector of Kubernetes. All requirements must hold; an empty one selects everything.\n"
+        parts += ["## Selectors\n", about, table(FIELD_COLUMNS, _rows(selector, "", FIELD_COLUMNS))]
+    if refused := list(_refusals(schema["properties"]["spec"], "spec")):
+        parts += ["## What the API server refuses\n", "Beside types, choices and bounds:\n"]
+        parts.append(table(("field", "the server says"), refused))
+    parts += _sections("status", schema["properties"]["status"], STATUS_COLUMNS)
+    return "\n".join(parts)
+
+
+def _sections(title: str, schema: Schema, columns: tuple[str, ...]) -> list[str]:
+    """Single fields in one table, then each group of fields with a heading of its own."""
+    required = schema.get("required", ())
+    single = [
+        _row(name, inner, columns, required=name in required)
+        for name, inner in schema["properties"].items()
+        if not _is_group(inner)
+    ]
+    parts = [f"## {title}\n", f"{plain(schema['description'])}\n"]
+    if single:
+        parts.append(table(columns, single))
+    for name, inner in schema["properties"].items():
+        if _is_group(inner):
+            needed = " Required." if name in required else ""
+            parts += [f"### {title}.{name}\n", f"{plain(inner['description'])}{needed}\n"]
+            parts.append(table(columns, _rows(_inside(inner), _path(name, inner), columns)))
+    return parts
+
+
+def _rows(schema: Schema, path: str, columns: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Every field below, groups included, since a group has a meaning of its own."""
+    for name, inner in schema["properties"].items():
+        here = f"{path}.{name}" if path else name
+        yield _row(_path(here, inner), inner, columns, required=name in schema.get("required", ()))
+        if _is_group(inner):
+            yield from _rows(_inside(inner), _path(here, inner), columns)
+
+
+def _row(path: str, schema: Schema, columns: tuple[str, ...], *, required: bool) -> tuple[str, ...]:
+    cells = {
+        "field": code(path),
+        "values": values(schema),
+        "default": default(schema, required=required),
+        "meaning": plain(schema["description"]),
+    }
+    return tuple(cells[column] for column in columns)
+
+
+def _is_group(schema: Schema) -> bool:
+    return "properties" in _inside(schema) and not is_selector(schema)
+
+
+def _inside(schema: Schema) -> Schema:
+    inside: Schema = schema.get("items", schema)
+    return inside
+
+
+def _path(path: str, schema: Schema) -> str:
+    return f"{path}[]" if "properties" in schema.get("items", {}) else path
+
+
+def _schemas(schema: Schema) -> Iterator[Schema]:
+    yield schema
+    for inner in (*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else ())):
+        yield from _schemas(inner)
+
+
+def _refusals(schema: Schema, path: str) -> Iterator[tuple[str, str]]:
+    """The messages of rules in CEL, each once for a field; those of selectors once for all."""
+    for rule in schema.get("x-kubernetes-validations", ()):
+        message = rule.get("message") or rule.get("messageExpression")
+        yield code(path + rule.get("fieldPath", "")), plain(message)
+    if "properties" in schema:
+        for name, inner in schema["properties"].items():
+            if not is_selector(inner):
+                yield from _refusals(inner, f"{path}.{name}")
+    if "items" in schema:
+        yield from _refusals(schema["items"], f"{path}[]")

@@ -1,0 +1,33 @@
+"""Which pages there are, and what each is made from."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import yaml
+
+from reference.commands import commands_page
+from reference.definitions import definition_page
+from reference.metrics import metrics_page
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES: dict[str, tuple[str, str, Callable[[], str]]] = {
+    "policy": ("TaintEvictionPolicy", "crds/taintevictionpolicies.yaml", lambda: _definition("taintevictionpolicies")),
+    "profile": ("TolerationProfile", "crds/tolerationprofiles.yaml", lambda: _definition("tolerationprofiles")),
+    "metrics": ("Metrics", "operator/taintwarden/telemetry/metrics.py", metrics_page),
+    "command-line": ("Command line", "operator/taintwarden/cli/main.py", commands_page),
+}
+"""Name of the page, its title, the source that a reader may change, and what makes the body."""
+
+
+def made_pages() -> dict[str, str]:
+    """Every page, by its path in the repository."""
+    return {f"docs/reference/{name}.md": _page(*facts) for name, facts in PAGES.items()}
+
+
+def _page(title: str, source: str, body: Callable[[], str]) -> str:
+    note = f"Made by `make reference` from [{source}](../../{source}): change it there. A test compares the two.\n"
+    return "\n".join([f"# {title}\n", note, body()])
+
+
+def _definition(plural: str) -> str:
+    return definition_page(yaml.safe_load((ROOT / "crds" / f"{plural}.yaml").read_text("utf-8")))
