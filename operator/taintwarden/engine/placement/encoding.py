@@ -23,7 +23,7 @@ def encode_version(version: Version) -> int | None:
     """A number that sorts as the version does; None where one of its three numbers has too many digits.
 
     Read from the right: 1 for a release and 0 for its pre-releases, eight digits of the patch, four of the minor, then
-    the major: 1.28.3 is 1002800000031. Pre-releases of one version get the same number: their order is lost.
+    the major: 1.28.3 is 10028000000031. Pre-releases of one version get the same number: their order is lost.
     """
     if version.major >= MAJOR_LIMIT or version.minor >= MINOR_LIMIT or version.patch >= PATCH_LIMIT:
         return None

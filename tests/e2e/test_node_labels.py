@@ -1,0 +1,105 @@
+"""Labels that repeat taints, on a real API server: they come, follow, and go with what they stand for."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from controlplane import Json, Target, wait_until
+from e2e.stories import PATIENCE_SECONDS, POLICY_LABEL, Scene, Stories, Story, Told, taint, telling
+
+PLACING, DRY, OTHER = "labels-placing", "labels-dry", "labels-none"
+TAINTS = [
+    {"key": "sla", "effects": ["NoExecute", "NoSchedule"], "valueType": "Integer", "placement": True},
+    {"key": "example.com/cni", "effects": ["NoSchedule"], "valueType": "Version", "placement": True},
+]
+POLICIES = {PLACING: {"taints": TAINTS}, DRY: {"taints": TAINTS, "mode": "DryRun"}, OTHER: {}}
+STORIES = Stories()
+
+SLA = "value.taintwarden.io/sla"
+CNI, CNI_NUMBER = "example.com.value.taintwarden.io/cni", "example.com.version.taintwarden.io/cni"
+
+
+@pytest.fixture(scope="module")
+def told(
+    request: pytest.FixtureRequest, control_plane: Target, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Told]:
+    with telling(request, control_plane, tmp_path_factory.mktemp("labels"), STORIES, POLICIES) as told:
+        yield told
+
+
+@pytest.mark.parametrize("story", STORIES, ids=str)
+def test_story(told: Told, story: Story) -> None:
+    told.judge(story)
+
+
+def test_the_shipped_rights_suffice(told: Told) -> None:
+    told.judge_rights()
+
+
+def labels(scene: Scene, node: str) -> dict[str, str]:
+    found = scene.cluster.get("nodes", node)["metadata"]["labels"]
+    return {label: value for label, value in found.items() if "taintwarden.io/" in label and label != POLICY_LABEL}
+
+
+def until(scene: Scene, node: str, wanted: dict[str, str]) -> None:
+    wait_until(lambda: labels(scene, node) == wanted, PATIENCE_SECONDS, f"{node} to carry {wanted}")
+
+
+def version(value: str) -> Json:
+    return {"key": "example.com/cni", "value": value, "effect": "NoSchedule"}
+
+
+@STORIES.under(PLACING)
+def labels_follow_the_value_and_go_with_the_taint(scene: Scene) -> None:
+    node = scene.node(taint("980"))
+    until(scene, node, {SLA: "980"})
+    scene.taint(node, taint("940"))
+    until(scene, node, {SLA: "940"})
+    scene.taint(node)
+    until(scene, node, {})
+
+
+@STORIES.under(PLACING)
+def versions_stand_as_text_and_as_a_number(scene: Scene) -> None:
+    node = scene.node(version("v3.27.2"))
+    until(scene, node, {CNI: "v3.27.2", CNI_NUMBER: "30027000000021"})
+
+
+@STORIES.under(PLACING)
+def labels_that_somebody_changes_are_put_right(scene: Scene) -> None:
+    node = scene.node(taint("980"))
+    until(scene, node, {SLA: "980"})
+    scene.cluster.patch("nodes", node, {"metadata": {"labels": {SLA: "1", CNI: "stray"}}})
+    until(scene, node, {SLA: "980"})
+
+
+@STORIES.under(PLACING)
+def what_labels_cannot_say_is_left_out_and_told(scene: Scene) -> None:
+    node = scene.node(taint("900"), taint("990") | {"effect": "NoSchedule"})
+    event = scene.event(node, "TaintNotMirrored")
+    assert "cannot be repeated in labels" in event["note"]
+    assert labels(scene, node).get(SLA) == ""
+
+
+@STORIES.under(PLACING)
+def labels_go_when_another_policy_selects_the_node(scene: Scene) -> None:
+    node = scene.node(taint("980"))
+    until(scene, node, {SLA: "980"})
+    scene.cluster.patch("nodes", node, {"metadata": {"labels": {POLICY_LABEL: OTHER}}})
+    until(scene, node, {})
+
+
+@STORIES.under(PLACING)
+def evicted_pods_leave_a_node_that_is_labelled_already(scene: Scene) -> None:
+    node = scene.node()
+    pod = scene.pod("a", node)
+    fell = scene.taint(node, taint("900"))
+    scene.leaves(pod, fell)
+    assert labels(scene, node) == {SLA: "900"}
+
+
+@STORIES.under(DRY)
+def a_rehearsing_policy_labels_nothing(scene: Scene) -> None:
+    node = scene.node(taint("900"))
+    scene.event(scene.pod("a", node), "EvictionDryRun")
+    assert labels(scene, node) == {}
