@@ -55,16 +55,25 @@ def subject_of(group: str, kind: str) -> Subject:
 
 
 def check_object(
-    obj: Mapping[str, Any], group: str, kind: str, policies: Sequence[Policy] = (), profiles: Sequence[Profile] = ()
+    obj: Mapping[str, Any],
+    group: str,
+    kind: str,
+    policies: Sequence[Policy] = (),
+    profiles: Sequence[Profile] = (),
+    *,
+    is_completed: bool = False,
 ) -> Found:
-    """All faults of an object. ``policies`` and ``profiles`` (of all namespaces) are those it will live with."""
+    """All faults of an object. ``policies`` and ``profiles`` (of all namespaces) are those it will live with.
+
+    ``is_completed``: native tolerations that are missing beside extended ones will be added (see ``injection``).
+    """
     match subject_of(group, kind):
         case Subject.POLICY:
             yield from _check_parsed(parse_policy, obj)
         case Subject.PROFILE:
             yield from _check_parsed(parse_profile, obj)
         case Subject.POD:
-            yield from _check_workload(obj, TEMPLATES[group, kind], profiles)
+            yield from _check_workload(obj, TEMPLATES[group, kind], profiles, is_completed=is_completed)
         case Subject.NODE:
             yield from check_node(obj, policies)
         case Subject.STRANGER:
@@ -80,11 +89,19 @@ def _check_parsed(parse: Callable[[Mapping[str, Any]], object], obj: Mapping[str
         yield from ((Severity.ERROR, fault) for fault in error.errors)
 
 
-def _check_workload(obj: Mapping[str, Any], path: str, profiles: Sequence[Profile]) -> Found:
+def pod_in(obj: Mapping[str, Any], group: str, kind: str) -> object:
+    """The pod, or the template of one, in an object of a kind that is made into pods."""
+    path = TEMPLATES[group, kind]
+    return look(obj, *path.split(".")) if path else obj
+
+
+def _check_workload(obj: Mapping[str, Any], path: str, profiles: Sequence[Profile], *, is_completed: bool) -> Found:
     template = look(obj, *path.split(".")) if path else obj
     namespace = look(obj, "metadata", "namespace") or "default"
     here = [profile for profile in profiles if (profile.namespace or "default") == namespace]
-    yield from ((severity, fault.below(path)) for severity, fault in check_pod(template, here))
+    yield from (
+        (severity, fault.below(path)) for severity, fault in check_pod(template, here, is_completed=is_completed)
+    )
     if path:
         yield from check_owner(obj, path)
 

@@ -23,18 +23,22 @@ from taintwarden.api.tolerations import (
     check_toleration,
     parse_tolerations,
 )
-from taintwarden.engine.model import NUMERIC_OPERATORS, SEMVER_OPERATORS, Effect, Profile, Toleration
+from taintwarden.engine.model import NUMERIC_OPERATORS, SEMVER_OPERATORS, Effect, Operator, Profile, Toleration
 
 DO_NOT_EVICT = "taintwarden.io/do-not-evict"
 ANNOTATIONS = (TOLERATIONS_ANNOTATION, DO_NOT_EVICT)
 _BESIDE = "write it in the annotation taintwarden.io/tolerations, beside a native Exists for the key"
 _NUMERIC_NEEDS = "Kubernetes 1.35 or newer with the feature gate TaintTolerationComparisonOperators"
 _SEMVER_NEEDS = "an API server that has KEP-5721"
+_COVERS_ALL = ExtendedToleration(operator=Operator.EXISTS)
 
 
-def check_pod(pod: object, profiles: Sequence[Profile] = ()) -> Found:
-    """A pod, or the template that pods are made from. ``profiles`` are those of its namespace in the same input."""
-    native: list[ExtendedToleration] = []
+def check_pod(pod: object, profiles: Sequence[Profile] = (), *, is_completed: bool = False) -> Found:
+    """A pod, or the template that pods are made from. ``profiles`` are those of its namespace in the same input.
+
+    ``is_completed``: native tolerations that are missing beside extended ones will be added.
+    """
+    native = [_COVERS_ALL] if is_completed else []
     for index, entry in enumerate(sequence(look(pod, "spec", "tolerations"))):
         path = f"spec.tolerations[{index}]"
         read, errors = decode(without(entry, "", None), ExtendedToleration, path)

@@ -18,9 +18,19 @@ class FieldError(msgspec.Struct, frozen=True):
     reason: str
     remedy: str = ""
 
+    @property
+    def is_missing(self) -> bool:
+        """Whether the fault is that there is no value."""
+        return self.value is msgspec.UNSET
+
+    @property
+    def detail(self) -> str:
+        """All but the path."""
+        head = "Required value" if self.is_missing else f"Invalid value: {_shown(self.value)}"
+        return f"{head}: {self.reason}" + (f"; {self.remedy}" if self.remedy else "")
+
     def __str__(self) -> str:
-        head = "Required value" if self.value is msgspec.UNSET else f"Invalid value: {_shown(self.value)}"
-        return f"{self.path}: {head}: {self.reason}" + (f"; {self.remedy}" if self.remedy else "")
+        return f"{self.path}: {self.detail}"
 
     def below(self, path: str) -> "FieldError":
         """The same error seen from the parent at ``path``."""

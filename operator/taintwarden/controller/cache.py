@@ -11,7 +11,17 @@ from taintwarden.controller.clock import Clock
 from taintwarden.controller.selecting import Spreads, label_selector
 from taintwarden.controller.times import latest_moment
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.model import Budget, Node, Owner, Pod, SpreadConstraint, Taint, Toleration, Tolerations
+from taintwarden.engine.model import (
+    Budget,
+    Node,
+    Owner,
+    Pod,
+    PodClass,
+    SpreadConstraint,
+    Taint,
+    Toleration,
+    Tolerations,
+)
 from taintwarden.kube.objects import (
     BudgetObject,
     NodeObject,
@@ -66,16 +76,35 @@ class Translator:
             or obj.status.phase in ("Succeeded", "Failed")
         ):
             return None
-        extended: tuple[Toleration, ...] = ()
         if annotations.tolerations is not None:
-            extended, errors = self._parse(annotations.tolerations)
+            _, errors = self._parse(annotations.tolerations)
             if errors and self._is_news(meta.uid, annotations.tolerations):
                 self._on_issue(PodIssue(meta.name, meta.namespace, meta.uid, errors))
+        bound_at = self._bound_at(obj)
+        version = version_number(meta.resource_version)
+        return Pod(
+            meta.uid,
+            meta.name,
+            self._name(spec.node_name),
+            self.pod_class(obj),
+            bound_at,
+            version,
+            is_ready(obj),
+            obj.status.phase != "Pending",
+        )
+
+    def pod_class(self, obj: PodObject) -> PodClass:
+        """What the pod has in common with others of its workload. It need not run, nor have a name yet."""
+        meta, spec = obj.metadata, obj.spec
+        annotations = meta.annotations or NO_ANNOTATIONS
+        extended: tuple[Toleration, ...] = ()
+        if annotations.tolerations is not None:
+            extended, _ = self._parse(annotations.tolerations)
         owner = self._owner(meta.owner_references)
         spread: tuple[SpreadConstraint, ...] = ()
         if spec.topology_spread_constraints:
             spread = self._spreads.of(owner.uid if owner else "", spec.topology_spread_constraints, meta.labels)
-        pod_class = self._interner.pod_class(
+        return self._interner.pod_class(
             self._name(meta.namespace),
             meta.labels,
             Tolerations(tuple(spec.tolerations), extended),
@@ -86,18 +115,6 @@ class Translator:
             owner=owner,
             spread=spread,
             grace_seconds=spec.termination_grace_period_seconds,
-        )
-        bound_at = self._bound_at(obj)
-        version = version_number(meta.resource_version)
-        return Pod(
-            meta.uid,
-            meta.name,
-            self._name(spec.node_name),
-            pod_class,
-            bound_at,
-            version,
-            is_ready(obj),
-            obj.status.phase != "Pending",
         )
 
     def node(self, obj: NodeObject) -> Node:

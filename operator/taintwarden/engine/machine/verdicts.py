@@ -38,6 +38,10 @@ class Verdicts:
         self._selecting.clear()
         return any(policy.namespace_selector.requirements for policy in self.policies)
 
+    def namespace_labels(self, name: str) -> dict[str, str] | None:
+        """The labels of a namespace; None if it is not known."""
+        return self._namespaces.get(name)
+
     def set_profile(self, namespace: str, name: str, profile: Profile | None) -> Collection[PodClass]:
         """A profile says this now, or is gone. Returns the classes which tolerate something else because of it.
 
@@ -143,7 +147,7 @@ class Verdicts:
         """The policies that may touch pods of a class."""
         found = self._selecting.get(pod_class)
         if found is None:
-            labels = self._namespaces.get(pod_class.namespace)
+            labels = self.namespace_labels(pod_class.namespace)
             found = tuple(policy for policy in self.policies if selects_pod(policy, pod_class, labels))
             self._selecting[pod_class] = found
         return found

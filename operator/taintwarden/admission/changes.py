@@ -1,0 +1,93 @@
+"""Whether an object may be stored as somebody wants it: what is refused, and what is only told.
+
+Only what is ours is refused, and only where a person can mend it: an annotation that did not change is left in peace,
+and so is what a controller makes, since refusing that would keep a workload from running. An invalid entry of the
+annotation counts as absent there, as always.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from taintwarden.admission.checking import Severity, look, mapping, sequence
+from taintwarden.admission.objects import Subject, check_object, pod_in, subject_of
+from taintwarden.admission.pods import ANNOTATIONS
+from taintwarden.admission.ruling import AS_IT_IS, Ruling
+from taintwarden.api.errors import FieldError
+from taintwarden.engine.model import Policy, Profile
+
+INJECT = "taintwarden.io/inject"
+"""Label: "true" on a namespace has its pods completed, "false" on a pod (or template) leaves that one as it is."""
+_NATIVE = "spec.tolerations["
+_COUNTS_AS_ABSENT = "counts as absent"
+
+Json = Mapping[str, Any]
+
+
+def check_change(
+    obj: Json,
+    old: Json | None,
+    group: str,
+    kind: str,
+    policies: Sequence[Policy] = (),
+    profiles: Sequence[Profile] = (),
+    *,
+    is_injected: bool = False,
+) -> Ruling:
+    """The ruling on ``obj``, which takes the place of ``old`` if there is one.
+
+    ``is_injected``: pods of its namespace get the native tolerations that they lack.
+    """
+    subject = subject_of(group, kind)
+    if subject in (Subject.POLICY, Subject.PROFILE):
+        return _check_own(obj, old, group, kind)
+    if subject is not Subject.POD:
+        return AS_IT_IS
+    template = pod_in(obj, group, kind)
+    is_completed = is_injected and not opts_out(template)
+    changed = _changed_annotations(template, None if old is None else pod_in(old, group, kind))
+    may_refuse = not _is_controlled(obj)
+    refusals, warnings = [], []
+    for severity, fault in check_object(obj, group, kind, policies, profiles, is_completed=is_completed):
+        annotation = _annotation_of(fault)
+        if _NATIVE in fault.path:  # the API server has its own word on them, and has said it
+            continue
+        if severity is Severity.WARNING or annotation is None:
+            warnings.append(str(fault))
+        elif may_refuse and annotation in changed:
+            refusals.append(fault)
+        else:
+            warnings.append(f"{fault} ({_COUNTS_AS_ABSENT})" if _COUNTS_AS_ABSENT not in fault.remedy else str(fault))
+    return Ruling(tuple(refusals), tuple(warnings))
+
+
+def opts_out(pod: object) -> bool:
+    """Whether a pod (or a template of one) wants to stay as it is."""
+    return look(pod, "metadata", "labels", INJECT) == "false"
+
+
+def _check_own(obj: Json, old: Json | None, group: str, kind: str) -> Ruling:
+    """What the schema of our kinds could not say. One whose spec stays the same is not looked at again."""
+    if old is not None and obj.get("spec") == old.get("spec"):
+        return AS_IT_IS
+    return Ruling(tuple(fault for _, fault in check_object(obj, group, kind)))
+
+
+def _annotation_of(fault: FieldError) -> str | None:
+    """The annotation of ours that a fault is about, if it is."""
+    return next((name for name in ANNOTATIONS if f"metadata.annotations[{name}]" in fault.path), None)
+
+
+def _changed_annotations(pod: object, old: object) -> list[str]:
+    return [name for name in ANNOTATIONS if _annotation(pod, name) != _annotation(old, name)]
+
+
+def _annotation(pod: object, name: str) -> object:
+    return look(pod, "metadata", "annotations", name)
+
+
+def _is_controlled(obj: Json) -> bool:
+    return any(mapping(one).get("controller") is True for one in _owners(obj))
+
+
+def _owners(obj: Json) -> Iterator[object]:
+    yield from sequence(look(obj, "metadata", "ownerReferences"))

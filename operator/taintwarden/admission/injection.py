@@ -1,0 +1,89 @@
+"""What a pod gets before it is stored: native tolerations beside its extended ones, and nodes that suit it.
+
+Only we read extended tolerations. The native companion keeps the scheduler, the kubelet and the built-in controller
+content, so that the decision is ours; node affinity keeps the scheduler from nodes that would evict the pod.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from taintwarden.admission.affinity import restrict
+from taintwarden.admission.checking import look, mapping, sequence
+from taintwarden.admission.ruling import PatchStep, Ruling
+from taintwarden.engine.model import Effect, Gates, Mode, Operator, Policy, Toleration, Tolerations
+from taintwarden.engine.placement import requirements
+
+_MIRROR = "kubernetes.io/config.mirror"
+_PLACING = (Mode.ENFORCE, Mode.PAUSED)
+"""A rehearsal must change nothing; a pause ends, and pods that were placed meanwhile would bounce."""
+
+
+def inject(pod: Mapping[str, Any], tolerations: Tolerations, policies: Sequence[Policy], gates: Gates) -> Ruling:
+    """What ``pod`` (as the API has it) lacks. What it brings is never changed, and asking again adds nothing.
+
+    ``tolerations`` are all that it has, with profiles; ``policies`` those that may touch it.
+    """
+    if look(pod, "metadata", "annotations", _MIRROR) is not None:
+        return Ruling()
+    steps = _companions(pod, tolerations.extended)
+    affinity, warnings = _placed(pod, tolerations.extended, policies, gates)
+    if affinity is not None:
+        steps.append(PatchStep("add", "/spec/affinity", affinity))
+    return Ruling(warnings=warnings, patch=tuple(steps))
+
+
+def _companions(pod: Mapping[str, Any], extended: Sequence[Toleration]) -> list[PatchStep]:
+    native = sequence(look(pod, "spec", "tolerations"))
+    wanted = dict.fromkeys((entry.key, entry.effect) for entry in extended if entry.key)
+    missing = [
+        _companion(key, effect)
+        for key, effect in wanted
+        if not any(_covers(mapping(entry), key, effect) for entry in native)
+        and not (effect and (key, "") in wanted)  # the one for every effect comes, too
+    ]
+    if not missing:
+        return []
+    if not native:
+        return [PatchStep("add", "/spec/tolerations", missing)]
+    return [PatchStep("add", "/spec/tolerations/-", entry) for entry in missing]
+
+
+def _companion(key: str, effect: str) -> dict[str, str]:
+    companion = {"key": key, "operator": Operator.EXISTS.value}
+    return companion | {"effect": Effect(effect).value} if effect else companion
+
+
+def _covers(native: Mapping[str, object], key: str, effect: str) -> bool:
+    """Whether a native toleration leaves every decision about the taint to us, for ever."""
+    return (
+        native.get("operator") == Operator.EXISTS
+        and native.get("key") in (None, "", key)
+        and native.get("effect") in (None, "", effect)
+        and native.get("tolerationSeconds") is None
+    )
+
+
+def _placed(
+    pod: Mapping[str, Any], extended: Sequence[Toleration], policies: Sequence[Policy], gates: Gates
+) -> tuple[Mapping[str, Any] | None, tuple[str, ...]]:
+    """The affinity that it needs instead of its own, None for no other; and what that cannot express."""
+    if look(pod, "spec", "nodeName"):
+        return None, ()
+    per_key = [requirements(key, extended, effects, gates) for key, effects in _placing(policies).items()]
+    warnings = tuple(f"placement: {fault}" for alternatives in per_key for fault in alternatives.faults)
+    given = look(pod, "spec", "affinity")
+    own = mapping(given)
+    merged, problem = restrict(own, per_key)
+    if problem is not None:
+        return None, (*warnings, problem)
+    return (None if merged == own else merged), warnings
+
+
+def _placing(policies: Sequence[Policy]) -> dict[str, list[str]]:
+    """The keys by which these policies place pods, each with the effects that they select."""
+    found: dict[str, list[str]] = {}
+    for policy in policies:
+        for selector in policy.taints:
+            if policy.mode in _PLACING and selector.placement:
+                found.setdefault(selector.key, []).extend(selector.effects)
+    return found

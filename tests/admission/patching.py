@@ -1,0 +1,22 @@
+"""A JSON patch (RFC 6902) as the API server applies it, as far as ours goes: adding."""
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+from taintwarden.admission.ruling import PatchStep
+
+
+def patched(obj: dict[str, Any], steps: Sequence[PatchStep]) -> dict[str, Any]:
+    found = copy.deepcopy(obj)
+    for step in steps:
+        assert step.op == "add"
+        *parents, last = step.path.removeprefix("/").split("/")
+        place: Any = found
+        for name in parents:
+            place = place[name]
+        if last == "-":
+            place.append(step.value)
+        else:
+            place[last] = step.value
+    return found

@@ -1,0 +1,148 @@
+"""What is refused at the door, and what is only told."""
+
+import pytest
+
+from admission.workloads import ANNOTATION, PATHS, Json, controlled, exists, extended, gt, inside, pod
+from taintwarden.admission.changes import check_change
+from taintwarden.admission.ruling import AS_IT_IS
+from taintwarden.engine.model import Operator, Profile, Toleration
+from taintwarden.engine.selectors import EVERYTHING
+
+BAD = extended(gt("0950"))
+OTHER_BAD = extended(gt("95.5"))
+GOOD = extended(gt())
+
+
+def check(obj: Json, old: Json | None = None, group: str = "", kind: str = "Pod", **more):
+    return check_change(obj, old, group, kind, **more)
+
+
+@pytest.mark.parametrize(("group", "kind"), PATHS)
+def test_a_bad_annotation_is_refused_wherever_the_pod_is(group, kind):
+    path = PATHS[group, kind]
+    (refusal,) = check(inside(path, pod(BAD, exists())), None, group, kind).refusals
+    prefix = ".".join((*path, "metadata"))
+    assert refusal.path == f"{prefix}.annotations[{ANNOTATION}][0].value"
+    assert "write 950, not 0950" in str(refusal)
+
+
+@pytest.mark.parametrize(("group", "kind"), PATHS)
+def test_a_good_one_is_not(group, kind):
+    assert check(inside(PATHS[group, kind], pod(GOOD, exists())), None, group, kind) == AS_IT_IS
+
+
+def test_all_faults_are_told_at_once():
+    ruling = check(pod(extended(gt("0950"), gt(), {"key": "sla", "operator": "Above", "value": "1"}), exists()))
+    assert [refusal.path.rpartition("]")[2] or refusal.path for refusal in ruling.refusals] == [".value", ".operator"]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "told"),
+    [
+        ("sla > 950", "is not JSON"),
+        ('{"key": "sla"}', "must be a JSON list"),
+        ('[{"key": 7}]', "string"),
+        ('[{"key": "sla", "operator": "Gt", "value": 950}]', "string"),
+        ("[1]", "object"),
+        (extended(*[gt()] * 300), "has 300 items, at most 100 are allowed"),
+        (extended(gt(seconds=3)), "seconds"),
+    ],
+)
+def test_malformed_annotations_are_refused_with_the_reason(annotation, told):
+    (refusal, *_) = check(pod(annotation, exists())).refusals
+    assert told in str(refusal)
+
+
+def test_the_same_entry_twice_is_no_fault():
+    assert check(pod(extended(gt(), gt()), exists())) == AS_IT_IS
+
+
+def test_an_annotation_that_did_not_change_refuses_nothing():
+    ruling = check(pod(BAD, exists(), labels={"a": "b"}), pod(BAD, exists()))
+    assert ruling.refusals == ()
+    assert "counts as absent" in ruling.warnings[0]
+
+
+def test_one_that_changed_refuses():
+    assert check(pod(OTHER_BAD, exists()), pod(BAD, exists())).refusals
+
+
+def test_one_that_is_new_refuses():
+    assert check(pod(BAD, exists()), pod(None, exists())).refusals
+
+
+def test_what_a_controller_makes_is_never_refused():
+    ruling = check(controlled(pod(BAD, exists())))
+    assert ruling.refusals == ()
+    assert "write 950, not 0950" in ruling.warnings[0]
+
+
+def test_an_owner_that_does_not_control_is_no_excuse():
+    obj = controlled(pod(BAD, exists()))
+    obj["metadata"]["ownerReferences"][0]["controller"] = False
+    assert check(obj).refusals
+
+
+def test_a_missing_companion_is_a_warning():
+    ruling = check(pod(GOOD))
+    assert ruling.refusals == ()
+    assert "add to spec.tolerations: key: sla, operator: Exists" in ruling.warnings[0]
+
+
+def test_no_companion_is_missed_where_it_will_be_added():
+    assert check(pod(GOOD), is_injected=True) == AS_IT_IS
+
+
+def test_one_is_missed_on_a_pod_that_opts_out_of_the_addition():
+    assert check(pod(GOOD, labels={"taintwarden.io/inject": "false"}), is_injected=True).warnings
+
+
+def test_a_profiles_key_without_companion_is_a_warning():
+    profile = Profile("shop", "gold", EVERYTHING, (Toleration("sla", Operator.GT, "950"),))
+    (warning,) = check(pod(), profiles=[profile]).warnings
+    assert "TolerationProfile gold" in warning
+
+
+def test_an_annotation_on_the_workload_itself_is_a_warning():
+    obj = inside(PATHS["apps", "Deployment"], pod())
+    obj["metadata"]["annotations"] = {ANNOTATION: GOOD}
+    (warning,) = check(obj, None, "apps", "Deployment").warnings
+    assert "move it to spec.template.metadata.annotations" in warning
+
+
+def test_an_unknown_annotation_of_ours_is_a_warning_with_the_likely_name():
+    obj = pod()
+    obj["metadata"]["annotations"] = {"taintwarden.io/toleration": GOOD}
+    (warning,) = check(obj).warnings
+    assert f"did you mean {ANNOTATION}?" in warning
+
+
+def test_native_tolerations_are_the_servers_business():
+    assert check(pod(None, {"key": "sla", "operator": "Gt", "value": "950"})) == AS_IT_IS
+    assert check(pod(None, {"key": "sla", "operator": "Nonsense"})) == AS_IT_IS
+
+
+def policy(schedule: str, **meta: str) -> Json:
+    window = {"schedule": schedule, "duration": "1h"}
+    kind = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintEvictionPolicy"}
+    return {**kind, "metadata": {"name": "p", **meta}, "spec": {"taints": [{"key": "sla"}], "windows": [window]}}
+
+
+def test_a_policy_is_refused_for_what_its_schema_cannot_say():
+    (refusal,) = check(policy("0 25 * * *"), None, "taintwarden.io", "TaintEvictionPolicy").refusals
+    assert refusal.path == "spec.windows[0].schedule"
+
+
+def test_a_policy_whose_spec_did_not_change_is_left_in_peace():
+    ruling = check(
+        policy("0 25 * * *", resourceVersion="2"), policy("0 25 * * *"), "taintwarden.io", "TaintEvictionPolicy"
+    )
+    assert ruling == AS_IT_IS
+
+
+def test_what_is_not_ours_is_let_through():
+    assert check({"metadata": {"annotations": {ANNOTATION: BAD}}}, None, "", "ConfigMap") == AS_IT_IS
+
+
+def test_a_pod_without_anything_is_let_through():
+    assert check({}) == AS_IT_IS

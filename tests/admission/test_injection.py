@@ -1,0 +1,180 @@
+"""What a pod gets before it is stored."""
+
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from admission.patching import patched
+from admission.workloads import Json, exists, pod
+from taintwarden.admission.injection import inject
+from taintwarden.admission.ruling import Ruling
+from taintwarden.engine.matching.tolerations import ALL_GATES
+from taintwarden.engine.model import Effect, Mode, Operator, Policy, TaintSelector, Toleration, Tolerations
+
+NODE_TERMS = "nodeSelectorTerms"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def above(value: str = "950", key: str = "sla", effect: str = "") -> Toleration:
+    return Toleration(key, Operator.GT, value, effect)
+
+
+def placing(*effects: Effect, key: str = "sla", mode: Mode = Mode.ENFORCE) -> Policy:
+    selector = TaintSelector(key, effects or (Effect.NO_EXECUTE,), placement=True)
+    return Policy(name="p", taints=(selector,), mode=mode)
+
+
+def injected(obj: Json, *extended: Toleration, policies: tuple[Policy, ...] = ()) -> Ruling:
+    native = msgspec.convert(obj["spec"].get("tolerations", []), tuple[Toleration, ...])
+    return inject(obj, Tolerations(native, extended), policies, ALL_GATES)
+
+
+def tolerations(obj: Json, *extended: Toleration) -> list[Json]:
+    return patched(obj, injected(obj, *extended).patch)["spec"].get("tolerations", [])
+
+
+def test_a_pod_without_extended_tolerations_stays_as_it_is():
+    assert injected(pod(None, exists()), policies=(placing(),)) == Ruling()
+
+
+def test_a_companion_is_added_for_the_key_and_the_effect():
+    assert tolerations(pod(), above(effect="NoExecute")) == [exists(effect="NoExecute")]
+
+
+def test_one_for_every_effect_has_none():
+    assert tolerations(pod(), above()) == [exists()]
+
+
+def test_it_comes_after_what_the_pod_brings():
+    other = {"key": "disk", "operator": "Equal", "value": "fast"}
+    assert tolerations(pod(None, other), above()) == [other, exists()]
+
+
+def test_an_empty_list_gets_one_too():
+    obj = pod()
+    for nothing in ([], None):
+        obj["spec"]["tolerations"] = nothing
+        assert patched(obj, inject(obj, Tolerations((), (above(),)), (), ALL_GATES).patch)["spec"]["tolerations"]
+
+
+def test_none_is_added_where_one_covers_it():
+    for native in (exists(), {"operator": "Exists"}, exists(effect="NoExecute")):
+        assert injected(pod(None, native), above(effect="NoExecute")).patch == ()
+
+
+def test_one_that_does_not_cover_is_left_and_ours_is_added():
+    for native in (
+        exists(effect="NoSchedule"),
+        exists(tolerationSeconds=30, effect="NoExecute"),
+        {"key": "sla", "operator": "Equal", "value": "950"},
+        exists("other"),
+    ):
+        assert tolerations(pod(None, native), above(effect="NoExecute")) == [native, exists(effect="NoExecute")]
+
+
+def test_one_companion_is_enough_for_a_key():
+    assert tolerations(pod(), above(), above("900"), above(effect="NoExecute")) == [exists()]
+
+
+def test_each_effect_gets_its_own():
+    added = tolerations(pod(), above(effect="NoSchedule"), above(effect="NoExecute"))
+    assert [entry["effect"] for entry in added] == ["NoSchedule", "NoExecute"]
+
+
+def test_an_extended_one_for_every_key_gets_none():
+    assert injected(pod(), Toleration(operator=Operator.EXISTS)).patch == ()
+
+
+def test_a_mirror_pod_stays_as_it_is():
+    obj = pod()
+    obj["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
+    assert injected(obj, above()) == Ruling()
+
+
+def terms(ruling: Ruling) -> list[Json]:
+    (affinity,) = (step.value for step in ruling.patch if step.path == "/spec/affinity")
+    return affinity["nodeAffinity"][REQUIRED][NODE_TERMS]
+
+
+def test_placement_keeps_the_pod_off_nodes_that_would_evict_it():
+    found = terms(injected(pod(), above(), policies=(placing(),)))
+    used = {(one["key"], one["operator"]) for term in found for one in term["matchExpressions"]}
+    assert ("value.taintwarden.io/sla", "Gt") in used
+    assert ("value.taintwarden.io/sla", "DoesNotExist") in used
+
+
+def test_without_placement_there_is_no_affinity():
+    policy = Policy(name="p", taints=(TaintSelector("sla"),))
+    assert [step.path for step in injected(pod(), above(), policies=(policy,)).patch] == ["/spec/tolerations"]
+
+
+def test_a_rehearsal_places_nobody_and_a_pause_does():
+    assert len(injected(pod(), above(), policies=(placing(mode=Mode.DRY_RUN),)).patch) == 1
+    assert len(injected(pod(), above(), policies=(placing(mode=Mode.PAUSED),)).patch) == 2
+
+
+def test_a_key_that_the_pod_does_not_name_places_nobody():
+    assert len(injected(pod(), above(), policies=(placing(key="disk"),)).patch) == 1
+
+
+def test_a_pod_that_names_its_node_gets_no_affinity():
+    assert [step.path for step in injected(pod(nodeName="n1"), above(), policies=(placing(),)).patch] == [
+        "/spec/tolerations"
+    ]
+
+
+def test_what_affinity_cannot_say_is_a_warning():
+    prerelease = Toleration("cni", Operator.SEMVER_GT, "1.28.0-rc.1")
+    (warning, *_) = injected(pod(), prerelease, policies=(placing(key="cni"),)).warnings
+    assert warning.startswith("placement: pre-releases of 1.28.0")
+
+
+def test_too_many_terms_are_a_warning_and_leave_the_affinity_alone():
+    mine = {"nodeAffinity": {REQUIRED: {NODE_TERMS: [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}] * 64}}}
+    ruling = injected(pod(affinity=mine), above(), policies=(placing(),))
+    assert [step.path for step in ruling.patch] == ["/spec/tolerations"]
+    assert "at most 64" in ruling.warnings[-1]
+
+
+keys = st.sampled_from(["sla", "example.com/cni"])
+effects = st.sampled_from(["", "NoSchedule", "NoExecute"])
+extended = st.lists(
+    st.one_of(
+        st.builds(above, st.sampled_from(["1", "950"]), keys, effects),
+        st.builds(lambda key, effect: Toleration(key, Operator.SEMVER_GT, "1.2.3", effect), keys, effects),
+    ),
+    max_size=4,
+)
+
+
+def dropped(entry: Json) -> Json:
+    return {name: value for name, value in entry.items() if value}
+
+
+native = st.lists(
+    st.fixed_dictionaries(
+        {"key": keys, "operator": st.sampled_from(["Exists", "Equal"]), "effect": effects},
+        optional={"tolerationSeconds": st.just(30)},
+    ).map(dropped),
+    max_size=3,
+)
+policies = st.lists(
+    st.builds(lambda key, effect: placing(effect, key=key), keys, st.sampled_from(list(Effect))), max_size=2
+)
+affinities = st.sampled_from(
+    [None, {}, {"nodeAffinity": {REQUIRED: {NODE_TERMS: [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]}}}]
+)
+
+
+@given(native, extended, policies, affinities)
+def test_asking_again_adds_nothing_and_what_the_pod_brought_stays(
+    brought: list[Json], wanted: list[Toleration], placed: list[Policy], affinity: Any
+):
+    obj = pod(None, *brought, **({} if affinity is None else {"affinity": affinity}))
+    after = patched(obj, injected(obj, *wanted, policies=tuple(placed)).patch)
+    assert injected(after, *wanted, policies=tuple(placed)).patch == ()
+    assert after["spec"].get("tolerations", [])[: len(brought)] == brought
+    covered = [one for one in after["spec"].get("tolerations", []) if one["operator"] == "Exists"]
+    assert {entry.key for entry in wanted} <= {one["key"] for one in covered}
