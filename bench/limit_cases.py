@@ -32,7 +32,7 @@ START = 1_800_000_000.0
 PODS, PODS_PER_NODE, WORKLOADS, NAMESPACES, DRAINED_SHARE = 50_000, 30, 500, 50, 10
 OUTAGE = Taint("bench.example/outage", "1")
 ZONES = ("a", "b", "c")
-NONE = Limits(None, max_unavailable=None, zone_health=None, guard=None)
+NONE = Limits(None, max_unavailable=None, zone_health=None, guard=None, bounce=None)
 GENEROUS = Limits(
     evictions_per_second=1e6,
     burst=1_000_000,

@@ -46,6 +46,10 @@ def _guard(**fields: Any) -> Json:
     return _with(limits={"guard": fields})
 
 
+def _bounce(**fields: Any) -> Json:
+    return _with(limits={"bounce": fields})
+
+
 def _window(**fields: Any) -> Json:
     return _with(windows=[{"schedule": "0 2 * * *", "duration": "4h", **fields}])
 
@@ -94,9 +98,19 @@ GOOD: dict[str, Json] = {
     "per_namespace": _with(limits={"perNamespace": {"evictionsPerSecond": 0.00001}}),
     "per_zone": _with(limits={"perZone": {"evictionsPerSecond": 10_000}}),
     "empty_sections": _with(
-        limits={"perNode": {}, "perNamespace": {}, "perZone": {}, "perWorkload": {}, "zoneHealth": {}, "guard": {}}
+        limits={
+            "perNode": {},
+            "perNamespace": {},
+            "perZone": {},
+            "perWorkload": {},
+            "zoneHealth": {},
+            "guard": {},
+            "bounce": {},
+        }
     ),
-    "sections_of_none": _with(limits={"base": "None", "zoneHealth": {}, "guard": {}}),
+    "sections_of_none": _with(limits={"base": "None", "zoneHealth": {}, "guard": {}, "bounce": {}}),
+    "bounce_least": _bounce(afterEvictions=1, withinSeconds=1, maxBackoffSeconds=1),
+    "bounce_most": _bounce(afterEvictions=100, withinSeconds=86_400, maxBackoffSeconds=86_400),
     "unavailable_number": _unavailable(1),
     "unavailable_most": _unavailable(1_000_000),
     "unavailable_least_share": _unavailable("1%"),
@@ -300,6 +314,13 @@ BAD: dict[str, Bad] = {
     "guard_settle_negative": Bad("spec.limits.guard.settleSeconds", _guard(settleSeconds=-1)),
     "guard_settle_long": Bad("spec.limits.guard.settleSeconds", _guard(settleSeconds=301)),
     "guard_action": Bad("spec.limits.guard.action", _guard(action="halt")),
+    "bounce_after_none": Bad("spec.limits.bounce.afterEvictions", _bounce(afterEvictions=0)),
+    "bounce_after_many": Bad("spec.limits.bounce.afterEvictions", _bounce(afterEvictions=101)),
+    "bounce_within_none": Bad("spec.limits.bounce.withinSeconds", _bounce(withinSeconds=0)),
+    "bounce_within_long": Bad("spec.limits.bounce.withinSeconds", _bounce(withinSeconds=86_401)),
+    "bounce_backoff_none": Bad("spec.limits.bounce.maxBackoffSeconds", _bounce(maxBackoffSeconds=0)),
+    "bounce_backoff_long": Bad("spec.limits.bounce.maxBackoffSeconds", _bounce(maxBackoffSeconds=86_401)),
+    "bounce_off": Bad("spec.limits.bounce", _with(limits={"bounce": False})),
     "windows_no_list": Bad("spec.windows", _with(windows="0 2 * * *")),
     "too_many_windows": Bad(
         "spec.windows", _with(windows=[{"schedule": f"{minute} 2 * * *", "duration": "30s"} for minute in range(33)])

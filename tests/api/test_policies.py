@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from api.policy_cases import BAD, BAD_FOR_US, GOOD, policy
 from taintwarden.api import FieldError, InvalidObject, parse_policy
 from taintwarden.engine.model import (
+    BounceSettings,
     Effect,
     EvictionSettings,
     Exclude,
@@ -30,7 +31,7 @@ from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement,
 
 SLA = [{"key": "sla"}]
 UNAVAILABLE = "spec.limits.perWorkload.maxUnavailable"
-OFF = Limits(evictions_per_second=None, max_unavailable=None, zone_health=None, guard=None)
+OFF = Limits(evictions_per_second=None, max_unavailable=None, zone_health=None, guard=None, bounce=None)
 
 
 def errors_of(obj: object) -> list[FieldError]:
@@ -95,6 +96,7 @@ def test_every_field_arrives():
                     "settleSeconds": 19,
                     "action": "Report",
                 },
+                "bounce": {"afterEvictions": 20, "withinSeconds": 21, "maxBackoffSeconds": 22},
             },
             "windows": [{"schedule": "0 2 * * *", "duration": "1h30m", "timeZone": "Europe/Berlin"}],
         }
@@ -125,6 +127,7 @@ def test_every_field_arrives():
             max_unavailable=Share(number=10),
             zone_health=ZoneHealth(0.11, 12, 0.13, 0.14, halt_small_zones=True, small_zone=15),
             guard=GuardSettings(16, 17, 180, 19, GuardAction.REPORT),
+            bounce=BounceSettings(20, 21, 22),
         ),
         windows=(Window("0 2 * * *", 5400, "Europe/Berlin"),),
     )
@@ -140,17 +143,19 @@ def test_reclaim_arrives():
         ({}, Limits(10.0, 20)),
         ({"evictionsPerSecond": 1}, Limits(1.0, 20)),
         ({"burst": 1}, Limits(10.0, 1)),
-        ({"perWorkload": {}, "zoneHealth": {}, "guard": {}}, Limits()),
+        ({"perWorkload": {}, "zoneHealth": {}, "guard": {}, "bounce": {}}, Limits()),
         ({"perWorkload": {"maxUnavailable": 3}}, Limits(max_unavailable=Share(number=3))),
         ({"perWorkload": {"maxUnavailable": "100%"}}, Limits(max_unavailable=None)),
         ({"zoneHealth": {"minNodes": 9}}, Limits(zone_health=ZoneHealth(min_nodes=9))),
         ({"guard": {"minPods": 9}}, Limits(guard=GuardSettings(min_pods=9))),
+        ({"bounce": {"afterEvictions": 9}}, Limits(bounce=BounceSettings(after_evictions=9))),
         ({"base": "None"}, OFF),
         ({"base": "None", "evictionsPerSecond": 1}, replace(OFF, evictions_per_second=1.0)),
         ({"base": "None", "perWorkload": {}}, OFF),
         ({"base": "None", "perWorkload": {"maxUnavailable": "30%"}}, replace(OFF, max_unavailable=Share(percent=30))),
         ({"base": "None", "zoneHealth": {}}, replace(OFF, zone_health=ZoneHealth())),
         ({"base": "None", "guard": {"maxPercent": 5}}, replace(OFF, guard=GuardSettings(max_percent=5))),
+        ({"base": "None", "bounce": {}}, replace(OFF, bounce=BounceSettings())),
     ],
 )
 def test_limits_not_given_follow_the_base(written, limits):

@@ -13,6 +13,7 @@ FULL = PolicyReport(
     policy(),
     pending=9,
     degraded_nodes=2,
+    bouncing=4,
     blocked_by={"refused": 1},
     limits=(LimitReport("policy-rate", 5, NOW, None), LimitReport("budget", 3, NOW, None)),
     budgets=(("shop/web", 3),),
@@ -47,6 +48,10 @@ def test_the_state_of_a_zone_is_a_number_that_grows_with_the_trouble(measured, z
     assert measured.value("zone_state", zone=zone) == state
 
 
+def test_workloads_that_bounce_are_counted(measured):
+    assert measured.value("bouncing_workloads") == 4
+
+
 def test_an_open_guard_is_1(measured):
     assert measured.value("guard_open") == 1
 
@@ -64,3 +69,4 @@ def test_what_is_over_is_not_told_any_more(measured):
     assert measured.value("zone_state", zone="eu/a") is None
     assert measured.value("guard_open") is None
     assert measured.value("pending_evictions") == 0
+    assert measured.value("bouncing_workloads") == 0

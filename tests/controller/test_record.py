@@ -203,6 +203,25 @@ def test_held_by_a_budget_for_a_while(told):
     assert told.event.note.endswith(f"now. It is deleted at {DUE} (EvictThenDelete).")
 
 
+CAME_BACK = "ReplicaSet web was evicted from node n1 by taint sla=940:NoExecute 3 times in a row, and came back"
+
+
+def test_bounced(told):
+    told.notice(commands.Bounced(pod(), verdict(), 3))
+    assert told.log == info("eviction-bounced", in_a_row=3)
+    assert told.counted("taintwarden_bounces_total", policy="sla") == 1
+
+
+def test_held_as_bouncing(told):
+    told.notice(commands.HeldAsBouncing(pod(), verdict(), CAME_BACK, NOW))
+    assert told.log == info("eviction-bouncing", reason=CAME_BACK, until=DUE) | {"log_level": "warning"}
+    note = (
+        f"Is held until {DUE}: {CAME_BACK}. Whoever places it there does not know why it has to leave: it lacks a "
+        "toleration that the scheduler compares, or a node affinity, or it names its node."
+    )
+    assert told.event == event(WARNING, "EvictionBouncing", "Evict", note)
+
+
 CAUSE = "taint sla:NoExecute on 9 nodes, such as sla=0:NoExecute on n1, 980 before"
 
 

@@ -27,7 +27,7 @@ C = TypeVar("C")
 START = 1_700_000_000.0
 REACHED = 1_000_000
 """Up to here the node stream has come: pods with a smaller version need no check."""
-NO_LIMITS = Limits(evictions_per_second=None, max_unavailable=None, zone_health=None, guard=None)
+NO_LIMITS = Limits(evictions_per_second=None, max_unavailable=None, zone_health=None, guard=None, bounce=None)
 ZONE = "topology.kubernetes.io/zone"
 
 

@@ -19,7 +19,7 @@ from taintwarden.engine.model import (
     ZoneHealth,
 )
 
-NO_LIMITS = Limits(evictions_per_second=None, max_unavailable=None, zone_health=None, guard=None)
+NO_LIMITS = Limits(evictions_per_second=None, max_unavailable=None, zone_health=None, guard=None, bounce=None)
 LIMITS = ("rate", "per-node", "namespace", "zone-rate", "max-unavailable", "zone-health", "guard")
 WINDOWS = {2: ("*/2 * * * *", 45), 1: ("* * * * *", 20), 3: ("*/3 * * * *", 100)}
 """Every so many minutes of the epoch: schedule, and duration in seconds."""

@@ -11,6 +11,7 @@ from taintwarden.api.objects import label_selector, read_object
 from taintwarden.api.types import POLICY_KIND, LimitsBase, LimitsSpec, PolicyObject, WindowSpec
 from taintwarden.api.windows import parse_duration
 from taintwarden.engine.model import (
+    BounceSettings,
     EvictionSettings,
     Exclude,
     GuardSettings,
@@ -26,7 +27,7 @@ from taintwarden.engine.model import (
 
 T = TypeVar("T")
 
-NO_LIMITS = Limits(evictions_per_second=None, max_unavailable=None, zone_health=None, guard=None)
+NO_LIMITS = Limits(evictions_per_second=None, max_unavailable=None, zone_health=None, guard=None, bounce=None)
 """What holds with ``base: None`` for what is not given."""
 
 
@@ -77,6 +78,7 @@ def _limits(spec: LimitsSpec) -> Limits:
         max_unavailable=_share(spec.per_workload.max_unavailable, base.max_unavailable),
         zone_health=_same_fields(spec.zone_health, ZoneHealth) if spec.zone_health else base.zone_health,
         guard=_same_fields(spec.guard, GuardSettings) if spec.guard else base.guard,
+        bounce=_same_fields(spec.bounce, BounceSettings) if spec.bounce else base.bounce,
     )
 
 

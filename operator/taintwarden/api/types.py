@@ -212,6 +212,14 @@ class GuardSpec(Spec, frozen=True):
     action: GuardAction = GuardAction.HALT
 
 
+class BounceSpec(Spec, frozen=True):
+    """When a workload that comes back to the node it was evicted from is held there."""
+
+    after_evictions: Annotated[int, Meta(ge=1, le=100)] = 3
+    within_seconds: Annotated[int, Meta(ge=1, le=86_400)] = 600
+    max_backoff_seconds: Annotated[int, Meta(ge=1, le=86_400)] = 3600
+
+
 class LimitsSpec(Spec, frozen=True):
     """How fast the policy may evict.
 
@@ -227,6 +235,7 @@ class LimitsSpec(Spec, frozen=True):
     per_workload: PerWorkloadSpec = PerWorkloadSpec()
     zone_health: ZoneHealthSpec | None = None
     guard: GuardSpec | None = None
+    bounce: BounceSpec | None = None
 
 
 def check_limits(limits: LimitsSpec) -> Iterator[FieldError]:

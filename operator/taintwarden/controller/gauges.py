@@ -41,6 +41,7 @@ class Gauges:
         metrics, name = self._metrics, entry.policy.name
         metrics.pending.labels(name).set(entry.pending)
         metrics.degraded_nodes.labels(name).set(entry.degraded_nodes)
+        metrics.bouncing.labels(name).set(entry.bouncing)
         for reason, pods in entry.blocked_by.items():
             metrics.blocked.labels(name, reason).set(pods)
         for limit in entry.limits:

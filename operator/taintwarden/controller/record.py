@@ -40,6 +40,8 @@ class Record:
             commands.NotMirrored: self._not_mirrored,
             commands.Degraded: self._degraded,
             commands.HeldByBudget: self._held_by_budget,
+            commands.Bounced: self._bounced,
+            commands.HeldAsBouncing: self._held_as_bouncing,
             commands.GuardOpened: self._guard_opened,
             commands.GuardClosed: self._guard_closed,
             commands.DeadlineAtRisk: self._deadline_at_risk,
@@ -137,6 +139,16 @@ class Record:
         end = f"It is deleted at {until['until']} (EvictThenDelete)." if until else "It waits until that changes."
         note = f"Has to leave {notice.pod.node}, but {notice.reason}. {end}"
         self._pod_event(notice.pod, WARNING, "EvictionBlocked", "Evict", note)
+
+    def _bounced(self, notice: commands.Bounced) -> None:
+        self._metrics.bounces.labels(_policy(notice).name).inc()
+        log.info("eviction-bounced", **_facts(notice), in_a_row=notice.in_a_row)
+
+    def _held_as_bouncing(self, notice: commands.HeldAsBouncing) -> None:
+        until = wording.at(notice.until)
+        log.warning("eviction-bouncing", **_facts(notice), reason=notice.reason, until=until)
+        note = f"Is held until {until}: {notice.reason}. {wording.comes_back(notice.pod)}."
+        self._pod_event(notice.pod, WARNING, "EvictionBouncing", "Evict", note)
 
     def _guard_opened(self, notice: commands.GuardOpened) -> None:
         policy = notice.policy

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from taintwarden.engine.evaluate import Kind, TaintVerdict
 from taintwarden.engine.limits import refusal
 from taintwarden.engine.matching.tolerations import Match, match
-from taintwarden.engine.model import Gates, Taint, Toleration
+from taintwarden.engine.model import Gates, Pod, Taint, Toleration
 
 END_OF_TIME = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 """Stands for everything later: no calendar goes further, and a huge ``tolerationSeconds`` means "very late"."""
@@ -30,6 +30,7 @@ HOLDS = {
     refusal.ZONE_HALTED: "their zone is small and Degraded, and halted",
     refusal.MAX_UNAVAILABLE: "their workload can spare no Ready pod now",
     refusal.WORKLOAD_UNKNOWN: "nobody knows how many pods their workload wants",
+    refusal.BOUNCE: "their workload comes back to the node it is evicted from",
     refusal.BUDGET: "their PodDisruptionBudget allows no disruption now",
     refusal.SEVERAL_BUDGETS: "more than one PodDisruptionBudget selects them",
     refusal.BUDGET_UNREADABLE: "a PodDisruptionBudget of their namespace cannot be read",
@@ -63,6 +64,17 @@ def held(limit: str, number: int, since: float, until: float | None) -> str:
 def guard_reset(policy: str, generation: int) -> str:
     """What a person types to let go what an open guard holds."""
     return f"kubectl annotate tep/{policy} taintwarden.io/guard-reset={generation} --overwrite"
+
+
+def comes_back(pod: Pod) -> str:
+    """What to do about a workload that comes back to where it may not stay."""
+    owner = pod.shared.owner
+    if owner is not None and owner.kind == "DaemonSet":
+        return "A DaemonSet has no other node: see exclude.daemonSets, or keep it off by its node affinity"
+    return (
+        "Whoever places it there does not know why it has to leave: it lacks a toleration that the scheduler compares, "
+        "or a node affinity, or it names its node"
+    )
 
 
 @lru_cache(maxsize=4_096)

@@ -222,6 +222,25 @@ class GuardSettings(msgspec.Struct, frozen=True):
         return max(self.min_pods, population * self.max_percent // 100)
 
 
+FIRST_BACKOFF_SECONDS = 60.0
+"""How long a workload that bounces is held first, unless the policy's longest time is shorter."""
+
+
+class BounceSettings(msgspec.Struct, frozen=True):
+    """When a workload counts as bouncing between evictions and a node, and how long it is held there then."""
+
+    after_evictions: int = 3
+    within_seconds: int = 600
+    max_backoff_seconds: int = 3600
+
+    def backoff(self, evictions: int) -> float:
+        """Seconds from the last of so many evictions in a row to the next: doubling, 0 while they are too few."""
+        if evictions < self.after_evictions:
+            return 0.0
+        doubled = FIRST_BACKOFF_SECONDS * 2.0 ** min(evictions - self.after_evictions, 16)
+        return min(float(self.max_backoff_seconds), doubled)
+
+
 class Limits(msgspec.Struct, frozen=True):
     """How fast a policy may evict. None is no limit."""
 
@@ -233,6 +252,7 @@ class Limits(msgspec.Struct, frozen=True):
     max_unavailable: Share | None = Share(percent=25)
     zone_health: ZoneHealth | None = ZoneHealth()
     guard: GuardSettings | None = GuardSettings()
+    bounce: BounceSettings | None = BounceSettings()
 
 
 class Window(msgspec.Struct, frozen=True):

@@ -55,6 +55,12 @@ class Metrics:
             ["policy", "namespace", "budget"],
             registry=registry,
         )
+        self.bouncing = Gauge(
+            "taintwarden_bouncing_workloads",
+            "Workloads that come back to a node they are evicted from, so often that they are held.",
+            ["policy"],
+            registry=registry,
+        )
         self.guard_open = Gauge(
             "taintwarden_guard_open",
             "1 if the guard of the policy is open; absent without one.",
@@ -73,6 +79,7 @@ class Metrics:
             self.degraded_nodes,
             self.limited,
             self.budget_blocked,
+            self.bouncing,
             self.guard_open,
             self.zone_state,
         )
@@ -86,6 +93,12 @@ class Metrics:
             ["policy"],
             registry=registry,
         )
+        self.bounces = Counter(
+            "taintwarden_bounces",
+            "Evictions of pods that came back to where their workload was evicted by the same taint.",
+            ["policy"],
+            registry=registry,
+        )
         self.lateness = Histogram(
             "taintwarden_eviction_lateness_seconds",
             "From a pod's deadline until the API server accepted its eviction.",
@@ -94,7 +107,7 @@ class Metrics:
         )
         self.missed_deadlines = Counter(
             "taintwarden_missed_deadlines",
-            "Pods that had not left in order when their node was gone: not-evicted, or grace-cut, with less time to stop.",
+            "Pods that had not left in order when their node was gone: not-evicted, or grace-cut, with too little time.",
             ["policy", "reason"],
             registry=registry,
         )

@@ -16,11 +16,13 @@ from taintwarden.engine.model import (
     Policy,
     Reclaim,
     Share,
+    Taint,
     Tolerations,
     Window,
     ZoneHealth,
 )
 
+TAINT = Taint("sla", "900")
 LATER = Instant(1_700_000_000.0, 1_000.0)
 NEVER = (Window("0 0 29 2 *", 60),)
 """A window that opens on leap days."""
@@ -53,11 +55,11 @@ class Bench:
         """The limit that refuses, empty if none does."""
         labels = {ZONE: zone}
         given = more.pop("policy", self.policy)
-        refused = self.limiter.admit(pod, given, labels, self.now, deletes=more.pop("deletes", False))
+        refused = self.limiter.admit(pod, given, TAINT, labels, self.now, deletes=more.pop("deletes", False))
         return refused.limit if refused else ""
 
     def leave(self, pod: Pod, *, asks_budgets: bool = True) -> None:
-        self.limiter.leave(pod, self.policy, self.now, asks_budgets=asks_budgets)
+        self.limiter.leave(pod, self.policy, TAINT, self.now, asks_budgets=asks_budgets)
 
     def zone(self, name: str, good: int, bad: int) -> None:
         for number in range(good + bad):
@@ -82,7 +84,7 @@ def test_without_limits_everybody_goes():
 
 def test_a_closed_window_refuses_until_it_opens():
     bench = Bench(msgspec.structs.replace(limited(), windows=(Window("0 0 1 1 *", 3_600),)))
-    refused = bench.limiter.admit(bench.pod(), bench.policy, {}, LATER, deletes=False)
+    refused = bench.limiter.admit(bench.pod(), bench.policy, TAINT, {}, LATER, deletes=False)
     assert refused is not None
     assert (refused.limit, refused.key) == (refusal.WINDOW, "")
     assert refused.until is not None
@@ -116,14 +118,14 @@ def test_a_rehearsal_needs_no_record():
 def test_the_policys_rate_refuses_until_a_token_is_there():
     bench = Bench(limited(evictions_per_second=0.5, burst=1))
     assert bench.ask(bench.pod()) == ""
-    refused = bench.limiter.admit(bench.pod("b"), bench.policy, {}, LATER, deletes=False)
+    refused = bench.limiter.admit(bench.pod("b"), bench.policy, TAINT, {}, LATER, deletes=False)
     assert refused == refusal.Refusal(refusal.POLICY_RATE, LATER.monotonic + 2)
 
 
 def test_the_overall_rate_refuses_the_whole_policy():
     bench = Bench(limited(), overall_rate=1.0)
     assert bench.ask(bench.pod()) == ""
-    refused = bench.limiter.admit(bench.pod("b"), bench.policy, {}, LATER, deletes=False)
+    refused = bench.limiter.admit(bench.pod("b"), bench.policy, TAINT, {}, LATER, deletes=False)
     assert refused == refusal.Refusal(refusal.OVERALL_RATE, LATER.monotonic + 1)
 
 
@@ -160,7 +162,7 @@ def test_a_bad_zone_slows_its_pods_down(good, limit):
 def test_a_halted_zone_refuses_until_it_is_better():
     bench = Bench(limited(zone_health=ZoneHealth(min_nodes=0, halt_small_zones=True)))
     bench.zone("z1", 1, 9)
-    refused = bench.limiter.admit(bench.pod(), bench.policy, {ZONE: "z1"}, LATER, deletes=False)
+    refused = bench.limiter.admit(bench.pod(), bench.policy, TAINT, {ZONE: "z1"}, LATER, deletes=False)
     assert refused is not None
     assert (refused.limit, refused.until, refused.key) == (refusal.ZONE_HALTED, None, "zone/p/z1")
 

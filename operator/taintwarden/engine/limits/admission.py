@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from taintwarden.engine.limits import departures, refusal, zones
+from taintwarden.engine.limits.bounces import Bounces
 from taintwarden.engine.limits.bucket import TokenBucket
 from taintwarden.engine.limits.budgets import Budgets
 from taintwarden.engine.limits.departures import Departures
@@ -12,7 +13,7 @@ from taintwarden.engine.limits.refusal import Refusal
 from taintwarden.engine.limits.windows import Windows
 from taintwarden.engine.limits.workloads import Workloads
 from taintwarden.engine.limits.zones import Zones
-from taintwarden.engine.model import Instant, Mode, Pod, Policy
+from taintwarden.engine.model import Instant, Mode, Pod, Policy, Taint
 
 
 class Limiter:
@@ -41,6 +42,7 @@ class Limiter:
         self.workloads = Workloads(release)
         self.departures = Departures()
         self.budgets = Budgets(release)
+        self.bounces = Bounces()
         self.zones = Zones(self._zone_changed)
         self.guards: dict[str, Guard] = {}
         self._windows: dict[str, Windows] = {}
@@ -56,6 +58,7 @@ class Limiter:
         policies = tuple(policies)
         self.rates.configure(policies, now.monotonic)
         self.zones.configure(policies)
+        self.bounces.configure(policies)
         self._windows = {policy.name: Windows(policy.windows) for policy in policies if policy.windows}
         known, self.guards = self.guards, {}
         for policy in policies:
@@ -90,14 +93,20 @@ class Limiter:
 
     # -- what pods do -------------------------------------------------------------------------------------------
 
-    def leave(self, pod: Pod, policy: Policy, now: Instant, *, asks_budgets: bool) -> None:
-        """An eviction is on its way."""
+    def leave(self, pod: Pod, policy: Policy, taint: Taint, now: Instant, *, asks_budgets: bool) -> int:
+        """An eviction by ``taint`` is on its way.
+
+        Returns:
+            How many in a row that makes on this node, if the pod came back to where its workload was evicted; else 0.
+
+        """
         if not self.departures.is_leaving(pod.uid):  # else the last call may have been carried out, and counts already
             self._count(pod.uid, policy, now)
         self.workloads.leave(pod)
         self.departures.leave(pod)
         if asks_budgets:
             self.budgets.leave(pod)
+        return self.bounces.leave(pod, policy.name, taint, now.monotonic)
 
     def rehearse(self, pod: Pod, policy: Policy, now: Instant) -> None:
         """An eviction would be on its way under a policy that only rehearses."""
@@ -137,14 +146,15 @@ class Limiter:
     def gone(self, pod: Pod, now: Instant) -> None:
         """The pod is not there any more, or terminating."""
         self.workloads.gone(pod, now.monotonic)
+        self.bounces.gone(pod)
         self.departures.stay(pod.uid)
 
     # -- may it go? -----------------------------------------------------------------------------------------------
 
     def admit(
-        self, pod: Pod, policy: Policy, labels: Mapping[str, str], now: Instant, *, deletes: bool
+        self, pod: Pod, policy: Policy, taint: Taint, labels: Mapping[str, str], now: Instant, *, deletes: bool
     ) -> Refusal | None:
-        """Whether ``pod`` may go now, from a node with these ``labels``. If so a token is taken from every bucket.
+        """Whether ``pod`` may go now because of ``taint``, from a node with these ``labels``. If so it takes tokens.
 
         ``deletes``: no PodDisruptionBudget is asked. A policy with ``reclaim`` knows only the overall cap and budgets.
         """
@@ -162,6 +172,8 @@ class Limiter:
             if (at := bucket.available_at(monotonic)) > monotonic:
                 return Refusal(limit, at, key)
         refused = None if deletes else self.budgets.refuse(pod)
+        if refused is None and not hard:
+            refused = self.bounces.refuse(pod, name, taint, monotonic)
         if refused is None and not hard:
             refused = self._refuse_pod(pod, policy, labels, now, buckets)
         if refused is None:

@@ -152,6 +152,26 @@ class HeldByBudget(msgspec.Struct, frozen=True):
     until: float | None
 
 
+class Bounced(msgspec.Struct, frozen=True):
+    """Notice: the pod came back to where its workload was evicted by the same taint, and goes, too.
+
+    ``in_a_row``: how many evictions that makes; those that leave together are one.
+    """
+
+    pod: Pod
+    verdict: TaintVerdict
+    in_a_row: int
+
+
+class HeldAsBouncing(msgspec.Struct, frozen=True):
+    """Notice: the pod is due, but its workload came back too often. It is held ``until``; ``reason``: how often."""
+
+    pod: Pod
+    verdict: TaintVerdict
+    reason: str
+    until: float
+
+
 class GuardOpened(msgspec.Struct, frozen=True):
     """Notice: more pods would have to leave than the guard lets go in one window. ``cause`` tells which change did it.
 
@@ -213,6 +233,8 @@ Notice = (
     | NotMirrored
     | Degraded
     | HeldByBudget
+    | Bounced
+    | HeldAsBouncing
     | GuardOpened
     | GuardClosed
     | DeadlineAtRisk

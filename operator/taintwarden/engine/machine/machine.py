@@ -28,7 +28,7 @@ import msgspec
 from taintwarden.engine.deadlines import DeadlineQueue
 from taintwarden.engine.evaluate import Evaluator, TaintVerdict, earliest
 from taintwarden.engine.limits import Limiter, Refusal
-from taintwarden.engine.limits.refusal import BUDGET_LIMITS, GUARD, WINDOW
+from taintwarden.engine.limits.refusal import BOUNCE, BUDGET_LIMITS, GUARD, WINDOW
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.events import Event, Outcome
 from taintwarden.engine.machine.freshness import Freshness
@@ -40,19 +40,7 @@ from taintwarden.engine.machine.pending import Lane, Pending, Phase, retry_delay
 from taintwarden.engine.machine.queues import Queues
 from taintwarden.engine.machine.reclaims import Reclaims, miss
 from taintwarden.engine.machine.verdicts import Verdicts
-from taintwarden.engine.model import (
-    Gates,
-    Instant,
-    Method,
-    Mode,
-    Node,
-    OnInvalidValue,
-    Pod,
-    PodClass,
-    Policy,
-    Profile,
-    Tolerations,
-)
+from taintwarden.engine.model import Gates, Instant, Method, Mode, Node, OnInvalidValue, Pod, PodClass, Policy, Profile
 from taintwarden.engine.spread import Spread
 
 ANNOUNCED_AHEAD_SECONDS = 1.0
@@ -198,18 +186,6 @@ class Machine:
         """The profiles that select pods of a class, by name."""
         return self._verdicts.profiles_of(pod_class)
 
-    def tolerations_of(self, pod_class: PodClass) -> Tolerations:
-        """All that pods of a class tolerate, by themselves and by profiles."""
-        return self._verdicts.tolerations(pod_class)
-
-    def policies_for(self, pod_class: PodClass) -> tuple[Policy, ...]:
-        """The policies that may touch pods of a class, by name."""
-        return self._verdicts.selecting(pod_class)
-
-    def namespace_labels(self, name: str) -> dict[str, str] | None:
-        """The labels of a namespace; None if it is not known."""
-        return self._verdicts.namespace_labels(name)
-
     @property
     def evaluator(self) -> Evaluator:
         """What computes judgements, with its counts."""
@@ -306,6 +282,8 @@ class Machine:
         if known is not None and known.bound_at < pod.bound_at:
             # The object tells its binding to the second; what was seen of it first may be more exact.
             pod = msgspec.structs.replace(pod, bound_at=known.bound_at)
+        if known is None:
+            self.limiter.bounces.came(pod)
         state.pods[pod.uid] = pod
         self._count(pod, known)
         if self.synced and pod.node not in self._dirty:
@@ -477,6 +455,7 @@ class Machine:
 
     def _replace(self, pending: Pending, pod: Pod, verdict: TaintVerdict, due_at: float) -> None:
         before, policy = pending.pod, pending.policy
+        same_taint = pending.verdict.taint == verdict.taint
         same = pending.due_at == due_at and policy == verdict.policy and before.shared is pod.shared
         queued = pending.phase in (Phase.WAITING, Phase.READY, Phase.HELD, Phase.REHEARSED)
         if not same:
@@ -493,7 +472,7 @@ class Machine:
         pending.unwanted = False
         if queued and not same:
             self._queues.wait(pending)
-        elif pending.phase is Phase.HELD and before.ready != pod.ready:
+        elif pending.phase is Phase.HELD and (before.ready != pod.ready or not same_taint):
             self._queues.ask_again(pending)
 
     def _expect(self, pending: Pending) -> None:
@@ -522,7 +501,7 @@ class Machine:
         if pending.phase is Phase.IN_FLIGHT:
             pending.unwanted = True
             return
-        tried = pending.attempts or pending.blocked_since is not None
+        tried = pending.attempts or pending.blocked_since is not None or pending.bounce_until
         if pending.announced or tried or pending.phase is Phase.REHEARSED:
             self._notice(commands.Cancelled(pending.pod, pending.verdict))
         self._drop(pending)
@@ -594,7 +573,8 @@ class Machine:
                 continue
             deletes = self._deletes(pending)
             labels = self._labels_of(pending.pod.node)
-            refusal = self.limiter.admit(pending.pod, pending.policy, labels, self._now, deletes=deletes)
+            args = (pending.pod, pending.policy, pending.verdict.taint, labels, self._now)
+            refusal = self.limiter.admit(*args, deletes=deletes)
             if refusal is None:
                 self._queues.remove(pending)
                 self._let_go(pending, deletes=deletes)
@@ -606,6 +586,7 @@ class Machine:
             if refusal.key:
                 self._queues.hold(pending, refusal)
                 self._note_budget(pending, refusal)
+                self._note_bounce(pending, refusal)
             else:
                 refused[pending.lane] = refusal
         self.refused = refused
@@ -632,6 +613,13 @@ class Machine:
         if news:
             self._notice(commands.HeldByBudget(pending.pod, pending.verdict, refusal.detail, delete_at))
 
+    def _note_bounce(self, pending: Pending, refusal: Refusal) -> None:
+        """Its workload comes back again and again: tell once until when it is held."""
+        if refusal.limit == BOUNCE and refusal.until is not None and refusal.until != pending.bounce_until:
+            pending.bounce_until = refusal.until
+            until = self._now.wall + refusal.until - self._now.monotonic
+            self._notice(commands.HeldAsBouncing(pending.pod, pending.verdict, refusal.detail, until))
+
     def _foretell(self) -> None:
         self._tell_all(self._reclaims.missed(self._now.wall))
         self._tell_all(self._reclaims.foretell(self._overall_rate, self._now))
@@ -652,10 +640,13 @@ class Machine:
         pending.phase = Phase.IN_FLIGHT
         pending.unwanted = False
         self.in_flight += 1
-        self.limiter.leave(pending.pod, policy, self._now, asks_budgets=not deletes)
+        taint = pending.verdict.taint
+        in_a_row = self.limiter.leave(pending.pod, policy, taint, self._now, asks_budgets=not deletes)
         self._spread.discount(pending.pod)
         if not pending.attempts:
             self._notice(decided)
+        if in_a_row:
+            self._notice(commands.Bounced(pending.pod, pending.verdict, in_a_row))
         self._out.append(commands.Evict(pending.pod, pending.verdict, deletes, self._grace_of(pending)))
 
     def _grace_of(self, pending: Pending) -> int | None:

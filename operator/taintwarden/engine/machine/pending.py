@@ -45,6 +45,7 @@ class Pending:
         "at_risk",
         "attempts",
         "blocked_since",
+        "bounce_until",
         "due_at",
         "grace_cut",
         "held_by",
@@ -75,6 +76,8 @@ class Pending:
         self.message = ""
         self.retry_at = 0.0
         self.blocked_since: float | None = None
+        self.bounce_until = 0.0
+        """Until when it was last told that it is held as its workload bounces, on the monotonic clock."""
         self.ready_since = 0.0
         """When it became due or ready again, on the monotonic clock."""
         self.ready_at = 0.0

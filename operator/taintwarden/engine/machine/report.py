@@ -62,6 +62,8 @@ class PolicyReport(msgspec.Struct):
     """``namespace/name`` of PodDisruptionBudgets with the number of due pods each holds, the most pods first."""
     zones: tuple[ZoneReport, ...] = ()
     """By name. Empty if the policy has no zoneHealth."""
+    bouncing: int = 0
+    """Workloads that come back to a node again and again."""
     guard: GuardRecord | None = None
     """None if the policy has no guard."""
 
@@ -86,7 +88,9 @@ def report(machine: Machine, now: Instant) -> list[PolicyReport]:
             holding[name].setdefault(limit, []).append((pending.ready_at, until))
     for name, _ in degraded:
         reports[name].degraded_nodes += 1
+    bouncing = machine.limiter.bounces.bouncing(now.monotonic)
     for name, entry in reports.items():
+        entry.bouncing = bouncing[name]
         entry.next_pods = tuple(
             nsmallest(NEXT_PODS, queues[name], key=lambda one: (one.compute_place(), one.due_at, one.pod.uid))
         )

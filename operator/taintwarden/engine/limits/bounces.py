@@ -1,0 +1,165 @@
+"""A workload that comes back to the node it was just evicted from: noticed, and evicted ever less often.
+
+A scheduler that does not know why a pod had to leave puts the next one where the last one stood. That one is evicted,
+too, and so on. One *round* is all that leaves a node, of one workload and by one taint, before anybody comes back: ten
+replicas that leave together are one round, however long it takes. Who came after a round began opens the next.
+
+Who came when is the order in which this process heard of it, not a comparison of times: ``bound_at`` is the wall clock
+of the API server, ours may be another or be stepped, and either would open the limit. Delays are on the monotonic
+clock.
+"""
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterable
+
+from taintwarden.engine.limits.refusal import BOUNCE, Refusal
+from taintwarden.engine.model import BounceSettings, Pod, Policy, Taint
+
+MAX_LOOPS = 10_000
+"""So many (workload, node, taint) are remembered; of more, those that were evicted last."""
+
+
+class _Loop:
+    """The rounds of one workload on one node by one taint (key and effect), under one policy."""
+
+    __slots__ = ("began_at", "began_with", "last_at", "owner", "place", "policy", "rounds")
+
+    def __init__(self, policy: str, place: "_Place") -> None:
+        self.policy = policy
+        self.place = place
+        self.rounds = 0
+        """Until now, the one under way included."""
+        self.began_at = 0.0
+        """When the round began."""
+        self.began_with = 0
+        """The number of its first eviction: who has a greater one came back after it."""
+        self.last_at = 0.0
+        """When its last eviction was asked for."""
+
+
+class _Place:
+    """A workload on a node, by the UID of the one and the name of the other: a node made again under its name is it."""
+
+    __slots__ = ("came", "key", "loops")
+
+    def __init__(self, key: tuple[str, str]) -> None:
+        self.key = key
+        self.loops = 0
+        self.came: dict[str, int] = {}
+        """UID -> number, of pods that came after its first eviction and are still there."""
+
+
+class Bounces:
+    """Counts rounds, and holds who came back too often. In memory only: a restart forgets."""
+
+    def __init__(self) -> None:
+        self._settings: dict[str, BounceSettings] = {}
+        self._uids: dict[str, str] = {}
+        self._loops: OrderedDict[str, _Loop] = OrderedDict()
+        """The round that began last is the last."""
+        self._places: dict[tuple[str, str], _Place] = {}
+        self._numbers = 0
+
+    def configure(self, policies: Iterable[Policy]) -> None:
+        """Take over changed settings at once. What other policies knew, or those of another UID, is forgotten."""
+        settings, uids = {}, {}
+        for policy in policies:
+            if policy.limits.bounce is not None and policy.reclaim is None:
+                settings[policy.name] = policy.limits.bounce
+                uids[policy.name] = policy.uid
+        for key in [key for key, loop in self._loops.items() if uids.get(loop.policy) != self._uids[loop.policy]]:
+            self._forget(key)
+        self._settings, self._uids = settings, uids
+
+    def came(self, pod: Pod) -> None:
+        """A pod is on its node that was not known before."""
+        place = self._place(pod)
+        if place is not None:
+            place.came[pod.uid] = self._next()
+
+    def gone(self, pod: Pod) -> None:
+        """It is not there any more, or terminating."""
+        place = self._place(pod)
+        if place is not None:
+            place.came.pop(pod.uid, None)
+
+    def leave(self, pod: Pod, policy: str, taint: Taint, now: float) -> int:
+        """Its eviction is asked for. ``now`` is monotonic.
+
+        Returns:
+            Which round that opens, if the pod came back to a workload's place; 0 if it did not.
+
+        """
+        settings, owner = self._settings.get(policy), pod.shared.owner
+        if settings is None or owner is None:
+            return 0
+        key = _key(pod, policy, taint)
+        loop = self._loops.get(key) or self._remember(key, policy, (owner.uid, pod.node))
+        came = loop.place.came.get(pod.uid, 0)
+        goes_on = loop.rounds > 0 and not self._is_over(loop, now)
+        loop.last_at = now
+        if goes_on and came < loop.began_with:
+            return 0
+        loop.rounds = loop.rounds + 1 if goes_on else 1
+        loop.began_at, loop.began_with = now, self._next()
+        self._loops.move_to_end(key)
+        return loop.rounds if loop.rounds > 1 else 0
+
+    def refuse(self, pod: Pod, policy: str, taint: Taint, now: float) -> Refusal | None:
+        """Whether its workload was evicted so often from this node that the next round has to wait."""
+        settings, place = self._settings.get(policy), self._place(pod)
+        if settings is None or place is None or (came := place.came.get(pod.uid)) is None:
+            return None
+        key = _key(pod, policy, taint)
+        loop = self._loops.get(key)
+        if loop is None or came < loop.began_with:
+            return None
+        until = loop.began_at + settings.backoff(loop.rounds)
+        if now >= until:
+            return None
+        times = "once" if loop.rounds == 1 else f"{loop.rounds} times in a row"
+        detail = f"{pod.shared.owner} was evicted from node {pod.node} by taint {taint} {times}, and came back"
+        return Refusal(BOUNCE, until, key, detail)
+
+    def bouncing(self, now: float) -> Counter[str]:
+        """How many workloads each policy holds, or would hold if they came back now or soon after."""
+        found = dict.fromkeys(
+            (loop.policy, loop.place.key[0])
+            for loop in self._loops.values()
+            if self._settings[loop.policy].backoff(loop.rounds) and not self._is_over(loop, now)
+        )
+        return Counter(policy for policy, _ in found)
+
+    def _is_over(self, loop: _Loop, now: float) -> bool:
+        settings = self._settings[loop.policy]
+        return now > loop.last_at + settings.within_seconds + settings.backoff(loop.rounds)
+
+    def _place(self, pod: Pod) -> _Place | None:
+        owner = pod.shared.owner
+        return None if owner is None or not self._places else self._places.get((owner.uid, pod.node))
+
+    def _remember(self, key: str, policy: str, where: tuple[str, str]) -> _Loop:
+        if len(self._loops) >= MAX_LOOPS:
+            self._forget(next(iter(self._loops)))
+        place = self._places.get(where)
+        if place is None:
+            place = self._places[where] = _Place(where)
+        place.loops += 1
+        loop = self._loops[key] = _Loop(policy, place)
+        return loop
+
+    def _forget(self, key: str) -> None:
+        place = self._loops.pop(key).place
+        place.loops -= 1
+        if not place.loops:
+            del self._places[place.key]
+
+    def _next(self) -> int:
+        self._numbers += 1
+        return self._numbers
+
+
+def _key(pod: Pod, policy: str, taint: Taint) -> str:
+    """Who shares a refusal."""
+    owner = pod.shared.owner
+    return f"bounce/{policy}/{owner.uid if owner else ''}/{pod.node}/{taint.key}:{taint.effect}"

@@ -1,0 +1,345 @@
+"""Who comes back is counted by rounds, and held ever longer."""
+
+from itertools import pairwise
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.rig import limited, owner
+from taintwarden.engine.interning import Interner
+from taintwarden.engine.limits import bounces
+from taintwarden.engine.limits.bounces import Bounces
+from taintwarden.engine.limits.refusal import BOUNCE, Refusal
+from taintwarden.engine.model import BounceSettings, Effect, Owner, Pod, Policy, Reclaim, Taint, Tolerations
+
+BAD, WORSE = Taint("sla", "900"), Taint("sla", "0")
+INTERNER = Interner()
+
+
+class Loop:
+    """A limit after two evictions in a row, and one node that everybody comes back to."""
+
+    def __init__(self, *policies: Policy, **settings: int) -> None:
+        given = {"after_evictions": 2, "within_seconds": 100, "max_backoff_seconds": 200} | settings
+        self.bounces = Bounces()
+        self.policies = policies or (limited(bounce=BounceSettings(**given)),)
+        self.bounces.configure(self.policies)
+        self.now = 1_000.0
+
+    def come(self, name: str, of: Owner | None = None, node: str = "n1") -> Pod:
+        shared = INTERNER.pod_class("shop", {}, Tolerations(), owner=of or owner())
+        pod = Pod(name, name, node, shared, 0.0, 1)
+        self.bounces.came(pod)
+        return pod
+
+    def leave(self, pod: Pod, taint: Taint = BAD, policy: str = "p") -> int:
+        counted = self.bounces.leave(pod, policy, taint, self.now)
+        self.bounces.gone(pod)
+        return counted
+
+    def ask(self, pod: Pod, taint: Taint = BAD, policy: str = "p") -> Refusal | None:
+        return self.bounces.refuse(pod, policy, taint, self.now)
+
+    def held_for(self, pod: Pod, **by: str) -> float:
+        refused = self.ask(pod, **by)
+        return 0.0 if refused is None or refused.until is None else refused.until - self.now
+
+    def bounce(self, times: int, **more: object) -> list[int]:
+        """So many pods come one after the other, each a second after the one before left."""
+        counted = []
+        for number in range(times):
+            counted.append(self.leave(self.come(f"pod-{number}", **more)))
+            self.now += 1
+        return counted
+
+
+def test_who_leaves_for_the_first_time_has_not_come_back():
+    assert Loop().bounce(1) == [0]
+
+
+def test_who_comes_back_is_counted():
+    assert Loop().bounce(4) == [0, 2, 3, 4]
+
+
+def test_who_comes_back_too_often_is_held():
+    loop = Loop()
+    loop.bounce(2)
+    refused = loop.ask(loop.come("next"))
+    assert refused == Refusal(
+        BOUNCE,
+        loop.now - 1 + 60,
+        "bounce/p/uid-of-web/n1/sla:NoExecute",
+        "ReplicaSet web was evicted from node n1 by taint sla=900:NoExecute 2 times in a row, and came back",
+    )
+
+
+def test_who_comes_back_less_often_is_not_held():
+    loop = Loop()
+    loop.bounce(1)
+    assert loop.ask(loop.come("next")) is None
+
+
+def test_one_eviction_may_be_enough():
+    loop = Loop(after_evictions=1)
+    loop.bounce(1)
+    refused = loop.ask(loop.come("next"))
+    assert refused is not None
+    assert "NoExecute once, and came back" in refused.detail
+
+
+def test_the_time_doubles_up_to_the_longest():
+    loop = Loop()
+    loop.bounce(1)
+    waits = []
+    for number in range(4):
+        loop.leave(loop.come(f"again-{number}"))
+        waits.append(loop.held_for(loop.come(f"next-{number}")))
+        loop.now += waits[-1]
+    assert waits == [60, 120, 200, 200]
+
+
+def test_a_thousand_times_are_no_longer_than_the_longest():
+    assert BounceSettings().backoff(10_000) == 3600
+
+
+def test_when_the_time_is_over_it_may_go():
+    loop = Loop()
+    loop.bounce(2)
+    pod = loop.come("next")
+    loop.now += loop.held_for(pod)
+    assert loop.ask(pod) is None
+
+
+# -- what is no bounce -------------------------------------------------------------------------------------------------
+
+
+def test_pods_that_leave_together_are_one_round():
+    loop = Loop()
+    crowd = [loop.come(str(number)) for number in range(10)]
+    assert [loop.leave(pod) for pod in crowd] == [0] * 10
+
+
+def test_a_wave_that_takes_long_is_one_round():
+    loop = Loop()
+    crowd = [loop.come(str(number)) for number in range(50)]
+    for pod in crowd:
+        assert loop.leave(pod) == 0
+        loop.now += 90
+
+
+def test_pods_that_come_back_while_the_others_still_leave_open_one_round():
+    loop = Loop()
+    old = [loop.come(f"old-{number}") for number in range(3)]
+    loop.leave(old[0])
+    new = [loop.come("new-0")]
+    loop.leave(old[1])
+    new.append(loop.come("new-1"))
+    loop.leave(old[2])
+    new.append(loop.come("new-2"))
+    assert [loop.leave(pod) for pod in new] == [2, 0, 0]
+
+
+def test_ten_pods_that_take_turns_bounce_too():
+    """Each left after another that stands there still, so "since the last eviction" would never see one."""
+    loop = Loop(after_evictions=3)
+    crowd = [loop.come(f"0-{number}") for number in range(10)]
+    counted = []
+    for turn in range(1, 4):
+        for number in range(10):
+            counted.append(loop.leave(crowd[number]))
+            crowd[number] = loop.come(f"{turn}-{number}")
+    assert [one for one in counted if one] == [2, 3]
+    assert loop.ask(crowd[0]) is not None
+
+
+def test_a_call_that_is_made_again_is_no_bounce():
+    loop = Loop()
+    loop.bounce(1)
+    pod = loop.come("again")
+    assert [loop.bounces.leave(pod, "p", BAD, loop.now) for _ in range(5)] == [2, 0, 0, 0, 0]
+    assert loop.ask(pod) is None
+
+
+def test_a_pod_without_a_controller_never_bounces():
+    loop = Loop()
+    shared = INTERNER.pod_class("shop", {}, Tolerations())
+    for number in range(9):
+        pod = Pod(str(number), "bare", "n1", shared, 0.0, 1)
+        loop.bounces.came(pod)
+        assert loop.ask(pod) is None
+        assert loop.leave(pod) == 0
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"of": owner("db")}, {"node": "n2"}],
+    ids=["workload", "node"],
+)
+def test_others_are_not_held(other):
+    loop = Loop()
+    loop.bounce(5)
+    assert loop.ask(loop.come("other", **other)) is None
+    assert loop.bounce(1, **other) == [0]
+
+
+@pytest.mark.parametrize("taint", [Taint("cni", "900"), Taint("sla", "900", Effect.NO_SCHEDULE)])
+def test_another_taint_holds_nobody(taint):
+    loop = Loop()
+    loop.bounce(5)
+    assert loop.ask(loop.come("other"), taint) is None
+
+
+def test_another_value_is_the_same_taint():
+    loop = Loop()
+    loop.bounce(5)
+    assert loop.ask(loop.come("other"), WORSE) is not None
+
+
+# -- when it is over ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("seconds", "counted"), [(100, 2), (101, 0)])
+def test_who_comes_back_late_has_not_bounced(seconds, counted):
+    loop = Loop()
+    loop.leave(loop.come("first"))
+    loop.now += seconds
+    assert loop.leave(loop.come("second")) == counted
+
+
+@pytest.mark.parametrize(("seconds", "counted"), [(60 + 100, 3), (60 + 101, 0)])
+def test_who_was_held_may_come_later(seconds, counted):
+    loop = Loop()
+    loop.bounce(2)
+    loop.now += seconds - 1
+    assert loop.leave(loop.come("third")) == counted
+
+
+def test_after_a_quiet_time_nobody_is_held():
+    loop = Loop()
+    loop.bounce(9)
+    loop.now += 301
+    loop.leave(loop.come("first"))
+    assert loop.ask(loop.come("second")) is None
+
+
+# -- settings ----------------------------------------------------------------------------------------------------------
+
+
+def test_without_the_limit_nothing_is_counted():
+    loop = Loop(limited())
+    assert loop.bounce(5) == [0] * 5
+    assert loop.ask(loop.come("next")) is None
+
+
+def test_where_nodes_will_be_gone_it_steps_aside():
+    loop = Loop(msgspec.structs.replace(limited(bounce=BounceSettings(1)), reclaim=Reclaim(120)))
+    assert loop.bounce(5) == [0] * 5
+    assert loop.ask(loop.come("next")) is None
+
+
+def test_policies_do_not_mind_each_other():
+    settings = BounceSettings(after_evictions=2)
+    loop = Loop(limited(bounce=settings), limited("q", bounce=settings))
+    loop.bounce(5)
+    pod = loop.come("next")
+    assert (loop.held_for(pod) > 0, loop.ask(pod, policy="q")) == (True, None)
+
+
+def test_other_settings_hold_at_once():
+    loop = Loop()
+    loop.bounce(2)
+    pod = loop.come("next")
+    loop.bounces.configure([limited(bounce=BounceSettings(after_evictions=3))])
+    assert loop.ask(pod) is None
+    loop.bounces.configure([limited(bounce=BounceSettings(after_evictions=2, max_backoff_seconds=30))])
+    assert loop.held_for(pod) == 29
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [[], [limited()], [msgspec.structs.replace(limited(bounce=BounceSettings()), uid="another")]],
+    ids=["gone", "off", "namesake"],
+)
+def test_what_no_policy_asks_for_is_forgotten(changed):
+    loop = Loop()
+    loop.bounce(5)
+    loop.bounces.configure(changed)
+    assert (len(loop.bounces._loops), loop.bounces._places) == (0, {})
+    loop.bounces.configure(loop.policies)
+    assert loop.ask(loop.come("next")) is None
+
+
+# -- what is remembered ------------------------------------------------------------------------------------------------
+
+
+def test_no_more_is_remembered_than_may_be(monkeypatch):
+    monkeypatch.setattr(bounces, "MAX_LOOPS", 3)
+    loop = Loop()
+    for number in range(100):
+        loop.bounce(2, node=f"n{number}")
+    assert (len(loop.bounces._loops), len(loop.bounces._places)) == (3, 3)
+    assert [bool(loop.held_for(loop.come("next", node=f"n{number}"))) for number in (96, 97, 99)] == [False, True, True]
+
+
+def test_who_bounces_is_remembered_longer_than_who_does_not(monkeypatch):
+    monkeypatch.setattr(bounces, "MAX_LOOPS", 3)
+    loop = Loop()
+    loop.bounce(2)
+    for number in range(20):
+        loop.bounce(1, node=f"other-{number}")
+        loop.leave(loop.come(f"again-{number}"))
+    assert loop.held_for(loop.come("next")) > 0
+
+
+def test_pods_that_are_gone_are_not_remembered():
+    loop = Loop()
+    loop.bounce(50)
+    [place] = loop.bounces._places.values()
+    assert place.came == {}
+
+
+def test_how_many_workloads_bounce_is_told():
+    loop = Loop()
+    loop.bounce(2)
+    loop.bounce(2, node="n2")
+    loop.bounce(1, node="n3", of=owner("db"))
+    assert loop.bounces.bouncing(loop.now) == {"p": 1}
+    loop.bounce(2, node="n3", of=owner("db"))
+    assert loop.bounces.bouncing(loop.now) == {"p": 2}
+    assert loop.bounces.bouncing(loop.now + 1_000) == {}
+
+
+# -- whatever happens --------------------------------------------------------------------------------------------------
+
+
+@given(
+    after=st.integers(1, 4),
+    longest=st.integers(1, 300),
+    pauses=st.lists(st.floats(0, 500, allow_nan=False), min_size=1, max_size=40),
+)
+def test_whoever_follows_the_limit_leaves_no_faster_than_it_lets(after, longest, pauses):
+    """A pod that comes back at once and goes as soon as it may: each gap within the row is at least its back-off."""
+    loop = Loop(after_evictions=after, max_backoff_seconds=longest)
+    left, counted = [], []
+    for number, pause in enumerate(pauses):
+        pod = loop.come(str(number))
+        loop.now += pause
+        loop.now += loop.held_for(pod)
+        assert loop.ask(pod) is None
+        left.append(loop.now)
+        counted.append(loop.leave(pod))
+    for (before, now), row in zip(pairwise(left), counted[1:], strict=True):
+        if row > after:
+            assert now - before >= min(longest, 60 * 2 ** (row - 1 - after)) - 1e-6
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.floats(0, 50)), max_size=60))
+def test_who_was_there_before_the_first_eviction_is_never_held(moves):
+    loop = Loop(after_evictions=1)
+    there = [loop.come(f"there-{number}") for number in range(6)]
+    for number, pause in moves:
+        loop.now += pause
+        assert loop.ask(there[number]) is None
+        loop.leave(there[number])

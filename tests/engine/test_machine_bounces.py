@@ -1,0 +1,269 @@
+"""How the machine acts on workloads that come back: when it tells, holds and lets go."""
+
+import msgspec
+import pytest
+
+from engine.rig import START, Rig, exists, limited, owner
+from taintwarden.engine.machine import commands, events
+from taintwarden.engine.machine.events import Outcome
+from taintwarden.engine.machine.pending import Phase
+from taintwarden.engine.machine.report import report
+from taintwarden.engine.model import BounceSettings, Reclaim
+
+TWICE = limited(bounce=BounceSettings(after_evictions=2))
+WEB = {"owner": owner(), "ready": True}
+
+
+def bounce(rig: Rig, times: int, node: str = "n1", prefix: str = "p") -> None:
+    """So many pods come to a bad node one after the other, and are evicted."""
+    for number in range(times):
+        name = f"{prefix}{number}"
+        rig.pod(name, node=node, **WEB)
+        rig.settle(name)
+        rig.gone(name, node)
+        rig.advance(1)
+
+
+def bouncing(given=TWICE, times: int = 2, **options) -> Rig:
+    rig = Rig(given, **options)
+    rig.node("n1", "sla=900")
+    bounce(rig, times)
+    rig.out = []
+    return rig
+
+
+def test_who_comes_back_too_often_waits_for_a_minute():
+    rig = bouncing()
+    rig.pod("next", **WEB)
+    assert rig.evictions() == []
+    assert rig.machine.pending["uid-next"].phase is Phase.HELD
+    rig.advance(58.75)
+    assert rig.evictions() == []
+    rig.advance(0.25)
+    assert rig.evictions() == ["next"]
+
+
+def test_the_next_waits_twice_as_long():
+    rig = bouncing()
+    rig.pod("next", **WEB)
+    rig.advance(59)
+    rig.settle("next")
+    rig.gone("next")
+    rig.out = []
+    rig.pod("after", **WEB)
+    rig.advance(119.75)
+    assert rig.evictions() == []
+    rig.advance(0.25)
+    assert rig.evictions() == ["after"]
+
+
+def test_all_who_came_back_go_together():
+    rig = bouncing()
+    for name in "abc":
+        rig.pod(name, **WEB)
+    rig.advance(59)
+    assert rig.evictions() == ["a", "b", "c"]
+
+
+def test_who_comes_back_while_others_stand_there_is_held_alone():
+    rig = Rig(limited(bounce=BounceSettings(after_evictions=1), evictions_per_second=1.0, burst=1))
+    for name in "abc":
+        rig.pod(name, **WEB)
+    rig.node("n1", "sla=900")
+    assert rig.evictions() == ["a"]
+    rig.settle("a")
+    rig.gone("a")
+    rig.pod("back", **WEB)
+    rig.advance(5)
+    assert rig.evictions() == ["b", "c"]
+
+
+def test_a_pod_that_the_watch_tells_of_before_the_answer_has_come_back():
+    """A replacement is bound within milliseconds: before the call returns whose victim it replaces."""
+    rig = Rig(TWICE)
+    rig.node("n1", "sla=900")
+    rig.pod("a", **WEB)
+    rig.pod("b", **WEB)
+    assert rig.evictions() == ["a", "b"]
+    for name in "ab":
+        rig.settle(name)
+        rig.gone(name)
+    rig.pod("c", **WEB)
+    assert rig.evictions() == []
+
+
+# -- what is told ------------------------------------------------------------------------------------------------------
+
+
+def test_who_is_held_is_told_once():
+    rig = bouncing()
+    rig.pod("next", **WEB)
+    [told] = rig.take(commands.HeldAsBouncing)
+    assert (told.pod.name, told.until) == ("next", START + 1 + 60)
+    assert told.reason == (
+        "ReplicaSet web was evicted from node n1 by taint sla=900:NoExecute 2 times in a row, and came back"
+    )
+    rig.pod("next", owner=owner(), ready=False)
+    rig.node("n1", "sla=901")
+    rig.advance(50)
+    assert rig.take(commands.HeldAsBouncing) == []
+
+
+def test_every_eviction_of_who_came_back_is_told():
+    rig = Rig(limited(bounce=BounceSettings()))
+    rig.node("n1", "sla=900")
+    bounce(rig, 3)
+    assert [one.in_a_row for one in rig.take(commands.Bounced)] == [2, 3]
+
+
+def test_a_call_that_fails_is_told_once():
+    rig = bouncing(limited(bounce=BounceSettings()), times=1)
+    rig.pod("next", **WEB)
+    for outcome in (Outcome.REFUSED, Outcome.FAILED):
+        rig.settle("next", outcome)
+        rig.advance(120)
+    assert len(rig.take(commands.Bounced)) == 1
+
+
+def test_a_rehearsal_counts_nothing():
+    rig = bouncing(limited(bounce=BounceSettings(), spec={"mode": "DryRun"}), times=0)
+    for name in "abcdef":
+        rig.pod(name, **WEB)
+        rig.gone(name)
+    assert rig.take(commands.Bounced) == []
+
+
+def test_the_report_tells_who_is_held_by_it_and_who_bounces():
+    rig = bouncing()
+    rig.pod("next", **WEB)
+    [entry] = report(rig.machine, rig.now)
+    [limit] = entry.limits
+    assert (limit.limit, limit.pods, limit.until, entry.bouncing) == ("bounce", 1, START + 61, 1)
+
+
+# -- what lets them go, or not -----------------------------------------------------------------------------------------
+
+
+def test_a_taint_that_goes_cancels():
+    rig = bouncing()
+    rig.pod("next", **WEB)
+    rig.node("n1")
+    assert [one.pod.name for one in rig.take(commands.Cancelled)] == ["next"]
+
+
+def test_another_taint_is_followed_at_once():
+    rig = bouncing()
+    rig.pod("next", **WEB)
+    assert rig.evictions() == []
+    rig.node("n1", "cni=1")
+    assert rig.evictions() == ["next"]
+
+
+def test_another_taint_of_the_same_moment_is_followed_at_once():
+    """Both make it leave at once, and the first of them is the one that counts."""
+    rig = bouncing()
+    rig.node("n1", "sla=900", "cni=1", added=START)
+    rig.pod("next", bound_at=rig.wall, **WEB)
+    assert rig.evictions() == []
+    rig.node("n1", "cni=1", added=START)
+    assert rig.evictions() == ["next"]
+
+
+def test_a_pod_that_tolerates_it_by_now_stays():
+    rig = bouncing()
+    rig.pod("next", **WEB)
+    rig.pod("next", exists(), **WEB)
+    assert "uid-next" not in rig.machine.pending
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        limited(),
+        limited(bounce=BounceSettings(after_evictions=3)),
+        msgspec.structs.replace(TWICE, reclaim=Reclaim(600)),
+    ],
+    ids=["off", "later", "reclaim"],
+)
+def test_a_policy_that_asks_for_less_lets_them_go_at_once(changed):
+    rig = bouncing()
+    rig.pod("next", **WEB)
+    rig.change(changed)
+    assert rig.evictions() == ["next"]
+
+
+@pytest.mark.parametrize("seconds", [-2.0, 86_400.0])
+def test_a_wall_clock_that_is_set_opens_nothing(seconds):
+    rig = bouncing()
+    rig.wall += seconds
+    rig.pod("next", bound_at=rig.wall, **WEB)
+    rig.advance(58.75)
+    assert rig.evictions() == []
+    rig.advance(0.25)
+    assert rig.evictions() == ["next"]
+
+
+@pytest.mark.parametrize("bound_at", [0.0, START - 3_600, START + 3_600], ids=["never", "before", "ahead"])
+def test_what_the_api_server_thinks_the_time_is_opens_nothing(bound_at):
+    """Its clock dates the binding; a pod that it dates an hour ahead is due then, whatever this limit says."""
+    rig = Rig(TWICE)
+    rig.node("n1", "sla=900")
+    for name in "ab":
+        rig.pod(name, bound_at=min(bound_at, START), **WEB)
+        rig.settle(name)
+        rig.gone(name)
+    rig.out = []
+    rig.pod("next", bound_at=min(bound_at, START), **WEB)
+    rig.advance(59.75)
+    assert rig.evictions() == []
+    rig.advance(0.25)
+    assert rig.evictions() == ["next"]
+
+
+def test_a_list_of_all_pods_brings_nobody_back():
+    rig = bouncing(times=1)
+    pod = rig.make_pod("old", **WEB)
+    rig.feed(events.PodSeen(pod))
+    rig.wake()
+    rig.settle("old")
+    rig.gone("old")
+    rig.out = []
+    other = rig.pod("other", **WEB)
+    rig.feed(events.PodSeen(other), events.PodsListed(frozenset([other.uid])))
+    rig.wake()
+    assert rig.evictions() == []
+
+
+def test_a_budget_comes_first():
+    """A pod that a budget blocks is not told that it bounces: it goes nowhere."""
+    rig = bouncing()
+    rig.budget(allowed=0)
+    rig.pod("next", **WEB)
+    assert rig.take(commands.HeldAsBouncing) == []
+    rig.budget(allowed=1)
+    assert [one.pod.name for one in rig.take(commands.HeldAsBouncing)] == ["next"]
+    rig.advance(60)
+    assert rig.evictions() == ["next"]
+
+
+def test_a_pod_that_bounces_waits_for_no_deletion():
+    rig = bouncing(limited(bounce=BounceSettings(2), spec={"eviction": {"method": "EvictThenDelete"}}))
+    rig.pod("next", **WEB)
+    assert rig.machine.pending["uid-next"].delete_at is None
+
+
+def test_nobody_else_waits_for_it():
+    rig = bouncing()
+    rig.pod("next", **WEB)
+    rig.pod("db", owner=owner("db"), ready=True)
+    rig.pod("bare")
+    assert rig.evictions() == ["db", "bare"]
+
+
+def test_another_leader_begins_with_nothing():
+    rig = bouncing(leading=True)
+    other = Rig(TWICE)
+    other.node("n1", "sla=900")
+    other.pod("next", **WEB)
+    assert rig.machine.limiter.bounces.bouncing(rig.monotonic)
+    assert other.evictions() == ["next"]
