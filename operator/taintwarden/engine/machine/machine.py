@@ -40,7 +40,19 @@ from taintwarden.engine.machine.pending import Lane, Pending, Phase, retry_delay
 from taintwarden.engine.machine.queues import Queues
 from taintwarden.engine.machine.reclaims import Reclaims, miss
 from taintwarden.engine.machine.verdicts import Verdicts
-from taintwarden.engine.model import Gates, Instant, Method, Mode, Node, OnInvalidValue, Pod, PodClass, Policy, Profile
+from taintwarden.engine.model import (
+    Gates,
+    Instant,
+    Method,
+    Mode,
+    Node,
+    OnInvalidValue,
+    Pod,
+    PodClass,
+    Policy,
+    Profile,
+    Tolerations,
+)
 from taintwarden.engine.spread import Spread
 
 ANNOUNCED_AHEAD_SECONDS = 1.0
@@ -185,6 +197,18 @@ class Machine:
     def profiles_of(self, pod_class: PodClass) -> tuple[Profile, ...]:
         """The profiles that select pods of a class, by name."""
         return self._verdicts.profiles_of(pod_class)
+
+    def tolerations_of(self, pod_class: PodClass) -> Tolerations:
+        """All that pods of a class tolerate, by themselves and by profiles."""
+        return self._verdicts.tolerations(pod_class)
+
+    def policies_for(self, pod_class: PodClass) -> tuple[Policy, ...]:
+        """The policies that may touch pods of a class, by name."""
+        return self._verdicts.selecting(pod_class)
+
+    def namespace_labels(self, name: str) -> dict[str, str] | None:
+        """The labels of a namespace; None if it is not known."""
+        return self._verdicts.namespace_labels(name)
 
     @property
     def evaluator(self) -> Evaluator:
