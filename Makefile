@@ -1,7 +1,7 @@
 # Everything a developer or a newcomer runs. `make help` lists it.
 # The environment is .venv, made on first use from Python 3.11+ and the package index alone.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fmt reference control-plane test-e2e bench clean
+.PHONY: help demo test check fmt reference control-plane deploy-tools test-deploy test-e2e bench clean
 PYTHON ?= python3
 UV_VERSION := 0.13.8
 VENV := $(CURDIR)/.venv
@@ -41,7 +41,13 @@ reference: $(READY) ## write docs/reference from definitions, metrics and comman
 control-plane: ## build etcd, kube-apiserver and friends once, into .cache/control-plane (needs Go)
 	@tests/controlplane/build
 
-test-e2e: $(READY) control-plane ## end-to-end tests on the real control plane
+deploy-tools: ## build helm and kind once, into .cache/deploy-tools (needs Go)
+	@tests/deploy/tools/build
+
+test-deploy: $(READY) control-plane deploy-tools ## lint and render what deploy/ ships, build and try the wheel
+	@$(BIN)/python -m pytest tests/deploy $(ARGS)
+
+test-e2e: $(READY) control-plane deploy-tools ## end-to-end tests on the real control plane
 	@$(BIN)/python -m pytest tests/e2e $(ARGS)
 
 bench: $(READY) control-plane ## compare with the built-in controller on the real control plane

@@ -1,0 +1,90 @@
+{{/*
+Everything is called taintwarden, whatever the release is called: two operators in one cluster would act on the same
+policies, and so helm refuses the second.
+*/}}
+{{- define "taintwarden.name" -}}
+taintwarden
+{{- end -}}
+
+{{/* The labels that select the pods. The same as in deploy/base, so that they never have to change. */}}
+{{- define "taintwarden.selector" -}}
+app.kubernetes.io/name: {{ include "taintwarden.name" . }}
+{{- end -}}
+
+{{- define "taintwarden.labels" -}}
+{{ include "taintwarden.selector" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* The metadata of a namespaced object. Arguments: the root, the name. */}}
+{{- define "taintwarden.metadata" -}}
+{{- $root := index . 0 -}}
+name: {{ index . 1 }}
+namespace: {{ $root.Release.Namespace }}
+{{ include "taintwarden.clusterMetadata" . | trimPrefix (printf "name: %s\n" (index . 1)) }}
+{{- end -}}
+
+{{/* The metadata of an object of the cluster. Arguments: the root, the name. */}}
+{{- define "taintwarden.clusterMetadata" -}}
+{{- $root := index . 0 -}}
+name: {{ index . 1 }}
+labels:
+  {{- include "taintwarden.labels" $root | nindent 2 }}
+{{- with $root.Values.commonAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- define "taintwarden.image" -}}
+{{- $image := .Values.image -}}
+{{- if $image.digest -}}
+{{ $image.repository }}@{{ $image.digest }}
+{{- else -}}
+{{ $image.repository }}:{{ $image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+
+{{/*
+A file of source/, which are links into the repository: the chart has no copy of its own that could get out of step.
+`helm package` writes what they lead to. Where links are not kept (some Git clients on Windows, Flux' sources), the
+chart has to be packaged before.
+*/}}
+{{- define "taintwarden.source" -}}
+{{- $text := .root.Files.Get (printf "source/%s" .file) -}}
+{{- if not (contains "apiVersion:" $text) -}}
+{{- fail (printf "source/%s is missing: links of the chart were not followed. Run helm package deploy/chart/taintwarden in a full clone and install the archive" .file) -}}
+{{- end -}}
+{{ $text }}
+{{- end -}}
+
+{{/*
+The rules of a role in source/rbac.yaml, as a map `rules`. Arguments: root, kind, name.
+Without webhooks nothing of theirs is granted.
+*/}}
+{{- define "taintwarden.rules" -}}
+{{- $text := include "taintwarden.source" (dict "root" .root "file" "rbac.yaml") -}}
+{{- $found := list -}}
+{{- range splitList "\n---\n" $text -}}
+{{- $document := fromYaml . -}}
+{{- if and (eq $document.kind $.kind) (eq $document.metadata.name $.name) -}}
+{{- range $document.rules -}}
+{{- $ofWebhooks := or (has "secrets" .resources) (has "admissionregistration.k8s.io" .apiGroups) -}}
+{{- if or $.root.Values.webhooks.enabled (not $ofWebhooks) -}}
+{{- $found = append $found . -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if not $found -}}
+{{- fail (printf "source/rbac.yaml has no %s %s" .kind .name) -}}
+{{- end -}}
+rules:
+  {{- toYaml $found | nindent 2 }}
+{{- end -}}

@@ -1,0 +1,20 @@
+"""No tool, no green run: what is not built is an error, never a skip."""
+
+import pytest
+
+from controlplane import MissingBinariesError
+from controlplane.binaries import binary
+from deploy.rendering import MissingToolError, tool
+
+NO_TOOLS = 3  # exit code: neither passed (0) nor failed (1)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if session.config.option.collectonly or not session.items:
+        return
+    try:
+        tool("helm")
+        tool("kind")
+        binary("kubectl")
+    except (MissingToolError, MissingBinariesError) as error:
+        pytest.exit(str(error), returncode=NO_TOOLS)

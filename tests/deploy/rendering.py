@@ -1,0 +1,98 @@
+"""The chart, the base and the overlays as the objects that a user would apply."""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from controlplane.binaries import ROOT, binary
+
+Json = dict[str, Any]
+
+CHART = ROOT / "deploy" / "chart" / "taintwarden"
+BASE = ROOT / "deploy" / "base"
+OVERLAYS = sorted(path.parent for path in (ROOT / "deploy" / "overlays").glob("*/kustomization.yaml"))
+TOOLS = ROOT / ".cache" / "deploy-tools" / "bin"
+NAMESPACE = "taintwarden-system"
+SECONDS = 60
+
+
+class RenderingError(Exception):
+    """A tool refused; the message is what it said."""
+
+
+class MissingToolError(Exception):
+    """A tool was not built; the message says how to."""
+
+
+class Loader(yaml.CSafeLoader):
+    """YAML 1.2's numbers, as Kubernetes reads them: PyYAML takes 1e-05 for text."""
+
+
+Loader.yaml_implicit_resolvers = {
+    **yaml.CSafeLoader.yaml_implicit_resolvers,
+    **{
+        first: [
+            *yaml.CSafeLoader.yaml_implicit_resolvers.get(first, []),
+            ("tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$")),
+        ]
+        for first in "-+0123456789"
+    },
+}
+
+
+def tool(name: str) -> Path:
+    """The path of a pinned tool. Raises MissingToolError."""
+    path = TOOLS / name
+    if not os.access(path, os.X_OK):
+        raise MissingToolError(f"{path} is not there. Run `make deploy-tools` (needs Go).")
+    return path
+
+
+def run(*command: str | Path) -> str:
+    """What a tool prints. Raises RenderingError when it fails."""
+    words = [str(part) for part in command]
+    done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=SECONDS)
+    if done.returncode:
+        raise RenderingError(f"{' '.join(words)}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def load(text: str) -> list[Json]:
+    return [document for document in yaml.load_all(text, Loader) if document]
+
+
+def chart(
+    values: Mapping[str, Any] | None = None,
+    *,
+    chart: Path = CHART,
+    release: str = "taintwarden",
+    namespace: str = NAMESPACE,
+    more: Iterable[str] = (),
+) -> list[Json]:
+    """What `helm template` makes of these values. Raises RenderingError with helm's words."""
+    sets = [f"--set-json={name}={json.dumps(value)}" for name, value in (values or {}).items()]
+    return load(run(tool("helm"), "template", release, chart, f"--namespace={namespace}", *sets, *more))
+
+
+def kustomize(folder: Path) -> list[Json]:
+    """What `kubectl apply -k` would apply. Raises RenderingError."""
+    return load(run(binary("kubectl"), "kustomize", folder))
+
+
+def key(document: Json) -> tuple[str, str]:
+    return document["kind"], document["metadata"]["name"]
+
+
+def by_key(documents: Iterable[Json]) -> dict[tuple[str, str], Json]:
+    """By kind and name. Nothing may be there twice."""
+    found: dict[tuple[str, str], Json] = {}
+    for document in documents:
+        assert key(document) not in found, f"{key(document)} is there twice"
+        found[key(document)] = document
+    return found

@@ -1,0 +1,64 @@
+"""The chart on its way to users: links lead to what the repository ships, and an archive holds what they lead to."""
+
+import re
+import shutil
+import tarfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+from controlplane.binaries import ROOT
+from deploy.rendering import CHART, RenderingError, chart, run, tool
+
+LINKS = {"crds": "crds", "rbac.yaml": "deploy/base/rbac.yaml", "webhooks.yaml": "deploy/base/webhooks.yaml"}
+META = yaml.safe_load((CHART / "Chart.yaml").read_text())
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    run(tool("helm"), "package", CHART, "--destination", tmp_path)
+    [found] = tmp_path.glob("*.tgz")
+    return found
+
+
+@pytest.mark.parametrize(("link", "to"), LINKS.items())
+def test_a_link_leads_to_what_is_shipped(link, to):
+    path = CHART / "source" / link
+    assert path.is_symlink()
+    assert path.resolve() == ROOT / to
+
+
+def test_the_chart_holds_no_copy():
+    assert {path.name for path in (CHART / "source").iterdir()} == LINKS.keys()
+    assert not [path for path in (CHART / "templates").iterdir() if "openAPIV3Schema" in path.read_text()]
+
+
+def test_the_archive_holds_what_the_links_lead_to(archive):
+    with tarfile.open(archive) as packed:
+        assert not [one.name for one in packed if one.issym() or one.islnk()]
+        for definition in (ROOT / "crds").glob("*.yaml"):
+            inside = packed.extractfile(f"taintwarden/source/crds/{definition.name}")
+            assert inside is not None
+            assert inside.read() == definition.read_bytes()
+
+
+def test_the_archive_renders_the_same(archive):
+    assert chart(chart=archive) == chart()
+
+
+def test_links_that_were_not_followed_are_no_empty_installation(tmp_path):
+    """As in a clone without links, where each is a short text file."""
+    shutil.copytree(CHART, tmp_path / "chart", symlinks=True)
+    for link in (tmp_path / "chart" / "source").iterdir():
+        to = str(link.readlink())
+        link.unlink()
+        link.write_text(to)
+    with pytest.raises(RenderingError, match="links of the chart were not followed"):
+        chart(chart=tmp_path / "chart")
+
+
+def test_the_versions_are_those_of_the_package():
+    version = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert version is not None
+    assert META["version"] == META["appVersion"] == version[1]

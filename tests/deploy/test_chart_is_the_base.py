@@ -1,0 +1,66 @@
+"""The chart with its default values installs what deploy/base installs; only what Helm has to add differs."""
+
+import copy
+
+import pytest
+
+from deploy.rendering import BASE, NAMESPACE, Json, by_key, chart, key, kustomize
+
+HELMS_LABELS = {
+    "app.kubernetes.io/instance",
+    "app.kubernetes.io/version",
+    "app.kubernetes.io/managed-by",
+    "helm.sh/chart",
+}
+KEPT = {"helm.sh/resource-policy": "keep"}
+NOT_HELMS = ("Namespace", NAMESPACE)  # helm makes it before anything is rendered, or the user did
+
+
+@pytest.fixture(scope="module")
+def base() -> dict[tuple[str, str], Json]:
+    return {name: document for name, document in by_key(kustomize(BASE)).items() if name != NOT_HELMS}
+
+
+@pytest.fixture(scope="module")
+def rendered() -> dict[tuple[str, str], Json]:
+    return by_key(chart())
+
+
+def without_helms(document: Json) -> Json:
+    """The object as it would be without Helm. A label that the base knows has to stay."""
+    document = copy.deepcopy(document)
+    labels = {name: value for name, value in document["metadata"]["labels"].items() if name not in HELMS_LABELS}
+    if document["kind"] == "CustomResourceDefinition":  # those of crds/ have neither
+        assert document["metadata"].pop("annotations") == KEPT
+        assert document["metadata"].pop("labels").keys() == HELMS_LABELS | {"app.kubernetes.io/name"}
+    else:
+        document["metadata"]["labels"] = labels
+    return document
+
+
+def test_they_install_the_same_objects(base, rendered):
+    assert rendered.keys() == base.keys()
+    assert len(base) >= 15
+
+
+def test_each_object_is_the_same(base, rendered):
+    assert {name: without_helms(document) for name, document in rendered.items()} == base
+
+
+def test_every_object_carries_helms_labels(rendered):
+    assert [key(one) for one in rendered.values() if not one["metadata"]["labels"].keys() >= HELMS_LABELS] == []
+
+
+def test_a_difference_would_be_seen(base):
+    other = {name: without_helms(document) for name, document in by_key(chart({"replicas": 5})).items()}
+    assert [name for name in base if base[name] != other[name]] == [("Deployment", "taintwarden")]
+
+
+def test_every_release_has_the_same_names(rendered):
+    """So a second operator, which would act on the same policies, is refused."""
+    assert by_key(chart(release="another")).keys() == rendered.keys()
+
+
+def test_another_namespace_is_named_everywhere():
+    assert not [key(one) for one in chart(namespace="ops") if NAMESPACE in str(one)]
+    assert {one["metadata"]["namespace"] for one in chart(namespace="ops") if "namespace" in one["metadata"]} == {"ops"}

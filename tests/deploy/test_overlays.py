@@ -1,0 +1,81 @@
+"""Each overlay is the base, but for what its comment says."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deploy.rendering import BASE, OVERLAYS, Json, by_key, kustomize
+from taintwarden.settings import load_settings
+
+FOLDER = BASE.parent / "overlays"
+DEPLOYMENT = ("Deployment", "taintwarden")
+
+
+def rendered(name: str) -> dict[tuple[str, str], Json]:
+    return by_key(kustomize(FOLDER / name))
+
+
+def template(name: str) -> Json:
+    found: Json = rendered(name)[DEPLOYMENT]["spec"]["template"]
+    return found
+
+
+def environment(name: str) -> dict[str, Any]:
+    [only] = template(name)["spec"]["containers"]
+    return {one["name"]: one.get("value") for one in only["env"]}
+
+
+def test_these_are_shipped():
+    assert [path.name for path in OVERLAYS] == ["dry-run", "production", "replacing-built-in"]
+
+
+@pytest.mark.parametrize("folder", OVERLAYS, ids=lambda path: path.name)
+def test_an_overlay_says_what_it_is_for(folder: Path):
+    assert (folder / "kustomization.yaml").read_text().startswith("# For ")
+
+
+@pytest.mark.parametrize("folder", OVERLAYS, ids=lambda path: path.name)
+def test_an_overlay_changes_nothing_but_the_deployment(folder: Path):
+    base, found = by_key(kustomize(BASE)), by_key(kustomize(folder))
+    changed = {name for name in base if found.get(name) != base[name]}
+    assert changed == {DEPLOYMENT}
+    assert found.keys() - base.keys() <= {("NetworkPolicy", "taintwarden")}
+
+
+def test_a_dry_run_is_one_of_the_operator():
+    read = load_settings({name: value for name, value in environment("dry-run").items() if value is not None})
+    assert read.dry_run
+
+
+@pytest.mark.parametrize("name", ["production", "replacing-built-in"])
+def test_nothing_of_the_environment_is_lost(name):
+    assert environment(name).keys() == {*environment("../base"), "TAINTWARDEN_LOG_FORMAT"}
+
+
+def test_in_production_no_two_replicas_share_a_node():
+    rules = template("production")["spec"]["affinity"]["podAntiAffinity"]
+    assert rules["requiredDuringSchedulingIgnoredDuringExecution"][0]["topologyKey"] == "kubernetes.io/hostname"
+    assert not rules["preferredDuringSchedulingIgnoredDuringExecution"]
+    strategy = rendered("production")[DEPLOYMENT]["spec"]["strategy"]["rollingUpdate"]
+    assert strategy == {"maxUnavailable": 1, "maxSurge": 0}
+
+
+def test_in_production_a_node_may_die_while_another_is_drained():
+    assert rendered("production")[DEPLOYMENT]["spec"]["replicas"] == 3
+
+
+def test_in_production_memory_is_set_aside():
+    [only] = template("production")["spec"]["containers"]
+    assert only["resources"]["requests"]["memory"] == only["resources"]["limits"]["memory"]
+
+
+def test_the_network_policy_names_ports_that_the_container_has():
+    [only] = template("production")["spec"]["containers"]
+    rules = rendered("production")["NetworkPolicy", "taintwarden"]["spec"]["ingress"]
+    assert {rule["ports"][0]["port"] for rule in rules} == {port["name"] for port in only["ports"]}
+
+
+def test_instead_of_the_built_in_controller_replicas_on_dead_nodes_are_removed_too():
+    assert not template("replacing-built-in")["metadata"].get("annotations")
+    assert template("production")["metadata"]["annotations"]
