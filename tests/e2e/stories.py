@@ -38,7 +38,7 @@ TOLERATIONS = "taintwarden.io/tolerations"
 NO_LIMITS = {"base": "None"}
 
 # How late a pod may leave: objects tell times to the second, and the machine may be busy with other stories.
-SLACK_SECONDS = 2.5
+SLACK_SECONDS = 3.5
 AT_ONCE_SECONDS = SLACK_SECONDS
 EARLY_SECONDS = 0.1  # between our clock readings and the operator's
 PATIENCE_SECONDS = 15.0
