@@ -7,6 +7,7 @@ import msgspec
 
 from simulated.policies import policy
 from taintwarden.engine.model import (
+    BounceSettings,
     EvictionSettings,
     GuardAction,
     GuardSettings,
@@ -20,7 +21,7 @@ from taintwarden.engine.model import (
 )
 
 NO_LIMITS = Limits(evictions_per_second=None, max_unavailable=None, zone_health=None, guard=None, bounce=None)
-LIMITS = ("rate", "per-node", "namespace", "zone-rate", "max-unavailable", "zone-health", "guard")
+LIMITS = ("rate", "per-node", "namespace", "zone-rate", "max-unavailable", "zone-health", "guard", "bounce")
 WINDOWS = {2: ("*/2 * * * *", 45), 1: ("* * * * *", 20), 3: ("*/3 * * * *", 100)}
 """Every so many minutes of the epoch: schedule, and duration in seconds."""
 
@@ -58,6 +59,8 @@ def draw_limit(limit: str, chance: Random) -> dict[str, Any]:
                 action=pick([GuardAction.HALT, GuardAction.HALT, GuardAction.HALT, GuardAction.REPORT]),
             )
             return {"guard": guard}
+        case "bounce":
+            return {"bounce": BounceSettings(pick([1, 2, 3]), pick([5, 20, 60]), pick([4, 15, 90]))}
     raise ValueError(limit)
 
 

@@ -78,6 +78,7 @@ class History:
             "flap": (2, self.flap),
             "delete": (2, self.delete_pod),
             "workload": (1, self.change_workloads),
+            "home": (2, self.tie),
             "nodes": (1, self.change_nodes),
             "faults": (2, self.change_faults),
             "cut": (2, self.cut_off),
@@ -124,6 +125,8 @@ class History:
     def calm(self, seconds: float = 200.0) -> "History":
         """Nothing happens any more, and nothing goes wrong."""
         self.fault_rate = self.sim.clock_step = 0.0
+        for workload in self.workloads.all.values():
+            workload.home = ""
         self.sim.witness = lambda uid: None
         if self.sim.machine is None:
             self.sim.start()
@@ -242,6 +245,16 @@ class History:
         else:
             self.add_workload()
 
+    def tie(self) -> None:
+        """A workload is tied to a node where it has a pod, and the node turns bad; or it is tied no longer."""
+        if not self.workloads.all:
+            return
+        workload = self.workloads.all[self.chance.choice(sorted(self.workloads.all))]
+        nodes = [name for pod in self.workloads.pods(workload) if (name := pod["spec"]["nodeName"]) in self.sim.nodes]
+        workload.home = "" if workload.home or not nodes else self.chance.choice(nodes)
+        if workload.home:
+            self.sim.set_taints(workload.home, [BAD])
+
     def change_nodes(self) -> None:
         """A node comes, or goes with its pods."""
         if len(self.sim.nodes) > 3 and self.chance.random() < 0.5:
@@ -321,6 +334,7 @@ class History:
             tolerations=[TOLERATION],
             priority=chance.choice([0, 0, 10]),
             grace=chance.choice([1, 5, 30]),
+            home=self._node() if chance.random() < 0.2 else "",
         )
 
     def _change(self, policy: Policy, **changes: Any) -> None:

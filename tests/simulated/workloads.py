@@ -19,6 +19,8 @@ class Workload:
         self.uid = f"{kind}-{name}"
         self.replicas = replicas
         self.template = template
+        self.home = ""
+        """A node that its pods go to whatever its taints; empty: to any that is not bad."""
         self.coming = 0
         """Pods that it will create in a moment."""
 
@@ -56,6 +58,7 @@ class Workloads:
     def create(self, name: str, replicas: int, kind: str = "ReplicaSet", **template: Any) -> Workload:
         """A workload with all its pods Ready at once."""
         workload = self.all[name] = Workload(name, kind, replicas, template)
+        workload.home = template.pop("home", "")
         self._tell(workload)
         for _ in range(replicas):
             self._create_pod(workload, ready=True)
@@ -115,31 +118,33 @@ class Workloads:
         owner = {"kind": workload.kind, "name": workload.name, "uid": workload.uid, "controller": True}
         name = f"{workload.name}-{self._numbers}"
         status = [{"type": "Ready", "status": "True"}] if ready else []
-        node = self._find_node()
+        node = self._find_node(workload)
         self.sim.create_pod(name, node, owners=[owner], conditions=status if node else [], **workload.template)
         namespace = workload.template.get("namespace", "default")
         pod = self.sim.pods[f"{namespace}/{name}"]
         if not node:
-            self.sim.later(SCHEDULER_LOOKS_AGAIN_SECONDS, lambda: self._schedule(pod))
+            self.sim.later(SCHEDULER_LOOKS_AGAIN_SECONDS, lambda: self._schedule(pod, workload))
         elif not ready:
             self.sim.later(self._wait(1), lambda: self._begin(pod))
 
-    def _schedule(self, pod: Json) -> None:
+    def _schedule(self, pod: Json, workload: Workload) -> None:
         if not self._is_alive(pod):
             return
-        node = self._find_node()
+        node = self._find_node(workload)
         if node:
             pod["spec"]["nodeName"] = node
             self.sim.touch_pod(key(pod))
             self.sim.later(self._wait(1), lambda: self._begin(pod))
         else:
-            self.sim.later(SCHEDULER_LOOKS_AGAIN_SECONDS, lambda: self._schedule(pod))
+            self.sim.later(SCHEDULER_LOOKS_AGAIN_SECONDS, lambda: self._schedule(pod, workload))
 
     def _begin(self, pod: Json) -> None:
         if self._is_alive(pod):
             self.sim.set_ready(pod, ready=True)
 
-    def _find_node(self) -> str:
+    def _find_node(self, workload: Workload) -> str:
+        if workload.home in self.sim.nodes:
+            return workload.home
         fitting = [name for name, node in self.sim.nodes.items() if not is_bad(node)]
         return self._chance.choice(fitting) if fitting else ""
 
