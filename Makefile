@@ -1,7 +1,7 @@
 # Everything a developer or a newcomer runs. `make help` lists it.
 # The environment is .venv, made on first use from Python 3.11+ and the package index alone.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fmt reference control-plane deploy-tools test-deploy test-e2e bench clean
+.PHONY: help demo test check fmt reference pictures control-plane cluster deploy-tools test-deploy test-e2e kind kind-e2e kind-down bench clean
 PYTHON ?= python3
 UV_VERSION := 0.13.8
 VENV := $(CURDIR)/.venv
@@ -38,6 +38,9 @@ fmt: $(READY) ## format and fix what can be fixed
 reference: $(READY) ## write docs/reference from definitions, metrics and commands
 	@$(BIN)/python -m reference
 
+pictures: $(READY) ## draw docs/pictures from real commands on the demo's cluster (a minute)
+	@$(BIN)/python -m pictures
+
 control-plane: ## build etcd, kube-apiserver and friends once, into .cache/control-plane (needs Go)
 	@tests/controlplane/build
 
@@ -47,8 +50,24 @@ deploy-tools: ## build helm and kind once, into .cache/deploy-tools (needs Go)
 test-deploy: $(READY) control-plane deploy-tools ## lint and render what deploy/ ships, build and try the wheel
 	@$(BIN)/python -m pytest tests/deploy $(ARGS)
 
+cluster: $(READY) control-plane ## the real control plane with six nodes and the operator, to try things on, until Ctrl-C
+	@PYTHONPATH=tests $(BIN)/python -m controlplane
+
 test-e2e: $(READY) control-plane deploy-tools ## end-to-end tests on the real control plane
 	@$(BIN)/python -m pytest tests/e2e $(ARGS)
+
+KIND_KUBECONFIG := .cache/kind/kubeconfig
+
+kind: ## a kind cluster with this operator in it, and no built-in taint eviction (needs Docker or Podman, Go)
+	@deploy/kind/up
+
+# The operators of the tests are processes here, so the one in the cluster has to let go of its Lease.
+kind-e2e: $(READY) deploy-tools kind ## the end-to-end tests on that cluster
+	@kubectl --kubeconfig $(KIND_KUBECONFIG) -n taintwarden-system scale deployment/taintwarden --replicas 0
+	@$(BIN)/python -m pytest tests/e2e --kubeconfig $(KIND_KUBECONFIG) --context kind-taintwarden-e2e $(ARGS)
+
+kind-down: ## remove that cluster
+	@.cache/deploy-tools/bin/kind delete cluster --name taintwarden-e2e
 
 bench: $(READY) control-plane ## compare with the built-in controller on the real control plane
 	@$(BIN)/python -m bench $(ARGS)
