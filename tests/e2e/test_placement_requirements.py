@@ -1,0 +1,115 @@
+"""What placement takes for granted about node affinity, seen with the real API server and scheduler.
+
+Each requirement is asked of each node by a pod that wants just that node; so one pod tells of one pair.
+"""
+
+import uuid
+from collections.abc import Iterator
+from itertools import product
+
+import pytest
+
+from controlplane import ApiError, Cluster, Json, WorkingCluster, wait_until
+from engine.placement.node_selector import term_holds
+from taintwarden.engine.model import Taint, TaintSelector
+from taintwarden.engine.placement import node_labels
+
+SECONDS = 90
+KEY, VALUE, VERSION = "sla", "value.taintwarden.io/sla", "version.taintwarden.io/sla"
+ABSENT = {"key": VALUE, "operator": "DoesNotExist"}
+MAX = 2**63 - 1
+
+NODES: dict[str, dict[str, str]] = {
+    "absent": {},
+    "valueless": node_labels([Taint(KEY)], [TaintSelector(KEY, placement=True)]).labels,
+    "left-out": node_labels([Taint(KEY, "0950")], [TaintSelector(KEY, placement=True)]).labels,
+    "leading-zero": {VALUE: "0950"},
+    "zero": {VALUE: "0"},
+    "low": {VALUE: "940"},
+    "equal": {VALUE: "950"},
+    "high": {VALUE: "980"},
+    "greatest": {VALUE: str(MAX)},
+    "beyond": {VALUE: str(MAX + 1)},
+    "decimal": {VALUE: "99.5"},
+    "text": {VALUE: "gold"},
+    "version": node_labels([Taint(KEY, "v1.28.3")], [TaintSelector(KEY, placement=True)]).labels,
+}
+
+
+def asks(operator: str, *values: str, key: str = VALUE) -> Json:
+    return {"key": key, "operator": operator, "values": list(values)}
+
+
+FORMS: dict[str, list[Json]] = {
+    "gt": [asks("Gt", "950")],
+    "gt-zero": [asks("Gt", "0")],
+    "gt-edge": [asks("Gt", str(MAX - 1))],
+    "lt": [asks("Lt", "950")],
+    "lt-greatest": [asks("Lt", str(MAX))],
+    "in": [asks("In", "950", "gold")],
+    "in-empty": [asks("In", "")],
+    "valueless": [asks("In", ""), {"key": VERSION, "operator": "DoesNotExist"}],
+    "absent": [ABSENT],
+    "newer": [asks("Gt", "10028000000021", key=VERSION)],
+    "same": [asks("In", "10028000000031", key=VERSION)],
+}
+
+
+@pytest.fixture(scope="module")
+def admitted(working_cluster: WorkingCluster) -> Iterator[dict[str, set[str]]]:
+    """The nodes on which the scheduler puts a pod, by requirement."""
+    cluster, namespace = working_cluster.client, f"forms-{uuid.uuid4().hex[:6]}"
+    cluster.create_namespace(namespace)
+    for node, labels in NODES.items():
+        cluster.create_node(f"{namespace}-{node}", {**labels, "forms": namespace})
+    for form, node in product(FORMS, NODES):
+        here = {"key": "metadata.name", "operator": "In", "values": [f"{namespace}-{node}"]}
+        create(cluster, namespace, f"{form}.{node}", {"matchExpressions": FORMS[form], "matchFields": [here]})
+    wait_until(lambda: all(is_decided(pod) for pod in cluster.items("pods", namespace)), SECONDS, "every pod's place")
+    placed = [pod["metadata"]["name"] for pod in cluster.items("pods", namespace) if pod["spec"].get("nodeName")]
+    yield {form: {name.split(".")[1] for name in placed if name.split(".")[0] == form} for form in FORMS}
+    cluster.remove_namespace(namespace)
+    cluster.delete_all("nodes", labelSelector=f"forms={namespace}")
+
+
+def create(cluster: Cluster, namespace: str, name: str, term: Json) -> None:
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    cluster.create_pod(name, namespace, spec={"affinity": {"nodeAffinity": required}})
+
+
+def is_decided(pod: Json) -> bool:
+    conditions = pod.get("status", {}).get("conditions", [])
+    return bool(pod["spec"].get("nodeName")) or any(one.get("reason") == "Unschedulable" for one in conditions)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_scheduler_reads_requirements_as_our_tests_do(admitted: dict[str, set[str]], form: str) -> None:
+    expected = {node for node, labels in NODES.items() if term_holds({"matchExpressions": FORMS[form]}, labels)}
+    assert admitted[form] == expected
+
+
+def test_leading_zeros_are_read_as_a_number(admitted: dict[str, set[str]]) -> None:
+    """So values with them must not stand on a label: a toleration `Gt 949` does not tolerate 0950."""
+    assert "leading-zero" in admitted["gt-zero"]
+    assert "left-out" not in admitted["gt-zero"]
+
+
+def test_an_empty_label_is_above_and_below_nothing(admitted: dict[str, set[str]]) -> None:
+    assert not {"valueless", "left-out"} & (admitted["gt"] | admitted["gt-zero"] | admitted["lt"])
+
+
+def test_a_value_that_was_left_out_differs_from_a_taint_without_value(admitted: dict[str, set[str]]) -> None:
+    assert admitted["in-empty"] == {"valueless", "left-out"}
+    assert admitted["valueless"] == {"valueless"}
+
+
+def test_numbers_compare_to_the_last_digit_of_int64(admitted: dict[str, set[str]]) -> None:
+    assert admitted["gt-edge"] == {"greatest"}
+
+
+@pytest.mark.parametrize("bound", ["-5", "+5", " 5"])
+def test_the_api_server_refuses_a_bound_that_is_no_label_value(working_cluster: WorkingCluster, bound: str) -> None:
+    """A pod that got such a requirement could not be created: a negative bound has to be written otherwise."""
+    with pytest.raises(ApiError, match="matchExpressions") as refused:
+        create(working_cluster.client, "default", "refused", {"matchExpressions": [asks("Gt", bound)]})
+    assert refused.value.status == 422
