@@ -1,0 +1,120 @@
+"""The image, as far as it can be seen without a container engine: its build stage is played, its result runs."""
+
+import re
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+import yaml
+
+from controlplane.binaries import ROOT
+from deploy.dockerfile import Stage, play, stages
+
+READ_ONLY = Path(__file__).with_name("read_only")
+SECONDS = 60
+[BUILD, FINAL] = stages()
+TEMPLATE = yaml.safe_load((ROOT / "deploy" / "base" / "deployment.yaml").read_text())["spec"]["template"]["spec"]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the last stage copies: the environment with the wheel in it. The sources are gone by then."""
+    root = tmp_path_factory.mktemp("image")
+    play(BUILD, root)
+    (root / "src").rename(root / "gone")
+    return root / "opt" / "taintwarden"
+
+
+def run(installed: Path, *words: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """A command of the image with nothing but its own environment, on a file system that refuses to be written."""
+    variables = {name: value for name, value in FINAL.environment.items() if name != "PATH"}
+    variables |= {"PATH": f"{installed / 'bin'}:/usr/bin:/bin", "PYTHONPATH": str(READ_ONLY)} | (environment or {})
+    return subprocess.run(
+        [installed / "bin" / words[0], *words[1:]],
+        check=False, env=variables, cwd="/", capture_output=True, text=True, timeout=SECONDS,
+    )  # fmt: skip
+
+
+def test_the_file_system_of_these_tests_cannot_be_written(installed, tmp_path):
+    done = run(installed, "python", "-c", f"open({str(tmp_path / 'x')!r}, 'w')")
+    assert "Read-only file system" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["--version"]])
+def test_the_command_runs(installed, words):
+    done = run(installed, "taintwarden", *words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Usage" in done.stdout or version("taintwarden") in done.stdout
+
+
+def test_the_operator_comes_as_far_as_the_cluster_it_does_not_find(installed):
+    """All imports of a real start, kopf's included."""
+    done = run(installed, *FINAL.exec_form("ENTRYPOINT"), *FINAL.exec_form("CMD"), environment={"KUBECONFIG": "/none"})
+    assert done.returncode == 2
+    assert "kubeconfig" in done.stderr
+    assert "Read-only" not in done.stderr
+
+
+def test_the_wheel_is_installed_and_not_the_sources(installed):
+    code = "import taintwarden; print(taintwarden.__file__)"
+    assert Path(run(installed, "python", "-c", code).stdout.strip()).is_relative_to(installed)
+
+
+def test_the_definitions_are_in_the_wheel(installed):
+    [package] = installed.glob("lib/python3*/site-packages/taintwarden")
+    assert {path.name for path in (package / "crds").glob("*.yaml")} == {
+        path.name for path in (ROOT / "crds").glob("*.yaml")
+    }
+
+
+def test_nothing_for_development_is_installed(installed):
+    names = {path.name.partition("-")[0] for path in installed.glob("lib/python3*/site-packages/*.dist-info")}
+    assert "kopf" in names
+    assert not names & {"pytest", "hypothesis", "mypy", "ruff", "uv", "pip"}
+
+
+def test_it_is_compiled_since_nobody_can_do_it_later(installed):
+    [package] = installed.glob("lib/python3*/site-packages/taintwarden")
+    assert len(list(package.rglob("*.pyc"))) == len(list(package.rglob("*.py")))
+
+
+# -- what is written in it --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stage", [BUILD, FINAL], ids=["build", "final"])
+def test_the_base_is_pinned_by_digest(stage: Stage):
+    assert re.fullmatch(r"python:3\.\d+\.\d+-slim-\w+@sha256:[0-9a-f]{64}", stage.base)
+    assert stage.base == BUILD.base
+
+
+def test_the_python_of_the_base_is_one_that_the_project_names():
+    python = re.match(r"python:(3\.\d+)", FINAL.base)
+    assert python is not None
+    assert f"Programming Language :: Python :: {python[1]}" in (ROOT / "pyproject.toml").read_text()
+
+
+def test_uv_is_the_one_of_the_project():
+    pinned = re.search(r"UV_VERSION := (\S+)", (ROOT / "Makefile").read_text())
+    assert pinned is not None
+    assert ("RUN", f"pip install --no-cache-dir uv=={pinned[1]}") in BUILD.steps
+
+
+def test_the_user_is_the_one_that_the_deployment_names():
+    context = TEMPLATE["securityContext"]
+    assert FINAL.last("USER") == f"{context['runAsUser']}:{context['runAsGroup']}"
+    assert context["runAsNonRoot"]
+
+
+def test_the_deployment_starts_what_the_image_starts():
+    [container] = TEMPLATE["containers"]
+    assert container["args"] == FINAL.exec_form("CMD")
+    assert "command" not in container
+    assert FINAL.exec_form("ENTRYPOINT") == ["taintwarden"]
+
+
+def test_the_last_stage_takes_nothing_but_the_environment():
+    assert [rest for name, rest in FINAL.steps if name in ("COPY", "ADD", "RUN")] == [
+        "--from=build /opt/taintwarden /opt/taintwarden"
+    ]
