@@ -5,6 +5,7 @@ from importlib.metadata import version
 import click
 
 from taintwarden.cli.demo import demo
+from taintwarden.cli.doctor import doctor
 from taintwarden.cli.explain import explain
 from taintwarden.cli.guard import guard
 from taintwarden.cli.pause import pause, resume
@@ -26,6 +27,7 @@ main.add_command(explain)
 main.add_command(validate)
 main.add_command(status)
 main.add_command(plan)
+main.add_command(doctor)
 main.add_command(pause)
 main.add_command(resume)
 main.add_command(guard)

@@ -6,12 +6,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 
 from taintwarden.cli.errors import fail
 from taintwarden.cli.manifests import BadInput, read_documents
 from taintwarden.cli.options import cluster_options
 from taintwarden.cli.output import duration, output_option, printable, write, write_data
+from taintwarden.cli.progress import Progress
 
 if TYPE_CHECKING:
     from taintwarden.cli.planning.answer import Plan
@@ -133,7 +133,7 @@ def plan(
         changes = _changes((nodes, zones, selectors), taints, remove, files)
     except BadInput as error:
         fail(printable(str(error)), USAGE)
-    with _Progress() as progress:
+    with Progress() as progress:
         progress.say("reading the cluster")
         snapshot = ask(settings, read_snapshot, max_connections=12)
         now = time.time()
@@ -156,7 +156,7 @@ def _play(
     now: float,
     assumptions: "Assumptions",
     settings: "Settings",
-    progress: "_Progress",
+    progress: Progress,
 ) -> "Plan":
     from taintwarden.cli.planning.play import Play  # noqa: PLC0415
     from taintwarden.engine.model import Gates  # noqa: PLC0415
@@ -200,28 +200,3 @@ def _changes(
         change = Change(Where(*where), tuple(map(parse_taint, taints)), tuple(map(parse_removal, remove)))
         found.append(change)
     return found
-
-
-class _Progress:
-    """Tells on a terminal what is going on, on standard error."""
-
-    def __init__(self) -> None:
-        console = Console(stderr=True, markup=False, emoji=False, highlight=False)
-        self._status = console.status("", spinner="line") if console.is_terminal else None
-        self._told_at = 0.0
-
-    def __enter__(self) -> "_Progress":
-        if self._status is not None:
-            self._status.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._status is not None:
-            self._status.stop()
-
-    def say(self, text: str) -> None:
-        """Show a text, unless another was shown a moment ago."""
-        now = time.monotonic()
-        if self._status is not None and now - self._told_at > 0.1:
-            self._told_at = now
-            self._status.update(text)

@@ -2,8 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -11,7 +11,7 @@ from taintwarden.cli.errors import fail
 from taintwarden.kube.client import MERGE_PATCH, Client
 from taintwarden.kube.connection import Connection
 from taintwarden.kube.errors import ApiError, ConfigError, KubeError, Unreachable
-from taintwarden.kube.objects import ListMeta, Object, Page
+from taintwarden.kube.objects import ListMeta, Object
 from taintwarden.kube.streams import PAGE_SIZE, Resource
 from taintwarden.settings import Settings, SettingsError, load_settings
 from taintwarden.telemetry.logs import configure_logs
@@ -66,20 +66,46 @@ class Session:
             ClusterError: they cannot be read, or the cluster does not serve such things.
 
         """
-        params = {"limit": str(PAGE_SIZE)}
-        if resource.field_selector:
-            params["fieldSelector"] = resource.field_selector
         kind: Any = resource.type
-        found: list[Object] = []
+        pages = self.pages(resource.path, kind, resource.name, resource.field_selector)
+        return [one async for page in pages for one in page]
+
+    async def pages(self, path: str, kind: type[T], what: str, field_selector: str = "") -> AsyncIterator[list[T]]:
+        """A list, page by page, so that a big one is never held whole.
+
+        Raises:
+            ClusterError: it cannot be read, or the cluster does not serve such things.
+
+        """
+        params = {"limit": str(PAGE_SIZE)}
+        if field_selector:
+            params["fieldSelector"] = field_selector
+        wanted: Any = kind
         while True:
-            page = await self.read(resource.path, _Page[kind], resource.name, params)
+            page = await self.read(path, _Page[wanted], what, params)
             if page is None:
-                msg = f"the cluster at {self.server} does not serve {resource.path}"
+                msg = f"the cluster at {self.server} does not serve {path}"
                 raise ClusterError(msg)
-            found += page.items
+            yield page.items
             if not page.metadata.continue_:
-                return found
+                return
             params["continue"] = page.metadata.continue_
+
+    async def review(
+        self, path: str, body: Mapping[str, Any], wanted: type[T], action: str, params: Mapping[str, str] | None = None
+    ) -> T:
+        """Ask something that is asked by a POST and stores nothing; ``action`` is a verb with its object.
+
+        Raises:
+            ClusterError: there is no answer.
+
+        """
+        answer = await self._request("POST", path, action, body=body, params=params)
+        try:
+            return msgspec.json.decode(answer, type=wanted)
+        except msgspec.DecodeError as error:
+            msg = f"cannot {action}: {one_line(error)}"
+            raise ClusterError(msg) from error
 
     async def patch(self, path: str, body: Mapping[str, Any], what: str) -> None:
         """Merge ``body`` into an object. A ``resourceVersion`` in it has to be that of the stored object.
@@ -109,7 +135,8 @@ class Session:
             raise ClusterError(msg) from error
 
 
-class _Page(Page[Object]):
+class _Page(msgspec.Struct, Generic[T]):
+    items: list[T] = []
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
 
 

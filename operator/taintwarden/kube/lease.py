@@ -14,6 +14,7 @@ import msgspec
 from taintwarden.kube.client import Client
 from taintwarden.kube.errors import ApiError, KubeError, decoded
 
+LEASE_NAME = "taintwarden"
 LEASE_SECONDS = 15
 """How long a lease lasts for others after its last renewal."""
 RENEW_DEADLINE_SECONDS = 10.0

@@ -1,0 +1,34 @@
+"""All checks, in the order in which they are told."""
+
+from taintwarden.cli.diagnosis import (
+    budgets,
+    builtin,
+    gates,
+    nowhere,
+    objects,
+    operation,
+    placement,
+    policies,
+    profiles,
+    tolerations,
+    usage,
+    values,
+    webhooks,
+)
+from taintwarden.cli.diagnosis.checks import Check
+
+CATALOGUE: tuple[Check, ...] = (
+    *operation.CHECKS,
+    *policies.CHECKS,
+    *nowhere.CHECKS,
+    *builtin.CHECKS,
+    *gates.CHECKS,
+    *budgets.CHECKS,
+    *tolerations.CHECKS,
+    *values.CHECKS,
+    *profiles.CHECKS,
+    *webhooks.CHECKS,
+    *placement.CHECKS,
+    *objects.CHECKS,
+    *usage.CHECKS,
+)

@@ -1,0 +1,229 @@
+"""Pods and pod templates in groups by their topmost owner, counted as they are read: no pod itself is kept."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from taintwarden.admission.checking import look, mapping, sequence
+from taintwarden.admission.objects import TEMPLATES
+from taintwarden.api.types import GROUP
+from taintwarden.cli.diagnosis.places import NodeTerm, Place
+from taintwarden.cli.diagnosis.sources import Listing
+from taintwarden.cli.diagnosis.subjects import UNREADABLE, Subject, identity
+from taintwarden.controller.cache import Translator
+from taintwarden.engine.model import Instant, PodClass
+from taintwarden.kube.objects import OwnerReference, PodObject
+
+_NOWHERE = "a template"
+"""Stands for the node of a template, which is on none: only bound pods are translated."""
+DEEPEST = 8
+"""Nobody nests owners deeper, and they could name each other."""
+_FINISHED = ("Complete", "Failed")
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """What a pod is to the checks. ``annotations`` are ours, ``tolerations`` are JSON as stored."""
+
+    pod_class: PodClass
+    place: Place
+    annotations: tuple[tuple[str, str], ...] = ()
+    tolerations: bytes = b"[]"
+
+    def as_pod(self) -> dict[str, Any]:
+        """As much of the pod as the checks of admission look at."""
+        metadata = {
+            "namespace": self.pod_class.namespace,
+            "labels": self.pod_class.labels,
+            "annotations": dict(self.annotations),
+        }
+        return {"metadata": metadata, "spec": {"tolerations": msgspec.json.decode(self.tolerations)}}
+
+
+class Group(msgspec.Struct):
+    """Pods of one owner that are alike; or the template that its next pods are made from."""
+
+    subject: Subject
+    api_group: str
+    shape: Shape
+    template: bool
+    pods: Counter[str]
+    """How many are on each node."""
+    own_annotations: tuple[tuple[str, str], ...] = ()
+    """Ours, on the workload itself."""
+    wanted: int = 1
+    """A template's: how many pods are to be made from it."""
+
+    @property
+    def count(self) -> int:
+        """How many pods it has now."""
+        return self.pods.total()
+
+    @property
+    def pod_class(self) -> PodClass:
+        """What the engine knows of its pods."""
+        return self.shape.pod_class
+
+
+class _Owner(msgspec.Struct, frozen=True):
+    uid: str
+    subject: Subject
+    group: str
+
+
+class _Affinity(msgspec.Struct, rename="camel"):
+    node_selector_terms: tuple[NodeTerm, ...] = ()
+
+
+class _NodeAffinity(msgspec.Struct):
+    required: _Affinity | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+
+
+class _Affinities(msgspec.Struct, rename="camel"):
+    node_affinity: _NodeAffinity | None = None
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+    tolerations: msgspec.Raw = msgspec.Raw(b"[]")
+    node_selector: dict[str, str] = {}
+    affinity: _Affinities | None = None
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    annotations: dict[str, str] = {}
+    owner_references: list[OwnerReference] = []
+
+
+class _Pod(msgspec.Struct):
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+class Census:
+    """Takes pods and workloads in as they are read.
+
+    Args:
+        now: when, in seconds since the epoch.
+
+    """
+
+    def __init__(self, now: float) -> None:
+        self.groups: list[Group] = []
+        self.unreadable: list[tuple[Subject, str]] = []
+        self.pods = 0
+        self.templates = 0
+        self._translator = Translator(lambda: Instant(now, now))
+        self._pod_decoder = msgspec.json.Decoder(PodObject)
+        self._more_decoder = msgspec.json.Decoder(_Pod)
+        self._owners: dict[str, _Owner] = {}
+        """What controls a workload, by the UID of the workload."""
+        self._waiting: dict[tuple[str, str, str, str, Shape], Counter[str]] = {}
+        """Pods by the UID, namespace, kind and name of their controller, until all owners are known."""
+        self._shapes: dict[tuple[object, ...], Shape] = {}
+
+    def add_pods(self, page: Iterable[bytes]) -> None:
+        """One page of pods."""
+        for raw in page:
+            self._guarded("Pod", raw, self._add_pod)
+
+    def add_workloads(self, listing: Listing, page: Iterable[bytes]) -> None:
+        """One page of objects that have a pod template."""
+        for raw in page:
+            self._guarded(listing.kind, raw, lambda one: self._add_workload(listing, one))
+
+    def close(self) -> None:
+        """Everything is read: pods go to their topmost owners."""
+        found: dict[tuple[Subject, Shape], Group] = {}
+        for (uid, namespace, kind, name, shape), nodes in self._waiting.items():
+            subject, group = self._topmost(uid, Subject(kind, name, namespace))
+            known = found.setdefault((subject, shape), Group(subject, group, shape, template=False, pods=Counter()))
+            known.pods.update(nodes)
+        self._waiting.clear()
+        self.groups += found.values()
+        self.groups.sort(key=lambda one: (one.subject, one.template))
+
+    def _guarded(self, kind: str, raw: bytes, add: Callable[[bytes], None]) -> None:
+        try:
+            add(raw)
+        except UNREADABLE as error:
+            self.unreadable.append((identity(kind, raw), " ".join(str(error).split())))
+
+    def _add_pod(self, raw: bytes) -> None:
+        shape, more, obj = self._shape(raw)
+        self.pods += 1
+        if shape is None:
+            return
+        meta = obj.metadata
+        owner = next((one for one in more.metadata.owner_references if one.controller), None)
+        uid, kind, name = (owner.uid, owner.kind, owner.name) if owner else (meta.uid, "Pod", meta.name)
+        key = (uid, meta.namespace, kind, name, shape)
+        self._waiting.setdefault(key, Counter())[obj.spec.node_name] += 1
+
+    def _add_workload(self, listing: Listing, raw: bytes) -> None:
+        obj = msgspec.json.decode(raw)
+        meta, spec = mapping(look(obj, "metadata")), mapping(look(obj, "spec"))
+        subject = listing.subject(str(meta.get("namespace", "")), str(meta.get("name", "")))
+        controllers = [mapping(one) for one in sequence(meta.get("ownerReferences")) if look(one, "controller")]
+        uid = str(meta.get("uid", ""))
+        if controllers:
+            named = Subject(str(controllers[0].get("kind", "")), str(controllers[0].get("name", "")), subject.namespace)
+            api_group = str(controllers[0].get("apiVersion", "")).rpartition("/")[0]
+            self._owners[uid] = _Owner(str(controllers[0].get("uid", "")), named, api_group)
+        template = look(obj, *TEMPLATES[listing.group, listing.kind].split("."))
+        if controllers or template is None or _has_finished(obj):
+            return
+        reference = {"apiVersion": listing.group, "kind": listing.kind, "name": subject.name, "uid": uid}
+        inner = mapping(look(template, "metadata"))
+        pod = {
+            "metadata": {
+                "namespace": subject.namespace,
+                "labels": mapping(inner.get("labels")),
+                "annotations": mapping(inner.get("annotations")),
+                "ownerReferences": [{**reference, "controller": True}],
+            },
+            "spec": {**mapping(look(template, "spec")), "nodeName": _NOWHERE},
+        }
+        shape, _, _ = self._shape(msgspec.json.encode(pod))
+        wanted = spec.get("replicas", 1)
+        if shape is not None:
+            group = Group(subject, listing.group, shape, template=True, pods=Counter())
+            group.own_annotations = _ours(mapping(meta.get("annotations")))
+            group.wanted = wanted if isinstance(wanted, int) else 1
+            self.groups.append(group)
+            self.templates += 1
+
+    def _shape(self, raw: bytes) -> tuple[Shape | None, _Pod, PodObject]:
+        obj, more = self._pod_decoder.decode(raw), self._more_decoder.decode(raw)
+        pod = self._translator.pod(obj)
+        if pod is None:
+            return None, more, obj
+        required = more.spec.affinity and more.spec.affinity.node_affinity and more.spec.affinity.node_affinity.required
+        place = Place(
+            tuple(sorted(more.spec.node_selector.items())), required.node_selector_terms if required else None
+        )
+        rest = (place, _ours(more.metadata.annotations), bytes(more.spec.tolerations))
+        # Equal pods of a workload share one: so does what is kept of them.
+        shape = self._shapes.setdefault((id(pod.shared), *rest), Shape(pod.shared, *rest))
+        return shape, more, obj
+
+    def _topmost(self, uid: str, subject: Subject) -> tuple[Subject, str]:
+        group = ""
+        for _ in range(DEEPEST):
+            owner = self._owners.get(uid)
+            if owner is None:
+                break
+            subject, group, uid = owner.subject, owner.group, owner.uid
+        return subject, group
+
+
+def _ours(annotations: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    found = [(key, value) for key, value in annotations.items() if isinstance(value, str)]
+    return tuple(sorted(one for one in found if one[0].startswith(f"{GROUP}/")))
+
+
+def _has_finished(obj: object) -> bool:
+    """A Job that makes no pods any more."""
+    conditions = sequence(look(obj, "status", "conditions"))
+    return any(look(one, "type") in _FINISHED and look(one, "status") == "True" for one in conditions)

@@ -1,0 +1,77 @@
+"""Feature gates that do not fit: the API server's, and the operator's own."""
+
+from collections.abc import Iterator
+
+from taintwarden.cli.diagnosis.checks import Check, about
+from taintwarden.cli.diagnosis.finding import Found, Severity
+from taintwarden.cli.diagnosis.ground import Look
+from taintwarden.cli.diagnosis.sources import TEMPLATES, Source
+from taintwarden.cli.diagnosis.subjects import Subject
+from taintwarden.cli.diagnosis.usage import comparisons, texts
+from taintwarden.engine.model import NUMERIC_OPERATORS, SEMVER_OPERATORS, Operator
+
+_FAMILIES = {Operator.GT: NUMERIC_OPERATORS, Operator.SEMVER_GT: SEMVER_OPERATORS}
+"""The operator that a trial is made with, and those that come and go with it."""
+
+
+def _state(look: Look) -> Iterator[Found]:
+    for trial in look.snapshot.trials:
+        family = ", ".join(_FAMILIES[Operator(trial.operator)])
+        told = f"the API server {'accepts' if trial.accepted else 'refuses'} {family} in spec.tolerations"
+        yield Found(Subject("Cluster", look.snapshot.server), told)
+
+
+def _skew(look: Look) -> Iterator[Found]:
+    refused = [
+        one for trial in look.snapshot.trials if not trial.accepted for one in _FAMILIES[Operator(trial.operator)]
+    ]
+    for group in look.groups:
+        stored = [one for one in comparisons(group.pod_class.tolerations.native) if one.operator in refused]
+        if stored:
+            yield about(group, f"{texts(stored)}: the API server refuses it by now, so lost pods are not replaced")
+
+
+def _operator_off(look: Look) -> Iterator[Found]:
+    off: list[str] = []
+    off += [] if look.gates.numeric_operators else NUMERIC_OPERATORS
+    off += [] if look.gates.semver_operators else SEMVER_OPERATORS
+    for group in look.groups:
+        every = look.verdicts.tolerations(group.pod_class)
+        using = [
+            one
+            for one in comparisons((*every.native, *every.extended))
+            if one.operator in off and one in every.relevant_to(one.key)
+        ]
+        if using:
+            message = f"{texts(using)}: the operator runs with this operator switched off, so it never holds"
+            yield about(group, message)
+
+
+CHECKS = (
+    Check(
+        id="gate-state",
+        severity=Severity.INFO,
+        finds="whether the API server takes Gt, Lt and Semver* in spec.tolerations (tried without storing anything)",
+        remedy="nothing to do; the annotation and profiles work either way",
+        needs=(Source.TRIAL,),
+        run=_state,
+    ),
+    Check(
+        id="gate-skew",
+        severity=Severity.ERROR,
+        finds="pods and templates with operators that the API server refuses by now",
+        remedy="switch the gate on again, or move them into the annotation, beside a native Exists",
+        needs=(Source.TRIAL, Source.PODS),
+        uses=TEMPLATES,
+        run=_skew,
+    ),
+    Check(
+        id="gate-operator-off",
+        severity=Severity.ERROR,
+        finds="tolerations whose operator is switched off in the operator's own settings",
+        remedy="run it with --numeric-operators and --semver-operators, or use other operators",
+        needs=(Source.OPERATOR, Source.PODS, Source.PROFILES),
+        uses=TEMPLATES,
+        run=_operator_off,
+    ),
+)

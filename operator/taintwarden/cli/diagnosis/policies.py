@@ -1,0 +1,220 @@
+"""Policies that do not do what they seem to."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from taintwarden.cli.diagnosis.checks import Check
+from taintwarden.cli.diagnosis.finding import Found, Severity
+from taintwarden.cli.diagnosis.ground import Look, named
+from taintwarden.cli.diagnosis.sources import Source
+from taintwarden.cli.diagnosis.subjects import Subject
+from taintwarden.cli.output import duration
+from taintwarden.cli.standing import NOT_OBSERVED, OUTDATED, PolicyStanding, standings
+from taintwarden.controller.times import moment
+from taintwarden.engine.evaluate import acting_policy
+from taintwarden.engine.model import Exclude, Mode, Policy, Taint
+from taintwarden.engine.selectors import LabelSelector
+
+STATIC_MARKERS = ("cloud.google.com/gke-spot", "kubernetes.azure.com/scalesetpriority")
+"""Taints that tell of which class a node is, all its life long: nothing is about to happen to it."""
+LONG_SECONDS = 7 * 86_400.0
+"""So long a rehearsal takes at most, where somebody looks at it."""
+
+
+def _subject(name: str) -> Subject:
+    return Subject("TaintEvictionPolicy", name)
+
+
+def _standings(look: Look) -> list[PolicyStanding]:
+    stored = [one for one in look.snapshot.policies if named(one)[1]]
+    return standings(stored, (), look.snapshot.now).policies
+
+
+def _not_accepted(look: Look) -> Iterator[Found]:
+    told = dict(look.policy_problems)
+    for one in _standings(look):
+        guard_only = one.guard is not None and one.guard.open and one.accepted == "True"
+        if one.problem and one.problem not in (NOT_OBSERVED, OUTDATED) and not guard_only:
+            told.setdefault(one.name, one.problem)
+    for name, why in sorted(told.items()):
+        yield Found(_subject(name), why)
+
+
+def _not_observed(look: Look) -> Iterator[Found]:
+    for one in _standings(look):
+        if one.problem in (NOT_OBSERVED, OUTDATED) and one.name not in look.policy_problems:
+            yield Found(_subject(one.name), one.problem)
+
+
+def _guard_open(look: Look) -> Iterator[Found]:
+    for one in _standings(look):
+        if one.guard is not None and one.guard.open:
+            yield Found(
+                _subject(one.name), one.guard.message or f"its guard is open: {one.guard.cause or 'no cause told'}"
+            )
+
+
+def _paused(look: Look) -> Iterator[Found]:
+    for policy in look.policies:
+        if policy.mode is Mode.PAUSED:
+            since = _since(look, policy, "Paused")
+            ago = f" for {duration(look.snapshot.now - since)}" if since is not None else ""
+            yield Found(_subject(policy.name), f"is paused{ago}: it evicts nobody, and shields its taints from others")
+
+
+def _long_dry_run(look: Look) -> Iterator[Found]:
+    for policy in look.policies:
+        since = _since(look, policy, "DryRun") or policy.created_at
+        age = look.snapshot.now - since
+        if policy.mode is Mode.DRY_RUN and since and age > LONG_SECONDS:
+            yield Found(_subject(policy.name), f"has rehearsed for {duration(age)}: it evicts nobody")
+
+
+def _since(look: Look, policy: Policy, reason: str) -> float | None:
+    """When its condition Enforcing became what it is for this reason."""
+    stored = next((one for one in look.snapshot.policies if named(one)[1] == policy.name), {})
+    for condition in _conditions(stored):
+        if condition.get("type") == "Enforcing" and condition.get("reason") == reason:
+            try:
+                return moment(str(condition.get("lastTransitionTime")))
+            except ValueError:
+                return None
+    return None
+
+
+def _conditions(stored: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    status = stored.get("status")
+    listed = status.get("conditions") if isinstance(status, Mapping) else None
+    return [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else []
+
+
+def _static_markers(look: Look) -> Iterator[Found]:
+    carried = {taint.key for taint in look.taints}
+    for policy in look.policies:
+        for marker in STATIC_MARKERS:
+            chosen = [
+                selector
+                for selector in policy.taints
+                if any(selector.specificity(Taint(marker, effect=effect)) for effect in selector.effects)
+            ]
+            if any(one.key != "*" or marker in carried for one in chosen):
+                yield Found(_subject(policy.name), f"acts on {marker}, which such nodes carry all their life")
+
+
+def _no_node(look: Look) -> Iterator[Found]:
+    for policy in look.policies:
+        if look.states and policy.node_selector.requirements and not look.selecting(policy):
+            yield Found(_subject(policy.name), f"its nodeSelector selects none of {len(look.states)} nodes")
+
+
+def _shielded(look: Look) -> Iterator[Found]:
+    for policy in look.policies:
+        shields: dict[str, None] = {}
+        pairs = [(selector.key, effect) for selector in policy.taints for effect in selector.effects]
+        for key, effect in pairs:
+            by = [one.name for one in look.policies if one is not policy and _shields(one, policy, key, effect)]
+            if not by:
+                break
+            shields |= dict.fromkeys(by)
+        else:
+            told = ", ".join(shields)
+            yield Found(_subject(policy.name), f"never acts: {told} comes first for each of its taints, nodes and pods")
+
+
+def _shields(other: Policy, policy: Policy, key: str, effect: str) -> bool:
+    """Whether ``other`` acts in the policy's place wherever a taint with this key (or pattern) is about its pods."""
+    if not any(one.key == key and effect in one.effects for one in other.taints):
+        return False
+    # Any taint that the pattern selects will do: both select it as closely.
+    example = Taint(f"{key[:-1]}x" if key.endswith("*") else key, effect=effect)
+    if acting_policy(example, (other, policy)) is not other:
+        return False
+    pairs = (
+        (other.node_selector, policy.node_selector),
+        (other.pod_selector, policy.pod_selector),
+        (other.namespace_selector, policy.namespace_selector),
+    )
+    return all(_covers(mine, theirs) for mine, theirs in pairs) and _excludes_no_more(other.exclude, policy.exclude)
+
+
+def _covers(mine: LabelSelector, theirs: LabelSelector) -> bool:
+    return set(mine.requirements) <= set(theirs.requirements)
+
+
+def _excludes_no_more(mine: Exclude, theirs: Exclude) -> bool:
+    bound, other = mine.priority_at_least, theirs.priority_at_least
+    return (
+        set(mine.namespaces) <= set(theirs.namespaces)
+        and (bound is None or (other is not None and bound >= other))
+        and (theirs.daemon_sets or not mine.daemon_sets)
+        and (theirs.respect_do_not_disrupt or not mine.respect_do_not_disrupt)
+    )
+
+
+CHECKS = (
+    Check(
+        id="policy-not-accepted",
+        severity=Severity.ERROR,
+        finds="policies that are not valid; a running operator keeps their last valid version",
+        remedy="mend it: kubectl edit taintevictionpolicy NAME",
+        needs=(Source.POLICIES,),
+        run=_not_accepted,
+    ),
+    Check(
+        id="policy-not-observed",
+        severity=Severity.WARNING,
+        finds="policies whose newest version no operator has looked at",
+        remedy="look at the operator: kubectl -n taintwarden-system logs deploy/taintwarden",
+        needs=(Source.POLICIES,),
+        run=_not_observed,
+    ),
+    Check(
+        id="policy-guard-open",
+        severity=Severity.ERROR,
+        finds="policies whose guard is open: too many pods would leave",
+        remedy="mend the cause, or let them go: taintwarden guard reset NAME",
+        needs=(Source.POLICIES,),
+        run=_guard_open,
+    ),
+    Check(
+        id="policy-paused",
+        severity=Severity.WARNING,
+        finds="policies that are paused, perhaps forgotten",
+        remedy="taintwarden resume NAME",
+        needs=(Source.POLICIES,),
+        run=_paused,
+    ),
+    Check(
+        id="policy-rehearses",
+        severity=Severity.INFO,
+        finds="policies in mode DryRun for more than a week",
+        remedy="look at what they would do, then: taintwarden resume NAME --mode Enforce",
+        needs=(Source.POLICIES,),
+        run=_long_dry_run,
+    ),
+    Check(
+        id="policy-static-marker",
+        severity=Severity.WARNING,
+        finds="policies that act on a taint which only tells the class of a node, such as spot",
+        remedy="act on the signal instead: deploy/samples has the taints that clouds set before they reclaim a node",
+        needs=(Source.POLICIES,),
+        uses=(Source.NODES,),
+        run=_static_markers,
+    ),
+    Check(
+        id="policy-selects-no-node",
+        severity=Severity.WARNING,
+        finds="policies whose nodeSelector selects no node",
+        remedy="compare it with: kubectl get nodes --show-labels",
+        needs=(Source.POLICIES, Source.NODES),
+        run=_no_node,
+    ),
+    Check(
+        id="policy-shielded",
+        severity=Severity.WARNING,
+        finds="policies that never act, since others come first for the same taints, nodes and pods",
+        remedy="remove one, or let it select closer: an exact key goes before a prefix, the older before the newer",
+        needs=(Source.POLICIES,),
+        run=_shielded,
+    ),
+)

@@ -1,0 +1,247 @@
+"""What is asked of a cluster beside its lists: the operator, the built-in controller, gates and rights."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import click
+import msgspec
+
+from taintwarden.cli.diagnosis.rights import ACCOUNT, MissingRoleError, Right, shipped_rights
+from taintwarden.cli.diagnosis.snapshot import BuiltIn, Missing, OperatorSettings, Rights, Trial
+from taintwarden.cli.run import run
+from taintwarden.cli.session import ClusterError, Session
+from taintwarden.controller.times import moment
+from taintwarden.engine.model import Gates, Operator
+from taintwarden.kube.errors import ApiError
+from taintwarden.kube.lease import LeaseObject
+from taintwarden.settings import Settings, SettingsError, load_settings
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces"
+EXPIRED_SECONDS = 300.0
+"""A lease of the kube-controller-manager that old is of one which runs no more; it renews every few seconds."""
+AT_ONCE = 8
+_TRIAL_NAMESPACE = "default"
+_SWITCHED = "taint-eviction-controller"
+
+
+class _Env(msgspec.Struct):
+    name: str = ""
+    value: str = ""
+
+
+class _Container(msgspec.Struct):
+    command: list[str] = []
+    args: list[str] = []
+    env: list[_Env] = []
+
+
+class _PodSpec(msgspec.Struct):
+    containers: list[_Container] = []
+
+
+class _Template(msgspec.Struct):
+    spec: _PodSpec = msgspec.field(default_factory=_PodSpec)
+
+
+class _DeploymentSpec(msgspec.Struct):
+    template: _Template = msgspec.field(default_factory=_Template)
+    replicas: int = 1
+
+
+class _Meta(msgspec.Struct):
+    name: str = ""
+
+
+class _Deployment(msgspec.Struct):
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    spec: _DeploymentSpec = msgspec.field(default_factory=_DeploymentSpec)
+
+
+class _Deployments(msgspec.Struct):
+    items: list[_Deployment] = []
+
+
+class _Pods(msgspec.Struct):
+    items: list[_Template] = []
+
+
+async def read_lease(session: Session, namespace: str, name: str) -> LeaseObject | None:
+    """A Lease; None where there is none."""
+    return await session.read(f"{LEASES}/{namespace}/leases/{name}", LeaseObject, "leases")
+
+
+async def read_operator(session: Session, namespace: str) -> OperatorSettings | None:
+    """What the operator's Deployment says of its settings; None where no Deployment of it is found.
+
+    Raises:
+        ClusterError: Deployments cannot be read.
+
+    """
+    path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
+    selector = {"labelSelector": "app.kubernetes.io/name=taintwarden"}
+    found = await session.read(path, _Deployments, f"deployments of {namespace}", selector)
+    for deployment in found.items if found else ():
+        for container in deployment.spec.template.spec.containers:
+            words = [*container.command, *container.args]
+            if "run" in words:
+                settings = _settings(words[words.index("run") + 1 :], {one.name: one.value for one in container.env})
+                gates = Gates(settings.numeric_operators, settings.semver_operators)
+                return OperatorSettings(deployment.metadata.name, gates, settings.dry_run, deployment.spec.replicas)
+    return None
+
+
+def _settings(words: list[str], environment: Mapping[str, str]) -> Settings:
+    """As the operator itself reads them. What it would refuse, it does not run with."""
+    try:
+        flags = run.make_context("run", list(words), resilient_parsing=True).params
+        return load_settings(environment, **flags)
+    except (SettingsError, click.ClickException):
+        return Settings()
+
+
+async def read_built_in(session: Session, now: float) -> BuiltIn:
+    """Whether the built-in taint eviction controller runs: by the manager's lease, and its flags where they are seen.
+
+    Raises:
+        ClusterError: neither can be read.
+
+    """
+    lease = await read_lease(session, "kube-system", "kube-controller-manager")
+    if lease is None or lease.spec is None or _has_expired(lease.spec.renew_time, now):
+        return BuiltIn.ABSENT
+    selector = {"labelSelector": "component=kube-controller-manager"}
+    found = await session.read("/api/v1/namespaces/kube-system/pods", _Pods, "pods of kube-system", selector)
+    commands = [
+        [*container.command, *container.args]
+        for pod in (found.items if found else ())
+        for container in pod.spec.containers
+    ]
+    if not commands:
+        return BuiltIn.PERHAPS
+    return BuiltIn.RUNS if any(_is_on(command) for command in commands) else BuiltIn.ABSENT
+
+
+def _has_expired(renewed: str | None, now: float) -> bool:
+    try:
+        return now - moment(renewed or "") > EXPIRED_SECONDS
+    except ValueError:
+        return True
+
+
+def _is_on(command: list[str]) -> bool:
+    """As ``IsControllerEnabled`` of k8s.io/controller-manager: by name, else by the star."""
+    flags = [word.partition("=")[2] for word in command if word.startswith("--controllers=")]
+    names = [name for flag in flags for name in flag.split(",")] or ["*"]
+    return _SWITCHED in names or (f"-{_SWITCHED}" not in names and "*" in names)
+
+
+async def try_pods(session: Session) -> list[Trial]:
+    """Ask the server, without storing anything, whether it takes pods with operators that not every server knows.
+
+    Raises:
+        ClusterError: it refuses pods for another reason, or this user may create none.
+
+    """
+    return [await _try(session, one, value) for one, value in ((Operator.GT, "1"), (Operator.SEMVER_GT, "1.0.0"))]
+
+
+async def _try(session: Session, operator: Operator, value: str) -> Trial:
+    path = f"/api/v1/namespaces/{_TRIAL_NAMESPACE}/pods"
+    action = f"try pods with {operator} in namespace {_TRIAL_NAMESPACE} (a dry run)"
+    try:
+        await session.review(path, _trial(operator, value), msgspec.Raw, action, {"dryRun": "All"})
+    except ClusterError as error:
+        refusal = error.__cause__
+        if isinstance(refusal, ApiError) and refusal.code == 422:
+            fields = [cause.field for cause in refusal.causes]
+            if fields and all(field.startswith("spec.tolerations") for field in fields):
+                return Trial(operator, accepted=False)
+        raise
+    return Trial(operator, accepted=True)
+
+
+def _trial(operator: Operator, value: str) -> dict[str, Any]:
+    """A pod that the strictest pod security standard takes, and that would run nothing."""
+    security = {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "runAsNonRoot": True,
+        "runAsUser": 65532,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    resources = {name: {"cpu": "1m", "memory": "1Mi"} for name in ("requests", "limits")}
+    container = {
+        "name": "none",
+        "image": "registry.k8s.io/pause:3.10",
+        "resources": resources,
+        "securityContext": security,
+    }
+    toleration = {"key": "taintwarden.io/doctor", "operator": operator, "value": value, "effect": "NoSchedule"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"generateName": "taintwarden-doctor-"},
+        "spec": {"containers": [container], "tolerations": [toleration], "automountServiceAccountToken": False},
+    }
+
+
+class _ReviewStatus(msgspec.Struct):
+    allowed: bool = False
+
+
+class _Review(msgspec.Struct):
+    status: _ReviewStatus = msgspec.field(default_factory=_ReviewStatus)
+
+
+async def read_rights(session: Session, namespace: str) -> Rights:
+    """Which of the shipped rights the operator's service account does not have.
+
+    Raises:
+        ClusterError: this user may not ask.
+
+    """
+    try:
+        rights = shipped_rights(namespace)
+    except MissingRoleError as error:
+        raise ClusterError(str(error)) from error
+    turn = asyncio.Semaphore(AT_ONCE)
+
+    async def ask(right: Right) -> bool:
+        async with turn:
+            return await _is_allowed(session, namespace, right)
+
+    # The first alone: where it may not be asked at all, that is said once, and not by every request.
+    allowed = [await ask(right) for right in rights[:1]]
+    allowed += await asyncio.gather(*(ask(right) for right in rights[1:]))
+    missing = [right for right, has in zip(rights, allowed, strict=True) if not has]
+    return Rights(f"{namespace}/{ACCOUNT}", len(rights), tuple(_by_resource(missing)), len(missing))
+
+
+async def _is_allowed(session: Session, namespace: str, right: Right) -> bool:
+    attributes = {
+        "group": right.group,
+        "resource": right.resource,
+        "subresource": right.subresource,
+        "verb": right.verb,
+        "namespace": right.namespace,
+        "name": right.name,
+    }
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
+    user = f"system:serviceaccount:{namespace}:{ACCOUNT}"
+    spec = {"user": user, "groups": groups, "resourceAttributes": attributes}
+    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+    answer = await session.review(path, body, _Review, "create subjectaccessreviews")
+    return answer.status.allowed
+
+
+def _by_resource(missing: list[Right]) -> list[Missing]:
+    found: dict[tuple[str, str], list[str]] = {}
+    for right in missing:
+        resource = f"{right.resource}/{right.subresource}" if right.subresource else right.resource
+        resource = f"{resource}.{right.group}" if right.group else resource
+        name = f" {right.name}" if right.name else ""
+        place = f"{name} in {right.namespace}" if right.namespace else name
+        found.setdefault((resource, place), []).append(right.verb)
+    return [Missing(resource, tuple(verbs), place) for (resource, place), verbs in found.items()]

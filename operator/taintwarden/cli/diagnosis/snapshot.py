@@ -1,0 +1,131 @@
+"""What was read of a cluster, once."""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from taintwarden.cli.diagnosis.census import Group
+from taintwarden.cli.diagnosis.sources import Source
+from taintwarden.cli.diagnosis.subjects import Subject
+from taintwarden.engine.model import Gates
+from taintwarden.kube.lease import LeaseObject
+from taintwarden.kube.objects import BudgetMeta, BudgetObject, BudgetSpec, BudgetStatus, NamespaceObject, NodeObject
+
+
+class FullBudgetSpec(BudgetSpec, rename="camel"):
+    """What the operator need not know: whether it can allow anything at all."""
+
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+
+
+class FullBudgetStatus(BudgetStatus, rename="camel"):
+    """With the pods that its controller expects."""
+
+    expected_pods: int = 0
+
+
+class FullBudget(BudgetObject):
+    """A PodDisruptionBudget."""
+
+    metadata: BudgetMeta = msgspec.field(default_factory=BudgetMeta)
+    spec: FullBudgetSpec = msgspec.field(default_factory=FullBudgetSpec)
+    status: FullBudgetStatus | None = None
+
+
+class ClientConfig(msgspec.Struct, rename="camel"):
+    """``clientConfig`` of a webhook."""
+
+    ca_bundle: str = ""
+
+
+class Webhook(msgspec.Struct, rename="camel"):
+    """``webhooks[]``."""
+
+    name: str = ""
+    client_config: ClientConfig = msgspec.field(default_factory=ClientConfig)
+    failure_policy: str = ""
+
+
+class WebhookMeta(msgspec.Struct):
+    """``metadata`` of a webhook configuration."""
+
+    name: str = ""
+
+
+class WebhookConfiguration(msgspec.Struct):
+    """A MutatingWebhookConfiguration or a ValidatingWebhookConfiguration."""
+
+    metadata: WebhookMeta = msgspec.field(default_factory=WebhookMeta)
+    webhooks: list[Webhook] = []
+
+
+class OperatorSettings(msgspec.Struct):
+    """What the operator's Deployment runs it with."""
+
+    name: str
+    gates: Gates = Gates()
+    dry_run: bool = False
+    replicas: int = 1
+
+
+class BuiltIn(StrEnum):
+    """What is known of the built-in taint eviction controller."""
+
+    ABSENT = "absent"
+    """It does not run, or is switched off."""
+    RUNS = "runs"
+    PERHAPS = "perhaps"
+    """A kube-controller-manager runs, and nobody can see with which controllers."""
+
+
+class Trial(msgspec.Struct, frozen=True):
+    """Whether the API server takes a pod whose native toleration has this operator."""
+
+    operator: str
+    accepted: bool
+
+
+class Missing(msgspec.Struct, frozen=True):
+    """Verbs that the operator's service account lacks on a resource, and where."""
+
+    resource: str
+    verbs: tuple[str, ...]
+    place: str = ""
+
+
+class Rights(msgspec.Struct):
+    """What the service account may not do of what the shipped role lists; ``asked``: how many rights were looked at."""
+
+    account: str
+    asked: int = 0
+    missing: tuple[Missing, ...] = ()
+    missed: int = 0
+
+
+class Snapshot(msgspec.Struct):
+    """What was there at one moment. ``problems`` are the sources that could not be read; their fields are empty."""
+
+    now: float
+    server: str = ""
+    namespace: str = ""
+    """Where the operator is looked for."""
+    problems: Mapping[Source, str] = {}
+    groups: Sequence[Group] = ()
+    pods: int = 0
+    templates: int = 0
+    unreadable: Sequence[tuple[Subject, str]] = ()
+    nodes: Sequence[NodeObject] = ()
+    namespaces: Sequence[NamespaceObject] = ()
+    budgets: Sequence[FullBudget] = ()
+    policies: Sequence[Mapping[str, Any]] = ()
+    profiles: Sequence[Mapping[str, Any]] = ()
+    mutating: Sequence[WebhookConfiguration] = ()
+    validating: Sequence[WebhookConfiguration] = ()
+    lease: LeaseObject | None = None
+    operator: OperatorSettings | None = None
+    built_in: BuiltIn = BuiltIn.PERHAPS
+    trials: Sequence[Trial] = ()
+    rights: Rights | None = None

@@ -1,0 +1,128 @@
+"""What is wrong with tolerations by themselves: as admission says, and where native and extended ones contradict."""
+
+from collections.abc import Iterator
+
+from taintwarden.admission import checking
+from taintwarden.admission.objects import TEMPLATES as PATHS
+from taintwarden.admission.objects import check_object
+from taintwarden.admission.pods import check_owner
+from taintwarden.api.errors import FieldError
+from taintwarden.api.tolerations import PATH
+from taintwarden.cli.diagnosis.census import Group
+from taintwarden.cli.diagnosis.checks import Check, about
+from taintwarden.cli.diagnosis.finding import Found, Severity
+from taintwarden.cli.diagnosis.ground import Look
+from taintwarden.cli.diagnosis.injection import injects
+from taintwarden.cli.diagnosis.sources import TEMPLATES, Source
+from taintwarden.engine.model import Effect, Operator, Toleration
+
+_COMPANION_PATHS = (PATH, "spec.tolerations")
+"""Where admission says that a native toleration is missing beside an extended one; other warnings stand elsewhere."""
+
+
+def _invalid(look: Look) -> Iterator[Found]:
+    for group in look.groups:
+        for severity, fault in _faults(look, group):
+            if severity is checking.Severity.ERROR:
+                yield about(group, str(fault))
+            elif fault.path.startswith("metadata.annotations") and fault.path != PATH:
+                yield about(group, str(fault), severity=Severity.WARNING)
+        yield from _misplaced(group)
+
+
+def _misplaced(group: Group) -> Iterator[Found]:
+    """Annotations on the workload, which its pods do not get."""
+    metadata = {"metadata": {"annotations": dict(group.own_annotations)}}
+    for _, fault in check_owner(metadata, PATHS.get((group.api_group, group.subject.kind), "")):
+        yield Found(group.subject, f"{fault.path} {fault.reason}", fault.remedy, Severity.WARNING)
+
+
+def _without_companion(look: Look) -> Iterator[Found]:
+    for group in look.groups:
+        if not injects(look, group):
+            for fault in companions(look, group):
+                yield about(group, f"{fault.value}: {fault.reason}", fault.remedy)
+
+
+def companions(look: Look, group: Group) -> Iterator[FieldError]:
+    """The native tolerations that admission misses; ``value`` is the key."""
+    for severity, fault in _faults(look, group):
+        if severity is checking.Severity.WARNING and fault.path in _COMPANION_PATHS:
+            yield fault
+
+
+def _faults(look: Look, group: Group) -> checking.Found:
+    """What admission finds in the pod, also in the one that a template makes: so both say the same."""
+    return check_object(group.shape.as_pod(), "", "Pod", (), look.profiles)
+
+
+def _overridden(look: Look) -> Iterator[Found]:
+    for group in look.groups:
+        for native, key in _narrowed(look, group):
+            if native.operator != Operator.EXISTS:
+                message = f"{native} does not count: extended tolerations name {key}, and Kubernetes goes by it alone"
+                yield about(group, message)
+
+
+def _timed(look: Look) -> Iterator[Found]:
+    for group in look.groups:
+        for native, key in _narrowed(look, group):
+            if (
+                native.operator == Operator.EXISTS
+                and native.toleration_seconds is not None
+                and native.effect in ("", Effect.NO_EXECUTE)
+            ):
+                message = (
+                    f"{native}: the built-in controller evicts by {key}:NoExecute after {native.toleration_seconds} s, "
+                    "whatever the extended tolerations say"
+                )
+                yield about(group, message)
+
+
+def _narrowed(look: Look, group: Group) -> Iterator[tuple[Toleration, str]]:
+    """The native tolerations for keys that extended ones name."""
+    every = look.verdicts.tolerations(group.pod_class)
+    named = {one.key for one in every.extended if one.key}
+    for native in every.native:
+        if native.key in named:
+            yield native, native.key
+
+
+CHECKS = (
+    Check(
+        id="toleration-invalid",
+        severity=Severity.ERROR,
+        finds="annotations and tolerations that cannot work, as taintwarden validate says",
+        remedy="mend the template; entries that are not valid count as absent until then",
+        needs=(Source.PODS, Source.PROFILES),
+        uses=TEMPLATES,
+        run=_invalid,
+    ),
+    Check(
+        id="companion-missing",
+        severity=Severity.WARNING,
+        finds="extended tolerations without a native one beside them, which scheduler and built-in controller go by",
+        remedy="add a native Exists for the key to spec.tolerations; the extended ones still decide",
+        needs=(Source.PODS, Source.PROFILES),
+        uses=(*TEMPLATES, Source.NAMESPACES, Source.MUTATING),
+        run=_without_companion,
+    ),
+    Check(
+        id="native-overridden",
+        severity=Severity.WARNING,
+        finds="a native Equal, Gt, Lt or Semver* for a key that extended tolerations name: two answers to one question",
+        remedy="make the native one Exists, and say the rest in the annotation or profile",
+        needs=(Source.PODS, Source.PROFILES),
+        uses=TEMPLATES,
+        run=_overridden,
+    ),
+    Check(
+        id="native-seconds",
+        severity=Severity.WARNING,
+        finds="a native Exists with tolerationSeconds for a key that extended tolerations name",
+        remedy="remove tolerationSeconds from the native toleration, and write violationGraceSeconds on the extended",
+        needs=(Source.PODS, Source.PROFILES),
+        uses=TEMPLATES,
+        run=_timed,
+    ),
+)

@@ -1,0 +1,71 @@
+"""Who uses tolerations that plain Kubernetes does not know: an inventory for whoever switches something off."""
+
+from collections.abc import Iterable, Iterator
+
+from taintwarden.cli.diagnosis.checks import Check, about
+from taintwarden.cli.diagnosis.finding import Found, Severity
+from taintwarden.cli.diagnosis.ground import Look
+from taintwarden.cli.diagnosis.sources import OWNERS, TEMPLATES, Source
+from taintwarden.cli.diagnosis.subjects import Subject
+from taintwarden.engine.model import COMPARISON_OPERATORS, Toleration
+from taintwarden.engine.profiles import matching
+
+
+def _extended(look: Look) -> Iterator[Found]:
+    for group in look.groups:
+        if group.pod_class.tolerations.extended:
+            yield about(group, texts(group.pod_class.tolerations.extended))
+
+
+def _profiles(look: Look) -> Iterator[Found]:
+    for profile in look.profiles:
+        pods = sum(group.count for group in look.running if matching([profile], group.pod_class))
+        subject = Subject("TolerationProfile", profile.name, profile.namespace)
+        yield Found(subject, texts(profile.tolerations), pods=pods)
+
+
+def _native(look: Look) -> Iterator[Found]:
+    for group in look.groups:
+        if found := comparisons(group.pod_class.tolerations.native):
+            yield about(group, texts(found))
+
+
+def comparisons(tolerations: Iterable[Toleration]) -> tuple[Toleration, ...]:
+    """Those that compare."""
+    return tuple(one for one in tolerations if one.operator in COMPARISON_OPERATORS)
+
+
+def texts(tolerations: Iterable[Toleration]) -> str:
+    """As people read them."""
+    return ", ".join(dict.fromkeys(str(one) for one in tolerations))
+
+
+CHECKS = (
+    Check(
+        id="uses-annotation",
+        severity=Severity.INFO,
+        finds="pods and templates with the annotation taintwarden.io/tolerations",
+        remedy="nothing to do; without Taintwarden their native tolerations decide alone",
+        needs=(Source.PODS,),
+        uses=TEMPLATES,
+        run=_extended,
+    ),
+    Check(
+        id="uses-profile",
+        severity=Severity.INFO,
+        finds="profiles, and the pods that they select",
+        remedy="nothing to do; without Taintwarden the native tolerations of these pods decide alone",
+        needs=(Source.PROFILES, Source.PODS),
+        uses=OWNERS,
+        run=_profiles,
+    ),
+    Check(
+        id="uses-native-comparison",
+        severity=Severity.INFO,
+        finds="pods and templates with Gt, Lt or Semver* in spec.tolerations",
+        remedy="before the feature gate is switched off, move them into the annotation, beside a native Exists",
+        needs=(Source.PODS,),
+        uses=TEMPLATES,
+        run=_native,
+    ),
+)

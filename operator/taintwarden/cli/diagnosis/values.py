@@ -1,0 +1,167 @@
+"""What is wrong with the values of taints: nobody can compare them, or no toleration ever holds for one."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from taintwarden.admission.objects import check_object
+from taintwarden.cli.diagnosis.census import Group
+from taintwarden.cli.diagnosis.checks import Check, about
+from taintwarden.cli.diagnosis.finding import Found, Severity
+from taintwarden.cli.diagnosis.ground import Look
+from taintwarden.cli.diagnosis.sources import TEMPLATES, Source
+from taintwarden.cli.diagnosis.subjects import Subject
+from taintwarden.cli.diagnosis.usage import comparisons
+from taintwarden.engine.evaluate import Kind, TaintVerdict
+from taintwarden.engine.matching.tolerations import Match, applies, match
+from taintwarden.engine.model import Gates, Operator, Taint, Toleration
+
+_REVERSE = {
+    Operator.GT: Operator.LT,
+    Operator.LT: Operator.GT,
+    Operator.SEMVER_GT: Operator.SEMVER_LT,
+    Operator.SEMVER_LT: Operator.SEMVER_GT,
+}
+_NAMED = 3
+"""So many owners are named."""
+
+
+def _unreadable(look: Look) -> Iterator[Found]:
+    asking = _asking(look)
+    for name, state in look.states.items():
+        policies = look.verdicts.select(state)
+        for taint, _ in state.taints():
+            typed = [one for one in policies if (chosen := one.selector_for(taint)) and chosen.value_type is not None]
+            node = {"spec": {"taints": [{"key": taint.key, "value": taint.value, "effect": taint.effect}]}}
+            faults = [str(fault.remedy or fault.reason) for _, fault in check_object(node, "", "Node", typed)]
+            if typed and faults:
+                chosen = typed[0].selector_for(taint)
+                wanted = chosen.value_type if chosen else ""
+                yield Found(Subject("Node", name), f"{taint}: policy {typed[0].name} expects {wanted}; {faults[0]}")
+            elif asked := _who_cannot(taint, asking):
+                yield Found(Subject("Node", name), f"{taint} cannot be compared, which {asked} ask for")
+
+
+def _asking(look: Look) -> dict[Toleration, dict[Subject, None]]:
+    """Every comparison that counts, with who asks it."""
+    found: dict[Toleration, dict[Subject, None]] = {}
+    for group in look.groups:
+        every = look.verdicts.tolerations(group.pod_class)
+        for one in comparisons((*every.native, *every.extended)):
+            if one in every.relevant_to(one.key):
+                found.setdefault(one, {})[group.subject] = None
+    return found
+
+
+def _who_cannot(taint: Taint, asking: dict[Toleration, dict[Subject, None]]) -> str:
+    subjects = {
+        subject: None
+        for toleration, subjects in asking.items()
+        if match(toleration, taint) is Match.INVALID_TAINT
+        for subject in subjects
+    }
+    named = [str(one) for one in list(subjects)[:_NAMED]]
+    more = len(subjects) - len(named)
+    return ", ".join(named) + (f" and {more} more" if more else "")
+
+
+def _held(look: Look) -> Iterator[Found]:
+    found: dict[tuple[str, str, bool], int] = Counter()
+    for group in look.running:
+        for state, count, verdicts in look.judged(group):
+            for verdict in verdicts:
+                if verdict.invalid:
+                    evicts = verdict.evicts and verdict.judged_value is None
+                    found[state.name, _how(verdict), evicts] += count
+    for (node, told, evicts), pods in found.items():
+        yield Found(Subject("Node", node), told, severity=Severity.ERROR if evicts else None, pods=pods)
+
+
+def _how(verdict: TaintVerdict) -> str:
+    taint, policy = verdict.taint, verdict.policy.name
+    if verdict.judged_value is not None:
+        return f"{taint}: policy {policy} goes on judging pods by the last valid value, {verdict.judged_value}"
+    if verdict.kind is Kind.HELD:
+        return f"{taint}: policy {policy} leaves pods alone, since the value never was valid"
+    return f"{taint}: policy {policy} has onInvalidValue Evict, so pods leave because of a value nobody can compare"
+
+
+def _nowhere(look: Look) -> Iterator[Found]:
+    for group, toleration, taints in _never(look):
+        if not _reversed(toleration, taints, look.gates):
+            yield about(group, f"{toleration} holds for none of {_values(taints)}")
+
+
+def _probably_reversed(look: Look) -> Iterator[Found]:
+    for group, toleration, taints in _never(look):
+        if reverse := _reversed(toleration, taints, look.gates):
+            message = f"{toleration} holds for none of {_values(taints)}, but {reverse.operator} would"
+            yield about(group, message)
+
+
+def _never(look: Look) -> Iterator[tuple[Group, Toleration, list[Taint]]]:
+    """Comparisons that hold for no taint on any node, where no other toleration of the pod does."""
+    for group in look.groups:
+        every = look.verdicts.tolerations(group.pod_class)
+        for key in dict.fromkeys(one.key for one in comparisons((*every.native, *every.extended))):
+            relevant = every.relevant_to(key)
+            taints = [taint for taint in look.taints if taint.key == key]
+            if any(match(one, taint, look.gates) is Match.HOLDS for one in relevant for taint in taints):
+                continue
+            for one in comparisons(relevant):
+                answers = {taint: match(one, taint, look.gates) for taint in taints if applies(one, taint)}
+                compared = [taint for taint, answer in answers.items() if answer is Match.DIFFERS]
+                if compared:
+                    yield group, one, compared
+
+
+def _reversed(toleration: Toleration, taints: Iterable[Taint], gates: Gates) -> Toleration | None:
+    operator = _REVERSE.get(Operator(toleration.operator))
+    if operator is None:
+        return None
+    other = Toleration(toleration.key, operator, toleration.value, toleration.effect)
+    return other if any(match(other, taint, gates) is Match.HOLDS for taint in taints) else None
+
+
+def _values(taints: Iterable[Taint]) -> str:
+    values = sorted({taint.value for taint in taints}, key=lambda value: (len(value), value))
+    more = f" and {len(values) - _NAMED} more values" if len(values) > _NAMED else ""
+    return ", ".join(values[:_NAMED]) + more
+
+
+CHECKS = (
+    Check(
+        id="taint-value-invalid",
+        severity=Severity.WARNING,
+        finds="taints whose values cannot be parsed as a policy's valueType or tolerations for the key ask",
+        remedy="set a value that can be compared, for example: kubectl taint node NODE sla=950:NoExecute --overwrite",
+        needs=(Source.NODES, Source.PODS, Source.POLICIES, Source.PROFILES),
+        uses=TEMPLATES,
+        run=_unreadable,
+    ),
+    Check(
+        id="taint-value-held",
+        severity=Severity.WARNING,
+        finds="pods that stay, or leave, by a rule for values that cannot be compared (onInvalidValue)",
+        remedy="set a value that can be compared; until then changes of this taint have no effect",
+        needs=(Source.NODES, Source.PODS, Source.NAMESPACES, Source.POLICIES, Source.PROFILES),
+        run=_held,
+    ),
+    Check(
+        id="toleration-reversed",
+        severity=Severity.WARNING,
+        finds="Gt, Lt, SemverGt or SemverLt that holds on no node, while the opposite would",
+        remedy="the taint is on the left: Gt 950 keeps the pod where the taint's value is above 950",
+        needs=(Source.NODES, Source.PODS, Source.PROFILES),
+        uses=TEMPLATES,
+        run=_probably_reversed,
+    ),
+    Check(
+        id="toleration-holds-nowhere",
+        severity=Severity.WARNING,
+        finds="a comparison that holds on no node which carries the taint",
+        remedy="check the value; comparisons are strict: 950 is not above 950",
+        needs=(Source.NODES, Source.PODS, Source.PROFILES),
+        uses=TEMPLATES,
+        run=_nowhere,
+    ),
+)

@@ -1,0 +1,87 @@
+"""The admission webhooks: there where they are relied on, able to be called, and never in the way."""
+
+from collections.abc import Iterator
+
+from taintwarden.cli.diagnosis.checks import Check, about
+from taintwarden.cli.diagnosis.finding import Found, Severity
+from taintwarden.cli.diagnosis.ground import Look
+from taintwarden.cli.diagnosis.injection import CONFIGURATION, INJECT_LABEL, injects, mutating, opted_in
+from taintwarden.cli.diagnosis.snapshot import WebhookConfiguration
+from taintwarden.cli.diagnosis.sources import OWNERS, Source
+from taintwarden.cli.diagnosis.subjects import Subject
+from taintwarden.cli.diagnosis.tolerations import companions
+
+_MUTATING, _VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"
+
+
+def _ours(look: Look) -> Iterator[tuple[Subject, WebhookConfiguration]]:
+    for kind, listed in ((_MUTATING, look.snapshot.mutating), (_VALIDATING, look.snapshot.validating)):
+        for one in listed:
+            if one.metadata.name == CONFIGURATION:
+                yield Subject(kind, CONFIGURATION), one
+
+
+def _missing(look: Look) -> Iterator[Found]:
+    if mutating(look) is None:
+        for name in opted_in(look):
+            message = f"asks for native tolerations by {INJECT_LABEL}=true, and there is no {_MUTATING} {CONFIGURATION}"
+            yield Found(Subject("Namespace", name), message)
+
+
+def _without_authority(look: Look) -> Iterator[Found]:
+    for subject, configuration in _ours(look):
+        for webhook in configuration.webhooks:
+            if not webhook.client_config.ca_bundle:
+                yield Found(subject, f"webhook {webhook.name} has no caBundle, so the API server cannot trust it")
+
+
+def _fails_closed(look: Look) -> Iterator[Found]:
+    for subject, configuration in _ours(look):
+        for webhook in configuration.webhooks:
+            if webhook.failure_policy == "Fail":
+                yield Found(subject, f"webhook {webhook.name} has failurePolicy Fail: without it nothing is created")
+
+
+def _skipped(look: Look) -> Iterator[Found]:
+    for group in look.running:
+        if injects(look, group):
+            for fault in companions(look, group):
+                message = f"{fault.value}: pods have no native toleration, although their namespace asks for it"
+                yield about(group, message)
+
+
+CHECKS = (
+    Check(
+        id="webhook-missing",
+        severity=Severity.WARNING,
+        finds="namespaces that ask for injection while there is no webhook",
+        remedy="kubectl apply -k deploy/base; or: kubectl label namespace NAME taintwarden.io/inject-",
+        needs=(Source.NAMESPACES, Source.MUTATING),
+        run=_missing,
+    ),
+    Check(
+        id="webhook-untrusted",
+        severity=Severity.ERROR,
+        finds="webhooks without caBundle: the API server skips them",
+        remedy="the operator writes it: look at its log and at its right to patch webhook configurations",
+        needs=(Source.MUTATING, Source.VALIDATING),
+        run=_without_authority,
+    ),
+    Check(
+        id="webhook-fails-closed",
+        severity=Severity.ERROR,
+        finds="webhooks whose failurePolicy is Fail: nothing starts while the operator is away",
+        remedy="set failurePolicy to Ignore, as shipped",
+        needs=(Source.MUTATING, Source.VALIDATING),
+        run=_fails_closed,
+    ),
+    Check(
+        id="injection-skipped",
+        severity=Severity.WARNING,
+        finds="pods without their native toleration in a namespace that asks for injection",
+        remedy="they are older than the webhook, or it was away: restart them, for example by kubectl rollout restart",
+        needs=(Source.NAMESPACES, Source.MUTATING, Source.PODS, Source.PROFILES),
+        uses=OWNERS,
+        run=_skipped,
+    ),
+)

@@ -1,0 +1,89 @@
+"""The operator itself: whether it acts, and with which rights."""
+
+import pytest
+
+from cli.diagnosis.scene import asking
+from cli.world import NOON, policy
+from taintwarden.cli.diagnosis.rights import MissingRoleError, Right, shipped_rights
+from taintwarden.cli.diagnosis.snapshot import Missing, OperatorSettings, Rights
+from taintwarden.controller import wording
+from taintwarden.kube.lease import LeaseObject, LeaseSpec
+
+idle = asking("operator-not-running")
+rights = asking("rights-missing")
+
+
+def lease(age: float, holder: str = "taintwarden-0") -> LeaseObject:
+    return LeaseObject({}, LeaseSpec(holder, 15, renew_time=wording.exactly(NOON - age)))
+
+
+@pytest.mark.parametrize(
+    ("held", "words"),
+    [
+        (None, "does not exist"),
+        (LeaseObject({}), "nobody holds it"),
+        (lease(5, holder=""), "nobody holds it"),
+        (lease(3600), "taintwarden-0 has not renewed it for 1h"),
+        (LeaseObject({}, LeaseSpec("a", 15, renew_time="soon")), "no time"),
+    ],
+)
+def test_policies_that_nobody_carries_out(held, words):
+    (found,) = idle(policy(), lease=held)
+    assert (str(found.subject), found.severity) == ("Lease taintwarden-system/taintwarden", "error")
+    assert words in found.message
+
+
+@pytest.mark.parametrize("age", [-30, 0, 5, 70])
+def test_operator_that_leads_is_left_in_peace_even_if_clocks_differ(age):
+    assert idle(policy(), lease=lease(age)) == []
+
+
+def test_without_policies_nobody_is_missed():
+    assert idle() == []
+
+
+def test_deployment_that_rehearses_or_is_stopped():
+    (dry,) = asking("operator-rehearses")(operator=OperatorSettings("tw", dry_run=True))
+    assert (dry.severity, str(dry.subject)) == ("info", "Deployment taintwarden-system/tw")
+    assert len(asking("operator-stopped")(operator=OperatorSettings("tw", replicas=0))) == 1
+    for check in ("operator-rehearses", "operator-stopped"):
+        assert asking(check)(operator=OperatorSettings("tw")) == []
+
+
+EVICT = Missing("pods/eviction", ("create",))
+DELETE = Missing("pods", ("delete",))
+
+
+def test_rights_that_are_missing():
+    told = rights(rights=Rights("tw/taintwarden", 40, (EVICT,), 1))
+    assert [(str(one.subject), one.message) for one in told] == [
+        ("ServiceAccount tw/taintwarden", "may not create pods/eviction")
+    ]
+
+
+def test_account_without_any_right_is_one_finding():
+    (found,) = rights(rights=Rights("tw/taintwarden", 2, (EVICT, DELETE), 2))
+    assert "none of the 2 rights" in found.message
+
+
+def test_right_to_delete_is_missed_where_a_policy_deletes():
+    lacking = Rights("tw/taintwarden", 40, (DELETE,), 1)
+    assert rights(policy(), rights=lacking) == []
+    assert len(rights(policy(eviction={"method": "Delete"}), rights=lacking)) == 1
+
+
+def test_all_rights_are_left_in_peace():
+    assert rights(rights=Rights("tw/taintwarden", 40)) == []
+
+
+def test_rights_are_those_of_the_manifest():
+    found = shipped_rights("mine")
+    assert Right("", "pods", "eviction", "create") in found
+    assert Right("coordination.k8s.io", "leases", "", "update", "mine", "taintwarden") in found
+    assert not [one for one in found if one.resource == "tolerationprofiles" and one.verb == "delete"]
+    assert len(found) == len(set(found)) > 30
+
+
+def test_missing_manifest_is_told(tmp_path):
+    with pytest.raises(MissingRoleError, match=r"found no rbac\.yaml"):
+        shipped_rights("mine", [tmp_path / "rbac.yaml"])

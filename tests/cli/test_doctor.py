@@ -1,0 +1,192 @@
+"""`doctor` reads a cluster with whatever rights there are, and says what is wrong in tables, JSON and exit codes."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cli.diagnosis.scene import controlled, replicas
+from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_status
+from cli.test_plan import add_node
+from cli.world import Json, budget, namespace, pod, policy, toleration
+from taintwarden.cli.demonstration.definitions import shipped_definitions
+from taintwarden.cli.demonstration.scenario import tell_story
+from taintwarden.cli.demonstration.world import build_world
+from taintwarden.cli.diagnosis.catalogue import CATALOGUE
+from taintwarden.controller import wording
+from taintwarden.kube.lease import LEASE_NAME
+from taintwarden.localcluster import LocalCluster
+
+STRICT = toleration("Gt", "950")
+EXISTS = toleration("Exists")
+FINE = [condition("Accepted", "True"), condition("GuardOpen", "False", reason="Closed")]
+SYSTEM = "taintwarden-system"
+
+
+def hold_lease(cluster: LocalCluster) -> None:
+    """As a leader that is alive."""
+    spec = {
+        "holderIdentity": "taintwarden-0",
+        "leaseDurationSeconds": 15,
+        "renewTime": wording.exactly(cluster.store.clock().timestamp()),
+    }
+    cluster.create("leases", {"metadata": {"name": LEASE_NAME, "namespace": SYSTEM}, "spec": spec})
+
+
+@pytest.fixture
+def cluster() -> LocalCluster:
+    """A good cluster: two nodes, three pods that one of them could take over, and an operator that leads."""
+    cluster = empty_cluster()
+    for name in ("shop", SYSTEM):
+        cluster.create("namespaces", namespace() | {"metadata": {"name": name}})
+    for name in ("a1", "b1"):
+        add_node(cluster, name)
+    for one in replicas(3, EXISTS, extended=[STRICT], on=("a1",)):
+        cluster.store.create(f"{one['kind'].lower()}s", one)
+    cluster.create(POLICIES, policy())
+    set_status(cluster, conditions=FINE)
+    hold_lease(cluster)
+    return cluster
+
+
+@pytest.fixture
+async def run(cluster: LocalCluster, cli, tmp_path: Path) -> AsyncIterator[Run]:
+    async with running(cluster, cli, tmp_path) as run:
+        yield run
+
+
+async def told(run: Run, *args: str) -> Json:
+    result = await run("doctor", "-o", "json", *args)
+    assert result.exit_code in (0, 10), result.output
+    found: Json = json.loads(result.stdout)
+    return found
+
+
+def checks(found: Json) -> list[str]:
+    return [one["check"] for one in found["findings"]]
+
+
+async def test_good_cluster_is_left_in_peace(run):
+    result = await run("doctor", "-o", "json")
+    found = json.loads(result.stdout)
+    assert (result.exit_code, found["errors"], found["warnings"]) == (0, 0, 0)
+    assert set(checks(found)) == {"gate-state", "uses-annotation"}
+    assert found["scope"] == {"nodes": 2, "pods": 3, "templates": 1, "policies": 1, "profiles": 0}
+
+
+async def test_cluster_of_the_demo_is_left_in_peace(cli, tmp_path):
+    cluster = LocalCluster(comparison_operators=True)
+    story = tell_story()
+    build_world(cluster, story, shipped_definitions())
+    set_status(cluster, conditions=FINE)
+    hold_lease(cluster)
+    async with running(cluster, cli, tmp_path) as run:
+        result = await run("doctor")
+    assert (result.exit_code, "0 errors, 0 warnings" in result.stdout) == (0, True), result.stdout
+
+
+async def test_what_is_wrong_needs_a_person(cluster, run):
+    for name in ("one", "two"):
+        cluster.store.create("poddisruptionbudgets", budget(name))
+    result = await run("doctor", "--only", "budgets-several")
+    assert result.exit_code == 10
+    assert "error budgets-several: 1 object, 3 pods" in result.stdout
+    assert "Deployment shop/web  2 PodDisruptionBudgets select them, one, two: every" in result.stdout
+    assert "Remedy: leave one budget for each pod" in result.stdout
+    assert result.stdout.splitlines()[-1].startswith("1 error, 0 warnings, 0 notes; 1 check; looked at ")
+
+
+async def test_notes_need_nobody(run):
+    result = await run("doctor", "--only", "uses-annotation")
+    assert (result.exit_code, "Deployment shop/web  sla Gt '950':NoExecute (3 pods and template)" in result.stdout) == (
+        0,
+        True,
+    )
+
+
+async def test_nothing_is_fetched_that_no_check_uses(cluster, run):
+    await told(run, "--only", "policy-paused")
+    assert [one.path for one in cluster.faults.requests if "/version" not in one.path] == [
+        "/apis/taintwarden.io/v1alpha1/taintevictionpolicies"
+    ]
+
+
+async def test_nothing_is_written(cluster, run):
+    before = {one: cluster.store.list(one) for one in ("nodes", "pods", POLICIES, "leases", "deployments")}
+    await run("doctor")
+    assert {one: cluster.store.list(one) for one in before} == before
+
+
+async def test_what_may_not_be_read_costs_no_other_check(cluster, run):
+    cluster.faults.answer(403, path="/apis/policy/v1/poddisruptionbudgets", times=1_000)
+    found = await told(run)
+    (lost,) = [one for one in found["notChecked"] if "budgets-several" in one["checks"]]
+    assert (lost["partly"], lost["reason"].startswith("you may not read poddisruptionbudgets: 403")) == (False, True)
+    assert "uses-annotation" in checks(found)
+
+
+async def test_what_is_only_useful_makes_a_check_partial(cluster, run):
+    cluster.faults.answer(403, path="/apis/apps/v1/deployments", times=1_000)
+    found = await told(run, "--only", "uses-annotation")
+    assert [(one["reason"][:28], one["partly"]) for one in found["notChecked"] if "deployments" in one["reason"]] == [
+        ("you may not read deployments", True)
+    ]
+    assert checks(found) == ["uses-annotation"]
+
+
+async def test_cluster_that_says_nothing_is_one_clear_line(cluster, run):
+    cluster.faults.answer(403, times=1_000)
+    result = await run("doctor")
+    assert (result.exit_code, result.stdout, len(result.stderr.splitlines())) == (1, "", 1)
+
+
+async def test_cluster_without_definitions_still_has_an_inventory(cli, tmp_path):
+    cluster = LocalCluster(comparison_operators=True)
+    cluster.store.create("pods", pod(STRICT))
+    async with running(cluster, cli, tmp_path) as run:
+        found = await told(run)
+    assert "uses-native-comparison" in checks(found)
+    assert any("apply the CRDs first" in one["reason"] for one in found["notChecked"])
+
+
+async def test_unknown_check_is_one_clear_line(run):
+    result = await run("doctor", "--only", "absent")
+    assert (result.exit_code, result.stderr) == (2, "taintwarden: there is no check absent; --list-checks shows them\n")
+
+
+async def test_many_objects_are_cut_unless_asked(cluster, run):
+    for number in range(30):
+        lone = pod(
+            STRICT,
+            metadata={
+                "name": f"w{number}",
+                "uid": f"w{number}",
+                "ownerReferences": controlled("ReplicaSet", f"w{number}"),
+            },
+        )
+        cluster.store.create("pods", lone)
+    only = ("--only", "uses-native-comparison")
+    assert "... and 10 more: --all shows them" in (await run("doctor", *only)).stdout
+    assert "more: --all" not in (await run("doctor", *only, "--all")).stdout
+
+
+async def test_table_fits_into_100_columns(cluster, run):
+    cluster.store.create(
+        "pods", pod(toleration("Gt", "950", key="example.com/" + "x" * 60), metadata={"name": "y" * 250, "uid": "y"})
+    )
+    for result in (await run("doctor"), await run("doctor", "--list-checks")):
+        assert max(map(len, result.stdout.splitlines())) <= 100
+
+
+def test_checks_are_listed_without_a_cluster(cli):
+    listed = json.loads(cli("doctor", "--list-checks", "-o", "json").stdout)["checks"]
+    assert [one["id"] for one in listed] == [check.id for check in CATALOGUE]
+    assert len({one["id"] for one in listed}) == len(listed)
+    assert all(one["finds"] and one["remedy"] for one in listed)
+
+
+def test_one_check_is_listed(cli):
+    result = cli("doctor", "--list-checks", "--only", "nowhere-to-go", "-o", "yaml")
+    assert [one["id"] for one in yaml.safe_load(result.stdout)["checks"]] == ["nowhere-to-go"]
