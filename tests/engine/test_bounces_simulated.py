@@ -2,10 +2,17 @@
 
 from collections.abc import Iterator
 from itertools import groupby
+from random import Random
 from typing import NamedTuple
 
-from simulated.histories import Played, histories
+import msgspec
+import pytest
+
+from simulated import Simulation, policy
+from simulated.drawing import NO_LIMITS
+from simulated.histories import BAD, TOLERATION, Played, histories
 from simulated.trace import Started
+from simulated.workloads import Workloads
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.model import BounceSettings, Policy
 
@@ -164,6 +171,24 @@ def test_whoever_comes_back_leaves_no_faster_than_the_limit_lets():
 def test_nobody_is_held_who_did_not_come_back_often_enough():
     for history in histories("bounce"):
         assert held_in_vain(history) == [], history
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_workload_that_is_left_alone_bounces_as_often_as_it_may_and_no_more(seed):
+    chance = Random(seed)
+    settings = BounceSettings(chance.randint(1, 4), chance.randint(30, 600), chance.randint(100, 3_600))
+    limits = msgspec.structs.replace(NO_LIMITS, bounce=settings)
+    sim = Simulation([msgspec.structs.replace(policy("p", taints=[{"key": "sla"}]), limits=limits)])
+    sim.create_node("n", [BAD])
+    Workloads(sim, chance).create("web", 1, tolerations=[TOLERATION], home="n")
+    sim.start()
+    sim.run(4 * 3_600)
+    history = Played(seed, "bounce", sim.trace, None, ())
+    assert too_fast(history) == []
+    left = [one.asked_at for row in rows(history) for one in row.departures]
+    slowest = 5.0  # until a pod is replaced, and heard of
+    times = sum(least_seconds(number, settings) + slowest * number <= 4 * 3_600 for number in range(1, 500))
+    assert len(left) >= times
 
 
 def test_the_histories_have_workloads_that_bounce():

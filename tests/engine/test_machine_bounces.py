@@ -234,6 +234,27 @@ def test_a_list_of_all_pods_brings_nobody_back():
     assert rig.evictions() == []
 
 
+def test_a_pod_that_changes_has_not_come_back():
+    rig = Rig(limited(bounce=BounceSettings(after_evictions=1), evictions_per_second=1.0, burst=1))
+    rig.pod("a", **WEB)
+    rig.pod("b", **WEB)
+    rig.node("n1", "sla=900")
+    assert rig.evictions() == ["a"]
+    rig.pod("b", owner=owner(), ready=False)
+    rig.pod("b", **WEB)
+    rig.advance(1)
+    assert rig.evictions() == ["b"]
+
+
+def test_who_is_gone_is_not_remembered():
+    rig = bouncing(times=0)
+    for number in range(20):
+        rig.pod(str(number), **WEB)
+        rig.gone(str(number))
+    [place] = rig.machine.limiter.bounces._places.values()
+    assert place.came == {}
+
+
 def test_a_budget_comes_first():
     """A pod that a budget blocks is not told that it bounces: it goes nowhere."""
     rig = bouncing()

@@ -112,6 +112,16 @@ def test_when_the_time_is_over_it_may_go():
     assert loop.ask(pod) is None
 
 
+def test_who_leaves_meanwhile_makes_nobody_wait_longer():
+    loop = Loop(after_evictions=1)
+    there = [loop.come(name) for name in "ab"]
+    loop.leave(there[0])
+    pod = loop.come("back")
+    loop.now += 30
+    loop.leave(there[1])
+    assert loop.held_for(pod) == 30
+
+
 # -- what is no bounce -------------------------------------------------------------------------------------------------
 
 
@@ -124,9 +134,12 @@ def test_pods_that_leave_together_are_one_round():
 def test_a_wave_that_takes_long_is_one_round():
     loop = Loop()
     crowd = [loop.come(str(number)) for number in range(50)]
-    for pod in crowd:
-        assert loop.leave(pod) == 0
+    loop.leave(crowd[0])
+    back = loop.come("back")
+    for pod in crowd[1:]:
         loop.now += 90
+        assert loop.leave(pod) == 0
+    assert loop.leave(back) == 2
 
 
 def test_pods_that_come_back_while_the_others_still_leave_open_one_round():

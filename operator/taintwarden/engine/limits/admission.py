@@ -173,9 +173,8 @@ class Limiter:
                 return Refusal(limit, at, key)
         refused = None if deletes else self.budgets.refuse(pod)
         if refused is None and not hard:
-            refused = self.bounces.refuse(pod, name, taint, monotonic)
-        if refused is None and not hard:
-            refused = self._refuse_pod(pod, policy, labels, now, buckets)
+            bounced = self.bounces.refuse(pod, name, taint, monotonic)
+            refused = bounced or self._refuse_pod(pod, policy, labels, now, buckets)
         if refused is None:
             for _, _, bucket in buckets:
                 bucket.take(monotonic)

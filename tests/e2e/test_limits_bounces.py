@@ -1,0 +1,129 @@
+"""limits.bounce with the real scheduler: it reads native tolerations, puts pods back where they may not stay, and each
+is evicted again, until that is noticed.
+"""
+
+import time
+from itertools import pairwise
+
+import pytest
+
+from controlplane import wait_until
+from e2e.limit_scenes import ALL_SECONDS, GOOD, STATUS_SECONDS, LimitScene
+from e2e.stories import EARLY_SECONDS, NO_LIMITS, PodRef, Stories, Story, Told, annotation, toleration
+
+NOTICED, RECOVERED, SLOWER, TURNS, UNLIMITED = (
+    f"bounces-{name}" for name in ("noticed", "recovered", "slower", "turns", "unlimited")
+)
+LIMIT = "bounce"
+PAUSE_SECONDS = 10
+SHORT = {"base": "None", LIMIT: {"afterEvictions": 2, "maxBackoffSeconds": PAUSE_SECONDS}}
+POLICIES = {
+    NOTICED: {"limits": {}},
+    RECOVERED: {"limits": {"base": "None", LIMIT: {}}},
+    SLOWER: {"limits": SHORT},
+    TURNS: {"limits": SHORT},
+    UNLIMITED: {"limits": NO_LIMITS},
+}
+STORIES = Stories()
+FIRST_SECONDS = 60
+ROUNDS = 4
+UNREAD = {"tolerations": [toleration("Exists")], "annotations": annotation(toleration("Gt", "950"))}
+"""The scheduler reads the one and puts pods anywhere, the operator the other and takes them away again."""
+
+pytestmark = pytest.mark.timeout(300)  # the first test waits for the cluster, and each for its story
+
+
+@pytest.mark.parametrize("story", STORIES, ids=str)
+def test_story(limits_told: Told, story: Story) -> None:
+    limits_told.judge(story)
+
+
+def test_what_bounces_is_counted(limits_told: Told) -> None:
+    limits_told.wait()
+    for name in (NOTICED, RECOVERED):
+        assert limits_told.operator.metric("taintwarden_bouncing_workloads", policy=name) == 1
+        assert limits_told.operator.metric("taintwarden_bounces_total", policy=name) >= 2
+    assert limits_told.operator.metric("taintwarden_bouncing_workloads", policy=UNLIMITED) == 0
+
+
+def wait_held(scene: LimitScene, nodes: list[str]) -> PodRef:
+    """Wait until one pod of the story is held for bouncing, and return it."""
+    entry = scene.wait_limit(LIMIT, 1)
+    assert entry["until"]
+    [pod] = scene.pods_on(nodes)
+    return pod
+
+
+@STORIES.under(NOTICED)
+def a_workload_that_comes_back_is_told_of_and_held_and_goes_when_there_is_another_node(scene: LimitScene) -> None:
+    old = scene.zones(GOOD, old=1)["old"]
+    workload = scene.deploy("web", 1, **UNREAD)
+    fell = scene.degrade(*old)
+    scene.wait_departures(3, fell)
+    pod = wait_held(scene, old)
+    assert {one.node for one in scene.departures(fell)} == set(old)
+    note = scene.event(pod, "EvictionBouncing")["note"]
+    for part in (
+        "ReplicaSet web-",
+        f"was evicted from node {old[0]} by taint sla=940:NoExecute 3 times in a row",
+        "Is held until 20",
+        "it lacks a toleration that the scheduler compares",
+    ):
+        assert part in note
+    assert scene.status()["limitedBy"] == LIMIT
+    scene.nobody_leaves(scene.departures(fell)[-1].at + 0.001)
+    scene.cordon(old)
+    scene.zones(GOOD, new=1)
+    left = scene.wait_departures(4, fell)
+    assert left[3].uid == pod.uid
+    assert left[3].at - left[2].at > FIRST_SECONDS - 1
+    scene.ground.wait_complete(workload)
+    assert scene.pods_on(old) == []
+    scene.nobody_leaves(left[3].at + 0.001)
+
+
+@STORIES.under(RECOVERED)
+def a_workload_that_is_held_stays_when_the_value_recovers(scene: LimitScene) -> None:
+    nodes = scene.zones(GOOD, a=1)["a"]
+    workload = scene.deploy("web", 1, **UNREAD)
+    fell = scene.degrade(*nodes)
+    scene.wait_departures(3, fell)
+    pod = wait_held(scene, nodes)
+    recovered = scene.recover(*nodes)
+    scene.event(pod, "EvictionCancelled")
+    scene.nobody_leaves(recovered, FIRST_SECONDS)
+    assert scene.pods_on(nodes) == [pod]
+    scene.ground.wait_complete(workload)
+    wait_until(lambda: not scene.status().get("limits"), STATUS_SECONDS, "nobody to be held")
+
+
+@STORIES.under(SLOWER)
+def a_workload_goes_on_bouncing_no_faster_than_it_may(scene: LimitScene) -> None:
+    nodes = scene.zones(GOOD, a=1)["a"]
+    scene.deploy("web", 1, **UNREAD)
+    fell = scene.degrade(*nodes)
+    left = scene.wait_departures(2 + ROUNDS, fell, ROUNDS * PAUSE_SECONDS + ALL_SECONDS)
+    pauses = [late.at - early.at for early, late in pairwise(left[1:])]
+    assert min(pauses) > PAUSE_SECONDS - 0.5
+
+
+@STORIES.under(TURNS)
+def replicas_that_bounce_leave_together(scene: LimitScene) -> None:
+    nodes = scene.zones(GOOD, a=1)["a"]
+    scene.deploy("web", 4, **UNREAD)
+    fell = scene.degrade(*nodes)
+    scene.wait_departures(8, fell)
+    scene.wait_limit(LIMIT, 4)
+    began = time.monotonic()
+    scene.nobody_leaves(began, PAUSE_SECONDS / 4)
+    left = scene.wait_departures(4, began)
+    assert left[3].at - left[0].at < PAUSE_SECONDS / 2 + EARLY_SECONDS
+
+
+@STORIES.under(UNLIMITED)
+def without_the_limit_it_never_ends(scene: LimitScene) -> None:
+    nodes = scene.zones(GOOD, a=1)["a"]
+    scene.deploy("web", 1, **UNREAD)
+    fell = scene.degrade(*nodes)
+    left = scene.wait_departures(8, fell, PAUSE_SECONDS + ALL_SECONDS)
+    assert left[7].at - left[0].at < ALL_SECONDS
