@@ -86,6 +86,7 @@ def copy(source: str, target: Path) -> None:
     assert lines[0] == "*"
     assert f"!{source}" in lines, f"{source} is not part of the build's context"
     path = ROOT / source
+    target.parent.mkdir(parents=True, exist_ok=True)
     if path.is_dir():
         shutil.copytree(path, target, ignore=shutil.ignore_patterns("__pycache__"))
     else:

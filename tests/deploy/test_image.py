@@ -69,6 +69,12 @@ def test_the_definitions_are_in_the_wheel(installed):
     }
 
 
+def test_the_role_is_in_the_wheel(installed):
+    """With it the doctor compares what the operator may do."""
+    [package] = installed.glob("lib/python3*/site-packages/taintwarden")
+    assert (package / "rbac.yaml").read_text() == (ROOT / "deploy" / "base" / "rbac.yaml").read_text()
+
+
 def test_nothing_for_development_is_installed(installed):
     names = {path.name.partition("-")[0] for path in installed.glob("lib/python3*/site-packages/*.dist-info")}
     assert "kopf" in names
