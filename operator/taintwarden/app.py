@@ -16,6 +16,7 @@ import kopf
 import structlog
 from aiohttp import web
 
+from taintwarden.admission.door import Door
 from taintwarden.controller.cache import Translator
 from taintwarden.controller.clock import Clock, system_clock
 from taintwarden.controller.guards import GuardBook
@@ -33,6 +34,7 @@ from taintwarden.engine.model import Gates
 from taintwarden.handlers.lifecycle import run_with_kopf
 from taintwarden.handlers.probes import probe_app
 from taintwarden.handlers.watching import watch_policies, watch_profiles
+from taintwarden.handlers.webhook_server import WebhookServer
 from taintwarden.kube.client import Client
 from taintwarden.kube.connection import Connection
 from taintwarden.kube.custom import Stored
@@ -147,6 +149,17 @@ class App:
             (BUDGETS, BudgetSink(BUDGETS.name, *parts)),
             *((resource, WorkloadSink(resource.name, *parts)) for resource in workloads),
         ]
+        self.webhooks: WebhookServer | None = None
+        if settings.webhook_port is not None:
+            self.webhooks = WebhookServer(
+                settings,
+                settings.webhook_port,
+                self.client,
+                Door(self.machine, translator, gates),
+                leads=lambda: self.lease.held,
+                metrics=self.metrics,
+                clock=clock,
+            )
 
     @classmethod
     async def connect(cls, settings: Settings) -> Self:
@@ -185,6 +198,9 @@ class App:
             where = f"{settings.http_host}:{settings.http_port} (--http-host, --http-port)"
             msg = f"cannot listen on {where}: {error.strerror}"
             raise ConfigError(msg) from error
+        if self.webhooks is not None:
+            await self.webhooks.start()
+            self._task(self.webhooks.keeper.run())
         log.info("operator-started", identity=settings.identity, server=self.connection.server)
         if settings.dry_run:
             log.warning("dry-run", effect="no policy evicts, whatever its mode")
@@ -208,6 +224,8 @@ class App:
         await self.recorder.flush(STOP_SECONDS)
         for call in self._calls:
             call.cancel()
+        if self.webhooks is not None:
+            await self.webhooks.stop()
         if self._web is not None:
             await self._web.cleanup()
         await self.client.__aexit__()
@@ -267,6 +285,8 @@ class App:
     def _leadership_changed(self, held: bool) -> None:  # noqa: FBT001 - a callback's one argument
         log.info("leadership-gained" if held else "leadership-lost", identity=self.settings.identity)
         self.metrics.leader.set(held)
+        if self.webhooks is not None:
+            self.webhooks.keeper.wake()
         self._term += 1
         if held:
             self._task(self._take_over(self._term))
@@ -311,7 +331,7 @@ class App:
             return "a stream is cut off from the API server, so nobody is evicted"
         if self.lease.held and not self.machine.leading:
             return "leading, but not deciding yet"
-        return ""
+        return "" if self.webhooks is None else self.webhooks.unready()
 
     def _dead(self) -> str:
         return f"a task failed: {self.failure}" if self.failure else ""

@@ -15,7 +15,12 @@ MOST_IN_FLIGHT = 64
 
 LogFormat = Literal["auto", "json", "console"]
 LogLevel = Literal["debug", "info", "warning", "error"]
-_CHOICES = {"log_format": get_args(LogFormat), "log_level": get_args(LogLevel)}
+WebhookCertificates = Literal["own", "external"]
+_CHOICES = {
+    "log_format": get_args(LogFormat),
+    "log_level": get_args(LogLevel),
+    "webhook_certificates": get_args(WebhookCertificates),
+}
 
 
 class SettingsError(Exception):
@@ -29,12 +34,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Path of a kubeconfig; without one, the pod's service account, else the user's default."""
     context: str | None = None
     namespace: str = "taintwarden-system"
-    """Where the Lease for leader election is."""
+    """Where the Lease for leader election and the Secret of the webhooks are."""
     identity: str = ""
     """Unique among replicas; made from the host's name where it is not given."""
     http_host: str = "0.0.0.0"  # noqa: S104 - the kubelet and Prometheus come from outside the pod
     http_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8080
     """Serves /livez, /readyz and /metrics."""
+    webhook_port: Annotated[int, msgspec.Meta(ge=1, le=65535)] | None = None
+    """Serves the admission webhooks over HTTPS; without it there are none."""
+    webhook_service: Annotated[str, msgspec.Meta(min_length=1)] = "taintwarden-webhook"
+    """Name of the Service by which the API server calls the webhooks, and of the Secret with their certificate."""
+    webhook_certificates: WebhookCertificates = "own"
+    """Whether we make the certificate, or somebody else (cert-manager) writes the Secret and caBundle."""
     max_evictions_per_second: Annotated[float, msgspec.Meta(ge=0, le=100_000)] = 50.0
     """Over all policies; 0 is no cap."""
     events_per_second: Annotated[float, msgspec.Meta(gt=0, le=1_000)] = 20.0

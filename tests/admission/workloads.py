@@ -18,6 +18,24 @@ PATHS = {
 }
 """Where the pod is in each kind that is asked about."""
 
+REQUEST: Json = {
+    "uid": "u",
+    "kind": {"group": "apps", "version": "v1", "kind": "Deployment"},
+    "resource": {"group": "apps", "version": "v1", "resource": "deployments"},
+    "name": "web",
+    "namespace": "shop",
+    "operation": "CREATE",
+    "userInfo": {"username": "kim"},
+    "object": {"metadata": {"name": "web"}},
+    "oldObject": None,
+    "dryRun": False,
+}
+"""What the API server asks about, as far as anybody looks at it."""
+
+
+def review(**request: Any) -> Json:
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": REQUEST | request}
+
 
 def extended(*tolerations: Json) -> str:
     return json.dumps(list(tolerations))

@@ -19,8 +19,19 @@ _DEFAULTS = Settings()
 @click.option("--context", help="Context of the kubeconfig. Default: its current one.")
 @click.option("--namespace", help=f"Namespace of the leader election Lease. [default: {_DEFAULTS.namespace}]")
 @click.option("--identity", help="Name among replicas. Default: the pod's name and a random part.")
-@click.option("--http-host", help=f"Address for probes and metrics. [default: {_DEFAULTS.http_host}]")
+@click.option("--http-host", help=f"Address for probes, metrics and webhooks. [default: {_DEFAULTS.http_host}]")
 @click.option("--http-port", type=int, help=f"Port for /livez, /readyz and /metrics. [default: {_DEFAULTS.http_port}]")
+@click.option(
+    "--webhook-port", type=int, help="Port for the admission webhooks, over HTTPS. [default: none are served]"
+)
+@click.option(
+    "--webhook-service", help=f"Name of the webhooks' Service and Secret. [default: {_DEFAULTS.webhook_service}]"
+)
+@click.option(
+    "--webhook-certificates",
+    type=click.Choice(["own", "external"]),
+    help="Make the webhooks' certificates, or only read what another program writes. [default: own]",
+)
 @click.option(
     "--max-evictions-per-second",
     type=float,

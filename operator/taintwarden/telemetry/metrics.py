@@ -8,6 +8,7 @@ from prometheus_client.process_collector import ProcessCollector
 
 _LATENESS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
 _REQUEST = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_ADMISSION = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 2.5)
 _WAIT = (0.1, 1, 5, 15, 60, 300, 1800, 7200)
 
 
@@ -146,6 +147,30 @@ class Metrics:
             "taintwarden_undecodable_objects",
             "Objects in a stream that are not what they should be.",
             ["resource"],
+            registry=registry,
+        )
+        self.admission_requests = Counter(
+            "taintwarden_admission_requests",
+            "Objects that the API server asked the webhooks about, by what became of it.",
+            ["webhook", "result"],
+            registry=registry,
+        )
+        self.admission_duration = Histogram(
+            "taintwarden_admission_duration_seconds",
+            "How long the webhooks took to answer, without the way there and back.",
+            ["webhook"],
+            buckets=_ADMISSION,
+            registry=registry,
+        )
+        self.certificate_expiry = Gauge(
+            "taintwarden_webhook_certificate_expiry_timestamp_seconds",
+            "When the certificate of the webhooks expires, in seconds since 1970; 0 without one.",
+            registry=registry,
+        )
+        self.webhook_configured = Gauge(
+            "taintwarden_webhook_configured",
+            "1 if the API server has a configuration that calls the webhooks. Told by the replica that leads.",
+            ["configuration"],
             registry=registry,
         )
         self.events_dropped = Gauge(

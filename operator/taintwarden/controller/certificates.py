@@ -1,0 +1,194 @@
+"""Keeps the webhooks served with a certificate that the API servers trust.
+
+Every replica reads the Secret again and again. The one that leads carries out the plan of ``certificates.rotation`` and
+writes caBundle. A Secret that nothing can be served from is filled by whoever sees it first: replicas that are ready
+only with a certificate must not wait for a leader of an older version, which would wait for them to be ready.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+import structlog
+
+from taintwarden.certificates.pairs import Pair, UnusablePair, read_pair
+from taintwarden.certificates.rotation import CERTIFICATE, KEY, TRUSTED, Content, Plan, is_rotating, plan
+from taintwarden.controller.clock import Clock
+from taintwarden.kube.client import Client
+from taintwarden.kube.errors import KubeError
+from taintwarden.kube.webhooks import (
+    ConfigurationKind,
+    Secret,
+    Webhook,
+    apply_bundle,
+    read_secret,
+    read_webhooks,
+    write_secret,
+)
+from taintwarden.telemetry.metrics import Metrics
+
+READ_SECONDS = 30.0
+"""Between two looks at the Secret and at the configurations."""
+ROTATING_SECONDS = 5.0
+"""The same while a next certificate waits for being trusted."""
+RETRY_SECONDS = 5.0
+"""The same while there is none to serve with, or something failed."""
+
+log = structlog.get_logger()
+
+
+class CertificateKeeper:
+    """One replica's part in keeping the certificate.
+
+    Args:
+        client: the session to use.
+        namespace: where the Service and the Secret are.
+        service: the name of both.
+        makes_own: whether the certificates are ours; else somebody else writes the Secret and caBundle.
+        leads: whether this replica may write, asked before every write.
+        serve: takes the certificate to serve with.
+        metrics: told when it expires.
+        clock: says when it does.
+
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        namespace: str,
+        service: str,
+        makes_own: bool,
+        leads: Callable[[], bool],
+        serve: Callable[[Pair], None],
+        metrics: Metrics,
+        clock: Clock,
+    ) -> None:
+        self.served: Pair | None = None
+        self._client = client
+        self._place = (namespace, service)
+        self._names = (f"{service}.{namespace}.svc", f"{service}.{namespace}", service)
+        self._makes_own = makes_own
+        self._leads = leads
+        self._serve = serve
+        self._metrics = metrics
+        self._clock = clock
+        self._woken = asyncio.Event()
+        self._trust: tuple[bytes, float] | None = None
+        """The bundle that every configuration carries, and since when we see it."""
+        self._found: dict[ConfigurationKind, list[Webhook]] = {}
+        """The webhooks that call us, as this look has found them."""
+        self._complaints: dict[str, str] = {}
+
+    def wake(self) -> None:
+        """Look now: this replica leads from now on, or does not any more."""
+        self._trust = None
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Look again and again, forever."""
+        while True:
+            pause = await self.look()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._woken.wait()
+            self._woken.clear()
+
+    async def look(self) -> float:
+        """Look once, and do what is to be done. Returns the seconds until the next look."""
+        try:
+            secret = await read_secret(self._client, *self._place)
+            if self._makes_own:
+                await self._look_at_trust(secret.content.get(TRUSTED, b""))
+                secret = await self._follow_plan(secret)
+            self._take(secret.content)
+            if self._makes_own:
+                await self._spread(secret.content.get(TRUSTED, b""))
+        except KubeError as error:
+            if self._is_news("look", str(error)):
+                log.warning("webhook-certificate-not-kept", secret=self._secret, reason=str(error))
+            return RETRY_SECONDS
+        self._settled("look")
+        if self.served is None:
+            return RETRY_SECONDS
+        return ROTATING_SECONDS if self._makes_own and is_rotating(secret.content) else READ_SECONDS
+
+    async def _look_at_trust(self, bundle: bytes) -> None:
+        """See what the configurations carry, and since when that is all of the bundle. Only who leads has to know."""
+        self._found = {}
+        try:
+            for kind in ConfigurationKind if self._leads() else ():
+                self._found[kind] = await read_webhooks(self._client, kind, *self._place)
+                self._metrics.webhook_configured.labels(kind.value).set(bool(self._found[kind]))
+        except KubeError as error:  # which keeps nobody from serving
+            self._trust = None
+            if self._is_news("trust", str(error)):
+                log.warning("webhook-configuration-not-read", reason=str(error))
+            return
+        self._settled("trust")
+        carried = {webhook.bundle for webhooks in self._found.values() for webhook in webhooks}
+        if not self._leads() or carried - {bundle}:
+            self._trust = None
+        elif self._trust is None or self._trust[0] != bundle:
+            self._trust = (bundle, self._clock().wall)
+
+    async def _follow_plan(self, secret: Secret) -> Secret:
+        bundle, since = self._trust or (None, None)
+        trusted_since = since if bundle == secret.content.get(TRUSTED) else None
+        made = plan(secret.content, self._names, self._clock().wall, trusted_since)
+        if not made.changes or not (self._leads() or made.is_urgent):
+            return secret
+        if not await write_secret(self._client, *self._place, made.changes, secret.resource_version):
+            return await read_secret(self._client, *self._place)
+        self._tell(made)
+        kept = {key: value for key, value in secret.content.items() if key not in made.changes}
+        written = {key: value for key, value in made.changes.items() if value is not None}
+        return Secret(kept | written, "")
+
+    def _take(self, content: Content) -> None:
+        """Serve with what the Secret holds; with what we have where that cannot be used."""
+        try:
+            pair = read_pair(content.get(CERTIFICATE, b""), content.get(KEY, b""))
+        except UnusablePair as error:
+            if self._is_news("certificate", str(error)):
+                log.warning("webhook-certificate-unusable", secret=self._secret, reason=str(error))
+            return
+        self._settled("certificate")
+        if pair == self.served:
+            return
+        self._serve(pair)
+        self.served = pair
+        self._metrics.certificate_expiry.set(pair.ends_at)
+        days = round((pair.ends_at - self._clock().wall) / 86400, 1)
+        log.info("webhook-certificate-served", secret=self._secret, days_left=days)
+
+    async def _spread(self, bundle: bytes) -> None:
+        """Write the bundle into every configuration that was seen with another one."""
+        for kind, webhooks in self._found.items():
+            if not webhooks:  # nobody calls us because of it, so nobody has to trust us
+                if self._is_news(kind.value, "missing"):
+                    remedy = f"apply deploy/base/webhooks.yaml: no webhook of it calls the Service {self._secret}"
+                    log.warning("webhook-configuration-missing", configuration=kind.value, remedy=remedy)
+                continue
+            self._settled(kind.value)
+            if self._leads() and any(webhook.bundle != bundle for webhook in webhooks):
+                await apply_bundle(self._client, kind, webhooks, bundle)
+                log.info("webhook-trust-written", configuration=kind.value, webhooks=len(webhooks))
+
+    @property
+    def _secret(self) -> str:
+        return "/".join(self._place)
+
+    def _tell(self, made: Plan) -> None:
+        if made.is_repair:
+            log.warning("webhook-certificate-repaired", secret=self._secret, reason=made.reason)
+        else:
+            log.info("webhook-certificate-made", secret=self._secret, reason=made.reason)
+
+    def _is_news(self, about: str, reason: str) -> bool:
+        """Whether to complain: once, until it is another reason or was well meanwhile."""
+        before, self._complaints[about] = self._complaints.get(about), reason
+        return before != reason
+
+    def _settled(self, about: str) -> None:
+        self._complaints.pop(about, None)

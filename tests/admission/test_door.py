@@ -1,0 +1,130 @@
+"""Requests are answered from what the machine knows: its policies, profiles and namespaces."""
+
+import msgspec
+import pytest
+
+from admission.patching import patched
+from admission.workloads import Json, exists, extended, gt, pod, review
+from taintwarden.admission.door import Door, Request
+from taintwarden.admission.ruling import Ruling
+from taintwarden.controller.cache import Translator
+from taintwarden.controller.clock import system_clock
+from taintwarden.engine.machine import Machine, events
+from taintwarden.engine.matching.tolerations import ALL_GATES
+from taintwarden.engine.model import Exclude, Instant, Operator, Policy, Profile, TaintSelector, Toleration
+from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
+
+GOLD = LabelSelector((Requirement("tier", SelectorOperator.IN, ("gold",)),))
+
+
+class Stage:
+    """A machine, and the door in front of it."""
+
+    def __init__(self) -> None:
+        self.machine = Machine()
+        self.door = Door(self.machine, Translator(system_clock), ALL_GATES)
+
+    def feed(self, *fed: events.Event) -> None:
+        for event in fed:
+            self.machine.step(event, Instant(0.0, 0.0))
+
+    def profile(self, selector: LabelSelector = EVERYTHING, namespace: str = "shop") -> None:
+        toleration = Toleration("sla", Operator.GT, "950", "NoExecute")
+        self.feed(events.ProfileSeen(Profile(namespace, "gold", selector, (toleration,))))
+
+    def place(self, **more: object) -> None:
+        selector = TaintSelector("sla", placement=True)
+        self.feed(events.PoliciesChanged((Policy(name="p", taints=(selector,), **more),)))
+
+    def ask(self, obj: Json | None, kind: str = "Pod", **more: object) -> Request:
+        asked = review(kind={"group": "", "version": "v1", "kind": kind}, object=obj, **more)["request"]
+        return msgspec.convert(asked, Request)
+
+    def mutate(self, obj: Json | None, **more: object) -> Ruling:
+        return self.door.mutate(self.ask(obj, **more))
+
+    def validate(self, obj: Json | None, **more: object) -> Ruling:
+        return self.door.validate(self.ask(obj, **more))
+
+    def paths(self, obj: Json) -> list[str]:
+        return [step.path for step in self.mutate(obj).patch]
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+def test_a_pod_gets_the_companion_of_its_annotation(stage):
+    obj = pod(extended(gt(effect="NoExecute")))
+    assert patched(obj, stage.mutate(obj).patch)["spec"]["tolerations"] == [exists(effect="NoExecute")]
+
+
+def test_a_pod_gets_the_companion_of_a_profile_that_selects_it(stage):
+    stage.profile(GOLD)
+    assert stage.paths(pod(labels={"tier": "gold"})) == ["/spec/tolerations"]
+    assert stage.paths(pod(labels={"tier": "tin"})) == []
+
+
+def test_a_profile_that_selects_everything_goes_for_its_namespace_only(stage):
+    stage.profile()
+    assert stage.mutate(pod()).patch
+    assert stage.mutate(pod(), namespace="other").patch == ()
+
+
+def test_a_pod_without_name_and_namespace_is_that_of_the_request(stage):
+    stage.profile()
+    obj = pod()
+    obj["metadata"] = {"generateName": "web-"}
+    assert stage.mutate(obj).patch
+
+
+def test_a_pod_is_placed_by_a_policy_that_may_touch_it(stage):
+    stage.place()
+    assert "/spec/affinity" in stage.paths(pod(extended(gt())))
+
+
+def test_a_pod_is_not_placed_by_a_policy_that_leaves_it_alone(stage):
+    stage.place(exclude=Exclude(namespaces=("shop",)))
+    assert stage.paths(pod(extended(gt()))) == ["/spec/tolerations"]
+
+
+def test_invalid_entries_get_nothing_and_the_others_do(stage):
+    obj = pod(extended(gt("0950"), gt(key="disk")))
+    (step,) = stage.mutate(obj).patch
+    assert step.value == [exists("disk")]
+
+
+@pytest.mark.parametrize("annotation", ["sla > 950", "{}", "[[]]", "null", '[{"key": 7}]', "[" * 10_000])
+def test_a_malformed_annotation_adds_nothing(stage, annotation):
+    assert stage.mutate(pod(annotation)) == Ruling()
+
+
+def test_300_tolerations_add_one_companion_for_each_that_counts(stage):
+    obj = pod(extended(*(gt(key=f"key-{number}") for number in range(300))))
+    assert len(stage.mutate(obj).patch[0].value) == 100
+
+
+def test_what_is_no_pod_is_left_alone(stage):
+    assert stage.mutate(pod(extended(gt())), kind="ConfigMap") == Ruling()
+
+
+def test_a_request_without_an_object_is_allowed(stage):
+    assert stage.mutate(None) == stage.validate(None) == Ruling()
+
+
+def test_an_invalid_annotation_is_refused(stage):
+    assert stage.validate(pod(extended(gt("0950")), exists())).refusals
+
+
+def test_a_companion_is_missed_unless_the_namespace_asks_for_it(stage):
+    assert stage.validate(pod(extended(gt()))).warnings
+    stage.feed(events.NamespaceSeen("shop", {"taintwarden.io/inject": "true"}))
+    assert stage.validate(pod(extended(gt()))) == Ruling()
+
+
+def test_what_the_door_asks_of_the_machine_leaves_no_trace(stage):
+    stage.place()
+    stage.mutate(pod(extended(gt())))
+    assert stage.machine.nodes == {}
+    assert stage.machine.pending == {}

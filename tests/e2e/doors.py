@@ -1,0 +1,116 @@
+"""The shipped webhooks for an operator that runs outside the cluster.
+
+Only the way is another one: the Service is an alias of this machine, and the port is that of the process. Names,
+certificates, rules and rights are those that are shipped.
+"""
+
+import copy
+import json
+import subprocess
+from typing import Any
+
+from controlplane import Cluster, Operator, Target
+from controlplane.api_server import LOOPBACK, free_port
+from controlplane.binaries import ROOT, binary
+from controlplane.manifests import documents
+from controlplane.waiting import wait_until
+
+Json = dict[str, Any]
+NAMESPACE, NAME = "taintwarden-system", "taintwarden-webhook"
+SERVICES, SECRETS = "services", "secrets"
+CONFIGURATIONS = {
+    kind: f"admissionregistration.k8s.io/v1/{kind}webhookconfigurations" for kind in ("validating", "mutating")
+}
+TRUSTED_SECONDS = 30
+HEARD_SECONDS = 15
+"""Until the API server has heard of other webhooks."""
+SHIPPED = {
+    document["kind"]: document for path, document in documents(ROOT / "deploy" / "base") if path.stem == "webhooks"
+}
+
+
+def remove(cluster: Cluster) -> None:
+    """Everything of the webhooks, so that tests without them are left in peace."""
+    for resource in CONFIGURATIONS.values():
+        if cluster.find(resource, "taintwarden"):
+            cluster.delete(resource, "taintwarden")
+    for resource in (SERVICES, SECRETS):
+        if cluster.find(resource, NAME, NAMESPACE):
+            cluster.delete(resource, NAME, NAMESPACE)
+
+
+def install(cluster: Cluster, port: int) -> None:
+    """What deploy/base/webhooks.yaml has, leading to this port of this machine."""
+    alias = {**SHIPPED["Service"], "spec": {"type": "ExternalName", "externalName": "localhost"}}
+    for document in (alias, SHIPPED["Secret"]):
+        cluster.apply(document)
+    lead_to(cluster, port)
+
+
+def lead_to(cluster: Cluster, port: int) -> None:
+    """Another port, as when other pods stand behind the Service. What the operator owns stays."""
+    for kind in ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"):
+        document = copy.deepcopy(SHIPPED[kind])
+        for webhook in document["webhooks"]:
+            webhook["clientConfig"]["service"]["port"] = port
+        cluster.apply(document)
+
+
+def webhooks(cluster: Cluster) -> list[Json]:
+    return [
+        webhook for resource in CONFIGURATIONS.values() for webhook in cluster.get(resource, "taintwarden")["webhooks"]
+    ]
+
+
+def are_trusted(cluster: Cluster) -> bool:
+    return all(webhook["clientConfig"].get("caBundle") for webhook in webhooks(cluster))
+
+
+def wait_trusted(cluster: Cluster) -> None:
+    wait_until(lambda: are_trusted(cluster), TRUSTED_SECONDS, "the webhooks to be trusted")
+
+
+def reviews(operator: Operator, **labels: str) -> float:
+    """How many the operator has answered."""
+    return operator.metric("taintwarden_admission_requests_total", **labels)
+
+
+def wait_asked(cluster: Cluster, operator: Operator, **labels: str) -> None:
+    """Until the API server asks this operator, seen by a rehearsed policy that the webhook has to look at."""
+    before = reviews(operator)
+    probe = {
+        "apiVersion": "taintwarden.io/v1alpha1",
+        "kind": "TaintEvictionPolicy",
+        "metadata": {"name": "probe"},
+        "spec": {"taints": [{"key": "probe"}]},
+    }
+
+    def is_asked() -> bool:
+        cluster.create("taintevictionpolicies", probe, dryRun="All")
+        return reviews(operator) > before
+
+    wait_until(is_asked, HEARD_SECONDS, "the webhooks to be asked")
+
+
+class Kubectl:
+    """kubectl as the administrator: what a person types, and reads."""
+
+    def __init__(self, target: Target):
+        self._command = [str(binary("kubectl")), f"--kubeconfig={target.admin_kubeconfig}"]
+
+    def apply(self, *objects: Json, dry_run: bool = False) -> tuple[int, str]:
+        """`kubectl apply -f -`: exit code, and what it said on both streams."""
+        listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+        flags = ["--dry-run=server"] if dry_run else []
+        done = subprocess.run(
+            [*self._command, "apply", *flags, "-f", "-"],
+            input=json.dumps(listed),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+
+__all__ = ["LOOPBACK", "Kubectl", "free_port", "install", "remove", "wait_asked", "wait_trusted"]

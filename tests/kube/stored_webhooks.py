@@ -1,0 +1,83 @@
+"""The Secret and the two configurations, as an API server keeps them: just enough to write certificates into."""
+
+import base64
+from typing import Any
+
+from kube.scripted import Call, refusal
+
+SECRET = "/api/v1/namespaces/home/secrets/door"
+GROUP = "/apis/admissionregistration.k8s.io/v1"
+VALIDATING, MUTATING = (f"{GROUP}/{kind}webhookconfigurations/taintwarden" for kind in ("validating", "mutating"))
+SERVICE = {"namespace": "home", "name": "door", "path": "/validate", "port": 443}
+
+
+class StoredWebhooks:
+    """Answers the calls of a keeper. `secret` None is one that is not there; `refused` answers everything."""
+
+    def __init__(self) -> None:
+        self.secret: dict[str, bytes] | None = {}
+        self.version = 1
+        self.configurations: dict[str, list[dict[str, Any]] | None] = {
+            VALIDATING: [self.webhook("one"), self.webhook("two"), self.webhook("theirs", "another")],
+            MUTATING: [self.webhook("three")],
+        }
+        self.refused: Exception | None = None
+        self.configurations_refused: Exception | None = None
+        self.writes: list[str] = []
+        self.before_write: Any = None
+        """Called once before the next write, as when somebody else is faster."""
+
+    @staticmethod
+    def webhook(name: str, service: str = "door") -> dict[str, Any]:
+        return {"name": name, "clientConfig": {"service": {**SERVICE, "name": service}}}
+
+    def __call__(self, call: Call) -> Any:
+        if self.refused:
+            raise self.refused
+        if call.method == "PATCH" and self.before_write:
+            happening, self.before_write = self.before_write, None
+            happening()
+        return self._secret(call) if call.path == SECRET else self._configuration(call)
+
+    def put(self, **content: bytes) -> None:
+        """Somebody writes these keys, with _ for the dot."""
+        self.secret = {**(self.secret or {}), **{key.replace("_", "."): value for key, value in content.items()}}
+        self.version += 1
+
+    def bundles(self) -> dict[str, bytes | None]:
+        """What each of our webhooks trusts."""
+        found = (webhook for webhooks in self.configurations.values() for webhook in webhooks or ())
+        return {
+            webhook["name"]: base64.b64decode(bundle) if (bundle := webhook["clientConfig"].get("caBundle")) else None
+            for webhook in found
+        }
+
+    def _secret(self, call: Call) -> Any:
+        if self.secret is None:
+            raise refusal(404, 'secrets "door" not found')
+        if call.method == "PATCH":
+            if call.body["metadata"]["resourceVersion"] != str(self.version):
+                raise refusal(409, "the object has been modified")
+            self.writes.append("secret")
+            self.version += 1
+            for key, value in call.body["data"].items():
+                if value is None:
+                    del self.secret[key]
+                else:
+                    self.secret[key] = base64.b64decode(value)
+        data = {key: base64.b64encode(value).decode() for key, value in self.secret.items()}
+        return {"metadata": {"resourceVersion": str(self.version)}, "data": data or None}
+
+    def _configuration(self, call: Call) -> Any:
+        if self.configurations_refused:
+            raise self.configurations_refused
+        webhooks = self.configurations[call.path]
+        if webhooks is None:
+            raise refusal(404, "not found")
+        if call.method == "PATCH":
+            assert call.params == {"fieldManager": "taintwarden-webhooks", "force": "true"}
+            self.writes.append(call.body["kind"])
+            for applied in call.body["webhooks"]:
+                (stored,) = (webhook for webhook in webhooks if webhook["name"] == applied["name"])
+                stored["clientConfig"]["caBundle"] = applied["clientConfig"]["caBundle"]
+        return {"webhooks": webhooks}
