@@ -11,8 +11,8 @@ from taintwarden.settings import PREFIX, Settings
 
 WIDTH = 100
 HEAD = """\
-The help of every command, in the version of this page. `kubectl taintwarden` is the same command, where `taintwarden` is
-on the `PATH`. Exit codes are part of the interface; 2 is always a wrong flag, an unusable file or kubeconfig.
+The help of every command, in the version of this page. `kubectl taintwarden` is the same command, where `taintwarden`
+is on the `PATH`. Exit codes are part of the interface; 2 is always a wrong flag, an unusable file or kubeconfig.
 """
 SETTINGS = """\
 A flag goes before its variable, the variable before the default. Policies are not here: they live in the cluster.

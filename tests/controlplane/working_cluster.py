@@ -37,15 +37,17 @@ class WorkingCluster(ControlPlane):
         feature_gates: Mapping[str, bool] | None = None,
         start_seconds: float = 0.5,
         stop_seconds: float = 0.3,
+        controllers: Sequence[str] = CONTROLLERS,
     ):
         super().__init__(folder, feature_gates=feature_gates)
+        self._names = ",".join(controllers)
         self.kubelet = Kubelet(self.client, start_seconds=start_seconds, stop_seconds=stop_seconds)
         self.availability = Availability(self.client)
 
     def start(self) -> None:
         """Start everything and wait for it."""
         super().start()
-        self.start_controller_manager(",".join(CONTROLLERS), CLIENT_LIMITS)
+        self.start_controller_manager(self._names, CLIENT_LIMITS)
         self.start_scheduler(CLIENT_LIMITS)
         self.kubelet.__enter__()
         self.availability.__enter__()

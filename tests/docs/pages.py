@@ -2,6 +2,7 @@
 
 import json
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,7 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).parents[2]
-FENCE = re.compile(r"^```(\S*)\s*$")
+FENCE = re.compile(r"^ *```(\S*)\s*$")
 CODE = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^(#{1,6}) (.+)$")
@@ -55,8 +56,9 @@ class Page:
             fence = FENCE.match(line)
             if inside is None and fence:
                 inside, language, began = [], fence[1], number
-            elif inside is not None and line.startswith("```"):
-                blocks.append(Block(f"{self.name}:{began}", language, "\n".join(inside) + "\n"))
+            elif inside is not None and line.lstrip().startswith("```"):
+                text = textwrap.dedent("\n".join(inside) + "\n")  # in a list it is indented
+                blocks.append(Block(f"{self.name}:{began}", language, text))
                 inside = None
             elif inside is not None:
                 inside.append(line)

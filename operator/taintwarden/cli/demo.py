@@ -76,12 +76,12 @@ def _show(story: Story, output: str) -> Show:
 
 async def _keep(stage: Stage, show: Show) -> None:
     """Go on until interrupted, which is how it is meant to end; from here on only lines are told."""
-    kubectl = f"kubectl --kubeconfig {stage.kubeconfig}"
     lines = (
         "\nThe cluster and the operator go on. Try, in another terminal:\n",
-        f"  {kubectl} get pods -n shop -o wide",
-        f"  {kubectl} taint node b2 sla=890:NoExecute --overwrite",
-        f"  {kubectl} get taintevictionpolicy {POLICY} -o wide --watch\n",
+        f"  export KUBECONFIG={stage.kubeconfig} PATH={Path(sys.executable).parent}:$PATH",
+        "  kubectl get pods -n shop -o wide",
+        "  kubectl taint node b2 sla=890:NoExecute --overwrite",
+        f"  taintwarden status {POLICY} --watch\n",
         "Ctrl-C ends.\n",
     )
     write("\n".join(lines))

@@ -108,7 +108,7 @@ class Metrics:
         )
         self.missed_deadlines = Counter(
             "taintwarden_missed_deadlines",
-            "Pods that had not left in order when their node was gone: not-evicted, or grace-cut, with too little time.",
+            "Pods that had not left in order when their node was gone: not-evicted, or grace-cut by the lack of time.",
             ["policy", "reason"],
             registry=registry,
         )

@@ -1,0 +1,22 @@
+"""Draw all pictures, or those of the scenes that are named: ``python -m pictures [demo] [plan] [status]``."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from pictures.scenes import SCENES
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures"
+
+
+def main() -> None:
+    """One after the other: the machine should be quiet."""
+    wanted = sys.argv[1:] or list(SCENES)
+    for name in wanted:
+        for picture, svg in asyncio.run(SCENES[name]()):
+            (FOLDER / f"{picture}.svg").write_text(svg, "utf-8")
+            sys.stdout.write(f"drew docs/pictures/{picture}.svg\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""Commands on a terminal of their own, and what they draw there."""
+
+import asyncio
+import fcntl
+import os
+import re
+import signal
+import struct
+import termios
+from collections.abc import Mapping, Sequence
+
+WIDTH, HEIGHT = 100, 44
+# rich draws a live picture by going back to its first line and erasing each line on the way.
+_REDRAW = re.compile(r"\r?\x1b\[2K(?:\x1b\[1A\x1b\[2K)*")
+_CURSOR = re.compile(r"\x1b\[\?25[lh]")
+
+
+async def record(
+    command: Sequence[str], environment: Mapping[str, str], seconds: float | None = None, expected: int = 0
+) -> list[str]:
+    """Run ``command`` and return what it drew, one text for each time it drew anew. Interrupt it after ``seconds``.
+
+    Raises:
+        RuntimeError: it ended with another exit code than ``expected``, 0 or, if it was interrupted, 130.
+
+    """
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", HEIGHT, WIDTH, 0, 0))
+    surroundings = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "", "LANG": "C.UTF-8", **environment}
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=theirs, stdout=theirs, stderr=theirs, env=surroundings, start_new_session=True
+    )
+    os.close(theirs)
+    drawn = asyncio.create_task(asyncio.to_thread(_read_all, ours))
+    try:
+        code = await asyncio.wait_for(process.wait(), seconds)
+    except TimeoutError:
+        process.send_signal(signal.SIGINT)
+        code = await process.wait()
+    text = await drawn
+    if code not in {0, expected, 130 if seconds else 0}:
+        msg = f"{' '.join(command)} ended with {code}:\n{text}"
+        raise RuntimeError(msg)
+    return [_CURSOR.sub("", frame).rstrip() for frame in _REDRAW.split(text.replace("\r\n", "\n")) if frame.strip()]
+
+
+def _read_all(terminal: int) -> str:
+    """Until the other end is closed, which Linux tells as an error."""
+    parts: list[bytes] = []
+    while True:
+        try:
+            part = os.read(terminal, 65_536)
+        except OSError:
+            part = b""
+        if not part:
+            os.close(terminal)
+            return b"".join(parts).decode("utf-8", "replace")
+        parts.append(part)
