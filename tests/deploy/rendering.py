@@ -18,6 +18,8 @@ CHART = ROOT / "deploy" / "chart" / "taintwarden"
 BASE = ROOT / "deploy" / "base"
 OVERLAYS = sorted(path.parent for path in (ROOT / "deploy" / "overlays").glob("*/kustomization.yaml"))
 TOOLS = ROOT / ".cache" / "deploy-tools" / "bin"
+FOREIGN_DEFINITIONS = TOOLS.parent / "definitions"
+"""Of kinds that the chart can make use of and that are not ours."""
 NAMESPACE = "taintwarden-system"
 SECONDS = 60
 

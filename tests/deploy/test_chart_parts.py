@@ -6,6 +6,7 @@ import pytest
 
 from deploy.rendering import Json, by_key, chart, key
 from deploy.test_chart_values import container, pod
+from taintwarden.settings import load_settings
 
 SELECTOR = {"app.kubernetes.io/name": "taintwarden"}
 
@@ -86,6 +87,14 @@ def test_cert_manager_makes_the_secret_and_injects_the_authority():
         if kind.endswith("WebhookConfiguration")
     ]
     assert injected == ["ops/taintwarden-webhook"] * 2
+
+
+@pytest.mark.parametrize(("certificates", "read"), [("own", "own"), ("cert-manager", "external")])
+def test_the_operator_makes_certificates_only_if_nobody_else_does(certificates, read):
+    given = {one["name"]: one.get("value", "") for one in container(webhooks={"certificates": certificates})["env"]}
+    settings = load_settings(given)
+    assert settings.webhook_certificates == read
+    assert settings.webhook_service == "taintwarden-webhook"
 
 
 def test_an_issuer_of_the_users_is_used():

@@ -12,7 +12,7 @@ from taintwarden.settings import Settings, load_settings
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 OF_THE_PROCESS = {"kubeconfig", "context", "namespace", "identity", "http_host", "http_port"}
-OF_VALUES = {"dry_run", "webhook_port", "webhook_host"}
+OF_VALUES = {"dry_run", "webhook_port", "webhook_service", "webhook_certificates"}
 """Said by values of their own."""
 
 

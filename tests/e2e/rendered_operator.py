@@ -1,0 +1,71 @@
+"""The container of a rendered Deployment as a process: its arguments, its environment, its probes, and nothing else.
+
+What a pod brings besides stands in here: the token of its service account as a kubeconfig, ports of its own, since all
+processes share this machine's network, and a file system that cannot be written.
+"""
+
+import re
+import sys
+from pathlib import Path
+from typing import Any, Self
+
+from controlplane import Process
+from controlplane.api_server import LOOPBACK, free_port
+from controlplane.binaries import ROOT
+from controlplane.health import is_healthy
+from controlplane.operator_process import BYTECODE, EXECUTABLE, READY_SECONDS, STOP_SECONDS, parse_line
+
+Json = dict[str, Any]
+READ_ONLY = ROOT / "tests" / "deploy" / "read_only"
+POD_NAME = "taintwarden-0"
+
+
+class RenderedOperator:
+    """Start it with `with`; it is ready then, by the Deployment's own probe."""
+
+    def __init__(self, deployment: Json, kubeconfig: Path, folder: Path) -> None:
+        self.environment = environment(deployment)
+        template = deployment["spec"]["template"]["spec"]
+        [self._container] = template["containers"]
+        self._ports = {port["name"]: free_port() for port in self._container["ports"]}
+        pod = self.environment | {f"TAINTWARDEN_{name.upper()}_PORT": str(port) for name, port in self._ports.items()}
+        machine = BYTECODE | {
+            "KUBECONFIG": str(kubeconfig),
+            "PYTHONPATH": str(READ_ONLY),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PATH": str(Path(sys.executable).parent),
+        }
+        variables = [f"{name}={value}" for name, value in (pod | machine).items()]
+        command = ["/usr/bin/env", "-i", *variables, EXECUTABLE, *self._container["args"]]
+        self.process = Process("rendered", command, folder / "rendered.log", patience_seconds=STOP_SECONDS)
+
+    def __enter__(self) -> Self:
+        self.process.start()
+        try:
+            self.process.wait_ready(lambda: self.answers("readinessProbe"), READY_SECONDS)
+        except BaseException:
+            self.process.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.stop()
+
+    def answers(self, probe: str) -> bool:
+        """Whether one of the Deployment's probes gets its 200."""
+        asked = self._container[probe]["httpGet"]
+        return is_healthy(f"http://{LOOPBACK}:{self._ports[asked['port']]}{asked['path']}")
+
+    def logs(self) -> list[Json]:
+        return [parse_line(line) for line in self.process.log.read_text().splitlines() if line]
+
+
+def environment(deployment: Json) -> dict[str, str]:
+    """The variables of the container, with what the kubelet fills in."""
+    template = deployment["spec"]["template"]
+    fields = {"metadata.name": POD_NAME, "metadata.namespace": deployment["metadata"]["namespace"]}
+    found = {}
+    for one in template["spec"]["containers"][0]["env"]:
+        assert re.fullmatch(r"[A-Z_]+", one["name"])
+        found[one["name"]] = one["value"] if "value" in one else fields[one["valueFrom"]["fieldRef"]["fieldPath"]]
+    return found

@@ -1,0 +1,152 @@
+"""The chart in a cluster: helm installs, upgrades and removes it, and the operator works with what it was given."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from controlplane import OPERATOR_NAMESPACE, Cluster, ControlPlane, Target, wait_until
+from controlplane.kubeconfig import write_kubeconfig
+from deploy.rendering import CHART, Json, RenderingError, by_key, load, run, tool
+from e2e.rendered_operator import RenderedOperator
+from e2e.stories import annotation, taint, toleration
+
+Helm = Callable[..., str]
+DEFINITION = "taintevictionpolicies.taintwarden.io"
+CHANGED = {"name": "Changed", "type": "string", "jsonPath": ".metadata.uid"}
+NO_PODS = "--set=replicas=0"  # the operators of these tests are processes; on kind the cluster would start more
+WAIT_SECONDS = 15
+
+
+@pytest.fixture(scope="module")
+def helm(request: pytest.FixtureRequest, control_plane: Target) -> Iterator[Helm]:
+    """helm as the administrator. What was installed is gone afterwards, and what all tests need is back."""
+    if isinstance(control_plane, ControlPlane):
+        kubeconfig, context = control_plane.admin_kubeconfig, []
+    else:
+        kubeconfig = request.config.getoption("--kubeconfig")
+        context = [f"--kube-context={request.config.getoption('--context')}"]
+    where = [f"--namespace={OPERATOR_NAMESPACE}", f"--kubeconfig={kubeconfig}", *context]
+
+    def helm(*words: str | Path) -> str:
+        return run(tool("helm"), *words, *where)
+
+    yield helm
+    helm("uninstall", "taintwarden", "--ignore-not-found")
+    control_plane.apply_crds()
+    control_plane.apply_manifests()
+
+
+@pytest.fixture(scope="module")
+def release(helm: Helm, control_plane: Target) -> Helm:
+    """The chart over what `kubectl apply -k deploy/base` left: the way from one to the other."""
+    helm("upgrade", "--install", "taintwarden", CHART, NO_PODS, "--take-ownership", "--force-conflicts")
+    return helm
+
+
+def installed(helm: Helm) -> dict[tuple[str, str], Json]:
+    return by_key(load(helm("get", "manifest", "taintwarden")))
+
+
+@pytest.fixture
+def operator(release: Helm, control_plane: Target, tmp_path: Path) -> Iterator[Callable[[], RenderedOperator]]:
+    """Start the operator of the release with the token of the service account that its Deployment names."""
+    started: list[RenderedOperator] = []
+
+    def start() -> RenderedOperator:
+        deployment = installed(release)["Deployment", "taintwarden"]
+        account = deployment["spec"]["template"]["spec"]["serviceAccountName"]
+        body: Json = {"spec": {"expirationSeconds": 3600}}
+        path = {"name": account, "subresource": "token"}
+        token = control_plane.client.create("serviceaccounts", body, deployment["metadata"]["namespace"], **path)
+        kubeconfig = write_kubeconfig(
+            tmp_path / "pod.kubeconfig", control_plane.server, control_plane.ca, token=token["status"]["token"]
+        )
+        started.append(RenderedOperator(deployment, kubeconfig, tmp_path))
+        return started[-1].__enter__()
+
+    yield start
+    for one in started:
+        one.process.stop()
+
+
+@pytest.fixture
+def doomed(cluster: Cluster, namespace: str, create_policy: Callable[..., Any]) -> str:
+    """A pod whose node has a taint that it does not tolerate any more, and a policy that enforces."""
+    node = f"{namespace}-n1"
+    cluster.create_node(node, taints=[taint("980")], labels={"test": namespace})
+    tolerates = annotation(toleration("Gt", "950"))
+    cluster.create_pod("p1", namespace, node, tolerations=[{"operator": "Exists"}], annotations=tolerates)
+    selector = {"matchLabels": {"test": namespace}}
+    create_policy({"taints": [{"key": "sla"}], "nodeSelector": selector, "limits": {"base": "None"}})
+    cluster.set_taints(node, [taint("900")])
+    return "p1"
+
+
+def complaints(operator: RenderedOperator) -> list[Json]:
+    """Rights that are missing, files that could not be written, faults."""
+    words = ("forbidden", "Read-only", "task-failed", "Traceback", "not-saved", "not-written")
+    return [line for line in operator.logs() if any(word in str(line) for word in words)]
+
+
+def test_the_operator_evicts_with_the_rights_arguments_and_environment_of_the_chart(
+    operator: Callable[[], RenderedOperator], cluster: Cluster, namespace: str, doomed: str
+) -> None:
+    running = operator()
+    cluster.wait_evicted(doomed, namespace)
+    assert running.answers("livenessProbe")
+    assert complaints(running) == []
+    lease = cluster.get("leases", "taintwarden", OPERATOR_NAMESPACE)
+    assert lease["spec"]["holderIdentity"].startswith("taintwarden-0_")
+
+
+def test_a_dry_run_of_the_release_evicts_nobody(
+    release: Helm, operator: Callable[[], RenderedOperator], cluster: Cluster, namespace: str, doomed: str
+) -> None:
+    release("upgrade", "taintwarden", CHART, NO_PODS, "--set=dryRun=true")
+    running = operator()
+    rehearsed = lambda: [line for line in running.logs() if line.get("event") == "eviction-rehearsed"]  # noqa: E731
+    [line] = wait_until(rehearsed, WAIT_SECONDS, "the rehearsal")
+    assert line["pod"] == f"{namespace}/{doomed}"
+    assert "deletionTimestamp" not in cluster.get("pods", doomed, namespace)["metadata"]
+    release("upgrade", "taintwarden", CHART, NO_PODS)
+
+
+def test_an_upgrade_brings_changed_definitions(release: Helm, cluster: Cluster, tmp_path: Path) -> None:
+    shutil.copytree(CHART, tmp_path / "chart")  # the links are followed, so this is a chart of another version
+    path = tmp_path / "chart" / "source" / "crds" / "taintevictionpolicies.yaml"
+    definition = yaml.safe_load(path.read_text())
+    definition["spec"]["versions"][0]["additionalPrinterColumns"].append(CHANGED)
+    path.write_text(yaml.safe_dump(definition, sort_keys=False))
+    # The administrator's client applied the definitions, too, and would have to agree to every change.
+    release("upgrade", "taintwarden", tmp_path / "chart", NO_PODS, "--force-conflicts")
+    assert CHANGED in columns(cluster)
+    release("upgrade", "taintwarden", CHART, NO_PODS)
+    assert CHANGED not in columns(cluster)
+
+
+def columns(cluster: Cluster) -> list[Json]:
+    found: list[Json] = cluster.get("customresourcedefinitions", DEFINITION)["spec"]["versions"][0][
+        "additionalPrinterColumns"
+    ]
+    return found
+
+
+def test_definitions_and_policies_outlive_the_release(
+    release: Helm, cluster: Cluster, create_policy: Callable[..., Any]
+) -> None:
+    policy = create_policy({"taints": [{"key": "sla"}]})["metadata"]["name"]
+    release("uninstall", "taintwarden")
+    assert cluster.find("clusterroles", "taintwarden") is None
+    assert cluster.find("apps/v1/deployments", "taintwarden", OPERATOR_NAMESPACE) is None
+    assert cluster.get("taintevictionpolicies", policy)
+    release("install", "taintwarden", CHART, NO_PODS)  # what was kept is taken up again
+    assert cluster.get("taintevictionpolicies", policy)
+
+
+def test_a_second_release_is_refused(release: Helm) -> None:
+    with pytest.raises(RenderingError, match="invalid ownership metadata"):
+        release("install", "another", CHART, NO_PODS)
