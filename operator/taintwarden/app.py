@@ -40,7 +40,7 @@ from taintwarden.kube.connection import Connection
 from taintwarden.kube.custom import Stored
 from taintwarden.kube.errors import ApiError, ConfigError, KubeError
 from taintwarden.kube.evictor import Evictor
-from taintwarden.kube.lease import Lease
+from taintwarden.kube.lease import LEASE_NAME, Lease
 from taintwarden.kube.policies import list_policies
 from taintwarden.kube.profiles import list_profiles
 from taintwarden.kube.recorder import Recorder
@@ -61,7 +61,6 @@ from taintwarden.settings import Settings, load_settings
 from taintwarden.telemetry.logs import configure_logs
 from taintwarden.telemetry.metrics import Metrics
 
-LEASE_NAME = "taintwarden"
 KOPF_PAUSE_SECONDS = 5.0
 RESYNC_SECONDS = 30.0
 """A watch of kopf's tells of no deletion that fell into a gap, and what was deleted must not go on acting."""
