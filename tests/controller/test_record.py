@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from structlog.testing import capture_logs
 
@@ -11,7 +12,7 @@ from taintwarden.controller.cache import PodIssue
 from taintwarden.controller.record import Record
 from taintwarden.engine.evaluate import Kind
 from taintwarden.engine.machine import commands
-from taintwarden.engine.model import Gates, Mode, Taint, Toleration
+from taintwarden.engine.model import Gates, Mode, Owner, PodClass, Taint, Toleration, Tolerations
 from taintwarden.kube.recorder import NORMAL, WARNING, Message, Subject
 from taintwarden.telemetry.metrics import Metrics
 
@@ -217,9 +218,17 @@ def test_held_as_bouncing(told):
     assert told.log == info("eviction-bouncing", reason=CAME_BACK, until=DUE) | {"log_level": "warning"}
     note = (
         f"Is held until {DUE}: {CAME_BACK}. Whoever places it there does not know why it has to leave: it lacks a "
-        "toleration that the scheduler compares, or a node affinity, or it names its node."
+        "toleration that the scheduler compares, or node affinity (which label taintwarden.io/inject=true on its "
+        "namespace adds for taints with placement), or it names its node."
     )
     assert told.event == event(WARNING, "EvictionBouncing", "Evict", note)
+
+
+def test_held_as_bouncing_where_there_is_no_other_node(told):
+    shared = PodClass("shop", {}, Tolerations(), owner=Owner("DaemonSet", "agent", "uid-agent"))
+    one = msgspec.structs.replace(pod(), shared=shared)
+    told.notice(commands.HeldAsBouncing(one, verdict(), CAME_BACK, NOW))
+    assert "A DaemonSet has no other node: see exclude.daemonSets" in told.event.note
 
 
 CAUSE = "taint sla:NoExecute on 9 nodes, such as sla=0:NoExecute on n1, 980 before"

@@ -73,7 +73,8 @@ def comes_back(pod: Pod) -> str:
         return "A DaemonSet has no other node: see exclude.daemonSets, or keep it off by its node affinity"
     return (
         "Whoever places it there does not know why it has to leave: it lacks a toleration that the scheduler compares, "
-        "or a node affinity, or it names its node"
+        "or node affinity (which label taintwarden.io/inject=true on its namespace adds for taints with placement), "
+        "or it names its node"
     )
 
 
