@@ -22,6 +22,7 @@ def complete(line: str) -> list[str]:
     [
         ("taintwarden p", ["pause", "plan"]),
         ("taintwarden guard ", ["reset"]),
+        ("taintwarden doctor --only budget", ["budgets-several", "budget-never-allows"]),
         ("taintwarden plan --repl", ["--replacement-seconds"]),
         ("taintwarden status -o ", ["table", "json", "yaml"]),
         ("taintwarden resume sla --mode ", ["Enforce", "DryRun"]),

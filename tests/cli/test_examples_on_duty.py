@@ -12,7 +12,7 @@ from cli.test_plan import add_node
 from cli.world import policy, taint
 
 OPERATING = Path(__file__).parents[2] / "docs" / "operating.md"
-COMMANDS = (["status"], ["plan"], ["pause"], ["resume"], ["guard", "reset"])
+COMMANDS = (["status"], ["plan"], ["doctor"], ["pause"], ["resume"], ["guard", "reset"])
 ENDLESS = "--watch"  # has a test of its own
 
 
