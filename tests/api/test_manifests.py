@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 import taintwarden.api as api
-from taintwarden.engine.model import Effect, Mode, Reclaim
+from taintwarden.engine.model import Effect, Exclude, Method, Mode, Reclaim
 
 ROOT = Path(__file__).parents[2]
 BASE = ROOT / "deploy" / "base"
@@ -53,6 +53,14 @@ def test_sample_of_a_profile_is_valid():
 def test_shadow_mode_acts_on_no_schedule_only():
     policy = api.parse_policy(yaml.safe_load(SAMPLES["shadow-mode"].read_text()))
     assert [taint.effects for taint in policy.taints] == [(Effect.NO_SCHEDULE,)]
+
+
+def test_the_sample_instead_of_the_built_in_controller_leaves_nobody_out_and_asks_no_budget():
+    policy = api.parse_policy(yaml.safe_load(SAMPLES["replacing-built-in"].read_text()))
+    assert [(taint.key, taint.effects) for taint in policy.taints] == [("*", (Effect.NO_EXECUTE,))]
+    everybody = Exclude(namespaces=(), priority_at_least=2**31 - 1, daemon_sets=False, respect_do_not_disrupt=False)
+    assert policy.exclude == everybody
+    assert policy.eviction.method is Method.DELETE
 
 
 def test_version_sample_starts_dry():

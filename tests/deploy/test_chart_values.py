@@ -184,6 +184,11 @@ def test_labels_and_annotations_of_the_pods_come_beside_ours():
     assert metadata["annotations"] == {"taintwarden.io/do-not-evict": "true", "note": "b"}
 
 
+def test_without_the_built_in_controller_replicas_may_be_evicted_from_dead_nodes():
+    template = deployment(podAnnotations={"taintwarden.io/do-not-evict": None})["spec"]["template"]
+    assert "annotations" not in template["metadata"]
+
+
 def test_openshift_may_choose_the_user():
     nobody = {"runAsUser": None, "runAsGroup": None}
     assert pod(podSecurityContext=nobody)["securityContext"].keys() == {"runAsNonRoot", "seccompProfile"}

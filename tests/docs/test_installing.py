@@ -10,7 +10,13 @@ from docs.pages import BY_NAME, ROOT, only_span, spans
 
 PAGE = BY_NAME["docs/installing.md"]
 VALUES = yaml.safe_load((ROOT / "deploy" / "chart" / "taintwarden" / "values.yaml").read_text())
-AS_KUBERNETES = ("resources", "affinity", "podSecurityContext", "securityContext")  # described by Kubernetes
+AS_KUBERNETES = (
+    "resources",
+    "affinity",
+    "podSecurityContext",
+    "securityContext",
+    "podAnnotations",
+)  # described by Kubernetes
 TOOLS = ROOT / "tests" / "deploy" / "tools"
 
 

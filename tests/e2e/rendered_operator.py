@@ -9,15 +9,17 @@ import sys
 from pathlib import Path
 from typing import Any, Self
 
-from controlplane import Process
+from controlplane import Process, Target
 from controlplane.api_server import LOOPBACK, free_port
 from controlplane.binaries import ROOT
 from controlplane.health import is_healthy
+from controlplane.kubeconfig import write_kubeconfig
 from controlplane.operator_process import BYTECODE, EXECUTABLE, READY_SECONDS, STOP_SECONDS, parse_line
 
 Json = dict[str, Any]
 READ_ONLY = ROOT / "tests" / "deploy" / "read_only"
 POD_NAME = "taintwarden-0"
+TOKEN_SECONDS = 3600
 
 
 class RenderedOperator:
@@ -39,6 +41,18 @@ class RenderedOperator:
         command = ["/usr/bin/env", "-i", *variables, EXECUTABLE, *self._container["args"]]
         self.process = Process("rendered", command, folder / "rendered.log", patience_seconds=STOP_SECONDS)
 
+    @classmethod
+    def on(cls, target: Target, deployment: Json, folder: Path) -> Self:
+        """With a token of the service account that the Deployment names, as its kubelet would mount it."""
+        account = deployment["spec"]["template"]["spec"]["serviceAccountName"]
+        path = {"name": account, "subresource": "token"}
+        body: Json = {"spec": {"expirationSeconds": TOKEN_SECONDS}}
+        token = target.client.create("serviceaccounts", body, deployment["metadata"]["namespace"], **path)
+        kubeconfig = write_kubeconfig(
+            folder / "pod.kubeconfig", target.server, target.ca, token=token["status"]["token"]
+        )
+        return cls(deployment, kubeconfig, folder)
+
     def __enter__(self) -> Self:
         self.process.start()
         try:
@@ -58,6 +72,11 @@ class RenderedOperator:
 
     def logs(self) -> list[Json]:
         return [parse_line(line) for line in self.process.log.read_text().splitlines() if line]
+
+    def complaints(self) -> list[Json]:
+        """Log lines about rights that are missing, files that could not be written, and faults."""
+        words = ("forbidden", "Read-only", "task-failed", "Traceback", "not-saved", "not-written")
+        return [line for line in self.logs() if any(word in str(line) for word in words)]
 
 
 def environment(deployment: Json) -> dict[str, str]:

@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from controlplane import OPERATOR_NAMESPACE, Cluster, ControlPlane, Target, wait_until
-from controlplane.kubeconfig import write_kubeconfig
 from deploy.rendering import CHART, Json, RenderingError, by_key, load, run, tool
 from e2e.rendered_operator import RenderedOperator
 from e2e.stories import annotation, taint, toleration
@@ -58,14 +57,7 @@ def operator(release: Helm, control_plane: Target, tmp_path: Path) -> Iterator[C
 
     def start() -> RenderedOperator:
         deployment = installed(release)["Deployment", "taintwarden"]
-        account = deployment["spec"]["template"]["spec"]["serviceAccountName"]
-        body: Json = {"spec": {"expirationSeconds": 3600}}
-        path = {"name": account, "subresource": "token"}
-        token = control_plane.client.create("serviceaccounts", body, deployment["metadata"]["namespace"], **path)
-        kubeconfig = write_kubeconfig(
-            tmp_path / "pod.kubeconfig", control_plane.server, control_plane.ca, token=token["status"]["token"]
-        )
-        started.append(RenderedOperator(deployment, kubeconfig, tmp_path))
+        started.append(RenderedOperator.on(control_plane, deployment, tmp_path))
         return started[-1].__enter__()
 
     yield start
@@ -86,19 +78,13 @@ def doomed(cluster: Cluster, namespace: str, create_policy: Callable[..., Any]) 
     return "p1"
 
 
-def complaints(operator: RenderedOperator) -> list[Json]:
-    """Rights that are missing, files that could not be written, faults."""
-    words = ("forbidden", "Read-only", "task-failed", "Traceback", "not-saved", "not-written")
-    return [line for line in operator.logs() if any(word in str(line) for word in words)]
-
-
 def test_the_operator_evicts_with_the_rights_arguments_and_environment_of_the_chart(
     operator: Callable[[], RenderedOperator], cluster: Cluster, namespace: str, doomed: str
 ) -> None:
     running = operator()
     cluster.wait_evicted(doomed, namespace)
     assert running.answers("livenessProbe")
-    assert complaints(running) == []
+    assert running.complaints() == []
     lease = cluster.get("leases", "taintwarden", OPERATOR_NAMESPACE)
     assert lease["spec"]["holderIdentity"].startswith("taintwarden-0_")
 
