@@ -16,7 +16,7 @@ POLICIES = {PLACING: {"taints": TAINTS}, DRY: {"taints": TAINTS, "mode": "DryRun
 STORIES = Stories()
 
 SLA = "value.taintwarden.io/sla"
-CNI, CNI_NUMBER = "example.com.value.taintwarden.io/cni", "example.com.version.taintwarden.io/cni"
+CNI, CNI_NUMBER, CNI_EFFECT = (f"example.com.{name}.taintwarden.io/cni" for name in ("value", "version", "effect"))
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def labels_follow_the_value_and_go_with_the_taint(scene: Scene) -> None:
 @STORIES.under(PLACING)
 def versions_stand_as_text_and_as_a_number(scene: Scene) -> None:
     node = scene.node(version("v3.27.2"))
-    until(scene, node, {CNI: "v3.27.2", CNI_NUMBER: "30027000000021"})
+    until(scene, node, {CNI: "v3.27.2", CNI_NUMBER: "30027000000021", CNI_EFFECT: "NoSchedule"})
 
 
 @STORIES.under(PLACING)

@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from itertools import chain, product
 from typing import Any
 
-from taintwarden.engine.placement import Alternatives, value_label, version_label
+from taintwarden.engine.placement import Alternatives, effect_label, value_label, version_label
 
 MAX_TERMS = 64
 """So many ``nodeSelectorTerms`` at most: the scheduler tries them one after the other for every node."""
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_LABELS = (value_label, version_label, effect_label)
 Json = dict[str, Any]
 
 
@@ -45,7 +46,7 @@ def _multiplied(term: Json, restricting: Sequence[Alternatives], *, may_be_empty
     if not (may_be_empty or expressions or term.get("matchFields")):
         return [term]
     mentioned = {expression.get("key") for expression in expressions}
-    missing = [one.terms for one in restricting if mentioned.isdisjoint((value_label(one.key), version_label(one.key)))]
+    missing = [one.terms for one in restricting if mentioned.isdisjoint(label(one.key) for label in _LABELS)]
     if not missing:
         return [term]
     return [

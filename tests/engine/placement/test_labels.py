@@ -7,14 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taintwarden.api.names import KEY
-from taintwarden.engine.placement import is_mirror_label, value_label, version_label
+from taintwarden.engine.placement import effect_label, is_mirror_label, value_label, version_label
 
 KEYS = st.from_regex(KEY, fullmatch=True).filter(lambda key: key.find("/") <= 230)
+
+
+def all_labels(key):
+    return {value_label(key), version_label(key), effect_label(key)}
 
 
 def test_a_key_without_prefix():
     assert value_label("sla") == "value.taintwarden.io/sla"
     assert version_label("sla") == "version.taintwarden.io/sla"
+    assert effect_label("sla") == "effect.taintwarden.io/sla"
 
 
 def test_a_key_with_a_prefix():
@@ -25,12 +30,12 @@ def test_a_key_with_a_prefix():
 def test_a_prefix_that_leaves_no_room_is_refused():
     longest = "a" * 230
     assert len(version_label(f"{longest}/k").partition("/")[0]) == 253
-    assert value_label(f"{longest}a/k") is version_label(f"{longest}a/k") is None
+    assert all_labels(f"{longest}a/k") == {None}
 
 
 @given(KEYS)
 def test_labels_are_keys_and_known_as_ours(key):
-    for label in (value_label(key), version_label(key)):
+    for label in all_labels(key):
         assert re.fullmatch(KEY, label)
         assert label.find("/") <= 253
         assert is_mirror_label(label)
@@ -38,7 +43,7 @@ def test_labels_are_keys_and_known_as_ours(key):
 
 @given(KEYS, KEYS)
 def test_two_keys_never_share_a_label(one, other):
-    labels = {value_label(one), version_label(one)} & {value_label(other), version_label(other)}
+    labels = all_labels(one) & all_labels(other)
     assert bool(labels) == (one == other)
 
 

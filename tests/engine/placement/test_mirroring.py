@@ -5,7 +5,7 @@ import pytest
 from taintwarden.engine.model import Effect, Taint, TaintSelector, ValueType
 from taintwarden.engine.placement import node_labels
 
-VALUE, VERSION = "value.taintwarden.io/k", "version.taintwarden.io/k"
+VALUE, VERSION, EFFECT = (f"{domain}.taintwarden.io/k" for domain in ("value", "version", "effect"))
 BOTH_EFFECTS = (Effect.NO_EXECUTE, Effect.NO_SCHEDULE)
 
 
@@ -22,7 +22,7 @@ def labels(*values, value_type=None):
     [
         ("950", ValueType.INTEGER, {VALUE: "950"}),
         ("950", ValueType.STRING, {VALUE: "950"}),
-        ("950", ValueType.VERSION, {VALUE: "950", VERSION: "950000000000001"[:3] + "0000000000001"}),
+        ("950", ValueType.VERSION, {VALUE: "950", VERSION: "9500000000000001"}),
         ("v1.28.3", ValueType.VERSION, {VALUE: "v1.28.3", VERSION: "10028000000031"}),
         ("v1.28.3", None, {VALUE: "v1.28.3", VERSION: "10028000000031"}),
         ("v1.28.3", ValueType.STRING, {VALUE: "v1.28.3"}),
@@ -67,7 +67,7 @@ def test_a_version_with_too_many_digits_is_told():
 def test_two_values_of_one_key_are_left_out_and_told():
     taints = [Taint("k", "950"), Taint("k", "940", Effect.NO_SCHEDULE)]
     found = node_labels(taints, [placing(effects=BOTH_EFFECTS)])
-    assert found.labels == {VALUE: "", VERSION: ""}
+    assert found.labels == {VALUE: "", VERSION: "", EFFECT: "NoExecute_NoSchedule"}
     assert found.faults[0][1] == (
         "k=950:NoExecute and k=940:NoSchedule have different values, which cannot be expressed by one label"
     )
@@ -76,7 +76,15 @@ def test_two_values_of_one_key_are_left_out_and_told():
 def test_one_value_with_two_effects_is_one_label():
     taints = [Taint("k", "950"), Taint("k", "950", Effect.NO_SCHEDULE)]
     found = node_labels(taints, [placing(ValueType.INTEGER), placing(ValueType.INTEGER, BOTH_EFFECTS)])
-    assert (found.labels, found.faults) == ({VALUE: "950"}, ())
+    assert (found.labels, found.faults) == ({VALUE: "950", EFFECT: "NoExecute_NoSchedule"}, ())
+
+
+def test_effects_are_told_unless_the_taint_only_evicts():
+    taint = Taint("k", "950", Effect.NO_SCHEDULE)
+    assert node_labels([taint], [placing(ValueType.INTEGER, BOTH_EFFECTS)]).labels == {
+        VALUE: "950",
+        EFFECT: "NoSchedule",
+    }
 
 
 def test_a_value_with_an_effect_that_is_not_selected_is_no_matter():

@@ -5,7 +5,7 @@ import pytest
 from taintwarden.engine.model import Effect, Gates, Toleration
 from taintwarden.engine.placement import requirements
 
-VALUE, VERSION = "value.taintwarden.io/k", "version.taintwarden.io/k"
+VALUE, VERSION, EFFECT = (f"{domain}.taintwarden.io/k" for domain in ("value", "version", "effect"))
 ABSENT = f"{VALUE} DoesNotExist"
 EXECUTE, SCHEDULE = Effect.NO_EXECUTE, Effect.NO_SCHEDULE
 MAX, MIN = str(2**63 - 1), str(-(2**63))
@@ -26,7 +26,7 @@ def written(alternatives):
         for term in alternatives.terms
     ]
     assert terms[0] == ABSENT, "a node without the taint stays usable"
-    return [term.replace(VALUE, "value").replace(VERSION, "version") for term in terms[1:]]
+    return [term.replace(VALUE, "value").replace(VERSION, "version").replace(EFFECT, "effect") for term in terms[1:]]
 
 
 @pytest.mark.parametrize(
@@ -122,17 +122,30 @@ def test_effects_that_ask_the_same_are_asked_once():
     assert (written(found), found.faults) == (["value Gt 950"], ())
 
 
-def test_effects_that_differ_must_all_be_suited_and_that_is_told():
+def test_effects_that_differ_are_told_apart_by_their_label():
     found = asked(tolerates("Gt", "950", EXECUTE), tolerates("Gt", "900", SCHEDULE), effects=(EXECUTE, SCHEDULE))
-    assert written(found) == ["value Gt 950 & value Gt 900"]
-    assert found.faults == (
-        "k: is tolerated otherwise with another effect: only nodes that suit all effects are found",
+    assert (written(found), found.faults) == (
+        [
+            "effect DoesNotExist & value Gt 950",
+            "effect In NoSchedule & value Gt 900",
+            "effect In NoExecute_NoSchedule & value Gt 950 & value Gt 900",
+        ],
+        (),
     )
 
 
 def test_an_effect_that_is_always_tolerated_asks_nothing():
     found = asked(tolerates("Gt", "950", EXECUTE), tolerates("Exists", "", SCHEDULE), effects=(EXECUTE, SCHEDULE))
-    assert written(found) == ["value Gt 950"]
+    assert written(found) == [
+        "effect In NoExecute_NoSchedule & value Gt 950",
+        "effect DoesNotExist & value Gt 950",
+        "effect In NoSchedule",
+    ]
+
+
+def test_an_effect_that_is_never_tolerated_lets_no_node_in():
+    found = asked(tolerates("Gt", "950", SCHEDULE), effects=(EXECUTE, SCHEDULE))
+    assert written(found) == ["effect In NoSchedule & value Gt 950"]
 
 
 def test_a_key_that_is_too_long_is_told():

@@ -6,7 +6,7 @@ node out and is told: a node that would evict the pod is never let in.
 """
 
 from taintwarden.engine.placement.encoding import encode_version
-from taintwarden.engine.placement.labels import is_mirror_label, value_label, version_label
+from taintwarden.engine.placement.labels import effect_label, is_mirror_label, value_label, version_label
 from taintwarden.engine.placement.mirroring import NodeLabels, node_labels
 from taintwarden.engine.placement.requirements import Alternatives, requirements
 from taintwarden.engine.placement.terms import NodeOperator, NodeRequirement, Term
@@ -17,6 +17,7 @@ __all__ = [
     "NodeOperator",
     "NodeRequirement",
     "Term",
+    "effect_label",
     "encode_version",
     "is_mirror_label",
     "node_labels",

@@ -1,7 +1,13 @@
-"""The names of the labels that repeat a taint's value on its node: one for the value, one for a version's number."""
+"""The labels that repeat a taint on its node: one for its value, one for a version's number, one for its effects."""
+
+from collections.abc import Iterable
+
+from taintwarden.engine.model import Effect
 
 VALUE_DOMAIN = "value.taintwarden.io"
 VERSION_DOMAIN = "version.taintwarden.io"
+EFFECT_DOMAIN = "effect.taintwarden.io"
+_DOMAINS = (VALUE_DOMAIN, VERSION_DOMAIN, EFFECT_DOMAIN)
 
 # Of a label's key: apimachinery's util/validation, IsQualifiedName. A dot stands between the taint's prefix and ours.
 _MAX_PREFIX_LENGTH = 253
@@ -19,12 +25,21 @@ def version_label(key: str) -> str | None:
     return _label(key, VERSION_DOMAIN)
 
 
+def effect_label(key: str) -> str | None:
+    """The label with the effects of the taint ``key``, see :func:`effect_text`. None: the prefix is too long."""
+    return _label(key, EFFECT_DOMAIN)
+
+
+def effect_text(effects: Iterable[str]) -> str | None:
+    """How these effects stand on a label; None where it is left away: the one that evicts by itself, and no other."""
+    found = sorted(set(effects))
+    return None if found == [Effect.NO_EXECUTE] else "_".join(found)
+
+
 def is_mirror_label(label: str) -> bool:
     """Whether a node's label is one of ours, whatever taint it stands for: nobody else may write it."""
     prefix, has_prefix, _ = label.partition("/")
-    return bool(has_prefix) and any(
-        prefix == domain or prefix.endswith(f".{domain}") for domain in (VALUE_DOMAIN, VERSION_DOMAIN)
-    )
+    return bool(has_prefix) and any(prefix == domain or prefix.endswith(f".{domain}") for domain in _DOMAINS)
 
 
 def _label(key: str, domain: str) -> str | None:

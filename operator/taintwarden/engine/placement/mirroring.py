@@ -8,7 +8,7 @@ from taintwarden.engine.matching.numeric import parse_integer
 from taintwarden.engine.matching.versions import parse_version
 from taintwarden.engine.model import Taint, TaintSelector, ValueType
 from taintwarden.engine.placement.encoding import encode_version, is_misread
-from taintwarden.engine.placement.labels import value_label, version_label
+from taintwarden.engine.placement.labels import effect_label, effect_text, value_label, version_label
 
 LEFT_OUT = ""
 """What stands where a value cannot: no integer, so no comparison of the scheduler holds for it."""
@@ -17,7 +17,7 @@ LEFT_OUT = ""
 class NodeLabels(msgspec.Struct, frozen=True):
     """What a node has to carry of ours, and nothing else; and the taints that labels cannot express, each with why.
 
-    A value that is left out is written empty on both labels; a taint without value leaves the version's label away.
+    A value that is left out is empty on the labels of value and version; a taint without value has none for a version.
     """
 
     labels: dict[str, str]
@@ -37,6 +37,8 @@ def node_labels(taints: Iterable[Taint], selectors: Iterable[TaintSelector]) -> 
         types = [selector.value_type for selector in placing if any(map(selector.specificity, same_key))]
         found, fault = _labels_of(key, same_key, types)
         labels |= found
+        if found and (label := effect_label(key)) and (text := effect_text(taint.effect for taint in same_key)):
+            labels[label] = text
         if fault:
             faults.append((same_key[-1], fault))
     return NodeLabels(labels, tuple(faults))

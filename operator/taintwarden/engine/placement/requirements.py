@@ -1,14 +1,14 @@
 """From a pod's extended tolerations for one taint key to what its node affinity has to require."""
 
 from collections.abc import Iterable, Sequence
-from itertools import product
+from itertools import chain, combinations, product
 
 import msgspec
 
 from taintwarden.engine.matching.tolerations import ALL_GATES
 from taintwarden.engine.model import Gates, Toleration
-from taintwarden.engine.placement.labels import value_label, version_label
-from taintwarden.engine.placement.terms import NodeOperator, Term
+from taintwarden.engine.placement.labels import effect_label, effect_text, value_label, version_label
+from taintwarden.engine.placement.terms import NodeOperator, NodeRequirement, Term
 from taintwarden.engine.placement.translation import Translation
 
 
@@ -35,34 +35,48 @@ def requirements(
     """
     if all(entry.key != key for entry in tolerations):
         return Alternatives(key, unrestricted=True)
-    value, version = value_label(key), version_label(key)
-    if value is None or version is None:
+    value, version, effect = value_label(key), version_label(key), effect_label(key)
+    if value is None or version is None or effect is None:
         return Alternatives(key, unrestricted=True, faults=(f"{key}: its prefix is too long for a label",))
-    groups: dict[tuple[Term, ...] | None, None] = {}
+    by_effect: dict[str, tuple[Term, ...] | None] = {}
     faults: dict[str, None] = {}
-    for effect in dict.fromkeys(effects):
+    for one in sorted(set(effects)):
         translation = Translation(value, version, gates)
         for entry in tolerations:
-            if entry.key in ("", key) and entry.effect in ("", effect):
+            if entry.key in ("", key) and entry.effect in ("", one):
                 translation.add(entry)
-        terms = translation.terms()
-        groups[terms] = None
-        if terms is not None:
-            faults |= dict.fromkeys(translation.faults)
-    if len(groups) > 1:
-        faults[f"{key}: is tolerated otherwise with another effect: only nodes that suit all effects are found"] = None
-    restricting = [terms for terms in groups if terms is not None]
-    if not restricting:
+        by_effect[one] = translation.terms()
+        faults |= dict.fromkeys(translation.faults)
+    present = _where_present(by_effect, effect)
+    if present is None:
         return Alternatives(key, unrestricted=True)
-    return Alternatives(key, _all_of(restricting, value), faults=tuple(faults))
+    absent = (NodeRequirement(value, NodeOperator.DOES_NOT_EXIST),)
+    return Alternatives(key, (absent, *present), faults=tuple(faults))
 
 
-def _all_of(groups: Sequence[tuple[Term, ...]], value_label: str) -> tuple[Term, ...]:
-    """One term of each group in every combination, but for those that no node can meet."""
-    found: dict[Term, None] = {}
-    for terms in product(*groups):
-        joined = dict.fromkeys(requirement for term in terms for requirement in term)
-        absent = any(entry.key == value_label and entry.operator is NodeOperator.DOES_NOT_EXIST for entry in joined)
-        if not absent or len(joined) == 1:  # without the value's label there is none of the version either
-            found[tuple(joined)] = None
+def _where_present(by_effect: dict[str, tuple[Term, ...] | None], label: str) -> tuple[Term, ...] | None:
+    """What a node with the taint must meet; None for nothing, whatever the effect.
+
+    Where it depends on the effect, every combination of effects that a node may have is asked for by itself.
+    """
+    groups = list(dict.fromkeys(by_effect.values()))
+    if len(groups) <= 1:
+        return groups[0] if groups else None
+    texts: dict[Term, list[str | None]] = {}
+    for size in range(1, len(by_effect) + 1):
+        for effects in combinations(by_effect, size):
+            for term in _all_of([terms for effect in effects if (terms := by_effect[effect]) is not None]):
+                texts.setdefault(term, []).append(effect_text(effects))
+    found: list[Term] = []
+    for term, wanted in texts.items():
+        if named := tuple(text for text in wanted if text is not None):
+            found.append((NodeRequirement(label, NodeOperator.IN, named), *term))
+        if None in wanted:
+            found.append((NodeRequirement(label, NodeOperator.DOES_NOT_EXIST), *term))
     return tuple(found)
+
+
+def _all_of(groups: Sequence[tuple[Term, ...]]) -> list[Term]:
+    """One term of each different group, in every combination."""
+    combined = (chain.from_iterable(terms) for terms in product(*dict.fromkeys(groups)))
+    return [tuple(dict.fromkeys(term)) for term in combined]

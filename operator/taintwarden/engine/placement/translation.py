@@ -42,15 +42,11 @@ class Translation:
             self._version(toleration)
 
     def terms(self) -> tuple[Term, ...] | None:
-        """One of these has to hold, the first being that the taint is not there; None lets every node in."""
+        """One of these has to hold for a node with the taint; None lets every node in, and then nothing is lost."""
         if self._everything:
+            self.faults.clear()
             return None
-        return (
-            (NodeRequirement(self._value_label, NodeOperator.DOES_NOT_EXIST),),
-            *self._of_bounds(),
-            *self._of_texts(),
-            *self._of_versions(),
-        )
+        return (*self._of_bounds(), *self._of_texts(), *self._of_versions())
 
     # -- gathering
 
