@@ -1,0 +1,141 @@
+"""What stories about placement have in common: a namespace whose pods are completed at the door, and where pods go."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controlplane import Json, WorkingCluster, wait_until
+from controlplane.api_server import free_port
+from controlplane.cluster import condition
+from e2e import doors
+from e2e.limit_scenes import SCENE_LABEL, LimitScene
+from e2e.replay.pod_watch import RUN_LABEL
+from e2e.stories import POLICY_LABEL, Story, Told, annotation, telling
+from taintwarden.engine.placement import value_label
+
+DOOR_SECONDS = 60.0  # certificates are made and trusted while other stories begin
+PLACED_SECONDS = 60.0
+MIRRORED_SECONDS = 20.0
+
+
+@dataclass
+class PlacementScene(LimitScene):
+    """A scene on the working cluster. Pods want the story's nodes only, by a node selector."""
+
+    # -- before
+
+    def wait_completed(self, *tolerations: Json) -> None:
+        """Have the namespace's pods completed at the door, and wait until one with these extended ones would be."""
+        label = {"taintwarden.io/inject": "true"}
+        self.cluster.patch("namespaces", self.namespace, {"metadata": {"labels": label}})
+        keys = {toleration["key"] for toleration in tolerations}
+
+        def completed() -> bool:
+            return keys <= {native.get("key") for native in self.rehearsed(*tolerations).get("tolerations", [])}
+
+        wait_until(completed, DOOR_SECONDS, "pods to be completed at the door")
+
+    def opt_in(self, *tolerations: Json) -> None:
+        """The same, and wait until such a pod would be kept from nodes that do not suit."""
+        self.wait_completed(*tolerations)
+        wait_until(lambda: "affinity" in self.rehearsed(*tolerations), DOOR_SECONDS, "pods to be placed")
+
+    def rehearsed(self, *tolerations: Json, spec: Json | None = None) -> Json:
+        """The spec with which a pod with these extended tolerations would be stored."""
+        metadata = {"name": "rehearsed", "annotations": annotation(*tolerations)}
+        body = {
+            "containers": [{"name": "main", "image": "none"}],
+            "automountServiceAccountToken": False,
+            **(spec or {}),
+        }
+        pod = self.cluster.create("pods", {"metadata": metadata, "spec": body}, self.namespace, dryRun="All")
+        return pod["spec"]
+
+    def place_node(self, name: str, *taints: Json, labels: Mapping[str, str] | None = None) -> str:
+        """Create a node of this story; returns its full name."""
+        return self.node(*taints, name=name, labels={SCENE_LABEL: self.namespace, **(labels or {})})
+
+    def add_node(self, name: str, *taints: Json, **more: Any) -> str:
+        """Add a node as kubelets do: it registers with its taints and is Ready later, when it is labelled already."""
+        full = f"{self.namespace}-{name}"
+        labels = {POLICY_LABEL: self.policy, SCENE_LABEL: self.namespace}
+        self.cluster.create_node(full, labels, taints, ready=False)
+        for one in taints:
+            self.wait_mirrored({full: one["value"]}, one["key"])
+        status = {"conditions": [condition("Ready")], **more}
+        self.cluster.patch("nodes", full, {"status": status}, subresource="status", kind="strategic")
+        self.cluster.set_taints(full, taints)
+        return full
+
+    def place(self, name: str, *tolerations: Json, spec: Json | None = None, **more: Any) -> str:
+        """Create a pod for the scheduler with these extended tolerations, if any; returns its name."""
+        labels = {RUN_LABEL: self.run, "app": name}
+        given = {"annotations": annotation(*tolerations) if tolerations else {}, "labels": labels, **more}
+        selected = {"nodeSelector": {SCENE_LABEL: self.namespace}}
+        self.cluster.create_pod(name, self.namespace, spec={**selected, **(spec or {})}, **given)
+        return name
+
+    def wait_mirrored(self, nodes: Mapping[str, str | None], key: str = "sla") -> None:
+        """Wait until nodes carry these values as labels; None: the label is not there."""
+        label = value_label(key)
+
+        def found() -> dict[str, str | None]:
+            return {node: self.cluster.get("nodes", node)["metadata"]["labels"].get(label) for node in nodes}
+
+        wait_until(lambda: found() == nodes, MIRRORED_SECONDS, f"the labels of {nodes}")
+
+    # -- where pods are
+
+    def placed(self, app: str) -> list[str]:
+        """The nodes of an app's pods that are not leaving, in order; those without one are not told."""
+        pods = self.cluster.items("pods", self.namespace, labelSelector=f"app={app}")
+        alive = [pod["spec"] for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+        return sorted(spec["nodeName"] for spec in alive if spec.get("nodeName"))
+
+    def wait_placed(self, app: str, *nodes: str) -> None:
+        """Wait until an app's pods are on these nodes, each as often as it is named."""
+        what = f"{app} to be on {nodes}"
+        try:
+            wait_until(lambda: self.placed(app) == sorted(nodes), PLACED_SECONDS, what)
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}; it is on {self.placed(app)}, pending: {self.pending(app)}") from error
+
+    def pending(self, app: str) -> list[str]:
+        """Why the scheduler does not place an app's pods, one text for each that it has tried to."""
+        pods = self.cluster.items("pods", self.namespace, labelSelector=f"app={app}")
+        found = [one for pod in pods for one in pod.get("status", {}).get("conditions", [])]
+        return [one["message"] for one in found if one.get("reason") == "Unschedulable"]
+
+    def wait_pending(self, app: str, pods: int = 1) -> list[str]:
+        """Wait until so many of an app's pods find no node; returns what the scheduler says of each."""
+        wait_until(lambda: len(self.pending(app)) == pods, PLACED_SECONDS, f"{pods} of {app} to be unschedulable")
+        return self.pending(app)
+
+    def ever_placed(self) -> set[str]:
+        """All nodes on which the scheduler ever put a pod of this story, by its Events."""
+        events = self.cluster.items("events", self.namespace)
+        return {event["note"].rsplit(" ", 1)[1] for event in events if event["reason"] == "Scheduled"}
+
+
+@contextmanager
+def placing(
+    request: pytest.FixtureRequest,
+    ground: WorkingCluster,
+    folder: Path,
+    stories: Sequence[Story],
+    specs: Mapping[str, Json],
+    scene: Callable[..., PlacementScene] = PlacementScene,
+) -> Iterator[Told]:
+    """Play stories with an operator that the API server asks about pods."""
+    port, on = free_port(), partial(scene, ground=ground)
+    doors.install(ground.client, port)
+    try:
+        with telling(request, ground, folder, stories, specs, f"--webhook-port={port}", scene=on) as told:
+            yield told
+    finally:
+        doors.remove(ground.client)

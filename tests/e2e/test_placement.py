@@ -1,0 +1,182 @@
+"""Placement with the real scheduler: who has to leave a node is replaced on one that suits, or waits for one."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from controlplane import Json, WorkingCluster, wait_until
+from e2e.limit_scenes import BAD, DEMANDING, GOOD, LEAVE_SECONDS, SCENE_LABEL
+from e2e.placement_scenes import PlacementScene, placing
+from e2e.replay.pod_watch import RUN_LABEL
+from e2e.stories import Stories, Story, Told, annotation, taint, toleration
+
+PLACING, DRY, NONE = "placing", "placing-dry", "placing-none"
+TAINTS = [{"key": "sla", "valueType": "Integer", "placement": True}]
+POLICIES = {
+    PLACING: {"taints": TAINTS},
+    # Keys of their own: a policy places the pods that it selects, and these select all.
+    DRY: {"taints": [{**TAINTS[0], "key": "dry"}], "mode": "DryRun"},
+    NONE: {"taints": [{"key": "none"}]},
+}
+STORIES = Stories()
+NO_NODE = "didn't match Pod's node affinity/selector"
+
+pytestmark = pytest.mark.timeout(300)  # the first test waits for the cluster, and each for its story
+
+
+@pytest.fixture(scope="module")
+def told(
+    request: pytest.FixtureRequest, working_cluster: WorkingCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Told]:
+    with placing(request, working_cluster, tmp_path_factory.mktemp("placing"), STORIES, POLICIES) as told:
+        yield told
+
+
+@pytest.mark.parametrize("story", STORIES, ids=str)
+def test_story(told: Told, story: Story) -> None:
+    told.judge(story)
+
+
+def test_the_shipped_rights_suffice(told: Told) -> None:
+    told.judge_rights()
+
+
+def deploy(scene: PlacementScene, replicas: int) -> str:
+    """A workload whose pods say only in the annotation that they want nodes above 950."""
+    return scene.ground.create_deployment(
+        "web",
+        scene.namespace,
+        replicas,
+        node_selector={SCENE_LABEL: scene.namespace},
+        annotations=annotation(DEMANDING),
+        labels={RUN_LABEL: scene.run},
+    )
+
+
+@STORIES.under(PLACING)
+def replacements_land_where_they_may_stay(scene: PlacementScene) -> None:
+    first, second, low = (
+        scene.place_node(name, taint(sla)) for name, sla in (("a", "980"), ("b", "940"), ("c", "940"))
+    )
+    scene.wait_mirrored({first: "980", second: "940", low: "940"})
+    scene.opt_in(DEMANDING)
+    workload = deploy(scene, 3)
+    scene.wait_placed("web", first, first, first)
+    scene.recover(second)
+    scene.wait_mirrored({second: "980"})
+    fell = scene.degrade(first)
+    scene.wait_placed("web", second, second, second)
+    scene.ground.wait_complete(workload)
+    assert len(scene.departures(fell)) == 3, "nobody had to leave twice"
+    assert scene.ever_placed() == {first, second}
+
+
+@STORIES.under(PLACING)
+def who_finds_no_node_waits_and_the_scheduler_says_why(scene: PlacementScene) -> None:
+    node, low = scene.place_node("a", GOOD), scene.place_node("b", BAD)
+    scene.wait_mirrored({node: "980", low: "940"})
+    scene.opt_in(DEMANDING)
+    deploy(scene, 2)
+    scene.wait_placed("web", node, node)
+    fell = scene.degrade(node)
+    reasons = scene.wait_pending("web", 2)
+    assert all(NO_NODE in reason for reason in reasons)
+    assert len(scene.departures(fell)) == 2, "nobody was tried on the other node"
+    scene.recover(low)
+    scene.wait_placed("web", low, low)
+
+
+@STORIES.under(PLACING)
+def nodes_are_added_and_only_good_ones_are_used(scene: PlacementScene) -> None:
+    low = scene.place_node("a", BAD)
+    scene.wait_mirrored({low: "940"})
+    scene.opt_in(DEMANDING)
+    deploy(scene, 2)
+    scene.wait_pending("web", 2)
+    scene.add_node("b", BAD)
+    good = scene.add_node("c", GOOD)
+    scene.wait_placed("web", good, good)
+    assert scene.ever_placed() == {good}
+
+
+@STORIES.under(PLACING)
+def a_node_without_the_taint_stays_usable(scene: PlacementScene) -> None:
+    low, plain = scene.place_node("a", BAD), scene.place_node("b")
+    scene.wait_mirrored({low: "940", plain: None})
+    scene.opt_in(DEMANDING)
+    scene.place("web", DEMANDING)
+    scene.wait_placed("web", plain)
+
+
+@STORIES.under(PLACING)
+def what_a_pod_asked_for_itself_still_holds(scene: PlacementScene) -> None:
+    """Two alternatives of its own: of each, only nodes that suit are left."""
+    nodes = {
+        name: scene.place_node(name, value, labels={"disk": disk})
+        for name, value, disk in (("slow", GOOD, "hdd"), ("bad", BAD, "ssd"), ("good", GOOD, "nvme"))
+    }
+    scene.wait_mirrored({nodes["slow"]: "980", nodes["bad"]: "940", nodes["good"]: "980"})
+    scene.opt_in(DEMANDING)
+    terms = [{"matchExpressions": [{"key": "disk", "operator": "In", "values": [disk]}]} for disk in ("ssd", "nvme")]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    scene.place("web", DEMANDING, spec={"affinity": {"nodeAffinity": required}})
+    scene.wait_placed("web", nodes["good"])
+
+
+@STORIES.under(PLACING)
+def a_value_that_labels_cannot_say_keeps_pods_away(scene: PlacementScene) -> None:
+    """The scheduler would read 0990 as 990, and the pod would have to leave at once."""
+    odd = scene.place_node("a", taint("0990"))
+    scene.wait_mirrored({odd: ""})
+    scene.opt_in(DEMANDING)
+    scene.place("web", DEMANDING)
+    [reason] = scene.wait_pending("web")
+    assert NO_NODE in reason
+
+
+@STORIES.under(PLACING)
+def a_toleration_of_every_value_restricts_nothing(scene: PlacementScene) -> None:
+    low = scene.place_node("a", BAD)
+    scene.wait_mirrored({low: "940"})
+    scene.opt_in(DEMANDING)
+    assert "affinity" not in scene.rehearsed(toleration("Exists"))
+    scene.place("web", toleration("Exists"))
+    scene.wait_placed("web", low)
+
+
+@STORIES.under(NONE)
+def without_placement_the_scheduler_puts_pods_where_they_have_to_leave(scene: PlacementScene) -> None:
+    low, demanding = scene.place_node("a", taint("940", "none")), toleration("Gt", "950", key="none")
+    scene.wait_completed(demanding)
+    assert "affinity" not in scene.rehearsed(demanding)
+    scene.place("web", demanding)
+    wait_until(lambda: scene.ever_placed() == {low}, LEAVE_SECONDS, "the pod to be placed")
+    wait_until(lambda: scene.placed("web") == [], LEAVE_SECONDS, "the pod to leave again")
+
+
+@STORIES.under(DRY)
+def a_rehearsing_policy_places_nobody(scene: PlacementScene) -> None:
+    low, demanding = scene.place_node("a", taint("940", "dry")), toleration("Gt", "950", key="dry")
+    scene.wait_completed(demanding)
+    assert "affinity" not in scene.rehearsed(demanding)
+    scene.place("web", demanding)
+    scene.wait_placed("web", low)
+
+
+def restricting(spec: Json) -> list[Json]:
+    """The terms that a stored pod has."""
+    required = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    return required["nodeSelectorTerms"]
+
+
+@STORIES.under(PLACING)
+def negative_bounds_are_written_so_that_the_server_takes_them(scene: PlacementScene) -> None:
+    zero = scene.place_node("a", taint("0"))
+    scene.wait_mirrored({zero: "0"})
+    scene.opt_in(DEMANDING)
+    scene.place("web", toleration("Gt", "-1"))
+    scene.wait_placed("web", zero)
+    label = "value.taintwarden.io/sla"
+    assert restricting(scene.rehearsed(toleration("Lt", "-1"))) == [
+        {"matchExpressions": [{"key": label, "operator": "DoesNotExist"}]}
+    ]
