@@ -12,6 +12,7 @@ import pytest
 from controlplane import Cluster, ControlPlane, MissingBinariesError, Operator, Target, WorkingCluster
 from controlplane.binaries import binaries_folder
 from controlplane.target import ForbiddenContextError, check_context, existing_cluster
+from e2e import doors
 from e2e.limit_scenes import LimitScene
 from e2e.stories import Told, telling
 
@@ -94,6 +95,13 @@ def limits_told(
     scene, folder = partial(LimitScene, ground=working_cluster), tmp_path_factory.mktemp("limits")
     with telling(request, working_cluster, folder, stories, specs, scene=scene) as told:
         yield told
+
+
+@pytest.fixture(scope="module")
+def door(own_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+    """An operator whose webhooks the API server calls, for all tests of a module."""
+    with doors.opened(own_control_plane, tmp_path_factory.mktemp("door")) as operator:
+        yield operator
 
 
 @pytest.fixture

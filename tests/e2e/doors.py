@@ -7,10 +7,13 @@ certificates, rules and rights are those that are shipped.
 import copy
 import json
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from controlplane import Cluster, Operator, Target
-from controlplane.api_server import LOOPBACK, free_port
+from controlplane.api_server import free_port
 from controlplane.binaries import ROOT, binary
 from controlplane.manifests import documents
 from controlplane.waiting import wait_until
@@ -92,25 +95,31 @@ def wait_asked(cluster: Cluster, operator: Operator, **labels: str) -> None:
     wait_until(is_asked, HEARD_SECONDS, "the webhooks to be asked")
 
 
+@contextmanager
+def opened(target: Target, folder: Path) -> Iterator[Operator]:
+    """One operator whose webhooks the API server calls, with the shipped rights, and nothing of it afterwards."""
+    port = free_port()
+    install(target.client, port)
+    try:
+        with Operator(target.operator_kubeconfig(), folder, args=[f"--webhook-port={port}"]) as operator:
+            wait_trusted(target.client)
+            wait_asked(target.client, operator)
+            yield operator
+    finally:
+        remove(target.client)
+
+
 class Kubectl:
     """kubectl as the administrator: what a person types, and reads."""
 
-    def __init__(self, target: Target):
-        self._command = [str(binary("kubectl")), f"--kubeconfig={target.admin_kubeconfig}"]
+    def __init__(self, kubeconfig: Path):
+        self._command = [str(binary("kubectl")), f"--kubeconfig={kubeconfig}"]
 
-    def apply(self, *objects: Json, dry_run: bool = False) -> tuple[int, str]:
+    def apply(self, *objects: Json) -> tuple[int, str]:
         """`kubectl apply -f -`: exit code, and what it said on both streams."""
         listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
-        flags = ["--dry-run=server"] if dry_run else []
+        command = [*self._command, "apply", "-f", "-"]
         done = subprocess.run(
-            [*self._command, "apply", *flags, "-f", "-"],
-            input=json.dumps(listed),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
+            command, input=json.dumps(listed), capture_output=True, text=True, timeout=60, check=False
         )
         return done.returncode, done.stdout + done.stderr
-
-
-__all__ = ["LOOPBACK", "Kubectl", "free_port", "install", "remove", "wait_asked", "wait_trusted"]

@@ -27,7 +27,7 @@ from taintwarden.kube.webhooks import (
 )
 from taintwarden.telemetry.metrics import Metrics
 
-READ_SECONDS = 30.0
+READ_SECONDS = 10.0
 """Between two looks at the Secret and at the configurations."""
 ROTATING_SECONDS = 5.0
 """The same while a next certificate waits for being trusted."""

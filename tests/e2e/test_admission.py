@@ -1,0 +1,324 @@
+"""What an author is told at `kubectl apply`, and what pods get, by the real API server and the shipped webhooks."""
+
+import copy
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from admission.workloads import ANNOTATION, PATHS, exists, extended, gt
+from controlplane import ApiError, Cluster, ControlPlane, Operator
+from controlplane.waiting import wait_until
+from e2e.doors import Kubectl, reviews
+
+pytestmark = pytest.mark.usefixtures("door")
+
+Json = dict[str, Any]
+GOOD, BAD, OTHER_BAD = extended(gt()), extended(gt("0950")), extended(gt("95.5"))
+LABELS = {"app": "web"}
+TOLD = 'Invalid value: "0950": leading zeros are not allowed: write 950, not 0950'
+WORKLOADS = [kind for kind in PATHS if kind != ("", "Pod")]
+
+
+@pytest.fixture
+def kubectl(own_control_plane: ControlPlane) -> Kubectl:
+    return Kubectl(own_control_plane.admin_kubeconfig)
+
+
+@pytest.fixture
+def injected(cluster: Cluster, namespace: str) -> str:
+    """A namespace that asks for its pods to be completed."""
+    cluster.patch("namespaces", namespace, {"metadata": {"labels": {"taintwarden.io/inject": "true"}}})
+    return namespace
+
+
+@pytest.fixture
+def gold(cluster: Cluster, namespace: str) -> Iterator[None]:
+    """A profile that selects every pod of the namespace."""
+    spec = {"podSelector": {}, "tolerations": [gt(effect="NoExecute")]}
+    kind = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TolerationProfile"}
+    cluster.create("tolerationprofiles", {**kind, "metadata": {"name": "gold"}, "spec": spec}, namespace)
+    yield
+    cluster.delete("tolerationprofiles", "gold", namespace)
+
+
+def template(annotation: str | None, *native: Json, labels: Json | None = None, **spec: Any) -> Json:
+    meta: Json = {"labels": {**LABELS, **(labels or {})}}
+    if annotation is not None:
+        meta["annotations"] = {ANNOTATION: annotation}
+    containers = [{"name": "main", "image": "registry.k8s.io/pause:3.10"}]
+    return {"metadata": meta, "spec": {"containers": containers, "tolerations": list(native), **spec}}
+
+
+def pod(namespace: str, *args: Any, name: str = "web", **more: Any) -> Json:
+    body = template(*args, **more)
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        **body,
+        "metadata": {**body["metadata"], "name": name, "namespace": namespace},
+    }
+
+
+def workload(namespace: str, group: str, kind: str, pod_template: Json) -> Json:
+    version = f"{group}/v1" if group else "v1"
+    meta = {"name": "web", "namespace": namespace}
+    selector: Json = {"selector": {"matchLabels": LABELS} if group == "apps" else LABELS}
+    if group == "batch":
+        pod_template = copy.deepcopy(pod_template)
+        pod_template["spec"]["restartPolicy"] = "Never"
+        selector = {}
+    spec: Json = {"template": pod_template, **selector}
+    if kind == "StatefulSet":
+        spec["serviceName"] = "web"
+    if kind == "CronJob":
+        spec = {"schedule": "0 3 * * *", "jobTemplate": {"spec": spec}}
+    return {"apiVersion": version, "kind": kind, "metadata": meta, "spec": spec}
+
+
+def deployment(namespace: str, *args: Any, **more: Any) -> Json:
+    return workload(namespace, "apps", "Deployment", template(*args, **more))
+
+
+# -- what is refused ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("group", "kind"), WORKLOADS)
+def test_apply_of_a_bad_annotation_is_refused_with_path_value_reason_and_remedy(kubectl, namespace, group, kind):
+    code, said = kubectl.apply(workload(namespace, group, kind, template(BAD, exists())))
+    path = ".".join((*PATHS[group, kind], "metadata"))
+    assert code == 1
+    assert said.strip() == f'The {kind} "web" is invalid: {path}.annotations[{ANNOTATION}][0].value: {TOLD}'
+
+
+def test_apply_of_a_bad_pod_is_refused(kubectl, namespace):
+    code, said = kubectl.apply(pod(namespace, BAD, exists()))
+    assert (code, f"metadata.annotations[{ANNOTATION}][0].value: {TOLD}" in said) == (1, True)
+
+
+@pytest.mark.parametrize(("group", "kind"), PATHS)
+def test_a_good_one_is_taken_without_a_word(kubectl, namespace, group, kind):
+    obj = (
+        workload(namespace, group, kind, template(GOOD, exists()))
+        if PATHS[group, kind]
+        else pod(namespace, GOOD, exists())
+    )
+    code, said = kubectl.apply(obj)
+    assert (code, "Warning" in said) == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "told"),
+    [
+        ("sla > 950", "is not JSON"),
+        ('{"key": "sla"}', "must be a JSON list of tolerations"),
+        ('[{"key": 7}]', "must be"),
+        ('[{"key": "sla", "operator": "Gt", "value": 950}]', "must be"),
+        ("[" * 20_000, "is nested too deeply"),
+        (extended(*[gt()] * 300), "has 300 items, at most 100 are allowed"),
+    ],
+    ids=["no JSON", "no list", "a number for a key", "a number for a value", "deep", "300 entries"],
+)
+def test_a_malformed_annotation_is_refused_with_the_reason(cluster, namespace, annotation, told):
+    with pytest.raises(ApiError, match=told) as caught:
+        cluster.create("pods", pod(namespace, annotation, exists()), namespace)
+    assert (caught.value.status, caught.value.reason) == (422, "Invalid")
+
+
+def test_all_faults_come_at_once(kubectl, namespace):
+    entries = extended(gt("0950"), {"key": "sla", "operator": "Above", "value": "1"}, {"operator": "Gt", "value": "1"})
+    _, said = kubectl.apply(deployment(namespace, entries, exists()))
+    assert said.count(f"* spec.template.metadata.annotations[{ANNOTATION}]") == 3
+
+
+def test_the_same_entry_twice_is_taken(kubectl, namespace):
+    assert kubectl.apply(pod(namespace, extended(gt(), gt()), exists()))[0] == 0
+
+
+def test_a_policys_cron_schedule_is_refused_which_its_schema_cannot_do(cluster):
+    window = {"schedule": "0 25 * * *", "duration": "1h"}
+    spec = {"taints": [{"key": "sla"}], "windows": [window]}
+    kind = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintEvictionPolicy"}
+    with pytest.raises(ApiError, match=r"spec\.windows\[0\]\.schedule: .*the hour cannot be 25"):
+        cluster.create("taintevictionpolicies", {**kind, "metadata": {"name": "p"}, "spec": spec}, dryRun="All")
+
+
+# -- what is only told, or not asked about ------------------------------------------------------------------------
+
+
+def test_a_missing_companion_is_a_warning(kubectl, namespace):
+    code, said = kubectl.apply(deployment(namespace, GOOD))
+    assert code == 0
+    assert "Warning: " in said
+    assert "add to spec.tolerations: key: sla, operator: Exists" in said
+
+
+def test_none_is_missed_where_it_will_be_added(kubectl, cluster, injected, door):
+    assert "Warning" not in kubectl.apply(deployment(injected, GOOD))[1]
+    assert "Warning" in kubectl.apply(deployment(injected, GOOD, labels={"taintwarden.io/inject": "false"}))[1]
+
+
+def test_an_annotation_on_the_workload_itself_is_a_warning(kubectl, namespace):
+    obj = deployment(namespace, None)
+    obj["metadata"]["annotations"] = {ANNOTATION: GOOD}
+    code, said = kubectl.apply(obj)
+    assert (code, "move it to spec.template.metadata.annotations" in said) == (0, True)
+
+
+def test_objects_without_an_annotation_of_ours_are_not_sent(cluster, namespace, door):
+    before = reviews(door)
+    cluster.create("pods", pod(namespace, None), namespace)
+    cluster.create("deployments", deployment(namespace, None), namespace)
+    assert reviews(door) == before
+
+
+def is_refused(cluster: Cluster, namespace: str) -> bool:
+    """Whether a bad Deployment is refused at this moment."""
+    try:
+        cluster.create("deployments", deployment(namespace, BAD, exists()), namespace, dryRun="All")
+    except ApiError as error:
+        return error.status == 422
+    return False
+
+
+@contextmanager
+def not_asked(cluster: Cluster, namespace: str) -> Iterator[None]:
+    """A while without webhook for Deployments, as before it was installed."""
+    configuration = "admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+    rule = {"op": "replace", "path": "/webhooks/0/rules/1/operations"}
+    cluster.patch(configuration, "taintwarden", [{**rule, "value": ["DELETE"]}], kind="json")
+    wait_until(lambda: not is_refused(cluster, namespace), 15, "the server to have heard that it need not ask")
+    yield
+    cluster.patch(configuration, "taintwarden", [{**rule, "value": ["CREATE", "UPDATE"]}], kind="json")
+    wait_until(lambda: is_refused(cluster, namespace), 15, "the server to ask again")
+
+
+def test_what_was_stored_before_can_be_scaled_and_mended_but_not_made_worse(cluster, namespace):
+    with not_asked(cluster, namespace):
+        cluster.create("deployments", deployment(namespace, BAD, exists()), namespace)
+
+    def change(spec: Json) -> None:
+        cluster.patch("deployments", "web", {"spec": spec}, namespace)
+
+    def annotate(text: str) -> None:
+        change({"template": {"metadata": {"annotations": {ANNOTATION: text}}}})
+
+    change({"replicas": 2})
+    change({"template": {"metadata": {"labels": {"more": "labels"}}}})
+    with pytest.raises(ApiError, match=r"95\.5"):
+        annotate(OTHER_BAD)
+    annotate(GOOD)
+    with pytest.raises(ApiError, match="0950"):
+        annotate(BAD)
+
+
+def test_a_pod_of_a_replica_set_is_started_whatever_its_annotation_says(cluster, namespace, door):
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "name": "web",
+        "uid": "6c1f9a0e-0000-4000-8000-000000000000",
+    }
+    before = reviews(door, result="warned")
+    assert cluster.create_pod("web-1", namespace, annotations={ANNOTATION: BAD}, owner=owner)
+    assert reviews(door, result="warned") == before + 1
+    with pytest.raises(ApiError, match="write 950, not 0950"):
+        cluster.create_pod("web-2", namespace, annotations={ANNOTATION: BAD})
+
+
+# -- what pods get ------------------------------------------------------------------------------------------------
+
+
+def tolerations(cluster: Cluster, body: Json, namespace: str) -> list[Json]:
+    """What the stored pod tolerates, without what the API server gives every pod."""
+    found = cluster.create("pods", body, namespace)["spec"].get("tolerations", [])
+    return [one for one in found if not one.get("key", "").startswith("node.kubernetes.io/")]
+
+
+def test_a_pod_gets_the_companion_of_its_annotation(cluster, injected):
+    body = pod(injected, extended(gt(effect="NoExecute")))
+    assert tolerations(cluster, body, injected) == [exists(effect="NoExecute")]
+
+
+@pytest.mark.usefixtures("gold")
+def test_a_pod_gets_the_companion_of_a_profile_that_selects_everything(cluster, injected, door):
+    def is_known() -> bool:
+        found = cluster.create("pods", pod(injected, None), injected, dryRun="All")["spec"]["tolerations"]
+        return exists(effect="NoExecute") in found
+
+    wait_until(is_known, 10, "the profile to be known to the operator")
+    assert tolerations(cluster, pod(injected, None), injected) == [exists(effect="NoExecute")]
+
+
+def test_what_a_pod_brings_comes_first_and_stays(cluster, injected):
+    native = {"key": "disk", "operator": "Equal", "value": "fast", "effect": "NoSchedule"}
+    assert tolerations(cluster, pod(injected, GOOD, native), injected) == [native, exists()]
+
+
+def test_300_tolerations_of_a_pod_stay_and_one_is_added(cluster, injected):
+    native = [{"key": f"key-{number}", "operator": "Exists"} for number in range(300)]
+    assert len(tolerations(cluster, pod(injected, GOOD, *native), injected)) == 301
+
+
+def test_invalid_entries_of_a_pod_of_a_controller_get_nothing_and_the_others_do(cluster, injected):
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True}
+    body = pod(injected, extended(gt("0950"), gt(key="disk")))
+    body["metadata"]["ownerReferences"] = [owner]
+    assert tolerations(cluster, body, injected) == [exists("disk")]
+
+
+def test_a_pod_stays_as_it_is_in_a_namespace_that_does_not_ask(cluster, namespace):
+    assert tolerations(cluster, pod(namespace, GOOD), namespace) == []
+
+
+def test_a_pod_that_opts_out_stays_as_it_is(cluster, injected):
+    assert tolerations(cluster, pod(injected, GOOD, labels={"taintwarden.io/inject": "false"}), injected) == []
+
+
+def restricted(body: Json) -> Json:
+    """The pod as our own namespace asks for it."""
+    spec = copy.deepcopy(body["spec"])
+    spec["securityContext"] = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    spec["containers"][0]["securityContext"] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    return {**body, "spec": spec}
+
+
+@pytest.mark.parametrize("system", ["kube-system", "taintwarden-system"])
+def test_no_pod_of_the_system_is_looked_into_even_if_asked(cluster, door, system):
+    cluster.patch("namespaces", system, {"metadata": {"labels": {"taintwarden.io/inject": "true"}}})
+    if not cluster.find("serviceaccounts", "default", system):
+        cluster.create("serviceaccounts", {"metadata": {"name": "default"}}, system)
+    before = reviews(door)
+    try:
+        stored = cluster.create("pods", restricted(pod(system, BAD)), system, dryRun="All")
+    finally:
+        cluster.patch("namespaces", system, {"metadata": {"labels": {"taintwarden.io/inject": None}}})
+    assert exists() not in stored["spec"]["tolerations"]
+    assert reviews(door) == before
+
+
+def test_placement_comes_with_the_companion(cluster, injected, create_policy):
+    create_policy({"taints": [{"key": "sla", "effects": ["NoExecute"], "placement": True}], "mode": "Paused"})
+    body = pod(injected, GOOD)
+
+    def affinity() -> Json:
+        return cluster.create("pods", body, injected, dryRun="All")["spec"].get("affinity", {})
+
+    wait_until(affinity, 10, "the policy to be known to the operator")
+    assert "value.taintwarden.io/sla" in json.dumps(affinity())
+    assert (
+        "affinity"
+        not in cluster.create("pods", {**body, "spec": {**body["spec"], "nodeName": "n1"}}, injected, dryRun="All")[
+            "spec"
+        ]
+    )
+
+
+def test_what_was_answered_is_counted_and_timed(door: Operator):
+    assert reviews(door, webhook="validate", result="refused") > 0
+    assert reviews(door, webhook="mutate", result="patched") > 0
+    assert reviews(door, result="failed") == reviews(door, result="malformed") == 0
+    assert door.metric("taintwarden_admission_duration_seconds_count") == reviews(door)
+    assert door.metric("taintwarden_webhook_configured", configuration="ValidatingWebhookConfiguration") == 1

@@ -1,0 +1,55 @@
+"""The operator is away, or does not answer: pods are created all the same, and whole again when it is back."""
+
+import os
+import signal
+import time
+from typing import Any
+
+import pytest
+
+from admission.workloads import ANNOTATION, exists, extended, gt
+from controlplane import Cluster, Operator
+from controlplane.waiting import sleep_until, wait_until
+
+Json = dict[str, Any]
+AWAY_SECONDS = 30
+EVERY_SECONDS = 0.25
+GOOD = extended(gt())
+
+
+@pytest.fixture
+def injected(cluster: Cluster, namespace: str) -> str:
+    cluster.patch("namespaces", namespace, {"metadata": {"labels": {"taintwarden.io/inject": "true"}}})
+    return namespace
+
+
+def create(cluster: Cluster, namespace: str, name: str, annotation: str = GOOD) -> Json:
+    """A pod that both webhooks have to do with."""
+    return cluster.create_pod(name, namespace, annotations={ANNOTATION: annotation})
+
+
+def is_completed(pod: Json) -> bool:
+    return exists() in pod["spec"]["tolerations"]
+
+
+def test_30_seconds_without_the_operator_refuse_no_pod(cluster, injected, door: Operator):
+    assert is_completed(create(cluster, injected, "before"))
+    door.kill9()
+    began = time.monotonic()
+    for number in range(int(AWAY_SECONDS / EVERY_SECONDS)):
+        sleep_until(began + number * EVERY_SECONDS)
+        assert not is_completed(create(cluster, injected, f"away-{number}"))
+    door.start()
+    names = iter(range(1000))
+    wait_until(lambda: is_completed(create(cluster, injected, f"after-{next(names)}")), 30, "a completed pod")
+
+
+def test_an_operator_that_does_not_answer_refuses_no_pod(cluster, injected, door: Operator):
+    wait_until(lambda: is_completed(cluster.create_pod("warm", injected, annotations={ANNOTATION: GOOD})), 30, "a pod")
+    os.kill(door.process.pid, signal.SIGSTOP)
+    try:
+        assert not is_completed(create(cluster, injected, "stuck", extended(gt("0950"))))
+    finally:
+        os.kill(door.process.pid, signal.SIGCONT)
+    names = iter(range(1000))
+    wait_until(lambda: is_completed(create(cluster, injected, f"after-{next(names)}")), 30, "a completed pod")
