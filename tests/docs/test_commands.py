@@ -13,7 +13,15 @@ from taintwarden.settings import PREFIX, Settings
 
 SHELL = ("sh", "console")
 TARGETS = set(re.findall(r"^([a-z0-9-]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))
-FOREIGN_FLAGS = {"--controllers", "--kube-api-qps", "--kube-api-burst", "--server-side", "--feature-gates"}
+FOREIGN_FLAGS = {
+    "--controllers",
+    "--feature-gates",
+    "--kube-api-burst",
+    "--kube-api-qps",
+    "--node-labels",
+    "--register-with-taints",
+    "--server-side",
+}
 BENCH_FLAGS = set(re.findall(r"\"(--[a-z-]+)\"", (ROOT / "bench" / "__main__.py").read_text()))
 FOREIGN_VARIABLES = {"TAINTWARDEN_E2E_CONTEXTS"}
 TOP_LEVEL = ("operator/", "tests/", "crds/", "deploy/", "docs/", "bench/", ".ci/")

@@ -1,0 +1,64 @@
+"""The page about placement says what the code does: numbers of versions, labels, what pods get."""
+
+import re
+
+import pytest
+
+from docs.pages import BY_NAME, data_blocks
+from taintwarden.admission.affinity import MAX_TERMS, restrict
+from taintwarden.engine.matching.versions import parse_version
+from taintwarden.engine.model import Taint, TaintSelector, Toleration, ValueType
+from taintwarden.engine.placement import encode_version, node_labels, requirements
+from taintwarden.engine.placement.labels import MAX_KEY_PREFIX_LENGTH
+
+PAGE = BY_NAME["docs/placement.md"]
+NUMBERS = PAGE.table("Versions as numbers").rows
+SHORT = {"value.taintwarden.io/sla": "value", "version.taintwarden.io/sla": "version"}
+WORDS = {"Gt": "above", "Lt": "below", "In": "in"}
+
+
+@pytest.mark.parametrize(("version", "number"), NUMBERS)
+def test_versions_have_the_numbers_of_the_table(version, number):
+    encoded = encode_version(parse_version(version.strip("`")))
+    assert ("none" if encoded is None else str(encoded)) == number
+
+
+def test_nodes_carry_what_the_examples_say():
+    selector = TaintSelector("example.com/cni", ("NoSchedule",), ValueType.VERSION, placement=True)
+    found = node_labels([Taint("example.com/cni", "v3.27.2", "NoSchedule")], [selector]).labels
+    written = [cell.strip("`").replace('"', "") for *_, cell in PAGE.table("What nodes carry").rows]
+    assert written == [f"{label}: {value}" for label, value in found.items()]
+
+
+def test_a_pod_gets_the_affinity_that_is_shown():
+    [shown] = [
+        block["affinity"] for where, block in data_blocks() if where.startswith(PAGE.name) and "affinity" in block
+    ]
+    assert restrict(None, [requirements("sla", [Toleration("sla", "Gt", "950")], ["NoExecute"])]) == (shown, None)
+
+
+def told(text):
+    """What a toleration written as in the table requires, in the words of the table."""
+    operator, _, value = text.partition(" ")
+    found = requirements("sla", [Toleration("sla", operator, value)], ["NoExecute"])
+    assert found.faults == ()
+    return [f"{SHORT[one.key]} {WORDS[one.operator]} {one.values[0]}" for (one,) in found.terms[1:]]
+
+
+@pytest.mark.parametrize("row", PAGE.table("What pods get").rows, ids=lambda row: row[0])
+def test_tolerations_let_in_what_the_table_says(row):
+    tolerations = re.findall(r"`([^`]+)`", row[0])
+    requirements = [one for toleration in tolerations for one in told(toleration)]
+    said = row[1].partition(":")[0].replace("`", "")
+    bound = re.search(r"\d+$", said)
+    for requirement in requirements:
+        words, _, value = requirement.rpartition(" ")
+        assert words in said
+        assert value in said or (bound is None and value in row[0])
+    assert len(requirements) == (0 if said == "all" else said.count("value") + said.count("version"))
+
+
+def test_bounds_are_those_of_the_code():
+    text = " ".join(PAGE.prose)
+    assert f"more than {MAX_TERMS} terms" in text
+    assert f"at most {MAX_KEY_PREFIX_LENGTH} characters" in text
