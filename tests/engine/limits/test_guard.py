@@ -350,6 +350,24 @@ def test_it_is_looked_at_when_more_have_to_leave():
     assert bench.guard.next_look(bench.now) == 0.0
 
 
+def test_it_is_looked_at_when_what_leaves_its_window_makes_room():
+    """With fewer pods in all, fewer may leave than have left: nobody opens it for that, nor tells when it is over."""
+    bench = Bench(population=20, min_pods=1)
+    bench.expect(*"abcd")
+    bench.look()
+    bench.store()
+    slot = bench.evict(3)
+    bench.forget(*"abc")
+    bench.population = 10
+    bench.pass_time(SLOT)
+    assert (bench.look(), bench.store()) == (None, None)
+    wait = bench.guard.next_look(bench.now)
+    assert wait == slot + WINDOW - bench.seconds
+    bench.pass_time(wait)
+    bench.look()
+    assert bench.store() is not None
+
+
 def test_it_is_looked_at_when_its_window_reaches_a_deadline():
     bench = Bench()
     bench.expect("p", after=WINDOW + 30)

@@ -206,6 +206,8 @@ class Guard:
         waits = [self._look_at - now.monotonic] if self._watches else []
         if (far := self._far.next_at()) is not None:
             waits.append(far - self.settings.window_seconds - now.wall)
+        if self._near and self._slots:  # what leaves the window makes room, where none was left to reserve
+            waits.append(self._slots[0][0] + self.settings.window_seconds - now.monotonic)
         return max(0.0, min(waits)) if waits else None
 
     @property
