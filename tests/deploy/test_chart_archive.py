@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import sys
 import tarfile
 from pathlib import Path
 
@@ -45,6 +46,15 @@ def test_the_archive_holds_what_the_links_lead_to(archive):
 
 def test_the_archive_renders_the_same(archive):
     assert chart(chart=archive) == chart()
+
+
+def test_the_chart_of_the_source_distribution_renders_the_same(tmp_path):
+    run(Path(sys.executable).with_name("uv"), "build", "--sdist", "--quiet", "--out-dir", tmp_path, ROOT)
+    [packed] = tmp_path.glob("*.tar.gz")
+    with tarfile.open(packed) as files:
+        files.extractall(tmp_path, filter="data")
+    [unpacked] = tmp_path.glob("*/deploy/chart/taintwarden")
+    assert chart(chart=unpacked) == chart()
 
 
 def test_links_that_were_not_followed_are_no_empty_installation(tmp_path):
