@@ -17,22 +17,26 @@ from taintwarden.engine.machine.inventory import NodeState
 from taintwarden.engine.matching.tolerations import Match, match
 from taintwarden.engine.model import Effect, Mode, Taint
 
+_NAMED = 3
+"""So many taints are named."""
+
 
 def _nowhere(look: Look) -> Iterator[Found]:
     told: set[Subject] = set()
+    nodes = _Nodes(look)
     for group in look.groups:
         if group.pod_class.daemon_set or group.subject.kind == "Pod":
             continue  # nothing takes their place elsewhere
         leaving = _leaving(look, group)
-        if leaving and not _fitting(look, group):
+        if leaving and not nodes.take(group):
             told.add(group.subject)
             yield from _told(group, leaving)
     for group in look.groups:
         if group.template and group.wanted > 0 and group.subject not in told and not group.pod_class.daemon_set:
-            yield from _unplaceable(look, group)
+            yield from _unplaceable(look, group, nodes)
 
 
-def _leaving(look: Look, group: Group) -> dict[TaintVerdict, int]:
+def _leaving(look: Look, group: Group) -> list[tuple[TaintVerdict, int]]:
     """Why pods have to leave where they are, with how many."""
     found: dict[str, tuple[TaintVerdict, int]] = {}
     for _, count, verdicts in look.judged(group):
@@ -40,36 +44,57 @@ def _leaving(look: Look, group: Group) -> dict[TaintVerdict, int]:
         if verdict is not None:
             first, pods = found.setdefault(str(verdict.taint), (verdict, 0))
             found[str(verdict.taint)] = (first, pods + count)
-    return dict(found.values())
+    return [*found.values()]
 
 
-def _told(group: Group, leaving: dict[TaintVerdict, int]) -> Iterator[Found]:
-    for verdict, pods in leaving.items():
+def _told(group: Group, leaving: list[tuple[TaintVerdict, int]]) -> Iterator[Found]:
+    for verdict, pods in leaving:
         enforced = verdict.policy.mode is Mode.ENFORCE
         how = "have to leave" if enforced else "would have to leave"
         message = f"{how} because of {verdict.taint} (policy {verdict.policy.name}), and fit no other node"
         yield Found(group.subject, message, severity=None if enforced else Severity.WARNING, pods=pods)
 
 
-def _unplaceable(look: Look, group: Group) -> Iterator[Found]:
+def _unplaceable(look: Look, group: Group, nodes: "_Nodes") -> Iterator[Found]:
     """A workload that could be placed, if it were not for taints that policies act on."""
-    candidates = [state for state in look.states.values() if _suits(group, state)]
-    blocking = [taint for state in candidates if (taint := _blocking(look, group, state)) is not None]
-    if candidates and len(blocking) == len(candidates):
-        taints = ", ".join(dict.fromkeys(str(taint) for taint in blocking[:3]))
-        more = " and others" if len(set(blocking)) > 3 else ""
-        message = f"its tolerations hold on none of the {len(candidates)} nodes that it could be on: {taints}{more}"
+    if nodes.take(group):
+        return
+    candidates, blocking = 0, dict[str, None]()
+    for state in look.states.values():
+        if _suits(group, state):
+            taint = _blocking(look, group, state)
+            if taint is None:
+                return
+            candidates += 1
+            blocking[str(taint)] = None
+    if candidates:
+        taints = ", ".join([*blocking][:_NAMED]) + (" and others" if len(blocking) > _NAMED else "")
+        message = f"its tolerations hold on none of the {candidates} nodes that it could be on: {taints}"
         yield Found(group.subject, message, severity=Severity.WARNING)
 
 
-def _fitting(look: Look, group: Group) -> bool:
-    """Whether some node would take the pods and keep them."""
-    return any(
-        _suits(group, state)
-        and all(_schedules(look, group, taint) for taint, _ in state.taints())
-        and not any(verdict.evicts for verdict in look.verdicts.of(state, group.pod_class))
-        for state in look.states.values()
-    )
+class _Nodes:
+    """The nodes, those first that took somebody last: they probably take the next one, too."""
+
+    def __init__(self, look: Look) -> None:
+        self._look = look
+        self._states = list(look.states.values())
+
+    def take(self, group: Group) -> bool:
+        """Whether some node would take the pods and keep them."""
+        for index, state in enumerate(self._states):
+            if self._takes(state, group):
+                self._states.insert(0, self._states.pop(index))
+                return True
+        return False
+
+    def _takes(self, state: NodeState, group: Group) -> bool:
+        look = self._look
+        return (
+            _suits(group, state)
+            and all(_schedules(look, group, taint) for taint, _ in state.taints())
+            and not any(verdict.evicts for verdict in look.verdicts.of(state, group.pod_class))
+        )
 
 
 def _suits(group: Group, state: NodeState) -> bool:

@@ -1,0 +1,528 @@
+"""`taintwarden doctor` on a working cluster: a good one is left in peace, and each fault is found.
+
+A cluster of its own, since what is wrong anywhere in it counts. Faults come and go one after the other.
+"""
+
+import base64
+import json
+import subprocess
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from controlplane import Cluster, Json, Operator, WorkingCluster, wait_until
+from controlplane.kubeconfig import write_kubeconfig
+from controlplane.operator_process import EXECUTABLE
+from docs.pages import objects
+from e2e.conftest import FEATURE_GATES
+from e2e.stories import annotation, taint, toleration
+from e2e.test_explain import run
+from taintwarden.cli import main
+from taintwarden.cli.diagnosis.catalogue import CATALOGUE
+
+SYSTEM = "taintwarden-system"
+FINE, REFUSED, PERSON = 0, 1, 10
+SECONDS = 30
+STRICT, EXISTS = toleration("Gt", "950"), toleration("Exists")
+NO_LIMITS = {"base": "None"}
+HALF_AN_HOUR = {"violationGraceSeconds": 1800}
+ROLE = next(one for where, one in objects() if where.startswith("docs/doctor.md") and one["kind"] == "ClusterRole")
+TRIAL = {"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]}
+NOT_TO_BE_HAD = {"object-unreadable"}
+"""An API server gives out no object that cannot be read."""
+
+Doctor = Callable[..., tuple[int, Json]]
+
+
+@dataclass
+class Ground:
+    """A namespace with nodes of its own, for one fault."""
+
+    working: WorkingCluster
+    name: str
+    doctor: Doctor
+
+    @property
+    def client(self) -> Cluster:
+        return self.working.client
+
+    def node(self, name: str, *taints: Json, **labels: str) -> str:
+        self.client.create_node(f"{self.name}-{name}", {"ground": self.name, **labels}, taints)
+        return f"{self.name}-{name}"
+
+    def policy(self, name: str = "", **spec: Any) -> str:
+        """One about this ground's nodes and taints with its key."""
+        whole = {
+            "taints": [{"key": "sla"}],
+            "nodeSelector": {"matchLabels": {"ground": self.name}},
+            "limits": NO_LIMITS,
+            **spec,
+        }
+        return self.create("taintevictionpolicies", name or self.name, spec=whole)["metadata"]["name"]
+
+    def create(self, resource: str, name: str, namespace: str = "", **fields: Any) -> Json:
+        kinds = {"taintevictionpolicies": "TaintEvictionPolicy", "tolerationprofiles": "TolerationProfile"}
+        head = {"apiVersion": "taintwarden.io/v1alpha1", "kind": kinds[resource]} if resource in kinds else {}
+        metadata = {"name": name, **fields.pop("metadata", {})}
+        return self.client.create(resource, {**head, "metadata": metadata, **fields}, namespace)
+
+    def profile(self, *tolerations: Json, **labels: str) -> None:
+        selector = {"podSelector": {"matchLabels": labels}} if labels else {}
+        self.create("tolerationprofiles", "p", self.name, spec={"tolerations": list(tolerations), **selector})
+
+    def pod(self, node: str, *tolerations: Json, name: str = "web", **more: Any) -> None:
+        self.client.create_pod(name, self.name, node, tolerations=tolerations, labels={"app": name}, **more)
+
+    def deployment(self, *tolerations: Json, replicas: int = 2, **more: Any) -> str:
+        given = {"node_selector": {"ground": self.name}, "tolerations": tolerations, **more}
+        return self.working.create_deployment("web", self.name, replicas, **given)
+
+    def find(self, check: str) -> list[Json]:
+        """What a check says about what is here, or was made for it; its exit code goes by its severity."""
+        code, found = self.doctor("--only", check)
+        worst = {one["severity"] for one in found["findings"]} - {"info"}
+        assert {one["check"] for one in found["findings"]} <= {check}
+        assert code == (PERSON if worst else FINE)
+        return [one for one in found["findings"] if self.name in (one["namespace"], one["name"]) or self._names(one)]
+
+    def _names(self, finding: Json) -> bool:
+        return bool(finding["name"].startswith(f"{self.name}-"))
+
+    def expect(self, check: str) -> None:
+        """It says something about what is here, at once or when controllers have done their part."""
+        wait_until(lambda: self.find(check), SECONDS, f"{check} to be found")
+
+
+@pytest.fixture(scope="module")
+def clinic(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkingCluster]:
+    if request.config.getoption("--kubeconfig"):
+        pytest.skip("needs a control plane of its own, not --kubeconfig")
+    with WorkingCluster(tmp_path_factory.mktemp("clinic"), feature_gates=FEATURE_GATES) as started:
+        started.apply_crds()
+        started.apply_manifests()
+        yield started
+
+
+@pytest.fixture(scope="module")
+def operator(clinic: WorkingCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+    with Operator(clinic.operator_kubeconfig(), tmp_path_factory.mktemp("operator")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def user(clinic: WorkingCluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Whoever has the documented role, and may try a pod."""
+    client = clinic.client
+    client.create_namespace("duty")
+    for name, rules in (("doctor", ROLE["rules"]), ("trial", [TRIAL])):
+        client.create("clusterroles", {"metadata": {"name": name}, "rules": rules})
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+        account = {"kind": "ServiceAccount", "name": "default", "namespace": "duty"}
+        client.create("clusterrolebindings", {"metadata": {"name": name}, "roleRef": role, "subjects": [account]})
+    token = client.create("serviceaccounts", {"spec": {}}, "duty", name="default", subresource="token")
+    path = tmp_path_factory.mktemp("duty") / "kubeconfig"
+    return write_kubeconfig(path, clinic.server, clinic.ca, token=token["status"]["token"])
+
+
+def told(user: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    return run([str(EXECUTABLE), "doctor", *args], user)
+
+
+@pytest.fixture
+def doctor(user: Path) -> Doctor:
+    """The command in this process: a hundred starts of another would take minutes."""
+
+    def ask(*args: str) -> tuple[int, Json]:
+        done = CliRunner().invoke(main, ["doctor", "--kubeconfig", str(user), "-o", "json", *args])
+        assert done.exit_code in (FINE, PERSON), done.output
+        return done.exit_code, json.loads(done.stdout)
+
+    return ask
+
+
+@pytest.fixture
+def ground(clinic: WorkingCluster, doctor: Doctor) -> Iterator[Ground]:
+    name = f"g-{uuid.uuid4().hex[:6]}"
+    client = clinic.client
+    client.create_namespace(name)
+    policies = {one["metadata"]["name"] for one in client.items("taintevictionpolicies")}
+    yield Ground(clinic, name, doctor)
+    for one in client.items("taintevictionpolicies"):
+        if one["metadata"]["name"] not in policies:
+            client.delete("taintevictionpolicies", one["metadata"]["name"])
+    client.delete_all("tolerationprofiles", name)
+    client.remove_namespace(name)
+    client.delete_all("nodes", labelSelector=f"ground={name}")
+
+
+def test_good_cluster_is_left_in_peace(ground: Ground, operator: Operator, user: Path) -> None:
+    for name in ("a", "b"):
+        ground.node(name, taint("980"))
+    ground.policy(timing=HALF_AN_HOUR)
+    ground.profile(toleration("Gt", "900", key="other"), app="web")
+    web = ground.deployment(EXISTS, toleration("Exists", key="other"), annotations=annotation(STRICT))
+    budget = {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}}
+    ground.create("poddisruptionbudgets", "web", ground.name, spec=budget)
+    ground.working.wait_complete(web)
+    wait_until(lambda: ground.find("policy-not-observed") == [], SECONDS, "the operator to look at the policy")
+
+    done = told(user)
+    assert (done.returncode, done.stderr) == (FINE, ""), done.stdout
+    assert "\n0 errors, 0 warnings, " in done.stdout, done.stdout
+    assert "Not checked" not in done.stdout, done.stdout
+    assert f"Deployment {ground.name}/web" in done.stdout  # in the inventory
+
+
+Fault = Callable[[Ground], None]
+FAULTS: dict[str, Fault] = {}
+ASLEEP: dict[str, Fault] = {}
+"""Faults that the operator would mend, or be too quick for."""
+
+
+def fault(check: str, kind: dict[str, Fault] = FAULTS) -> Callable[[Fault], Fault]:
+    def note(make: Fault) -> Fault:
+        kind[check] = make
+        return make
+
+    return note
+
+
+@fault("policy-paused")
+def _(ground: Ground) -> None:
+    ground.policy(mode="Paused")
+    ground.node("a")
+
+
+@fault("policy-static-marker")
+def _(ground: Ground) -> None:
+    ground.policy(taints=[{"key": "cloud.google.com/gke-spot", "effects": ["NoSchedule"]}])
+
+
+@fault("policy-selects-no-node")
+def _(ground: Ground) -> None:
+    ground.node("a")
+    ground.policy(nodeSelector={"matchLabels": {"ground": "none"}})
+
+
+@fault("policy-shielded")
+def _(ground: Ground) -> None:
+    ground.policy(f"{ground.name}-first")
+    ground.policy(f"{ground.name}-second", podSelector={"matchLabels": {"app": "web"}})
+
+
+@fault("policy-not-accepted")
+def _(ground: Ground) -> None:
+    ground.policy(windows=[{"schedule": "0 0 31 2 *", "duration": "1h", "timeZone": "Nowhere/Atlantis"}])
+
+
+@fault("policy-guard-open")
+def _(ground: Ground) -> None:
+    node = ground.node("a", taint("900"))
+    guard = {"minPods": 1, "maxPercent": 1}
+    ground.policy(limits={**NO_LIMITS, "guard": guard})
+    for number in range(3):
+        ground.pod(node, STRICT, name=f"web-{number}")
+
+
+@fault("nowhere-to-go")
+def _(ground: Ground) -> None:
+    ground.node("a", taint("980"))
+    ground.policy(timing=HALF_AN_HOUR)
+    ground.working.wait_complete(ground.deployment(STRICT))
+    ground.client.set_taints(f"{ground.name}-a", [taint("900")])
+
+
+@fault("builtin-evicts")
+def _(ground: Ground) -> None:
+    ground.policy()
+    ground.pod(ground.node("a", taint("980")), annotations=annotation(STRICT))
+
+
+@fault("builtin-seconds")
+def _(ground: Ground) -> None:
+    ground.policy()
+    ground.pod(ground.node("a", taint("980")), {**STRICT, "tolerationSeconds": 30})
+
+
+@fault("budgets-several")
+def _(ground: Ground) -> None:
+    ground.pod(ground.node("a"))
+    for name in ("one", "two"):
+        ground.client.create_pdb(name, ground.name, {"app": "web"})
+
+
+@fault("budget-never-allows")
+def _(ground: Ground) -> None:
+    ground.pod(ground.node("a"))
+    ground.policy()
+    spec = {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "web"}}}
+    ground.create("poddisruptionbudgets", "web", ground.name, spec=spec)
+
+
+@fault("toleration-invalid")
+def _(ground: Ground) -> None:
+    ground.pod(ground.node("a"), EXISTS, annotations=annotation(toleration("Gt", "0950")))
+
+
+@fault("companion-missing")
+def _(ground: Ground) -> None:
+    ground.deployment(annotations=annotation(STRICT), replicas=0)
+
+
+@fault("native-overridden")
+def _(ground: Ground) -> None:
+    ground.deployment(toleration("Equal", "980"), annotations=annotation(STRICT), replicas=0)
+
+
+@fault("native-seconds")
+def _(ground: Ground) -> None:
+    ground.deployment({**EXISTS, "tolerationSeconds": 60}, annotations=annotation(STRICT), replicas=0)
+
+
+@fault("taint-value-invalid")
+def _(ground: Ground) -> None:
+    ground.node("a", taint("99.5"))
+    ground.policy(taints=[{"key": "sla", "valueType": "Integer"}])
+
+
+@fault("taint-value-held")
+def _(ground: Ground) -> None:
+    ground.policy()
+    ground.pod(ground.node("a", taint("high")), STRICT)
+
+
+@fault("toleration-reversed")
+def _(ground: Ground) -> None:
+    key = f"reversed-{ground.name}"
+    ground.pod(ground.node("a", taint("980", key)), toleration("Lt", "950", key=key))
+
+
+@fault("toleration-holds-nowhere")
+def _(ground: Ground) -> None:
+    key = f"nowhere-{ground.name}"
+    ground.pod(ground.node("a", taint("950", key)), toleration("Gt", "950", key=key))
+
+
+@fault("profile-matches-nothing")
+def _(ground: Ground) -> None:
+    ground.profile(STRICT, app="nobody")
+
+
+@fault("profile-selects-everything")
+def _(ground: Ground) -> None:
+    ground.profile(STRICT)
+
+
+@fault("profile-excluded")
+def _(ground: Ground) -> None:
+    key = f"excluded-{ground.name}"
+    ground.profile({**STRICT, "key": key})
+    ground.policy(taints=[{"key": key}], exclude={"namespaces": [ground.name]})
+
+
+@fault("webhook-missing")
+def _(ground: Ground) -> None:
+    ground.client.patch("namespaces", ground.name, {"metadata": {"labels": {"taintwarden.io/inject": "true"}}})
+
+
+@fault("profile-not-accepted")
+def _(ground: Ground) -> None:
+    ground.profile(toleration("SemverGt", "99999999999999999999.0.0"), app="web")
+
+
+@fault("placement-inexpressible")
+def _(ground: Ground) -> None:
+    ground.node("a", taint("0950"))
+    ground.policy(taints=[{"key": "sla", "placement": True}])
+
+
+@fault("uses-annotation")
+def _(ground: Ground) -> None:
+    ground.deployment(EXISTS, annotations=annotation(STRICT), replicas=0)
+
+
+@fault("uses-profile")
+def _(ground: Ground) -> None:
+    ground.profile(STRICT, app="web")
+
+
+@fault("uses-native-comparison")
+def _(ground: Ground) -> None:
+    ground.deployment(STRICT, replicas=0)
+
+
+@fault("policy-not-observed", ASLEEP)
+def _(ground: Ground) -> None:
+    ground.policy(f"{ground.name}-new")
+
+
+@fault("policy-rehearses", ASLEEP)
+def _(ground: Ground) -> None:
+    name = ground.policy(f"{ground.name}-dry", mode="DryRun")
+    long_ago = {"status": "False", "lastTransitionTime": "2026-01-01T00:00:00Z", "message": ""}
+    conditions = [{"type": "Enforcing", "reason": "DryRun", **long_ago}]
+    ground.client.patch("taintevictionpolicies", name, {"status": {"conditions": conditions}}, subresource="status")
+
+
+@fault("placement-labels", ASLEEP)
+def _(ground: Ground) -> None:
+    ground.node("a", taint("980"))
+    ground.policy(taints=[{"key": "sla", "placement": True}])
+
+
+@contextmanager
+def manager_lease(client: Cluster) -> Iterator[None]:
+    """As if a kube-controller-manager led: the one here runs without election and the controller for taints."""
+    renewed = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    spec = {"holderIdentity": "manager", "leaseDurationSeconds": 15, "renewTime": renewed}
+    client.create("leases", {"metadata": {"name": "kube-controller-manager"}, "spec": spec}, "kube-system")
+    try:
+        yield
+    finally:
+        client.delete("leases", "kube-controller-manager", "kube-system")
+
+
+@pytest.mark.parametrize("check", FAULTS)
+def test_fault_is_found(ground: Ground, operator: Operator, check: str) -> None:
+    with manager_lease(ground.client):
+        assert ground.find(check) == []
+        FAULTS[check](ground)
+        ground.expect(check)
+
+
+def test_faults_while_nobody_leads(ground: Ground, operator: Operator) -> None:
+    assert ground.doctor("--only", "operator-not-running")[1]["findings"] == []
+    operator.stop()
+    try:
+        for check, make in ASLEEP.items():
+            make(ground)
+            ground.expect(check)
+        code, found = ground.doctor("--only", "operator-not-running")
+        assert (code, [one["message"] for one in found["findings"]]) == (
+            PERSON,
+            ["nobody holds it: no operator runs, so no policy acts"],
+        )
+    finally:
+        operator.start()
+
+
+@pytest.mark.parametrize(
+    ("arg", "check"),
+    [
+        ("--dry-run", "operator-rehearses"),
+        ("--no-numeric-operators", "gate-operator-off"),
+        ("--no-semver-operators", "operator-stopped"),
+    ],
+)
+def test_how_the_operator_is_deployed(ground: Ground, operator: Operator, arg: str, check: str) -> None:
+    ground.deployment(EXISTS, annotations=annotation(STRICT), replicas=0)
+    assert ground.doctor("--only", check)[1]["findings"] == []
+    labels = {"app.kubernetes.io/name": "taintwarden"}
+    container = {"name": "taintwarden", "image": "taintwarden", "args": ["run", arg]}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
+    ground.create("deployments", "taintwarden", SYSTEM, metadata={"labels": labels}, spec=spec)
+    try:
+        found = ground.doctor("--only", check)[1]["findings"]
+        assert [one["check"] for one in found] == [check]
+    finally:
+        ground.client.delete("deployments", "taintwarden", SYSTEM)
+
+
+def test_rights_that_are_missing(ground: Ground, operator: Operator) -> None:
+    """As shipped there are none missing; elsewhere nobody has any, or the cluster's role alone."""
+    assert ground.doctor("--only", "rights-missing")[1]["findings"] == []
+    [none] = ground.doctor("--only", "rights-missing", "--namespace", ground.name)[1]["findings"]
+    assert none["message"].startswith("has none of the ")
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "taintwarden"}
+    account = {"kind": "ServiceAccount", "name": "taintwarden", "namespace": ground.name}
+    ground.create("clusterrolebindings", ground.name, roleRef=role, subjects=[account])
+    try:
+        some = ground.doctor("--only", "rights-missing", "--namespace", ground.name)[1]["findings"]
+        lease = f"may not get, update leases.coordination.k8s.io taintwarden in {ground.name}"
+        assert lease in [one["message"] for one in some]
+        assert not [one for one in some if "pods" in one["message"]]
+    finally:
+        ground.client.delete("clusterrolebindings", ground.name)
+
+
+MUTATING = "admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+
+
+@pytest.mark.parametrize(
+    ("bundle", "policy", "check"),
+    [
+        ("", "Ignore", "webhook-untrusted"),
+        ("Q0E=", "Fail", "webhook-fails-closed"),
+        ("Q0E=", "Ignore", "injection-skipped"),
+    ],
+)
+def test_webhooks(ground: Ground, operator: Operator, bundle: str, policy: str, check: str) -> None:
+    ground.client.patch("namespaces", ground.name, {"metadata": {"labels": {"taintwarden.io/inject": "true"}}})
+    ground.pod(ground.node("a"), annotations=annotation(STRICT))
+    assert ground.doctor("--only", check)[1]["findings"] == []
+    webhook = {
+        "name": "pods.mutate.taintwarden.io",
+        "clientConfig": {"url": "https://127.0.0.1:1/mutate", **({"caBundle": authority(ground)} if bundle else {})},
+        "rules": [{"apiGroups": ["none"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["none"]}],
+        "failurePolicy": policy,
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    ground.create(MUTATING, "taintwarden", webhooks=[webhook])
+    try:
+        found = ground.doctor("--only", check)[1]["findings"]
+        assert [one["check"] for one in found] == [check]
+        assert ground.doctor("--only", "webhook-missing")[1]["findings"] == []
+    finally:
+        ground.client.delete(MUTATING, "taintwarden")
+
+
+def authority(ground: Ground) -> str:
+    assert ground.working.ca is not None
+    return base64.b64encode(ground.working.ca.read_bytes()).decode()
+
+
+def test_who_may_do_little_is_told_what_was_not_checked(ground: Ground, user: Path, operator: Operator) -> None:
+    ground.client.delete("clusterrolebindings", "trial")
+    try:
+        _, found = ground.doctor()
+        [lost] = found["notChecked"]
+        assert lost["checks"] == ["gate-state", "gate-skew"]
+        assert lost["reason"].startswith("you may not try pods with Gt in namespace default (a dry run): 403")
+    finally:
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "trial"}
+        account = {"kind": "ServiceAccount", "name": "default", "namespace": "duty"}
+        ground.create("clusterrolebindings", "trial", roleRef=role, subjects=[account])
+
+
+def test_gate_that_was_switched_off(ground: Ground, clinic: WorkingCluster, operator: Operator) -> None:
+    """Last: the server is started anew, which takes a while."""
+    ground.deployment(STRICT, replicas=0)
+    assert ground.find("gate-skew") == []
+    shipped = list(clinic.api_server.command)
+    [gates] = [one for one in shipped if one.startswith("--feature-gates")]
+    clinic.stop_api_server()
+    clinic.api_server.command[:] = [one for one in shipped if one != gates]
+    clinic.start_api_server()
+    try:
+        ground.expect("gate-skew")
+        told = [one["message"] for one in ground.doctor("--only", "gate-state")[1]["findings"]]
+        assert "the API server refuses Gt, Lt in spec.tolerations" in told
+    finally:
+        clinic.stop_api_server()
+        clinic.api_server.command[:] = shipped
+        clinic.start_api_server()
+
+
+def test_every_check_has_its_fault() -> None:
+    elsewhere = {"operator-not-running", "operator-rehearses", "operator-stopped", "gate-operator-off", "gate-skew"}
+    elsewhere |= {"gate-state", "rights-missing", "webhook-untrusted", "webhook-fails-closed", "injection-skipped"}
+    assert {*FAULTS, *ASLEEP, *elsewhere, *NOT_TO_BE_HAD} == {check.id for check in CATALOGUE}
