@@ -76,6 +76,14 @@ def test_it_is_left_alone_for_that_key_only():
     assert restrict(required(term(own)), [SLA, CNI])[0] == required(term(own, ABSENT), term(own, ABOVE))
 
 
+def test_a_term_that_only_names_the_effect_is_ours_too():
+    by_effect = [Toleration("sla", "Gt", "950", "NoExecute"), Toleration("sla", "Exists", "", "NoSchedule")]
+    once, _ = restrict(None, [requirements("sla", by_effect, ["NoExecute", "NoSchedule"])])
+    effect = {"key": "effect.taintwarden.io/sla", "operator": "In", "values": ["NoSchedule"]}
+    assert term(effect) in once["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+    assert restrict(once, [SLA]) == (once, None)
+
+
 def test_what_is_preferred_and_other_affinity_is_not_touched():
     others = {"podAffinity": {"x": 1}, "podAntiAffinity": {"y": 2}}
     preferred = {PREFERRED: [{"weight": 1, "preference": term(SSD)}]}

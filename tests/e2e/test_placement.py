@@ -1,5 +1,6 @@
 """Placement with the real scheduler: who has to leave a node is replaced on one that suits, or waits for one."""
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -8,7 +9,7 @@ from controlplane import Json, WorkingCluster, wait_until
 from e2e.limit_scenes import BAD, DEMANDING, GOOD, LEAVE_SECONDS, SCENE_LABEL
 from e2e.placement_scenes import PlacementScene, placing
 from e2e.replay.pod_watch import RUN_LABEL
-from e2e.stories import Stories, Story, Told, annotation, taint, toleration
+from e2e.stories import PATIENCE_SECONDS, Stories, Story, Told, annotation, taint, toleration
 
 PLACING, DRY, NONE = "placing", "placing-dry", "placing-none"
 TAINTS = [{"key": "sla", "valueType": "Integer", "placement": True}]
@@ -19,6 +20,7 @@ POLICIES = {
     NONE: {"taints": [{"key": "none"}]},
 }
 STORIES = Stories()
+REPLICAS, TURNS = 4, 5
 NO_NODE = "didn't match Pod's node affinity/selector"
 
 pytestmark = pytest.mark.timeout(300)  # the first test waits for the cluster, and each for its story
@@ -72,6 +74,26 @@ def replacements_land_where_they_may_stay(scene: PlacementScene) -> None:
 
 
 @STORIES.under(PLACING)
+def values_that_change_again_and_again_move_each_pod_once_a_time(scene: PlacementScene) -> None:
+    """One node is good at a time. Its successor is good already when it falls, so nobody has to wait."""
+    nodes = [scene.place_node(name, BAD) for name in ("a", "b", "c")]
+    scene.recover(nodes[0])
+    scene.wait_mirrored({nodes[0]: "980", nodes[1]: "940", nodes[2]: "940"})
+    scene.opt_in(DEMANDING)
+    workload = deploy(scene, REPLICAS)
+    scene.wait_placed("web", *[nodes[0]] * REPLICAS)
+    began = time.monotonic()
+    for turn in range(1, TURNS + 1):
+        good, fallen = nodes[turn % 3], nodes[(turn - 1) % 3]
+        scene.recover(good)
+        scene.wait_mirrored({good: "980"})
+        scene.degrade(fallen)
+        scene.wait_placed("web", *[good] * REPLICAS)
+        scene.ground.wait_complete(workload)
+    assert len(scene.departures(began)) == TURNS * REPLICAS
+
+
+@STORIES.under(PLACING)
 def who_finds_no_node_waits_and_the_scheduler_says_why(scene: PlacementScene) -> None:
     node, low = scene.place_node("a", GOOD), scene.place_node("b", BAD)
     scene.wait_mirrored({node: "980", low: "940"})
@@ -121,6 +143,23 @@ def what_a_pod_asked_for_itself_still_holds(scene: PlacementScene) -> None:
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     scene.place("web", DEMANDING, spec={"affinity": {"nodeAffinity": required}})
     scene.wait_placed("web", nodes["good"])
+
+
+@STORIES.under(PLACING)
+def what_a_profile_tolerates_counts_as_well(scene: PlacementScene) -> None:
+    low, good = scene.place_node("a", BAD), scene.place_node("b", GOOD)
+    scene.wait_mirrored({low: "940", good: "980"})
+    scene.opt_in(DEMANDING)
+    scene.cordon([good])  # or the pod could be there by chance
+    kind = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TolerationProfile", "metadata": {"name": "demanding"}}
+    profile = {**kind, "spec": {"tolerations": [DEMANDING]}}
+    scene.cluster.create("tolerationprofiles", profile, scene.namespace)
+    wait_until(lambda: "affinity" in scene.rehearsed(), PATIENCE_SECONDS, "the profile to count")
+    scene.place("web")
+    [reason] = scene.wait_pending("web")
+    assert NO_NODE in reason
+    scene.cordon([good], off=True)
+    scene.wait_placed("web", good)
 
 
 @STORIES.under(PLACING)
