@@ -20,7 +20,7 @@ def test_the_checks_of_the_example_exist():
     (block,) = [one for one in PAGE.blocks if one.language == "console"]
     shown = re.findall(r"^(error|warning|info) ([a-z-]+): ", block.text, re.MULTILINE)
     known = {(str(check.severity), check.id): check for check in CATALOGUE}
-    assert len(shown) == 5
+    assert len(shown) == 7
     for one in shown:
         assert known[one].finds.split()[0] in block.text
 
