@@ -28,10 +28,10 @@ def helm(request: pytest.FixtureRequest, control_plane: Target) -> Iterator[Helm
     else:
         kubeconfig = request.config.getoption("--kubeconfig")
         context = [f"--kube-context={request.config.getoption('--context')}"]
-    where = [f"--namespace={OPERATOR_NAMESPACE}", f"--kubeconfig={kubeconfig}", *context]
+    where = [f"--kubeconfig={kubeconfig}", *context]
 
-    def helm(*words: str | Path) -> str:
-        return run(tool("helm"), *words, *where)
+    def helm(*words: str | Path, namespace: str = OPERATOR_NAMESPACE) -> str:
+        return run(tool("helm"), *words, f"--namespace={namespace}", *where)
 
     yield helm
     helm("uninstall", "taintwarden", "--ignore-not-found")
@@ -46,17 +46,17 @@ def release(helm: Helm, control_plane: Target) -> Helm:
     return helm
 
 
-def installed(helm: Helm) -> dict[tuple[str, str], Json]:
-    return by_key(load(helm("get", "manifest", "taintwarden")))
+Start = Callable[..., RenderedOperator]
 
 
 @pytest.fixture
-def operator(release: Helm, control_plane: Target, tmp_path: Path) -> Iterator[Callable[[], RenderedOperator]]:
-    """Start the operator of the release with the token of the service account that its Deployment names."""
+def operator(release: Helm, control_plane: Target, tmp_path: Path) -> Iterator[Start]:
+    """Start the operator of the release, as its Deployment says."""
     started: list[RenderedOperator] = []
 
-    def start() -> RenderedOperator:
-        deployment = installed(release)["Deployment", "taintwarden"]
+    def start(namespace: str = OPERATOR_NAMESPACE) -> RenderedOperator:
+        manifest = load(release("get", "manifest", "taintwarden", namespace=namespace))
+        deployment = by_key(manifest)["Deployment", "taintwarden"]
         started.append(RenderedOperator.on(control_plane, deployment, tmp_path))
         return started[-1].__enter__()
 
@@ -79,7 +79,7 @@ def doomed(cluster: Cluster, namespace: str, create_policy: Callable[..., Any]) 
 
 
 def test_the_operator_evicts_with_the_rights_arguments_and_environment_of_the_chart(
-    operator: Callable[[], RenderedOperator], cluster: Cluster, namespace: str, doomed: str
+    operator: Start, cluster: Cluster, namespace: str, doomed: str
 ) -> None:
     running = operator()
     cluster.wait_evicted(doomed, namespace)
@@ -90,7 +90,7 @@ def test_the_operator_evicts_with_the_rights_arguments_and_environment_of_the_ch
 
 
 def test_a_dry_run_of_the_release_evicts_nobody(
-    release: Helm, operator: Callable[[], RenderedOperator], cluster: Cluster, namespace: str, doomed: str
+    release: Helm, operator: Start, cluster: Cluster, namespace: str, doomed: str
 ) -> None:
     release("upgrade", "taintwarden", CHART, NO_PODS, "--set=dryRun=true")
     running = operator()
@@ -136,3 +136,19 @@ def test_definitions_and_policies_outlive_the_release(
 def test_a_second_release_is_refused(release: Helm) -> None:
     with pytest.raises(RenderingError, match="invalid ownership metadata"):
         release("install", "another", CHART, NO_PODS)
+
+
+def test_the_operator_works_in_another_namespace(
+    release: Helm, operator: Start, cluster: Cluster, namespace: str, doomed: str
+) -> None:
+    """Last, since there is one release in a cluster: its rights, Lease and certificates go with it."""
+    release("uninstall", "taintwarden")
+    cluster.create_namespace(elsewhere := f"{namespace}-ops")
+    # The definitions that were kept remember the release they belonged to.
+    release("install", "taintwarden", CHART, NO_PODS, "--take-ownership", namespace=elsewhere)
+    running = operator(elsewhere)
+    cluster.wait_evicted(doomed, namespace)
+    assert running.complaints() == []
+    assert cluster.get("leases", "taintwarden", elsewhere)["spec"]["holderIdentity"]
+    release("uninstall", "taintwarden", namespace=elsewhere)
+    cluster.remove_namespace(elsewhere)
