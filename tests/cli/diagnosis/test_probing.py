@@ -119,6 +119,14 @@ async def test_rights_are_asked_for_the_operators_account():
     assert found.missed == len(found.missing[0].verbs)
 
 
+async def test_rights_are_those_of_the_account_that_the_deployment_names():
+    reads = deployed("run")
+    reads["deployments"]["items"][0]["spec"]["template"]["spec"]["serviceAccountName"] = "release-taintwarden"
+    session = Answers(reads, review=lambda _: {"status": {"allowed": True}})
+    assert (await probing.read_rights(session, "mine")).account == "mine/release-taintwarden"
+    assert {body["spec"]["user"] for body in session.asked} == {"system:serviceaccount:mine:release-taintwarden"}
+
+
 async def test_missing_rights_name_their_place():
     session = Answers(review=lambda body: {"status": {"allowed": body["spec"]["resourceAttributes"]["group"] == ""}})
     found = await probing.read_rights(session, "mine")

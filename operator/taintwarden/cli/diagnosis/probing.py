@@ -36,8 +36,9 @@ class _Container(msgspec.Struct):
     env: list[_Env] = []
 
 
-class _PodSpec(msgspec.Struct):
+class _PodSpec(msgspec.Struct, rename="camel"):
     containers: list[_Container] = []
+    service_account_name: str = ""
 
 
 class _Template(msgspec.Struct):
@@ -82,12 +83,14 @@ async def read_operator(session: Session, namespace: str) -> OperatorSettings | 
     selector = {"labelSelector": "app.kubernetes.io/name=taintwarden"}
     found = await session.read(path, _Deployments, f"deployments of {namespace}", selector)
     for deployment in found.items if found else ():
-        for container in deployment.spec.template.spec.containers:
+        spec = deployment.spec.template.spec
+        for container in spec.containers:
             words = [*container.command, *container.args]
             if "run" in words:
                 settings = _settings(words[words.index("run") + 1 :], {one.name: one.value for one in container.env})
                 gates = Gates(settings.numeric_operators, settings.semver_operators)
-                return OperatorSettings(deployment.metadata.name, gates, settings.dry_run, deployment.spec.replicas)
+                name, replicas = deployment.metadata.name, deployment.spec.replicas
+                return OperatorSettings(name, gates, settings.dry_run, replicas, spec.service_account_name)
     return None
 
 
@@ -205,20 +208,30 @@ async def read_rights(session: Session, namespace: str) -> Rights:
         rights = shipped_rights(namespace)
     except MissingRoleError as error:
         raise ClusterError(str(error)) from error
+    account = await _account(session, namespace)
     turn = asyncio.Semaphore(AT_ONCE)
 
     async def ask(right: Right) -> bool:
         async with turn:
-            return await _is_allowed(session, namespace, right)
+            return await _is_allowed(session, namespace, account, right)
 
     # The first alone: where it may not be asked at all, that is said once, and not by every request.
     allowed = [await ask(right) for right in rights[:1]]
     allowed += await asyncio.gather(*(ask(right) for right in rights[1:]))
     missing = [right for right, has in zip(rights, allowed, strict=True) if not has]
-    return Rights(f"{namespace}/{ACCOUNT}", len(rights), tuple(_by_resource(missing)), len(missing))
+    return Rights(f"{namespace}/{account}", len(rights), tuple(_by_resource(missing)), len(missing))
 
 
-async def _is_allowed(session: Session, namespace: str, right: Right) -> bool:
+async def _account(session: Session, namespace: str) -> str:
+    """The service account that the operator's Deployment names; where none can be seen, that of the manifest."""
+    try:
+        operator = await read_operator(session, namespace)
+    except ClusterError:
+        operator = None
+    return operator.account if operator is not None and operator.account else ACCOUNT
+
+
+async def _is_allowed(session: Session, namespace: str, account: str, right: Right) -> bool:
     attributes = {
         "group": right.group,
         "resource": right.resource,
@@ -228,7 +241,7 @@ async def _is_allowed(session: Session, namespace: str, right: Right) -> bool:
         "name": right.name,
     }
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
-    user = f"system:serviceaccount:{namespace}:{ACCOUNT}"
+    user = f"system:serviceaccount:{namespace}:{account}"
     spec = {"user": user, "groups": groups, "resourceAttributes": attributes}
     path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
     body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}

@@ -69,6 +69,8 @@ class OperatorSettings(msgspec.Struct):
     gates: Gates = Gates()
     dry_run: bool = False
     replicas: int = 1
+    account: str = ""
+    """Its service account."""
 
 
 class BuiltIn(StrEnum):
