@@ -6,7 +6,7 @@ from engine.rig import REACHED, START, Rig, exists, gt
 from simulated import policy
 from taintwarden.engine.machine import Machine, commands, events
 from taintwarden.engine.machine.events import Outcome
-from taintwarden.engine.machine.machine import LEAVING_TIMEOUT_SECONDS
+from taintwarden.engine.machine.evictions import LEAVING_TIMEOUT_SECONDS
 from taintwarden.engine.machine.pending import Phase, retry_delay
 from taintwarden.engine.machine.report import report
 from taintwarden.engine.model import Instant, Mode

@@ -307,5 +307,5 @@ def test_another_deadline_counts():
 def test_nothing_is_remembered_of_pods_that_are_gone():
     rig = held()
     rig.gone("a")
-    reclaims = rig.machine._reclaims
-    assert (reclaims._pods, reclaims.next_at(), rig.machine._deletions.next_at()) == ({}, None, None)
+    reclaims = rig.machine._leavers.reclaims
+    assert (reclaims._pods, reclaims.next_at(), rig.machine._leavers.deletions.next_at()) == ({}, None, None)

@@ -52,6 +52,11 @@ class NodeState:
         self.degraded = False
         self.reported_invalid: dict[str, str] = {}
 
+    @property
+    def labels(self) -> dict[str, str]:
+        """The node's labels; none while only pods name it."""
+        return self.node.labels if self.node is not None else {}
+
     def taints(self) -> Iterator[tuple[Taint, TaintHistory]]:
         """The node's taints with their histories."""
         if self.node is not None:

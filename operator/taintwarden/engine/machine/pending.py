@@ -62,7 +62,9 @@ class Pending:
         "released_by",
         "retry_at",
         "unwanted",
+        "waited_for",
         "verdict",
+        "waited_for",
     )
 
     def __init__(self, pod: Pod, verdict: TaintVerdict, due_at: float) -> None:
@@ -84,6 +86,8 @@ class Pending:
         """The same on the wall clock."""
         self.refusal: Refusal | None = None
         """The last answer of a limit, of those it met since it became ready."""
+        self.waited_for = ""
+        """The limit to name when it goes: the last one, and a guard's record, a matter of moments, only if no other."""
         self.lane = Lane(soft=True, policy="")
         self.place = Place(0.0, ())
         """Where it stands in line; computed when it is lined up, so that it is found there again."""

@@ -39,7 +39,7 @@ class Queues:
     def make_ready(self, pending: Pending, now: Instant) -> None:
         """It is due: let it stand in its policy's line."""
         pending.ready_since, pending.ready_at = now.monotonic, now.wall
-        pending.refusal = None
+        pending.refusal, pending.waited_for = None, ""
         self._line_up(pending)
 
     def hold(self, pending: Pending, refusal: Refusal) -> None:

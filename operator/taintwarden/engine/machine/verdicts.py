@@ -95,8 +95,7 @@ class Verdicts:
     def select(self, state: NodeState) -> tuple[Policy, ...]:
         """The policies that act on a node."""
         if state.policies is None:
-            labels = state.node.labels if state.node else {}
-            state.policies = tuple(policy for policy in self.policies if selects_node(policy, labels))
+            state.policies = tuple(policy for policy in self.policies if selects_node(policy, state.labels))
         return state.policies
 
     def invalid(self, state: NodeState) -> dict[str, TaintVerdict]:
