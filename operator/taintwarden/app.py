@@ -224,6 +224,7 @@ class App:
         for call in self._calls:
             call.cancel()
         if self.webhooks is not None:
+            await self.webhooks.linger()
             await self.webhooks.stop()
         if self._web is not None:
             await self._web.cleanup()

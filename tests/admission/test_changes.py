@@ -11,6 +11,7 @@ from taintwarden.engine.selectors import EVERYTHING
 BAD = extended(gt("0950"))
 OTHER_BAD = extended(gt("95.5"))
 GOOD = extended(gt())
+DEPLOYMENT = ("apps", "Deployment")
 
 
 def check(obj: Json, old: Json | None = None, group: str = "", kind: str = "Pod", **more):
@@ -89,12 +90,17 @@ def test_a_missing_companion_is_a_warning():
     assert "add to spec.tolerations: key: sla, operator: Exists" in ruling.warnings[0]
 
 
-def test_no_companion_is_missed_where_it_will_be_added():
-    assert check(pod(GOOD), is_injected=True) == AS_IT_IS
+def test_no_companion_is_missed_in_a_template_whose_pods_will_get_it():
+    assert check(inside(PATHS[DEPLOYMENT], pod(GOOD)), None, *DEPLOYMENT, is_injected=True) == AS_IT_IS
 
 
-def test_one_is_missed_on_a_pod_that_opts_out_of_the_addition():
-    assert check(pod(GOOD, labels={"taintwarden.io/inject": "false"}), is_injected=True).warnings
+def test_one_is_missed_in_a_template_that_opts_out():
+    template = pod(GOOD, labels={"taintwarden.io/inject": "false"})
+    assert check(inside(PATHS[DEPLOYMENT], template), None, *DEPLOYMENT, is_injected=True).warnings
+
+
+def test_one_is_missed_on_a_pod_that_should_have_got_it():
+    assert check(pod(GOOD), is_injected=True).warnings
 
 
 def test_a_profiles_key_without_companion_is_a_warning():

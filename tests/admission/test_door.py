@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from admission.patching import patched
-from admission.workloads import Json, exists, extended, gt, pod, review
+from admission.workloads import Json, exists, extended, gt, inside, pod, review
 from taintwarden.admission.door import Door, Request
 from taintwarden.admission.ruling import Ruling
 from taintwarden.controller.cache import Translator
@@ -14,6 +14,7 @@ from taintwarden.engine.matching.tolerations import ALL_GATES
 from taintwarden.engine.model import Exclude, Instant, Operator, Policy, Profile, TaintSelector, Toleration
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
 
+POD = {"group": "", "version": "v1", "kind": "Pod"}
 GOLD = LabelSelector((Requirement("tier", SelectorOperator.IN, ("gold",)),))
 
 
@@ -36,8 +37,8 @@ class Stage:
         selector = TaintSelector("sla", placement=True)
         self.feed(events.PoliciesChanged((Policy(name="p", taints=(selector,), **more),)))
 
-    def ask(self, obj: Json | None, kind: str = "Pod", **more: object) -> Request:
-        asked = review(kind={"group": "", "version": "v1", "kind": kind}, object=obj, **more)["request"]
+    def ask(self, obj: Json | None, asked_kind: Json = POD, **more: object) -> Request:
+        asked = review(kind=asked_kind, object=obj, **more)["request"]
         return msgspec.convert(asked, Request)
 
     def mutate(self, obj: Json | None, **more: object) -> Ruling:
@@ -106,7 +107,7 @@ def test_300_tolerations_add_one_companion_for_each_that_counts(stage):
 
 
 def test_what_is_no_pod_is_left_alone(stage):
-    assert stage.mutate(pod(extended(gt())), kind="ConfigMap") == Ruling()
+    assert stage.mutate(pod(extended(gt())), asked_kind={**POD, "kind": "ConfigMap"}) == Ruling()
 
 
 def test_a_request_without_an_object_is_allowed(stage):
@@ -118,9 +119,11 @@ def test_an_invalid_annotation_is_refused(stage):
 
 
 def test_a_companion_is_missed_unless_the_namespace_asks_for_it(stage):
-    assert stage.validate(pod(extended(gt()))).warnings
+    kind = {"group": "apps", "version": "v1", "kind": "Deployment"}
+    request = stage.ask(inside(("spec", "template"), pod(extended(gt()))), asked_kind=kind)
+    assert stage.door.validate(request).warnings
     stage.feed(events.NamespaceSeen("shop", {"taintwarden.io/inject": "true"}))
-    assert stage.validate(pod(extended(gt()))) == Ruling()
+    assert stage.door.validate(request) == Ruling()
 
 
 def test_what_the_door_asks_of_the_machine_leaves_no_trace(stage):

@@ -44,6 +44,17 @@ def test_30_seconds_without_the_operator_refuse_no_pod(cluster, injected, door: 
     wait_until(lambda: is_completed(create(cluster, injected, f"after-{next(names)}")), 30, "a completed pod")
 
 
+def test_an_operator_that_is_told_to_stop_answers_a_while(cluster, injected, door: Operator):
+    os.kill(door.process.pid, signal.SIGTERM)
+    began = time.monotonic()
+    for number in range(8):
+        sleep_until(began + number * EVERY_SECONDS)
+        assert is_completed(create(cluster, injected, f"last-{number}"))
+    wait_until(lambda: not door.process.is_running, 30, "its end")
+    assert door.process.exit_code == 0
+    door.start()
+
+
 def test_an_operator_that_does_not_answer_refuses_no_pod(cluster, injected, door: Operator):
     wait_until(lambda: is_completed(cluster.create_pod("warm", injected, annotations={ANNOTATION: GOOD})), 30, "a pod")
     os.kill(door.process.pid, signal.SIGSTOP)

@@ -35,7 +35,7 @@ def check_change(
 ) -> Ruling:
     """The ruling on ``obj``, which takes the place of ``old`` if there is one.
 
-    ``is_injected``: pods of its namespace get the native tolerations that they lack.
+    ``is_injected``: pods of its namespace get the native tolerations that they lack. One that comes here has them.
     """
     subject = subject_of(group, kind)
     if subject in (Subject.POLICY, Subject.PROFILE):
@@ -43,7 +43,7 @@ def check_change(
     if subject is not Subject.POD:
         return AS_IT_IS
     template = pod_in(obj, group, kind)
-    is_completed = is_injected and not opts_out(template)
+    is_completed = is_injected and kind != "Pod" and not opts_out(template)
     changed = _changed_annotations(template, None if old is None else pod_in(old, group, kind))
     may_refuse = not _is_controlled(obj)
     refusals, warnings = [], []

@@ -29,8 +29,18 @@ _INVALID = _Invalid()
 def decode(value: object, wanted: type[T], path: str = "") -> tuple[T | None, tuple[FieldError, ...]]:
     """``value`` as ``wanted``, a struct type, and no errors; or None and all of them."""
     walk = _Walk()
-    decoded = walk.visit(value, inspect.type_info(wanted), path)
+    decoded = walk.visit(value, _type_info(wanted), path)
     return (None if walk.errors else decoded), tuple(walk.errors)
+
+
+_TYPES: dict[object, inspect.Type] = {}
+
+
+def _type_info(wanted: object) -> inspect.Type:
+    """Looking a type up takes longer than decoding a toleration, and there is a handful of them."""
+    if wanted not in _TYPES:
+        _TYPES[wanted] = inspect.type_info(wanted)
+    return _TYPES[wanted]
 
 
 class _Walk:

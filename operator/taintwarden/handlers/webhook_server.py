@@ -3,6 +3,7 @@
 It is not kopf's: kopf's life begins again when its watch ends, and no call of an API server may fail because of that.
 """
 
+import asyncio
 import os
 import ssl
 import tempfile
@@ -23,6 +24,8 @@ from taintwarden.telemetry.metrics import Metrics
 
 KEEP_ALIVE_SECONDS = 300.0
 """API servers close idle connections after 90 s. If we were first, a call could meet a closing connection."""
+LINGER_SECONDS = 3.0
+"""How long a replica that stops answers on, until everybody has heard that the Service leads elsewhere."""
 STOP_SECONDS = 2.0
 """For calls under way when the operator stops: longer than that no API server waits."""
 
@@ -89,6 +92,10 @@ class WebhookServer:
             where = f"{self._host}:{self._port} (--http-host, --webhook-port)"
             msg = f"cannot listen on {where}: {error.strerror}"
             raise ConfigError(msg) from error
+
+    async def linger(self) -> None:
+        """Answer on for a while, so that no call is lost in an upgrade."""
+        await asyncio.sleep(LINGER_SECONDS)
 
     async def stop(self) -> None:
         """Let calls under way end, then close."""
