@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from taintwarden.cli.diagnosis.checks import Check
 from taintwarden.cli.diagnosis.finding import Found, Severity
 from taintwarden.cli.diagnosis.ground import Look
+from taintwarden.cli.diagnosis.injection import CONFIGURATION
 from taintwarden.cli.diagnosis.sources import Source
 from taintwarden.cli.diagnosis.subjects import Subject
 from taintwarden.cli.output import duration
@@ -67,9 +68,20 @@ def _rights(look: Look) -> Iterator[Found]:
         return
     deletes = any(policy.eviction.method is not Method.EVICT for policy in look.policies)
     for one in rights.missing:
+        if _is_for_webhooks(one.resource) and not _has_webhooks(look):
+            continue
         verbs = [verb for verb in one.verbs if deletes or (one.resource, verb) not in _ONLY_FOR_DELETING]
         if verbs:
             yield Found(subject, f"may not {', '.join(verbs)} {one.resource}{one.place}")
+
+
+def _is_for_webhooks(resource: str) -> bool:
+    """The chart leaves these rights out where it installs no webhooks."""
+    return resource == "secrets" or resource.endswith(".admissionregistration.k8s.io")
+
+
+def _has_webhooks(look: Look) -> bool:
+    return any(one.metadata.name == CONFIGURATION for one in (*look.snapshot.mutating, *look.snapshot.validating))
 
 
 CHECKS = (
@@ -103,6 +115,7 @@ CHECKS = (
         finds="rights of deploy/base/rbac.yaml that the operator's service account does not have",
         remedy="kubectl apply -k deploy/base",
         needs=(Source.POLICIES, Source.RIGHTS),
+        uses=(Source.MUTATING, Source.VALIDATING),
         run=_rights,
     ),
 )
