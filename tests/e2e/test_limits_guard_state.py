@@ -59,6 +59,12 @@ class Life:
         status = cluster.get("taintevictionpolicies", policy).get("status", {})
         return {"condition": conditions(cluster, policy).get("GuardOpen", {}), "guard": status.get("guard", {})}
 
+    def has_told(self, policy: str, pods: int) -> bool:
+        """Whether the condition and the guard's own record, which have different writers, both tell of so many pods."""
+        found = self.guard(policy)
+        would_evict = found["guard"].get("wouldEvict")
+        return would_evict == pods and str(pods) in found["condition"].get("message", "").split()
+
     def wait_open(self, policy: str, status: str) -> None:
         what = f"GuardOpen of {policy} to be {status}"
         wait_until(lambda: self.guard(policy)["condition"].get("status") == status, PATIENCE_SECONDS, what)
@@ -97,6 +103,7 @@ def live(life: Life) -> None:
         cluster.set_taints(node, [BAD])
     life.wait_open(OPEN, "True")
     wait_until(lambda: len(life.evicted("few")) == ALLOWED - 1, PATIENCE_SECONDS, "the few to leave")
+    wait_until(lambda: life.has_told(OPEN, 2 * ALLOWED), PATIENCE_SECONDS, "the guard to tell all that would leave")
     life.before = life.guard(OPEN)
 
     leader.kill9()
