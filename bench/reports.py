@@ -93,3 +93,40 @@ def spread(found: Medians) -> str:
     return "\n\n".join(
         [table(headings, [[name, *(row[column] for column in columns)] for name, row in orders.items()]), costs]
     )
+
+
+def door(found: Medians) -> str:
+    """Creations of pods, with the time of each subject beside that without webhooks."""
+    headings = [
+        "subject",
+        "pods",
+        "refused",
+        "median ms",
+        "90% ms",
+        "99% ms",
+        "slowest ms",
+        "webhook ms",
+        "operator CPU s",
+        "API server CPU s",
+    ]
+    columns = (
+        "pods",
+        "refused",
+        "median_ms",
+        "p90_ms",
+        "p99_ms",
+        "slowest_ms",
+        "webhook_ms",
+        "operator_cpu_seconds",
+        "api_server_cpu_seconds",
+    )
+    lines = [table(headings, [[name, *(row[column] for column in columns)] for name, row in found.items()])]
+    names = list(found)
+    if without := found.get(names[0]):
+        compared = ("median_ms", "p99_ms", "api_server_cpu_seconds")
+        rows = [
+            [f"{name} / {names[0]}", *(ratio(found[name][column], without[column]) for column in compared)]
+            for name in names[1:]
+        ]
+        lines.append(table(["ratio", "median", "99%", "API server CPU"], rows))
+    return "\n\n".join(lines)

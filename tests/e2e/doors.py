@@ -32,11 +32,16 @@ SHIPPED = {
 }
 
 
-def remove(cluster: Cluster) -> None:
-    """Everything of the webhooks, so that tests without them are left in peace."""
+def remove_configurations(cluster: Cluster) -> None:
+    """Nobody is asked any more."""
     for resource in CONFIGURATIONS.values():
         if cluster.find(resource, "taintwarden"):
             cluster.delete(resource, "taintwarden")
+
+
+def remove(cluster: Cluster) -> None:
+    """Everything of the webhooks, so that tests without them are left in peace."""
+    remove_configurations(cluster)
     for resource in (SERVICES, SECRETS):
         if cluster.find(resource, NAME, NAMESPACE):
             cluster.delete(resource, NAME, NAMESPACE)
