@@ -55,6 +55,16 @@ def open_guard(rig: Rig, name: str = "p") -> bool:
     return rig.machine.limiter.guards[name].open_since is not None
 
 
+# -- waiting -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_moment_of_its_record_is_not_named_if_something_else_made_a_pod_wait():
+    rig = crowd(limited(guard=SETTINGS, evictions_per_second=0.02, burst=1), 2)
+    spoil(rig)
+    store(rig, 120.0)
+    assert [one.limit for one in told(rig, commands.Decided)] == ["guard-record", "policy-rate"]
+
+
 # -- opening -----------------------------------------------------------------------------------------------------------
 
 

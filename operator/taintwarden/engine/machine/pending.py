@@ -62,7 +62,6 @@ class Pending:
         "released_by",
         "retry_at",
         "unwanted",
-        "waited_for",
         "verdict",
         "waited_for",
     )
