@@ -60,6 +60,8 @@ class WebhookServer:
         self._host, self._port = settings.http_host, port
         self._metrics = metrics
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        # API servers resume no session (Go's client does not unless told to), and tickets are a fifth of a handshake.
+        self._tls.num_tickets = 0
         self.keeper = CertificateKeeper(
             client,
             namespace=settings.namespace,
