@@ -109,7 +109,7 @@ async def test_nobody_to_take_them_is_told(run):
     plan = await planned(run, "--node", "a1", "--node", "b1", *DROP)
     assert {one["replacement"] for one in plan["pods"]} == {"Nowhere"}
     result = await run("plan", "--node", "a1", "--node", "b1", *DROP)
-    assert (result.exit_code, "3 pods have nowhere to go" in result.stdout) == (10, True)
+    assert (result.exit_code, "3 pods with nowhere to go" in result.stdout) == (10, True)
 
 
 async def test_pod_without_a_controller_is_not_replaced(cluster, run):

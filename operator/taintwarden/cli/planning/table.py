@@ -8,6 +8,7 @@ from rich.text import Text
 
 from taintwarden.cli.output import Lines, duration, printable, render
 from taintwarden.cli.planning.answer import Fate, Plan, PlannedPod, Replacement
+from taintwarden.controller.wording import pods
 
 _STYLES = {Fate.LEAVES: "", Fate.HELD: "bold red", Fate.LATER: "dim", Fate.WOULD_LEAVE: "yellow"}
 
@@ -33,12 +34,12 @@ def _head(plan: Plan) -> Lines:
     lines.add("As of", plan.at)
     for change in plan.changes or ["nothing: what happens anyway"]:
         lines.add("Change", change, "bold")
-    lines.add("Changed", f"{plan.changed_nodes} nodes")
+    lines.add("Changed", "1 node" if plan.changed_nodes == 1 else f"{plan.changed_nodes} nodes")
     lines.add("Leave", _leave(plan))
-    lines.add("Held", f"{plan.held} pods are due and have not left by the end" if plan.held else None, "bold red")
-    lines.add("Later", f"{plan.later} pods have a deadline beyond the horizon" if plan.later else None)
-    lines.add("Dry run", f"{plan.would_leave} pods would leave" if plan.would_leave else None, "yellow")
-    nowhere = f"{plan.nowhere} pods have nowhere to go: no node has only taints that they tolerate"
+    lines.add("Held", f"due and not left by the end: {pods(plan.held)}" if plan.held else None, "bold red")
+    lines.add("Later", f"with a deadline beyond the horizon: {pods(plan.later)}" if plan.later else None)
+    lines.add("Dry run", f"{pods(plan.would_leave)} would leave" if plan.would_leave else None, "yellow")
+    nowhere = f"{pods(plan.nowhere)} with nowhere to go: no node has only taints that they tolerate"
     lines.add("Nowhere", nowhere if plan.nowhere else None, "bold red")
     for guard in plan.guards:
         opened = max(0.0, guard.opened_after_seconds)
@@ -47,10 +48,10 @@ def _head(plan: Plan) -> Lines:
             "" if guard.closed_after_seconds is None else f" and closes after {duration(guard.closed_after_seconds)}"
         )
         effect = "nobody leaves while it is open" if guard.halts else "it only tells"
-        text = f"of policy {guard.policy} {when}{closed}: {guard.pods} pods would leave, {guard.limit} may; {effect}"
+        text = f"of policy {guard.policy} {when}{closed}: {pods(guard.pods)} would leave, {guard.limit} may; {effect}"
         lines.add("Guard", text, "bold red")
         lines.add("", guard.cause)
-    lines.add("Spared", f"{len(plan.spared)} pods that had to leave do not any more" if plan.spared else None, "green")
+    lines.add("Spared", f"need not leave any more: {pods(len(plan.spared))}" if plan.spared else None, "green")
     for note in plan.notes:
         lines.add("Note", note, "yellow")
     return lines
@@ -60,16 +61,16 @@ def _leave(plan: Plan) -> str:
     if not plan.leaving:
         return f"nobody within {duration(plan.horizon_seconds)}"
     last = max(one.after_seconds or 0.0 for one in plan.pods if one.fate is Fate.LEAVES)
-    return f"{plan.leaving} pods, the last after {duration(last)}"
+    return f"{pods(plan.leaving)}, the last after {duration(last)}"
 
 
-def _pods(pods: list[PlannedPod]) -> Table:
+def _pods(planned: list[PlannedPod]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", collapse_padding=True)
     table.add_column("#", justify="right", no_wrap=True)
     table.add_column("AFTER", no_wrap=True)
     for name in ("POD", "NODE", "POLICY", "WAITS FOR", "GOES TO"):
         table.add_column(name, overflow="fold")
-    for one in pods:
+    for one in planned:
         table.add_row(
             str(one.order or "-"),
             Text(_after(one), style=_STYLES[one.fate]),
