@@ -79,6 +79,11 @@ def test_scheduled(told):
     assert told.event == event(NORMAL, "EvictionScheduled", "Schedule", note)
 
 
+def test_scheduled_under_a_policy_that_rehearses(told):
+    told.notice(commands.Scheduled(pod(), verdict(in_policy=policy(mode=Mode.DRY_RUN)), NOW))
+    assert told.event.note == f"Would be evicted from n1 at {DUE}: {WHY} (policy sla: DryRun)"
+
+
 def test_cancelled(told):
     told.notice(commands.Cancelled(pod(), verdict()))
     assert told.log == info("eviction-cancelled")

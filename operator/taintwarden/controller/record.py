@@ -8,7 +8,7 @@ import structlog
 from taintwarden.controller import wording
 from taintwarden.controller.cache import PodIssue
 from taintwarden.engine.machine import commands
-from taintwarden.engine.model import Gates, Pod, Policy
+from taintwarden.engine.model import Gates, Mode, Pod, Policy
 from taintwarden.kube.recorder import NORMAL, WARNING, Message, Recorder, Subject
 from taintwarden.telemetry.metrics import Metrics
 
@@ -90,7 +90,9 @@ class Record:
     def _scheduled(self, notice: commands.Scheduled) -> None:
         due = wording.at(notice.due_at)
         log.info("eviction-scheduled", **_facts(notice), due=due)
-        note = f"Will be evicted from {notice.pod.node} at {due}: {self._why(notice)} (policy {_policy(notice).name})"
+        policy = _policy(notice)
+        fate, mode = ("Would", ": DryRun") if policy.mode is Mode.DRY_RUN else ("Will", "")
+        note = f"{fate} be evicted from {notice.pod.node} at {due}: {self._why(notice)} (policy {policy.name}{mode})"
         self._pod_event(notice.pod, NORMAL, "EvictionScheduled", "Schedule", note)
 
     def _cancelled(self, notice: commands.Cancelled) -> None:
