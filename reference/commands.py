@@ -22,7 +22,8 @@ A flag goes before its variable, the variable before the default. Policies are n
 def commands_page() -> str:
     """The body of the page, below its title and note."""
     parts = [HEAD]
-    for context in _contexts(click.Context(main, info_name="taintwarden", terminal_width=WIDTH)):
+    whole = click.Context(main, info_name="taintwarden", terminal_width=WIDTH, **main.context_settings)
+    for context in _contexts(whole):
         parts += [f"## {context.command_path}\n", block(context.get_help())]
         if context.command is main.commands["run"]:
             rows = [_setting(one) for one in context.command.params if isinstance(one, click.Option)]
