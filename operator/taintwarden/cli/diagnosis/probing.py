@@ -97,7 +97,8 @@ async def read_operator(session: Session, namespace: str) -> OperatorSettings | 
 def _settings(words: list[str], environment: Mapping[str, str]) -> Settings:
     """As the operator itself reads them. What it would refuse, it does not run with."""
     try:
-        flags = run.make_context("run", list(words), resilient_parsing=True).params
+        # Without flags for help: click would keep those of this first question for every later one.
+        flags = run.make_context("run", list(words), resilient_parsing=True, help_option_names=[]).params
         return load_settings(environment, **flags)
     except (SettingsError, click.ClickException):
         return Settings()
