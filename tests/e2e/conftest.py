@@ -3,6 +3,7 @@
 import os
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -70,16 +71,32 @@ def own_control_plane(control_plane: Target) -> ControlPlane:
     return control_plane
 
 
+@contextmanager
+def started_working_cluster(request: pytest.FixtureRequest, folder: Path) -> Iterator[WorkingCluster]:
+    """A control plane with controllers, scheduler and kubelets, and with our CRDs and rights as shipped."""
+    if request.config.getoption("--kubeconfig"):
+        pytest.skip("needs a control plane of its own, not --kubeconfig")
+    with WorkingCluster(folder, feature_gates=FEATURE_GATES) as started:
+        started.apply_crds()
+        started.apply_manifests()
+        yield started
+
+
 @pytest.fixture(scope="session")
 def working_cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[WorkingCluster]:
-    """Another one with controllers, scheduler and kubelets, on which budgets and Deployments live by themselves."""
-    if request.config.getoption("--kubeconfig"):
-        pytest.skip("needs a control plane of its own, not --kubeconfig")
-    with WorkingCluster(tmp_path_factory.mktemp("working-cluster"), feature_gates=FEATURE_GATES) as started:
-        started.apply_crds()
-        started.apply_manifests()
+    """One for the session, on which budgets and Deployments live by themselves. The limits' operator leads there."""
+    with started_working_cluster(request, tmp_path_factory.mktemp("working-cluster")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def own_working_cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[WorkingCluster]:
+    """One for a module whose own operator has to lead."""
+    with started_working_cluster(request, tmp_path_factory.mktemp("own-working-cluster")) as started:
         yield started
 
 

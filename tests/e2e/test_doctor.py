@@ -21,7 +21,6 @@ from controlplane import Cluster, Json, Operator, WorkingCluster, wait_until
 from controlplane.kubeconfig import write_kubeconfig
 from controlplane.operator_process import EXECUTABLE
 from docs.pages import objects
-from e2e.conftest import FEATURE_GATES
 from e2e.stories import annotation, taint, toleration
 from e2e.test_explain import run
 from taintwarden.cli import main
@@ -101,13 +100,8 @@ class Ground:
 
 
 @pytest.fixture(scope="module")
-def clinic(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkingCluster]:
-    if request.config.getoption("--kubeconfig"):
-        pytest.skip("needs a control plane of its own, not --kubeconfig")
-    with WorkingCluster(tmp_path_factory.mktemp("clinic"), feature_gates=FEATURE_GATES) as started:
-        started.apply_crds()
-        started.apply_manifests()
-        yield started
+def clinic(own_working_cluster: WorkingCluster) -> WorkingCluster:
+    return own_working_cluster
 
 
 @pytest.fixture(scope="module")

@@ -28,9 +28,9 @@ pytestmark = pytest.mark.timeout(300)  # the first test waits for the cluster, a
 
 @pytest.fixture(scope="module")
 def told(
-    request: pytest.FixtureRequest, working_cluster: WorkingCluster, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, own_working_cluster: WorkingCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Told]:
-    with placing(request, working_cluster, tmp_path_factory.mktemp("placing"), STORIES, POLICIES) as told:
+    with placing(request, own_working_cluster, tmp_path_factory.mktemp("placing"), STORIES, POLICIES) as told:
         yield told
 
 

@@ -15,14 +15,23 @@ from taintwarden.engine.model import Taint, TaintSelector
 from taintwarden.engine.placement import node_labels
 
 SECONDS = 90
-KEY, VALUE, VERSION = "sla", "value.taintwarden.io/sla", "version.taintwarden.io/sla"
+DOMAIN = "placement-forms.example"
+"""Not our own: an operator of other tests may run here, and removes labels of its domain that no taint stands for."""
+KEY, VALUE, VERSION = "sla", f"value.{DOMAIN}/sla", f"version.{DOMAIN}/sla"
 ABSENT = {"key": VALUE, "operator": "DoesNotExist"}
 MAX = 2**63 - 1
 
+
+def repeated(value: str) -> dict[str, str]:
+    """The labels of a node with this taint, in the other domain."""
+    labels = node_labels([Taint(KEY, value)], [TaintSelector(KEY, placement=True)]).labels
+    return {label.replace("taintwarden.io", DOMAIN): one for label, one in labels.items()}
+
+
 NODES: dict[str, dict[str, str]] = {
     "absent": {},
-    "valueless": node_labels([Taint(KEY)], [TaintSelector(KEY, placement=True)]).labels,
-    "left-out": node_labels([Taint(KEY, "0950")], [TaintSelector(KEY, placement=True)]).labels,
+    "valueless": repeated(""),
+    "left-out": repeated("0950"),
     "leading-zero": {VALUE: "0950"},
     "zero": {VALUE: "0"},
     "low": {VALUE: "940"},
@@ -32,7 +41,7 @@ NODES: dict[str, dict[str, str]] = {
     "beyond": {VALUE: str(MAX + 1)},
     "decimal": {VALUE: "99.5"},
     "text": {VALUE: "gold"},
-    "version": node_labels([Taint(KEY, "v1.28.3")], [TaintSelector(KEY, placement=True)]).labels,
+    "version": repeated("v1.28.3"),
 }
 
 
