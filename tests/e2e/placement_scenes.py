@@ -117,9 +117,16 @@ class PlacementScene(LimitScene):
         return self.pending(app)
 
     def ever_placed(self) -> set[str]:
-        """All nodes on which the scheduler ever put a pod of this story, by its Events."""
-        events = self.cluster.items("events", self.namespace)
-        return {event["note"].rsplit(" ", 1)[1] for event in events if event["reason"] == "Scheduled"}
+        """All nodes on which the scheduler ever put a pod of this story, by its Events, which come a moment later."""
+        pods = self.cluster.items("pods", self.namespace)
+        here = {pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")}
+
+        def told() -> set[str]:
+            events = self.cluster.items("events", self.namespace)
+            return {event["note"].rsplit(" ", 1)[1] for event in events if event["reason"] == "Scheduled"}
+
+        wait_until(lambda: here <= told(), PLACED_SECONDS, f"Events about pods on {here}")
+        return told()
 
 
 @contextmanager

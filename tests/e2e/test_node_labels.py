@@ -78,7 +78,9 @@ def what_labels_cannot_say_is_left_out_and_told(scene: Scene) -> None:
     node = scene.node(taint("900"), taint("990") | {"effect": "NoSchedule"})
     event = scene.event(node, "TaintNotMirrored")
     assert "cannot be repeated in labels" in event["note"]
-    assert labels(scene, node).get(SLA) == ""
+    wait_until(
+        lambda: labels(scene, node).get(SLA) == "", PATIENCE_SECONDS, "the empty label, written beside the Event"
+    )
 
 
 @STORIES.under(PLACING)
