@@ -2,7 +2,7 @@
 
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -72,11 +72,13 @@ def own_control_plane(control_plane: Target) -> ControlPlane:
 
 
 @contextmanager
-def started_working_cluster(request: pytest.FixtureRequest, folder: Path) -> Iterator[WorkingCluster]:
+def started_working_cluster(
+    request: pytest.FixtureRequest, folder: Path, gates: Mapping[str, bool] = FEATURE_GATES
+) -> Iterator[WorkingCluster]:
     """A control plane with controllers, scheduler and kubelets, and with our CRDs and rights as shipped."""
     if request.config.getoption("--kubeconfig"):
         pytest.skip("needs a control plane of its own, not --kubeconfig")
-    with WorkingCluster(folder, feature_gates=FEATURE_GATES) as started:
+    with WorkingCluster(folder, feature_gates=gates) as started:
         started.apply_crds()
         started.apply_manifests()
         yield started

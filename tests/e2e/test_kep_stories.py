@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from controlplane import ApiError, Json, WorkingCluster, wait_until
-from e2e.conftest import FEATURE_GATES
+from e2e.conftest import FEATURE_GATES, started_working_cluster
 from e2e.limit_scenes import LEAVE_SECONDS, SCENE_LABEL
 from e2e.placement_scenes import PlacementScene, placing
 from e2e.replay.pod_watch import RUN_LABEL
@@ -77,15 +77,8 @@ class KepScene(PlacementScene):
 
 @pytest.fixture(scope="module", params=[True, False], ids=["gate-on", "gate-off"])
 def ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkingCluster]:
-    if request.param:
-        yield request.getfixturevalue("working_cluster")
-        return
-    if request.config.getoption("--kubeconfig"):
-        pytest.skip("needs a control plane of its own, not --kubeconfig")
-    gates = dict.fromkeys(FEATURE_GATES, False)
-    with WorkingCluster(tmp_path_factory.mktemp("gate-off"), feature_gates=gates) as started:
-        started.apply_crds()
-        started.apply_manifests()
+    gates = dict.fromkeys(FEATURE_GATES, request.param)
+    with started_working_cluster(request, tmp_path_factory.mktemp("gates"), gates) as started:
         yield started
 
 

@@ -108,8 +108,6 @@ def _check(
             report.nodes += 1
         case Subject.OTHER:
             ignored[f"{group}/{kind}" if group else kind] += 1
-        case Subject.STRANGER:
-            pass  # that is its fault
     return check_object(obj, group, kind, policies, profiles)
 
 

@@ -5,6 +5,7 @@ Each answer goes back to the machine as an event. Nothing is decided here but wh
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Protocol
 
 import structlog
@@ -116,25 +117,19 @@ class Hands:
 
     async def _save(self, command: commands.SaveHistory) -> None:
         """Until it is saved, or cannot be: the clock must survive us."""
-
-        async def write() -> None:
-            async with self._writes:
-                await save_history(self._client, command.node, command.uid, command.text)
-
         succeeded = await self._insist(
-            write, lambda reason: log.warning("taint-history-not-saved", node=command.node, reason=reason)
+            lambda: save_history(self._client, command.node, command.uid, command.text),
+            lambda reason: log.warning("taint-history-not-saved", node=command.node, reason=reason),
+            self._writes,
         )
         self._feed(events.HistorySaved(command.node, succeeded=succeeded))
 
     async def _mirror(self, command: commands.MirrorTaints) -> None:
         """Until the labels are written, or cannot be: the scheduler goes by them."""
-
-        async def write() -> None:
-            async with self._label_writes:
-                await save_labels(self._client, command.node, command.uid, command.labels)
-
         succeeded = await self._insist(
-            write, lambda reason: log.warning("node-labels-not-written", node=command.node, reason=reason)
+            lambda: save_labels(self._client, command.node, command.uid, command.labels),
+            lambda reason: log.warning("node-labels-not-written", node=command.node, reason=reason),
+            self._label_writes,
         )
         self._feed(events.TaintsMirrored(command.node, succeeded=succeeded))
 
@@ -146,11 +141,20 @@ class Hands:
             lambda reason: log.warning("guard-reset-not-cleared", policy=policy.name, reason=reason),
         )
 
-    async def _insist(self, write: Callable[[], Coroutine[Any, Any, None]], complain: Callable[[str], object]) -> bool:
-        """Write while we may, until it is written or never will be. About what is gone there is nothing to complain."""
+    async def _insist(
+        self,
+        write: Callable[[], Coroutine[Any, Any, None]],
+        complain: Callable[[str], object],
+        slots: AbstractAsyncContextManager[object] = nullcontext(),  # noqa: B008 - it has no state
+    ) -> bool:
+        """Write while we may, until it is written or never will be. About what is gone there is nothing to complain.
+
+        ``slots`` bounds how many such writes are under way; whoever waits for the next try has none.
+        """
         while self._lease.held:
             try:
-                await write()
+                async with slots:
+                    await write()
             except ApiError as error:
                 if error.code < 500 and error.code != 429:
                     if not error.is_about_another:
