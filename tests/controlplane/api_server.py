@@ -1,14 +1,17 @@
 """The command lines of the control plane's programs."""
 
 import json
+import random
 import socket
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from controlplane.binaries import binary
 from controlplane.certificates import Pair
 
 LOOPBACK = "127.0.0.1"
+PORTS = (10_000, 30_000)  # above them are NodePorts and what kernels give away
 # Enough to count who evicted or deleted which pod, and how often; all else would only cost time.
 AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
@@ -26,10 +29,15 @@ AUDIT_POLICY = {
 
 
 def free_port() -> int:
-    """A port nobody listens on now; programs that are started again need to keep theirs, so none may pick its own."""
-    with socket.socket() as listener:
-        listener.bind((LOOPBACK, 0))
-        return listener.getsockname()[1]
+    """A port nobody listens on now; programs that are started again need to keep theirs, so none may pick its own.
+
+    Below those that kernels give to whoever asks for any: a connection of somebody else's would take it meanwhile.
+    """
+    while True:
+        port = random.randrange(*PORTS)
+        with socket.socket() as listener, suppress(OSError):
+            listener.bind((LOOPBACK, port))
+            return port
 
 
 def gates(feature_gates: Mapping[str, bool]) -> list[str]:

@@ -76,8 +76,16 @@ class KepScene(PlacementScene):
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["gate-on", "gate-off"])
-def ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkingCluster]:
-    gates = dict.fromkeys(FEATURE_GATES, request.param)
+def gate(request: pytest.FixtureRequest) -> bool:
+    """Whether the API server takes the native tolerations of KEP-5471."""
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def ground(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, gate: bool
+) -> Iterator[WorkingCluster]:
+    gates = dict.fromkeys(FEATURE_GATES, gate)
     with started_working_cluster(request, tmp_path_factory.mktemp("gates"), gates) as started:
         yield started
 
@@ -88,8 +96,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def told(request: pytest.FixtureRequest, ground: WorkingCluster, folder: Path) -> Iterator[Told]:
-    gate = ground is request.getfixturevalue("working_cluster")
+def told(request: pytest.FixtureRequest, ground: WorkingCluster, folder: Path, gate: bool) -> Iterator[Told]:
     with placing(request, ground, folder, STORIES, POLICIES, partial(KepScene, gate=gate)) as told:
         yield told
 

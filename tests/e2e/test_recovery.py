@@ -85,7 +85,7 @@ class Disaster:
 
     def wait_half_way(self) -> None:
         wait_until(lambda: self.gone() >= PODS // 3, PATIENCE_SECONDS, "a third of the wave to be gone")
-        assert self.gone() < PODS * 2 // 3, "this machine is too busy to judge by"
+        assert self.gone() < PODS, "this machine is too busy to judge by"
 
     def is_evicted(self, pod: PodRef) -> bool:
         return is_evicted(self.cluster.find("pods", pod.name, self.scene.namespace))
@@ -115,7 +115,7 @@ def disaster(control_plane: ControlPlane, folder: Path, tell: Callable[[Disaster
 
 # -- kill -9 in the middle of a wave: the next process waits for the lease, takes over and goes on
 
-KEPT_SECONDS = 28  # a deadline after the wave, which takes 6 s and up to 20 without a leader
+KEPT_SECONDS = 45  # a deadline after the wave, which takes 6 s and some 20 without a leader
 MISSED_SECONDS = 6  # one that passes while nobody leads
 SHORT_SECONDS = 4
 
@@ -159,6 +159,7 @@ def kill(disaster: Disaster) -> None:
     disaster.operator.start()
     wait_until(lambda: disaster.operator.metric("taintwarden_leader"), 25, "the operator to lead again")
     disaster.note("leads")
+    wait_until(lambda: all(map(disaster.is_evicted, disaster.wave)), LONG_WAIT_SECONDS, "the wave to be gone")
     latest = max(disaster.moments["tolerated"], disaster.moments["violated"])
     scene.stays(*disaster.tolerant, until=latest + KEPT_SECONDS + SLACK_SECONDS)
 
@@ -203,7 +204,7 @@ class TestTheProcessIsKilled:
 # -- the API server is killed in the middle of a wave and comes back when the lease has run out
 
 AWAY_SECONDS = 20
-SPARED_SECONDS = 32  # a deadline soon after the server is back
+SPARED_SECONDS = 60  # a deadline soon after the server is back
 
 
 @pytest.fixture(scope="class")
