@@ -1,0 +1,116 @@
+"""Limits that hold the pods of one node, namespace, zone or workload and let everybody else go."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pytest
+
+from controlplane import STOP_SECONDS_ANNOTATION, wait_until
+from e2e.limit_scenes import ALL_SECONDS, DEMANDING, GOOD, LEAVE_SECONDS, LimitScene
+from e2e.replay.pod_watch import RUN_LABEL
+from e2e.stories import PodRef, Stories, Story, Told
+
+NODE, NAMESPACE, ZONE, UNKNOWN = "part-node", "part-namespace", "part-zone", "part-unknown"
+SECONDS_EACH = 3
+SLOWLY = {"evictionsPerSecond": 1 / SECONDS_EACH}
+POLICIES = {
+    NODE: {"limits": {"base": "None", "perNode": {"maxConcurrent": 2}}},
+    NAMESPACE: {"limits": {"base": "None", "perNamespace": SLOWLY}},
+    ZONE: {"limits": {"base": "None", "perZone": SLOWLY}},
+    UNKNOWN: {"limits": {"base": "None", "perWorkload": {"maxUnavailable": "50%"}}},
+}
+STORIES = Stories()
+STOP_SECONDS = 10
+
+pytestmark = pytest.mark.timeout(240)  # the first test waits for the cluster, and each for its story
+
+
+@pytest.mark.parametrize("story", STORIES, ids=str)
+def test_story(limits_told: Told, story: Story) -> None:
+    limits_told.judge(story)
+
+
+def wait_gone(scene: LimitScene, pods: Sequence[PodRef]) -> list[float]:
+    """Wait until all of them are evicted; returns the moments in order."""
+
+    def moments() -> list[float]:
+        found = (scene.watch.evicted_at(pod.uid) for pod in pods)
+        return sorted(moment for moment in found if moment is not None)
+
+    wait_until(lambda: len(moments()) == len(pods), ALL_SECONDS, f"{len(pods)} pods to leave")
+    return moments()
+
+
+def assert_slow(moments: Sequence[float]) -> None:
+    """They went one by one at the rate of SLOWLY."""
+    took, least = moments[-1] - moments[0], (len(moments) - 1) * SECONDS_EACH
+    assert took >= 0.8 * least, f"{took:.1f} s for {len(moments)} pods; the watch is not as even as the calls"
+
+
+@contextmanager
+def elsewhere(scene: LimitScene) -> Iterator[str]:
+    """A second namespace."""
+    name = f"{scene.namespace}-other"
+    scene.cluster.create_namespace(name)
+    try:
+        yield name
+    finally:
+        scene.cluster.remove_namespace(name)
+
+
+@STORIES.under(NODE)
+def a_node_is_left_by_two_pods_at_a_time(scene: LimitScene) -> None:
+    """A place is free when a pod has stopped, not when it has been asked to."""
+    slow, quick = scene.nodes(GOOD, a=2)
+    given = {"grace_seconds": 30, "annotations": {STOP_SECONDS_ANNOTATION: str(STOP_SECONDS)}}
+    pods, others = scene.fill([slow], 6, **given), scene.fill([quick], 1)
+    fell = scene.degrade(slow, quick)
+    scene.wait_limit("per-node", 4)
+    assert wait_gone(scene, others)[0] - fell < LEAVE_SECONDS
+    moments = wait_gone(scene, pods)
+    waited = [moments[index + 2] - moments[index] for index in range(4)]
+    assert min(waited) >= STOP_SECONDS * 0.8, f"places were free after {waited} s"
+
+
+@STORIES.under(NAMESPACE)
+def a_namespace_does_not_wait_for_another(scene: LimitScene) -> None:
+    [node] = scene.nodes(GOOD, a=1)
+    crowded = scene.fill([node], 4)
+    with elsewhere(scene) as other:
+        labels = {RUN_LABEL: scene.run}
+        created = scene.cluster.create_pod("alone", other, node, tolerations=[DEMANDING], labels=labels)
+        alone = PodRef("alone", created["metadata"]["uid"])
+        scene.degrade(node)
+        scene.wait_limit("per-namespace")
+        [left] = wait_gone(scene, [alone])
+        moments = wait_gone(scene, crowded)
+    assert_slow(moments)
+    assert left < moments[-1]
+
+
+@STORIES.under(ZONE)
+def a_zone_does_not_wait_for_another(scene: LimitScene) -> None:
+    zones = scene.zones(GOOD, a=2, b=1)
+    crowded, alone = scene.fill(zones["a"], 2), scene.fill(zones["b"], 1)
+    scene.degrade(*zones["a"], *zones["b"])
+    scene.wait_limit("per-zone")
+    [left] = wait_gone(scene, alone)
+    moments = wait_gone(scene, crowded)
+    assert_slow(moments)
+    assert left < moments[-1]
+
+
+@STORIES.under(UNKNOWN)
+def nobody_goes_whose_workload_is_not_known(scene: LimitScene) -> None:
+    """Its controller is of a version that no server has any more, so the garbage collector leaves it in peace, too."""
+    [node] = scene.nodes(GOOD, a=1)
+    owner = {"apiVersion": "apps/v1beta1", "kind": "ReplicaSet", "name": "gone", "uid": scene.namespace}
+    held = scene.pod("held", node, DEMANDING, owner=owner)
+    free = scene.fill([node], 1)
+    scene.degrade(node)
+    scene.wait_limit("workload-unknown", 1)
+    wait_gone(scene, free)
+    scene.stays(held, until=time.monotonic() + 1)
+    scene.change_policy(limits={"perWorkload": {"maxUnavailable": "100%"}})
+    wait_gone(scene, [held])
