@@ -9,6 +9,7 @@ from cli.world import (
     explained,
     facts,
     history,
+    kept_from_enforcing,
     namespace,
     node,
     only_taint,
@@ -67,6 +68,22 @@ def test_pod_would_leave_under_a_policy_that_does_not_enforce(mode, word):
     answer = explained(pod(GT), BAD_NODE, policy(mode=mode))
     assert (answer.fate, answer.policy, answer.taints[0].mode) == (Fate.WOULD_LEAVE, "sla", word)
     assert answer.waits_for == f"nothing: policy sla is in mode {word}, so the pod is not evicted"
+
+
+def test_pod_would_leave_if_the_operator_did_not_rehearse():
+    answer = explained(pod(GT), BAD_NODE, kept_from_enforcing(policy()))
+    assert (answer.fate, answer.policy, answer.taints[0].mode) == (Fate.WOULD_LEAVE, "sla", "Enforce")
+    assert answer.waits_for == "nothing: the operator runs with --dry-run, so the pod is not evicted"
+
+
+def test_what_was_said_of_another_version_of_the_policy_does_not_count():
+    answer = explained(pod(GT), BAD_NODE, kept_from_enforcing(policy(), generation=0))
+    assert answer.fate is Fate.LEAVES
+
+
+def test_a_policy_in_mode_dry_run_says_nothing_of_the_operator():
+    answer = explained(pod(GT), BAD_NODE, kept_from_enforcing(policy(mode="DryRun")))
+    assert answer.waits_for == "nothing: policy sla is in mode DryRun, so the pod is not evicted"
 
 
 def test_enforced_taint_decides_over_one_rehearsed():

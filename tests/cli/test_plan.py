@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from cli.policies import POLICIES, Run, empty_cluster, running
-from cli.world import Json, budget, namespace, pod, policy, profile, taint, toleration
+from cli.world import Json, budget, kept_from_enforcing, namespace, pod, policy, profile, taint, toleration
 from taintwarden.localcluster import LocalCluster
 
 STRICT = toleration("Gt", "950")
@@ -231,3 +231,11 @@ async def test_invalid_policy_is_noted(cluster, run):
     cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(taints=[]))
     plan = await planned(run, "--node", "a1", *DROP)
     assert "policy sla is not valid as stored" in plan["notes"][0]
+
+
+async def test_an_operator_that_rehearses_is_told_and_planned_without(cluster, run):
+    cluster.delete(POLICIES, "sla")
+    cluster.store.create(POLICIES, kept_from_enforcing(policy(limits=NO_LIMITS)))
+    plan = await planned(run, "--node", "a1", *DROP)
+    assert (plan["leaving"], plan["wouldLeave"]) == (3, 0)
+    assert plan["notes"] == ["the operator runs with --dry-run: this is what would follow without it"]

@@ -14,6 +14,7 @@ from controlplane import Cluster, Operator, Target, wait_until
 from controlplane.binaries import binary
 from controlplane.kubeconfig import write_kubeconfig
 from controlplane.operator_process import BYTECODE, EXECUTABLE
+from e2e.stories import conditions
 
 STAYS, CLUSTER_ERROR, LEAVES = 0, 1, 10
 GRACE_SECONDS = 600
@@ -102,6 +103,17 @@ def test_deadline_is_the_operators(
     assert "you may not read poddisruptionbudgets: 403 Forbidden" in answer["budgetsProblem"]
     events = cluster.items("events", namespace)
     assert [event["note"] for event in events if f"at {answer['deadline']}" in event["note"]], events
+
+
+def test_an_operator_that_rehearses_evicts_nobody_and_that_is_explained(
+    cluster: Cluster, node: str, pod: str, policy: str, start_operator: Callable[..., Operator], explain: Explain
+) -> None:
+    start_operator("--dry-run")
+    cluster.set_taints(node, sla("940"))
+    wait_until(lambda: conditions(cluster, policy).get("Enforcing"), 30, "the operator's word on the policy")
+    told = explain(pod)
+    assert told.returncode == STAYS
+    assert "nothing: the operator runs with --dry-run, so the pod is not evicted" in " ".join(told.stdout.split())
 
 
 def test_kubectl_finds_it(pod: str, policy: str, user: Path) -> None:

@@ -33,7 +33,7 @@ Examples:
 
 \b
 Exit codes:
-  0   the pod stays; also where only policies in mode DryRun or Paused would make it leave
+  0   the pod stays; also where only policies that do not enforce would make it leave
   1   the cluster cannot be asked, or has no such pod
   2   wrong flags or unusable files
   10  the pod has to leave: it has a deadline, or is due

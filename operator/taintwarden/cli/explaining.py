@@ -68,7 +68,8 @@ def explain(facts: Facts, gates: Gates) -> PodExplanation:
 
 def _fill_fate(answer: PodExplanation, pending: Pending, judged: Judged) -> None:
     policy = next(one for one in judged.policies if one.name == pending.verdict.policy.name)
-    answer.fate = Fate.LEAVES if policy.mode is Mode.ENFORCE else Fate.WOULD_LEAVE
+    evicts = policy.mode is Mode.ENFORCE and policy.name not in judged.rehearsed_policies
+    answer.fate = Fate.LEAVES if evicts else Fate.WOULD_LEAVE
     answer.reason = wording.why(pending.verdict, judged.gates)
     answer.policy = policy.name
     answer.deadline = wording.at(pending.due_at)
@@ -79,6 +80,8 @@ def _fill_fate(answer: PodExplanation, pending: Pending, judged: Judged) -> None
 def _waits_for(answer: PodExplanation, pending: Pending, policy: Policy, judged: Judged) -> str:
     if policy.mode is not Mode.ENFORCE:
         return f"nothing: policy {policy.name} is in mode {policy.mode}, so the pod is not evicted"
+    if policy.name in judged.rehearsed_policies:
+        return "nothing: the operator runs with --dry-run, so the pod is not evicted"
     told: list[str] = []
     if pending.due_at > judged.now:
         told.append(f"its deadline, {relative(pending.due_at, judged.now)}")

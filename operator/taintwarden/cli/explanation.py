@@ -17,9 +17,9 @@ class Fate(StrEnum):
 
     STAYS = "Stays"
     LEAVES = "Leaves"
-    """A policy in mode Enforce gives it a deadline."""
+    """A policy that enforces gives it a deadline."""
     WOULD_LEAVE = "WouldLeave"
-    """Only policies in mode DryRun or Paused would make it leave."""
+    """Only policies that do not enforce would: in mode DryRun or Paused, or of an operator with --dry-run."""
     NOT_ACTED_ON = "NotActedOn"
     """The operator never touches such a pod."""
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from taintwarden.cli.conditions import is_kept_from_enforcing
 from taintwarden.cli.facts import Facts
 from taintwarden.cli.manifests import BadInput
 from taintwarden.controller.cache import PodIssue, Translator
@@ -40,6 +41,8 @@ class Judged:
         self.pod = self._translate(translator)
         self.node: Node | None = None if facts.node is None else translator.node(facts.node)
         self.policies = self._valid_policies()
+        self.rehearsed_policies = {one["metadata"].get("name") for one in facts.policies if is_kept_from_enforcing(one)}
+        """Policies that are to enforce, and do not since the operator runs with --dry-run."""
         self.profiles = self._valid_profiles()
         self._check_namespace()
         self._machine = self._run(self.policies)

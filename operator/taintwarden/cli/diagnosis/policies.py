@@ -1,8 +1,8 @@
 """Policies that do not do what they seem to."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
+from taintwarden.cli.conditions import conditions
 from taintwarden.cli.diagnosis.checks import Check
 from taintwarden.cli.diagnosis.finding import Found, Severity
 from taintwarden.cli.diagnosis.ground import Look, named
@@ -73,19 +73,13 @@ def _long_dry_run(look: Look) -> Iterator[Found]:
 def _since(look: Look, policy: Policy, reason: str) -> float | None:
     """When its condition Enforcing became what it is for this reason."""
     stored = next((one for one in look.snapshot.policies if named(one)[1] == policy.name), {})
-    for condition in _conditions(stored):
+    for condition in conditions(stored):
         if condition.get("type") == "Enforcing" and condition.get("reason") == reason:
             try:
                 return moment(str(condition.get("lastTransitionTime")))
             except ValueError:
                 return None
     return None
-
-
-def _conditions(stored: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    status = stored.get("status")
-    listed = status.get("conditions") if isinstance(status, Mapping) else None
-    return [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else []
 
 
 def _static_markers(look: Look) -> Iterator[Found]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from taintwarden.cli.conditions import is_kept_from_enforcing
 from taintwarden.cli.planning.answer import Fate, Plan, PlannedGuard, PlannedPod, Replacement
 from taintwarden.cli.planning.changes import Change, apply
 from taintwarden.cli.planning.snapshot import WORKLOADS, Snapshot
@@ -107,6 +108,8 @@ class Play:
         """All that the operator would know, in the order in which it would hear of it."""
         snapshot, metrics = self._snapshot, Metrics()
         PolicyBook(self._policies_changed, self._note_policy).load(snapshot.policies)
+        if any(map(is_kept_from_enforcing, snapshot.policies)):
+            self._notes.append("the operator runs with --dry-run: this is what would follow without it")
         self._restore_guards()
         ProfileBook(self._feed, self._note_profile).load(snapshot.profiles)
         self._list(NodeSink(NODES.name, self._feed, metrics, self._translator), snapshot.nodes)
