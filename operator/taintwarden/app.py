@@ -4,11 +4,9 @@
 """
 
 import asyncio
-import contextlib
 import gc
 import os
 import signal
-import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Self
 
@@ -32,6 +30,7 @@ from taintwarden.controller.status import StatusWriter
 from taintwarden.engine.machine import Machine, events
 from taintwarden.engine.model import Gates
 from taintwarden.handlers.lifecycle import run_with_kopf
+from taintwarden.handlers.lives import keep_kopf
 from taintwarden.handlers.probes import probe_app
 from taintwarden.handlers.watching import watch_policies, watch_profiles
 from taintwarden.handlers.webhook_server import WebhookServer
@@ -61,7 +60,6 @@ from taintwarden.settings import Settings, load_settings
 from taintwarden.telemetry.logs import configure_logs
 from taintwarden.telemetry.metrics import Metrics
 
-KOPF_PAUSE_SECONDS = 5.0
 RESYNC_SECONDS = 30.0
 """A watch of kopf's tells of no deletion that fell into a gap, and what was deleted must not go on acting."""
 TAKE_OVER_RETRY_SECONDS = 1.0
@@ -366,57 +364,18 @@ async def run(settings: Settings) -> BaseException | None:
     app = await App.connect(settings)
     try:
         await app.start()
-        await _keep_kopf(app)
+        await keep_kopf(REGISTRY, kopf.Memo(app=app), _asked_to_stop())
     finally:
         await app.stop()
     return app.failure
 
 
-async def _keep_kopf(app: App) -> None:
-    """Run kopf until we are told to stop, and begin again when it ends by itself.
-
-    It ends when our definitions are gone for a moment; the policies in force stay in force meanwhile.
-    """
-    stopping = asyncio.Event()
-    running = asyncio.get_running_loop()
+def _asked_to_stop() -> asyncio.Event:
+    """Set by the first signal that asks us to end."""
+    stopping, running = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         running.add_signal_handler(number, stopping.set)
-    asked = asyncio.create_task(stopping.wait())
-    while not stopping.is_set():
-        life = _KopfLife(app)
-        ended = asyncio.create_task(asyncio.to_thread(life.run))
-        await asyncio.wait({asked, ended}, return_when=asyncio.FIRST_COMPLETED)
-        life.stop()
-        try:
-            await ended
-        except Exception as error:  # noqa: BLE001 - whatever ends kopf's watch, pods and nodes are still watched
-            log.warning("policy-watch-restarted", reason=f"{type(error).__name__}: {error}"[:300])
-        await asyncio.wait({asked}, timeout=KOPF_PAUSE_SECONDS)
-
-
-class _KopfLife:
-    """One life of kopf, in a thread with a loop of its own: in the end it cancels every task of its loop."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
-        self._begun = threading.Event()
-
-    def run(self) -> None:
-        """Run kopf to its end, in the calling thread."""
-        asyncio.run(self._main())
-
-    def stop(self) -> None:
-        """Ask it to end, from any thread; one that has ended does not mind."""
-        self._begun.wait()
-        with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._asked.set)
-
-    async def _main(self) -> None:
-        # Of the flags kopf takes, only one of its own loop lets it end by itself.
-        self._loop, self._asked = asyncio.get_running_loop(), asyncio.Event()
-        self._begun.set()
-        memo = kopf.Memo(app=self._app)
-        await kopf.operator(registry=REGISTRY, memo=memo, clusterwide=True, standalone=True, stop_flag=self._asked)
+    return stopping
 
 
 REGISTRY = kopf.get_default_registry()
