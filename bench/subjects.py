@@ -40,7 +40,7 @@ def taintwarden(control_plane: ControlPlane) -> Iterator[Running]:
     with Operator(
         control_plane.operator_kubeconfig(), control_plane.folder, args=["--max-evictions-per-second=0"]
     ) as operator:
-        wait_until(lambda: operator.metric("taintwarden_leader"), READY_SECONDS, "the operator to lead")
+        operator.wait_leading(READY_SECONDS)
         yield Running(operator.process)
 
 

@@ -19,6 +19,7 @@ from controlplane.kubelet import STOP_SECONDS_ANNOTATION, Kubelet
 from controlplane.lagging_proxy import LaggingProxy
 from controlplane.operator_process import Operator
 from controlplane.processes import Process, ProcessFailedError
+from controlplane.pulse import Pulse
 from controlplane.target import OPERATOR_NAMESPACE, OPERATOR_USER, Target
 from controlplane.waiting import sleep_until, wait_until
 from controlplane.working_cluster import WorkingCluster
@@ -42,6 +43,7 @@ __all__ = [
     "Operator",
     "Process",
     "ProcessFailedError",
+    "Pulse",
     "Target",
     "WorkingCluster",
     "is_evicted",

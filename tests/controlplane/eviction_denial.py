@@ -7,7 +7,7 @@ from controlplane.waiting import wait_until
 DENIAL = "taintwarden-e2e-deny-evictions"
 DENIED_LABEL = "taintwarden-e2e/deny-evictions"
 PROBE_NAMESPACE = "eviction-denial-probe"
-REFUSAL_SECONDS = 15  # the server reads new admission policies about once a second
+REFUSAL_SECONDS = 30  # the server reads new admission policies about once a second
 
 
 class EvictionDenial:

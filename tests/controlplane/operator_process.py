@@ -13,11 +13,13 @@ from controlplane.api_server import LOOPBACK, free_port
 from controlplane.binaries import ROOT
 from controlplane.health import is_healthy
 from controlplane.processes import Process, ProcessFailedError
+from controlplane.waiting import wait_until
 
 EXECUTABLE = Path(sys.executable).with_name("taintwarden")
 # Without bytecode files each start compiles some thousand modules: three seconds of CPU that users do not spend.
 BYTECODE = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(ROOT / ".cache" / "bytecode")}
-READY_SECONDS = 30
+READY_SECONDS = 60
+LEAD_SECONDS = 60
 STOP_SECONDS = 20
 
 
@@ -64,6 +66,14 @@ class Operator:
 
     def is_ready(self) -> bool:
         return is_healthy(f"{self.url}/readyz")
+
+    @property
+    def leads(self) -> bool:
+        return self.metric("taintwarden_leader") == 1
+
+    def wait_leading(self, timeout_seconds: float = LEAD_SECONDS) -> None:
+        """Wait until it leads; one that was killed before it keeps the lease for a while."""
+        wait_until(lambda: self.leads, timeout_seconds, f"{self.process.name} to lead")
 
     def is_live(self) -> bool:
         return is_healthy(f"{self.url}/livez")

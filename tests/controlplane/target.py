@@ -18,7 +18,7 @@ OPERATOR_NAMESPACE = "taintwarden-system"
 OPERATOR_SERVICE_ACCOUNT = "taintwarden"
 OPERATOR_USER = f"system:serviceaccount:{OPERATOR_NAMESPACE}:{OPERATOR_SERVICE_ACCOUNT}"
 TOKEN_SECONDS = 24 * 3600
-SERVED_SECONDS = 30
+SERVED_SECONDS = 60
 
 # The tests evict pods wherever they are pointed: only at clusters made for that.
 ALLOWED_CONTEXTS = ("kind-taintwarden-e2e", "taintwarden-e2e")

@@ -21,7 +21,7 @@ CONTROLLERS = (
 CLIENT_LIMITS = ("--kube-api-qps=500", "--kube-api-burst=1000")
 REGION = "topology.kubernetes.io/region"
 ZONE = "topology.kubernetes.io/zone"
-COMPLETE_SECONDS = 30
+COMPLETE_SECONDS = 60
 
 
 class WorkingCluster(ControlPlane):

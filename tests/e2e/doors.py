@@ -24,8 +24,8 @@ SERVICES, SECRETS = "services", "secrets"
 CONFIGURATIONS = {
     kind: f"admissionregistration.k8s.io/v1/{kind}webhookconfigurations" for kind in ("validating", "mutating")
 }
-TRUSTED_SECONDS = 30
-HEARD_SECONDS = 15
+TRUSTED_SECONDS = 60
+HEARD_SECONDS = 30
 """Until the API server has heard of other webhooks."""
 SHIPPED = {
     document["kind"]: document for path, document in documents(ROOT / "deploy" / "base") if path.stem == "webhooks"

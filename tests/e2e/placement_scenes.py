@@ -20,7 +20,7 @@ from taintwarden.engine.placement import value_label
 
 DOOR_SECONDS = 60.0  # certificates are made and trusted while other stories begin
 PLACED_SECONDS = 60.0
-MIRRORED_SECONDS = 20.0
+MIRRORED_SECONDS = 40.0
 
 
 @dataclass

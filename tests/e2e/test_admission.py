@@ -189,10 +189,10 @@ def not_asked(cluster: Cluster, namespace: str) -> Iterator[None]:
     configuration = "admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
     rule = {"op": "replace", "path": "/webhooks/0/rules/1/operations"}
     cluster.patch(configuration, "taintwarden", [{**rule, "value": ["DELETE"]}], kind="json")
-    wait_until(lambda: not is_refused(cluster, namespace), 15, "the server to have heard that it need not ask")
+    wait_until(lambda: not is_refused(cluster, namespace), 30, "the server to have heard that it need not ask")
     yield
     cluster.patch(configuration, "taintwarden", [{**rule, "value": ["CREATE", "UPDATE"]}], kind="json")
-    wait_until(lambda: is_refused(cluster, namespace), 15, "the server to ask again")
+    wait_until(lambda: is_refused(cluster, namespace), 30, "the server to ask again")
 
 
 def test_what_was_stored_before_can_be_scaled_and_mended_but_not_made_worse(cluster, namespace):
@@ -248,7 +248,7 @@ def test_a_pod_gets_the_companion_of_a_profile_that_selects_everything(cluster, 
         found = cluster.create("pods", pod(injected, None), injected, dryRun="All")["spec"]["tolerations"]
         return exists(effect="NoExecute") in found
 
-    wait_until(is_known, 10, "the profile to be known to the operator")
+    wait_until(is_known, 30, "the profile to be known to the operator")
     assert tolerations(cluster, pod(injected, None), injected) == [exists(effect="NoExecute")]
 
 
@@ -306,7 +306,7 @@ def test_placement_comes_with_the_companion(cluster, injected, create_policy):
     def affinity() -> Json:
         return cluster.create("pods", body, injected, dryRun="All")["spec"].get("affinity", {})
 
-    wait_until(affinity, 10, "the policy to be known to the operator")
+    wait_until(affinity, 30, "the policy to be known to the operator")
     assert "value.taintwarden.io/sla" in json.dumps(affinity())
     assert (
         "affinity"

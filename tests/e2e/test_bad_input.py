@@ -58,8 +58,8 @@ POLICIES: dict[str, Json] = {
 }
 STORIES = Stories()
 CRD = ROOT / "crds" / "taintevictionpolicies.yaml"
-OBSERVED_SECONDS = 4
-SECONDS = 3  # less: no other story changes a policy before
+OBSERVED_SECONDS = 8
+SECONDS = 7  # less: no other story changes a policy before
 CRITICAL = toleration("Gt", "950")
 ANY = toleration("Exists")
 

@@ -14,7 +14,7 @@ from e2e.stories import taint, toleration
 from e2e.test_explain import run
 
 FINE, REFUSED, PERSON = 0, 1, 10
-WAIT_SECONDS = 20
+WAIT_SECONDS = 40
 GOOD, BAD = taint("980"), taint("900")
 READERS = [
     {"apiGroups": [""], "resources": ["nodes", "pods", "namespaces", "replicationcontrollers"], "verbs": ["list"]},

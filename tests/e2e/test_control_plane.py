@@ -4,11 +4,22 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from controlplane import ApiError, Cluster, ControlPlane, MissingBinariesError, Process, ProcessFailedError, Target
+from controlplane import (
+    ApiError,
+    Cluster,
+    ControlPlane,
+    MissingBinariesError,
+    Process,
+    ProcessFailedError,
+    Pulse,
+    Target,
+    sleep_until,
+)
 from controlplane import wait_until as wait
 from controlplane.binaries import ROOT, binaries_folder, pinned_version
 from controlplane.kubeconfig import CONTEXT
@@ -133,6 +144,20 @@ def test_an_outage_ends_with_all_data(own_control_plane: ControlPlane, namespace
     assert not own_control_plane.answers("/readyz")
     own_control_plane.start_api_server()
     assert cluster.get("nodes", f"{namespace}-n1") == before
+
+
+def test_the_pulse_tells_what_a_server_that_stands_still_lost(own_control_plane: ControlPlane) -> None:
+    pid = own_control_plane.api_server.pid
+    assert pid is not None
+    with Pulse(own_control_plane.client) as pulse:
+        began = time.monotonic()
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            sleep_until(began + 1)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        assert 0.6 < pulse.lost(began) <= time.monotonic() - began
+        assert pulse.lost(began, began) == 0
 
 
 def test_controllers_run_beside_it(own_control_plane: ControlPlane, namespace: str) -> None:

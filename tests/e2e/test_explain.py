@@ -90,11 +90,11 @@ def test_deadline_is_the_operators(
     cluster: Cluster, node: str, pod: str, policy: str, operator: Operator, explain: Explain
 ) -> None:
     namespace = pod.partition("/")[0]
-    wait_until(lambda: "980" in history(cluster, node), 10, "the history of the node")
+    wait_until(lambda: "980" in history(cluster, node), 30, "the history of the node")
     stays = explain(pod, "-o", "json")
     assert (stays.returncode, json.loads(stays.stdout)["fate"]) == (STAYS, "Stays")
     cluster.set_taints(node, sla("940"))
-    wait_until(lambda: "940" in history(cluster, node), 10, "the new value in the history")
+    wait_until(lambda: "940" in history(cluster, node), 30, "the new value in the history")
 
     leaves = explain(pod, "-o", "json")
     answer = json.loads(leaves.stdout)

@@ -17,7 +17,7 @@ Helm = Callable[..., str]
 DEFINITION = "taintevictionpolicies.taintwarden.io"
 CHANGED = {"name": "Changed", "type": "string", "jsonPath": ".metadata.uid"}
 NO_PODS = "--set=replicas=0"  # the operators of these tests are processes; on kind the cluster would start more
-WAIT_SECONDS = 15
+WAIT_SECONDS = 30
 
 
 @pytest.fixture(scope="module")

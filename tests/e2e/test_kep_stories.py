@@ -20,7 +20,7 @@ import pytest
 from controlplane import ApiError, Json, WorkingCluster, wait_until
 from e2e.conftest import FEATURE_GATES, started_working_cluster
 from e2e.limit_scenes import LEAVE_SECONDS, SCENE_LABEL
-from e2e.placement_scenes import PlacementScene, placing
+from e2e.placement_scenes import PLACED_SECONDS, PlacementScene, placing
 from e2e.replay.pod_watch import RUN_LABEL
 from e2e.stories import EARLY_SECONDS, Stories, Story, Told, annotation, toleration
 
@@ -46,7 +46,7 @@ GRACE_SECONDS = 30
 PATIENCE_SECONDS = 20
 GPU = "nvidia.com/gpu"
 
-pytestmark = pytest.mark.timeout(400)  # the first test waits for the cluster, and each for its story
+pytestmark = pytest.mark.timeout(800)  # the first test waits for the cluster, and each for its story
 
 
 @dataclass
@@ -66,10 +66,13 @@ class KepScene(PlacementScene):
         return self.place(name, spec={"containers": containers}, **self.asking(*tolerations))
 
     def wait_repelled(self, app: str) -> None:
-        """Wait until the scheduler finds no node because of what taints say."""
-        [reason] = self.wait_pending(app)
+        """Wait until the scheduler finds no node because of what taints say; it may have tried without any node."""
         expected = "untolerated taint" if self.gate else "didn't match Pod's node affinity/selector"
-        assert expected in reason
+
+        def is_repelled() -> bool:
+            return any(expected in reason for reason in self.pending(app))
+
+        wait_until(is_repelled, PLACED_SECONDS, f"{app} to be pending for: {expected}")
 
     def wait_gone(self, app: str) -> None:
         wait_until(lambda: self.placed(app) == [], LEAVE_SECONDS, f"{app} to leave")

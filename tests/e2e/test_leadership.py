@@ -16,7 +16,7 @@ import pytest
 from controlplane import Cluster, ControlPlane, Operator, Process, wait_until
 from controlplane.api_server import LOOPBACK, free_port
 from controlplane.health import is_healthy
-from controlplane.operator_process import BYTECODE
+from controlplane.operator_process import BYTECODE, LEAD_SECONDS
 from e2e.replay.pod_watch import PodWatch
 from e2e.stories import (
     EARLY_SECONDS,
@@ -36,9 +36,9 @@ POLICY = "led"
 LEASE_SECONDS, RETRY_SECONDS = 15, 2  # how long a lease outlives its holder, and how often others look
 TAKEOVER_SECONDS = LEASE_SECONDS + RETRY_SECONDS
 HANDOVER_SECONDS = RETRY_SECONDS + 1
-MISSED_SECONDS, KEPT_SECONDS = 5, 24  # deadlines while nobody leads, and after
+MISSED_SECONDS, KEPT_SECONDS = 5, 32  # deadlines while nobody leads, and after
 
-pytestmark = pytest.mark.timeout(180)  # the first test waits for the whole life
+pytestmark = pytest.mark.timeout(360)  # the first test waits for the whole life
 
 
 @dataclass
@@ -61,19 +61,28 @@ class Life:
     def between(self, first: str, second: str) -> float:
         return self.moments[second] - self.moments[first]
 
+    def lost(self, first: str, second: str) -> float:
+        """What the machine lost between two moments."""
+        return self.scene.watch.pulse.lost(self.moments[first], self.moments[second])
+
     def leaders(self) -> list[str]:
         """The operators that say they lead."""
         alive = {name: operator for name, operator in self.operators.items() if operator.process.is_running}
-        return [name for name, operator in alive.items() if operator.metric("taintwarden_leader") == 1]
+        return [name for name, operator in alive.items() if operator.leads]
 
     def wait_leader(self, but: str = "") -> str:
         """Wait until another one leads and return its name."""
-        return wait_until(lambda: [name for name in self.leaders() if name != but], 30, "a leader")[0]
+        return wait_until(lambda: [name for name in self.leaders() if name != but], LEAD_SECONDS, "a leader")[0]
 
     def evicted_after(self, pod: str, moment: str) -> float:
         at = self.scene.watch.evicted_at(self.pods[pod].uid)
         assert at is not None, f"{pod} was not evicted"
         return at - self.moments[moment]
+
+    def slack(self, pod: str, moment: str) -> float:
+        """How late a pod may be that left after a moment."""
+        since = self.moments[moment]
+        return self.scene.slack(since, since + self.evicted_after(pod, moment))
 
 
 @pytest.fixture(scope="module")
@@ -157,17 +166,18 @@ def test_only_the_leader_evicts(life: Life) -> None:
 
 
 def test_a_killed_leader_is_succeeded_when_its_lease_runs_out(life: Life) -> None:
-    after = life.between("killed", "succeeded")
-    assert LEASE_SECONDS - RETRY_SECONDS - 1 < after < TAKEOVER_SECONDS + 2
+    after, lost = life.between("killed", "succeeded"), life.lost("killed", "succeeded")
+    assert LEASE_SECONDS - RETRY_SECONDS - 1 < after < TAKEOVER_SECONDS + 2 + lost
 
 
 def test_a_deadline_that_nobody_kept_is_made_up_for(life: Life) -> None:
     assert life.evicted_after("missed", "killed") > MISSED_SECONDS
-    assert -1 < life.evicted_after("missed", "succeeded") < SLACK_SECONDS
+    assert -1 < life.evicted_after("missed", "succeeded") < life.slack("missed", "succeeded")
 
 
 def test_a_deadline_is_the_same_for_the_successor(life: Life) -> None:
-    assert KEPT_SECONDS - EARLY_SECONDS <= life.evicted_after("kept", "tainted") <= KEPT_SECONDS + SLACK_SECONDS
+    after, slack = life.evicted_after("kept", "tainted"), life.slack("kept", "tainted")
+    assert KEPT_SECONDS - EARLY_SECONDS <= after <= KEPT_SECONDS + slack
 
 
 def test_the_successor_evicts_nobody_who_may_stay(life: Life) -> None:
@@ -179,7 +189,8 @@ def test_a_leader_that_is_told_to_stop_ends_well(life: Life) -> None:
 
 
 def test_a_leader_that_is_told_to_stop_hands_over_at_once(life: Life) -> None:
-    assert life.between("told to stop", "handed over") < HANDOVER_SECONDS + 1
+    lost = life.lost("told to stop", "handed over")
+    assert life.between("told to stop", "handed over") < HANDOVER_SECONDS + 1 + lost
 
 
 def test_no_pod_was_evicted_twice(own_control_plane: ControlPlane, life: Life) -> None:

@@ -30,7 +30,7 @@ ROUNDS = 4
 UNREAD = {"tolerations": [toleration("Exists")], "annotations": annotation(toleration("Gt", "950"))}
 """The scheduler reads the one and puts pods anywhere, the operator the other and takes them away again."""
 
-pytestmark = pytest.mark.timeout(300)  # the first test waits for the cluster, and each for its story
+pytestmark = pytest.mark.timeout(600)  # the first test waits for the cluster, and each for its story
 
 
 @pytest.mark.parametrize("story", STORIES, ids=str)

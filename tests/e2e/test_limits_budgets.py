@@ -18,7 +18,7 @@ POLICIES = {
 }
 STORIES = Stories()
 
-pytestmark = pytest.mark.timeout(240)  # the first test waits for the cluster, and each for its story
+pytestmark = pytest.mark.timeout(480)  # the first test waits for the cluster, and each for its story
 IN_VAIN = 3  # requests that may be refused: a budget's status is as old as the last look of its controller
 
 

@@ -25,7 +25,7 @@ POLICIES = {
 }
 STORIES = Stories()
 
-pytestmark = pytest.mark.timeout(240)  # the first test waits for the cluster, and each for its story
+pytestmark = pytest.mark.timeout(480)  # the first test waits for the cluster, and each for its story
 RESET_ANNOTATION = "taintwarden.io/guard-reset"
 ZERO = taint("0")
 

@@ -32,7 +32,7 @@ POLICIES = {
 }
 STORIES = Stories()
 
-pytestmark = pytest.mark.timeout(240)  # the first test waits for the cluster, and each for its story
+pytestmark = pytest.mark.timeout(480)  # the first test waits for the cluster, and each for its story
 
 
 @pytest.mark.parametrize("story", STORIES, ids=str)

@@ -37,7 +37,7 @@ POLICIES = {
 }
 STORIES = Stories()
 
-pytestmark = pytest.mark.timeout(240)  # the first test waits for the cluster, and each for its story
+pytestmark = pytest.mark.timeout(480)  # the first test waits for the cluster, and each for its story
 LATE_SECONDS = 2.0  # an eviction may take so long after it was decided
 
 

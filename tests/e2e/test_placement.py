@@ -23,7 +23,7 @@ STORIES = Stories()
 REPLICAS, TURNS = 4, 5
 NO_NODE = "didn't match Pod's node affinity/selector"
 
-pytestmark = pytest.mark.timeout(300)  # the first test waits for the cluster, and each for its story
+pytestmark = pytest.mark.timeout(600)  # the first test waits for the cluster, and each for its story
 
 
 @pytest.fixture(scope="module")

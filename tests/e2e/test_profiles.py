@@ -22,11 +22,11 @@ from e2e.stories import (
 )
 
 AT_ONCE, SLOWLY = "profiles-at-once", "profiles-slowly"
-POLICIES = {AT_ONCE: {}, SLOWLY: {"limits": {"base": "None", "evictionsPerSecond": 0.2, "burst": 1}}}
+POLICIES = {AT_ONCE: {}, SLOWLY: {"limits": {"base": "None", "evictionsPerSecond": 0.1, "burst": 1}}}
 STORIES = Stories()
 
 OBSERVED_SECONDS = 3
-GRACE_SECONDS = 4
+GRACE_SECONDS = 8
 LOOSE, STRICT = toleration("Gt", "900"), toleration("Gt", "950")
 EXISTS = toleration("Exists")
 PROFILES = "tolerationprofiles"

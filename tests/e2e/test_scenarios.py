@@ -20,6 +20,7 @@ from controlplane import (
     LaggingProxy,
     Operator,
     Target,
+    sleep_until,
     wait_until,
 )
 from e2e.replay.catalogue import NOT_REPLAYED, ZONES, Scenario, carried, load, read_document
@@ -32,7 +33,7 @@ SHARED = [name for name, scenario in SCENARIOS.items() if name not in NOT_REPLAY
 ALONE = [name for name, scenario in SCENARIOS.items() if name not in NOT_REPLAYED and scenario.is_disturbing]
 NO_CAP = "--max-evictions-per-second=0"
 
-ATTEMPTS = 3  # a busy machine does steps late: that is played again, and told when it stays so
+ATTEMPTS = 5  # a busy machine does steps late: that is played again, and told when it stays so
 
 pytestmark = pytest.mark.timeout(600)  # the first test waits for all
 
@@ -132,6 +133,7 @@ def play(cluster: Cluster, scenarios: list[Scenario], props: Props) -> dict[str,
         stage.set_up()
     with PodWatch(cluster, run) as watch:
         Timeline().play(stages)
+        sleep_until(max(stage.over_at + watch.pulse.lost(stage.started_at) for stage in stages))
         watch.check()
         return {stage.scenario.id: Replayed(stage, outcomes(stage, watch)) for stage in stages}
 
@@ -162,7 +164,7 @@ def test_the_evicted_pod_says_why(replayed: dict[str, Replayed], shared: str) ->
 @pytest.mark.parametrize("shared", [name for name in SHARED if "expect_event" in SCENARIOS[name].raw])
 def test_a_cancelled_eviction_is_an_event(cluster: Cluster, replayed: dict[str, Replayed], shared: str) -> None:
     stage = replayed[shared].stage
-    events = wait_until(lambda: cluster.items("events", stage.prefix), 10, "an Event on the pod")
+    events = wait_until(lambda: cluster.items("events", stage.prefix), 30, "an Event on the pod")
     assert "EvictionCancelled" in {event["reason"] for event in events}
 
 

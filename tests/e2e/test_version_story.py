@@ -17,7 +17,7 @@ VERSIONS = "versions"
 POLICIES = {VERSIONS: {"taints": [{"key": KEY, "valueType": "Version"}]}}
 STORIES = Stories()
 
-GRACE_SECONDS = 4
+GRACE_SECONDS = 8
 OBSERVED_SECONDS = 3
 OLD, NEW = "v3.27.2", "v3.28.1"
 

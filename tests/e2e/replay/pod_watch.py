@@ -3,7 +3,7 @@
 import time
 from typing import Self
 
-from controlplane import Client, Json
+from controlplane import Client, Json, Pulse
 from controlplane.following import Follower
 
 RUN_LABEL = "taintwarden-e2e/run"
@@ -12,20 +12,25 @@ RUN_LABEL = "taintwarden-e2e/run"
 class PodWatch:
     """Follows the labelled pods of all namespaces in a thread. Times are of the monotonic clock.
 
+    `pulse` tells how much of the time the machine lost.
+
     By UID, since a pod may be replaced under its name. A watch that breaks is an error of the run, not an answer:
     `check` raises it.
     """
 
     def __init__(self, client: Client, run: str):
         self._follower = Follower(client, "pods", self._see, labelSelector=f"{RUN_LABEL}={run}")
+        self.pulse = Pulse(client)
         self._evicted_at: dict[str, float] = {}
         self._last: dict[str, Json] = {}
 
     def __enter__(self) -> Self:
         self._follower.__enter__()
+        self.pulse.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.pulse.__exit__()
         self._follower.__exit__()
 
     def check(self) -> None:

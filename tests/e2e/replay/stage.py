@@ -41,6 +41,11 @@ class Stage:
         return self.late_seconds > LATE_LIMIT_SECONDS
 
     @property
+    def over_at(self) -> float:
+        """When its last expectation is settled, on a machine that loses nothing."""
+        return self.started_at + self.scenario.lasts_seconds
+
+    @property
     def prefix(self) -> str:
         return f"{self.scenario.id.lower()}-{self.run}"
 

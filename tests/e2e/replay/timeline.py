@@ -24,6 +24,8 @@ class Outcome:
     evicted_at: float | None
     last: Json
     uid: str
+    lost_seconds: float
+    """What the machine lost until then: no window counts it."""
 
     def problem(self, expectation: Json) -> str:
         """Why this is not what was expected; empty when it is."""
@@ -34,9 +36,9 @@ class Outcome:
         window = f"expected between {expectation['not_before']} and {expectation['not_after']} s"
         if self.evicted_at is None:
             return f"not evicted, {window}"
-        if expectation["not_before"] <= self.evicted_at <= expectation["not_after"]:
+        if expectation["not_before"] <= self.evicted_at <= expectation["not_after"] + self.lost_seconds:
             return ""
-        return f"evicted at {self.evicted_at:.2f} s, {window}"
+        return f"evicted at {self.evicted_at:.2f} s, of which the machine lost {self.lost_seconds:.2f}, {window}"
 
 
 class Timeline:
@@ -68,7 +70,7 @@ class Timeline:
                 self._step(stage, step, moment)
             else:
                 self.at(moment, lambda step=step, moment=moment: self._step(stage, step, moment))
-        self.at(stage.started_at + stage.scenario.lasts_seconds + SETTLE_SECONDS, lambda: None)
+        self.at(stage.over_at + SETTLE_SECONDS, lambda: None)
 
     def _step(self, stage: Stage, step: Json, moment: float) -> None:
         stage.late_seconds = max(stage.late_seconds, time.monotonic() - moment)
@@ -88,5 +90,5 @@ def outcomes(stage: Stage, watch: PodWatch) -> dict[str, Outcome]:
     for name, uid in stage.uids.items():
         moment = watch.evicted_at(uid)
         evicted_at = None if moment is None else moment - stage.started_at
-        seen[name] = Outcome(evicted_at, watch.last(uid), uid)
+        seen[name] = Outcome(evicted_at, watch.last(uid), uid, watch.pulse.lost(stage.started_at, moment))
     return seen
