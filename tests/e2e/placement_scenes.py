@@ -111,10 +111,21 @@ class PlacementScene(LimitScene):
         found = [one for pod in pods for one in pod.get("status", {}).get("conditions", [])]
         return [one["message"] for one in found if one.get("reason") == "Unschedulable"]
 
-    def wait_pending(self, app: str, pods: int = 1) -> list[str]:
-        """Wait until so many of an app's pods find no node; returns what the scheduler says of each."""
-        wait_until(lambda: len(self.pending(app)) == pods, PLACED_SECONDS, f"{pods} of {app} to be unschedulable")
-        return self.pending(app)
+    def wait_pending(self, app: str, why: str, pods: int = 1) -> None:
+        """Wait until so many of an app's pods find no node, and the scheduler says why of all of them.
+
+        It may have tried before it knew of any node.
+        """
+
+        def told() -> bool:
+            reasons = self.pending(app)
+            return len(reasons) == pods and all(why in reason for reason in reasons)
+
+        what = f"{pods} of {app} to be unschedulable for: {why}"
+        try:
+            wait_until(told, PLACED_SECONDS, what)
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}; the scheduler says {self.pending(app)}") from error
 
     def ever_placed(self) -> set[str]:
         """All nodes on which the scheduler ever put a pod of this story, by its Events, which come a moment later."""

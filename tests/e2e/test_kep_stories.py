@@ -20,7 +20,7 @@ import pytest
 from controlplane import ApiError, Json, WorkingCluster, wait_until
 from e2e.conftest import FEATURE_GATES, started_working_cluster
 from e2e.limit_scenes import LEAVE_SECONDS, SCENE_LABEL
-from e2e.placement_scenes import PLACED_SECONDS, PlacementScene, placing
+from e2e.placement_scenes import PlacementScene, placing
 from e2e.replay.pod_watch import RUN_LABEL
 from e2e.stories import EARLY_SECONDS, Stories, Story, Told, annotation, toleration
 
@@ -66,13 +66,8 @@ class KepScene(PlacementScene):
         return self.place(name, spec={"containers": containers}, **self.asking(*tolerations))
 
     def wait_repelled(self, app: str) -> None:
-        """Wait until the scheduler finds no node because of what taints say; it may have tried without any node."""
-        expected = "untolerated taint" if self.gate else "didn't match Pod's node affinity/selector"
-
-        def is_repelled() -> bool:
-            return any(expected in reason for reason in self.pending(app))
-
-        wait_until(is_repelled, PLACED_SECONDS, f"{app} to be pending for: {expected}")
+        """Wait until the scheduler finds no node because of what taints say."""
+        self.wait_pending(app, "untolerated taint" if self.gate else "didn't match Pod's node affinity/selector")
 
     def wait_gone(self, app: str) -> None:
         wait_until(lambda: self.placed(app) == [], LEAVE_SECONDS, f"{app} to leave")
@@ -137,7 +132,7 @@ def kep_5471_story_1_spot_nodes_repel_all_but_those_who_opt_in(scene: KepScene) 
     scene.wait_repelled("critical-workload")
     demanded = scene.add_node("ondemand-node-1", sla("980"))
     scene.wait_placed("critical-workload", demanded)
-    assert "untolerated taint" in scene.wait_pending("no-toleration")[0]
+    scene.wait_pending("no-toleration", "untolerated taint")
     scene.cluster.set_taints(demanded, [sla("920")])
     scene.wait_gone("critical-workload")
     assert scene.placed("flexible-sla-workload") == [middle]
@@ -224,7 +219,7 @@ def kep_5721_story_1_pods_wait_for_nodes_with_a_new_kubelet(scene: KepScene) -> 
     scene.opt_in(modern)
     first, second = (scene.add_node(name, version(KUBELET, "v1.31.7")) for name in ("a", "b"))
     scene.place("modern-app", modern)
-    assert "node affinity" in scene.wait_pending("modern-app")[0]
+    scene.wait_pending("modern-app", "node affinity")
     scene.cluster.set_taints(first, [version(KUBELET, "v1.32.3")])
     scene.wait_placed("modern-app", first)
     scene.cluster.set_taints(second, [version(KUBELET, "v1.33.0")])
@@ -245,7 +240,7 @@ def kep_5721_story_2_some_pods_tolerate_an_old_network_plugin(scene: KepScene) -
     scene.place("tolerant-pod", tolerant)
     scene.place("other-pod")
     scene.wait_placed("tolerant-pod", old)
-    assert "untolerated taint" in scene.wait_pending("other-pod")[0]
+    scene.wait_pending("other-pod", "untolerated taint")
     scene.cluster.set_taints(old, [])  # upgraded
     scene.wait_placed("other-pod", old)
     assert scene.placed("tolerant-pod") == [old]
@@ -262,6 +257,6 @@ def kep_5721_story_3_sensitive_pods_need_a_new_container_runtime(scene: KepScene
         scene.cluster.set_taints(old, [version(RUNTIME, "containerd://2.1.4")])
     scene.add_node("same", version(RUNTIME, "2.0.0"))
     scene.place("modern-app", modern, spec={"hostUsers": False})
-    assert "node affinity" in scene.wait_pending("modern-app")[0]
+    scene.wait_pending("modern-app", "node affinity")
     new = scene.add_node("new", version(RUNTIME, "2.1.4"))
     scene.wait_placed("modern-app", new)
