@@ -76,7 +76,7 @@ def a_workload_that_comes_back_is_told_of_and_held_and_goes_when_there_is_anothe
     scene.zones(GOOD, new=1)
     left = scene.wait_departures(4, fell)
     assert left[3].uid == pod.uid
-    assert left[3].at - left[2].at > FIRST_SECONDS - SLACK_SECONDS
+    assert left[3].at - left[2].at > FIRST_SECONDS - scene.slack(fell, left[2].at), "but for a call that was slow"
     scene.ground.wait_complete(workload)
     assert scene.pods_on(old) == []
     scene.nobody_leaves(left[3].at + 0.001)

@@ -60,10 +60,11 @@ class Life:
         return {"condition": conditions(cluster, policy).get("GuardOpen", {}), "guard": status.get("guard", {})}
 
     def has_told(self, policy: str, pods: int) -> bool:
-        """Whether the condition and the guard's own record, which have different writers, both tell of so many pods."""
+        """Whether the condition and the guard's record, of different writers, both tell of so many pods and why."""
         found = self.guard(policy)
-        would_evict = found["guard"].get("wouldEvict")
-        return would_evict == pods and str(pods) in found["condition"].get("message", "").split()
+        would_evict, cause = found["guard"].get("wouldEvict"), found["guard"].get("cause")
+        message = found["condition"].get("message", "")
+        return would_evict == pods and str(pods) in message.split() and bool(cause) and cause in message
 
     def wait_open(self, policy: str, status: str) -> None:
         what = f"GuardOpen of {policy} to be {status}"
