@@ -2,8 +2,8 @@
 
 import pytest
 
-from taintwarden.cli.demonstration.facts import Departure, Facts, Said
-from taintwarden.cli.demonstration.scenario import Story, tell_story
+from taintwarden_demo.facts import Departure, Facts, Said
+from taintwarden_demo.scenario import Story, tell_story
 
 ENFORCING = {"type": "Enforcing", "status": "True"}
 

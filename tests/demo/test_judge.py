@@ -2,9 +2,9 @@
 
 import msgspec
 
-from taintwarden.cli.demonstration.facts import Departure, Facts, Said
-from taintwarden.cli.demonstration.judge import Check, judge
-from taintwarden.cli.demonstration.scenario import Story
+from taintwarden_demo.facts import Departure, Facts, Said
+from taintwarden_demo.judge import Check, judge
+from taintwarden_demo.scenario import Story
 
 
 def wrong(story: Story, facts: Facts) -> list[Check]:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from taintwarden.cli.demonstration.replicas import may_stay
-from taintwarden.cli.demonstration.scenario import Story, tell_story
+from taintwarden_demo.replicas import may_stay
+from taintwarden_demo.scenario import Story, tell_story
 
 PACES = [0.4, 0.5, 1.0, 3.0]
 

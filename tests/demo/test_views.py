@@ -5,15 +5,15 @@ import io
 import pytest
 from rich.console import Console
 
-from taintwarden.cli.demonstration import phrases
-from taintwarden.cli.demonstration.judge import Check
-from taintwarden.cli.demonstration.observer import Observer
-from taintwarden.cli.demonstration.scenario import Story
-from taintwarden.cli.demonstration.screen import Screen, style_of
-from taintwarden.cli.demonstration.summary import report, summary
-from taintwarden.cli.demonstration.timeline import sentence
-from taintwarden.cli.demonstration.views import Line, PodView
-from taintwarden.localcluster import LocalCluster
+from localcluster import LocalCluster
+from taintwarden_demo import phrases
+from taintwarden_demo.judge import Check
+from taintwarden_demo.observer import Observer
+from taintwarden_demo.scenario import Story
+from taintwarden_demo.screen import Screen, style_of
+from taintwarden_demo.summary import report, summary
+from taintwarden_demo.timeline import sentence
+from taintwarden_demo.views import Line, PodView
 
 BLOCKED = (
     "A PodDisruptionBudget does not let it leave a1: The disruption budget checkout needs 5 healthy pods and has 4 "

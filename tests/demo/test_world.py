@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from taintwarden.cli.demonstration.definitions import MissingDefinitionsError, shipped_definitions
-from taintwarden.cli.demonstration.observer import Observer
-from taintwarden.cli.demonstration.replicas import Replicas
-from taintwarden.cli.demonstration.scenario import Story
-from taintwarden.cli.demonstration.world import build_world, set_value
-from taintwarden.localcluster import LocalCluster
+from localcluster import LocalCluster
+from taintwarden_demo.definitions import MissingDefinitionsError, shipped_definitions
+from taintwarden_demo.observer import Observer
+from taintwarden_demo.replicas import Replicas
+from taintwarden_demo.scenario import Story
+from taintwarden_demo.world import build_world, set_value
 
 
 @pytest.fixture
@@ -25,8 +25,8 @@ def cluster(story: Story) -> LocalCluster:
 @pytest.fixture
 async def observer(cluster: LocalCluster, story: Story, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Observer]:
     """Watching the served cluster, with replacements that start fast."""
-    monkeypatch.setattr("taintwarden.cli.demonstration.replicas.START_SECONDS", 0.01)
-    monkeypatch.setattr("taintwarden.cli.demonstration.observer.HOLD_SECONDS", 0.0)
+    monkeypatch.setattr("taintwarden_demo.replicas.START_SECONDS", 0.01)
+    monkeypatch.setattr("taintwarden_demo.observer.HOLD_SECONDS", 0.0)
     async with cluster.serve():
         observer, replicas = Observer(cluster.store, story), Replicas(cluster, story)
         await until(lambda: observer.calm)

@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 
 from contract.api import Api
-from taintwarden.localcluster import LocalCluster
+from localcluster import LocalCluster
 
 
 @pytest.fixture

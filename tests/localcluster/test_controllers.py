@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 
 from contract.api import Api
-from taintwarden.localcluster import ApiError, LocalCluster
+from localcluster import ApiError, LocalCluster
 
 CONTAINERS = [{"name": "c", "image": "i"}]
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}

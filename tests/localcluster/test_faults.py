@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 
 from contract.api import Api, unique
-from taintwarden.localcluster import LocalCluster
+from localcluster import LocalCluster
 
 
 async def test_an_answer_is_made_up(cluster: LocalCluster, api: Api) -> None:

@@ -1,6 +1,6 @@
 """Schemas of custom kinds: corners that a real server was not asked about."""
 
-from taintwarden.localcluster.kinds.schema import check, fill, prune
+from localcluster.kinds.schema import check, fill, prune
 
 
 def test_defaults_replace_forbidden_nulls() -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from taintwarden.localcluster import ApiError
-from taintwarden.localcluster.store.selectors import from_object, matches, parse_fields, parse_labels
+from localcluster import ApiError
+from localcluster.store.selectors import from_object, matches, parse_fields, parse_labels
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taintwarden.localcluster import ApiError, Store
-from taintwarden.localcluster.store.collection import Collection
-from taintwarden.localcluster.store.entries import Change, Selection
-from taintwarden.localcluster.store.listing import Lister
-from taintwarden.localcluster.store.selectors import parse_fields
+from localcluster import ApiError, Store
+from localcluster.store.collection import Collection
+from localcluster.store.entries import Change, Selection
+from localcluster.store.listing import Lister
+from localcluster.store.selectors import parse_fields
 
 
 def _store(history_limit: int = 1000) -> tuple[Store, Collection]:

@@ -3,9 +3,9 @@
 import asyncio
 
 from contract.api import Api
-from taintwarden.localcluster import LocalCluster
-from taintwarden.localcluster.store import watching
-from taintwarden.localcluster.store.entries import Selection
+from localcluster import LocalCluster
+from localcluster.store import watching
+from localcluster.store.entries import Selection
 
 
 async def test_bookmarks_come_from_time_to_time(api: Api) -> None:

@@ -1,0 +1,36 @@
+"""The CustomResourceDefinitions as shipped: beside the package in a wheel, in `crds/` of a checkout."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import taintwarden
+
+_PACKAGE = Path(taintwarden.__file__).parent
+PLACES = (_PACKAGE / "crds", _PACKAGE.parent.parent / "crds")
+
+
+class MissingDefinitionsError(Exception):
+    """No CustomResourceDefinition was found; the message names the places."""
+
+
+def shipped_definitions(places: Iterable[Path] = PLACES) -> list[dict[str, Any]]:
+    """The definitions of the first of ``places`` that has any.
+
+    Raises:
+        MissingDefinitionsError: none has.
+
+    """
+    places = tuple(places)
+    for place in places:
+        documents = [
+            one for path in sorted(place.glob("*.yaml")) for one in yaml.safe_load_all(path.read_text("utf-8"))
+        ]
+        found = [one for one in documents if one and one.get("kind") == "CustomResourceDefinition"]
+        if found:
+            return found
+    looked = " and ".join(str(place) for place in places)
+    msg = f"found no CustomResourceDefinition in {looked}: run the demo from a checkout, or install the package again"
+    raise MissingDefinitionsError(msg)

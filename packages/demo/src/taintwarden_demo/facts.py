@@ -1,0 +1,43 @@
+"""What was seen in the cluster. Times are seconds since the story began."""
+
+from typing import Any
+
+import msgspec
+
+
+class Departure(msgspec.Struct, frozen=True):
+    """A pod that was deleted; ``evicted`` is whether the Eviction API did it."""
+
+    pod: str
+    uid: str
+    workload: str
+    node: str
+    at: float
+    evicted: bool = True
+
+
+class Said(msgspec.Struct, frozen=True):
+    """A Kubernetes Event about ``name`` on ``node`` (of a node: itself)."""
+
+    reason: str
+    name: str
+    uid: str
+    node: str
+    at: float
+    note: str = ""
+
+
+class Facts(msgspec.Struct):
+    """Everything the judge knows."""
+
+    changed_at: dict[tuple[str, str], float] = {}
+    """When a node's taint got a value, by node and value."""
+    departures: list[Departure] = []
+    said: list[Said] = []
+    fewest_ready: dict[str, int] = {}
+    """The smallest number of Ready pods that do not terminate, by workload."""
+    policy_status: dict[str, Any] = {}
+
+    def told(self, reason: str, node: str | None = None) -> list[Said]:
+        """Events of this reason, of one node if asked."""
+        return [one for one in self.said if one.reason == reason and node in (None, one.node)]

@@ -1,0 +1,119 @@
+"""Compares what had to happen with what happened. Pure: the exit code of the demo is its answer."""
+
+import msgspec
+
+from taintwarden_demo.facts import Departure, Facts
+from taintwarden_demo.scenario import POLICY, Change, Leave, Story, Workload
+
+CLOCK_SECONDS = 0.1
+"""The operator counts by the wall clock and the demo by the monotonic one: they may drift apart by this."""
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One thing that had to happen, in words, and what did."""
+
+    expected: str
+    happened: str
+    ok: bool
+
+
+def judge(story: Story, facts: Facts) -> list[Check]:
+    """Every expectation with its answer. The demo succeeded when all are ok."""
+    checks = []
+    for change in story.changes:
+        checks += [_leave(change, leave, facts) for leave in change.leaves]
+        if change.cancels:
+            checks.append(_cancelled(change, facts))
+        if change.invalid:
+            checks.append(_held(change, facts))
+    budgets = [workload for workload in story.workloads if workload.max_unavailable is not None]
+    checks += [_budget(workload, facts) for workload in budgets]
+    return [*checks, _others(story, facts), _told(story, facts)]
+
+
+def _leave(change: Change, leave: Leave, facts: Facts) -> Check:
+    expected = (
+        f"{change.node} at {change.value}: {leave.pods} {leave.workload} leave after {leave.grace_seconds} s, "
+        f"within {leave.within_seconds:g} s ({leave.says})"
+    )
+    began = facts.changed_at.get((change.node, change.value))
+    if began is None:
+        return Check(expected, f"{change.node} never got the value {change.value}", ok=False)
+    left = [one for one in facts.departures if (one.node, one.workload) == (change.node, leave.workload)]
+    earliest, latest = began + leave.grace_seconds - CLOCK_SECONDS, began + leave.grace_seconds + leave.within_seconds
+    early = [one for one in left if one.at < earliest]
+    late = [one for one in left if one.at > latest]
+    deleted = [one for one in left if not one.evicted]
+    faults = [
+        *_fault(early, "early"),
+        *_fault(late, "late"),
+        *_fault(deleted, "deleted instead of evicted"),
+    ]
+    if len(left) != leave.pods:
+        faults.insert(0, f"{len(left)} instead of {leave.pods} left")
+    happened = _span(left, began) + "".join(f"; {fault}" for fault in faults)
+    return Check(expected, happened, ok=not faults)
+
+
+def _fault(pods: list[Departure], what: str) -> list[str]:
+    return [f"{what}: {', '.join(one.pod for one in pods)}"] if pods else []
+
+
+def _span(left: list[Departure], began: float) -> str:
+    if not left:
+        return "nobody left"
+    first, last = (end(one.at for one in left) - began for end in (min, max))
+    after = f"{first:.1f} s" if f"{first:.1f}" == f"{last:.1f}" else f"{first:.1f} to {last:.1f} s"
+    return f"{len(left)} left after {after}"
+
+
+def _cancelled(change: Change, facts: Facts) -> Check:
+    expected = f"{change.node} back at {change.value} within the grace: {change.cancels} stay, evictions cancelled"
+    announced = {one.uid for one in facts.told("EvictionScheduled", change.node)}
+    cancelled = {one.uid for one in facts.told("EvictionCancelled", change.node)}
+    left = [one for one in facts.departures if one.node == change.node]
+    happened = f"{len(announced)} announced, {len(cancelled)} cancelled, {_nobody(left)}"
+    return Check(expected, happened, ok=announced == cancelled and len(cancelled) == change.cancels and not left)
+
+
+def _held(change: Change, facts: Facts) -> Check:
+    expected = f"{change.node} at {change.value!r}, a mistake: nobody leaves, the node gets a Warning"
+    warnings = [one for one in facts.told("InvalidTaintValue", change.node) if change.value in one.note]
+    left = [one for one in facts.departures if one.node == change.node]
+    happened = f"{'warned' if warnings else 'no Event'}, {_nobody(left)}"
+    changed = (change.node, change.value) in facts.changed_at
+    return Check(expected, happened, ok=changed and bool(warnings) and not left)
+
+
+def _nobody(left: list[Departure]) -> str:
+    return f"{', '.join(one.pod for one in left)} left" if left else "nobody left"
+
+
+def _budget(workload: Workload, facts: Facts) -> Check:
+    floor = len(workload.nodes) - (workload.max_unavailable or 0)
+    expected = f"budget of {workload.name}: never fewer than {floor} of {len(workload.nodes)} Ready, others blocked"
+    fewest = facts.fewest_ready.get(workload.name)
+    blocked = {one.uid for one in facts.told("EvictionBlocked") if one.name.startswith(f"{workload.name}-")}
+    happened = f"at least {fewest} Ready, {len(blocked)} blocked for a while"
+    return Check(expected, happened, ok=fewest is not None and fewest >= floor and bool(blocked))
+
+
+def _others(story: Story, facts: Facts) -> Check:
+    may_leave = {(change.node, leave.workload) for change in story.changes for leave in change.leaves}
+    staying = sum((node, one.name) not in may_leave for one in story.workloads for node in one.nodes)
+    wrong = [one for one in facts.departures if (one.node, one.workload) not in may_leave]
+    expected = f"all {staying} others and every replacement stay (batch, DaemonSet, better nodes)"
+    named = ", ".join(f"{one.pod} left {one.node} at +{one.at:.1f} s" for one in wrong)
+    return Check(expected, named or "all stayed", ok=not wrong)
+
+
+def _told(story: Story, facts: Facts) -> Check:
+    count = sum(leave.pods for change in story.changes for leave in change.leaves)
+    status = facts.policy_status
+    enforcing = any((one["type"], one["status"]) == ("Enforcing", "True") for one in status.get("conditions", ()))
+    left = {one.uid for one in facts.departures}
+    said = {one.uid for one in facts.told("Evicted")}
+    expected = f"policy {POLICY} says {count} evicted and none pending; every eviction has its Event"
+    happened = f"{status.get('evicted', 0)} evicted, {status.get('pending', 0)} pending, {len(said)} Events"
+    counts_match = (status.get("evicted"), status.get("pending", 0)) == (count, 0)
+    return Check(expected, happened, ok=enforcing and counts_match and said == left)

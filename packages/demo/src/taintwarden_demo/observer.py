@@ -1,0 +1,166 @@
+"""Watches the cluster and notes the facts: pods that go, Events, values of taints, the policy's status.
+
+It sees what any client's watch would see, and nothing of the operator's process.
+"""
+
+import time
+from collections.abc import Callable
+
+from localcluster.kinds.pods import is_ready
+from localcluster.store.entries import Change
+from localcluster.store.store import Store
+from taintwarden_demo import phrases
+from taintwarden_demo.facts import Departure, Facts, Said
+from taintwarden_demo.scenario import NAMESPACE, TAINT, Object, Story
+from taintwarden_demo.views import Line, PodView, apply_event
+from taintwarden_demo.world import WORKLOAD_LABEL
+
+HOLD_SECONDS = 0.6
+"""How long a line waits for others that say the same of other pods."""
+
+
+class Observer:
+    """Subscribed from its construction to ``close``."""
+
+    def __init__(self, store: Store, story: Story) -> None:
+        self.facts = Facts()
+        self.pods: dict[str, PodView] = {}
+        self.values = {node.name: node.sla for node in story.nodes}
+        self._lines: list[Line] = []
+        self._budgets = {one.name for one in story.workloads if one.max_unavailable is not None}
+        self._began_at: float | None = None
+        watched: dict[str, Callable[[Change], None]] = {
+            "pods": self._pod,
+            "nodes": self._node,
+            "events": self._event,
+            "taintevictionpolicies": self._policy,
+        }
+        self._unsubscribe = [store.subscribe(resource, listener) for resource, listener in watched.items()]
+        for pod in store.list("pods", NAMESPACE):
+            self._see(pod)
+
+    def begin(self) -> None:
+        """The story begins now: times count from here, and so do the facts."""
+        self._began_at = time.monotonic()
+        self._count_ready()
+
+    def close(self) -> None:
+        """See nothing any more."""
+        for unsubscribe in self._unsubscribe:
+            unsubscribe()
+
+    @property
+    def seconds(self) -> float:
+        """Since the story began."""
+        return 0.0 if self._began_at is None else time.monotonic() - self._began_at
+
+    @property
+    def enforcing(self) -> bool:
+        """Whether the policy says that it is enforced."""
+        conditions = self.facts.policy_status.get("conditions", ())
+        return any((one["type"], one["status"]) == ("Enforcing", "True") for one in conditions)
+
+    @property
+    def calm(self) -> bool:
+        """Whether every pod runs and none is on its way."""
+        return all(pod.ready and not pod.leaving for pod in self.pods.values())
+
+    def drain(self) -> list[Line]:
+        """What there is to tell since the last time; the same of several pods as one line."""
+        if not self._lines or self.seconds - self._lines[0].at < HOLD_SECONDS:
+            return []
+        merged: dict[tuple[str, str, str, str], Line] = {}
+        for line in self._lines:
+            first = merged.setdefault((line.kind, line.node, line.workload, line.text), line)
+            if first is not line:
+                first.pods += 1
+        self._lines = []
+        return list(merged.values())
+
+    def _tell(self, kind: str, node: str, text: str, workload: str = "") -> None:
+        if self._began_at is not None:
+            self._lines.append(Line(self.seconds, kind, node, text, workload))
+
+    # -- what changes -------------------------------------------------------------------------------------------
+
+    def _pod(self, change: Change) -> None:
+        if change.key[0] != NAMESPACE:
+            return
+        if change.after is None:
+            view = self.pods.pop(change.last.uid, None)
+            if view is not None and not view.leaving:
+                self._departed(view, evicted=False)
+        else:
+            self._see(change.after.decoded())
+        self._count_ready()
+
+    def _see(self, pod: Object) -> None:
+        meta = pod["metadata"]
+        view = self.pods.get(meta["uid"])
+        if view is None:
+            view = PodView(meta["uid"], meta["name"], meta["labels"][WORKLOAD_LABEL])
+            view.replaces = self._began_at is not None
+            self.pods[view.uid] = view
+        view.node = pod["spec"].get("nodeName", "")
+        if is_ready(pod) and not view.ready and view.replaces:
+            self._tell("replaced", view.node, "started in place of those that left", view.workload)
+        view.ready = is_ready(pod)
+        if meta.get("deletionTimestamp") and not view.leaving:
+            view.leaving = True
+            self._departed(view, evicted=_was_evicted(pod))
+
+    def _departed(self, view: PodView, *, evicted: bool) -> None:
+        if self._began_at is None:
+            return
+        self.facts.departures.append(
+            Departure(view.name, view.uid, view.workload, view.node, self.seconds, evicted=evicted)
+        )
+        self._tell("left", view.node, "evicted" if evicted else "deleted", view.workload)
+
+    def _count_ready(self) -> None:
+        if self._began_at is None:
+            return
+        for workload in self._budgets:
+            ready = sum(one.ready and not one.leaving for one in self.pods.values() if one.workload == workload)
+            fewest = self.facts.fewest_ready
+            fewest[workload] = min(ready, fewest.get(workload, ready))
+
+    def _node(self, change: Change) -> None:
+        if change.after is None:
+            return
+        name = change.key[1]
+        taints = change.after.decoded()["spec"].get("taints", ())
+        value = next((one.get("value", "") for one in taints if one["key"] == TAINT), "")
+        before, self.values[name] = self.values.get(name), value
+        if value != before:
+            self.facts.changed_at[name, value] = self.seconds
+            self._tell("value", name, f"{TAINT} {before} -> {value}")
+
+    def _event(self, change: Change) -> None:
+        if change.before is not None or change.after is None:
+            return
+        event = change.after.decoded()
+        subject = event.get("regarding") or event.get("involvedObject") or {}
+        view = self.pods.get(subject.get("uid", ""))
+        gone = [one.node for one in self.facts.departures if one.uid == subject.get("uid")]
+        node = view.node if view else gone[0] if gone else subject.get("name", "")
+        note = event.get("note") or event.get("message") or ""
+        reason = event["reason"]
+        self.facts.said.append(
+            Said(reason, subject.get("name", ""), subject.get("uid", ""), node, self.seconds, note=note)
+        )
+        if view is not None:
+            apply_event(view, reason, note)
+        text = phrases.short(reason, note)
+        if text:
+            self._tell(reason, node, text, view.workload if view else "")
+
+    def _policy(self, change: Change) -> None:
+        if change.after is not None:
+            self.facts.policy_status = change.after.decoded().get("status") or {}
+
+
+def _was_evicted(pod: Object) -> bool:
+    """The Eviction API leaves a condition."""
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any((one["type"], one.get("reason")) == ("DisruptionTarget", "EvictionByEvictionAPI") for one in conditions)

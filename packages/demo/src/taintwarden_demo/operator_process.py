@@ -1,0 +1,59 @@
+"""The operator as users run it: ``taintwarden run`` in a process of its own, with a kubeconfig."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+STOP_SECONDS = 8.0
+TAIL_LINES = 15
+
+
+class OperatorProcess:
+    """A running operator and its log."""
+
+    def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
+        self._process = process
+        self._log = log
+
+    @property
+    def ended(self) -> bool:
+        """Whether it ended although nobody asked it to."""
+        return self._process.returncode is not None
+
+    def tail(self) -> str:
+        """The end of its log."""
+        return "\n".join(self._log.read_text("utf-8", "replace").splitlines()[-TAIL_LINES:])
+
+    async def stop(self) -> None:
+        """As a kubelet would: ask, wait, kill."""
+        with suppress(ProcessLookupError):
+            self._process.terminate()
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                await self._process.wait()
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+
+
+@asynccontextmanager
+async def run_operator(kubeconfig: Path, log: Path) -> AsyncIterator[OperatorProcess]:
+    """Start it, and stop it when the block is left."""
+    flags = [f"--kubeconfig={kubeconfig}", "--http-host=127.0.0.1", "--http-port=0", "--log-format=json"]
+    # -P: a file of the user's folder must not stand in for a module.
+    command = [sys.executable, "-P", "-m", "taintwarden", "run", *flags]
+    foreign = ("TAINTWARDEN_", "POD_NAME")  # settings for another operator
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    with log.open("wb") as output:
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output, env=environment
+        )
+    operator = OperatorProcess(process, log)
+    try:
+        yield operator
+    finally:
+        await operator.stop()

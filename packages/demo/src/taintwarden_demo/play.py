@@ -1,0 +1,117 @@
+"""One run from beginning to end: cluster, operator, story, verdict."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+
+from localcluster import LocalCluster
+from taintwarden_demo.definitions import shipped_definitions
+from taintwarden_demo.judge import judge
+from taintwarden_demo.observer import HOLD_SECONDS, Observer
+from taintwarden_demo.operator_process import OperatorProcess, run_operator
+from taintwarden_demo.replicas import Replicas
+from taintwarden_demo.scenario import POLICY, TAINT, Story
+from taintwarden_demo.summary import Report, report
+from taintwarden_demo.timeline import Show
+from taintwarden_demo.world import build_world, set_value
+
+START_SECONDS = 60.0
+TERMINATION_SECONDS = 1.0
+TICK_SECONDS = 0.2
+
+
+class DemoFailedError(Exception):
+    """The demo could not be carried out; the message says why, with the end of the operator's log."""
+
+
+class Stage(msgspec.Struct):
+    """A cluster that is served, with the operator and the other controllers at work."""
+
+    cluster: LocalCluster
+    observer: Observer
+    operator: OperatorProcess
+    kubeconfig: Path
+    story: Story
+
+    async def tick(self, show: Show) -> None:
+        """Let time pass, and show what it brought.
+
+        Raises:
+            DemoFailedError: the operator ended.
+
+        """
+        await asyncio.sleep(TICK_SECONDS)
+        show.refresh(self.observer)
+        if self.operator.ended:
+            msg = f"the operator ended; its last lines:\n{self.operator.tail()}"
+            raise DemoFailedError(msg)
+
+
+@asynccontextmanager
+async def set_stage(story: Story, folder: Path, port: int = 0) -> AsyncIterator[Stage]:
+    """The cluster with everything in it, and the operator as a process.
+
+    Raises:
+        MissingDefinitionsError: the CustomResourceDefinitions are not there.
+        OSError: the port is taken.
+
+    """
+    cluster = LocalCluster(
+        comparison_operators=True, kubelet=True, disruption=True, termination_seconds=TERMINATION_SECONDS
+    )
+    build_world(cluster, story, shipped_definitions())
+    async with cluster.serve(port) as server:
+        kubeconfig = server.write_kubeconfig(folder / "kubeconfig")
+        observer, replicas = Observer(cluster.store, story), Replicas(cluster, story)
+        try:
+            async with run_operator(kubeconfig, folder / "operator.log") as operator:
+                yield Stage(cluster, observer, operator, kubeconfig, story)
+        finally:
+            replicas.stop()
+            observer.close()
+
+
+async def play(stage: Stage, show: Show) -> Report:
+    """Wait for the operator, tell the story, judge.
+
+    Raises:
+        DemoFailedError: the operator does not start, or ends.
+
+    """
+    began = time.monotonic()
+    await _wait_for_operator(stage, show)
+    stage.observer.begin()
+    for change in stage.story.changes:
+        while stage.observer.seconds < change.at:
+            await stage.tick(show)
+        set_value(stage.cluster, change.node, change.value)
+    story, facts = stage.story, stage.observer.facts
+    while True:
+        await stage.tick(show)
+        checks = judge(story, facts)
+        done = stage.observer.seconds >= story.ends_at and stage.observer.calm and all(check.ok for check in checks)
+        if done or stage.observer.seconds >= story.gives_up_at:
+            await asyncio.sleep(HOLD_SECONDS)
+            show.refresh(stage.observer)
+            return report(checks, time.monotonic() - began)
+
+
+async def _wait_for_operator(stage: Stage, show: Show) -> None:
+    """Until the policy's status says that it is enforced, as ``kubectl wait`` would."""
+    story = stage.story
+    pods = sum(len(one.nodes) for one in story.workloads)
+    show.say(f"A cluster in this process: {len(story.nodes)} nodes in 3 zones with taint {TAINT}=VALUE, {pods} pods:")
+    for workload in story.workloads:
+        show.say(f"  {len(workload.nodes)} {workload.name:<9} {workload.says}")
+    show.say(f"Starting `taintwarden run`; waiting until policy {POLICY} is enforced.")
+    try:
+        async with asyncio.timeout(START_SECONDS):
+            while not stage.observer.enforcing:
+                await stage.tick(show)
+    except TimeoutError:
+        msg = f"policy {POLICY} was not enforced within {START_SECONDS:.0f} s; the operator's last lines:\n"
+        raise DemoFailedError(msg + stage.operator.tail()) from None

@@ -1,0 +1,93 @@
+"""What other controllers do in a cluster: replace pods that leave, and place the replacements where they may stay.
+
+Tiny: one replacement a pod, the emptiest node. It also reads extended tolerations, which a real scheduler does not;
+there a node affinity keeps such pods off nodes that they would have to leave again.
+"""
+
+import asyncio
+from contextlib import suppress
+
+import msgspec
+
+from localcluster import ApiError, LocalCluster
+from localcluster.operations.binding import bind
+from localcluster.store.entries import Change
+from taintwarden.engine.matching.tolerations import Match, match
+from taintwarden.engine.model import Taint, Toleration
+from taintwarden_demo.scenario import NAMESPACE, TAINT, Object, Story, Workload
+from taintwarden_demo.world import WORKLOAD_LABEL, create_pod
+
+START_SECONDS = 1.0
+"""From a replacement's creation until it is placed; the kubelet makes it Ready at once then."""
+RETRY_SECONDS = 0.5
+
+
+class Replicas:
+    """Keeps the number of pods of every workload but DaemonSets."""
+
+    def __init__(self, cluster: LocalCluster, story: Story) -> None:
+        self._cluster = cluster
+        self._workloads = {one.name: one for one in story.workloads if not one.daemon_set}
+        self._replaced: set[str] = set()
+        self._timers: set[asyncio.TimerHandle] = set()
+        self._unsubscribe = cluster.store.subscribe("pods", self._changed)
+
+    def stop(self) -> None:
+        """Replace and place nobody any more."""
+        self._unsubscribe()
+        for timer in self._timers:
+            timer.cancel()
+
+    def _changed(self, change: Change) -> None:
+        """Act later: a listener must not write."""
+        leaving = change.after is None or change.after.decoded()["metadata"].get("deletionTimestamp")
+        if change.before is None or not leaving or change.last.uid in self._replaced:
+            return
+        workload = self._workloads.get(change.last.labels.get(WORKLOAD_LABEL, ""))
+        if workload is not None:
+            self._replaced.add(change.last.uid)
+            owner = change.before.decoded()["metadata"]["ownerReferences"][0]
+            asyncio.get_running_loop().call_soon(self._replace, workload, owner)
+
+    def _replace(self, workload: Workload, owner: Object) -> None:
+        name = create_pod(self._cluster, workload, owner)
+        self._later(START_SECONDS, name, workload)
+
+    def _later(self, seconds: float, name: str, workload: Workload) -> None:
+        def place() -> None:
+            self._timers.discard(timer)
+            self._place(name, workload)
+
+        timer = asyncio.get_running_loop().call_later(seconds, place)
+        self._timers.add(timer)
+
+    def _place(self, name: str, workload: Workload) -> None:
+        node = self._choose(workload)
+        if node is None:
+            self._later(RETRY_SECONDS, name, workload)
+            return
+        body = {"metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
+        with suppress(ApiError):  # somebody deleted it meanwhile
+            bind(self._cluster.store, NAMESPACE, name, body)
+
+    def _choose(self, workload: Workload) -> str | None:
+        pods = dict.fromkeys((node["metadata"]["name"] for node in self._cluster.store.list("nodes")), 0)
+        for pod in self._cluster.store.list("pods"):
+            if pod["spec"].get("nodeName") in pods:
+                pods[pod["spec"]["nodeName"]] += 1
+        fitting = [
+            (pods[node["metadata"]["name"]], node["metadata"]["name"])
+            for node in self._cluster.store.list("nodes")
+            if all(may_stay(workload, taint) for taint in node["spec"].get("taints", ()))
+        ]
+        return min(fitting)[1] if fitting else None
+
+
+def may_stay(workload: Workload, taint: Object) -> bool:
+    """Whether the workload tolerates the taint as it is now; its extended tolerations go before its own."""
+    if taint["key"] != TAINT:
+        return False
+    entries = workload.extended or workload.tolerations
+    tolerations = msgspec.convert(list(entries), list[Toleration])
+    known = Taint(taint["key"], taint.get("value", ""), taint["effect"])
+    return any(match(toleration, known) is Match.HOLDS for toleration in tolerations)

@@ -1,0 +1,84 @@
+"""The demo as a process: it ends with one line where it cannot run, and in order where it is interrupted."""
+
+import asyncio
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+
+from taintwarden.cli.errors import fail
+from taintwarden.cli.output import write, write_data
+from taintwarden_demo.definitions import MissingDefinitionsError
+from taintwarden_demo.play import DemoFailedError, Stage, play, set_stage
+from taintwarden_demo.scenario import POLICY, Story, tell_story
+from taintwarden_demo.summary import Report, summary
+from taintwarden_demo.timeline import Nothing, Show, Timeline
+
+
+def run(pace: float, port: int, output: str, *, keep: bool) -> Report:
+    """Run the demo and print what it found; ends the process where there is nothing to report."""
+    try:
+        return asyncio.run(_run(tell_story(pace), port, output, keep=keep))
+    except (DemoFailedError, MissingDefinitionsError) as error:
+        fail(str(error), code=1)
+    except OSError as error:
+        fail(f"cannot serve on port {port}: {error.strerror or error}", code=1)
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        fail("interrupted", code=130)
+
+
+async def _run(story: Story, port: int, output: str, *, keep: bool) -> Report:
+    """The run and, if asked, what comes after it. Everything that was started has ended when this returns."""
+    _end_on_sigterm()
+    with tempfile.TemporaryDirectory(prefix="taintwarden-demo-") as folder:
+        async with set_stage(story, Path(folder), port) as stage:
+            show = _show(story, output)
+            with show:
+                told = await play(stage, show)
+            if output == "table":
+                write(summary(told))
+            else:
+                write_data(told, output)
+            if keep:
+                await _keep(stage, Timeline() if output == "table" else Nothing())
+            return told
+
+
+def _show(story: Story, output: str) -> Show:
+    console = Console()
+    if output != "table":
+        return Nothing()
+    if not console.is_terminal or console.is_dumb_terminal:
+        return Timeline()
+    from taintwarden_demo.screen import Screen  # noqa: PLC0415 - drawing is not needed elsewhere
+
+    return Screen(console, story)
+
+
+async def _keep(stage: Stage, show: Show) -> None:
+    """Go on until interrupted, which is how it is meant to end; from here on only lines are told."""
+    lines = (
+        "\nThe cluster and the operator go on. Try, in another terminal:\n",
+        f"  export KUBECONFIG={stage.kubeconfig} PATH={Path(sys.executable).parent}:$PATH",
+        "  kubectl get pods -n shop -o wide",
+        "  kubectl taint node b2 sla=890:NoExecute --overwrite",
+        f"  taintwarden status {POLICY} --watch\n",
+        "Ctrl-C ends.\n",
+    )
+    write("\n".join(lines))
+    try:
+        while True:
+            await stage.tick(show)
+    except asyncio.CancelledError:
+        current = asyncio.current_task()
+        if current is not None:
+            current.uncancel()
+
+
+def _end_on_sigterm() -> None:
+    """End in order: the operator must not outlive the demo."""
+    task = asyncio.current_task()
+    if task is not None and sys.platform != "win32":
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)

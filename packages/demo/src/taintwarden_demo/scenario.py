@@ -1,0 +1,136 @@
+"""Who is there, what changes, and who must leave because of it: written down by hand, as the oracle of the demo."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+NAMESPACE = "shop"
+POLICY = "sla"
+TAINT = "sla"
+Object = dict[str, Any]
+
+
+class Node(msgspec.Struct, frozen=True):
+    """A node of the demo and the value of its taint when the story begins."""
+
+    name: str
+    zone: str
+    capacity: str
+    sla: str
+
+
+class Workload(msgspec.Struct, frozen=True):
+    """Pods that share their tolerations; ``nodes`` names where each of them is, once a pod."""
+
+    name: str
+    says: str
+    nodes: tuple[str, ...]
+    tolerations: tuple[Object, ...] = ()
+    extended: tuple[Object, ...] = ()
+    max_unavailable: int | None = None
+    """Of its PodDisruptionBudget, if it has one."""
+    daemon_set: bool = False
+
+
+class Leave(msgspec.Struct, frozen=True):
+    """Pods of ``workload`` must leave the node whose value changed: not before the grace is over, and soon after."""
+
+    workload: str
+    pods: int
+    grace_seconds: int
+    within_seconds: float
+    says: str
+
+
+class Change(msgspec.Struct, frozen=True):
+    """The taint of ``node`` gets ``value``, ``at`` seconds after the story began."""
+
+    at: float
+    node: str
+    value: str
+    leaves: tuple[Leave, ...] = ()
+    cancels: int = 0
+    """How many evictions that were announced for this node must be cancelled."""
+    invalid: bool = False
+    """The value is a mistake, and must make nobody leave."""
+
+
+class Story(msgspec.Struct, frozen=True):
+    """All of it. ``grace_seconds`` is the policy's, for pods that say nothing themselves."""
+
+    nodes: tuple[Node, ...]
+    workloads: tuple[Workload, ...]
+    changes: tuple[Change, ...]
+    grace_seconds: int
+
+    @property
+    def ends_at(self) -> float:
+        """Not before this: whoever must stay has been given every chance to leave."""
+        return self._last(lambda leave: leave.grace_seconds + 3.0)
+
+    @property
+    def gives_up_at(self) -> float:
+        """Whoever must leave and is still there now is late."""
+        return self._last(lambda leave: leave.grace_seconds + leave.within_seconds + 4.0)
+
+    def _last(self, seconds: Callable[[Leave], float]) -> float:
+        ends = [change.at + seconds(leave) for change in self.changes for leave in change.leaves]
+        return max([*ends, *(change.at + 3.0 for change in self.changes)])
+
+
+def tell_story(pace: float = 1.0) -> Story:
+    """The story, stretched in time by ``pace``. Graces are whole seconds in Kubernetes, so they are rounded up."""
+    grace, own_grace, short_grace = (math.ceil(seconds * pace) for seconds in (5, 4, 3))
+    prompt, past_the_budget = 4.0, 20.0  # what a busy machine needs; what retries at a closed budget may add
+    after_940 = Leave("payments", 2, grace, prompt, f"Gt 950, {grace} s of grace from the policy")
+    after_890 = (
+        Leave("search", 2, short_grace, prompt, f"Gt 930 by annotation, {short_grace} s of grace"),
+        Leave("catalog", 2, own_grace, prompt, f"Gt 900, tolerationSeconds {own_grace}"),
+        Leave("checkout", 3, own_grace, past_the_budget, "Gt 900 too, but one at a time by its budget"),
+    )
+    changes = (
+        Change(2.0 * pace, "a1", "940", leaves=(after_940,)),
+        Change(4.0 * pace, "b1", "940"),
+        Change(7.0 * pace, "b1", "960", cancels=2),
+        Change(10.0 * pace, "c1", "high", invalid=True),
+        Change(13.0 * pace, "a1", "890", leaves=after_890),
+        Change(21.0 * pace, "c1", "990"),
+    )
+    return Story(_NODES, _workloads(own_grace, short_grace), changes, grace)
+
+
+_NODES = (
+    Node("a1", "zone-a", "on-demand", "980"),
+    Node("a2", "zone-a", "on-demand", "990"),
+    Node("a-spot", "zone-a", "spot", "920"),
+    Node("b1", "zone-b", "on-demand", "980"),
+    Node("b2", "zone-b", "on-demand", "985"),
+    Node("b-spot", "zone-b", "spot", "920"),
+    Node("c1", "zone-c", "on-demand", "990"),
+    Node("c2", "zone-c", "on-demand", "980"),
+    Node("c-spot", "zone-c", "spot", "925"),
+)
+
+
+def _workloads(own_grace: int, short_grace: int) -> tuple[Workload, ...]:
+    taint = {"key": TAINT, "effect": "NoExecute"}
+    exists = {**taint, "operator": "Exists"}
+    above_950 = {**taint, "operator": "Gt", "value": "950"}
+    above_900 = {**taint, "operator": "Gt", "value": "900", "tolerationSeconds": own_grace}
+    above_930 = {**taint, "operator": "Gt", "value": "930", "violationGraceSeconds": short_grace}
+    return (
+        Workload("payments", "critical: Gt 950", ("a1", "a1", "b1", "b1", "c1", "c2"), (above_950,)),
+        Workload(
+            "checkout",
+            "standard: Gt 900, budget of one",
+            ("a1", "a1", "a1", "b2", "c1", "c2"),
+            (above_900,),
+            max_unavailable=1,
+        ),
+        Workload("catalog", "standard: Gt 900", ("a1", "a1", "a2", "b1", "b-spot", "c1", "c2", "c-spot"), (above_900,)),
+        Workload("search", "Gt 930 by annotation", ("a1", "a1", "b1", "c1", "c2"), (exists,), (above_930,)),
+        Workload("reports", "batch: Exists", ("a1", "a2", *("a-spot", "b-spot", "c-spot") * 2, "b2", "c1"), (exists,)),
+        Workload("agent", "DaemonSet, tolerates nothing", tuple(node.name for node in _NODES), daemon_set=True),
+    )

@@ -1,0 +1,41 @@
+"""The end of the demo: what had to happen beside what happened."""
+
+from collections.abc import Sequence
+
+import msgspec
+from rich.table import Table
+from rich.text import Text
+
+from taintwarden.cli.output import render
+from taintwarden_demo.judge import Check
+
+
+class Report(msgspec.Struct, frozen=True):
+    """The answer as data."""
+
+    ok: bool
+    seconds: float
+    checks: tuple[Check, ...]
+
+
+def report(checks: Sequence[Check], seconds: float) -> Report:
+    """Success is when every check is."""
+    return Report(all(check.ok for check in checks), round(seconds, 1), tuple(checks))
+
+
+def summary(told: Report) -> str:
+    """The table and one sentence."""
+    table = Table(header_style="bold", width=100, padding=(0, 1))
+    table.add_column("", no_wrap=True)
+    table.add_column("What had to happen", ratio=6)
+    table.add_column("What happened, says the cluster", ratio=4)
+    for check in told.checks:
+        mark = Text("ok", style="green") if check.ok else Text("WRONG", style="bold red")
+        table.add_row(mark, Text(check.expected), Text(check.happened, style="" if check.ok else "red"))
+    wrong = sum(not check.ok for check in told.checks)
+    verdict = (
+        Text(f"All {len(told.checks)} as expected, in {told.seconds:.0f} s.", style="bold green")
+        if told.ok
+        else Text(f"{wrong} of {len(told.checks)} not as expected.", style="bold red")
+    )
+    return render("", table, verdict)

@@ -1,0 +1,115 @@
+"""Writes the scenario into a cluster, as users and their tools would: through admission and validation."""
+
+import json
+from collections.abc import Sequence
+
+from localcluster import LocalCluster
+from taintwarden.api.tolerations import TOLERATIONS_ANNOTATION
+from taintwarden.api.types import GROUP, POLICY_KIND, VERSION
+from taintwarden_demo.scenario import NAMESPACE, POLICY, TAINT, Node, Object, Story, Workload
+
+OPERATOR_NAMESPACE = "taintwarden-system"
+WORKLOAD_LABEL = "app"
+
+
+def build_world(cluster: LocalCluster, story: Story, definitions: Sequence[Object]) -> None:
+    """Definitions, policy, nodes and workloads. Pods start when the cluster is served."""
+    for name in (OPERATOR_NAMESPACE, NAMESPACE):
+        cluster.create("namespaces", {"metadata": {"name": name}})
+    for definition in definitions:
+        cluster.apply(definition)
+    cluster.apply(policy(story))
+    for node in story.nodes:
+        _create_node(cluster, node)
+    for workload in story.workloads:
+        owner = _create_owners(cluster, workload)
+        for name in workload.nodes:
+            create_pod(cluster, workload, owner, name)
+
+
+def policy(story: Story) -> Object:
+    """The policy as a user would write it."""
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": POLICY_KIND,
+        "metadata": {"name": POLICY},
+        "spec": {
+            "taints": [{"key": TAINT, "valueType": "Integer"}],
+            "timing": {"violationGraceSeconds": story.grace_seconds},
+            "limits": {"evictionsPerSecond": 5, "burst": 10},
+        },
+    }
+
+
+def create_pod(cluster: LocalCluster, workload: Workload, owner: Object, node: str = "") -> str:
+    """Create a pod of ``workload`` and return its name; without a node it stays Pending."""
+    metadata: Object = {
+        "generateName": f"{owner['name']}-",
+        "namespace": NAMESPACE,
+        "labels": {WORKLOAD_LABEL: workload.name},
+        "ownerReferences": [owner],
+    }
+    if workload.extended:
+        metadata["annotations"] = {TOLERATIONS_ANNOTATION: json.dumps(workload.extended)}
+    spec: Object = {
+        "containers": [{"name": workload.name, "image": f"registry.example/{workload.name}:1.0"}],
+        "tolerations": list(workload.tolerations),
+    }
+    if node:
+        spec["nodeName"] = node
+    name: str = cluster.create("pods", {"metadata": metadata, "spec": spec})["metadata"]["name"]
+    return name
+
+
+def set_value(cluster: LocalCluster, node: str, value: str) -> None:
+    """What ``kubectl taint --overwrite`` does: the value changes, and no time is noted."""
+
+    def change(stored: Object) -> None:
+        for taint in stored["spec"]["taints"]:
+            if taint["key"] == TAINT:
+                taint["value"] = value
+
+    cluster.store.modify("nodes", node, "", change)
+
+
+def _create_node(cluster: LocalCluster, node: Node) -> None:
+    """As it looks when it is Ready: a client's new node would carry a not-ready taint."""
+    labels = {
+        "kubernetes.io/hostname": node.name,
+        "topology.kubernetes.io/zone": node.zone,
+        "example.com/capacity": node.capacity,
+    }
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "", "lastTransitionTime": None}
+    cluster.store.create(
+        "nodes",
+        {
+            "metadata": {"name": node.name, "labels": labels},
+            "spec": {"taints": [{"key": TAINT, "value": node.sla, "effect": "NoExecute"}]},
+            "status": {"conditions": [ready], "nodeInfo": {"kubeletVersion": "v1.36.0"}},
+        },
+    )
+
+
+def _create_owners(cluster: LocalCluster, workload: Workload) -> Object:
+    """What makes the pods, and their budget; the reference by which pods name their controller."""
+    selector = {"matchLabels": {WORKLOAD_LABEL: workload.name}}
+    metadata: Object = {"name": workload.name, "namespace": NAMESPACE, "labels": {WORKLOAD_LABEL: workload.name}}
+    if workload.daemon_set:
+        daemon_set = cluster.create("daemonsets", {"metadata": metadata, "spec": {"selector": selector}})
+        # What its controller would say; nothing else tells how many pods it wants.
+        daemon_set["status"]["desiredNumberScheduled"] = len(workload.nodes)
+        cluster.store.update("daemonsets", daemon_set)
+        return _reference("DaemonSet", workload.name, daemon_set["metadata"]["uid"])
+    spec = {"replicas": len(workload.nodes), "selector": selector}
+    deployment = cluster.create("deployments", {"metadata": metadata, "spec": spec})["metadata"]
+    owned = {**metadata, "name": f"{workload.name}-1"}
+    owned["ownerReferences"] = [_reference("Deployment", deployment["name"], deployment["uid"])]
+    replica_set = cluster.create("replicasets", {"metadata": owned, "spec": spec})["metadata"]
+    if workload.max_unavailable is not None:
+        budget = {"maxUnavailable": workload.max_unavailable, "selector": selector}
+        cluster.create("poddisruptionbudgets", {"metadata": metadata, "spec": budget})
+    return _reference("ReplicaSet", replica_set["name"], replica_set["uid"])
+
+
+def _reference(kind: str, name: str, uid: str) -> Object:
+    return {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": uid, "controller": True}

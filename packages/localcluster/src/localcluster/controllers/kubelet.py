@@ -1,0 +1,86 @@
+"""One kubelet for all nodes: bound pods start at once, terminating pods end after their grace.
+
+It says Running and Ready of a bound Pending pod, and finishes terminations, which without a kubelet stay for ever.
+Forbidden here: heartbeats, containers, evictions of its own.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+
+from localcluster.errors import ApiError
+from localcluster.kinds.pods import set_condition
+from localcluster.kinds.resource import Object
+from localcluster.store.entries import Change, Key
+from localcluster.store.store import Store, timestamp
+
+Remove = Callable[[str, str, str], None]  # deletes a pod with grace 0, by namespace, name and UID
+
+
+class Kubelet:
+    """Starts and terminates pods. `termination_seconds` caps how long a termination takes."""
+
+    def __init__(self, store: Store, remove: Remove, *, termination_seconds: float | None = None) -> None:
+        self._store = store
+        self._remove = remove
+        self._cap = termination_seconds
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timers: dict[Key, asyncio.TimerHandle] = {}
+        store.subscribe("pods", self._changed)
+
+    def start(self) -> None:
+        """Begin, on the running event loop, with the pods there are."""
+        self._loop = asyncio.get_running_loop()
+        for pod in self._store.list("pods"):
+            self._look((pod["metadata"]["namespace"], pod["metadata"]["name"]))
+
+    async def stop(self) -> None:
+        """End; terminations that were waiting stay as they are."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        self._loop = None
+
+    def _changed(self, change: Change) -> None:
+        """Act later: a listener must not write."""
+        if self._loop is not None and change.after is not None:
+            self._loop.call_soon(self._look, change.key)
+
+    def _look(self, key: Key) -> None:
+        namespace, name = key
+        if self._loop is None:
+            return
+        with suppress(ApiError):  # it is gone meanwhile
+            pod = self._store.get("pods", name, namespace)
+            if not pod["spec"].get("nodeName"):
+                return
+            if pod["metadata"].get("deletionTimestamp"):
+                self._schedule_end(self._loop, key, pod)
+            elif (pod.get("status") or {}).get("phase", "Pending") == "Pending":
+                self._store.update("pods", self._started(pod))
+
+    def _started(self, pod: Object) -> Object:
+        now = timestamp(self._store.clock())
+        pod.setdefault("status", {})["phase"] = "Running"
+        pod["status"].setdefault("startTime", now)
+        for kind in ("PodScheduled", "Initialized", "ContainersReady", "Ready"):
+            set_condition(pod, kind, "True", now)
+        return pod
+
+    def _schedule_end(self, loop: asyncio.AbstractEventLoop, key: Key, pod: Object) -> None:
+        meta = pod["metadata"]
+        ends = datetime.fromisoformat(meta["deletionTimestamp"])
+        seconds = max((ends - self._store.clock()).total_seconds(), 0.0)
+        if self._cap is not None:
+            seconds = min(seconds, self._cap)
+        timer = self._timers.pop(key, None)
+        if timer is not None:
+            timer.cancel()
+        self._timers[key] = loop.call_later(seconds, self._end, key, meta["uid"])
+
+    def _end(self, key: Key, uid: str) -> None:
+        self._timers.pop(key, None)
+        namespace, name = key
+        with suppress(ApiError):
+            self._remove(namespace, name, uid)

@@ -1,0 +1,177 @@
+"""Faults on demand, and a log of requests: how tests make this API server misbehave.
+
+Each fault says how often it strikes; what is not asked for never happens. Forbidden here: chance, and the store.
+"""
+
+import asyncio
+import re
+from collections import deque
+from dataclasses import dataclass, field
+
+from localcluster.errors import ApiError
+
+_REASONS = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    409: "Conflict",
+    410: "Expired",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
+
+
+@dataclass
+class Request:
+    """One request of the log. `status` is 0 until it is answered, and when the connection was cut."""
+
+    method: str
+    path: str
+    query: str = ""
+    status: int = 0
+    agent: str = ""
+
+    @property
+    def is_watch(self) -> bool:
+        """Was it a watch?"""
+        return "watch=1" in self.query or "watch=true" in self.query
+
+
+@dataclass
+class Fault:
+    """What happens to the requests that match, `times` times. `error`, `cut` and `hang` exclude one another."""
+
+    method: str
+    path: str
+    times: int
+    seconds: float = 0.0
+    error: ApiError | None = None
+    cut: bool = False
+    hang: bool = False
+    struck: int = 0
+    lifted: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def matches(self, method: str, path: str) -> bool:
+        """Does it strike this request?"""
+        return self.times > 0 and self.method in {"*", method} and re.search(self.path, path) is not None
+
+
+@dataclass
+class WatchFault:
+    """What happens to the next lines of watches of a resource (`*`: of any)."""
+
+    resource: str
+    times: int
+    kind: str  # cut, cut-line, garble
+    error: ApiError | None = None
+
+
+class Faults:
+    """The faults of one cluster. Paths are regular expressions, searched in the path without the query."""
+
+    def __init__(self, *, log_limit: int = 10_000) -> None:
+        self.requests: deque[Request] = deque(maxlen=log_limit)
+        self._faults: list[Fault] = []
+        self._watch_faults: list[WatchFault] = []
+        self._delays: dict[str, float] = {}
+        self._garbled_lists: dict[str, int] = {}
+
+    # What tests ask for
+
+    def answer(
+        self,
+        status: int,
+        *,
+        method: str = "*",
+        path: str = ".*",
+        times: int = 1,
+        retry_after_seconds: int = 0,
+        message: str = "made to fail",
+    ) -> Fault:
+        """The next requests that match get this status and change nothing."""
+        error = ApiError(status, _REASONS.get(status, ""), message, retry_after_seconds=retry_after_seconds)
+        return self._add(Fault(method, path, times, error=error))
+
+    def slow(self, seconds: float, *, method: str = "*", path: str = ".*", times: int = 1) -> Fault:
+        """They are handled after a while."""
+        return self._add(Fault(method, path, times, seconds=seconds))
+
+    def hang(self, *, method: str = "*", path: str = ".*", times: int = 1) -> Fault:
+        """They are not handled until `fault.lifted` is set."""
+        return self._add(Fault(method, path, times, hang=True))
+
+    def cut(self, *, method: str = "*", path: str = ".*", times: int = 1) -> Fault:
+        """Their connection is closed without an answer; nothing changes."""
+        return self._add(Fault(method, path, times, cut=True))
+
+    def cut_watch(self, resource: str = "*", *, mid_line: bool = True, times: int = 1) -> None:
+        """The next watch line ends the connection: in its middle, or before it."""
+        self._watch_faults.append(WatchFault(resource, times, "cut-line" if mid_line else "cut"))
+
+    def fail_watch(self, status: int, resource: str = "*", *, times: int = 1, message: str = "made to fail") -> None:
+        """The next watch line is an ERROR with this code, and the watch ends."""
+        error = ApiError(status, _REASONS.get(status, ""), message)
+        self._watch_faults.append(WatchFault(resource, times, "error", error))
+
+    def garble_watch(self, resource: str = "*", *, times: int = 1) -> None:
+        """The object of the next watch line is valid JSON that no client can decode as its kind."""
+        self._watch_faults.append(WatchFault(resource, times, "garble"))
+
+    def garble_list(self, resource: str, *, times: int = 1) -> None:
+        """So is the first object of the next page of a list."""
+        self._garbled_lists[resource] = times
+
+    def delay_watch(self, resource: str, seconds: float) -> None:
+        """From now on watch lines of a resource are sent late; 0 ends it."""
+        self._delays[resource] = seconds
+
+    def clear(self) -> None:
+        """No more faults; those who hang go on."""
+        for fault in self._faults:
+            fault.lifted.set()
+        self._faults.clear()
+        self._watch_faults.clear()
+        self._delays.clear()
+        self._garbled_lists.clear()
+
+    def count(self, method: str = "*", path: str = ".*") -> int:
+        """How many requests of the log match."""
+        return sum(method in {one.method, "*"} for one in self.requests if re.search(path, one.path))
+
+    def _add(self, fault: Fault) -> Fault:
+        self._faults.append(fault)
+        return fault
+
+    # What the server asks
+
+    def strike(self, method: str, path: str) -> list[Fault]:
+        """The faults which this request meets, counted."""
+        met = [fault for fault in self._faults if fault.matches(method, path)]
+        for fault in met:
+            fault.times -= 1
+            fault.struck += 1
+        return met
+
+    def strike_watch(self, resource: str) -> WatchFault | None:
+        """The fault which the next line of a watch meets, counted."""
+        for fault in self._watch_faults:
+            if fault.times > 0 and fault.resource in {"*", resource}:
+                fault.times -= 1
+                return fault
+        return None
+
+    def watch_delay(self, resource: str) -> float:
+        """Seconds by which lines are late."""
+        return self._delays.get(resource, 0.0)
+
+    def strike_list(self, resource: str) -> bool:
+        """Is the next page garbled?"""
+        left = self._garbled_lists.get(resource, 0)
+        self._garbled_lists[resource] = max(left - 1, 0)
+        return left > 0
+
+
+GARBLED = b'"labels":["no","map"],"annotations":7,"ownerReferences":"none","deletionTimestamp":{}'

@@ -1,0 +1,191 @@
+"""Watches over HTTP: lines, bookmarks, the time limit, and the faults that befall them.
+
+Rules: `k8s.io/apiserver/pkg/endpoints/handlers/watch.go` and `storage/cacher`. Forbidden here: filtering; the
+watcher has done that.
+"""
+
+import asyncio
+import random
+from typing import Any
+
+from aiohttp import web
+
+from localcluster.errors import ApiError, Cause, bad_request, invalid
+from localcluster.faults import Faults
+from localcluster.http import media, tables
+from localcluster.http.handlers import garbled, selection_of
+from localcluster.kinds.resource import Resource, Target
+from localcluster.store.entries import Entry, encode
+from localcluster.store.store import Store
+from localcluster.store.watching import Frame, Watcher, error_line
+
+_BOOKMARK_BEFORE_END_SECONDS = 2.0
+
+
+class Streams:
+    """All open watches of a cluster."""
+
+    def __init__(self, store: Store, faults: Faults, *, bookmark_seconds: float) -> None:
+        self._store = store
+        self._faults = faults
+        self._bookmark_seconds = bookmark_seconds
+        self.open: set[Watcher] = set()
+
+    def end(self, resource: str | None = None) -> int:
+        """End open watches, cleanly, after what they have still to send. Returns how many."""
+        chosen = [one for one in self.open if resource is None or one.resource.partition(".")[0] == resource]
+        for watcher in chosen:
+            watcher.end()
+        return len(chosen)
+
+    async def handle(self, request: web.Request, target: Target) -> web.StreamResponse:
+        """Serve one watch until its time is over, the client leaves, or it is ended."""
+        query, resource = request.query, target.resource
+        wanted = media.wanted(request.headers.get("Accept", ""))
+        collection = self._store.collection(resource.storage)
+        initial = _initial_events(query)
+        selection = selection_of(query, target, collection.fields)
+        revision = query.get("resourceVersion", "")
+        if revision and not revision.isdigit():
+            text = (
+                f'resourceVersion: Invalid value: "{revision}": strconv.ParseUint: parsing "{revision}": invalid syntax'
+            )
+            raise ApiError(500, "", text)
+        frame = _frame(self._store, resource, wanted)
+        watcher = Watcher(self._store, collection, selection, resource.prefix, frame)
+        response = web.StreamResponse(
+            headers={"Content-Type": wanted.content_type, "Cache-Control": "no-cache, private"}
+        )
+        response.enable_chunked_encoding()
+        self.open.add(watcher)
+        try:
+            try:
+                watcher.start(_start(revision, self._store.revision, initial=initial))
+            except ApiError as error:
+                watcher.put(error_line(error))
+                watcher.end()
+            await response.prepare(request)
+            stream = _Stream(self, resource, watcher, request, response)
+            await stream.run(_seconds(query), bookmarks=_true(query, "allowWatchBookmarks"), initial=bool(initial))
+        except ConnectionError:
+            pass  # the client left
+        finally:
+            self.open.discard(watcher)
+            watcher.close()
+        return response
+
+
+class _Stream:
+    """One watch being sent."""
+
+    def __init__(
+        self, streams: Streams, resource: Resource, watcher: Watcher, request: web.Request, response: web.StreamResponse
+    ) -> None:
+        self._faults = streams._faults
+        self._every = streams._bookmark_seconds
+        self._resource = resource
+        self._watcher = watcher
+        self._request = request
+        self._response = response
+        self._template: dict[str, Any] = {"kind": resource.kind, "apiVersion": resource.api_version}
+        if resource.plural == "pods":  # a bookmark of a typed kind is an object whose required fields are empty
+            self._template |= {"spec": {"containers": None}, "status": {}}
+
+    async def run(self, seconds: float, *, bookmarks: bool, initial: bool) -> None:
+        """Send lines as they come; bookmarks from time to time and shortly before the end."""
+        clock = asyncio.get_running_loop().time
+        end = clock() + seconds
+        last = end - min(_BOOKMARK_BEFORE_END_SECONDS, seconds / 2)
+        bookmark = min(clock() + self._every, last) if bookmarks else end
+        if initial:
+            await self._drain()
+            await self._response.write(self._watcher.bookmark(self._template, initial=True))
+        while True:
+            if await self._watcher.ready(min(bookmark, end) - clock()) and not await self._drain():
+                return
+            now = clock()
+            if bookmarks and now >= bookmark:
+                await self._response.write(self._watcher.bookmark(self._template))
+                bookmark = now + self._every if now + self._every < last or now >= last else last
+            if now >= end:
+                return
+
+    async def _drain(self) -> bool:
+        """Send what is buffered. False when this watch is over."""
+        while lines := self._watcher.take():
+            delay = self._faults.watch_delay(self._resource.plural)
+            if delay:
+                await asyncio.sleep(delay)
+            sent = await self._send(lines)
+            if not sent:
+                return False
+        return not self._watcher.ended
+
+    async def _send(self, lines: list[bytes]) -> bool:
+        good = []
+        for line in lines:
+            fault = self._faults.strike_watch(self._resource.plural)
+            if fault is None:
+                good.append(line)
+            elif fault.kind == "garble":
+                good.append(garbled(line))
+            elif fault.error is not None:
+                await self._response.write(b"".join(good) + error_line(fault.error))
+                return False
+            else:
+                half = line[: len(line) // 2] if fault.kind == "cut-line" else b""
+                await self._response.write(b"".join(good) + half)
+                transport = self._request.transport
+                if transport is not None:
+                    transport.close()
+                return False
+        await self._response.write(b"".join(good))
+        return True
+
+
+def _frame(store: Store, resource: Resource, wanted: media.Wanted) -> Frame | None:
+    """How to make a line when the stored bytes are not what the client wants."""
+    if not wanted.form and not resource.view:
+        return None
+
+    def frame(kind: str, entry: Entry) -> bytes:
+        if wanted.form == "Table":
+            value = tables.table(resource, [entry], str(entry.revision), store.clock())
+        else:
+            value = resource.shown(entry.decoded())
+        return b'{"type":"' + kind.encode() + b'","object":' + encode(value) + b"}\n"
+
+    return frame
+
+
+def _initial_events(query: Any) -> bool | None:
+    """`sendInitialEvents` (a streaming list). Raises a 422 unless resourceVersionMatch=NotOlderThan comes with it."""
+    if "sendInitialEvents" not in query:
+        return None
+    if query.get("resourceVersionMatch") != "NotOlderThan":
+        text = "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        cause = Cause("FieldValueForbidden", text, "resourceVersionMatch")
+        raise invalid("ListOptions", "meta.k8s.io", "", [cause])
+    return _true(query, "sendInitialEvents")
+
+
+def _start(revision: str, newest: int, *, initial: bool | None) -> int | None:
+    """After which revision to begin; None is with everything there is."""
+    if initial or (revision in {"", "0"} and initial is None):
+        return None
+    return newest if revision in {"", "0"} else int(revision)
+
+
+def _true(query: Any, name: str) -> bool:
+    return query.get(name) in {"true", "1"}
+
+
+def _seconds(query: Any) -> float:
+    """`timeoutSeconds`, by default between 30 and 60 minutes, as upstream."""
+    text = query.get("timeoutSeconds", "")
+    if text:
+        try:
+            return float(int(text)) or 1800.0
+        except ValueError as error:
+            raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from error
+    return 1800 * (1 + random.random())  # noqa: S311 spreads reconnects, guards nothing

@@ -1,0 +1,125 @@
+"""CustomResourceDefinitions, and the kinds which they define.
+
+Definitions are accepted at once, a real server needs a moment. One version is served; CEL rules are not evaluated.
+Rules: `k8s.io/apiextensions-apiserver`. Forbidden here: knowing the operator's own kinds.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from localcluster.errors import Cause, required, wrong
+from localcluster.kinds import schema as schemas
+from localcluster.kinds.builtin_schemas import METADATA, TEXT
+from localcluster.kinds.resource import Object, Resource, Strategy
+from localcluster.merge.topology import custom
+
+
+class DefinitionStrategy(Strategy):
+    """The rules of definitions: enough to catch a wrong name or a missing schema."""
+
+    def __init__(self, now: Callable[[], str]) -> None:
+        self._now = now
+
+    def prepare_create(self, value: Object) -> None:
+        """Defaults of names, and the status which the server's controllers would write."""
+        spec = value.setdefault("spec", {})
+        names = spec.setdefault("names", {})
+        names.setdefault("singular", names.get("kind", "").lower())
+        names.setdefault("listKind", names.get("kind", "") + "List")
+        spec.setdefault("conversion", {"strategy": "None"})
+        value["status"] = self._accepted(spec)
+
+    def prepare_update(self, value: Object, old: Object, *, has_status: bool) -> None:
+        """As on creation; conditions keep their times."""
+        self.prepare_create(value)
+        value["status"]["conditions"] = old["status"]["conditions"]
+
+    def _accepted(self, spec: Object) -> Object:
+        accepted = {"reason": "NoConflicts", "message": "no conflicts found"}
+        established = {"reason": "InitialNamesAccepted", "message": "the initial names have been accepted"}
+        since = {"status": "True", "lastTransitionTime": self._now()}
+        return {
+            "conditions": [
+                {"type": "NamesAccepted", **since, **accepted},
+                {"type": "Established", **since, **established},
+            ],
+            "acceptedNames": dict(spec["names"]),
+            "storedVersions": [one.get("name") for one in spec.get("versions") or () if one.get("storage")],
+        }
+
+    def validate(self, value: Object, old: Object | None) -> list[Cause]:
+        """Group, names, one storage version with a schema."""
+        spec = value.get("spec") or {}
+        names, versions = spec.get("names") or {}, spec.get("versions") or []
+        causes = [required(f"spec.{name}") for name in ("group", "scope") if not spec.get(name)]
+        causes += [required(f"spec.names.{name}") for name in ("plural", "kind") if not names.get(name)]
+        expected = f"{names.get('plural')}.{spec.get('group')}"
+        name = value["metadata"].get("name")
+        if name != expected:
+            causes.append(wrong("metadata.name", name, f'must be spec.names.plural+"."+spec.group: {expected}'))
+        if sum(bool(one.get("storage")) for one in versions) != 1:
+            causes.append(
+                wrong("spec.versions", len(versions), "must have exactly one version marked as storage version")
+            )
+        for index, one in enumerate(versions):
+            if "openAPIV3Schema" not in (one.get("schema") or {}):
+                causes.append(required(f"spec.versions[{index}].schema.openAPIV3Schema", "schemas are required"))
+        return causes
+
+
+class CustomStrategy(Strategy):
+    """Objects of a custom kind: defaults and validation by their schema."""
+
+    def __init__(self, schema: schemas.Schema) -> None:
+        self._schema = {name: item for name, item in schema.get("properties", {}).items() if name != "metadata"}
+        self._whole = {"type": "object", "properties": self._schema, "required": schema.get("required", ())}
+
+    def prepare_create(self, value: Object) -> None:
+        """Defaults."""
+        schemas.fill(value, self._whole)
+
+    def prepare_update(self, value: Object, old: Object, *, has_status: bool) -> None:
+        """Defaults too."""
+        super().prepare_update(value, old, has_status=has_status)
+        schemas.fill(value, self._whole)
+
+    def prepare_status(self, value: Object, old: Object) -> None:
+        """Defaults reach into the status as well."""
+        super().prepare_status(value, old)
+        schemas.fill(value, self._whole)
+
+    def validate(self, value: Object, old: Object | None) -> list[Cause]:
+        """Everything in which the object breaks its schema."""
+        return schemas.check(value, self._whole)
+
+
+def resource_of(definition: Object) -> Resource:
+    """The resource that a definition describes: its storage version."""
+    spec = definition["spec"]
+    names = spec["names"]
+    version: dict[str, Any] = next(one for one in spec["versions"] if one.get("storage"))
+    declared = version["schema"]["openAPIV3Schema"]
+    properties = {**declared.get("properties", {}), "metadata": METADATA, "kind": TEXT, "apiVersion": TEXT}
+    whole = {**declared, "properties": properties}
+    subresources = version.get("subresources") or {}
+    paths = [one["jsonPath"].lstrip(".") for one in version.get("selectableFields") or ()]
+    return Resource(
+        group=spec["group"],
+        version=version["name"],
+        plural=names["plural"],
+        kind=names["kind"],
+        singular=names.get("singular", ""),
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        schema=whole,
+        storage=f"{names['plural']}.{spec['group']}",
+        namespaced=spec["scope"] == "Namespaced",
+        subresources=("status",) if "status" in subresources else (),
+        generation=True,
+        unconditional_update=False,
+        custom=True,
+        strategy=CustomStrategy(declared),
+        topology=custom(whole),
+        fields={path: tuple(path.split(".")) for path in paths},
+        columns=tuple(version.get("additionalPrinterColumns") or ()),
+    )

@@ -1,0 +1,126 @@
+"""Events: one store, two API groups, and the rules of each.
+
+Stored as core/v1; `events.k8s.io/v1` is a view with other names. Rules: `ValidateEventCreate` and
+`ValidateEventUpdate` of `kubernetes/pkg/apis/core/validation/events.go`. Forbidden here: time to live.
+"""
+
+import re
+
+from localcluster.errors import Cause, required, wrong
+from localcluster.kinds.names import label_name
+from localcluster.kinds.resource import Object, Strategy
+
+_RENAMED = {
+    "regarding": "involvedObject",
+    "note": "message",
+    "reportingController": "reportingComponent",
+    "deprecatedSource": "source",
+    "deprecatedFirstTimestamp": "firstTimestamp",
+    "deprecatedLastTimestamp": "lastTimestamp",
+    "deprecatedCount": "count",
+}
+_BACK = {core: new for new, core in _RENAMED.items()}
+
+_REFERENCE = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+SELECTABLE = {
+    **{f"involvedObject.{name}": ("involvedObject", name) for name in _REFERENCE},
+    "reason": ("reason",),
+    "reportingComponent": ("reportingComponent",),
+    "source": ("source", "component"),
+    "type": ("type",),
+}
+
+
+class EventView:
+    """`events.k8s.io/v1`."""
+
+    def from_stored(self, value: Object) -> Object:
+        """Core names become new ones."""
+        return {_BACK.get(name, name): item for name, item in value.items()}
+
+    def to_stored(self, value: Object) -> Object:
+        """And back."""
+        return {_RENAMED.get(name, name): item for name, item in value.items()}
+
+
+class EventStrategy(Strategy):
+    """The rules of events; `strict` is what writing through `events.k8s.io` adds."""
+
+    def __init__(self, *, strict: bool) -> None:
+        self._strict = strict
+
+    def prepare_create(self, value: Object) -> None:
+        """Maps of the core type are never absent."""
+        for name in ("involvedObject", "source"):
+            if value.get(name) is None:
+                value[name] = {}
+        value.setdefault("reportingComponent", "")
+        value.setdefault("reportingInstance", "")
+
+    def validate(self, value: Object, old: Object | None) -> list[Cause]:
+        """Old-style events by their namespace only, new-style ones by every field."""
+        causes = self._new_style(value) if value.get("eventTime") else _old_style(value)
+        if not self._strict:
+            return causes
+        return causes + (_created(value) if old is None else _updated(value, old))
+
+    def _new_style(self, value: Object) -> list[Cause]:
+        causes = []
+        namespace = value["metadata"].get("namespace", "")
+        regarding = value["involvedObject"].get("namespace", "")
+        if not regarding and namespace not in {"default", "kube-system"}:
+            causes.append(wrong("involvedObject.namespace", regarding, "does not match event.namespace"))
+        controller = "reportingController" if self._strict else "reportingComponent"
+        if not value.get("reportingComponent"):
+            causes.append(required(controller))
+        causes += label_name(value.get("reportingComponent", ""), controller)
+        for name in ("reportingInstance", "action", "reason"):
+            text = value.get(name, "")
+            if not text:
+                causes.append(required(name))
+            if len(text) > 128:
+                causes.append(wrong(name, "", "can have at most 128 characters"))
+        if len(value.get("message", "").encode()) > 1024:
+            causes.append(wrong("message", "", "can have at most 1024 characters"))
+        return causes
+
+
+def _old_style(value: Object) -> list[Cause]:
+    namespace = value["metadata"].get("namespace", "")
+    regarding = (value.get("involvedObject") or {}).get("namespace", "")
+    if namespace == regarding or (not regarding and namespace == "default"):
+        return []
+    return [wrong("involvedObject.namespace", regarding, "does not match event.namespace")]
+
+
+def _created(value: Object) -> list[Cause]:
+    causes = _series(value)
+    if not value.get("eventTime"):
+        causes.append(required("eventTime"))
+    if value.get("type") not in {"Normal", "Warning"}:
+        causes.append(wrong("type", "", f"has invalid value: {value.get('type', '')}"))
+    unset = ("firstTimestamp", "lastTimestamp", "count", "source")
+    return causes + [wrong(name, "", "needs to be unset") for name in unset if value.get(name)]
+
+
+def _series(value: Object) -> list[Cause]:
+    series = value.get("series")
+    if series is None:
+        return []
+    causes = [] if series.get("count", 0) >= 2 else [wrong("series.count", "", "should be at least 2")]
+    return causes if series.get("lastObservedTime") else [*causes, required("series.lastObservedTime")]
+
+
+_FIXED = """
+involvedObject reason message source firstTimestamp lastTimestamp count type eventTime action related
+reportingComponent reportingInstance
+"""
+
+
+def _updated(value: Object, old: Object) -> list[Cause]:
+    causes = _series(value) if value.get("series") != old.get("series") else []
+    for name in _FIXED.split():
+        if (value.get(name) or None) != (old.get(name) or None):
+            shown = re.sub("reportingComponent", "reportingController", name)
+            causes.append(wrong(shown, value.get(name), "field is immutable"))
+    return causes

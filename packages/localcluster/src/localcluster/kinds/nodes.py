@@ -1,0 +1,41 @@
+"""Nodes: taints, and the taint that admission gives to a new one.
+
+Rules: `ValidateNode`, `ValidateNodeUpdate`, the admission plugin NodeTaint. Forbidden here: heartbeats, readiness.
+"""
+
+from localcluster.errors import Cause, refused
+from localcluster.kinds.resource import Object, Strategy
+from localcluster.kinds.tolerations import check_taints
+
+_NODE_INFO = """
+machineID systemUUID bootID kernelVersion osImage containerRuntimeVersion kubeletVersion kubeProxyVersion
+operatingSystem architecture
+"""
+NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+
+
+class NodeStrategy(Strategy):
+    """The rules of nodes. A taint's field path begins with `metadata`, as it does upstream."""
+
+    status_keeps_metadata = True
+
+    def prepare_create(self, value: Object) -> None:
+        """Every new node is not ready; node-lifecycle takes the taint away, which nobody does here."""
+        status = value["status"] = dict(value.get("status") or {})
+        status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 0}})
+        status["nodeInfo"] = dict.fromkeys(_NODE_INFO.split(), "") | (status.get("nodeInfo") or {})
+        spec = value.setdefault("spec", {})
+        taints = spec.get("taints") or []
+        if not any((one.get("key"), one.get("effect")) == tuple(NOT_READY.values()) for one in taints):
+            spec["taints"] = [*taints, dict(NOT_READY)]
+
+    def validate(self, value: Object, old: Object | None) -> list[Cause]:
+        """Taints; the provider ID and the pod CIDR are set once."""
+        spec = value.get("spec") or {}
+        causes = check_taints(spec.get("taints") or [], "metadata.taints")
+        before = (old or {}).get("spec") or {}
+        for name, shown in (("podCIDRs", "podCIDR"), ("providerID", "providerID")):
+            if before.get(name) and before[name] != spec.get(name):
+                text = f'node updates may not change {shown} except from "" to valid'
+                causes.append(refused(f"spec.{name}", text))
+        return causes

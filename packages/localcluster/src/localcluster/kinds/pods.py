@@ -1,0 +1,205 @@
+"""Pods: defaults, admission, what may change, how they are deleted.
+
+Rules: `kubernetes/pkg/registry/core/pod/strategy.go`, `apis/core/validation`, the admission plugins
+DefaultTolerationSeconds and Priority. Containers are checked for name and image only. Forbidden here: eviction.
+"""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+from localcluster.errors import ApiError, Cause, forbidden, refused, required, unsupported, wrong
+from localcluster.kinds.names import label_problems
+from localcluster.kinds.resource import Object, Strategy, keep
+from localcluster.kinds.tolerations import add_defaults, check_added_only, check_tolerations
+from localcluster.store.store import Store
+
+SELECTABLE: Mapping[str, tuple[str, ...]] = {
+    "spec.nodeName": ("spec", "nodeName"),
+    "spec.restartPolicy": ("spec", "restartPolicy"),
+    "spec.schedulerName": ("spec", "schedulerName"),
+    "spec.serviceAccountName": ("spec", "serviceAccountName"),
+    "spec.hostNetwork": ("spec", "hostNetwork"),
+    "status.phase": ("status", "phase"),
+    "status.podIP": ("status", "podIP"),
+    "status.nominatedNodeName": ("status", "nominatedNodeName"),
+}
+
+_MUTABLE = (
+    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
+    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+_SPEC_DEFAULTS: Mapping[str, Any] = {
+    "restartPolicy": "Always",
+    "terminationGracePeriodSeconds": 30,
+    "dnsPolicy": "ClusterFirst",
+    "schedulerName": "default-scheduler",
+    "securityContext": {},
+    "enableServiceLinks": True,
+}
+_CONTAINER_DEFAULTS: Mapping[str, Any] = {
+    "resources": {},
+    "terminationMessagePath": "/dev/termination-log",
+    "terminationMessagePolicy": "File",
+}
+_TERMINAL = frozenset({"Succeeded", "Failed"})
+
+
+class PodStrategy(Strategy):
+    """The rules of pods. `comparison_operators` is the gate TaintTolerationComparisonOperators."""
+
+    status_keeps_metadata = True
+
+    def __init__(self, store: Store, *, comparison_operators: bool) -> None:
+        self._store = store
+        self._comparison_operators = comparison_operators
+
+    def prepare_create(self, value: Object) -> None:
+        """Defaults, default tolerations, priority; a new pod is Pending."""
+        spec = value.setdefault("spec", {})
+        _default_spec(spec)
+        self._admit_priority(value["metadata"].get("name", ""), spec)
+        add_defaults(spec)
+        value["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
+
+    def prepare_status(self, value: Object, old: Object) -> None:
+        """Conditions always show their times, and the spec stays."""
+        super().prepare_status(value, old)
+        for condition in (value.get("status") or {}).get("conditions") or ():
+            condition.setdefault("lastProbeTime", None)
+            condition.setdefault("lastTransitionTime", None)
+
+    def prepare_update(self, value: Object, old: Object, *, has_status: bool) -> None:
+        """The status stays; new tolerations are defaulted as on creation."""
+        keep(value, old, "status")
+        spec = value.setdefault("spec", {})
+        _default_spec(spec)
+        for name in ("priority", "preemptionPolicy", "serviceAccountName", "serviceAccount", "nodeName"):
+            if name in old["spec"]:
+                spec.setdefault(name, old["spec"][name])
+        add_defaults(spec)
+
+    def validate(self, value: Object, old: Object | None) -> list[Cause]:
+        """The spec alone, then what changed in it."""
+        spec = value.get("spec") or {}
+        causes = _check_containers(spec)
+        if spec.get("restartPolicy") not in {"Always", "OnFailure", "Never"}:
+            causes.append(
+                unsupported("spec.restartPolicy", spec.get("restartPolicy"), ("Always", "OnFailure", "Never"))
+            )
+        tolerations = spec.get("tolerations") or []
+        allowed = self._comparison_operators or (old is not None and _uses_comparison(old))
+        causes += check_tolerations(tolerations, "spec.tolerations", comparison_operators=allowed)
+        if old is not None and spec != old["spec"]:
+            causes += check_added_only(tolerations, old["spec"].get("tolerations") or [], "spec.tolerations")
+            if _munged(spec, old["spec"]) != old["spec"]:
+                causes.append(refused("spec", _MUTABLE))
+        return causes
+
+    def _admit_priority(self, name: str, spec: Object) -> None:
+        class_name = spec.get("priorityClassName", "")
+        value, policy = 0, "PreemptLowerPriority"
+        if class_name:
+            try:
+                found = self._store.get("priorityclasses", class_name)
+            except ApiError as error:
+                raise forbidden("pods", "", name, f"no PriorityClass with name {class_name} was found") from error
+            value, policy = found["value"], found.get("preemptionPolicy", policy)
+        given = spec.get("priority")
+        if given is not None and given != value:
+            why = (
+                f"the integer value of priority ({given}) must not be provided in pod spec; "
+                f"priority admission controller computed {value} from the given PriorityClass name"
+            )
+            raise forbidden("pods", "", name, why)
+        spec["priority"] = value
+        spec["preemptionPolicy"] = policy
+
+
+def _default_spec(spec: Object) -> None:
+    for name, default in _SPEC_DEFAULTS.items():
+        if spec.get(name) is None:
+            spec[name] = deepcopy(default)
+    for container in (spec.get("containers") or []) + (spec.get("initContainers") or []):
+        for name, default in _CONTAINER_DEFAULTS.items():
+            container.setdefault(name, deepcopy(default))
+        image = container.get("image", "")
+        latest = ":" not in image.rpartition("/")[2] or image.endswith(":latest")
+        container.setdefault("imagePullPolicy", "Always" if latest and "@" not in image else "IfNotPresent")
+
+
+def _check_containers(spec: Object) -> list[Cause]:
+    causes = []
+    for field in ("containers", "initContainers"):
+        containers = spec.get(field) or []
+        if field == "containers" and not containers:
+            causes.append(required("spec.containers"))
+        for index, container in enumerate(containers):
+            path = f"spec.{field}[{index}]"
+            name = container.get("name", "")
+            if not name:
+                causes.append(required(f"{path}.name"))
+            else:
+                causes += [wrong(f"{path}.name", name, text) for text in label_problems(name)]
+            if not container.get("image"):
+                causes.append(required(f"{path}.image"))
+    return causes
+
+
+def _uses_comparison(pod: Object) -> bool:
+    return any(one.get("operator") in {"Gt", "Lt"} for one in pod["spec"].get("tolerations") or ())
+
+
+def _munged(new: Object, old: Object) -> Object:
+    """The new spec with everything that may change put back to the old."""
+    munged = deepcopy(new)
+    for name in ("tolerations", "activeDeadlineSeconds", "schedulingGates"):
+        keep(munged, old, name)
+    if old.get("terminationGracePeriodSeconds", 0) < 0 and munged.get("terminationGracePeriodSeconds") == 1:
+        munged["terminationGracePeriodSeconds"] = old["terminationGracePeriodSeconds"]
+    for field in ("containers", "initContainers"):
+        for container, was in zip(munged.get(field) or (), old.get(field) or (), strict=False):
+            container["image"] = was.get("image")
+            container["imagePullPolicy"] = was.get("imagePullPolicy", container.get("imagePullPolicy"))
+    return munged
+
+
+def qos_class(spec: Object) -> str:
+    """BestEffort, Burstable or Guaranteed."""
+    resources = [container.get("resources") or {} for container in spec.get("containers") or []]
+    if not any(one.get("requests") or one.get("limits") for one in resources):
+        return "BestEffort"
+    for one in resources:
+        limits = one.get("limits") or {}
+        if not {"cpu", "memory"} <= limits.keys() or (one.get("requests") or limits) != limits:
+            return "Burstable"
+    return "Guaranteed"
+
+
+def grace_seconds(pod: Object, asked: int | None) -> int:
+    """How long a deletion waits for the kubelet; 0 removes at once."""
+    if not pod["spec"].get("nodeName") or pod.get("status", {}).get("phase") in _TERMINAL:
+        return 0
+    grace: int = pod["spec"].get("terminationGracePeriodSeconds", 0) if asked is None else asked
+    return 1 if grace < 0 else grace
+
+
+def set_condition(pod: Object, kind: str, status: str, now: str, *, reason: str = "", message: str = "") -> None:
+    """Set a condition; its transition time moves only when its status does."""
+    conditions = pod.setdefault("status", {}).setdefault("conditions", [])
+    texts = {"reason": reason, "message": message}
+    new = {"type": kind, "status": status, **{name: text for name, text in texts.items() if text}}
+    for index, condition in enumerate(conditions):
+        if condition.get("type") == kind:
+            same = condition.get("status") == status
+            new["lastTransitionTime"] = condition.get("lastTransitionTime", now) if same else now
+            conditions[index] = {"lastProbeTime": None, **new}
+            return
+    conditions.append({"lastProbeTime": None, **new, "lastTransitionTime": now})
+
+
+def is_ready(pod: Object) -> bool:
+    """Is the Ready condition True?"""
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)

@@ -1,0 +1,180 @@
+"""Which resources are served: the built-in ones, and those of CustomResourceDefinitions as they come and go.
+
+The one list of built-in resources. Forbidden here: rules of a kind.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from localcluster.errors import no_such_path
+from localcluster.kinds import builtin_schemas as shapes
+from localcluster.kinds import events, pods
+from localcluster.kinds.custom import DefinitionStrategy, resource_of
+from localcluster.kinds.nodes import NodeStrategy
+from localcluster.kinds.resource import Resource
+from localcluster.kinds.simple import (
+    DAEMON_SETS,
+    JOBS,
+    REPLICATED,
+    BudgetStrategy,
+    LeaseStrategy,
+    NamespaceStrategy,
+    PriorityClassStrategy,
+)
+from localcluster.store.entries import Change
+from localcluster.store.store import Store, timestamp
+
+_DEFINITIONS = "customresourcedefinitions"
+
+
+class Registry:
+    """Resources by group, version and plural; each has its collection in the store."""
+
+    def __init__(self, store: Store, *, comparison_operators: bool) -> None:
+        self._store = store
+        self._resources: dict[tuple[str, str, str], Resource] = {}
+        for resource in _built_in(store, comparison_operators=comparison_operators):
+            self._add(resource)
+        store.subscribe(_DEFINITIONS, self._definition_changed)
+
+    def find(self, group: str, version: str, plural: str) -> Resource:
+        """Raises a 404."""
+        resource = self._resources.get((group, version, plural))
+        if resource is None:
+            raise no_such_path()
+        return resource
+
+    def named(self, name: str) -> Resource:
+        """By plural, or by `plural.group`."""
+        for resource in self:
+            if name in {resource.plural, f"{resource.plural}.{resource.group}"}:
+                return resource
+        raise no_such_path()
+
+    def __iter__(self) -> Iterator[Resource]:
+        return iter(tuple(self._resources.values()))
+
+    def _add(self, resource: Resource) -> None:
+        if resource.storage not in self._store:
+            self._store.register(
+                resource.storage,
+                group=resource.group,
+                namespaced=resource.namespaced,
+                generation=resource.generation,
+                fields=resource.fields,
+            )
+        self._resources[resource.group, resource.version, resource.plural] = resource
+
+    def _definition_changed(self, change: Change) -> None:
+        if change.before is not None:
+            old = resource_of(change.before.decoded())
+            del self._resources[old.group, old.version, old.plural]
+            if change.after is None:
+                self._store.forget(old.storage)
+        if change.after is not None:
+            self._add(resource_of(change.after.decoded()))
+
+
+def _built_in(store: Store, *, comparison_operators: bool) -> Iterator[Resource]:
+    def core(plural: str, kind: str, schema: Any, **more: Any) -> Resource:
+        return Resource("", "v1", plural, kind, schema, plural, singular=kind.lower(), **more)
+
+    def grouped(api: str, plural: str, kind: str, schema: Any, **more: Any) -> Resource:
+        group, version = api.split("/")
+        return Resource(group, version, plural, kind, schema, plural, singular=kind.lower(), **more)
+
+    status = ("status",)
+    yield core(
+        "namespaces",
+        "Namespace",
+        shapes.NAMESPACE,
+        namespaced=False,
+        short_names=("ns",),
+        subresources=status,
+        strategy=NamespaceStrategy(),
+        fields={"status.phase": ("status", "phase")},
+    )
+    yield core(
+        "nodes",
+        "Node",
+        shapes.NODE,
+        namespaced=False,
+        short_names=("no",),
+        subresources=status,
+        strategy=NodeStrategy(),
+        fields={"spec.unschedulable": ("spec", "unschedulable")},
+    )
+    yield core(
+        "pods",
+        "Pod",
+        shapes.POD,
+        short_names=("po",),
+        categories=("all",),
+        subresources=("status", "eviction", "binding"),
+        generation=True,
+        returns_deleted=True,
+        strategy=pods.PodStrategy(store, comparison_operators=comparison_operators),
+        fields=pods.SELECTABLE,
+    )
+    yield core("serviceaccounts", "ServiceAccount", shapes.SERVICE_ACCOUNT, short_names=("sa",), returns_deleted=True)
+    event = {"short_names": ("ev",), "create_on_update": True, "fields": events.SELECTABLE}
+    yield core("events", "Event", shapes.CORE_EVENT, strategy=events.EventStrategy(strict=False), **event)
+    strict = events.EventStrategy(strict=True)
+    yield grouped(
+        "events.k8s.io/v1", "events", "Event", shapes.EVENT, strategy=strict, view=events.EventView(), **event
+    )
+    yield grouped(
+        "policy/v1",
+        "poddisruptionbudgets",
+        "PodDisruptionBudget",
+        shapes.BUDGET,
+        short_names=("pdb",),
+        subresources=status,
+        generation=True,
+        unconditional_update=False,
+        strategy=BudgetStrategy(),
+    )
+    yield grouped(
+        "coordination.k8s.io/v1",
+        "leases",
+        "Lease",
+        shapes.LEASE,
+        unconditional_update=False,
+        create_on_update=True,
+        strategy=LeaseStrategy(),
+    )
+    workload: dict[str, Any] = {"categories": ("all",), "subresources": status, "generation": True}
+    for plural, kind, short in (
+        ("deployments", "Deployment", "deploy"),
+        ("replicasets", "ReplicaSet", "rs"),
+        ("statefulsets", "StatefulSet", "sts"),
+    ):
+        yield grouped("apps/v1", plural, kind, shapes.WORKLOAD, short_names=(short,), strategy=REPLICATED, **workload)
+    daemon_set = {"short_names": ("ds",), "strategy": DAEMON_SETS}
+    yield grouped("apps/v1", "daemonsets", "DaemonSet", shapes.WORKLOAD, **daemon_set, **workload)
+    controller = {"short_names": ("rc",), "strategy": REPLICATED}
+    yield core("replicationcontrollers", "ReplicationController", shapes.WORKLOAD, **controller, **workload)
+    yield grouped("batch/v1", "jobs", "Job", shapes.WORKLOAD, strategy=JOBS, **workload)
+    yield grouped(
+        "scheduling.k8s.io/v1",
+        "priorityclasses",
+        "PriorityClass",
+        shapes.PRIORITY_CLASS,
+        namespaced=False,
+        short_names=("pc",),
+        generation=True,
+        strategy=PriorityClassStrategy(),
+    )
+    yield grouped(
+        "apiextensions.k8s.io/v1",
+        _DEFINITIONS,
+        "CustomResourceDefinition",
+        shapes.WORKLOAD,
+        namespaced=False,
+        short_names=("crd", "crds"),
+        categories=("api-extensions",),
+        subresources=status,
+        generation=True,
+        unconditional_update=False,
+        strategy=DefinitionStrategy(lambda: timestamp(store.clock())),
+    )

@@ -1,0 +1,121 @@
+"""What is known of one resource: names, scope, schema, and the strategy that holds its rules.
+
+Forbidden here: particular kinds.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from localcluster.errors import Cause
+from localcluster.kinds.schema import Schema
+from localcluster.merge.topology import BuiltIn, Topology
+from localcluster.store.entries import encode
+
+Object = dict[str, Any]
+
+
+class Strategy:
+    """The rules of a kind. The default: a status subresource is kept apart if there is one, nothing else."""
+
+    status_keeps_metadata = False  # may a write to /status change labels and annotations too?
+    label_names = False  # must the name be a DNS label?
+
+    def prepare_create(self, value: Object) -> None:
+        """Defaults and mutating admission, before validation."""
+
+    def prepare_update(self, value: Object, old: Object, *, has_status: bool) -> None:
+        """The same for a write that is not to /status: that must not change the status."""
+        if has_status:
+            keep(value, old, "status")
+
+    def prepare_status(self, value: Object, old: Object) -> None:
+        """A write to /status changes the status only."""
+        for name in {*value, *old} - {"status", "metadata"}:
+            keep(value, old, name)
+        if self.status_keeps_metadata:
+            return
+        managed = value["metadata"].get("managedFields")
+        value["metadata"] = {**old["metadata"], "resourceVersion": value["metadata"].get("resourceVersion")}
+        if managed is not None:
+            value["metadata"]["managedFields"] = managed
+
+    def validate(self, value: Object, old: Object | None) -> list[Cause]:
+        """Everything wrong with an object; `old` is what it replaces."""
+        return []
+
+
+class View(Protocol):
+    """Another version's form of stored objects."""
+
+    def from_stored(self, value: Object) -> Object:
+        """As this version shows it."""
+        ...
+
+    def to_stored(self, value: Object) -> Object:
+        """As it is kept."""
+        ...
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One resource of one API group and version."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    schema: Schema
+    storage: str
+    namespaced: bool = True
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: tuple[str, ...] = ()
+    generation: bool = False
+    unconditional_update: bool = True
+    create_on_update: bool = False
+    returns_deleted: bool = False
+    custom: bool = False
+    strategy: Strategy = field(default_factory=Strategy)
+    topology: Topology = field(default_factory=BuiltIn)
+    fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    view: View | None = None
+    columns: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def api_version(self) -> str:
+        """`v1`, `policy/v1`, ..."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def has_status(self) -> bool:
+        """Is the status a subresource?"""
+        return "status" in self.subresources
+
+    @property
+    def prefix(self) -> bytes:
+        """What stands before the stored bytes of an object of this version."""
+        return encode({"kind": self.kind, "apiVersion": self.api_version})[:-1] + b","
+
+    def shown(self, value: Object) -> Object:
+        """A whole object of this version from a stored value."""
+        body = self.view.from_stored(value) if self.view else value
+        return {"kind": self.kind, "apiVersion": self.api_version, **body}
+
+
+class Target(NamedTuple):
+    """What a request is about: a resource, and where in it."""
+
+    resource: Resource
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+
+def keep(value: Object, old: Object, name: str) -> None:
+    """Put the old value of a top-level field back."""
+    if name in old:
+        value[name] = old[name]
+    else:
+        value.pop(name, None)

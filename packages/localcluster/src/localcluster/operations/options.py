@@ -1,0 +1,88 @@
+"""How a write is to be done, and reading an object out of a request body.
+
+Forbidden here: touching the store.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from localcluster.errors import ApiError, bad_request, invalid, wrong
+from localcluster.kinds import schema as schemas
+from localcluster.kinds.resource import Object, Resource
+
+
+@dataclass
+class Options:
+    """Of a write: query parameters in, warnings out."""
+
+    manager: str = "unknown"
+    dry_run: bool = False
+    validation: str = "Warn"  # fieldValidation: Ignore, Warn, Strict
+    force: bool = False
+    warnings: list[str] = field(default_factory=list)
+
+
+def decode(resource: Resource, body: Any, options: Options, *, patched: str | None = None) -> Object:
+    """The stored form of a body: types checked, unknown fields dropped, told or refused (`fieldValidation`).
+
+    `patched` is the text of the patch this body came from. Raises a 400, for patches a 422.
+    """
+    if not isinstance(body, dict):
+        raise bad_request(f"couldn't decode the request body as a {resource.kind}")
+    _check_type(resource, body)
+    value = {name: item for name, item in body.items() if name not in {"kind", "apiVersion"}}
+    unknown = [path for path in schemas.prune(value, resource.schema) if path]
+    if unknown and options.validation == "Strict":
+        told = "strict decoding error: " + ", ".join(f'unknown field "{path}"' for path in unknown)
+        raise _undecodable(resource, told, patched)
+    if options.validation == "Warn":
+        options.warnings += [f'unknown field "{path}"' for path in unknown]
+    if not resource.custom:
+        value = without_nulls(value)
+        problems = schemas.check(value, resource.schema)
+        if problems:
+            raise _undecodable(resource, f"json: cannot unmarshal {problems[0].field}: {problems[0].message}", patched)
+    elif isinstance(value.get("metadata"), dict):
+        value["metadata"] = without_nulls(value["metadata"])
+    if not isinstance(value.setdefault("metadata", {}), dict):
+        raise bad_request(f"{resource.kind}.metadata: expected an object")
+    _omit_empty(value, custom=resource.custom)
+    return resource.view.to_stored(value) if resource.view else value
+
+
+def _check_type(resource: Resource, body: Object) -> None:
+    kind, version = body.get("kind"), body.get("apiVersion")
+    if resource.custom and not kind:
+        raise bad_request(f"Object 'Kind' is missing in {body!r}"[:300])
+    if kind not in {None, "", resource.kind}:
+        raise bad_request(f'no kind "{kind}" is registered for version "{version}" at this path: want {resource.kind}')
+    if version not in {None, "", resource.api_version}:
+        raise bad_request(
+            f"the API version in the data ({version}) does not match the expected API version ({resource.api_version})"
+        )
+
+
+def _undecodable(resource: Resource, told: str, patched: str | None) -> ApiError:
+    if patched is not None:
+        return invalid("", "", "", [wrong("patch", patched, told)])
+    kind, version = resource.kind, resource.version
+    return bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {told}')
+
+
+_OMITTED = {"spec": ("podCIDRs", "taints", "tolerations"), "status": ("conditions",)}
+
+
+def _omit_empty(value: Object, *, custom: bool) -> None:
+    """What Go's `omitempty` leaves out: all that is empty in metadata, and some lists of built-in kinds."""
+    value["metadata"] = {name: item for name, item in value["metadata"].items() if item not in ({}, [], "")}
+    for part, names in () if custom else _OMITTED.items():
+        for name in names:
+            if isinstance(value.get(part), dict) and value[part].get(name) == []:
+                del value[part][name]
+
+
+def without_nulls(value: Any) -> Any:
+    """Absent and null are the same in built-in kinds."""
+    if isinstance(value, dict):
+        return {name: without_nulls(item) for name, item in value.items() if item is not None}
+    return [without_nulls(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,125 @@
+"""What the store keeps of an object, and of a change to it.
+
+Objects are kept as encoded JSON (without `kind` and `apiVersion`, which belong to the version asked for), so a list
+or a watch hands out bytes which were encoded once. Forbidden here: deciding anything.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from localcluster.store.selectors import Selector, matches
+
+Object = dict[str, Any]
+Key = tuple[str, str]  # namespace ("" for cluster-scoped), name
+
+encode = msgspec.json.encode
+decode_json = msgspec.json.Decoder().decode
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One state of one object."""
+
+    key: Key
+    revision: int
+    uid: str
+    body: bytes
+    labels: dict[str, str]
+    fields: dict[str, str]
+
+    def decoded(self) -> Object:
+        """A fresh copy that the caller may change."""
+        value: Object = decode_json(self.body)
+        return value
+
+    def at_revision(self, revision: int) -> "Entry":
+        """The same state, carrying another revision: what a deletion sends."""
+        value = self.decoded()
+        value["metadata"]["resourceVersion"] = str(revision)
+        return Entry(self.key, revision, self.uid, encode(value), self.labels, self.fields)
+
+
+class Change:
+    """One write: `before` is None for a creation, `after` for a deletion."""
+
+    __slots__ = ("_frames", "_left", "after", "before", "revision")
+
+    def __init__(self, revision: int, before: Entry | None, after: Entry | None) -> None:
+        self.revision = revision
+        self.before = before
+        self.after = after
+        self._frames: dict[tuple[str, bytes], bytes] = {}
+        self._left: Entry | None = None
+
+    @property
+    def key(self) -> Key:
+        """Which object."""
+        return self.last.key
+
+    @property
+    def last(self) -> Entry:
+        """The newest state that is known: what was written, or what was deleted."""
+        entry = self.after or self.before
+        if entry is None:
+            raise ValueError("a change has a state before or after it")
+        return entry
+
+    def left(self) -> Entry:
+        """The last state a watcher may see of an object that is gone from its sight, at this change's revision."""
+        if self._left is None:
+            self._left = (self.before or self.last).at_revision(self.revision)
+        return self._left
+
+    def frame(self, kind: str, prefix: bytes) -> bytes:
+        """The watch line of this change, encoded once for all watchers of one version."""
+        known = self._frames.get((kind, prefix))
+        if known is None:
+            entry = self.left() if kind == "DELETED" or self.after is None else self.after
+            known = self._frames[kind, prefix] = watch_line(kind, entry.body, prefix)
+        return known
+
+
+def watch_line(kind: str, body: bytes, prefix: bytes) -> bytes:
+    """`{"type":...,"object":...}` and a newline; `prefix` is `{"kind":...,"apiVersion":...,`."""
+    return b'{"type":"' + kind.encode() + b'","object":' + prefix + body[1:] + b"}\n"
+
+
+class Selection(NamedTuple):
+    """What a list or a watch is restricted to."""
+
+    namespace: str = ""
+    labels: Selector = ()
+    fields: Selector = ()
+
+    @property
+    def everything(self) -> bool:
+        """No selectors beside the namespace."""
+        return not self.labels and not self.fields
+
+    def passes(self, entry: Entry | None) -> bool:
+        """Is this state inside?"""
+        if entry is None or (self.namespace and entry.key[0] != self.namespace):
+            return False
+        return matches(self.labels, entry.labels) and matches(self.fields, entry.fields)
+
+    def sees(self, change: Change) -> str | None:
+        """The watch event for this change: entering is ADDED and leaving is DELETED, whatever was written."""
+        now, was = self.passes(change.after), self.passes(change.before)
+        if now:
+            return "MODIFIED" if was else "ADDED"
+        return "DELETED" if was else None
+
+
+def selectable(value: Mapping[str, Any], paths: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """The field selectors' view of an object. Absent is the empty string, as upstream; booleans are spelt."""
+    found = {}
+    for label, path in paths.items():
+        item: Any = value
+        for part in path:
+            item = item.get(part) if isinstance(item, dict) else None
+        if isinstance(item, str):
+            found[label] = item
+        else:
+            found[label] = "" if item is None else str(item).lower()
+    return found

@@ -1,0 +1,246 @@
+"""The store: current state and recent history of every kind, under one revision counter.
+
+It keeps the promises of etcd and of the API machinery about metadata (uid, revision, generation, finalizers) and
+nothing else: what a caller writes here is trusted, as if a component of the cluster had written it, and passes no
+admission. All of it is synchronous, so every write is atomic. Forbidden here: rules of a kind, HTTP, waiting.
+"""
+
+import random
+import uuid
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+
+from localcluster.errors import MODIFIED, already_exists, bad_request, conflict, no_such_path, not_found
+from localcluster.store.collection import Collection, Listener
+from localcluster.store.entries import Change, Entry, Key, Object, encode, selectable
+
+Clock = Callable[[], datetime]
+
+FIRST_REVISION = 100  # so that a client can ask for a revision which is too old
+_SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
+
+
+def utc_now() -> datetime:
+    """The wall clock."""
+    return datetime.now(UTC)
+
+
+def timestamp(moment: datetime) -> str:
+    """`metav1.Time`: whole seconds."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Store:
+    """Collections by name (`pods`, `nodes`, ...; `plural.group` for custom ones, found by plural as well)."""
+
+    def __init__(self, *, history_limit: int = 20_000, clock: Clock = utc_now) -> None:
+        self.clock = clock
+        self.revision = FIRST_REVISION
+        self.history_limit = history_limit
+        self._collections: dict[str, Collection] = {}
+
+    def register(
+        self,
+        name: str,
+        *,
+        group: str = "",
+        namespaced: bool = True,
+        generation: bool = False,
+        fields: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> Collection:
+        """Make room for a kind. `fields` are its selectable fields beside name and namespace."""
+        collection = Collection(
+            name,
+            revision=self.revision,
+            history_limit=self.history_limit,
+            group=group,
+            namespaced=namespaced,
+            generation=generation,
+            fields=fields,
+        )
+        self._collections[name] = collection
+        return collection
+
+    def forget(self, name: str) -> None:
+        """Take a kind away, with everything in it."""
+        collection = self._collections.pop(name)
+        for namespace, key in list(collection.order):
+            self._remove(collection, (namespace, key))
+
+    def collection(self, name: str) -> Collection:
+        """By its name, or by its plural if that is unambiguous. Raises a 404."""
+        found = self._collections.get(name)
+        if found is not None:
+            return found
+        named = [one for key, one in self._collections.items() if key.partition(".")[0] == name]
+        if len(named) != 1:
+            raise no_such_path()
+        return named[0]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._collections
+
+    # Reading
+
+    def entry(self, resource: str, name: str, namespace: str = "") -> Entry:
+        """The newest state, encoded. Raises a 404."""
+        collection = self.collection(resource)
+        entry = collection.entries.get((namespace if collection.namespaced else "", name))
+        if entry is None:
+            raise not_found(_plural(collection), collection.group, name)
+        return entry
+
+    def get(self, resource: str, name: str, namespace: str = "") -> Object:
+        """A copy of the newest state. Raises a 404."""
+        return self.entry(resource, name, namespace).decoded()
+
+    def list(self, resource: str, namespace: str = "") -> list[Object]:
+        """Copies of everything, ordered by namespace and name."""
+        collection = self.collection(resource)
+        return [collection.entries[key].decoded() for key in collection.order if not namespace or key[0] == namespace]
+
+    def subscribe(self, resource: str, listener: Listener) -> Callable[[], None]:
+        """Call `listener` on each change, synchronously; it must not write. Returns what ends it."""
+        listeners = self.collection(resource).listeners
+        listeners.append(listener)
+        return lambda: listeners.remove(listener)
+
+    # Writing
+
+    def create(self, resource: str, value: Object, *, dry_run: bool = False) -> Object:
+        """Add an object; uid, creationTimestamp and generation are set. Raises a 409. Returns what was stored."""
+        collection = self.collection(resource)
+        value = _without_kind(value)
+        meta = dict(value.get("metadata") or {})
+        value["metadata"] = meta
+        if not meta.get("name") and meta.get("generateName"):
+            meta["name"] = meta["generateName"] + "".join(random.choices(_SUFFIX, k=5))  # noqa: S311 names, no secrets
+        key = self._key(collection, meta)
+        if key in collection.entries:
+            raise already_exists(_plural(collection), collection.group, meta["name"])
+        meta["uid"] = meta.get("uid") or str(uuid.uuid4())
+        meta["creationTimestamp"] = meta.get("creationTimestamp") or timestamp(self.clock())
+        meta.pop("resourceVersion", None)
+        if collection.generation:
+            meta.setdefault("generation", 1)
+        return value if dry_run else self._write(collection, None, value)
+
+    def update(self, resource: str, value: Object, *, same_generation: bool = False, dry_run: bool = False) -> Object:
+        """Replace an object. A resourceVersion in it must be the newest (409). No difference, no write.
+
+        The generation grows when anything beside metadata and status differs, unless told not to. An object whose
+        last finalizer went away while it was being deleted is removed.
+        """
+        collection = self.collection(resource)
+        value = _without_kind(value)
+        meta = value["metadata"] = dict(value.get("metadata") or {})
+        key = self._key(collection, meta)
+        before = collection.entries.get(key)
+        if before is None:
+            raise not_found(_plural(collection), collection.group, meta.get("name", ""))
+        if meta.get("resourceVersion") not in {None, "", str(before.revision)}:
+            raise conflict(_plural(collection), collection.group, key[1], MODIFIED)
+        old = before.decoded()
+        for field in ("uid", "creationTimestamp", "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"):
+            _keep(meta, old["metadata"], field)
+        if collection.generation:
+            grown = not same_generation and _spec_of(value) != _spec_of(old)
+            meta["generation"] = old["metadata"].get("generation", 1) + (1 if grown else 0)
+        if value == old or dry_run:
+            return value
+        released = not meta.get("finalizers") and old["metadata"].get("finalizers")
+        if released and meta.get("deletionTimestamp") and not meta.get("deletionGracePeriodSeconds"):
+            self._remove(collection, key)
+            return value
+        return self._write(collection, before, value)
+
+    def modify(self, resource: str, name: str, namespace: str, change: Callable[[Object], None]) -> Object:
+        """Read, let `change` alter the copy in place, and write it."""
+        value = self.get(resource, name, namespace)
+        change(value)
+        return self.update(resource, value)
+
+    def delete(self, resource: str, name: str, namespace: str = "") -> Object:
+        """Remove at once: no grace, but finalizers hold it (it is marked then). Returns the last state."""
+        entry = self.entry(resource, name, namespace)
+        collection = self.collection(resource)
+        value = entry.decoded()
+        if value["metadata"].get("finalizers"):
+            return self.mark_deleted(resource, entry, grace_seconds=0)
+        return self._remove(collection, entry.key).decoded()
+
+    def mark_deleted(self, resource: str, entry: Entry, *, grace_seconds: int, at: datetime | None = None) -> Object:
+        """Set deletionTimestamp (now and the grace, or `at`) and deletionGracePeriodSeconds; generation grows once."""
+        collection = self.collection(resource)
+        value = entry.decoded()
+        meta = value["metadata"]
+        if "deletionTimestamp" not in meta and "generation" in meta:
+            meta["generation"] += 1
+        moment = at or datetime.fromtimestamp(self.clock().timestamp() + grace_seconds, UTC)
+        meta["deletionTimestamp"] = timestamp(moment)
+        meta["deletionGracePeriodSeconds"] = grace_seconds
+        return value if value == entry.decoded() else self._write(collection, entry, value)
+
+    def purge(self, namespace: str) -> None:
+        """Remove everything in a namespace, finalizers or not."""
+        for collection in self._collections.values():
+            for key in [key for key in collection.order if key[0] == namespace and collection.namespaced]:
+                self._remove(collection, key)
+
+    def compact(self, resource: str | None = None) -> None:
+        """Forget the history, of one kind or of all: watches and continue tokens from before get a 410."""
+        for collection in [self.collection(resource)] if resource else self._collections.values():
+            collection.history.clear()
+            collection.oldest = self.revision
+
+    # Inside
+
+    def _key(self, collection: Collection, meta: Object) -> Key:
+        if not meta.get("name"):
+            raise bad_request("name or generateName is required")
+        if not collection.namespaced:
+            meta.pop("namespace", None)
+            return "", meta["name"]
+        namespace = meta.setdefault("namespace", "default")
+        return namespace, meta["name"]
+
+    def _write(self, collection: Collection, before: Entry | None, value: Object) -> Object:
+        self.revision += 1
+        meta = value["metadata"]
+        meta["resourceVersion"] = str(self.revision)
+        value = {"metadata": value.pop("metadata"), **value}
+        entry = Entry(
+            (meta.get("namespace", ""), meta["name"]),
+            self.revision,
+            meta["uid"],
+            encode(value),
+            dict(meta.get("labels") or {}),
+            selectable(value, collection.fields),
+        )
+        collection.record(Change(self.revision, before, entry))
+        return value
+
+    def _remove(self, collection: Collection, key: Key) -> Entry:
+        self.revision += 1
+        change = Change(self.revision, collection.entries[key], None)
+        collection.record(change)
+        return change.left()
+
+
+def _plural(collection: Collection) -> str:
+    return collection.name.partition(".")[0]
+
+
+def _without_kind(value: Object) -> Object:
+    return {key: item for key, item in value.items() if key not in {"kind", "apiVersion"}}
+
+
+def _keep(meta: Object, old: Object, field: str) -> None:
+    if field in old:
+        meta[field] = old[field]
+    else:
+        meta.pop(field, None)
+
+
+def _spec_of(value: Object) -> Object:
+    return {key: item for key, item in value.items() if key not in {"metadata", "status"}}

@@ -1,0 +1,110 @@
+"""Watches: a bounded buffer of prepared lines for each client, filled synchronously by the store.
+
+A watcher that does not keep up is ended, as upstream ends it; the client comes back with its last revision.
+Forbidden here: sockets, timers, encoding an object that was not asked for in another form.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from localcluster.errors import ApiError, gone
+from localcluster.store.collection import Collection
+from localcluster.store.entries import Change, Entry, Selection, encode, watch_line
+from localcluster.store.store import Store
+
+Frame = Callable[[str, Entry], bytes]  # for clients which want another form than the stored bytes
+
+BUFFER_MAX = 16_384
+
+
+class Watcher:
+    """One client's view of a collection: `lines` to send, and whether there will be more."""
+
+    def __init__(
+        self, store: Store, collection: Collection, selection: Selection, prefix: bytes, frame: Frame | None = None
+    ) -> None:
+        self._store = store
+        self._collection = collection
+        self._selection = selection
+        self._prefix = prefix
+        self._frame = frame
+        self._lines: deque[bytes] = deque()
+        self._wake = asyncio.Event()
+        self.ended = False
+        self.resource = collection.name
+        collection.listeners.append(self._offer)
+
+    def start(self, revision: int | None) -> None:
+        """Begin after a revision, or (None) with everything there is as ADDED. Raises a 410 if it is too old."""
+        if revision is None:
+            for entry in self._collection.state_at(self._store.revision):
+                if self._selection.passes(entry):
+                    self._lines.append(self._line("ADDED", entry))
+            self._wake.set()
+            return
+        if revision < self._collection.oldest:
+            raise gone(f"too old resource version: {revision} ({self._collection.oldest})")
+        for change in self._collection.since(revision):
+            self._offer(change)
+
+    def _line(self, kind: str, entry: Entry) -> bytes:
+        return self._frame(kind, entry) if self._frame else watch_line(kind, entry.body, self._prefix)
+
+    def _offer(self, change: Change) -> None:
+        kind = self._selection.sees(change)
+        if kind is None or self.ended:
+            return
+        if len(self._lines) >= BUFFER_MAX:
+            self.end()
+            return
+        if self._frame is None:
+            self._lines.append(change.frame(kind, self._prefix))
+        else:
+            entry = change.left() if kind == "DELETED" or change.after is None else change.after
+            self._lines.append(self._frame(kind, entry))
+        self._wake.set()
+
+    def put(self, line: bytes) -> None:
+        """Send this next, whatever it is."""
+        self._lines.append(line)
+        self._wake.set()
+
+    def bookmark(self, template: dict[str, object], *, initial: bool = False) -> bytes:
+        """The line that says how far this watcher has come; the buffer must be drained before."""
+        metadata: dict[str, object] = {"resourceVersion": str(self._store.revision)}
+        if initial:
+            metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+        return b'{"type":"BOOKMARK","object":' + encode({**template, "metadata": metadata}) + b"}\n"
+
+    def end(self) -> None:
+        """No more lines after those which are buffered."""
+        self.ended = True
+        self._wake.set()
+
+    def close(self) -> None:
+        """Leave the collection; the store forgets this watcher."""
+        self.end()
+        if self._offer in self._collection.listeners:
+            self._collection.listeners.remove(self._offer)
+
+    def take(self, limit: int = 256) -> list[bytes]:
+        """Up to `limit` lines, in order."""
+        lines = [self._lines.popleft() for _ in range(min(limit, len(self._lines)))]
+        if not self._lines and not self.ended:
+            self._wake.clear()
+        return lines
+
+    async def ready(self, timeout_seconds: float) -> bool:
+        """Wait until there is something to send or the watch has ended; False when the time is over first."""
+        try:
+            async with asyncio.timeout(max(timeout_seconds, 0)):
+                await self._wake.wait()
+        except TimeoutError:
+            return False
+        return True
+
+
+def error_line(error: ApiError) -> bytes:
+    """A failure in the middle of a watch: an ERROR line in a stream that began with 200."""
+    return b'{"type":"ERROR","object":' + encode(error.status()) + b"}\n"
