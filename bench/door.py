@@ -11,7 +11,7 @@ from statistics import quantiles
 from typing import Any
 
 from bench.bulk import Bulk
-from bench.cluster import ControlPlane, Operator, wait_until
+from bench.cluster import ControlPlane, Webhook, wait_until
 from bench.usage import CpuMeter, settle
 from e2e import doors  # after bench.cluster, which says where it is
 
@@ -71,10 +71,10 @@ class Creations:
 
 @dataclass
 class Ground:
-    """A control plane, and one operator with webhooks that are put up and taken down."""
+    """A control plane, and one webhook that is put up and taken down."""
 
     control_plane: ControlPlane
-    operator: Operator
+    webhook: Webhook
     port: int
 
     @classmethod
@@ -87,27 +87,26 @@ class Ground:
             control_plane.client.create_namespace(NAMESPACE)
             doors.install(control_plane.client, port)
             folder: Path = control_plane.folder
-            kubeconfig = control_plane.operator_kubeconfig()
-            with Operator(kubeconfig, folder, args=[f"--webhook-port={port}"]) as operator:
-                yield cls(control_plane, operator, port)
+            with Webhook(control_plane.webhook_kubeconfig(), folder, port) as webhook:
+                yield cls(control_plane, webhook, port)
 
     def prepare(self, subject: Subject) -> None:
         """As the subject wants it, and seen to be so."""
         client = self.control_plane.client
         labels = {"taintwarden.io/inject": "true" if subject.injects else None}
         client.patch("namespaces", NAMESPACE, {"metadata": {"labels": labels}})
-        if not self.operator.process.is_running:
-            self.operator.start()
+        if not self.webhook.process.is_running:
+            self.webhook.start()
         if not subject.has_webhooks:
             doors.remove_configurations(client)
             return
         doors.install(client, self.port)
         doors.wait_trusted(client)
-        doors.wait_asked(client, self.operator)
+        doors.wait_asked(client, self.webhook)
         if subject.injects:
             wait_until(self._completes, HEARD_SECONDS, "pods to be completed")
         if not subject.is_answered:
-            self.operator.kill9()
+            self.webhook.kill9()
 
     def _completes(self) -> bool:
         body = pod("probe", EXTENDED)
@@ -126,7 +125,7 @@ class Ground:
 
     def pids(self) -> dict[str, int]:
         found = {"api": self.control_plane.api_server.pid or 0}
-        return found | ({"operator": self.operator.process.pid or 0} if self.operator.process.is_running else {})
+        return found | ({"operator": self.webhook.process.pid or 0} if self.webhook.process.is_running else {})
 
 
 def measure(ground: Ground, subject: Subject, seconds: int) -> Creations:
@@ -134,12 +133,12 @@ def measure(ground: Ground, subject: Subject, seconds: int) -> Creations:
     ground.prepare(subject)
     settle(ground.pids())
     meter, waited = CpuMeter(ground.pids()), ground.waited()
-    answered = doors.reviews(ground.operator) if subject.is_answered else 0
+    answered = doors.reviews(ground.webhook) if subject.is_answered else 0
     milliseconds, refused = asyncio.run(create_pods(ground, subject, seconds))
     cpu = meter.read()
     seconds_waited, calls = (after - before for after, before in zip(ground.waited(), waited, strict=True))
     if subject.is_answered:
-        answered = doors.reviews(ground.operator) - answered
+        answered = doors.reviews(ground.webhook) - answered
     ground.control_plane.client.delete_all("pods", NAMESPACE)
     tenths, hundredths = quantiles(milliseconds, n=10), quantiles(milliseconds, n=100)
     return Creations(

@@ -20,8 +20,7 @@ from taintwarden.controller.clock import system_clock
 from taintwarden.controller.sinks import PodSink
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits.bucket import TokenBucket
-from taintwarden.engine.machine import Machine, commands, events
-from taintwarden.engine.machine.events import Outcome
+from taintwarden.engine.machine import Machine, Outcome, commands, events
 from taintwarden.engine.model import (
     Instant,
     Node,
@@ -33,7 +32,8 @@ from taintwarden.engine.model import (
     Toleration,
     Tolerations,
 )
-from taintwarden.kube.streams import PODS, Stream
+from taintwarden.kube.resources import PODS
+from taintwarden.kube.streams import Stream
 from taintwarden.telemetry.metrics import Metrics
 
 START = 1_800_000_000.0
@@ -97,13 +97,13 @@ def shared_verdicts(scale: float) -> Result:
     """A wave over 30,000 pods: how often a toleration list is really compared with a taint."""
     pods = round(30_000 * scale)
     machine = machine_with(pods, PODS_PER_NODE)
-    before = sum(machine.evaluator.counts.values())
+    before = sum(machine.view.evaluations.values())
     began = time.process_time()
     for index in range(pods // PODS_PER_NODE):
         machine.step(events.NodeSeen(node(index, 2, OUTAGE)), now(10))
     seconds = time.process_time() - began
-    assert len(machine.pending) == pods
-    judgements = sum(machine.evaluator.counts.values()) - before
+    assert sum(1 for _ in machine.view.all_claims()) == pods
+    judgements = sum(machine.view.evaluations.values()) - before
     return {"pods": pods, "judgements": judgements, "cpu_seconds": seconds, "us_per_pod": seconds / pods * 1e6}
 
 
@@ -126,7 +126,7 @@ def deadlines(scale: float) -> Result:
     before = memory().rss_mib
     for index in range(pods // PODS_PER_NODE):
         machine.step(events.NodeSeen(node(index, 2, OUTAGE)), now(10))
-    assert len(machine.pending) == pods
+    assert sum(1 for _ in machine.view.all_claims()) == pods
     gc.collect()
     grown = memory().rss_mib - before
     issued, longest, began = 0, 0.0, time.process_time()
@@ -205,7 +205,7 @@ async def list_pods(pods: int) -> Result:
     running.cancel()
     gc.collect()
     used = memory()
-    known = sum(len(state.pods) for state in machine.nodes.values())
+    known = machine.view.pod_count
     assert known == pods, f"{known} of {pods}"
     return {
         "pods": pods,

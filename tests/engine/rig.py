@@ -6,8 +6,7 @@ import msgspec
 
 from simulated import policy
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.machine import Machine, commands, events
-from taintwarden.engine.machine.events import Event, Outcome
+from taintwarden.engine.machine import ClaimView, Event, Machine, Outcome, Phase, View, WriteOutcome, commands, events
 from taintwarden.engine.model import (
     Budget,
     Effect,
@@ -41,6 +40,8 @@ class Rig:
         self.wall = START
         self.monotonic = 0.0
         self.out: list[Any] = []
+        self.ordered: list[commands.Write] = []
+        """Writes that were not answered yet."""
         self._interner = Interner()
         self._version = 0
         self.feed(events.PoliciesChanged(policies or (policy(),)))
@@ -58,7 +59,9 @@ class Rig:
 
     def feed(self, *fed: Event) -> None:
         for event in fed:
-            self.out += self.machine.step(event, self.now)
+            out = self.machine.step(event, self.now)
+            self.out += out
+            self.ordered += [one for one in out if isinstance(one, commands.Write)]
 
     def wake(self) -> None:
         """Let it act until it has nothing more to do now."""
@@ -135,10 +138,26 @@ class Rig:
         self.feed(events.PoliciesChanged(policies))
         self.wake()
 
-    def save(self, name: str = "p", *, succeeded: bool = True) -> None:
-        """What a guard wanted to be written is written, or not."""
-        self.feed(events.GuardSaved(name, succeeded))
+    def written(self, order: commands.Write, outcome: WriteOutcome = WriteOutcome.DONE) -> None:
+        """A write ended."""
+        self.feed(events.Written(order, outcome))
         self.wake()
+
+    def answer(self, kind: type[commands.Write], outcome: WriteOutcome = WriteOutcome.DONE) -> commands.Write:
+        """The oldest write of a kind that is under way ended."""
+        order = next(one for one in self.ordered if isinstance(one, kind))
+        self.ordered.remove(order)
+        self.written(order, outcome)
+        return order
+
+    def save(self, name: str = "p", *, succeeded: bool = True) -> bool:
+        """The record that a guard wanted to be written is written, or not. Returns whether one was under way."""
+        orders = [one for one in self.ordered if isinstance(one, commands.SaveGuard) and one.policy.name == name]
+        for order in orders:
+            self.ordered.remove(order)
+        if orders:
+            self.written(orders[-1], WriteOutcome.DONE if succeeded else WriteOutcome.FAILED)
+        return bool(orders)
 
     # -- what came out ------------------------------------------------------------------------------------------------
 
@@ -160,8 +179,25 @@ class Rig:
 
     def deadline(self, name: str) -> float | None:
         """Seconds since the start, None if it may stay."""
-        pending = self.machine.pending.get(f"uid-{name}")
-        return None if pending is None or pending.unwanted else pending.due_at - START
+        claim = self.claim(name)
+        return None if claim is None else claim.due_at - START
+
+    def claim(self, name: str) -> ClaimView | None:
+        """The first claim on a pod, None if it may stay."""
+        return next(iter(self.view.claims(f"uid-{name}")), None)
+
+    def phase(self, name: str) -> Phase | None:
+        """How far that has come."""
+        claim = self.claim(name)
+        return None if claim is None else claim.phase
+
+    def claimed(self) -> list[str]:
+        """The names of the pods that have to leave."""
+        return list(dict.fromkeys(claim.pod.name for claim in self.view.all_claims()))
+
+    @property
+    def view(self) -> View:
+        return self.machine.view
 
 
 def parse(text: str) -> Taint:

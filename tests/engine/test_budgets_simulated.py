@@ -11,8 +11,7 @@ from simulated.cluster import Json
 from simulated.histories import BAD, TOLERATION, histories
 from simulated.trace import Started
 from simulated.workloads import Workloads, is_ready
-from taintwarden.engine.machine import commands, events
-from taintwarden.engine.machine.events import Outcome
+from taintwarden.engine.machine import Outcome, commands, events
 from taintwarden.engine.model import EvictionSettings, Method
 
 

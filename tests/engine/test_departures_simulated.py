@@ -9,10 +9,10 @@ OVERDUE_SECONDS = 15
 """A pod that should have stopped so long ago is on a node that does not answer: it holds up nobody."""
 
 
-def others_leaving(pod: Pod, known: Onlooker, wall: float) -> int:
+def others_leaving(pod: Pod, known: Onlooker, at: float) -> int:
     asked = sum(uid != pod.uid and known.pods[uid].node == pod.node for uid in known.calls if uid in known.pods)
     stopping = known.terminating.values()
-    return asked + sum(node == pod.node and until + OVERDUE_SECONDS > wall for node, until in stopping)
+    return asked + sum(node == pod.node and until + OVERDUE_SECONDS > at for node, until in stopping)
 
 
 def crowded(history: Played) -> list[str]:
@@ -22,7 +22,7 @@ def crowded(history: Played) -> list[str]:
             continue
         pod = moment.what.pod
         most = known.limits(moment.what.verdict.policy.name).node_max_concurrent
-        if most is not None and (others := others_leaving(pod, known, moment.now.wall)) >= most:
+        if most is not None and (others := others_leaving(pod, known, moment.at)) >= most:
             found.append(f"{pod} leaves {pod.node} at {moment.at} with {others} others")
     return found
 

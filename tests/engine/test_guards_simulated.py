@@ -80,7 +80,7 @@ def guarded(history: Played) -> Iterator[Guarded]:
         match moment.what:
             case commands.Evict(pod, verdict) if (pod.uid, moment.at) in happened and verdict.policy.name in current:
                 current[verdict.policy.name].went.append((moment.at, pod.uid))
-            case commands.GuardClosed(one, pods) if pods is not None:
+            case commands.GuardArmed(one, pods) if pods is not None:
                 accepted[one.name] |= {pod.uid for pod in known.pods.values() if one.name in known.acting_on(pod)}
     yield from current.values()
 
@@ -98,8 +98,8 @@ def test_the_histories_try_the_guard():
     for history in histories("guard", ("clock",)):
         for moment in history.trace:
             seen[type(moment.what).__name__] += 1
-    assert seen["GuardOpened"] > 5
-    assert seen["GuardClosed"] > 5
+    assert seen["GuardTripped"] > 5
+    assert seen["GuardArmed"] > 5
 
 
 # -- one wave ----------------------------------------------------------------------------------------------------
@@ -247,4 +247,4 @@ def test_a_guard_that_only_reports_holds_nobody():
     held = wave.hit_pods()
     wave.sim.run(wave.sim.at + 60)
     assert set(wave.sim.evicted) == held
-    assert any(isinstance(notice, commands.GuardOpened) for _, notice in wave.sim.notices)
+    assert any(isinstance(notice, commands.GuardTripped) for _, notice in wave.sim.notices)

@@ -8,7 +8,6 @@ from taintwarden.engine.evaluate import Evaluator, judge
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.machine import events
-from taintwarden.engine.machine.report import report
 from taintwarden.engine.model import Taint, Toleration, Tolerations, TolerationSecondsMode, ValueType
 
 AFTER, KUBERNETES = TolerationSecondsMode.AFTER_VIOLATION, TolerationSecondsMode.KUBERNETES
@@ -122,7 +121,7 @@ def test_a_report_tells_which_limit_holds_the_queue():
     rig.node("n1", "sla=940")
     for name in "abc":
         rig.pod(name, gt())
-    [told] = report(rig.machine, rig.now)
+    [told] = rig.view.report(rig.now)
     assert (told.limited_by, told.pending) == ("policy-rate", 3)
 
 
@@ -131,7 +130,7 @@ def test_a_report_leaves_out_policies_that_are_gone():
     rig.node("n1", "sla=940", "other=high")
     rig.pod("a", gt())
     rig.feed(events.PoliciesChanged((policy("new"),)))
-    assert [(one.policy.name, one.pending) for one in report(rig.machine, rig.now)] == [("new", 0)]
+    assert [(one.policy.name, one.pending) for one in rig.view.report(rig.now)] == [("new", 0)]
 
 
 def test_a_report_counts_held_pods_by_taint_and_policy():
@@ -142,4 +141,4 @@ def test_a_report_counts_held_pods_by_taint_and_policy():
     rig.pod("c", exists(), exists("other"))
     rig.node("n1", "sla=high", "other=high")
     rig.pod("on-nothing", node="n9")
-    assert {one.policy.name: one.held_invalid for one in report(rig.machine, rig.now)} == {"a": 2, "b": 0}
+    assert {one.policy.name: one.held_invalid for one in rig.view.report(rig.now)} == {"a": 2, "b": 0}

@@ -4,12 +4,13 @@ import pytest
 
 from engine.rig import REACHED, START, Rig, exists, gt
 from simulated import policy
-from taintwarden.engine.machine import Machine, commands, events
-from taintwarden.engine.machine.events import Outcome
-from taintwarden.engine.machine.evictions import LEAVING_TIMEOUT_SECONDS
-from taintwarden.engine.machine.pending import Phase, retry_delay
-from taintwarden.engine.machine.report import report
+from taintwarden.engine.machine import Machine, Outcome, Phase, Timings, WriteOutcome, commands, events
+from taintwarden.engine.machine.claims import retry_delay as delay_between
 from taintwarden.engine.model import Instant, Mode
+
+
+def retry_delay(outcome: Outcome, attempts: int, uid: str) -> float:
+    return delay_between(Timings().backoff[outcome], attempts, uid)
 
 
 def violated(*pods: str, **options: object) -> Rig:
@@ -83,11 +84,11 @@ def test_the_earliest_deadline_of_all_policies_goes_first():
 def test_no_more_than_the_slots_are_under_way():
     rig = violated(*"abcdefgh", max_in_flight=3)
     assert len(rig.evictions()) == 3
-    assert rig.machine.in_flight == 3
+    assert rig.view.in_flight == 3
     rig.settle("a")
     rig.settle("b")
     assert len(rig.evictions()) == 2
-    assert rig.machine.in_flight == 3
+    assert rig.view.in_flight == 3
 
 
 @pytest.mark.parametrize("outcome", list(Outcome))
@@ -96,7 +97,7 @@ def test_every_answer_frees_its_slot(outcome):
     assert rig.evictions() == ["a"]
     rig.settle("a", outcome)
     assert rig.evictions() == ["b"]
-    assert rig.machine.in_flight == 1
+    assert rig.view.in_flight == 1
 
 
 def test_a_pod_is_not_asked_twice_while_a_call_is_under_way():
@@ -122,7 +123,7 @@ def test_a_wave_is_taken_in_slices():
         rig.feed(events.Woke())
         largest = max(largest, len(rig.take(commands.Evict)))
     assert largest <= 10
-    assert rig.machine.in_flight == 100
+    assert rig.view.in_flight == 100
 
 
 def test_policies_that_change_are_followed_in_slices_and_nobody_goes_meanwhile():
@@ -139,7 +140,7 @@ def test_policies_that_change_are_followed_in_slices_and_nobody_goes_meanwhile()
         steps += 1
         assert steps < 100
     assert steps >= 5
-    assert len(rig.machine.pending) == 50
+    assert len(rig.claimed()) == 50
 
 
 # -- limits -----------------------------------------------------------------------------------------------------------
@@ -209,7 +210,7 @@ def test_a_raised_limit_counts_at_once():
     rig = limited(0.001, 1, *"abcdef")
     rig.out = []
     rig.feed(events.PoliciesChanged((policy(limits={"evictionsPerSecond": 1000.0, "burst": 100}),)))
-    rig.wake()
+    rig.advance(0.25)
     assert rig.evictions() == ["b", "c", "d", "e", "f"]
 
 
@@ -229,10 +230,10 @@ def test_an_answer_nobody_waits_for_is_illegal_and_changes_nothing():
     for uid in ("uid-a", "uid-b"):
         if uid == "uid-a":
             rig.settle("a")
-        before = (rig.machine.in_flight, list(rig.machine.pending), dict(rig.machine.evicted))
+        before = (rig.view.in_flight, rig.claimed(), dict(rig.machine._evictions.accepted))
         with pytest.raises(ValueError, match=uid):
             rig.machine.step(events.Settled(uid, Outcome.EVICTED), rig.now)
-        assert (rig.machine.in_flight, list(rig.machine.pending), dict(rig.machine.evicted)) == before
+        assert (rig.view.in_flight, rig.claimed(), dict(rig.machine._evictions.accepted)) == before
 
 
 def test_an_evicted_pod_is_told_with_its_lateness():
@@ -241,7 +242,7 @@ def test_an_evicted_pod_is_told_with_its_lateness():
     rig.settle("a")
     [told] = rig.take(commands.Evicted)
     assert told.lateness == 0.5
-    assert rig.machine.evicted == {"p": 1}
+    assert rig.machine._evictions.accepted == {"p": 1}
 
 
 def test_an_evicted_pod_that_the_watch_still_shows_is_not_asked_again():
@@ -250,7 +251,7 @@ def test_an_evicted_pod_that_the_watch_still_shows_is_not_asked_again():
     rig.out = []
     rig.node("n1", "sla=930")
     rig.pod("a", gt())
-    rig.advance(LEAVING_TIMEOUT_SECONDS - 1)
+    rig.advance(Timings().leaving - 1)
     assert rig.evictions() == []
 
 
@@ -258,7 +259,7 @@ def test_an_evicted_pod_that_does_not_leave_is_asked_again_after_a_minute():
     rig = violated("a")
     rig.settle("a")
     rig.out = []
-    rig.advance(LEAVING_TIMEOUT_SECONDS + 1)
+    rig.advance(Timings().leaving + 1)
     assert rig.evictions() == ["a"]
 
 
@@ -267,18 +268,18 @@ def test_an_evicted_pod_that_may_stay_after_a_minute_is_left_alone():
     rig.settle("a")
     rig.node("n1", "sla=980")
     rig.out = []
-    rig.advance(LEAVING_TIMEOUT_SECONDS + 1)
+    rig.advance(Timings().leaving + 1)
     assert rig.evictions() == []
-    assert rig.machine.pending == {}
+    assert rig.claimed() == []
 
 
 def test_an_evicted_pod_that_left_is_forgotten():
     rig = violated("a")
     rig.settle("a")
     rig.gone("a")
-    assert rig.machine.pending == {}
+    assert rig.claimed() == []
     rig.out = []
-    rig.advance(LEAVING_TIMEOUT_SECONDS + 1)
+    rig.advance(Timings().leaving + 1)
     assert rig.notices() == []
 
 
@@ -288,7 +289,7 @@ def test_the_watch_may_be_faster_than_the_answer(seen_first):
     steps = [lambda: rig.gone("a"), lambda: rig.settle("a")]
     for step in steps if seen_first else reversed(steps):
         step()
-    assert rig.machine.pending == {}
+    assert rig.claimed() == []
     assert [type(one).__name__ for one in rig.out].count("Evicted") == 1
 
 
@@ -303,7 +304,7 @@ def test_a_pod_said_to_be_gone_that_the_watch_still_shows_is_asked_again():
     rig = violated("a")
     rig.settle("a", Outcome.GONE)
     rig.out = []
-    rig.advance(LEAVING_TIMEOUT_SECONDS + 1)
+    rig.advance(Timings().leaving + 1)
     assert rig.evictions() == ["a"]
 
 
@@ -315,7 +316,7 @@ def test_a_call_that_did_not_help_is_told_and_tried_again(outcome):
     rig.settle("a", outcome, message="why")
     [told] = rig.take(commands.Hindered)
     assert (told.outcome, told.message, told.attempts) == (outcome.value, "why", 1)
-    expected = retry_delay(outcome, 1, "uid-a", None)
+    expected = retry_delay(outcome, 1, "uid-a")
     assert told.retry_at == rig.wall + expected
     rig.advance(expected - 0.5)
     assert rig.evictions() == []
@@ -339,8 +340,7 @@ def test_tries_of_one_kind_are_counted_and_another_kind_begins_anew():
     for outcome in (Outcome.FAILED, Outcome.FAILED, Outcome.BLOCKED, Outcome.BLOCKED, Outcome.FAILED):
         rig.settle("a", outcome)
         told += [(one.outcome, one.attempts) for one in rig.take(commands.Hindered)]
-        rig.wall += 1_000
-        rig.wake()
+        rig.advance(400, step=1.0)
     assert told == [("failed", 1), ("failed", 2), ("blocked", 1), ("blocked", 2), ("failed", 1)]
 
 
@@ -348,8 +348,7 @@ def test_a_decision_is_told_once_however_often_it_is_tried():
     rig = violated("a")
     for _ in range(5):
         rig.settle("a", Outcome.FAILED)
-        rig.wall += 100
-        rig.wake()
+        rig.advance(20, step=1.0)
     assert len(rig.take(commands.Decided)) == 1
 
 
@@ -376,7 +375,7 @@ def test_a_call_that_failed_for_a_pod_that_may_stay_by_then_is_called_off():
     rig.out = []
     rig.settle("a", Outcome.FAILED)
     assert rig.notices() == ["Cancelled a"]
-    assert rig.machine.pending == {}
+    assert rig.claimed() == []
 
 
 def test_a_call_that_failed_for_a_pod_that_left_by_then_is_settled():
@@ -399,11 +398,11 @@ def test_a_pod_that_has_to_leave_again_while_a_call_is_under_way_is_tried_again(
 
 @pytest.mark.parametrize("outcome", [Outcome.BLOCKED, Outcome.THROTTLED, Outcome.FAILED, Outcome.REFUSED])
 def test_pauses_grow_up_to_a_bound_and_are_spread_by_uid(outcome):
-    delays = [retry_delay(outcome, attempt, "uid", None) for attempt in range(1, 40)]
+    delays = [retry_delay(outcome, attempt, "uid") for attempt in range(1, 40)]
     assert max(delays) <= 1.2 * 300
     assert delays[0] < delays[8]
-    assert len({retry_delay(outcome, 1, f"uid-{number}", None) for number in range(50)}) == 50
-    assert delays == [retry_delay(outcome, attempt, "uid", None) for attempt in range(1, 40)]
+    assert len({retry_delay(outcome, 1, f"uid-{number}") for number in range(50)}) == 50
+    assert delays == [retry_delay(outcome, attempt, "uid") for attempt in range(1, 40)]
 
 
 # -- evict, then delete -----------------------------------------------------------------------------------------------
@@ -461,7 +460,7 @@ def test_the_time_of_being_blocked_begins_anew_for_another_violation():
     rig = then_delete(10)
     assert block_until_deleted(rig, until=8) == float("inf")
     rig.node("n1", "sla=980")
-    assert rig.machine.pending == {}
+    assert rig.claimed() == []
     rig.node("n1", "sla=930")
     assert 18 <= block_until_deleted(rig) <= 19
 
@@ -539,7 +538,7 @@ def test_nobody_goes_while_a_stream_is_cut_off(stream):
     rig.pod("a", gt())
     rig.advance(30)
     assert rig.evictions() == []
-    assert report(rig.machine, rig.now)[0].limited_by
+    assert rig.view.report(rig.now)[0].limited_by
     rig.feed(events.ViewChanged(stream, live=True))
     rig.wake()
     assert rig.evictions() == ["a"]
@@ -650,7 +649,7 @@ def test_a_paused_policy_does_nothing_and_says_nothing():
     rig = Rig(policy(mode="Paused"))
     rig.node("n1", "sla=940")
     rig.pod("a", gt())
-    assert rig.machine.pending == {}
+    assert rig.claimed() == []
     assert [one for one in rig.out if not isinstance(one, commands.SaveHistory)] == []
 
 
@@ -672,7 +671,7 @@ def test_a_policy_that_is_gone_acts_no_more():
     rig.settle("a", Outcome.FAILED)
     rig.advance(120)
     assert rig.evictions() == []
-    assert rig.machine.pending == {}
+    assert rig.claimed() == []
 
 
 # -- freshness --------------------------------------------------------------------------------------------------------
@@ -683,7 +682,7 @@ def test_a_pod_newer_than_the_node_stream_waits_for_a_fresh_read():
     rig.node("n1", "sla=940")
     rig.pod("a", gt(), version=REACHED + 5)
     assert rig.evictions() == []
-    assert rig.machine.pending["uid-a"].phase is Phase.PARKED
+    assert rig.phase("a") is Phase.CHECKING
 
 
 def test_one_read_serves_all_pods_of_a_node():
@@ -711,7 +710,7 @@ def test_a_taint_that_went_away_spares_them():
     rig.feed(events.NodeChecked("n1", fresh, REACHED + 5))
     rig.advance(60)
     assert rig.evictions() == []
-    assert rig.machine.pending == {}
+    assert rig.claimed() == []
 
 
 def test_a_read_that_began_too_early_is_repeated():
@@ -766,8 +765,12 @@ def test_a_read_that_began_before_the_node_went_does_not_bring_it_back():
 
 def test_an_answer_about_a_node_nobody_knows_is_nothing():
     rig = Rig()
-    rig.feed(events.CheckFailed("n9"), events.NodeChecked("n9", None, 1), events.HistorySaved("n9", succeeded=True))
-    assert rig.machine.nodes == {}
+    rig.feed(
+        events.CheckFailed("n9"),
+        events.NodeChecked("n9", None, 1),
+        events.Written(commands.SaveHistory("n9", "uid", ""), WriteOutcome.DONE),
+    )
+    assert rig.machine._cluster.nodes == {}
 
 
 def test_a_parked_pod_that_left_is_forgotten():

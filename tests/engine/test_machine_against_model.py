@@ -11,8 +11,7 @@ from simulated import Simulation, policy
 from simulated.cluster import START
 from simulated.naive import Presence, due
 from taintwarden.engine.history import MAX_SPANS
-from taintwarden.engine.machine import events
-from taintwarden.engine.machine.events import Outcome
+from taintwarden.engine.machine import Outcome, events
 
 SECOND = 1.0  # objects tell their times to the second
 MOMENT = 0.002  # histories are kept to the millisecond
@@ -155,15 +154,15 @@ class MachineAgainstModel(RuleBasedStateMachine):
         machine = self.sim.machine
         for pod in self.sim.pods.values():
             uid = pod["metadata"]["uid"]
-            pending = machine.pending.get(uid)
+            claim = next(iter(machine.view.claims(uid)), None)
             if uid in self.sim.evicted:
                 continue
             wanted = self.wanted_at(pod)
-            if pending is None or pending.unwanted:
+            if claim is None:
                 assert wanted is None
                 continue
             assert wanted is not None
-            ours = pending.due_at - START
+            ours = claim.due_at - START
             assert ours >= wanted - MOMENT
             if all(len(presence.values) <= MAX_SPANS for presence in self.presences[pod["spec"]["nodeName"]].values()):
                 assert ours <= wanted + SECOND

@@ -4,10 +4,7 @@ import msgspec
 import pytest
 
 from engine.rig import START, Rig, exists, limited, owner
-from taintwarden.engine.machine import commands, events
-from taintwarden.engine.machine.events import Outcome
-from taintwarden.engine.machine.pending import Phase
-from taintwarden.engine.machine.report import report
+from taintwarden.engine.machine import Outcome, Phase, commands, events
 from taintwarden.engine.model import BounceSettings, Reclaim
 
 TWICE = limited(bounce=BounceSettings(after_evictions=2))
@@ -36,7 +33,7 @@ def test_who_comes_back_too_often_waits_for_a_minute():
     rig = bouncing()
     rig.pod("next", **WEB)
     assert rig.evictions() == []
-    assert rig.machine.pending["uid-next"].phase is Phase.HELD
+    assert rig.phase("next") is Phase.BLOCKED
     rig.advance(58.75)
     assert rig.evictions() == []
     rig.advance(0.25)
@@ -136,7 +133,7 @@ def test_a_rehearsal_counts_nothing():
 def test_the_report_tells_who_is_held_by_it_and_who_bounces():
     rig = bouncing()
     rig.pod("next", **WEB)
-    [entry] = report(rig.machine, rig.now)
+    [entry] = rig.view.report(rig.now)
     [limit] = entry.limits
     assert (limit.limit, limit.pods, limit.until, entry.bouncing) == ("bounce", 1, START + 61, 1)
 
@@ -173,7 +170,7 @@ def test_a_pod_that_tolerates_it_by_now_stays():
     rig = bouncing()
     rig.pod("next", **WEB)
     rig.pod("next", exists(), **WEB)
-    assert "uid-next" not in rig.machine.pending
+    assert rig.claim("next") is None
 
 
 @pytest.mark.parametrize(
@@ -251,7 +248,7 @@ def test_who_is_gone_is_not_remembered():
     for number in range(20):
         rig.pod(str(number), **WEB)
         rig.gone(str(number))
-    [place] = rig.machine.limiter.bounces._places.values()
+    [place] = rig.machine._limiter.bounces._places.values()
     assert place.came == {}
 
 
@@ -270,7 +267,7 @@ def test_a_budget_comes_first():
 def test_a_pod_that_bounces_waits_for_no_deletion():
     rig = bouncing(limited(bounce=BounceSettings(2), spec={"eviction": {"method": "EvictThenDelete"}}))
     rig.pod("next", **WEB)
-    assert rig.machine.pending["uid-next"].delete_at is None
+    assert rig.machine._evictees.deletions.next_at() is None
 
 
 def test_nobody_else_waits_for_it():
@@ -286,5 +283,5 @@ def test_another_leader_begins_with_nothing():
     other = Rig(TWICE)
     other.node("n1", "sla=900")
     other.pod("next", **WEB)
-    assert rig.machine.limiter.bounces.bouncing(rig.monotonic)
+    assert rig.machine._limiter.bounces.bouncing(rig.monotonic)
     assert other.evictions() == ["next"]

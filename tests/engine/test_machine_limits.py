@@ -4,10 +4,7 @@ import msgspec
 import pytest
 
 from engine.rig import START, ZONE, Rig, exists, gt, limited, owner
-from taintwarden.engine.machine import commands, events
-from taintwarden.engine.machine.events import Outcome
-from taintwarden.engine.machine.pending import Phase
-from taintwarden.engine.machine.report import report
+from taintwarden.engine.machine import Outcome, Phase, commands, events
 from taintwarden.engine.model import Node, Owner, Policy, Reclaim, Share, Window, ZoneHealth
 
 ONE = Share(number=1)
@@ -37,7 +34,7 @@ def evicted(rig: Rig, name: str, node: str = "n1") -> None:
 
 
 def phase(rig: Rig, name: str) -> Phase:
-    return rig.machine.pending[f"uid-{name}"].phase
+    return rig.phase(name)
 
 
 # -- workloads ---------------------------------------------------------------------------------------------------------
@@ -46,7 +43,7 @@ def phase(rig: Rig, name: str) -> Phase:
 def test_one_pod_of_a_workload_goes_at_a_time():
     rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
     assert spoil(rig) == ["a"]
-    assert phase(rig, "b") is Phase.HELD
+    assert phase(rig, "b") is Phase.BLOCKED
 
 
 def test_the_next_goes_when_a_replacement_is_ready():
@@ -120,14 +117,14 @@ def test_a_pod_whose_call_may_have_been_carried_out_counts_though_its_labels_cha
 def test_a_pod_whose_labels_change_is_counted_once():
     rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
     rig.pod("a", owner=owner(), labels={"new": "label"}, ready=True)
-    workload = rig.machine.limiter.workloads._workloads[owner().uid]
+    workload = rig.machine._limiter.workloads._workloads[owner().uid]
     assert (workload.total, workload.ready) == (4, 4)
 
 
 def test_a_pod_that_is_adopted_counts_for_its_new_owner_once():
     rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
     rig.pod("a", owner=FOREIGN, ready=True)
-    counts = rig.machine.limiter.workloads._workloads
+    counts = rig.machine._limiter.workloads._workloads
     assert (counts[FOREIGN.uid].total, counts[FOREIGN.uid].ready) == (1, 1)
     assert (counts[owner().uid].total, counts[owner().uid].ready) == (3, 3)
 
@@ -213,7 +210,7 @@ def test_a_budget_that_allows_nothing_costs_no_call():
     rig = crowd(limited(), "a")
     rig.budget(allowed=0)
     assert spoil(rig) == []
-    assert phase(rig, "a") is Phase.HELD
+    assert phase(rig, "a") is Phase.BLOCKED
 
 
 def test_a_budget_that_allows_lets_the_next_go_each_time():
@@ -302,7 +299,7 @@ def test_a_held_pod_that_may_stay_is_cancelled():
     spoil(rig)
     rig.node("n1")
     assert [one.pod.name for one in rig.take(commands.Cancelled)] == ["a"]
-    assert rig.machine.pending == {}
+    assert rig.claimed() == []
 
 
 def test_a_held_pod_that_goes_lets_the_next_be_asked():
@@ -389,7 +386,7 @@ def test_another_timeout_holds_for_those_that_are_held():
 
 
 def zones(rig: Rig, name: str = "p") -> list[tuple[str, str, int, int]]:
-    return [(zone, str(state), nodes, bad) for zone, state, nodes, bad in rig.machine.limiter.zones.table(name)]
+    return [(zone, str(state), nodes, bad) for zone, state, nodes, bad in rig.machine._limiter.zones.table(name)]
 
 
 def fleet(rig: Rig, good: int, bad: int, zone: str = "z1", **more) -> None:
@@ -432,10 +429,10 @@ def test_a_drained_node_is_good_when_its_taint_is(taints):
 
 def saved(rig: Rig, node: str) -> str:
     """The node's history as it was last written."""
-    while found := [one for one in rig.take(commands.SaveHistory) if one.node == node]:
-        text = found[-1].text
-        rig.feed(events.HistorySaved(node, succeeded=True))
-        rig.wake()
+    text = ""
+    while found := [one for one in rig.ordered if isinstance(one, commands.SaveHistory)]:
+        text = found[0].text if found[0].node == node else text
+        rig.answer(commands.SaveHistory)
     return text
 
 
@@ -497,7 +494,7 @@ def test_when_every_zone_is_full_nobody_goes():
     rig.feed(events.LeadershipChanged(leading=True))
     rig.advance(60)
     assert rig.evictions() == []
-    assert report(rig.machine, rig.now)[0].limited_by == "all-zones-full"
+    assert rig.view.report(rig.now)[0].limited_by == "all-zones-full"
 
 
 def test_pods_go_as_soon_as_one_zone_is_better():
@@ -656,8 +653,8 @@ def test_a_policy_that_is_deleted_holds_nobody():
     rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
     spoil(rig)
     rig.change()
-    assert list(rig.machine.pending) == ["uid-a"]
-    assert rig.machine._queues._held == {}
+    assert (rig.claimed(), rig.view.in_flight) == ([], 1)
+    assert rig.machine._queues._blocked == {}
 
 
 def test_a_held_pod_that_another_policy_takes_over_follows_its_limits():
@@ -673,15 +670,15 @@ def test_a_held_pod_that_is_gone_frees_what_it_stood_for():
     for name in "bcd":
         rig.gone(name)
     evicted(rig, "a")
-    assert (rig.machine.pending, rig.machine._queues._held) == ({}, {})
-    assert rig.machine.limiter.workloads._workloads == {}
+    assert (rig.claimed(), rig.machine._queues._blocked) == ([], {})
+    assert rig.machine._limiter.workloads._workloads == {}
 
 
 def test_a_node_that_goes_cancels_those_that_are_held():
     rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
     spoil(rig)
     rig.feed(events.NodeGone("n1"))
-    assert [name for name in "abcd" if f"uid-{name}" in rig.machine.pending] == ["a"]
+    assert (rig.claimed(), rig.view.in_flight) == ([], 1)
 
 
 def test_a_replica_that_follows_evicts_nobody_whatever_limits_say():
@@ -706,7 +703,7 @@ def test_a_parked_pod_lets_the_next_of_its_key_be_asked():
     rig.wake()
     rig.feed(events.PodSeen(rig.make_pod("a", ready=True, version=99)))
     rig.budget(allowed=2)
-    assert phase(rig, "a") is Phase.PARKED
+    assert phase(rig, "a") is Phase.CHECKING
     assert rig.evictions() == ["b"]
 
 
@@ -726,7 +723,7 @@ def test_nothing_is_remembered_when_all_is_over():
     rig.wants(owner(), None)
     rig.feed(events.PodsListed(frozenset()), events.NodesListed(frozenset()))
     rig.advance(5)
-    limiter = rig.machine.limiter
-    assert (rig.machine.pending, rig.machine.nodes, rig.machine._queues._held) == ({}, {}, {})
+    limiter = rig.machine._limiter
+    assert (rig.claimed(), rig.machine._cluster.nodes, rig.machine._queues._blocked) == ([], {}, {})
     assert (limiter.workloads._workloads, limiter.workloads._leaving, limiter.workloads._wanted) == ({}, {}, {})
-    assert (limiter.departures._leaving, limiter._takers, limiter.zones._nodes) == ({}, {}, {})
+    assert (limiter.departures._leaving, limiter.guards.by_policy, limiter.zones._nodes) == ({}, {}, {})

@@ -6,17 +6,14 @@ import pytest
 
 from engine.rig import START, Rig, exists, gt
 from simulated import policy
-from taintwarden.engine.machine import commands, events
-from taintwarden.engine.machine.events import Outcome
-from taintwarden.engine.machine.report import report
+from taintwarden.engine.machine import Outcome, WriteOutcome, commands, events
 from taintwarden.engine.model import Gates, Toleration
 
 
 def fate(rig: Rig, *tolerations: Toleration, **pod: object) -> str:
     """The policy that makes a pod leave, or an empty text."""
     made = rig.pod("a", *tolerations, **pod)
-    pending = rig.machine.pending.get(made.uid)
-    return pending.verdict.policy.name if pending else ""
+    return next((claim.policy.name for claim in rig.view.claims(made.uid)), "")
 
 
 # -- precedence -------------------------------------------------------------------------------------------------------
@@ -156,6 +153,7 @@ def test_namespaces_are_no_matter_where_no_policy_asks():
         ({"priorityAtLeast": None}, {"priority": 2_000_001_000}, True),
         ({}, {"do_not_evict": True}, False),
         ({"respectDoNotDisrupt": False}, {"do_not_evict": True}, False),
+        ({"respectDoNotEvict": False}, {"do_not_evict": True}, True),
         ({}, {"do_not_disrupt": True}, False),
         ({"respectDoNotDisrupt": False}, {"do_not_disrupt": True}, True),
     ],
@@ -240,11 +238,10 @@ def test_an_invalid_value_that_concerns_nobody_is_not_told():
 
 
 def test_a_pod_that_comes_later_is_concerned_too():
-    """The value is judged when the pod comes; people hear of it at the latest with the node's next change."""
     rig = Rig()
     rig.node("n1", "sla=high")
     rig.pod("a", gt())
-    rig.node("n1", "sla=high")
+    rig.pod("b", gt())
     assert len(rig.take(commands.InvalidValue)) == 1
 
 
@@ -350,7 +347,7 @@ def test_what_nobody_knows_may_go(event):
     rig = Rig()
     rig.node("n1", "sla=1")
     rig.feed(event)
-    assert set(rig.machine.nodes) == {"n1"}
+    assert set(rig.machine._cluster.nodes) == {"n1"}
 
 
 def test_what_a_list_does_not_name_is_gone():
@@ -361,16 +358,16 @@ def test_what_a_list_does_not_name_is_gone():
     rig.feed(events.NodesListed(frozenset({"n1"})))
     assert (rig.deadline("on-n1"), rig.deadline("on-n2")) == (60.0, None)
     rig.feed(events.PodsListed(frozenset({"uid-on-n2"})))
-    assert rig.machine.pending == {}
-    assert [uid for state in rig.machine.nodes.values() for uid in state.pods] == ["uid-on-n2"]
+    assert rig.claimed() == []
+    assert [uid for state in rig.machine._cluster.nodes.values() for uid in state.pods] == ["uid-on-n2"]
 
 
 def test_a_node_that_only_pods_name_is_forgotten_with_them():
     rig = Rig()
     rig.pod("a", node="n9")
-    assert set(rig.machine.nodes) == {"n9"}
+    assert set(rig.machine._cluster.nodes) == {"n9"}
     rig.gone("a", "n9")
-    assert rig.machine.nodes == {}
+    assert rig.machine._cluster.nodes == {}
 
 
 def test_a_pod_whose_binding_was_seen_earlier_keeps_it():
@@ -438,10 +435,10 @@ def test_one_save_at_a_time_and_the_newest_in_the_end():
         rig.node("n1", f"sla={value}")
     first = rig.take(commands.SaveHistory)
     assert len(first) == 1
-    rig.feed(events.HistorySaved("n1", succeeded=True))
+    rig.answer(commands.SaveHistory)
     [second] = rig.take(commands.SaveHistory)
     assert [value for value, *_ in json.loads(second.text)["sla:NoExecute"]["values"]] == ["980", "940", "930"]
-    rig.feed(events.HistorySaved("n1", succeeded=True))
+    rig.answer(commands.SaveHistory)
     assert rig.take(commands.SaveHistory) == []
 
 
@@ -450,27 +447,29 @@ def test_what_stands_in_the_annotation_is_not_saved_again():
     rig.pod("a", gt(violation_grace_seconds=60))
     rig.node("n1", "sla=940")
     [save] = rig.take(commands.SaveHistory)
-    rig.feed(events.HistorySaved("n1", succeeded=True))
+    rig.answer(commands.SaveHistory)
     rig.node("n1", "sla=940", history=save.text)
     rig.node("n1", "sla=940", "not-selected=1:NoSchedule", history=save.text)
     assert rig.take(commands.SaveHistory) == []
 
 
-def test_a_save_that_failed_is_tried_again_with_the_next_change():
+def test_a_save_that_failed_is_tried_again_with_what_is_known_then():
     rig = Rig()
     rig.pod("a", gt(violation_grace_seconds=60))
     rig.node("n1", "sla=940")
-    rig.feed(events.HistorySaved("n1", succeeded=False))
+    rig.answer(commands.SaveHistory, WriteOutcome.FAILED)
     rig.out = []
     rig.node("n1", "sla=930")
-    assert len(rig.take(commands.SaveHistory)) == 1
+    rig.advance(2)
+    [again] = rig.take(commands.SaveHistory)
+    assert [value for value, *_ in json.loads(again.text)["sla:NoExecute"]["values"]] == ["940", "930"]
 
 
 def test_an_annotation_that_somebody_removed_is_written_again():
     rig = Rig()
     rig.pod("a", gt(violation_grace_seconds=60))
     rig.node("n1", "sla=940")
-    rig.feed(events.HistorySaved("n1", succeeded=True))
+    rig.answer(commands.SaveHistory)
     rig.out = []
     rig.node("n1", "sla=940", history="")
     assert len(rig.take(commands.SaveHistory)) == 1
@@ -489,7 +488,7 @@ def test_a_history_of_a_taint_that_went_is_given_up():
     rig.pod("a", gt(violation_grace_seconds=60))
     rig.node("n1", "sla=940")
     [save] = rig.take(commands.SaveHistory)
-    rig.feed(events.HistorySaved("n1", succeeded=True))
+    rig.answer(commands.SaveHistory)
     rig.node("n1", history=save.text)
     assert [one.text for one in rig.take(commands.SaveHistory)] == [""]
 
@@ -508,7 +507,7 @@ def test_a_report_counts_each_policy_for_itself():
     rig.pod("b", node="n2")
     rig.pod("c", node="n3")
     rig.settle("b", Outcome.BLOCKED)
-    by_name = {one.policy.name: one for one in report(rig.machine, rig.now)}
+    by_name = {one.policy.name: one for one in rig.view.report(rig.now)}
     told = by_name["slow"]
     assert (told.selected_nodes, told.degraded_nodes, told.pending, told.blocked) == (3, 2, 2, 0)
     assert told.next_deadline == START + 60
@@ -522,7 +521,7 @@ def test_a_report_names_the_next_pods_only():
     rig.node("n1", "sla=940")
     for number in range(30):
         rig.pod(f"p{number:02}", gt(violation_grace_seconds=100 - number))
-    [told] = report(rig.machine, rig.now)
+    [told] = rig.view.report(rig.now)
     assert [pending.pod.name for pending in told.next_pods] == [f"p{number:02}" for number in range(29, 19, -1)]
     assert told.pending == 30
 
@@ -532,7 +531,7 @@ def test_pods_on_their_way_out_are_not_reported_as_pending():
     rig.node("n1", "sla=940")
     rig.pod("a", gt())
     rig.settle("a")
-    [told] = report(rig.machine, rig.now)
+    [told] = rig.view.report(rig.now)
     assert (told.pending, told.evicted) == (0, 1)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from engine.rig import Rig
 from simulated import policy
-from taintwarden.engine.machine import commands, events
+from taintwarden.engine.machine import WriteOutcome, commands, events
 from taintwarden.engine.model import Policy
 
 SLA = "value.taintwarden.io/sla"
@@ -17,12 +17,14 @@ def placing(name: str = "p", *, key: str = "sla", **spec: Any) -> Policy:
 
 
 def written(rig: Rig) -> list[tuple[str, dict[str, str | None]]]:
-    return [(command.node, command.labels) for command in rig.take(commands.MirrorTaints)]
+    return [(command.node, command.labels) for command in rig.take(commands.SaveLabels)]
 
 
-def mirrored(rig: Rig, name: str = "n1", *, succeeded: bool = True) -> None:
-    rig.feed(events.TaintsMirrored(name, succeeded))
-    rig.wake()
+def mirrored(rig: Rig, outcome: WriteOutcome = WriteOutcome.DONE) -> None:
+    """The write of a node's labels that is under way ended."""
+    order = next(one for one in rig.ordered if isinstance(one, commands.SaveLabels))
+    rig.ordered.remove(order)
+    rig.written(order, outcome)
 
 
 def test_value_of_a_new_taint_is_written():
@@ -101,28 +103,32 @@ def test_what_was_written_is_not_written_again_before_the_stream_shows_it():
     assert written(rig) == []
 
 
-def test_refused_write_is_not_tried_again():
+def test_refused_write_is_tried_again_much_later():
     rig = Rig(placing())
     rig.node("n1", "sla=x")
-    mirrored(rig, succeeded=False)
+    mirrored(rig, WriteOutcome.REFUSED)
     rig.out = []
-    rig.node("n1", "sla=x")
+    rig.node("n1", "sla=x", labels={"changed": "too"})
+    rig.advance(20)
     assert written(rig) == []
+    rig.advance(20)
+    assert written(rig) == [("n1", {SLA: "x"})]
 
 
-def test_other_labels_are_tried_after_a_refused_write():
+def test_other_labels_are_what_is_tried_after_a_refused_write():
     rig = Rig(placing())
     rig.node("n1", "sla=x")
-    mirrored(rig, succeeded=False)
+    mirrored(rig, WriteOutcome.REFUSED)
     rig.out = []
     rig.node("n1", "sla=y")
+    rig.advance(40)
     assert written(rig) == [("n1", {SLA: "y"})]
 
 
 def test_new_leader_tries_what_was_refused():
     rig = Rig(placing())
     rig.node("n1", "sla=x")
-    mirrored(rig, succeeded=False)
+    mirrored(rig, WriteOutcome.REFUSED)
     rig.feed(events.LeadershipChanged(leading=False))
     rig.out = []
     rig.feed(events.LeadershipChanged(leading=True))
@@ -195,4 +201,4 @@ def test_labels_are_written_before_pods_are_evicted():
     rig.out = []
     rig.node("n1", "sla=x")
     kinds = [type(command) for command in rig.out]
-    assert kinds.index(commands.MirrorTaints) < kinds.index(commands.Evict)
+    assert kinds.index(commands.SaveLabels) < kinds.index(commands.Evict)

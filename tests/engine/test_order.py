@@ -1,6 +1,7 @@
-"""The order in which due pods go."""
+"""The order in which due pods are evicted."""
 
 from itertools import pairwise
+from typing import Any
 
 import msgspec
 from hypothesis import given
@@ -25,8 +26,8 @@ def by(*order: OrderBy) -> Policy:
     return msgspec.structs.replace(policy, eviction=msgspec.structs.replace(policy.eviction, order=order))
 
 
-def place(one: Pod, policy: Policy | None = None, due_at: float = 0.0, hard_at: float | None = None) -> Place:
-    return place_of(one, policy or limited(), due_at, hard_at)
+def place(one: Pod, policy: Policy | None = None, due_at: float = 0.0, **more: Any) -> Place:
+    return place_of(one, policy or limited(), due_at, more.pop("hard_at", None), **more)
 
 
 def test_deadlines_count_by_the_minute():
@@ -80,6 +81,24 @@ def test_before_a_hard_deadline_priority_counts_and_then_the_longest_grace_whate
 
 def test_before_a_hard_deadline_the_soft_one_does_not_count():
     assert place(pod(), due_at=0.0, hard_at=100.0) == place(pod(), due_at=9_999.0, hard_at=100.0)
+
+
+def test_a_retry_stands_behind_those_that_were_due_before_it():
+    """For a retry the moment counts at which it was due again, whatever its priority."""
+    assert place(pod(priority=5), due_at=MINUTE - 1) < place(pod(priority=-5), due_at=MINUTE, attempts=1)
+
+
+def test_a_retry_stands_before_those_that_are_due_later():
+    assert place(pod(), due_at=MINUTE, attempts=9) < place(pod(), due_at=2 * MINUTE)
+
+
+def test_before_a_hard_deadline_those_that_failed_more_often_stand_behind():
+    assert place(pod(priority=5), hard_at=100.0) < place(pod(priority=-5), hard_at=100.0, attempts=1)
+    assert place(pod(), hard_at=100.0, attempts=1) < place(pod(), hard_at=100.0, attempts=2)
+
+
+def test_an_earlier_hard_deadline_goes_first_however_often_it_failed():
+    assert place(pod(), hard_at=100.0, attempts=9) < place(pod(), hard_at=100.5)
 
 
 @given(st.lists(st.tuples(st.integers(-5, 5), st.integers(0, 5), st.floats(0, 300)), min_size=2, max_size=20))

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from engine.rig import START, Rig, exists, gt, limited
 from simulated import policy
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.machine import commands, events
-from taintwarden.engine.machine.events import Outcome
-from taintwarden.engine.machine.report import matched_pods
+from taintwarden.engine.machine import Outcome, commands, events
 from taintwarden.engine.matching.tolerations import Match, match
 from taintwarden.engine.model import GuardSettings, Profile, Taint, Toleration, Tolerations
 from taintwarden.engine.profiles import matching
@@ -238,7 +236,7 @@ def test_a_waiting_pod_that_a_profile_saves_does_not_go():
     stage.gone("a")
     stage.advance(30)
     assert stage.evictions() == []
-    assert not stage.machine.pending
+    assert stage.claimed() == []
 
 
 def test_a_waiting_pod_goes_on_waiting_when_a_profile_changes_nothing_for_it():
@@ -289,9 +287,9 @@ def test_a_wave_by_a_deleted_profile_meets_the_guard():
     stage.take_away("fast")
     stage.advance(5)
     assert not [one for one in stage.out if isinstance(one, commands.Evict)]
-    (opened,) = stage.take(commands.GuardOpened)
+    (opened,) = stage.take(commands.GuardTripped)
     assert opened.cause == (
-        "TolerationProfile shop/fast was deleted; taint sla:NoExecute on 1 nodes, such as sla=940:NoExecute on n1"
+        "TolerationProfile shop/fast was deleted; taint sla:NoExecute on 1 node: sla=940:NoExecute on n1"
     )
 
 
@@ -305,8 +303,8 @@ def test_a_wave_long_after_a_profile_changed_is_not_its_doing():
     stage.advance(60)
     stage.node("n1", "sla=890")
     stage.advance(5)
-    (opened,) = stage.take(commands.GuardOpened)
-    assert opened.cause.startswith("taint sla:NoExecute on 1 nodes, such as sla=890:NoExecute on n1")
+    (opened,) = stage.take(commands.GuardTripped)
+    assert opened.cause.startswith("taint sla:NoExecute on 1 node: sla=890:NoExecute on n1")
 
 
 # -- how little is done -----------------------------------------------------------------------------------------------
@@ -337,9 +335,9 @@ def test_a_node_drained_of_a_class_that_is_kept_now_counts_as_drained_no_more(st
     stage.pod("a")
     stage.settle("a")
     stage.gone("a")
-    assert stage.machine.nodes["n1"].histories["sla:NoExecute"].drains
+    assert stage.machine._cluster.nodes["n1"].histories["sla:NoExecute"].drains
     stage.give("fast", gt("900"))
-    assert not stage.machine.nodes["n1"].histories["sla:NoExecute"].drains
+    assert not stage.machine._cluster.nodes["n1"].histories["sla:NoExecute"].drains
 
 
 # -- what is told -----------------------------------------------------------------------------------------------------
@@ -362,9 +360,9 @@ def test_matched_pods_are_counted(stage):
     stage.pod("a", labels={"app": "web"}, node="n1")
     stage.pod("b", labels={"app": "web"}, node="n2")
     stage.pod("c", node="n2")
-    assert matched_pods(stage.machine) == {"bank/elsewhere": 0, "shop/all": 3, "shop/web": 2}
+    assert stage.view.matched_pods() == {"bank/elsewhere": 0, "shop/all": 3, "shop/web": 2}
     stage.gone("a")
-    assert matched_pods(stage.machine)["shop/web"] == 1
+    assert stage.view.matched_pods()["shop/web"] == 1
 
 
 # -- against a naive model --------------------------------------------------------------------------------------------

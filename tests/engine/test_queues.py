@@ -1,4 +1,6 @@
-"""Lines of pods: who is next, whom a limit holds, and who is let back when it may admit again."""
+"""Where claims stand: which is next, which a limit blocks, and which is let back when it may admit again."""
+
+from typing import Any
 
 import msgspec
 import pytest
@@ -7,8 +9,9 @@ from engine.rig import limited
 from taintwarden.engine.evaluate import Kind, TaintVerdict
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import Refusal
-from taintwarden.engine.machine.pending import Lane, Pending, Phase
-from taintwarden.engine.machine.queues import Queues
+from taintwarden.engine.machine import Phase
+from taintwarden.engine.machine.claims import Claim
+from taintwarden.engine.machine.queues import Lane, Queues
 from taintwarden.engine.model import Instant, Pod, Policy, Reclaim, Taint, Tolerations
 from taintwarden.engine.spread import Spread
 
@@ -17,73 +20,105 @@ X, Y = limited("x"), limited("y")
 
 
 class Bench:
-    """Queues with pods by name."""
+    """Queues with one claim on each pod, by the pod's name."""
 
     def __init__(self) -> None:
         self.queues = Queues(Spread(lambda _: {}))
         self.interner = Interner()
-        self.pods: dict[str, Pending] = {}
+        self.pods: dict[str, Pod] = {}
+        self.claims: dict[str, Claim] = {}
 
-    def ready(self, *names: str, policy: Policy = X, due_at: float = 0.0, hard_at: float | None = None) -> None:
-        """Pods stand ready under a policy."""
+    def wait(self, *names: str, policy: Policy = X, due_at: float = 0.0, hard_at: float | None = None) -> None:
+        """Pods have to leave under a policy."""
         for name in names:
             shared = self.interner.pod_class("shop", {}, Tolerations())
-            pod = Pod(name, name, "n1", shared, 0.0, 1)
+            pod = self.pods[name] = Pod(name, name, "n1", shared, 0.0, 1)
             verdict = TaintVerdict(Taint("sla"), policy, Kind.VIOLATED, hard_at=hard_at)
-            pending = self.pods[name] = Pending(pod, verdict, due_at)
-            self.queues.wait(pending)
-            self.queues.make_ready(pending, NOW)
-            self.queues._waiting.cancel(name)
+            self.claims[name] = Claim.of(pod, verdict, due_at)
+            self.queues.wait(self.claims[name])
 
-    def hold(self, *names: str, key: str = "k", until: float | None = None) -> None:
+    def ready(self, *names: str, now: Instant = NOW, **more: Any) -> None:
+        """Pods stand ready."""
+        self.wait(*names, **more)
         for name in names:
-            self.queues.hold(self.pods[name], Refusal("limit", until, key))
+            self.queues.make_ready(self.claims[name], self.pods[name], now)
+
+    def block(self, *names: str, key: str = "k", until: float | None = None) -> None:
+        for name in names:
+            self.queues.block(self.claims[name], Refusal("limit", until, key))
 
     def go(self, name: str) -> None:
-        """It is on its way."""
-        self.queues.remove(self.pods[name])
-        self.pods[name].phase = Phase.IN_FLIGHT
+        """It is being evicted."""
+        self.queues.move(self.claims[name], Phase.IN_FLIGHT)
+
+    def end(self, name: str) -> None:
+        self.queues.move(self.claims[name], Phase.ENDED)
 
     def next(self) -> str:
         first = self.queues.first_ready()
-        return first.pod.name if first else ""
+        return first.uid if first else ""
 
     def standing(self) -> str:
         """The names of those that stand ready."""
-        return "".join(name for name, one in self.pods.items() if one.phase is Phase.READY)
+        return "".join(name for name, one in self.claims.items() if one.phase is Phase.READY)
+
+
+def at(wall: float, monotonic: float = 100.0) -> Instant:
+    return Instant(wall, monotonic)
 
 
 # -- waiting -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_pod_waits_for_its_deadline_and_its_next_try():
+def test_a_claim_waits_for_its_deadline_by_the_wall_clock():
     bench = Bench()
-    bench.ready("a", due_at=50.0)
-    pending = bench.pods["a"]
-    bench.queues.remove(pending)
-    pending.retry_at = 70.0
-    bench.queues.wait(pending)
-    assert bench.queues.next_at() == 70.0
-    assert bench.queues.pop_due(69.0) is None
-    assert bench.queues.pop_due(70.0) == "a"
+    bench.wait("a", due_at=1_050.0)
+    assert bench.queues.next_in(NOW) == 50.0
+    assert bench.queues.pop_due(at(1_049.0, 9_999.0)) is None
+    assert bench.queues.pop_due(at(1_050.0)) == "a/x"
 
 
-def test_a_pod_that_is_taken_out_waits_no_more():
+def test_a_delayed_claim_waits_by_the_monotonic_clock():
+    bench = Bench()
+    bench.wait("a")
+    bench.claims["a"].not_before = 120.0
+    bench.queues.delay(bench.claims["a"])
+    assert bench.queues.next_in(NOW) == 20.0
+    assert bench.queues.pop_due(at(9_999.0, 119.0)) is None
+    assert bench.queues.pop_due(at(0.0, 120.0)) == "a/x"
+
+
+def test_a_claim_that_has_ended_waits_no_more():
+    bench = Bench()
+    bench.wait("a")
+    bench.end("a")
+    assert bench.queues.next_in(NOW) is None
+
+
+def test_a_claim_that_begins_anew_waits_for_its_new_deadline():
+    bench = Bench()
+    bench.wait("a", due_at=1_050.0)
+    bench.claims["a"].due_at = 1_070.0
+    bench.queues.wait(bench.claims["a"])
+    assert bench.queues.next_in(NOW) == 70.0
+
+
+def test_a_pod_whose_eviction_was_accepted_is_looked_for_later():
     bench = Bench()
     bench.ready("a")
-    bench.queues.remove(bench.pods["a"])
-    bench.queues.wait(bench.pods["a"])
-    bench.queues.remove(bench.pods["a"])
-    assert bench.queues.next_at() is None
+    bench.go("a")
+    bench.queues.expect_gone(bench.claims["a"], by=180.0)
+    assert bench.claims["a"].phase is Phase.LEAVING
+    assert bench.queues.pop_due(at(0.0, 180.0)) == "a/x"
 
 
-def test_a_pod_that_left_is_looked_for_later():
+def test_a_pod_that_is_gone_is_not_looked_for():
     bench = Bench()
     bench.ready("a")
-    bench.queues.remove(bench.pods["a"])
-    bench.queues.expect_gone(bench.pods["a"], by=80.0)
-    assert bench.pods["a"].phase is Phase.LEAVING
-    assert bench.queues.next_at() == 80.0
+    bench.go("a")
+    bench.queues.expect_gone(bench.claims["a"], by=180.0)
+    bench.end("a")
+    assert bench.queues.next_in(NOW) is None
 
 
 # -- standing ready ----------------------------------------------------------------------------------------------------
@@ -120,12 +155,39 @@ def _hard(policy: Policy) -> Policy:
     return msgspec.structs.replace(policy, reclaim=Reclaim(120))
 
 
+def test_a_retry_stands_behind_those_that_were_due_before_it():
+    bench = Bench()
+    bench.wait("a", due_at=0.0)
+    bench.ready("b", due_at=600.0)
+    bench.claims["a"].attempts = 1
+    bench.queues.make_ready(bench.claims["a"], bench.pods["a"], NOW)
+    assert bench.next() == "b", "a was due first, and is tried again later than b was due"
+
+
+def test_a_claim_that_is_due_later_stands_behind_a_retry():
+    bench = Bench()
+    bench.wait("a", due_at=0.0)
+    bench.claims["a"].attempts = 1
+    bench.queues.make_ready(bench.claims["a"], bench.pods["a"], NOW)
+    bench.ready("b", due_at=2_000.0, now=at(2_000.0))
+    assert bench.next() == "a"
+
+
+def test_a_claim_that_becomes_ready_has_met_no_limit_yet():
+    bench = Bench()
+    bench.wait("a")
+    claim = bench.claims["a"]
+    claim.refusal, claim.waited_for = Refusal("limit"), "limit"
+    bench.queues.make_ready(claim, bench.pods["a"], NOW)
+    assert (claim.refusal, claim.waited_for, claim.ready_since) == (None, "", 100.0)
+
+
 def test_lanes_may_be_left_out():
     bench = Bench()
     bench.ready("a", policy=X)
     bench.ready("b", policy=Y)
     first = bench.queues.first_ready(besides={Lane(soft=True, policy="x"): None})
-    assert first is bench.pods["b"]
+    assert first is bench.claims["b"]
 
 
 def test_a_lane_is_forgotten_with_its_last_pod():
@@ -135,21 +197,21 @@ def test_a_lane_is_forgotten_with_its_last_pod():
     assert bench.queues._lanes == {}
 
 
-# -- held --------------------------------------------------------------------------------------------------------------
+# -- blocked -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_held_pod_stands_in_nobodys_way():
+def test_a_blocked_claim_delays_no_other():
     bench = Bench()
     bench.ready("a", "b")
-    bench.hold("a")
+    bench.block("a")
     assert bench.next() == "b"
-    assert bench.pods["a"].phase is Phase.HELD
+    assert bench.claims["a"].phase is Phase.BLOCKED
 
 
 def test_a_release_lets_the_first_back():
     bench = Bench()
     bench.ready("c", "a", "b")
-    bench.hold("c", "a", "b")
+    bench.block("c", "a", "b")
     bench.queues.release("k")
     assert bench.standing() == "a"
 
@@ -157,44 +219,44 @@ def test_a_release_lets_the_first_back():
 def test_each_that_goes_lets_the_next_back():
     bench = Bench()
     bench.ready("a", "b", "c")
-    bench.hold("a", "b", "c")
+    bench.block("a", "b", "c")
     bench.queues.release("k")
     for name in "abc":
         assert bench.standing() == name
         bench.go(name)
-    assert bench.queues._held == {}
+    assert bench.queues._blocked == {}
 
 
 def test_one_that_is_refused_again_for_the_same_lets_nobody_back():
     bench = Bench()
     bench.ready("a", "b")
-    bench.hold("a", "b")
+    bench.block("a", "b")
     bench.queues.release("k")
-    bench.hold("a")
+    bench.block("a")
     assert bench.standing() == ""
 
 
 def test_one_that_is_refused_for_something_else_lets_the_next_back():
     bench = Bench()
     bench.ready("a", "b")
-    bench.hold("a", "b")
+    bench.block("a", "b")
     bench.queues.release("k")
-    bench.hold("a", key="other")
+    bench.block("a", key="other")
     assert bench.standing() == "b"
 
 
 def test_one_that_was_not_released_lets_nobody_back_when_it_goes():
     bench = Bench()
     bench.ready("a", "b")
-    bench.hold("b")
+    bench.block("b")
     bench.go("a")
     assert bench.standing() == ""
 
 
-def test_a_key_that_holds_nobody_releases_nobody():
+def test_a_key_that_blocks_nobody_releases_nobody():
     bench = Bench()
     bench.ready("a")
-    bench.hold("a")
+    bench.block("a")
     bench.queues.release("other")
     assert bench.standing() == ""
 
@@ -203,39 +265,39 @@ def test_every_lane_gets_one_back():
     bench = Bench()
     bench.ready("a", "b", policy=X)
     bench.ready("c", "d", policy=Y)
-    bench.hold("a", "b", "c", "d")
+    bench.block("a", "b", "c", "d")
     bench.queues.release("k")
     assert bench.standing() == "ac"
     bench.go("a")
     assert bench.standing() == "bc", "the next of the same lane"
 
 
-def test_a_held_pod_that_goes_elsewhere_frees_its_place():
+def test_a_blocked_claim_that_ends_frees_its_place():
     bench = Bench()
     bench.ready("a", "b")
-    bench.hold("a", "b")
-    bench.queues.remove(bench.pods["a"])
+    bench.block("a", "b")
+    bench.end("a")
     bench.queues.release("k")
     assert bench.standing() == "b"
 
 
-def test_a_held_pod_that_changed_is_asked_again_alone():
+def test_a_blocked_claim_whose_pod_changed_is_asked_again_alone():
     bench = Bench()
     bench.ready("a", "b", "c")
-    bench.hold("a", "b", "c")
-    bench.queues.ask_again(bench.pods["b"])
+    bench.block("a", "b", "c")
+    bench.queues.ask_again(bench.claims["b"])
     assert bench.standing() == "b"
     bench.go("b")
     assert bench.standing() == "", "nobody was released"
     bench.queues.release("k")
     bench.go("a")
-    assert bench.standing() == "c", "it is held no more"
+    assert bench.standing() == "c", "it is blocked no more"
 
 
 def test_a_pod_back_in_line_stands_where_it_stood():
     bench = Bench()
     bench.ready("a", "b")
-    bench.hold("a")
+    bench.block("a")
     bench.queues.release("k")
     assert bench.next() == "a"
 
@@ -246,41 +308,41 @@ def test_a_pod_back_in_line_stands_where_it_stood():
 def test_time_releases_one():
     bench = Bench()
     bench.ready("a", "b")
-    bench.hold("a", "b", until=150.0)
-    assert bench.queues.next_release() == 150.0
-    bench.queues.release_due(Instant(0.0, 149.0))
+    bench.block("a", "b", until=150.0)
+    assert bench.queues.next_release_in(NOW) == 50.0
+    bench.queues.release_due(149.0)
     assert bench.standing() == ""
-    bench.queues.release_due(Instant(0.0, 150.0))
+    bench.queues.release_due(150.0)
     assert bench.standing() == "a"
 
 
 def test_the_latest_refusal_says_when():
     bench = Bench()
     bench.ready("a", "b")
-    bench.hold("a", until=150.0)
-    bench.hold("b", until=170.0)
-    assert bench.queues.next_release() == 170.0
+    bench.block("a", until=150.0)
+    bench.block("b", until=170.0)
+    assert bench.queues.next_release_in(NOW) == 70.0
 
 
 @pytest.mark.parametrize("how", ["go", "release"])
-def test_a_key_that_holds_nobody_has_no_time(how):
+def test_a_key_that_blocks_nobody_has_no_time(how):
     bench = Bench()
     bench.ready("a")
-    bench.hold("a", until=150.0)
+    bench.block("a", until=150.0)
     if how == "go":
-        bench.queues.remove(bench.pods["a"])
+        bench.end("a")
     else:
         bench.queues.release("k")
-    assert bench.queues.next_release() is None
+    assert bench.queues.next_release_in(NOW) is None
 
 
 def test_those_left_behind_are_released_by_time_again():
     bench = Bench()
     bench.ready("a", "b")
-    bench.hold("a", "b", until=150.0)
-    bench.queues.release_due(Instant(0.0, 150.0))
-    bench.hold("a", until=200.0)
-    bench.queues.release_due(Instant(0.0, 200.0))
+    bench.block("a", "b", until=150.0)
+    bench.queues.release_due(150.0)
+    bench.block("a", until=200.0)
+    bench.queues.release_due(200.0)
     assert bench.standing() == "a"
     bench.go("a")
     assert bench.standing() == "b"

@@ -12,6 +12,7 @@ from simulated import Simulation, policy
 from simulated.drawing import NO_LIMITS, draw_limit
 from simulated.histories import BAD, TOLERATION, Played, histories
 from simulated.onlooker import Onlooker, zone_of
+from simulated.trace import evictions_of, is_spent
 from taintwarden.engine.machine import commands
 from taintwarden.engine.model import Policy
 
@@ -23,6 +24,10 @@ class Spent(NamedTuple):
     of: Hashable
     rate: float
     burst: int
+
+
+CLOCK = 1e-4
+"""Of a token: clocks count whole microseconds."""
 
 
 def one_second(rate: float) -> int:
@@ -40,13 +45,17 @@ def too_many(spent: Iterator[Spent]) -> list[str]:
             rate, burst = 0.0, 0
             for last, end in enumerate(tokens[first:], 1):
                 rate, burst = max(rate, end.rate), max(burst, end.burst)
-                if last > burst + rate * (end.at - begin.at) + 1e-6:
+                if last > burst + rate * (end.at - begin.at) + CLOCK:
                     found.append(f"{last} of {begin.of} from {begin.at} to {end.at}")
     return found
 
 
 def limited(history: Played, field: str) -> Iterator[tuple[float, commands.Evict, Policy, Onlooker, int]]:
-    """The evictions under a limit, each with the number of times that it was switched off before."""
+    """The evictions under a limit, each with the number of times that it was switched off before.
+
+    Only those that the API server carried out: a request that it refused costs nothing that others wait for.
+    """
+    carried_out = evictions_of(history.trace)
     offs: dict[str, int] = defaultdict(int)
     was_on: dict[str, bool] = {}
     for moment, known in history.moments():
@@ -54,7 +63,7 @@ def limited(history: Played, field: str) -> Iterator[tuple[float, commands.Evict
             is_on = name in known.policies and getattr(known.limits(name), field) is not None
             offs[name] += was_on.get(name, False) and not is_on
             was_on[name] = is_on
-        if isinstance(moment.what, commands.Evict | commands.Rehearsed):
+        if is_spent(moment, carried_out):
             policy = known.policies[moment.what.verdict.policy.name]
             if was_on[policy.name]:
                 yield moment.at, moment.what, policy, known, offs[policy.name]
@@ -73,7 +82,8 @@ def test_no_window_holds_more_than_all_policies_together_may_evict():
     for history in histories("overall"):
         rate = history.overall_rate
         if rate is not None:
-            calls = (one for one in history.trace if isinstance(one.what, commands.Evict | commands.Rehearsed))
+            carried_out = evictions_of(history.trace)
+            calls = (one for one in history.trace if is_spent(one, carried_out))
             assert too_many(Spent(one.at, "all", rate, one_second(rate)) for one in calls) == [], history
 
 

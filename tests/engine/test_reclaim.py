@@ -4,8 +4,7 @@ import msgspec
 import pytest
 
 from engine.rig import START, Rig, gt, limited
-from taintwarden.engine.machine import commands, events
-from taintwarden.engine.machine.events import Outcome
+from taintwarden.engine.machine import Outcome, commands, events
 from taintwarden.engine.model import Policy, Reclaim
 
 SECONDS = 120
@@ -64,7 +63,7 @@ def test_a_pod_that_tolerates_the_taint_stays():
     rig = Rig(spot())
     rig.pod("a", gt())
     rig.node("n1", "sla=980")
-    assert rig.machine.pending == {}
+    assert rig.claimed() == []
 
 
 def test_the_longest_grace_goes_first_among_equals():
@@ -307,5 +306,9 @@ def test_another_deadline_counts():
 def test_nothing_is_remembered_of_pods_that_are_gone():
     rig = held()
     rig.gone("a")
-    reclaims = rig.machine._leavers.reclaims
-    assert (reclaims._pods, reclaims.next_at(), rig.machine._leavers.deletions.next_at()) == ({}, None, None)
+    evictees = rig.machine._evictees
+    assert (evictees.reclaims._claims, evictees.reclaims.next_in(rig.now), evictees.deletions.next_at()) == (
+        {},
+        None,
+        None,
+    )

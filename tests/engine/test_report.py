@@ -5,16 +5,14 @@ import pytest
 
 from engine.rig import START, ZONE, Rig, gt, limited, owner
 from taintwarden.engine.limits.guard import GuardRecord
-from taintwarden.engine.machine import events
-from taintwarden.engine.machine.events import Outcome
-from taintwarden.engine.machine.report import LimitReport, PolicyReport, ZoneReport, report
+from taintwarden.engine.machine import LimitReport, Outcome, PolicyReport, ZoneReport, events
 from taintwarden.engine.model import GuardSettings, Policy, Share, Window, ZoneHealth
 
 ONE = Share(number=1)
 
 
 def told(rig: Rig, name: str = "p") -> PolicyReport:
-    return next(one for one in report(rig.machine, rig.now) if one.policy.name == name)
+    return next(one for one in rig.view.report(rig.now) if one.policy.name == name)
 
 
 def limits(rig: Rig) -> list[tuple[str, int]]:
@@ -222,16 +220,15 @@ def test_without_zone_health_no_zones_are_told():
 
 
 def test_a_closed_guard_is_told():
-    assert told(Rig(limited(guard=GuardSettings()))).guard == GuardRecord()
+    guard = told(Rig(limited(guard=GuardSettings()))).guard
+    assert (guard.record, guard.halts) == (GuardRecord(), False)
 
 
 def test_an_open_guard_is_told_with_what_would_leave_now():
     rig = crowd(limited(guard=GuardSettings(min_pods=1, settle_seconds=0)), *"abcd")
-    before = told(rig).guard
+    before = told(rig).guard.record
     rig.pod("e", owner=owner(), ready=True)
-    now = told(rig).guard
-    assert before is not None
-    assert now is not None
+    now = told(rig).guard.record
     assert (before.open_since, before.would_evict, now.would_evict) == (START, 4, 5)
 
 
@@ -266,6 +263,6 @@ def test_a_held_pod_is_still_pending():
 
 def test_a_report_changes_nothing():
     rig = crowd(limited(evictions_per_second=0.5, burst=1, max_unavailable=Share(number=2)), *"abcd")
-    assert report(rig.machine, rig.now) == report(rig.machine, rig.now)
+    assert rig.view.report(rig.now) == rig.view.report(rig.now)
     rig.advance(2)
     assert rig.evictions() == ["a", "b"]

@@ -9,7 +9,7 @@ SCRIPT = """
 import random
 from simulated import Simulation, policy
 from taintwarden.engine.machine import events
-from taintwarden.engine.machine.events import Outcome
+from taintwarden.engine.machine import Outcome
 
 chance = random.Random(7)
 policies = [

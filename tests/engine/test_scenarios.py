@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from simulated import Simulation, policy
-from taintwarden.engine.machine import events
-from taintwarden.engine.machine.events import Outcome
+from taintwarden.engine.machine import Outcome, events
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "scenarios.json").read_text())
 SCENARIOS = [scenario for scenario in VECTORS["scenarios"] if scenario.get("kind") != "zone_state"]

@@ -98,7 +98,7 @@ def test_a_long_rest_saves_no_more_than_the_burst():
     assert [admitted(bucket, 2e6) for _ in range(4)] == [True, True, True, False]
 
 
-def test_a_change_never_refills():
+def test_a_change_never_fills_it():
     bucket = full(0.001, 10)
     for _ in range(10):
         bucket.take(0.0)
@@ -107,9 +107,51 @@ def test_a_change_never_refills():
     assert not admitted(bucket, 0.0)
 
 
-def test_a_greater_burst_adds_the_difference():
-    bucket = full(0.001, 2)
-    for _ in range(2):
+def test_a_smaller_burst_leaves_no_debt():
+    bucket = full(1.0, 10)
+    for _ in range(10):
         bucket.take(0.0)
-    bucket.resize(0.001, 5, 0.0)
-    assert [admitted(bucket, 0.0) for _ in range(4)] == [True, True, True, False]
+    bucket.resize(1.0, 2, 0.0)
+    assert bucket.available_at(0.0) == 1.0
+
+
+def test_a_smaller_burst_keeps_no_more_than_itself():
+    bucket = full(0.001, 10)
+    bucket.resize(0.001, 2, 0.0)
+    assert [admitted(bucket, 0.0) for _ in range(3)] == [True, True, False]
+
+
+def test_a_greater_burst_is_filled_by_the_rate_only():
+    bucket = full(1.0, 2)
+    bucket.resize(1.0, 5, 0.0)
+    assert [admitted(bucket, 0.0) for _ in range(3)] == [True, True, False]
+    assert [admitted(bucket, 5.0) for _ in range(6)] == [True] * 5 + [False]
+
+
+def test_what_was_filled_until_a_change_was_filled_at_the_old_rate():
+    bucket = TokenBucket(1.0, 10, empty_at=0.0)
+    bucket.resize(100.0, 10, 2.0)
+    assert [admitted(bucket, 2.0) for _ in range(3)] == [True, True, False]
+
+
+def test_a_token_that_is_given_back_is_there_at_once():
+    bucket = full(0.001, 1)
+    bucket.take(0.0)
+    bucket.give_back()
+    assert [admitted(bucket, 0.0) for _ in range(2)] == [True, False]
+
+
+def test_it_holds_no_more_than_the_burst_whatever_is_given_back():
+    bucket = full(0.001, 2)
+    bucket.take(0.0)
+    for _ in range(5):
+        bucket.give_back()
+    assert [admitted(bucket, 0.0) for _ in range(3)] == [True, True, False]
+
+
+def test_it_is_full_until_a_token_is_taken():
+    bucket = full(1.0, 2)
+    assert bucket.is_full(0.0)
+    bucket.take(0.0)
+    assert not bucket.is_full(0.0)
+    assert bucket.is_full(1.0)

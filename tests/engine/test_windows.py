@@ -336,8 +336,8 @@ def test_what_it_says_about_the_next_opening_is_true(some, start):
 
 def test_an_answer_is_looked_up_once_while_it_holds(monkeypatch):
     windows, asked = Windows((window("0 2 * * *"),)), []
-    look = windows._look
-    monkeypatch.setattr(windows, "_look", lambda now: (asked.append(now), look(now)))
+    look_up = windows._recompute
+    monkeypatch.setattr(windows, "_recompute", lambda now: (asked.append(now), look_up(now)))
     for second in range(3 * HOUR):
         windows.closed_until(at("2026-05-01T01:00") + second)
     assert asked == [at("2026-05-01T01:00"), at("2026-05-01T02:00"), at("2026-05-01T03:00")]

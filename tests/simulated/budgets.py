@@ -2,8 +2,7 @@
 
 from simulated.cluster import Json, Simulation
 from simulated.workloads import Workloads, is_ready
-from taintwarden.engine.machine import events
-from taintwarden.engine.machine.events import Outcome
+from taintwarden.engine.machine import Outcome, events
 from taintwarden.engine.model import Budget
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 

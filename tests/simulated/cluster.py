@@ -11,8 +11,7 @@ import msgspec
 from simulated.trace import CarriedOut, Killed, Moment, Started
 from taintwarden.controller.cache import PodIssue, Translator
 from taintwarden.engine.limits.guard import GuardRecord
-from taintwarden.engine.machine import Machine, commands, events
-from taintwarden.engine.machine.events import Event, Outcome
+from taintwarden.engine.machine import Event, Machine, Outcome, WriteOutcome, commands, events
 from taintwarden.engine.model import Instant, Policy
 from taintwarden.kube.objects import NodeObject, PodObject
 
@@ -152,12 +151,16 @@ class Simulation:
     @property
     def instant(self) -> Instant:
         """Both clocks now; ``clock_step`` moves only the wall clock."""
-        return Instant(START + self.at + self.clock_step, 5_000.0 + self._boot + self.at)
+        # Whole microseconds, as clocks have: sums of floating point must not decide a tie.
+        return Instant(round(START + self.at + self.clock_step, 6), round(5_000.0 + self._boot + self.at, 6))
 
     def pending(self) -> dict[str, float]:
         """Pods that have to leave, with their deadlines in seconds since the start."""
         assert self.machine is not None
-        return {str(p.pod): p.due_at - START for p in self.machine.pending.values()}
+        found: dict[str, float] = {}
+        for claim in self.machine.view.all_claims():
+            found.setdefault(str(claim.pod), claim.due_at - START)
+        return found
 
     # -- time -------------------------------------------------------------------------------------------------------
 
@@ -359,13 +362,13 @@ class Simulation:
                 version = self.newest_version
                 self.later(CALL_SECONDS, lambda: answer(self._check(command.name, version)))
             case commands.SaveHistory():
-                self.later(CALL_SECONDS, lambda: answer(self._save(command)))
-            case commands.MirrorTaints():
-                self.later(CALL_SECONDS, lambda: answer(self._label(command)))
+                self.later(CALL_SECONDS, lambda: answer(events.Written(command, self._save(command))))
+            case commands.SaveLabels():
+                self.later(CALL_SECONDS, lambda: answer(events.Written(command, self._label(command))))
             case commands.SaveGuard():
-                self.later(CALL_SECONDS, lambda: answer(self._save_guard(command)))
+                self.later(CALL_SECONDS, lambda: answer(events.Written(command, self._save_guard(command))))
             case commands.ClearGuardReset():
-                self.later(CALL_SECONDS, lambda: self.resets_wanted.pop(command.policy.name, None))
+                self.later(CALL_SECONDS, lambda: answer(events.Written(command, self._clear(command))))
             case _:
                 self.notices.append((self.at, command))
 
@@ -394,31 +397,37 @@ class Simulation:
         seen = None if node is None else self._node_seen(node).node
         return events.NodeChecked(name, seen, version)
 
-    def _save_guard(self, command: commands.SaveGuard) -> events.GuardSaved:
+    def _clear(self, command: commands.ClearGuardReset) -> WriteOutcome:
+        self.resets_wanted.pop(command.policy.name, None)
+        return WriteOutcome.DONE
+
+    def _save_guard(self, command: commands.SaveGuard) -> WriteOutcome:
         policy = command.policy
         exists = any(one.name == policy.name and one.uid == policy.uid for one in self.policies)
-        succeeded = exists and not self.guard_fault()
-        if succeeded:
-            self.guard_records[policy.name] = command.record
-        return events.GuardSaved(policy.name, succeeded)
+        if not exists:
+            return WriteOutcome.GONE
+        if self.guard_fault():
+            return WriteOutcome.FAILED
+        self.guard_records[policy.name] = command.record
+        return WriteOutcome.DONE
 
-    def _label(self, command: commands.MirrorTaints) -> events.TaintsMirrored:
+    def _label(self, command: commands.SaveLabels) -> WriteOutcome:
         node = self.nodes.get(command.node)
         if node is None or node["metadata"]["uid"] != command.uid:
-            return events.TaintsMirrored(command.node, succeeded=False)
+            return WriteOutcome.GONE
         labels = node["metadata"]["labels"]
         wanted = {name: value for name, value in (labels | command.labels).items() if value is not None}
         if wanted != labels:
             node["metadata"]["labels"] = wanted
             self._node_changed(node)
-        return events.TaintsMirrored(command.node, succeeded=True)
+        return WriteOutcome.DONE
 
-    def _save(self, command: commands.SaveHistory) -> events.HistorySaved:
+    def _save(self, command: commands.SaveHistory) -> WriteOutcome:
         node = self.nodes.get(command.node)
         if node is None or node["metadata"]["uid"] != command.uid:
-            return events.HistorySaved(command.node, succeeded=False)
+            return WriteOutcome.GONE
         annotations = node["metadata"]["annotations"]
         if command.text != annotations.get("taintwarden.io/taint-history", ""):
             annotations["taintwarden.io/taint-history"] = command.text
             self._node_changed(node)
-        return events.HistorySaved(command.node, succeeded=True)
+        return WriteOutcome.DONE

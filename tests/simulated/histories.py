@@ -21,9 +21,7 @@ from simulated.drawing import NO_LIMITS, draw_limits, draw_policy
 from simulated.onlooker import Onlooker
 from simulated.trace import Calmed, Lifted, Moment
 from simulated.workloads import Workloads, is_ready
-from taintwarden.engine.machine import Machine, events
-from taintwarden.engine.machine.events import Outcome
-from taintwarden.engine.machine.pending import Pending, Phase
+from taintwarden.engine.machine import ClaimView, Outcome, events
 from taintwarden.engine.model import Mode, Policy
 
 RUNS = int(os.environ.get("SIMULATED_RUNS", "15"))
@@ -399,17 +397,14 @@ def play(seed: int, only: str = "", without: tuple[str, ...] = ()) -> Played:
     history = History(seed, only, without).play().calm()
     machine = history.sim.machine
     assert machine is not None
-    standing = tuple(_standing(machine, one) for one in machine.pending.values())
+    standing = tuple(map(_standing, machine.view.all_claims()))
     history.lift()
     return Played(seed, only, history.sim.trace, history.overall_rate, standing)
 
 
-def _standing(machine: Machine, pending: Pending) -> Standing:
-    limit, outcome = pending.limit, pending.outcome.name if pending.outcome else ""
-    released = (one.released_by for one in machine.pending.values() if one.phase is Phase.READY)
-    if (refusal := machine.refused.get(pending.lane)) and (pending.phase is Phase.READY or pending.held_by in released):
-        limit = refusal.limit  # that of the first in its lane, behind whom it waits
-    return Standing(pending.pod.uid, pending.policy.name, pending.phase.name, limit, outcome)
+def _standing(claim: ClaimView) -> Standing:
+    outcome = claim.outcome.name if claim.outcome else ""
+    return Standing(claim.pod.uid, claim.policy.name, claim.phase.name, claim.limit, outcome)
 
 
 def histories(only: str = "", without: tuple[str, ...] = ()) -> Iterator[Played]:

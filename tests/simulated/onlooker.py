@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from simulated.drawing import NO_LIMITS
 from simulated.trace import Moment, Started
-from taintwarden.engine.machine import commands, events
-from taintwarden.engine.machine.events import Outcome
+from taintwarden.engine.machine import Outcome, commands, events
 from taintwarden.engine.model import Budget, Limits, Node, Pod, Policy, Taint
 
 ACCEPTED_SECONDS = 60.0
@@ -25,7 +24,7 @@ class Onlooker:
         self.wanted: dict[str, int] = {}
         self.budgets: dict[tuple[str, str], Budget] = {}
         self.terminating: dict[str, tuple[str, float]] = {}
-        """UID -> its node, and until when it may take to stop."""
+        """UID -> its node, and until when it may take to stop, in true time."""
         self.calls: dict[str, tuple[str, float]] = {}
         """UID -> whether an eviction is ``asked``, ``accepted`` or ``uncertain``, and since when (true time)."""
 
@@ -37,12 +36,12 @@ class Onlooker:
                 if state == "accepted" and moment.at > since + ACCEPTED_SECONDS:
                     del self.calls[uid]
             if not isinstance(what, commands.Evict):
-                self._hear(what, moment.at)
+                self._hear(what, moment.at, moment.now.wall)
             yield moment, self
             if isinstance(what, commands.Evict):
                 self.calls[what.pod.uid] = ("asked", moment.at)
 
-    def _hear(self, what: object, at: float) -> None:
+    def _hear(self, what: object, at: float, wall: float) -> None:
         match what:
             case Started():
                 self._forget()
@@ -61,7 +60,7 @@ class Onlooker:
             case events.PodGone(uid, node, until):
                 self._lose(uid)
                 if until is not None:
-                    self.terminating[uid] = (node, until)
+                    self.terminating[uid] = (node, at + until - wall)
             case events.PodsListed(uids):
                 for uid in [*self.pods, *self.terminating]:
                     if uid not in uids:

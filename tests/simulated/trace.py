@@ -3,8 +3,10 @@
 Oracles read it afterwards. It is all they know, so they share nothing with the engine but the names of things.
 """
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from taintwarden.engine.machine import commands
 from taintwarden.engine.model import Instant
 
 
@@ -37,3 +39,16 @@ class Moment(NamedTuple):
     at: float
     now: Instant
     what: Any
+
+
+def evictions_of(trace: Iterable[Moment]) -> set[tuple[str, float]]:
+    """The pods that were evicted, each with when that was requested."""
+    return {(one.what.uid, one.what.sent_at) for one in trace if isinstance(one.what, CarriedOut)}
+
+
+def is_spent(moment: Moment, carried_out: set[tuple[str, float]]) -> bool:
+    """Whether this is an eviction that was carried out, or a rehearsal."""
+    what = moment.what
+    if isinstance(what, commands.Evict):
+        return (what.pod.uid, moment.at) in carried_out
+    return isinstance(what, commands.Rehearsed)

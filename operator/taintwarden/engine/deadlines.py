@@ -4,7 +4,9 @@
 """
 
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple
+from typing import Generic, NamedTuple
+
+from taintwarden.engine.model import Time
 
 
 class Entry(NamedTuple):
@@ -15,8 +17,8 @@ class Entry(NamedTuple):
     key: str
 
 
-class DeadlineQueue:
-    """Keys with the time at which each is due. Scheduling a key again replaces its entry.
+class DeadlineQueue(Generic[Time]):
+    """Keys with the time at which each is due, all on one clock. Scheduling a key again replaces its entry.
 
     >>> queue = DeadlineQueue()
     >>> queue.schedule("pod", 20.0)
@@ -35,36 +37,37 @@ class DeadlineQueue:
     def __contains__(self, key: str) -> bool:
         return key in self._current
 
-    def schedule(self, key: str, at: float, rank: tuple[float, ...] = ()) -> None:
+    def schedule(self, key: str, at: Time, rank: tuple[float, ...] = ()) -> None:
         """Make ``key`` due ``at`` that time, instead of any other time it had."""
         entry = Entry(at, rank, key)
         if self._current.get(key) == entry:
             return
         self._current[key] = entry
         heappush(self._heap, entry)
-        self._compact()
+        if len(self._heap) > 2 * len(self._current) + 1000:
+            self._compact()
 
     def cancel(self, key: str) -> None:
         """Forget ``key``, if it is there."""
-        self._current.pop(key, None)
-        self._compact()
+        if self._current.pop(key, None) is not None and len(self._heap) > 2 * len(self._current) + 1000:
+            self._compact()
 
-    def at(self, key: str) -> float | None:
+    def at(self, key: str) -> Time | None:
         """When ``key`` is due, None if it is not there."""
         entry = self._current.get(key)
-        return entry.at if entry else None
+        return entry.at if entry else None  # type: ignore[return-value] # an entry holds what was scheduled
 
-    def next_at(self) -> float | None:
+    def next_at(self) -> Time | None:
         """When the earliest key is due."""
         head = self.head()
-        return head.at if head else None
+        return head.at if head else None  # type: ignore[return-value]
 
     def head(self) -> Entry | None:
         """The earliest entry, left where it is."""
         self._drop_stale()
         return self._heap[0] if self._heap else None
 
-    def pop_due(self, now: float) -> str | None:
+    def pop_due(self, now: Time) -> str | None:
         """Take the earliest key that is due at ``now``, if any."""
         self._drop_stale()
         if not self._heap or self._heap[0].at > now:
@@ -79,6 +82,5 @@ class DeadlineQueue:
 
     def _compact(self) -> None:
         """Bound the stale entries: never more than as many as live ones, give or take a thousand."""
-        if len(self._heap) > 2 * len(self._current) + 1000:
-            self._heap = list(self._current.values())
-            heapify(self._heap)
+        self._heap = list(self._current.values())
+        heapify(self._heap)

@@ -29,6 +29,7 @@ from taintwarden.engine.model import (
     Tolerations,
     TolerationSecondsMode,
     ValueType,
+    WallTime,
 )
 
 
@@ -67,11 +68,14 @@ class TaintVerdict(msgspec.Struct, frozen=True):
         """Whether pods have to leave because of the taint, sooner or later."""
         return self.kind in (Kind.TOLERATED_FOR, Kind.VIOLATED)
 
-    def due_at(self, bound_at: float) -> float | None:
+    def due_at(self, bound_at: float) -> WallTime | None:
         """When a pod bound at ``bound_at`` must leave because of this taint; None is never."""
         if not self.evicts:
             return None
-        return min(max(self.counts_from, bound_at) + self.seconds, max(self.latest_at, bound_at))
+        begins = self.counts_from if self.counts_from > bound_at else bound_at
+        if self.hard_at is None:
+            return begins + self.seconds  # type: ignore[return-value] # wall times all
+        return min(begins + self.seconds, max(self.latest_at, bound_at))  # type: ignore[return-value]
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -266,7 +270,7 @@ def selects_pod(policy: Policy, pod_class: PodClass, namespace_labels: Mapping[s
 def exclusion(policy: Policy, pod_class: PodClass, namespace_labels: Mapping[str, str] | None) -> str | None:
     """Why ``policy`` leaves pods of this class alone, None if it does not."""
     exclude = policy.exclude
-    if pod_class.do_not_evict:
+    if pod_class.do_not_evict and exclude.respect_do_not_evict:
         return "the pod opts out with taintwarden.io/do-not-evict"
     if pod_class.do_not_disrupt and exclude.respect_do_not_disrupt:
         return "the pod opts out of disruptions and exclude.respectDoNotDisrupt is true"
@@ -290,23 +294,17 @@ def selects_node(policy: Policy, labels: Mapping[str, str]) -> bool:
     return policy.node_selector.selects(labels)
 
 
-def earliest(verdicts: Iterable[TaintVerdict], bound_at: float) -> tuple[float, TaintVerdict] | None:
-    """The verdict that makes a pod bound at ``bound_at`` leave first, with the time; None if it may stay.
+def claims(verdicts: Iterable[TaintVerdict], bound_at: float) -> list[tuple[WallTime, TaintVerdict]]:
+    """For each policy that wants a pod bound at ``bound_at`` gone: when, and the verdict that says so first.
 
-    What a policy enforces goes before what one rehearses, however early the rehearsal: a pod has one fate.
+    A policy whose taints set a hard deadline keeps the earliest of them, whichever taint is due first.
     """
-    best: tuple[float, TaintVerdict] | None = None
+    found: dict[str, tuple[WallTime, TaintVerdict]] = {}
     for verdict in verdicts:
         due = verdict.due_at(bound_at)
         if due is None:
             continue
-        if best is None or _goes_before(verdict, due, best[1], best[0]):
-            best = (due, verdict)
-    return best
-
-
-def _goes_before(verdict: TaintVerdict, due: float, other: TaintVerdict, other_due: float) -> bool:
-    enforced = verdict.policy.mode is Mode.ENFORCE
-    if enforced != (other.policy.mode is Mode.ENFORCE):
-        return enforced
-    return due < other_due
+        known = found.get(verdict.policy.name)
+        if known is None or due < known[0]:
+            found[verdict.policy.name] = (due, verdict)
+    return list(found.values())

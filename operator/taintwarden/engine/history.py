@@ -1,4 +1,4 @@
-"""What is known of a taint over time: since when it is there, which values it had and when each began.
+"""What is known of a taint over time: when it was added, which values it had and when each began.
 
 A history is kept on the Node, so that a restart changes no deadline; it is therefore bounded. What it forgets may move
 an eviction later, never earlier.
@@ -16,6 +16,10 @@ from taintwarden.engine.matching.versions import parse_version
 
 MAX_SPANS = 16
 """How many values of one taint are remembered."""
+CLOCK_SKEW_SECONDS = 60.0
+"""So much later than now a time may be: another replica's clock wrote it."""
+MAX_TEXT_LENGTH = 64 * 1024
+"""How much of an annotation is read: a value has at most 63 characters, and nodes have few taints."""
 
 
 class Span(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -59,6 +63,10 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"add
             first = msgspec.structs.replace(first, since=at)
         return msgspec.structs.replace(self, added_at=at, spans=(first, *self.spans[1:]))
 
+    def is_added_again(self, at: float) -> bool:
+        """Whether ``timeAdded`` says that the taint was removed and added again: it is later by whole seconds."""
+        return at - 1.0 > self.added_at
+
     def observe(self, value: str, since: float) -> Self:
         """Extend by ``value`` as the current one. A clock stepping back does not reorder the past."""
         last = self.spans[-1]
@@ -87,13 +95,37 @@ def decode_histories(text: str) -> dict[str, TaintHistory]:
     """
     if not text:
         return {}
+    if len(text) > MAX_TEXT_LENGTH:
+        msg = f"it is longer than {MAX_TEXT_LENGTH} characters"
+        raise ValueError(msg)
     decoded = msgspec.json.decode(text, type=dict[str, TaintHistory])
     for name, history in decoded.items():
         times = [history.added_at, *(span.since for span in history.spans)]
         if not history.spans or len(history.spans) > MAX_SPANS or any(a > b for a, b in pairwise(times)):
-            msg = f"the values of {name!r} are missing, too many or out of order"
+            msg = f"the values of {name[:100]!r} are missing, too many or out of order"
+            raise ValueError(msg)
+        if history.added_at < 0:
+            msg = f"the times of {name[:100]!r} lie before 1970"
             raise ValueError(msg)
     return decoded
+
+
+def until_now(histories: Mapping[str, TaintHistory], now: float) -> dict[str, TaintHistory]:
+    """The same with nothing in the future: a kubelet may write its node's annotation, and postpone what it likes.
+
+    What lies further ahead than any skew of clocks explains counts as begun ``now``.
+    """
+    return {name: _until_now(history, now) for name, history in histories.items()}
+
+
+def _until_now(history: TaintHistory, now: float) -> TaintHistory:
+    if history.spans[-1].since <= now + CLOCK_SKEW_SECONDS:
+        return history
+    spans = tuple(
+        Span(span.value, min(span.since, now), None if span.until is None else min(span.until, now))
+        for span in history.spans
+    )
+    return msgspec.structs.replace(history, added_at=min(history.added_at, now), spans=spans)
 
 
 def _milliseconds(at: float) -> float:

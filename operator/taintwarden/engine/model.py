@@ -4,18 +4,37 @@ Times are seconds since the Unix epoch as floats; names of Kubernetes fields are
 """
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, NewType, TypeVar
 
 import msgspec
 
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector
 
+WallTime = NewType("WallTime", float)
+"""Seconds since the Unix epoch. Only deadlines that come from objects are wall time: the clock may be stepped."""
+MonotonicTime = NewType("MonotonicTime", float)
+"""Seconds on a clock that is never stepped. Back-off, settling, rates and time-outs run on it."""
+Time = TypeVar("Time", WallTime, MonotonicTime, float)
+
+
+def later(at: Time, seconds: float) -> Time:
+    """``seconds`` after ``at``, on the same clock."""
+    return at + seconds  # type: ignore[return-value] # the sum of a time and seconds is one on the same clock
+
 
 class Instant(NamedTuple):
-    """One reading of both clocks, in seconds: wall for deadlines (they come from objects), monotonic for rates."""
+    """One reading of both clocks: the only place that converts between them."""
 
-    wall: float
-    monotonic: float
+    wall: WallTime
+    monotonic: MonotonicTime
+
+    def monotonic_at(self, wall: float) -> MonotonicTime:
+        """When the monotonic clock reads what it will at ``wall``, if the wall clock is not stepped until then."""
+        return MonotonicTime(self.monotonic + wall - self.wall)
+
+    def wall_at(self, monotonic: MonotonicTime) -> WallTime:
+        """When the wall clock reads what it will at ``monotonic``, if it is not stepped until then."""
+        return WallTime(self.wall + monotonic - self.monotonic)
 
 
 class Effect(StrEnum):
@@ -147,6 +166,7 @@ class Exclude(msgspec.Struct, frozen=True):
     priority_at_least: int | None = 2_000_000_000
     daemon_sets: bool = True
     respect_do_not_disrupt: bool = True
+    respect_do_not_evict: bool = True
 
 
 class Timing(msgspec.Struct, frozen=True):
@@ -208,18 +228,34 @@ class GuardAction(StrEnum):
     REPORT = "Report"
 
 
+MIN_PODS = 50
+ALWAYS_ALLOWED_PODS = 5
+"""The least that half of a small cluster counts as, so that the guard does not trip over a single small node."""
+
+
 class GuardSettings(msgspec.Struct, frozen=True):
     """The mass-eviction breaker: how many pods may leave in a window of time."""
 
     max_percent: int = 20
-    min_pods: int = 50
+    min_pods: int | None = None
+    """None: 50, but no more than half of the population."""
     window_seconds: int = 600
     settle_seconds: int = 2
     action: GuardAction = GuardAction.HALT
 
     def limit(self, population: int) -> int:
-        """How many of ``population`` pods may leave in one window."""
-        return max(self.min_pods, population * self.max_percent // 100)
+        """How many of ``population`` pods may be evicted in one window.
+
+        Without ``min_pods`` half of a small cluster is the most, or it would have no guard at all; but a handful of
+        pods may always go.
+        """
+        return max(self.at_least(population), population * self.max_percent // 100)
+
+    def at_least(self, population: int) -> int:
+        """How many may be evicted however small their share is."""
+        if self.min_pods is not None:
+            return self.min_pods
+        return min(MIN_PODS, max(ALWAYS_ALLOWED_PODS, population // 2))
 
 
 FIRST_BACKOFF_SECONDS = 60.0

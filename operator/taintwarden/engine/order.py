@@ -1,8 +1,9 @@
-"""The order in which due pods go. It is total, so that two runs agree.
+"""The order in which due pods are evicted. It is total, so that two runs agree.
 
 Pods with a hard deadline go first. Then deadlines count, by the minute: the taints of two nodes are never written in
 the same millisecond, and a finer comparison would leave nothing for the policy's own order to decide. Then comes that
-order, then the UID.
+order, then the UID. A pod whose eviction has failed counts as due when it is tried again, so that failing calls stand
+behind those that may succeed.
 """
 
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from taintwarden.engine.model import OrderBy, Pod, PodClass, Policy
 
 SAME_URGENCY_SECONDS = 60.0
 
-# TopologySpread is no rank: it compares pods of one workload revision with each other, see ``machine.lines``.
+# TopologySpread is no rank: it compares pods of one workload revision with each other, see ``machine.queues``.
 _RANKS: dict[OrderBy, Callable[[PodClass], float]] = {
     OrderBy.PRIORITY: lambda pod: float(pod.priority),
     OrderBy.SHORTEST_GRACE: lambda pod: float(pod.grace_seconds),
@@ -27,14 +28,14 @@ class Place(NamedTuple):
     rank: tuple[float, ...]
 
 
-def place_of(pod: Pod, policy: Policy, due_at: float, hard_at: float | None) -> Place:
+def place_of(pod: Pod, policy: Policy, due_at: float, hard_at: float | None, attempts: int = 0) -> Place:
     """The place of a pod that is due at ``due_at`` and whose node is gone at ``hard_at``.
 
     Before a hard deadline the longest grace goes first among pods of equal priority, so that as many as possible have
-    ended in order by then.
+    ended in order by then. ``attempts`` have failed; for a retry ``due_at`` is when it was due again.
     """
     shared = pod.shared
     if hard_at is not None:
-        return Place(hard_at, (float(shared.priority), -float(shared.grace_seconds)))
+        return Place(hard_at, (float(attempts), float(shared.priority), -float(shared.grace_seconds)))
     rank = tuple(_RANKS[criterion](shared) for criterion in policy.eviction.order if criterion in _RANKS)
     return Place(due_at // SAME_URGENCY_SECONDS * SAME_URGENCY_SECONDS, rank)

@@ -3,19 +3,20 @@
 import msgspec
 import pytest
 
-from engine.rig import budget
+from engine.rig import budget, limited
 from taintwarden.engine.interning import Interner
+from taintwarden.engine.limits import Freed, Request, Settlement
 from taintwarden.engine.limits.budgets import Budgets
 from taintwarden.engine.limits.refusal import BUDGET, BUDGET_UNREADABLE, SEVERAL_BUDGETS
-from taintwarden.engine.model import Pod, Tolerations
+from taintwarden.engine.model import Instant, Pod, Taint, Tolerations
 
 
 class Bench:
-    """Budgets of the namespace ``shop``, and the keys they released."""
+    """Budgets of the namespace ``shop``, and the keys that they have freed."""
 
     def __init__(self, *allowed: int) -> None:
-        self.released: list[str] = []
-        self.budgets = Budgets(self.released.append)
+        self.freed = Freed()
+        self.budgets = Budgets(self.freed)
         self.interner = Interner()
         self.classes = []
         for number in allowed:
@@ -133,10 +134,10 @@ def test_a_call_under_way_takes_from_what_is_allowed():
 def test_a_call_that_was_refused_gives_back_and_tells():
     bench = Bench(1)
     bench.budgets.leave(bench.pod("a"))
-    bench.released.clear()
+    bench.freed.take()
     bench.budgets.settle("a", evicted=False)
     assert bench.admits()
-    assert "budget/shop/pdb" in bench.released
+    assert "budget/shop/pdb" in bench.freed.take()
 
 
 def test_an_accepted_call_counts_until_the_status_was_seen():
@@ -160,9 +161,9 @@ def test_a_status_seen_before_the_answer_lets_the_next_go_when_the_answer_comes(
     bench.budgets.leave(bench.pod("a"))
     bench.see(1)
     assert not bench.admits()
-    bench.released.clear()
+    bench.freed.take()
     bench.budgets.settle("a", evicted=True)
-    assert "budget/shop/pdb" in bench.released
+    assert "budget/shop/pdb" in bench.freed.take()
 
 
 def test_a_pod_that_was_not_ready_takes_nothing_from_the_status():
@@ -183,10 +184,10 @@ def test_calls_of_several_pods_add_up():
 
 def test_an_answer_to_what_asked_no_budget_changes_nothing():
     bench = Bench(1)
-    bench.released.clear()
+    bench.freed.take()
     bench.budgets.settle("deleted", evicted=True)
     assert bench.admits()
-    assert bench.released == []
+    assert bench.freed.take() == []
 
 
 def test_a_pod_without_a_budget_leaves_without_trace():
@@ -195,22 +196,53 @@ def test_a_pod_without_a_budget_leaves_without_trace():
     assert bench.budgets._asked == {}
 
 
+# -- as a limit --------------------------------------------------------------------------------------------------------
+
+
+def request(bench: Bench, *, deletes: bool = False) -> Request:
+    return Request(bench.pod("a"), limited(), Taint("sla"), {}, Instant(0.0, 0.0), deletes)
+
+
+@pytest.mark.parametrize(
+    ("settlement", "admits"), [(Settlement.EVICTED, False), (Settlement.STAYS, True), (Settlement.UNKNOWN, True)]
+)
+def test_a_reservation_counts_until_it_is_settled_and_an_accepted_one_longer(settlement, admits):
+    bench = Bench(1)
+    settle = bench.budgets.reserve(request(bench))
+    assert settle is not None
+    assert not bench.admits()
+    settle(settlement)
+    assert bench.admits() == admits
+
+
+def test_a_pod_that_is_deleted_asks_no_budget():
+    bench = Bench(0)
+    assert bench.budgets.admit(request(bench)) is not None
+    assert bench.budgets.admit(request(bench, deletes=True)) is None
+
+
+def test_a_pod_that_is_deleted_takes_from_no_budget():
+    bench = Bench(1)
+    assert bench.budgets.reserve(request(bench, deletes=True)) is None
+    assert bench.admits()
+
+
 # -- budgets change ----------------------------------------------------------------------------------------------------
 
 
 def test_a_budget_that_is_gone_holds_nobody():
     bench = Bench(0)
     assert not bench.admits()
-    bench.released.clear()
+    bench.freed.take()
     bench.budgets.drop("shop", "pdb")
     assert bench.admits()
-    assert "budget/shop/pdb" in bench.released
+    assert "budget/shop/pdb" in bench.freed.take()
 
 
 def test_dropping_what_was_never_there_tells_nobody():
     bench = Bench()
     bench.budgets.drop("shop", "pdb")
-    assert bench.released == []
+    assert bench.freed.take() == []
 
 
 def test_a_new_budget_concerns_pods_that_were_asked_about_before():
@@ -225,18 +257,18 @@ def test_a_selector_that_changes_is_asked_again():
     bench = Bench(0)
     pod = bench.pod()
     assert not bench.admits(pod)
-    bench.released.clear()
+    bench.freed.take()
     bench.see(0, app="db")
     assert bench.admits(pod)
-    assert "budgets/shop" in bench.released
+    assert "budgets/shop" in bench.freed.take()
 
 
 def test_one_of_two_budgets_that_goes_lets_the_pods_be_asked_again():
     bench = Bench(1)
     bench.see(1, "second")
-    bench.released.clear()
+    bench.freed.take()
     bench.budgets.drop("shop", "second")
-    assert "budgets/shop" in bench.released
+    assert "budgets/shop" in bench.freed.take()
     assert bench.admits()
 
 
@@ -251,10 +283,11 @@ def test_a_budget_that_becomes_readable_counts_by_its_numbers():
 
 def test_a_status_that_changes_is_told():
     bench = Bench(0)
-    bench.released.clear()
+    bench.freed.take()
     bench.see(1)
-    assert "budget/shop/pdb" in bench.released
-    assert "budgets/shop" not in bench.released, "nobody else is selected than before"
+    freed = bench.freed.take()
+    assert "budget/shop/pdb" in freed
+    assert "budgets/shop" not in freed, "nobody else is selected than before"
 
 
 def test_a_budget_that_was_deleted_and_made_again_starts_afresh():
@@ -274,5 +307,6 @@ def test_nothing_is_remembered_of_a_budget_that_is_gone():
     bench.budgets.leave(bench.pod("b"))
     bench.budgets.drop("shop", "pdb")
     bench.budgets.settle("b", evicted=False)
+    bench.freed.take()
     kept = [part for part in vars(bench.budgets).values() if hasattr(part, "__len__") and len(part)]
     assert kept == []

@@ -2,10 +2,12 @@
 
 import pytest
 
+from engine.rig import limited
 from taintwarden.engine.interning import Interner
+from taintwarden.engine.limits import Freed, Request, Settlement
 from taintwarden.engine.limits.departures import OVERDUE_SECONDS, Departures, key
 from taintwarden.engine.limits.refusal import PER_NODE
-from taintwarden.engine.model import Instant, Pod, Tolerations
+from taintwarden.engine.model import Instant, Pod, Taint, Tolerations
 
 NOW = Instant(1_000.0, 50.0)
 SHARED = Interner().pod_class("shop", {}, Tolerations())
@@ -16,11 +18,11 @@ def pod(name: str, node: str = "n1") -> Pod:
 
 
 def test_an_empty_node_lets_a_pod_go():
-    assert Departures().refuse(pod("a"), 1, NOW) is None
+    assert Departures(Freed()).refuse(pod("a"), 1, NOW) is None
 
 
 def test_a_pod_that_was_asked_for_counts():
-    departures = Departures()
+    departures = Departures(Freed())
     departures.leave(pod("a"))
     refused = departures.refuse(pod("b"), 1, NOW)
     assert refused is not None
@@ -29,7 +31,7 @@ def test_a_pod_that_was_asked_for_counts():
 
 
 def test_as_many_go_as_may():
-    departures = Departures()
+    departures = Departures(Freed())
     departures.leave(pod("a"))
     assert departures.refuse(pod("b"), 2, NOW) is None
     departures.leave(pod("b"))
@@ -37,13 +39,13 @@ def test_as_many_go_as_may():
 
 
 def test_nodes_do_not_mind_each_other():
-    departures = Departures()
+    departures = Departures(Freed())
     departures.leave(pod("a"))
     assert departures.refuse(pod("b", "n2"), 1, NOW) is None
 
 
 def test_a_pod_that_stays_counts_no_more():
-    departures = Departures()
+    departures = Departures(Freed())
     departures.leave(pod("a"))
     departures.stay("a")
     departures.stay("a")
@@ -51,7 +53,7 @@ def test_a_pod_that_stays_counts_no_more():
 
 
 def test_asking_twice_counts_once():
-    departures = Departures()
+    departures = Departures(Freed())
     departures.leave(pod("a"))
     departures.leave(pod("a"))
     departures.stay("a")
@@ -59,13 +61,13 @@ def test_asking_twice_counts_once():
 
 
 def test_a_pod_whose_call_may_have_been_carried_out_is_not_in_its_own_way():
-    departures = Departures()
+    departures = Departures(Freed())
     departures.leave(pod("a"))
     assert departures.refuse(pod("a"), 1, NOW) is None
 
 
 def test_who_is_leaving_is_known_until_it_stays():
-    departures = Departures()
+    departures = Departures(Freed())
     assert not departures.is_leaving("a")
     departures.leave(pod("a"))
     assert departures.is_leaving("a")
@@ -74,15 +76,15 @@ def test_who_is_leaving_is_known_until_it_stays():
 
 
 def test_a_terminating_pod_counts_whoever_asked_for_it():
-    departures = Departures()
-    departures.terminating("foreign", "n1", NOW.wall + 30)
+    departures = Departures(Freed())
+    departures.terminating("foreign", "n1", NOW.wall + 30, NOW)
     assert departures.refuse(pod("a"), 1, NOW) is not None
 
 
 def test_a_refusal_ends_when_the_first_terminating_pod_is_overdue():
-    departures = Departures()
-    departures.terminating("slow", "n1", NOW.wall + 60)
-    departures.terminating("quick", "n1", NOW.wall + 30)
+    departures = Departures(Freed())
+    departures.terminating("slow", "n1", NOW.wall + 60, NOW)
+    departures.terminating("quick", "n1", NOW.wall + 30, NOW)
     refused = departures.refuse(pod("a"), 1, NOW)
     assert refused is not None
     assert refused.until == NOW.monotonic + 30 + OVERDUE_SECONDS
@@ -90,40 +92,74 @@ def test_a_refusal_ends_when_the_first_terminating_pod_is_overdue():
 
 @pytest.mark.parametrize(("ago", "counts"), [(OVERDUE_SECONDS - 0.5, True), (OVERDUE_SECONDS, False), (900.0, False)])
 def test_an_overdue_pod_holds_up_nobody(ago, counts):
-    departures = Departures()
-    departures.terminating("stuck", "n1", NOW.wall - ago)
+    departures = Departures(Freed())
+    departures.terminating("stuck", "n1", NOW.wall - ago, NOW)
     assert (departures.refuse(pod("a"), 1, NOW) is not None) == counts
 
 
 def test_a_terminating_pod_that_is_gone_counts_no_more():
-    departures = Departures()
-    departures.terminating("foreign", "n1", NOW.wall + 30)
-    departures.terminating("foreign", "n1", None)
+    departures = Departures(Freed())
+    departures.terminating("foreign", "n1", NOW.wall + 30, NOW)
+    departures.terminating("foreign", "n1", None, NOW)
     assert departures.refuse(pod("a"), 1, NOW) is None
 
 
 def test_a_pod_that_goes_without_having_terminated_changes_nothing():
-    departures = Departures()
-    departures.terminating("quick", "n1", None)
-    departures.terminating("foreign", "n1", NOW.wall + 30)
-    departures.terminating("another", "n1", None)
+    departures = Departures(Freed())
+    departures.terminating("quick", "n1", None, NOW)
+    departures.terminating("foreign", "n1", NOW.wall + 30, NOW)
+    departures.terminating("another", "n1", None, NOW)
     assert departures.uids() == [("foreign", "n1")]
 
 
 def test_a_terminating_pod_told_of_twice_counts_once_with_its_newest_time():
-    departures = Departures()
-    departures.terminating("foreign", "n1", NOW.wall + 300)
-    departures.terminating("foreign", "n1", NOW.wall + 1)
+    departures = Departures(Freed())
+    departures.terminating("foreign", "n1", NOW.wall + 300, NOW)
+    departures.terminating("foreign", "n1", NOW.wall + 1, NOW)
     refused = departures.refuse(pod("a"), 1, NOW)
     assert refused is not None
     assert refused.until == NOW.monotonic + 1 + OVERDUE_SECONDS
     assert departures.refuse(pod("a"), 2, NOW) is None
 
 
-def test_nothing_is_remembered_of_those_that_are_gone():
-    departures = Departures()
+@pytest.mark.parametrize("step", [-86_400.0, 86_400.0])
+def test_a_step_of_the_wall_clock_makes_no_terminating_pod_overdue(step):
+    departures = Departures(Freed())
+    departures.terminating("foreign", "n1", NOW.wall + 30, NOW)
+    stepped = Instant(NOW.wall + step, NOW.monotonic + 30)
+    refused = departures.refuse(pod("a"), 1, stepped)
+    assert refused is not None
+    assert refused.until == NOW.monotonic + 30 + OVERDUE_SECONDS
+    overdue = Instant(stepped.wall, NOW.monotonic + 30 + OVERDUE_SECONDS)
+    assert departures.refuse(pod("a"), 1, overdue) is None
+
+
+def test_who_is_refused_is_asked_again_when_a_pod_stays_or_is_gone():
+    freed = Freed()
+    departures = Departures(freed)
     departures.leave(pod("a"))
-    departures.terminating("a", "n1", NOW.wall)
+    departures.terminating("b", "n1", NOW.wall + 30, NOW)
+    assert freed.take() == []
     departures.stay("a")
-    departures.terminating("a", "n1", None)
+    assert freed.take() == [key("n1")]
+    departures.terminating("b", "n1", None, NOW)
+    assert freed.take() == [key("n1")]
+
+
+@pytest.mark.parametrize(
+    ("settlement", "counts"), [(Settlement.EVICTED, True), (Settlement.UNKNOWN, True), (Settlement.STAYS, False)]
+)
+def test_a_reservation_counts_unless_the_pod_stays(settlement, counts):
+    departures = Departures(Freed())
+    asked = Request(pod("a"), limited(node_max_concurrent=1), Taint("sla"), {}, NOW)
+    departures.reserve(asked)(settlement)
+    assert (departures.refuse(pod("b"), 1, NOW) is not None) == counts
+
+
+def test_nothing_is_remembered_of_those_that_are_gone():
+    departures = Departures(Freed())
+    departures.leave(pod("a"))
+    departures.terminating("a", "n1", NOW.wall, NOW)
+    departures.stay("a")
+    departures.terminating("a", "n1", None, NOW)
     assert (departures._leaving, dict(departures._number), departures._terminating) == ({}, {}, {})

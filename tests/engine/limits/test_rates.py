@@ -1,27 +1,62 @@
 """The buckets of all policies, of each, and of zones and namespaces."""
 
+from typing import Any
+
 import pytest
 
-from engine.rig import limited
+from engine.rig import ZONE, limited
+from taintwarden.engine.interning import Interner
+from taintwarden.engine.limits import Freed, Request, Reservation, Settlement
 from taintwarden.engine.limits import rates as module
-from taintwarden.engine.limits.bucket import TokenBucket
-from taintwarden.engine.limits.rates import Rates, one_second
+from taintwarden.engine.limits.protocol import EVERY_POLICY
+from taintwarden.engine.limits.rates import PartedRates, Rates, SharedRates, one_second
+from taintwarden.engine.limits.refusal import OVERALL_RATE, PER_NAMESPACE, PER_ZONE, POLICY_RATE
+from taintwarden.engine.limits.zones import Zones
+from taintwarden.engine.model import Instant, Pod, Policy, Taint, Tolerations
+
+FAST = limited(evictions_per_second=2.0, burst=5)
+PARTED = limited(zone_evictions_per_second=3.0)
 
 
-def drain(bucket: TokenBucket | None, now: float) -> int:
-    """Take all there is."""
-    assert bucket is not None
-    taken = 0
-    while bucket.available_at(now) <= now:
-        bucket.take(now)
-        taken += 1
-    return taken
+class Bench:
+    """Rates that a process has had since it began to act, under one policy at a time."""
+
+    def __init__(self, policy: Policy = FAST, overall: float | None = None) -> None:
+        self.freed = Freed()
+        self.rates = Rates(overall, Zones(self.freed), self.freed)
+        self.limits = (SharedRates(self.rates), PartedRates(self.rates))
+        self.interner = Interner()
+        self.seconds = 0.0
+        self.configure(policy)
+
+    def configure(self, *policies: Policy) -> None:
+        self.policy = policies[0] if policies else limited()
+        self.rates.configure(policies, self.seconds)
+
+    def request(self, zone: str = "z1", namespace: str = "shop") -> Request:
+        shared = self.interner.pod_class(namespace, {}, Tolerations())
+        pod = Pod("a", "a", "n1", shared, 0.0, 1)
+        return Request(pod, self.policy, Taint("sla"), {ZONE: zone}, Instant(self.seconds, self.seconds))
+
+    def refuses(self, **where: str) -> str:
+        """The limit that has no token, empty if none."""
+        return next((refused.limit for one in self.limits if (refused := one.admit(self.request(**where)))), "")
+
+    def reserve(self, **where: str) -> list[Reservation]:
+        return [one.reserve(self.request(**where)) for one in self.limits]
+
+    def drain(self, **where: Any) -> int:
+        """Take all there is."""
+        taken = 0
+        while not self.refuses(**where):
+            self.reserve(**where)
+            taken += 1
+        return taken
 
 
-def rates(rate: float = 2.0, burst: int = 5, overall: float | None = None) -> Rates:
-    made = Rates(overall)
-    made.configure([limited(evictions_per_second=rate, burst=burst)], 0.0)
-    return made
+def settle(reservations: list[Reservation], settlement: Settlement) -> None:
+    for one in reservations:
+        one(settlement)
 
 
 @pytest.mark.parametrize(("rate", "burst"), [(0.1, 1), (1.0, 1), (1.9, 1), (2.0, 2), (50.0, 50)])
@@ -29,100 +64,161 @@ def test_the_burst_of_a_rate_is_one_seconds_worth_and_at_least_one(rate, burst):
     assert one_second(rate) == burst
 
 
-def test_without_a_cap_there_is_no_overall_bucket():
-    assert Rates().overall is None
+# -- all policies, and each --------------------------------------------------------------------------------------------
+
+
+def test_without_rates_there_are_no_buckets():
+    bench = Bench(limited())
+    assert (bench.rates.shared(bench.request()), bench.rates.parted(bench.request())) == ([], [])
 
 
 def test_the_overall_bucket_begins_empty():
-    assert drain(Rates(2.0).overall, 0.0) == 0
+    assert Bench(limited(), overall=2.0).refuses() == OVERALL_RATE
 
 
 def test_the_overall_bucket_holds_one_seconds_worth():
-    assert drain(Rates(5.0).overall, 100.0) == 5
+    bench = Bench(limited(), overall=5.0)
+    bench.seconds = 100.0
+    assert bench.drain() == 5
 
 
 def test_a_policys_bucket_begins_empty():
-    assert drain(rates().of_policy("p"), 0.0) == 0
+    assert Bench().refuses() == POLICY_RATE
 
 
-def test_a_policy_without_a_rate_has_no_bucket():
-    made = Rates()
-    made.configure([limited()], 0.0)
-    assert made.of_policy("p") is None
+def test_a_policys_bucket_holds_its_burst():
+    bench = Bench()
+    bench.seconds = 100.0
+    assert bench.drain() == 5
 
 
 def test_a_policy_that_did_not_change_keeps_what_it_spent():
-    made = rates()
-    assert drain(made.of_policy("p"), 100.0) == 5
-    made.configure([limited(evictions_per_second=2.0, burst=5)], 100.0)
-    assert drain(made.of_policy("p"), 100.0) == 0
+    bench = Bench()
+    bench.seconds = 100.0
+    bench.drain()
+    bench.configure(limited(evictions_per_second=2.0, burst=5))
+    assert bench.drain() == 0
 
 
-def test_a_changed_rate_holds_at_once_and_refills_nothing():
-    made = rates()
-    drain(made.of_policy("p"), 100.0)
-    made.configure([limited(evictions_per_second=4.0, burst=5)], 100.0)
-    assert drain(made.of_policy("p"), 100.0) == 0
-    assert drain(made.of_policy("p"), 101.0) == 4
+def test_a_changed_rate_holds_at_once_and_fills_nothing():
+    bench = Bench()
+    bench.seconds = 100.0
+    bench.drain()
+    bench.configure(limited(evictions_per_second=4.0, burst=5))
+    assert bench.drain() == 0
+    bench.seconds = 101.0
+    assert bench.drain() == 4
 
 
 def test_a_rate_switched_off_and_on_again_begins_empty():
-    made = rates()
-    made.configure([limited()], 100.0)
-    made.configure([limited(evictions_per_second=2.0, burst=5)], 100.0)
-    assert drain(made.of_policy("p"), 100.0) == 0
+    bench = Bench()
+    bench.seconds = 100.0
+    bench.configure(limited())
+    bench.configure(FAST)
+    assert bench.drain() == 0
 
 
 def test_a_policy_that_is_gone_has_no_bucket():
-    made = rates()
-    made.configure([], 100.0)
-    assert made.of_policy("p") is None
+    bench = Bench()
+    bench.configure()
+    assert bench.rates._policies == {}
 
 
-def test_who_begins_to_act_does_not_know_what_was_spent():
-    made = rates(overall=2.0)
-    made.keyed("zone", 3.0, 100.0)
-    made.restart(100.0)
-    assert drain(made.of_policy("p"), 100.0) == 0
-    assert drain(made.overall, 100.0) == 0
-    assert drain(made.keyed("zone", 3.0, 100.0), 100.0) == 0
+def test_a_process_that_begins_to_act_does_not_know_what_was_spent():
+    bench = Bench(limited(evictions_per_second=2.0, burst=5, zone_evictions_per_second=3.0), overall=2.0)
+    bench.seconds = 100.0
+    bench.rates.parted(bench.request())
+    bench.rates.restart(100.0)
+    shared, parted = bench.rates.shared(bench.request()), bench.rates.parted(bench.request())
+    assert [bucket.available_at(100.0) > 100.0 for _, _, bucket in shared + parted] == [True] * 3
 
 
-def test_a_key_that_is_asked_for_first_later_has_filled_since_the_beginning():
-    made = rates()
-    assert drain(made.keyed("zone", 3.0, 100.0), 100.0) == 3
+# -- zones and namespaces ----------------------------------------------------------------------------------------------
 
 
-def test_keys_do_not_share():
-    made = rates()
-    drain(made.keyed("one", 3.0, 100.0), 100.0)
-    assert drain(made.keyed("two", 3.0, 100.0), 100.0) == 3
+def test_a_zone_that_is_met_first_later_has_filled_since_the_beginning():
+    bench = Bench(PARTED)
+    bench.seconds = 100.0
+    assert bench.drain() == 3
 
 
-def test_a_key_keeps_what_it_spent():
-    made = rates()
-    drain(made.keyed("zone", 3.0, 100.0), 100.0)
-    assert drain(made.keyed("zone", 3.0, 100.0), 100.0) == 0
+def test_zones_share_no_bucket():
+    bench = Bench(PARTED)
+    bench.seconds = 100.0
+    bench.drain(zone="z1")
+    assert bench.refuses(zone="z1") == PER_ZONE
+    assert bench.drain(zone="z2") == 3
 
 
-def test_a_keys_changed_rate_holds_at_once():
-    made = rates()
-    drain(made.keyed("zone", 3.0, 100.0), 100.0)
-    assert drain(made.keyed("zone", 8.0, 100.0), 100.0) == 5, "three of eight are used"
+def test_namespaces_share_no_bucket():
+    bench = Bench(limited(namespace_evictions_per_second=3.0))
+    bench.seconds = 100.0
+    bench.drain(namespace="shop")
+    assert bench.refuses(namespace="shop") == PER_NAMESPACE
+    assert bench.drain(namespace="office") == 3
+
+
+def test_a_zones_changed_rate_holds_at_once_and_fills_nothing():
+    bench = Bench(PARTED)
+    bench.seconds = 100.0
+    bench.drain()
+    bench.configure(limited(zone_evictions_per_second=8.0))
+    assert bench.drain() == 0
+    bench.seconds = 101.0
+    assert bench.drain() == 8
 
 
 def test_full_buckets_are_forgotten_when_there_are_many(monkeypatch):
     monkeypatch.setattr(module, "MAX_IDLE_BUCKETS", 3)
-    made = rates()
+    bench = Bench(PARTED)
+    bench.seconds = 100.0
     for number in range(50):
-        made.keyed(f"idle-{number}", 1.0, 100.0)
-    assert len(made._keyed) <= 3
+        bench.refuses(zone=f"idle-{number}")
+    assert len(bench.rates._keyed) <= 3
 
 
 def test_a_bucket_in_use_is_not_forgotten(monkeypatch):
     monkeypatch.setattr(module, "MAX_IDLE_BUCKETS", 3)
-    made = rates()
-    drain(made.keyed("busy", 1.0, 100.0), 100.0)
+    bench = Bench(PARTED)
+    bench.seconds = 100.0
+    bench.drain(zone="busy")
     for number in range(50):
-        made.keyed(f"idle-{number}", 1.0, 100.0)
-    assert drain(made.keyed("busy", 1.0, 100.0), 100.0) == 0
+        bench.refuses(zone=f"idle-{number}")
+    assert bench.drain(zone="busy") == 0
+
+
+# -- how calls end -----------------------------------------------------------------------------------------------------
+
+ALL = limited(evictions_per_second=1.0, burst=1, zone_evictions_per_second=1.0, namespace_evictions_per_second=1.0)
+
+
+def test_what_is_not_evicted_costs_no_token():
+    bench = Bench(ALL, overall=1.0)
+    bench.seconds = 100.0
+    for _ in range(3):
+        assert bench.refuses() == ""
+        settle(bench.reserve(), Settlement.STAYS)
+    assert bench.refuses() == ""
+
+
+@pytest.mark.parametrize("settlement", [Settlement.EVICTED, Settlement.UNKNOWN])
+def test_what_may_have_been_evicted_costs_a_token_of_each(settlement):
+    bench = Bench(ALL, overall=1.0)
+    bench.seconds = 100.0
+    settle(bench.reserve(), settlement)
+    buckets = bench.rates.shared(bench.request()) + bench.rates.parted(bench.request())
+    assert [bucket.available_at(100.0) for _, _, bucket in buckets] == [101.0] * 4
+
+
+def test_who_waits_for_the_token_is_asked_again_when_it_is_given_back():
+    bench = Bench(ALL)
+    bench.seconds = 100.0
+    settle(bench.reserve(), Settlement.STAYS)
+    assert bench.freed.take() == [EVERY_POLICY, "zone/p/z1", "namespace/p/shop"]
+
+
+def test_a_token_that_was_spent_frees_nothing():
+    bench = Bench(ALL)
+    bench.seconds = 100.0
+    settle(bench.reserve(), Settlement.EVICTED)
+    assert bench.freed.take() == []

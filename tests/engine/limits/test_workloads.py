@@ -3,22 +3,23 @@
 import msgspec
 import pytest
 
-from engine.rig import owner
+from engine.rig import limited, owner
 from taintwarden.engine.interning import Interner
+from taintwarden.engine.limits import Freed, Request, Settlement
 from taintwarden.engine.limits.refusal import MAX_UNAVAILABLE, WORKLOAD_UNKNOWN
 from taintwarden.engine.limits.workloads import COUNTED_KINDS, FORGIVEN_SECONDS, Workloads
-from taintwarden.engine.model import Owner, Pod, Share, Tolerations
+from taintwarden.engine.model import Instant, Owner, Pod, Share, Taint, Tolerations
 
 ONE = Share(number=1)
 FOREIGN = owner("clone", "CloneSet")
 
 
 class Bench:
-    """Workloads with the keys they released, and pods by name."""
+    """Workloads with the keys that they have freed, and pods by name."""
 
     def __init__(self, of: Owner | None = None) -> None:
-        self.released: list[str] = []
-        self.workloads = Workloads(self.released.append)
+        self.freed = Freed()
+        self.workloads = Workloads(self.freed)
         self.interner = Interner()
         self.of = of or owner()
         self.pods: dict[str, Pod] = {}
@@ -35,7 +36,7 @@ class Bench:
         for name in names:
             self.pod(name)
         self.workloads.want(self.of.uid, len(names) if wanted is None else wanted)
-        self.released.clear()
+        self.freed.take()
 
     def turn(self, name: str, *, ready: bool) -> None:
         before = self.pods[name]
@@ -168,14 +169,14 @@ def test_a_call_that_failed_for_certain_counts_no_more():
     bench = Bench()
     bench.run(*"abcd")
     bench.leave("a")
-    bench.workloads.stay(bench.pods["a"])
+    bench.workloads.stay("a")
     assert bench.admits("b")
 
 
 def test_a_pod_that_stays_without_having_been_asked_for_changes_nothing():
     bench = Bench()
     bench.run(*"abcd")
-    bench.workloads.stay(bench.pods["a"])
+    bench.workloads.stay("a")
     bench.leave("b")
     assert not bench.admits("a")
 
@@ -192,7 +193,7 @@ def test_asking_twice_for_a_pod_counts_it_once():
     bench.run(*"abcd")
     bench.leave("a")
     bench.leave("a")
-    bench.workloads.stay(bench.pods["a"])
+    bench.workloads.stay("a")
     assert bench.admits("b")
 
 
@@ -387,6 +388,20 @@ def test_a_foreign_workload_is_forgotten_with_its_last_pod_whatever_it_is_owed()
     assert bench.workloads._workloads == {}
 
 
+# -- as a limit --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settlement", "missing"), [(Settlement.EVICTED, True), (Settlement.UNKNOWN, True), (Settlement.STAYS, False)]
+)
+def test_a_reservation_counts_unless_the_pod_stays(settlement, missing):
+    bench = Bench()
+    bench.run(*"abcd")
+    asked = Request(bench.pods["a"], limited(max_unavailable=ONE), Taint("sla"), {}, Instant(0.0, 0.0))
+    bench.workloads.reserve(asked)(settlement)
+    assert bench.admits("b") != missing
+
+
 # -- who is told -------------------------------------------------------------------------------------------------------
 
 
@@ -402,7 +417,7 @@ def key(bench: Bench) -> str:
         lambda bench: bench.gone("d"),
         lambda bench: bench.workloads.want(bench.of.uid, 2),
         lambda bench: bench.workloads.want(bench.of.uid, None),
-        lambda bench: bench.workloads.stay(bench.pods["a"]),
+        lambda bench: bench.workloads.stay("a"),
     ],
     ids=["ready", "new", "gone", "scaled", "deleted", "stays"],
 )
@@ -411,16 +426,16 @@ def test_what_may_spare_a_pod_is_told(happens):
     bench.run(*"abcd")
     bench.turn("d", ready=False)
     bench.leave("a")
-    bench.released.clear()
+    bench.freed.take()
     happens(bench)
-    assert bench.released == [key(bench)]
+    assert bench.freed.take() == [key(bench)]
 
 
 def test_a_pod_seen_again_as_it_was_tells_nobody():
     bench = Bench()
     bench.run(*"ab")
     bench.workloads.seen(bench.pods["a"], bench.pods["a"])
-    assert bench.released == []
+    assert bench.freed.take() == []
     assert bench.workloads._workloads[bench.of.uid].total == 2
 
 

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.rig import ZONE, limited
+from taintwarden.engine.limits import Freed
+from taintwarden.engine.limits.protocol import policy_key
 from taintwarden.engine.limits.refusal import ZONE_DEGRADED, ZONE_FULL, ZONE_HALTED
 from taintwarden.engine.limits.zones import EXCLUDE_LABEL, REGION_LABEL, Zones, ZoneState, classify, zone_of
 from taintwarden.engine.model import ZoneHealth
@@ -19,11 +21,11 @@ ANY_SIZE = ZoneHealth(min_nodes=0)
 
 
 class Bench:
-    """Zones under one policy ``p``, and which of them were told to have changed."""
+    """Zones under one policy ``p``, and which of them were said to have changed."""
 
     def __init__(self, health: ZoneHealth = ANY_SIZE) -> None:
-        self.told: list[tuple[str, str]] = []
-        self.zones = Zones(lambda policy, zone: self.told.append((policy, zone)))
+        self.freed = Freed()
+        self.zones = Zones(self.freed)
         self.zones.configure([limited(zone_health=health)])
 
     def count(self, node: str, zone: str = "z1", *, bad: bool = False, **labels: str) -> None:
@@ -32,7 +34,11 @@ class Bench:
     def fill(self, zone: str, good: int, bad: int) -> None:
         for number in range(good + bad):
             self.count(f"{zone}-{number}", zone, bad=number >= good)
-        self.told.clear()
+        self.freed.take()
+
+    def changed(self) -> list[str]:
+        """The zones whose pods are asked again."""
+        return [one for one in self.freed.take() if one.startswith("zone/") and one.count("/") == 2]
 
     def table(self) -> dict[str, tuple[str, int, int]]:
         return {name: (str(state), nodes, bad) for name, state, nodes, bad in self.zones.table("p")}
@@ -153,7 +159,7 @@ def test_a_zone_is_forgotten_with_its_last_node():
     bench.fill("z1", 0, 1)
     bench.zones.forget("z1-0")
     assert (bench.table(), bench.zones._zones, bench.zones._nodes) == ({}, {"p": {}}, {})
-    assert bench.told == [("p", "z1")]
+    assert bench.changed() == ["zone/p/z1"]
 
 
 def test_forgetting_a_node_that_was_never_counted_changes_nothing():
@@ -210,7 +216,7 @@ def test_other_settings_hold_at_once():
     bench.fill("z1", 6, 4)
     bench.zones.configure([limited(zone_health=ZoneHealth(threshold=0.4, min_nodes=0))])
     assert bench.table() == {"z1": ("Degraded", 10, 4)}
-    assert bench.told == [("p", "z1")]
+    assert bench.changed() == ["zone/p/z1"]
 
 
 def test_zone_health_switched_off_limits_nothing():
@@ -230,6 +236,13 @@ def test_zone_health_switched_off_and_on_again_counts_everybody_once():
     bench.count("z1-1")
     bench.count("z1-2")
     assert bench.table() == {"z1": ("Normal", 3, 0)}
+
+
+def test_nothing_is_remembered_of_nodes_after_zone_health_was_switched_off():
+    bench = Bench()
+    bench.fill("z1", 2, 1)
+    bench.zones.configure([limited()])
+    assert (bench.zones._nodes, bench.zones._zones) == ({}, {})
 
 
 # -- how fast ----------------------------------------------------------------------------------------------------------
@@ -271,7 +284,7 @@ def test_a_zone_that_is_not_small_any_more_is_told():
     bench.fill("z1", 2, 3)
     bench.count("another")
     assert bench.zones.pace("p", "z1") == (ZONE_DEGRADED, 1.0)
-    assert bench.told == [("p", "z1")]
+    assert bench.changed() == ["zone/p/z1"]
 
 
 # -- all zones ---------------------------------------------------------------------------------------------------------
@@ -288,7 +301,7 @@ def test_one_good_node_anywhere_ends_it():
     assert bench.zones.all_full("p")
     bench.count("z2-0", "z2")
     assert not bench.zones.all_full("p")
-    assert bench.told == [("p", "z2")]
+    assert bench.changed() == ["zone/p/z2"]
 
 
 def test_a_small_zone_keeps_it_from_being_all():
@@ -303,11 +316,18 @@ def test_a_new_good_zone_ends_it_and_is_told():
     bench.fill("z1", 0, 5)
     bench.count("n1", "z2")
     assert not bench.zones.all_full("p")
-    assert bench.told == [("p", "z2")]
+    assert bench.changed() == ["zone/p/z2"]
+
+
+def test_who_is_refused_for_the_state_of_a_zone_is_asked_again_when_it_changes():
+    bench = Bench()
+    bench.fill("z1", 1, 2)
+    bench.count("z1-0", bad=True)
+    assert bench.freed.take() == ["zone/p/z1", "zone/p/z1/zone-degraded", "zone/p/z1/zone-full", policy_key("p")]
 
 
 def test_a_zone_in_the_same_state_is_not_told_again():
     bench = Bench()
     bench.fill("z1", 2, 8)
     bench.count("z1-0", bad=True)
-    assert bench.told == []
+    assert bench.freed.take() == []

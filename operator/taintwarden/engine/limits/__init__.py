@@ -1,6 +1,10 @@
-"""What holds a due pod back. Each limit answers with a typed refusal; the machine acts on it and reports it once."""
+"""What delays an eviction that is due. Each limit answers with a typed refusal; the machine acts on it and reports it.
 
-from taintwarden.engine.limits.admission import Limiter
+``protocol`` is what a limit is, ``limiter`` the list of them.
+"""
+
+from taintwarden.engine.limits.limiter import Limiter
+from taintwarden.engine.limits.protocol import Freed, Request, Reservation, Settlement
 from taintwarden.engine.limits.refusal import Refusal
 
-__all__ = ["Limiter", "Refusal"]
+__all__ = ["Freed", "Limiter", "Refusal", "Request", "Reservation", "Settlement"]

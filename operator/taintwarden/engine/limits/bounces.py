@@ -1,10 +1,10 @@
-"""A workload that comes back to the node it was just evicted from: noticed, and evicted ever less often.
+"""A workload whose pods come back to the node they were just evicted from is evicted ever less often.
 
-A scheduler that does not know why a pod had to leave puts the next one where the last one stood. That one is evicted,
-too, and so on. One *round* is all that leaves a node, of one workload and by one taint, before anybody comes back: ten
-replicas that leave together are one round, however long it takes. Who came after a round began opens the next.
+A scheduler that does not know why a pod had to leave puts the next one in its place. That one is evicted, too, and so
+on. One *round* is all pods of one workload that one taint makes leave a node before another comes back: ten replicas
+that are evicted together are one round, however long it takes. A pod that came after a round began opens the next.
 
-Who came when is the order in which this process heard of it, not a comparison of times: ``bound_at`` is the wall clock
+Which came first is the order in which this process saw them, not a comparison of times: ``bound_at`` is the wall clock
 of the API server, ours may be another or be stepped, and either would open the limit. Delays are on the monotonic
 clock.
 """
@@ -12,8 +12,9 @@ clock.
 from collections import Counter, OrderedDict
 from collections.abc import Iterable
 
+from taintwarden.engine.limits.protocol import Request
 from taintwarden.engine.limits.refusal import BOUNCE, Refusal
-from taintwarden.engine.model import BounceSettings, Pod, Policy, Taint
+from taintwarden.engine.model import BounceSettings, MonotonicTime, Pod, Policy, Taint, later
 
 MAX_LOOPS = 10_000
 """So many (workload, node, taint) are remembered; of more, those that were evicted last."""
@@ -29,11 +30,11 @@ class _Loop:
         self.place = place
         self.rounds = 0
         """Until now, the one under way included."""
-        self.began_at = 0.0
+        self.began_at = MonotonicTime(0.0)
         """When the round began."""
         self.began_with = 0
         """The number of its first eviction: who has a greater one came back after it."""
-        self.last_at = 0.0
+        self.last_at = MonotonicTime(0.0)
         """When its last eviction was asked for."""
 
 
@@ -50,7 +51,7 @@ class _Place:
 
 
 class Bounces:
-    """Counts rounds, and holds who came back too often. In memory only: a restart forgets."""
+    """Counts rounds, and refuses pods that came back too often. In memory only: a restart forgets."""
 
     def __init__(self) -> None:
         self._settings: dict[str, BounceSettings] = {}
@@ -71,6 +72,19 @@ class Bounces:
             self._forget(key)
         self._settings, self._uids = settings, uids
 
+    def concerns(self, policy: Policy) -> bool:
+        """Whether it limits them."""
+        return policy.name in self._settings
+
+    def admit(self, request: Request) -> Refusal | None:
+        """``perWorkload.bounce``."""
+        if request.is_hard:
+            return None
+        return self.refuse(request.pod, request.policy.name, request.taint, request.now.monotonic)
+
+    def reserve(self, request: Request) -> None:
+        """Nothing that has to be settled: a round counts from its first attempt, see :meth:`leave`."""
+
     def came(self, pod: Pod) -> None:
         """A pod is on its node that was not known before."""
         place = self._place(pod)
@@ -83,8 +97,8 @@ class Bounces:
         if place is not None:
             place.came.pop(pod.uid, None)
 
-    def leave(self, pod: Pod, policy: str, taint: Taint, now: float) -> int:
-        """Its eviction is asked for. ``now`` is monotonic.
+    def leave(self, pod: Pod, policy: str, taint: Taint, now: MonotonicTime) -> int:
+        """Its eviction is requested.
 
         Returns:
             Which round that opens, if the pod came back to a workload's place; 0 if it did not.
@@ -105,7 +119,7 @@ class Bounces:
         self._loops.move_to_end(key)
         return loop.rounds if loop.rounds > 1 else 0
 
-    def refuse(self, pod: Pod, policy: str, taint: Taint, now: float) -> Refusal | None:
+    def refuse(self, pod: Pod, policy: str, taint: Taint, now: MonotonicTime) -> Refusal | None:
         """Whether its workload was evicted so often from this node that the next round has to wait."""
         settings, place = self._settings.get(policy), self._place(pod)
         if settings is None or place is None or (came := place.came.get(pod.uid)) is None:
@@ -114,14 +128,14 @@ class Bounces:
         loop = self._loops.get(key)
         if loop is None or came < loop.began_with:
             return None
-        until = loop.began_at + settings.backoff(loop.rounds)
+        until = later(loop.began_at, settings.backoff(loop.rounds))
         if now >= until:
             return None
         times = "once" if loop.rounds == 1 else f"{loop.rounds} times in a row"
         detail = f"{pod.shared.owner} was evicted from node {pod.node} by taint {taint} {times}, and came back"
         return Refusal(BOUNCE, until, key, detail)
 
-    def bouncing(self, now: float) -> Counter[str]:
+    def bouncing(self, now: MonotonicTime) -> Counter[str]:
         """How many workloads each policy holds, or would hold if they came back now or soon after."""
         found = dict.fromkeys(
             (loop.policy, loop.place.key[0])
@@ -130,7 +144,7 @@ class Bounces:
         )
         return Counter(policy for policy, _ in found)
 
-    def _is_over(self, loop: _Loop, now: float) -> bool:
+    def _is_over(self, loop: _Loop, now: MonotonicTime) -> bool:
         settings = self._settings[loop.policy]
         return now > loop.last_at + settings.within_seconds + settings.backoff(loop.rounds)
 

@@ -1,5 +1,10 @@
 """A token bucket on the monotonic clock, so that a stepping wall clock opens no limit."""
 
+from taintwarden.engine.model import MonotonicTime, later
+
+ROUNDING = 1e-9
+"""Of a token: sums of floating point must not make one late that is there."""
+
 
 class TokenBucket:
     """Admits ``burst`` at once after a pause, and ``rate`` per second in the long run.
@@ -12,35 +17,38 @@ class TokenBucket:
 
     """
 
-    def __init__(self, rate: float, burst: int, empty_at: float) -> None:
+    def __init__(self, rate: float, burst: int, empty_at: MonotonicTime) -> None:
         self.rate = rate
         self.burst = burst
         self._tokens = 0.0
         self._filled_at = empty_at
 
-    def available_at(self, now: float) -> float:
+    def available_at(self, now: MonotonicTime) -> MonotonicTime:
         """When a token will be there: ``now`` if there is one."""
         self._fill(now)
-        return now if self._tokens >= 1 else now + (1 - self._tokens) / self.rate
+        return now if self._tokens >= 1 - ROUNDING else later(now, (1 - self._tokens) / self.rate)
 
-    def take(self, now: float) -> None:
+    def take(self, now: MonotonicTime) -> None:
         """Take one token, which :meth:`available_at` said is there."""
         self._fill(now)
         self._tokens -= 1
 
-    def resize(self, rate: float, burst: int, now: float) -> None:
-        """Apply a changed limit at once. What has been used stays used: a change never refills the bucket."""
-        self._fill(now)
-        used = self.burst - self._tokens
-        self.rate, self.burst = rate, burst
-        self._tokens = burst - used
+    def give_back(self) -> None:
+        """A token that was taken was not used."""
+        self._tokens = min(float(self.burst), self._tokens + 1)
 
-    def is_full(self, now: float) -> bool:
+    def resize(self, rate: float, burst: int, now: MonotonicTime) -> None:
+        """Apply a changed limit at once: a change never fills the bucket, and leaves no debt."""
+        self._fill(now)
+        self.rate, self.burst = rate, burst
+        self._tokens = min(self._tokens, float(burst))
+
+    def is_full(self, now: MonotonicTime) -> bool:
         """Whether it is as if it had never been used."""
         self._fill(now)
         return self._tokens >= self.burst
 
-    def _fill(self, now: float) -> None:
+    def _fill(self, now: MonotonicTime) -> None:
         if now > self._filled_at:
             self._tokens = min(float(self.burst), self._tokens + (now - self._filled_at) * self.rate)
             self._filled_at = now

@@ -1,13 +1,13 @@
-"""PodDisruptionBudgets as far as they spare requests: the API server stays the judge of every eviction."""
+"""PodDisruptionBudgets as far as they spare requests: the API server decides every eviction."""
 
-from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
+from taintwarden.engine.limits.protocol import Freed, Request, Reservation, Settlement
 from taintwarden.engine.limits.refusal import BUDGET, BUDGET_UNREADABLE, SEVERAL_BUDGETS, Refusal
-from taintwarden.engine.model import Budget, Pod, PodClass
+from taintwarden.engine.model import Budget, Pod, PodClass, Policy
 
 
-class _Ledger:
+class _Account:
     """What is on its way against one budget."""
 
     __slots__ = ("under_way", "unseen", "updates")
@@ -23,17 +23,17 @@ class Budgets:
     """Which budgets select a pod, and what they allow beyond the evictions that are on their way.
 
     Args:
-        release: told the key of a budget that may allow more than before.
+        freed: takes the key of a budget that may allow more than before.
 
     """
 
-    def __init__(self, release: Callable[[str], None]) -> None:
-        self._release = release
+    def __init__(self, freed: Freed) -> None:
+        self._freed = freed
         self._budgets: dict[str, dict[str, Budget]] = {}
         self._selecting: WeakKeyDictionary[PodClass, tuple[str, ...]] = WeakKeyDictionary()
         """Names of the budgets that select a class."""
-        self._ledgers: dict[str, _Ledger] = {}
-        self._asked: dict[str, tuple[_Ledger, str, int, bool]] = {}
+        self._accounts: dict[str, _Account] = {}
+        self._asked: dict[str, tuple[_Account, str, int, bool]] = {}
         """UID -> its budget, how often that had been seen when the API server was asked, and whether the pod counts."""
 
     def set(self, budget: Budget) -> None:
@@ -41,9 +41,9 @@ class Budgets:
         budgets = self._budgets.setdefault(budget.namespace, {})
         before = budgets.get(budget.name)
         budgets[budget.name] = budget
-        ledger = self._ledgers.setdefault(str(budget), _Ledger())
-        ledger.updates += 1
-        ledger.unseen = 0
+        account = self._accounts.setdefault(str(budget), _Account())
+        account.updates += 1
+        account.unseen = 0
         if before is None or before.selector != budget.selector:
             self._select_again(budget.namespace)
         self._release_budget(str(budget))
@@ -55,18 +55,18 @@ class Budgets:
             return
         if not budgets:
             del self._budgets[namespace]
-        del self._ledgers[f"{namespace}/{name}"]
+        del self._accounts[f"{namespace}/{name}"]
         self._select_again(namespace)
         self._release_budget(f"{namespace}/{name}")
 
     def _select_again(self, namespace: str) -> None:
         for pod_class in [one for one in self._selecting if one.namespace == namespace]:
             del self._selecting[pod_class]
-        self._release(_shared_key(namespace))
+        self._freed.add(_shared_key(namespace))
 
     def _release_budget(self, name: str) -> None:
         for ready in (True, False):
-            self._release(_key(name, ready=ready))
+            self._freed.add(_key(name, ready=ready))
 
     def of(self, pod_class: PodClass) -> tuple[Budget, ...]:
         """The budgets that select pods of a class, by name."""
@@ -82,55 +82,72 @@ class Budgets:
             )
         return tuple(budgets[name] for name in names)
 
+    def concerns(self, _: Policy) -> bool:
+        """Always: whether a pod is deleted may change."""
+        return True
+
+    def admit(self, request: Request) -> Refusal | None:
+        """What the budgets' status says. A pod that is deleted needs no budget."""
+        return None if request.deletes else self.refuse(request.pod)
+
+    def reserve(self, request: Request) -> Reservation | None:
+        """Count the request against the budget until its status knows of it."""
+        if request.deletes:
+            return None
+        uid = request.pod.uid
+        self.leave(request.pod)
+        return lambda settlement: self.settle(uid, evicted=settlement is Settlement.EVICTED)
+
+    def evaluate(self, pod: Pod) -> list[tuple[Budget, Refusal | None]]:
+        """The budgets that the API server asks about a pod, by name, each with its own refusal."""
+        budgets = self.of(pod.shared) if pod.running else ()
+        return [(budget, self._refuse(budget, pod)) for budget in budgets]
+
     def refuse(self, pod: Pod) -> Refusal | None:
         """Whether asking the API server would be in vain."""
         budgets = self.of(pod.shared) if pod.running else ()
-        if not budgets:
-            return None
-        for budget in budgets:
-            if budget.selector is None:
-                return Refusal(
-                    BUDGET_UNREADABLE,
-                    None,
-                    _key(str(budget), ready=pod.ready),
-                    f"PodDisruptionBudget {budget} is unreadable",
-                )
-        if len(budgets) > 1:
+        if len(budgets) > 1 and all(budget.selector is not None for budget in budgets):
             names = ", ".join(str(budget) for budget in budgets)
             reason = f"the API server refuses a pod with more than one PodDisruptionBudget ({names})"
             return Refusal(SEVERAL_BUDGETS, None, _shared_key(pod.namespace), reason)
-        budget = budgets[0]
+        unreadable_first = sorted(budgets, key=lambda budget: budget.selector is not None)
+        return self._refuse(unreadable_first[0], pod) if budgets else None
+
+    def _refuse(self, budget: Budget, pod: Pod) -> Refusal | None:
+        name, key = str(budget), _key(str(budget), ready=pod.ready)
+        if budget.selector is None:
+            return Refusal(BUDGET_UNREADABLE, None, key, f"PodDisruptionBudget {name} is unreadable")
         if not pod.ready and budget.healthy_enough:
             return None
-        name, ledger = str(budget), self._ledgers[str(budget)]
-        if budget.observed and budget.allowed - ledger.under_way - ledger.unseen > 0:
+        account = self._accounts[name]
+        if budget.observed and budget.allowed - account.under_way - account.unseen > 0:
             return None
         why = "allows no disruption now" if budget.observed else "was not looked at by its controller yet"
-        return Refusal(BUDGET, None, _key(name, ready=pod.ready), f"PodDisruptionBudget {name} {why}")
+        return Refusal(BUDGET, None, key, f"PodDisruptionBudget {name} {why}")
 
     def leave(self, pod: Pod) -> None:
         """The API server is asked to evict this pod."""
         budgets = self.of(pod.shared) if pod.running else ()
         if budgets:
             name = str(budgets[0])
-            ledger = self._ledgers[name]
-            ledger.under_way += 1
-            self._asked[pod.uid] = (ledger, name, ledger.updates, pod.ready)
+            account = self._accounts[name]
+            account.under_way += 1
+            self._asked[pod.uid] = (account, name, account.updates, pod.ready)
 
     def settle(self, uid: str, *, evicted: bool) -> None:
         """It has answered."""
         if uid not in self._asked:
             return
-        ledger, name, updates, counts = self._asked.pop(uid)
-        ledger.under_way -= 1
-        if evicted and counts and ledger.updates == updates:
-            ledger.unseen += 1
+        account, name, updates, counts = self._asked.pop(uid)
+        account.under_way -= 1
+        if evicted and counts and account.updates == updates:
+            account.unseen += 1
         else:
             self._release_budget(name)
 
 
 def _key(name: str, *, ready: bool) -> str:
-    """Who shares a refusal: pods that are not Ready may go when others may not."""
+    """What shares a refusal: pods that are not Ready may go when others may not."""
     return f"budget/{name}" if ready else f"budget/{name}/not-ready"
 
 

@@ -2,20 +2,43 @@
 
 from collections import Counter
 
+from taintwarden.engine.limits.protocol import Freed, Request, Reservation, Settlement
 from taintwarden.engine.limits.refusal import PER_NODE, Refusal
-from taintwarden.engine.model import Instant, Pod
+from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, later
 
 OVERDUE_SECONDS = 15.0
-"""A pod that outstays its grace by so much is on a node that does not answer, and holds up nobody any more."""
+"""A pod that exceeds its grace period by so much is on a node that does not answer, and counts no longer."""
 
 
 class Departures:
-    """Counts them by node. Times are wall clock, since they come from ``deletionTimestamp``."""
+    """Counts them by node.
 
-    def __init__(self) -> None:
+    Args:
+        freed: takes the key of a node from which another pod may be evicted.
+
+    """
+
+    def __init__(self, freed: Freed) -> None:
+        self._freed = freed
         self._leaving: dict[str, str] = {}
         self._number: Counter[str] = Counter()
-        self._terminating: dict[str, dict[str, float]] = {}
+        self._terminating: dict[str, dict[str, MonotonicTime]] = {}
+        """Node -> UID -> until when it counts."""
+
+    def concerns(self, _: Policy) -> bool:
+        """Always: evictions by every policy count."""
+        return True
+
+    def admit(self, request: Request) -> Refusal | None:
+        """``perNode.maxConcurrent``."""
+        most = request.policy.limits.node_max_concurrent
+        return None if request.is_hard or most is None else self.refuse(request.pod, most, request.now)
+
+    def reserve(self, request: Request) -> Reservation:
+        """Count the pod, also for policies whose own limit it is not."""
+        pod = request.pod
+        self.leave(pod)
+        return lambda settlement: self.stay(pod.uid) if settlement is Settlement.STAYS else None
 
     def leave(self, pod: Pod) -> None:
         """An eviction is on its way."""
@@ -34,15 +57,20 @@ class Departures:
             self._number[node] -= 1
             if not self._number[node]:
                 del self._number[node]
+            self._freed.add(key(node))
 
-    def terminating(self, uid: str, node: str, until: float | None) -> None:
-        """A pod terminates until then; None: it is gone."""
+    def terminating(self, uid: str, node: str, until: float | None, now: Instant) -> None:
+        """A pod terminates until then, by ``deletionTimestamp``; None: it is gone."""
         if until is not None:
-            self._terminating.setdefault(node, {})[uid] = until + OVERDUE_SECONDS
+            # Converted now: a clock that is stepped later makes no pod overdue.
+            counts_until = later(now.monotonic_at(until), OVERDUE_SECONDS)
+            self._terminating.setdefault(node, {})[uid] = counts_until
         elif node in self._terminating:
             self._terminating[node].pop(uid, None)
             if not self._terminating[node]:
                 del self._terminating[node]
+        if until is None:
+            self._freed.add(key(node))
 
     def uids(self) -> list[tuple[str, str]]:
         """UID and node of all that terminate."""
@@ -50,18 +78,15 @@ class Departures:
 
     def refuse(self, pod: Pod, most: int, now: Instant) -> Refusal | None:
         """Whether ``most`` other pods of its node are on their way out already."""
-        if pod.uid in self._leaving:
-            return None
         node = pod.node
-        terminating = self._terminating.get(node, {})
-        overdue_at = [until for until in terminating.values() if until > now.wall]
-        count = self._number[node] + len(overdue_at)
+        counted = [until for until in self._terminating.get(node, {}).values() if until > now.monotonic]
+        count = self._number[node] - (pod.uid in self._leaving) + len(counted)
         if count < most:
             return None
-        until = now.monotonic + min(overdue_at) - now.wall if overdue_at else None
+        until = min(counted) if counted else None
         return Refusal(PER_NODE, until, key(node), f"{count} pods of node {node} are on their way out")
 
 
 def key(node: str) -> str:
-    """Who shares a refusal."""
+    """What shares a refusal."""
     return f"node/{node}"

@@ -1,11 +1,17 @@
-"""Token buckets of everything that has a rate: all policies together, a policy, and its zones and namespaces."""
+"""Limits that are rates: all policies together, a policy, and its zones and namespaces."""
 
 from collections.abc import Iterable
 
 from taintwarden.engine.limits.bucket import TokenBucket
-from taintwarden.engine.model import Policy
+from taintwarden.engine.limits.protocol import EVERY_POLICY, Freed, Request, Reservation, Settlement
+from taintwarden.engine.limits.refusal import OVERALL_RATE, PER_NAMESPACE, PER_ZONE, POLICY_RATE, Refusal
+from taintwarden.engine.limits.zones import Zones, key_of, zone_of
+from taintwarden.engine.model import MonotonicTime, Policy
 
 MAX_IDLE_BUCKETS = 10_000
+
+Named = tuple[str, str, TokenBucket]
+"""A bucket with the limit that it serves and the key of its refusals."""
 
 
 def one_second(rate: float) -> int:
@@ -16,28 +22,40 @@ def one_second(rate: float) -> int:
 class Rates:
     """Buckets that fill from empty when this process begins to act.
 
+    What is not evicted costs no token: requests that fail are bounded by their back-off, and must not use up what
+    others are waiting for.
+
     Args:
         overall_rate: evictions per second over all policies; None is no cap.
+        zones: the pace that the health of a zone sets.
+        freed: takes the keys of buckets that were given a token back.
 
     """
 
-    def __init__(self, overall_rate: float | None = None) -> None:
+    def __init__(self, overall_rate: float | None, zones: Zones, freed: Freed) -> None:
+        self.freed = freed
         self._overall_rate = overall_rate
-        self._began = 0.0
-        self.overall: TokenBucket | None = None
+        self._zones = zones
+        self._began = MonotonicTime(0.0)
+        self._overall: TokenBucket | None = None
         self._policies: dict[str, TokenBucket] = {}
         self._keyed: dict[str, TokenBucket] = {}
-        self.restart(0.0)
+        self.restart(self._began)
 
-    def restart(self, now: float) -> None:
+    @property
+    def has_overall(self) -> bool:
+        """Whether there is a cap over all policies."""
+        return self._overall is not None
+
+    def restart(self, now: MonotonicTime) -> None:
         """Acting begins now: what others spent until now is not known."""
         self._began = now
         rate = self._overall_rate
-        self.overall = None if rate is None else TokenBucket(rate, one_second(rate), now)
+        self._overall = None if rate is None else TokenBucket(rate, one_second(rate), now)
         self._policies = {name: TokenBucket(bucket.rate, bucket.burst, now) for name, bucket in self._policies.items()}
         self._keyed = {}
 
-    def configure(self, policies: Iterable[Policy], now: float) -> None:
+    def configure(self, policies: Iterable[Policy], now: MonotonicTime) -> None:
         """Take over changed limits at once. A bucket keeps what it has spent."""
         kept: dict[str, TokenBucket] = {}
         for policy in policies:
@@ -50,11 +68,39 @@ class Rates:
             kept[policy.name] = bucket
         self._policies = kept
 
-    def of_policy(self, policy: str) -> TokenBucket | None:
-        """The policy's own bucket, None without a limit."""
-        return self._policies.get(policy)
+    def shared(self, request: Request) -> list[Named]:
+        """The buckets that all pods of a policy share."""
+        own = None if request.is_hard else self._policies.get(request.policy.name)
+        buckets = [] if own is None else [(POLICY_RATE, "", own)]
+        return buckets if self._overall is None else [*buckets, (OVERALL_RATE, "", self._overall)]
 
-    def keyed(self, key: str, rate: float, now: float) -> TokenBucket:
+    def halt(self, request: Request) -> Refusal | None:
+        """Whether the pod's zone stands still."""
+        if request.is_hard or request.policy.limits.zone_health is None:
+            return None
+        return self._zones.halted(request.policy.name, zone_of(request.labels))
+
+    def parted(self, request: Request) -> list[Named]:
+        """The buckets of the pod's zone and namespace."""
+        limits, now = request.policy.limits, request.now.monotonic
+        if request.is_hard:
+            return []
+        found: list[Named] = []
+        if limits.zone_health is not None or limits.zone_evictions_per_second is not None:
+            zone = zone_of(request.labels)
+            key = key_of(request.policy.name, zone)
+            if limits.zone_evictions_per_second is not None:
+                found.append((PER_ZONE, key, self._bucket(key, limits.zone_evictions_per_second, now)))
+            pace = self._zones.pace(request.policy.name, zone)
+            if pace is not None and pace[1]:
+                paced = f"{key}/{pace[0]}"
+                found.append((pace[0], paced, self._bucket(paced, pace[1], now)))
+        if limits.namespace_evictions_per_second is not None:
+            key = f"namespace/{request.policy.name}/{request.pod.namespace}"
+            found.append((PER_NAMESPACE, key, self._bucket(key, limits.namespace_evictions_per_second, now)))
+        return found
+
+    def _bucket(self, key: str, rate: float, now: MonotonicTime) -> TokenBucket:
         """The bucket of a zone or namespace under a policy, whose burst is one second's worth."""
         bucket = self._keyed.get(key)
         if bucket is None:
@@ -64,3 +110,63 @@ class Rates:
         elif bucket.rate != rate:
             bucket.resize(rate, one_second(rate), now)
         return bucket
+
+
+class SharedRates:
+    """``evictionsPerSecond`` with ``burst``, and the cap over all policies."""
+
+    def __init__(self, rates: Rates) -> None:
+        self._rates = rates
+
+    def concerns(self, policy: Policy) -> bool:
+        """Whether there is either."""
+        return self._rates.has_overall or policy.limits.evictions_per_second is not None
+
+    def admit(self, request: Request) -> Refusal | None:
+        """Whether both have a token."""
+        return _first_empty(self._rates.shared(request), request.now.monotonic)
+
+    def reserve(self, request: Request) -> Reservation:
+        """Take one of each."""
+        return _take(self._rates.shared(request), request.now.monotonic, self._rates.freed)
+
+
+class PartedRates:
+    """``perZone.evictionsPerSecond``, the pace of an unhealthy zone, ``perNamespace.evictionsPerSecond``."""
+
+    def __init__(self, rates: Rates) -> None:
+        self._rates = rates
+
+    def concerns(self, policy: Policy) -> bool:
+        """Whether there is any of them."""
+        limits = policy.limits
+        rates = (limits.zone_evictions_per_second, limits.namespace_evictions_per_second, limits.zone_health)
+        return any(one is not None for one in rates)
+
+    def admit(self, request: Request) -> Refusal | None:
+        """Whether each of them has a token, and the zone does not stand still."""
+        return self._rates.halt(request) or _first_empty(self._rates.parted(request), request.now.monotonic)
+
+    def reserve(self, request: Request) -> Reservation:
+        """Take one of each."""
+        return _take(self._rates.parted(request), request.now.monotonic, self._rates.freed)
+
+
+def _first_empty(buckets: Iterable[Named], now: MonotonicTime) -> Refusal | None:
+    for limit, key, bucket in buckets:
+        if (at := bucket.available_at(now)) > now:
+            return Refusal(limit, at, key)
+    return None
+
+
+def _take(buckets: list[Named], now: MonotonicTime, freed: Freed) -> Reservation:
+    for _, _, bucket in buckets:
+        bucket.take(now)
+
+    def settle(settlement: Settlement) -> None:
+        if settlement is Settlement.STAYS:
+            for _, key, bucket in buckets:
+                bucket.give_back()
+                freed.add(key or EVERY_POLICY)
+
+    return settle

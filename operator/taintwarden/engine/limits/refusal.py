@@ -1,6 +1,8 @@
-"""A limit's answer to a pod that may not go yet, and the names of the limits as people read them."""
+"""A limit's answer to a pod that may not be evicted yet, and the names of the limits as people read them."""
 
 import msgspec
+
+from taintwarden.engine.model import MonotonicTime
 
 WINDOW = "window"
 GUARD = "guard"
@@ -21,7 +23,7 @@ BUDGET = "budget"
 SEVERAL_BUDGETS = "several-budgets"
 BUDGET_UNREADABLE = "budget-unreadable"
 STALE_VIEW = "stale-view"
-"""Not asked of a pod: what holds everybody while a stream is cut off from the API server."""
+"""No limit of a policy: what stops every eviction while a stream is cut off from the API server."""
 
 BUDGET_LIMITS = (BUDGET, SEVERAL_BUDGETS, BUDGET_UNREADABLE)
 
@@ -29,11 +31,11 @@ BUDGET_LIMITS = (BUDGET, SEVERAL_BUDGETS, BUDGET_UNREADABLE)
 class Refusal(msgspec.Struct, frozen=True):
     """Which limit, and what has to happen before asking again makes sense.
 
-    ``until`` is a time on the monotonic clock; None: something else has to change. ``key`` names who shares the
-    refusal (a workload, a node, a zone, ...); empty: the whole policy does. ``detail`` is for people.
+    ``until`` None: something else than time has to change. ``key`` names what shares the refusal (a workload, a node,
+    a zone, ...); empty: all pods of the policy do. ``detail`` is for people.
     """
 
     limit: str
-    until: float | None = None
+    until: MonotonicTime | None = None
     key: str = ""
     detail: str = ""

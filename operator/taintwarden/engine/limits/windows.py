@@ -12,14 +12,43 @@ It stays open for a length of real time, whatever clocks on the wall do meanwhil
 
 import math
 from bisect import bisect_left
+from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
 
-from taintwarden.engine.model import Window
+from taintwarden.engine.limits.protocol import Request
+from taintwarden.engine.limits.refusal import WINDOW, Refusal
+from taintwarden.engine.model import Policy, Window, later
 
 _DAY_SECONDS = 86_400
+
+
+class EvictionWindows:
+    """The windows of every policy that has some."""
+
+    def __init__(self) -> None:
+        self._windows: dict[str, Windows] = {}
+
+    def configure(self, policies: Iterable[Policy]) -> None:
+        """Take over changed windows at once."""
+        self._windows = {policy.name: Windows(policy.windows) for policy in policies if policy.windows}
+
+    def concerns(self, policy: Policy) -> bool:
+        """Whether it has any."""
+        return policy.name in self._windows
+
+    def admit(self, request: Request) -> Refusal | None:
+        """Whether a window is open."""
+        windows = None if request.is_hard else self._windows.get(request.policy.name)
+        opens_at = None if windows is None else windows.closed_until(request.now.wall)
+        if opens_at is None:
+            return None
+        return Refusal(WINDOW, later(request.now.monotonic, max(0.0, opens_at - request.now.wall)))
+
+    def reserve(self, request: Request) -> None:
+        """Nothing."""
 
 
 class Windows:
@@ -46,10 +75,10 @@ class Windows:
 
         """
         if not self._since <= now < self._until:
-            self._look(math.floor(now))
+            self._recompute(math.floor(now))
         return self._opens_at
 
-    def _look(self, now: int) -> None:
+    def _recompute(self, now: int) -> None:
         # A window that opened at most its duration ago is open; if it did not, its next time to open lies ahead.
         times = [(opens, opens + duration) for one, duration in self._windows for opens in [one.after(now - duration)]]
         open_now = [(opens, closes) for opens, closes in times if opens <= now]

@@ -1,13 +1,12 @@
-"""How many pods a workload wants, has Ready, and can spare: a budget for everybody without a PodDisruptionBudget.
+"""How many pods a workload wants, has Ready, and can spare: a budget for workloads without a PodDisruptionBudget.
 
-Read from state and not from what was evicted: a pod that is missing counts, whoever took it, until another is Ready or
-the workload is scaled down. So a restart forgets nothing that matters.
+Read from state and not from what was evicted: a pod that is missing counts, whatever removed it, until another is Ready
+or the workload is scaled down. So a restart forgets nothing that matters.
 """
 
-from collections.abc import Callable
-
+from taintwarden.engine.limits.protocol import Freed, Request, Reservation, Settlement
 from taintwarden.engine.limits.refusal import MAX_UNAVAILABLE, WORKLOAD_UNKNOWN, Refusal
-from taintwarden.engine.model import Pod, Share
+from taintwarden.engine.model import MonotonicTime, Pod, Policy, Share, later
 
 COUNTED_KINDS = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job"})
 """Controllers that are watched, so that their wanted number of pods is known."""
@@ -25,7 +24,7 @@ class _Workload:
         self.ready = 0
         self.ready_leaving = 0
         """Ready pods that an eviction is on its way for."""
-        self.owed: list[float] = []
+        self.owed: list[MonotonicTime] = []
         """Of a controller that is not watched: until when each evicted pod counts that no Ready pod has replaced."""
         self.known: set[str] = set()
         """Of such a controller: pods that have been Ready once, and so replace nobody any more."""
@@ -35,12 +34,12 @@ class Workloads:
     """Counts pods by controlling owner.
 
     Args:
-        release: told the key of a workload that may spare more pods than before.
+        freed: takes the key of a workload that may spare more pods than before.
 
     """
 
-    def __init__(self, release: Callable[[str], None]) -> None:
-        self._release = release
+    def __init__(self, freed: Freed) -> None:
+        self._freed = freed
         self._wanted: dict[str, int] = {}
         self._workloads: dict[str, _Workload] = {}
         self._leaving: dict[str, Pod] = {}
@@ -51,7 +50,7 @@ class Workloads:
             self._wanted.pop(uid, None)
         else:
             self._wanted[uid] = replicas
-        self._release(_key(uid))
+        self._freed.add(_key(uid))
 
     def seen(self, pod: Pod, before: Pod | None) -> None:
         """A running pod appeared, or is not as it was ``before``."""
@@ -72,10 +71,10 @@ class Workloads:
         if pod.uid in self._leaving:
             workload.ready_leaving += 1 if pod.ready else -1
             self._leaving[pod.uid] = pod
-        self._release(_key(owner.uid))
+        self._freed.add(_key(owner.uid))
 
-    def gone(self, pod: Pod, now: float) -> None:
-        """A pod is not there any more, or terminating. ``now`` is monotonic."""
+    def gone(self, pod: Pod, now: MonotonicTime) -> None:
+        """A pod is not there any more, or terminating."""
         owner = pod.shared.owner
         if owner is None:
             return
@@ -85,11 +84,11 @@ class Workloads:
         if self._leaving.pop(pod.uid, None) is not None:
             workload.ready_leaving -= pod.ready
             if owner.kind not in COUNTED_KINDS and pod.ready:
-                workload.owed.append(now + FORGIVEN_SECONDS)
+                workload.owed.append(later(now, FORGIVEN_SECONDS))
         workload.known.discard(pod.uid)
         if not workload.total:
             del self._workloads[owner.uid]
-        self._release(_key(owner.uid))
+        self._freed.add(_key(owner.uid))
 
     def leave(self, pod: Pod) -> None:
         """An eviction of this pod is on its way: it counts as missing from now on."""
@@ -98,15 +97,30 @@ class Workloads:
             self._leaving[pod.uid] = pod
             self._workloads[owner.uid].ready_leaving += pod.ready
 
-    def stay(self, pod: Pod) -> None:
+    def stay(self, uid: str) -> None:
         """The eviction did not happen."""
-        known = self._leaving.pop(pod.uid, None)
+        known = self._leaving.pop(uid, None)
         if known is not None and known.shared.owner is not None:
             owner = known.shared.owner
             self._workloads[owner.uid].ready_leaving -= known.ready
-            self._release(_key(owner.uid))
+            self._freed.add(_key(owner.uid))
 
-    def refuse(self, pod: Pod, share: Share, now: float) -> Refusal | None:
+    def concerns(self, _: Policy) -> bool:
+        """Always: evictions by every policy count."""
+        return True
+
+    def admit(self, request: Request) -> Refusal | None:
+        """``perWorkload.maxUnavailable``."""
+        share = request.policy.limits.max_unavailable
+        return None if request.is_hard or share is None else self.refuse(request.pod, share, request.now.monotonic)
+
+    def reserve(self, request: Request) -> Reservation:
+        """Count the pod as missing, also for policies whose own limit it is not."""
+        pod = request.pod
+        self.leave(pod)
+        return lambda settlement: self.stay(pod.uid) if settlement is Settlement.STAYS else None
+
+    def refuse(self, pod: Pod, share: Share, now: MonotonicTime) -> Refusal | None:
         """Whether its workload cannot spare this pod. One that is not Ready is missing already."""
         owner = pod.shared.owner
         if owner is None or not pod.ready or pod.uid in self._leaving:

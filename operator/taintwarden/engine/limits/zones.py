@@ -1,12 +1,13 @@
-"""Zone health: a zone in which much goes wrong slows down, and nothing goes while everything seems wrong.
+"""Zone health: evictions slow down in an unhealthy zone, and stop while every zone seems unhealthy.
 
 States are classified as the node-lifecycle controller does, by nodes; the rates are pods per second.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
-from taintwarden.engine.limits.refusal import ZONE_DEGRADED, ZONE_FULL, ZONE_HALTED, Refusal
+from taintwarden.engine.limits.protocol import Freed, Request, policy_key
+from taintwarden.engine.limits.refusal import ALL_ZONES_FULL, ZONE_DEGRADED, ZONE_FULL, ZONE_HALTED, Refusal
 from taintwarden.engine.model import Policy, ZoneHealth
 
 ZONE_LABEL = "topology.kubernetes.io/zone"
@@ -18,7 +19,7 @@ ENOUGH_NODES = 2
 
 
 class ZoneState(StrEnum):
-    """How a zone fares under one policy."""
+    """The health of a zone under one policy."""
 
     NORMAL = "Normal"
     DEGRADED = "Degraded"
@@ -56,12 +57,12 @@ class Zones:
     """The zones of every policy that has ``zoneHealth``, counted as nodes come, change and go.
 
     Args:
-        changed: told policy and zone when the state of a zone is another one.
+        freed: takes the keys of a zone, and of its policy, when the zone's state is another one.
 
     """
 
-    def __init__(self, changed: Callable[[str, str], None]) -> None:
-        self._changed = changed
+    def __init__(self, freed: Freed) -> None:
+        self._freed = freed
         self._health: dict[str, ZoneHealth] = {}
         self._zones: dict[str, dict[str, _Zone]] = {}
         self._nodes: dict[str, tuple[tuple[str, str, bool], ...]] = {}
@@ -71,14 +72,27 @@ class Zones:
         self._health = {policy.name: health for policy in policies if (health := policy.limits.zone_health)}
         for policy in [policy for policy in self._zones if policy not in self._health]:
             del self._zones[policy]
-            for node, counted in list(self._nodes.items()):
-                self._nodes[node] = tuple(one for one in counted if one[0] != policy)
+            left = {node: tuple(one for one in counted if one[0] != policy) for node, counted in self._nodes.items()}
+            self._nodes = {node: counted for node, counted in left.items() if counted}
         for policy, zones in self._zones.items():
             for name, zone in zones.items():
                 self._classify(policy, name, zone)
 
+    def concerns(self, policy: Policy) -> bool:
+        """Whether it has ``zoneHealth``."""
+        return policy.limits.zone_health is not None
+
+    def admit(self, request: Request) -> Refusal | None:
+        """Nothing is evicted while every zone is Full, but what a person released."""
+        if request.is_hard or request.released or not self.all_full(request.policy.name):
+            return None
+        return Refusal(ALL_ZONES_FULL)
+
+    def reserve(self, request: Request) -> None:
+        """Nothing: the pace of a zone is kept by its buckets."""
+
     def count(self, node: str, labels: Mapping[str, str], drained: Mapping[str, bool]) -> None:
-        """A node is selected by the policies in ``drained``; True: it is drained by that policy."""
+        """A node is selected by the policies in ``drained``; True: a taint that the policy acts on drains it."""
         zone = zone_of(labels)
         counted: tuple[tuple[str, str, bool], ...] = ()
         if EXCLUDE_LABEL not in labels:
@@ -124,6 +138,11 @@ class Zones:
             zone.state, zone.is_small = now
             self._changed(policy, name)
 
+    def _changed(self, policy: str, zone: str) -> None:
+        key = key_of(policy, zone)
+        for freed in (key, f"{key}/{ZONE_DEGRADED}", f"{key}/{ZONE_FULL}", policy_key(policy)):
+            self._freed.add(freed)
+
     def table(self, policy: str) -> list[tuple[str, ZoneState, int, int]]:
         """Name, state, nodes and degraded nodes of a policy's zones, by name."""
         zones = self._zones.get(policy, {})
@@ -148,12 +167,14 @@ class Zones:
             return ZONE_HALTED, 0.0
         return ZONE_DEGRADED, health.degraded_evictions_per_second
 
+    def halted(self, policy: str, name: str) -> Refusal | None:
+        """The answer to a pod in a small zone that is Degraded, where such zones are halted."""
+        pace = self.pace(policy, name)
+        if pace is None or pace[1]:
+            return None
+        return Refusal(ZONE_HALTED, None, key_of(policy, name), f"zone {name} is small and degraded")
 
-def key(policy: str, zone: str) -> str:
-    """Who shares a refusal."""
+
+def key_of(policy: str, zone: str) -> str:
+    """What shares a refusal."""
     return f"zone/{policy}/{zone}"
-
-
-def halted(policy: str, zone: str) -> Refusal:
-    """The answer to a pod in a small zone that is Degraded."""
-    return Refusal(ZONE_HALTED, None, key(policy, zone), f"zone {zone} is small and degraded")

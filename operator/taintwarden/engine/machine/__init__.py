@@ -1,8 +1,44 @@
 """The machine that makes every decision: in production, in simulation, in ``explain`` and in ``plan``.
 
-Forbidden here: everything that is forbidden in the engine, and acting outside ``Woke``.
+What stands here is all that the outside uses; the other modules are the machine's own. Forbidden here: everything that
+is forbidden in the engine, and acting outside ``Woke``.
 """
 
+from taintwarden.engine.machine import commands, events
+from taintwarden.engine.machine.claims import Phase
+from taintwarden.engine.machine.cluster import history_name
+from taintwarden.engine.machine.commands import Command
+from taintwarden.engine.machine.events import Event, Outcome, WriteOutcome
 from taintwarden.engine.machine.machine import Machine
+from taintwarden.engine.machine.outbox import key_of
+from taintwarden.engine.machine.timings import Timings
+from taintwarden.engine.machine.view import (
+    ClaimView,
+    GuardReport,
+    LimitReport,
+    NodeView,
+    PolicyReport,
+    View,
+    ZoneReport,
+)
 
-__all__ = ["Machine"]
+__all__ = [
+    "ClaimView",
+    "Command",
+    "Event",
+    "GuardReport",
+    "LimitReport",
+    "Machine",
+    "NodeView",
+    "Outcome",
+    "Phase",
+    "PolicyReport",
+    "Timings",
+    "View",
+    "WriteOutcome",
+    "ZoneReport",
+    "commands",
+    "events",
+    "history_name",
+    "key_of",
+]

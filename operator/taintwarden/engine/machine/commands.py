@@ -1,4 +1,4 @@
-"""What the machine asks for. The loop carries commands out; notices only tell people."""
+"""What the machine asks for: orders, which the loop carries out, and notices, which are only reported."""
 
 import msgspec
 
@@ -8,7 +8,7 @@ from taintwarden.engine.model import Pod, Policy, Taint
 
 
 class Evict(msgspec.Struct, frozen=True):
-    """Make ``pod`` leave, with its UID as precondition; answered by :class:`~.events.Settled`.
+    """Evict ``pod``, with its UID as precondition; answered by :class:`~.events.Settled`.
 
     ``delete`` uses DELETE instead of the Eviction API. ``grace_period_seconds`` None keeps the pod's own.
     """
@@ -26,15 +26,15 @@ class CheckNode(msgspec.Struct, frozen=True):
 
 
 class SaveHistory(msgspec.Struct, frozen=True):
-    """Write ``text`` into the node's taint-history annotation (empty: remove it). Answered by ``HistorySaved``."""
+    """Write ``text`` into the node's taint-history annotation (empty: remove it). Answered by ``Written``."""
 
     node: str
     uid: str
     text: str
 
 
-class MirrorTaints(msgspec.Struct, frozen=True):
-    """Write these labels of the node, and remove those that are None. Answered by ``TaintsMirrored``."""
+class SaveLabels(msgspec.Struct, frozen=True):
+    """Write these labels of the node, and remove those that are None. Answered by ``Written``."""
 
     node: str
     uid: str
@@ -42,7 +42,7 @@ class MirrorTaints(msgspec.Struct, frozen=True):
 
 
 class SaveGuard(msgspec.Struct, frozen=True):
-    """Write ``record`` into the policy's status before what it foretells happens. Answered by ``GuardSaved``."""
+    """Write ``record`` into the policy's status before what it foretells happens. Answered by ``Written``."""
 
     policy: Policy
     record: GuardRecord
@@ -114,11 +114,12 @@ class Left(msgspec.Struct, frozen=True):
 
 
 class InvalidValue(msgspec.Struct, frozen=True):
-    """Notice: a taint's value cannot be compared, which concerns pods on the node. ``held``: it evicts nobody."""
+    """Notice: a taint's value cannot be compared, which concerns pods on the node. ``held``: it evicts no pod."""
 
     node: str
     node_uid: str
     taint: Taint
+    policy: Policy
     held: bool
 
 
@@ -137,6 +138,7 @@ class Degraded(msgspec.Struct, frozen=True):
     node: str
     node_uid: str
     taint: Taint
+    policy: Policy
     pods: int
 
 
@@ -172,27 +174,42 @@ class HeldAsBouncing(msgspec.Struct, frozen=True):
     until: float
 
 
-class GuardOpened(msgspec.Struct, frozen=True):
-    """Notice: more pods would have to leave than the guard lets go in one window. ``cause`` tells which change did it.
+class GuardTripped(msgspec.Struct, frozen=True):
+    """Notice: more pods would be evicted than the guard allows in one window. ``cause`` says which change did it.
 
-    ``pods`` would have gone, of ``population``; ``limit`` is how many may; ``examples`` are some of them. ``halts``:
-    nothing is evicted until it closes.
+    ``waiting`` pods have to leave within the window beside ``evicted`` ones that count already, of ``population``;
+    ``limit`` is how many may; ``examples`` are some of them. ``halts``: nothing is evicted until it is armed again.
     """
 
     policy: Policy
     cause: str
-    pods: int
+    waiting: int
+    evicted: int
     population: int
     limit: int
     examples: tuple[str, ...]
     halts: bool
 
 
-class GuardClosed(msgspec.Struct, frozen=True):
-    """Notice: the cause is gone, or somebody reset the guard and so let ``accepted`` pods go."""
+class GuardArmed(msgspec.Struct, frozen=True):
+    """Notice: the cause is gone, or a person reset the guard and so released ``released`` pods."""
 
     policy: Policy
-    accepted: int | None
+    released: int | None
+
+
+class EvictionsHalted(msgspec.Struct, frozen=True):
+    """Notice: every zone of the policy is Full, so ``waiting`` pods wait until one is not, or a reset."""
+
+    policy: Policy
+    zones: int
+    waiting: int
+
+
+class EvictionsResumed(msgspec.Struct, frozen=True):
+    """Notice: not every zone of the policy is Full any more."""
+
+    policy: Policy
 
 
 class DeadlineAtRisk(msgspec.Struct, frozen=True):
@@ -214,7 +231,7 @@ class DeadlineMissed(msgspec.Struct, frozen=True):
 
 
 class UnreadableHistory(msgspec.Struct, frozen=True):
-    """Notice: the node's taint-history annotation could not be read and counts as absent."""
+    """Notice: the node's taint-history annotation, or a part of it, cannot be used, and counts as absent."""
 
     node: str
     node_uid: str
@@ -235,10 +252,14 @@ Notice = (
     | HeldByBudget
     | Bounced
     | HeldAsBouncing
-    | GuardOpened
-    | GuardClosed
+    | GuardTripped
+    | GuardArmed
+    | EvictionsHalted
+    | EvictionsResumed
     | DeadlineAtRisk
     | DeadlineMissed
     | UnreadableHistory
 )
-Command = Evict | CheckNode | SaveHistory | MirrorTaints | SaveGuard | ClearGuardReset | Notice
+Write = SaveHistory | SaveLabels | SaveGuard | ClearGuardReset
+Order = Evict | CheckNode | Write
+Command = Order | Notice

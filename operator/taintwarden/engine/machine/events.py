@@ -5,13 +5,18 @@ from enum import StrEnum
 import msgspec
 
 from taintwarden.engine.limits.guard import GuardRecord
+from taintwarden.engine.machine.commands import Write
 from taintwarden.engine.model import Budget, Node, Pod, Policy, Profile
 
 
 class NodeSeen(msgspec.Struct, frozen=True):
-    """A node was listed, added or modified."""
+    """A node was listed, added or modified.
+
+    ``listed``: by a list, which replaces what is known whatever its version, and may follow a gap.
+    """
 
     node: Node
+    listed: bool = False
 
 
 class NodeGone(msgspec.Struct, frozen=True):
@@ -21,9 +26,13 @@ class NodeGone(msgspec.Struct, frozen=True):
 
 
 class NodesListed(msgspec.Struct, frozen=True):
-    """A complete list of nodes ended: what it did not name was deleted unseen."""
+    """A complete list of nodes ended: what it did not name was deleted unseen.
+
+    ``resource_version`` is the list's: from here on nodes are known up to it, and no further.
+    """
 
     names: frozenset[str]
+    resource_version: int = -1
 
 
 class NodesReached(msgspec.Struct, frozen=True):
@@ -50,7 +59,7 @@ class CheckFailed(msgspec.Struct, frozen=True):
 
 
 class ViewChanged(msgspec.Struct, frozen=True):
-    """Whether what a stream tells is up to date, or it is cut off from the API server."""
+    """Whether a stream has delivered all that the API server had, or is cut off from it."""
 
     stream: str
     live: bool
@@ -74,9 +83,10 @@ class PodGone(msgspec.Struct, frozen=True):
 
 
 class PodsListed(msgspec.Struct, frozen=True):
-    """A complete list of pods ended: what it did not name was deleted unseen."""
+    """A complete list of pods ended, as of ``resource_version``: what it did not name was deleted unseen."""
 
     uids: frozenset[str]
+    resource_version: int = -1
 
 
 class NamespaceSeen(msgspec.Struct, frozen=True):
@@ -119,23 +129,16 @@ class BudgetGone(msgspec.Struct, frozen=True):
 
 
 class GuardRestored(msgspec.Struct, frozen=True):
-    """What was saved of a policy's guard by whoever led before."""
+    """What the process that led before has saved of a policy's guard."""
 
     policy: str
     record: GuardRecord
 
 
 class GuardReset(msgspec.Struct, frozen=True):
-    """A person looked at what an open guard holds, and lets it go."""
+    """A person has seen which pods a tripped guard, or unhealthy zones, are holding, and releases them."""
 
     policy: str
-
-
-class GuardSaved(msgspec.Struct, frozen=True):
-    """A :class:`~.commands.SaveGuard` ended, well or not."""
-
-    policy: str
-    succeeded: bool
 
 
 class PoliciesChanged(msgspec.Struct, frozen=True):
@@ -178,9 +181,9 @@ class Outcome(StrEnum):
     THROTTLED = "throttled"
     """429 by the API server's flow control."""
     MISCONFIGURED = "misconfigured"
-    """500, more than one PodDisruptionBudget: permanent until somebody mends it."""
+    """500, more than one PodDisruptionBudget: permanent until a person changes something."""
     REFUSED = "refused"
-    """403, 422 and other client errors: permanent until somebody mends it."""
+    """403, 422 and other client errors: permanent until a person changes something."""
     FAILED = "failed"
     """Timeout, 5xx or a lost connection: the call may or may not have been carried out."""
     NOT_LEADING = "not-leading"
@@ -196,22 +199,27 @@ class Settled(msgspec.Struct, frozen=True):
     retry_after: float | None = None
 
 
-class HistorySaved(msgspec.Struct, frozen=True):
-    """A :class:`~.commands.SaveHistory` ended, well or not."""
+class WriteOutcome(StrEnum):
+    """How a write ended."""
 
-    node: str
-    succeeded: bool
+    DONE = "done"
+    GONE = "gone"
+    """The object is not there any more, or another one has its name."""
+    REFUSED = "refused"
+    """403, 422 and other client errors: permanent until a person changes something."""
+    FAILED = "failed"
+    """Time-out, 5xx, 429 or a lost connection: the write may or may not have been carried out."""
 
 
-class TaintsMirrored(msgspec.Struct, frozen=True):
-    """A :class:`~.commands.MirrorTaints` ended, well or not."""
+class Written(msgspec.Struct, frozen=True):
+    """A write ended. ``order`` is the very command that asked for it."""
 
-    node: str
-    succeeded: bool
+    order: Write
+    outcome: WriteOutcome
 
 
 class Woke(msgspec.Struct, frozen=True):
-    """Time passed: the machine's ``wake_at`` was reached."""
+    """Time passed: what ``wake_after`` said is over."""
 
 
 Event = (
@@ -233,14 +241,12 @@ Event = (
     | BudgetGone
     | GuardRestored
     | GuardReset
-    | GuardSaved
     | PoliciesChanged
     | ProfileSeen
     | ProfileGone
     | Synced
     | LeadershipChanged
     | Settled
-    | HistorySaved
-    | TaintsMirrored
+    | Written
     | Woke
 )

@@ -1,26 +1,22 @@
-"""From due to gone: lets pods go as limits and free slots admit, and takes what the API server answers."""
+"""From due to gone: issues evictions as limits and free slots admit, and takes what the API server answers."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from taintwarden.engine.limits import Limiter, Refusal
+from taintwarden.engine.limits import Limiter, Refusal, Request, Settlement
+from taintwarden.engine.limits.protocol import EVERY_POLICY, policy_key
 from taintwarden.engine.limits.refusal import BOUNCE, BUDGET_LIMITS, GUARD, GUARD_RECORD, WINDOW
 from taintwarden.engine.machine import commands, events
+from taintwarden.engine.machine.claims import QUEUED, Call, Claim, Claims, Evictee, Phase
+from taintwarden.engine.machine.cluster import Cluster
 from taintwarden.engine.machine.events import Outcome
+from taintwarden.engine.machine.evictees import Evictees
 from taintwarden.engine.machine.freshness import Freshness
-from taintwarden.engine.machine.inventory import NodeState
-from taintwarden.engine.machine.leavers import Leavers
-from taintwarden.engine.machine.pending import Lane, Pending, Phase
-from taintwarden.engine.machine.queues import Queues
-from taintwarden.engine.machine.reclaims import miss
+from taintwarden.engine.machine.queues import Lane, Queues
 from taintwarden.engine.machine.stepping import Step
-from taintwarden.engine.model import Instant, Method, Mode
+from taintwarden.engine.machine.timings import Timings
+from taintwarden.engine.model import Instant, Method, Mode, Pod, later
 from taintwarden.engine.spread import Spread
-
-NOT_LEADING_SECONDS = 1.0
-"""Pause after a call that was not made because the lease had run out, until that is told here, too."""
-LEAVING_TIMEOUT_SECONDS = 60.0
-"""How long an accepted eviction may go unseen in the watch before it is asked for again."""
 
 
 class Evictions:
@@ -28,12 +24,14 @@ class Evictions:
 
     Args:
         step: the step under way.
-        nodes: what is known of the cluster.
-        leavers: the pods that have to leave.
-        queues: where they stand.
+        cluster: what is known.
+        claims: all claims.
+        evictees: the pods that have to leave.
+        queues: where claims stand.
         limiter: the limits.
-        spread: the numbers of pods that stand.
+        spread: the numbers of pods by topology domain.
         freshness: whether a pod's node is known well enough.
+        timings: how long to wait for what.
         max_in_flight: how many calls may be under way at once.
 
     """
@@ -41,26 +39,30 @@ class Evictions:
     def __init__(
         self,
         step: Step,
-        nodes: Mapping[str, NodeState],
-        leavers: Leavers,
+        cluster: Cluster,
+        claims: Claims,
+        evictees: Evictees,
         queues: Queues,
         limiter: Limiter,
         spread: Spread,
         freshness: Freshness,
+        timings: Timings,
         max_in_flight: int,
     ) -> None:
         self.in_flight = 0
         self.accepted: Counter[str] = Counter()
         """Policy -> evictions that the API server accepted."""
         self.refused: dict[Lane, Refusal] = {}
-        """Why the first pod of a lane may not go, where that holds for all of its policy."""
+        """Why no claim of a lane may go now."""
         self._step = step
-        self._nodes = nodes
-        self._leavers = leavers
+        self._cluster = cluster
+        self._claims = claims
+        self._evictees = evictees
         self._queues = queues
         self._limiter = limiter
         self._spread = spread
         self._freshness = freshness
+        self._timings = timings
         self._max_in_flight = max_in_flight
 
     @property
@@ -68,8 +70,8 @@ class Evictions:
         """Whether calls under way fill half the slots."""
         return self.in_flight * 2 >= self._max_in_flight
 
-    def turns(self, now: Instant) -> Iterator[float]:
-        """Seconds until the first pod of each lane may be let go, unless something else has to change first."""
+    def next_in(self, now: Instant) -> Iterator[float]:
+        """Seconds until the first claim of each lane may go, unless something else has to change first."""
         if self.in_flight >= self._max_in_flight:
             return
         for lane in self._queues.ready_lanes():
@@ -79,103 +81,133 @@ class Evictions:
             elif refusal.until is not None:
                 yield refusal.until - now.monotonic
 
-    def reconsider(self, policy: str) -> None:
-        """What held all pods of a policy may be another answer now."""
-        for lane in [lane for lane in self.refused if lane.policy == policy]:
-            del self.refused[lane]
+    def pull_freed(self) -> None:
+        """Ask again what limits may answer otherwise now."""
+        while keys := self._limiter.freed.take():
+            for key in keys:
+                self._queues.release(key)
+                for lane in list(self.refused):
+                    if key in (EVERY_POLICY, policy_key(lane.policy)):
+                        del self.refused[lane]
 
-    # -- letting go -----------------------------------------------------------------------------------------------
+    # -- evicting -------------------------------------------------------------------------------------------------
 
-    def let_go(self, most: int) -> None:
-        """Let due pods go, the earliest deadline of all policies first. Looks at ``most`` pods."""
+    def evict_due(self, most: int) -> None:
+        """Issue evictions, the earliest deadline of all policies first. Looks at ``most`` claims."""
         refused: dict[Lane, Refusal] = {}
         for _ in range(most):
             if self.in_flight >= self._max_in_flight:
                 break
-            pending = self._queues.first_ready(besides=refused)
-            if pending is None:
+            claim = self._queues.first_ready(besides=refused)
+            if claim is None:
                 break
-            if self._freshness.is_missing(pending):
-                self._step.command(*self._freshness.park(pending))
+            if claim.due_at > self._step.now.wall:  # the clock was ahead when it became due, and was set back
+                self._queues.wait(claim)
                 continue
-            deletes = self._deletes(pending)
-            state = self._nodes.get(pending.pod.node)
-            labels = state.labels if state else {}
-            args = (pending.pod, pending.policy, pending.verdict.taint, labels, self._step.now)
-            refusal = self._limiter.admit(*args, deletes=deletes)
+            pod = self._cluster.nodes[claim.node].pods[claim.uid]
+            if self._freshness.is_missing(pod):
+                self._step.command(*self._freshness.check(claim))
+                continue
+            request = self._request(claim, pod)
+            refusal = self._limiter.admit(request)
             if refusal is None:
-                self._queues.remove(pending)
-                self._let_go(pending, deletes=deletes)
+                self._evict(claim, pod, request)
                 continue
-            pending.refusal = refusal
-            if refusal.limit != GUARD_RECORD or not pending.waited_for:
-                pending.waited_for = refusal.limit
-            admitted_by_budgets = refusal.key and refusal.limit not in BUDGET_LIMITS and not deletes
-            if admitted_by_budgets or refusal.limit in (WINDOW, GUARD):
-                pending.blocked_since = None  # from here on it is not the budget that keeps it
+            self._note_refusal(claim, refusal, deletes=request.deletes)
             if refusal.key:
-                self._queues.hold(pending, refusal)
-                self._note_budget(pending, refusal)
-                self._note_bounce(pending, refusal)
+                self._queues.block(claim, refusal)
+                self._report_budget(claim, pod, refusal)
+                self._report_bounce(claim, pod, refusal)
             else:
-                refused[pending.lane] = refusal
+                refused[Lane.of(claim.policy)] = refusal
         self.refused = refused
 
-    def _deletes(self, pending: Pending) -> bool:
-        """Whether it is deleted and no budget asked: always, or since one has blocked it for long, and does so now."""
-        if pending.policy.eviction.method is not Method.EVICT_THEN_DELETE:
-            return pending.policy.eviction.method is Method.DELETE
-        blocks = self._limiter.budgets.refuse(pending.pod) is not None
-        if not blocks and pending.outcome not in (Outcome.BLOCKED, Outcome.MISCONFIGURED):
-            pending.blocked_since = None
-        return pending.delete_at is not None and self._step.now.wall >= pending.delete_at
+    def _request(self, claim: Claim, pod: Pod) -> Request:
+        return Request(
+            pod,
+            claim.policy,
+            claim.verdict.taint,
+            self._cluster.labels(claim.node),
+            self._step.now,
+            deletes=self._deletes(claim, pod),
+            released=self._limiter.guards.is_released(claim.policy.name, claim.uid),
+        )
 
-    def _note_budget(self, pending: Pending, refusal: Refusal) -> None:
-        """A budget holds it: tell once, and wake it where it is to be deleted in the end."""
+    def _deletes(self, claim: Claim, pod: Pod) -> bool:
+        """Whether the pod is deleted and no budget asked: always, or since one has blocked it for long."""
+        if claim.policy.eviction.method is not Method.EVICT_THEN_DELETE:
+            return claim.policy.eviction.method is Method.DELETE
+        blocks = self._limiter.budgets.refuse(pod) is not None
+        if not blocks and claim.outcome not in (Outcome.BLOCKED, Outcome.MISCONFIGURED):
+            claim.blocked_since = None
+        delete_at = claim.delete_at(pod, self._step.now)
+        return delete_at is not None and self._step.now.monotonic >= delete_at
+
+    def _note_refusal(self, claim: Claim, refusal: Refusal, *, deletes: bool) -> None:
+        claim.refusal = refusal
+        if refusal.limit != GUARD_RECORD or not claim.waited_for:
+            claim.waited_for = refusal.limit
+        admitted_by_budgets = refusal.key and refusal.limit not in BUDGET_LIMITS and not deletes
+        if admitted_by_budgets or refusal.limit in (WINDOW, GUARD):
+            claim.blocked_since = None  # from here on it is not the budget alone that blocks the pod
+
+    def _report_budget(self, claim: Claim, pod: Pod, refusal: Refusal) -> None:
+        """A budget blocks it: report that once, and wake it where it is to be deleted in the end."""
         if refusal.limit not in BUDGET_LIMITS:
             return
-        news = pending.blocked_since is None
-        if pending.blocked_since is None:
-            pending.blocked_since = self._step.now.wall
-        delete_at = pending.delete_at
+        now = self._step.now
+        is_news = claim.blocked_since is None
+        if claim.blocked_since is None:
+            claim.blocked_since = now.monotonic
+        delete_at = claim.delete_at(pod, now)
         if delete_at is not None:
-            self._leavers.deletions.schedule(pending.pod.uid, delete_at)
-        if news:
-            self._step.tell(commands.HeldByBudget(pending.pod, pending.verdict, refusal.detail, delete_at))
+            self._evictees.deletions.schedule(claim.key, delete_at)
+        if is_news:
+            until = None if delete_at is None else now.wall_at(delete_at)
+            self._step.report(commands.HeldByBudget(pod, claim.verdict, refusal.detail, until))
 
-    def _note_bounce(self, pending: Pending, refusal: Refusal) -> None:
-        """Its workload comes back again and again: tell once until when it is held."""
-        if refusal.limit == BOUNCE and refusal.until is not None and refusal.until != pending.bounce_until:
-            pending.bounce_until = refusal.until
-            now = self._step.now
-            until = now.wall + refusal.until - now.monotonic
-            self._step.tell(commands.HeldAsBouncing(pending.pod, pending.verdict, refusal.detail, until))
+    def _report_bounce(self, claim: Claim, pod: Pod, refusal: Refusal) -> None:
+        """Its workload comes back again and again: report once until when it waits."""
+        if refusal.limit == BOUNCE and refusal.until is not None and refusal.until != claim.bounced_until:
+            claim.bounced_until = refusal.until
+            until = self._step.now.wall_at(refusal.until)
+            self._step.report(commands.HeldAsBouncing(pod, claim.verdict, refusal.detail, until))
 
-    def _let_go(self, pending: Pending, *, deletes: bool) -> None:
-        step, policy, verdict = self._step, pending.policy, pending.verdict
-        waited = step.now.monotonic - pending.ready_since
+    def _evict(self, claim: Claim, pod: Pod, request: Request) -> None:
+        step, policy, verdict = self._step, claim.policy, claim.verdict
+        waited = step.now.monotonic - claim.ready_since
         if policy.mode is Mode.DRY_RUN:
-            pending.phase = Phase.REHEARSED
-            self._limiter.rehearse(pending.pod, policy, step.now)
-            step.tell(commands.Rehearsed(pending.pod, verdict, pending.due_at))
+            self._queues.move(claim, Phase.REHEARSED)
+            self._limiter.rehearse(request)
+            step.report(commands.Rehearsed(pod, verdict, claim.due_at))
             return
-        pending.phase = Phase.IN_FLIGHT
-        pending.unwanted = False
+        evictee = self._claims.evictees[claim.uid]
+        for other in evictee.claims:
+            if other is not claim and other.phase in QUEUED:
+                self._queues.move(other, Phase.ASIDE)
+        self._queues.move(claim, Phase.IN_FLIGHT)
+        claim.withdrawn = False
         self.in_flight += 1
-        in_a_row = self._limiter.leave(pending.pod, policy, verdict.taint, step.now, asks_budgets=not deletes)
-        self._spread.discount(pending.pod)
-        if not pending.attempts:
-            step.tell(commands.Decided(pending.pod, verdict, pending.due_at, waited, pending.waited_for))
+        reservation = self._limiter.reserve(request)
+        in_a_row = self._limiter.bounces.leave(pod, policy.name, verdict.taint, step.now.monotonic)
+        self._spread.discount(pod)
+        if not claim.attempts:
+            step.report(commands.Decided(pod, verdict, claim.due_at, waited, claim.waited_for))
         if in_a_row:
-            step.tell(commands.Bounced(pending.pod, verdict, in_a_row))
-        step.command(commands.Evict(pending.pod, verdict, deletes, self._grace_of(pending)))
+            step.report(commands.Bounced(pod, verdict, in_a_row))
+        grace, grace_cut = self._grace_of(claim, pod)
+        order = commands.Evict(pod, verdict, request.deletes, grace)
+        evictee.call = Call(claim, order, reservation, grace_cut)
+        step.command(order)
 
-    def _grace_of(self, pending: Pending) -> int | None:
-        """Seconds to give the pod to stop, None for its own: no more than its node will be there."""
-        given, hard_at = pending.policy.eviction.grace_period_seconds, pending.verdict.hard_at
-        left = pending.grace_seconds if hard_at is None else int(hard_at - self._step.now.wall)
-        pending.grace_cut = left + 1 < pending.grace_seconds
-        return max(1, left) if pending.grace_cut else given
+    def _grace_of(self, claim: Claim, pod: Pod) -> tuple[int | None, bool]:
+        """Seconds to give the pod to stop, None for its own; and whether that is less: its node is gone by then."""
+        given, hard_at = claim.policy.eviction.grace_period_seconds, claim.verdict.hard_at
+        if hard_at is None:
+            return given, False
+        left = int(hard_at - self._step.now.wall)
+        is_cut = left + 1 < claim.grace_seconds(pod)
+        return (max(1, left), True) if is_cut else (given, False)
 
     # -- outcomes -------------------------------------------------------------------------------------------------
 
@@ -186,55 +218,73 @@ class Evictions:
             ValueError: none was under way.
 
         """
-        pending = self._leavers.pending.get(event.uid)
-        if pending is None or pending.phase is not Phase.IN_FLIGHT:
+        evictee = self._claims.evictees.get(event.uid)
+        call = None if evictee is None else evictee.call
+        if evictee is None or call is None or call.is_answered:
             msg = f"no eviction of {event.uid} is under way"
             raise ValueError(msg)
         self.in_flight -= 1
-        uncertain = event.outcome is Outcome.FAILED  # the call may have been carried out: the pod counts as leaving
-        done = event.outcome in (Outcome.EVICTED, Outcome.GONE)
-        # A pod that is gone after a call that may have been carried out was evicted by that, most likely.
-        evicted = event.outcome is Outcome.EVICTED or (done and pending.outcome is Outcome.FAILED)
-        self._limiter.settle(event.uid, evicted=evicted, uncertain=uncertain)
-        if not done:
-            if not uncertain:
-                self._leavers.stay(pending.pod)
-            self._leavers.expect(pending)
-        if event.outcome is Outcome.EVICTED:
-            self._was_evicted(pending)
-        elif event.outcome is Outcome.GONE:
-            self._step.tell(commands.Left(pending.pod, pending.verdict))
-            self._expect_gone(pending)
-        elif pending.unwanted:
-            pending.phase = Phase.WAITING
-            notice = commands.Cancelled if self._leavers.is_here(pending.pod) else commands.Left
-            self._step.tell(notice(pending.pod, pending.verdict))
-            self._leavers.drop(pending)
+        call.is_answered = True
+        pod = call.order.pod
+        if event.outcome in (Outcome.EVICTED, Outcome.GONE):
+            # A pod that is gone after a call that may have been carried out was evicted by that, most likely.
+            evicted = event.outcome is Outcome.EVICTED or evictee.is_uncertain
+            call.reservation(Settlement.EVICTED if evicted else Settlement.STAYS)
+            self._report_done(call, event.outcome)
+            self._expect_gone(evictee, call)
+            return
+        evictee.call = None
+        if event.outcome is Outcome.FAILED:  # the call may have been carried out: the pod counts as on its way out
+            call.reservation(Settlement.UNKNOWN)
+        else:
+            call.reservation(Settlement.STAYS)
+            self._evictees.stay(evictee.node, evictee.uid)
+        evictee.is_uncertain = event.outcome is Outcome.FAILED
+        self._resume(evictee, call, event, pod)
+
+    def _report_done(self, call: Call, outcome: Outcome) -> None:
+        claim, pod = call.claim, call.order.pod
+        if outcome is Outcome.GONE:
+            self._step.report(commands.Left(pod, claim.verdict))
+            return
+        self.accepted[claim.policy.name] += 1
+        lateness = max(0.0, self._step.now.wall - claim.due_at)
+        self._step.report(commands.Evicted(pod, claim.verdict, lateness))
+        if call.grace_cut:
+            self._step.report(*self._evictees.reclaims.miss(claim, pod, "grace-cut"))
+
+    def _expect_gone(self, evictee: Evictee, call: Call) -> None:
+        """The watch has the last word: a pod that it goes on showing is judged again."""
+        for claim in evictee.claims:
+            self._evictees.forget(claim)
+        if self._cluster.pod(evictee.node, evictee.uid) is None:
+            self._evictees.end_all(evictee)
+        else:
+            by = later(self._step.now.monotonic, self._timings.leaving)
+            self._queues.expect_gone(call.claim, by)
+
+    def _resume(self, evictee: Evictee, call: Call, event: events.Settled, pod: Pod) -> None:
+        """The call did not evict the pod: every claim that still stands goes on."""
+        claim, now = call.claim, self._step.now
+        current = self._cluster.pod(evictee.node, evictee.uid)
+        if claim.withdrawn or current is None:
+            self._evictees.end(claim)
+            notice = commands.Left if current is None else commands.Cancelled
+            self._step.report(notice(pod, claim.verdict))
         elif event.outcome is Outcome.NOT_LEADING:
-            pending.retry_at = self._step.now.wall + NOT_LEADING_SECONDS
-            self._queues.wait(pending)
+            claim.not_before = later(now.monotonic, self._timings.not_leading)
+            self._queues.delay(claim)
         else:
-            self._try_again(pending, event)
-
-    def _was_evicted(self, pending: Pending) -> None:
-        self.accepted[pending.policy.name] += 1
-        lateness = max(0.0, self._step.now.wall - pending.due_at)
-        self._step.tell(commands.Evicted(pending.pod, pending.verdict, lateness))
-        if pending.grace_cut:
-            self._step.tell(*miss(pending, "grace-cut"))
-        self._expect_gone(pending)
-
-    def _expect_gone(self, pending: Pending) -> None:
-        """The watch has the last word: a pod that it goes on showing is judged afresh."""
-        self._leavers.forget(pending)
-        pending.attempts = 0
-        if self._leavers.is_here(pending.pod):
-            self._queues.expect_gone(pending, by=self._step.now.wall + LEAVING_TIMEOUT_SECONDS)
-        else:
-            self._leavers.drop(pending)
-
-    def _try_again(self, pending: Pending, event: events.Settled) -> None:
-        pending.note_failure(event, self._step.now.wall)
-        args = (pending.pod, pending.verdict, event.outcome.value, event.message, pending.attempts, pending.retry_at)
-        self._step.tell(commands.Hindered(*args))
-        self._queues.wait(pending)
+            claim.note_failure(event, current, now, self._timings)
+            retry_at = now.wall_at(claim.not_before)
+            details = (event.outcome.value, event.message, claim.attempts, retry_at)
+            self._step.report(commands.Hindered(current, claim.verdict, *details))
+            self._queues.delay(claim)
+        for other in list(evictee.claims):
+            if other.phase is Phase.ASIDE:
+                if current is None:
+                    self._evictees.end(other)
+                else:
+                    self._queues.wait(other)
+            if current is not None:
+                self._evictees.expect(other, current)

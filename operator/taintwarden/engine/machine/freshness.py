@@ -1,56 +1,67 @@
-"""Due pods that are newer than what is known of their node: its taint may be gone already, so it is read afresh."""
+"""Due pods that are newer than what is known of their node: its taint may be gone already, so it is read again."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
+from taintwarden.engine.machine.claims import Claim, Claims, Phase
+from taintwarden.engine.machine.cluster import Cluster
 from taintwarden.engine.machine.commands import CheckNode
-from taintwarden.engine.machine.inventory import NodeState
-from taintwarden.engine.machine.pending import Pending, Phase
 from taintwarden.engine.machine.queues import Queues
+from taintwarden.engine.model import MonotonicTime, Pod
 
 
 class Freshness:
-    """Knows how far the node stream has come, and parks pods while their node is read.
+    """Knows how far the node stream has come, and which claims wait for a read of their node.
 
     Args:
-        nodes: the nodes.
-        pending: the pods that have to leave.
+        cluster: what is known.
+        claims: all claims.
         queues: where they stand.
 
     """
 
-    def __init__(self, nodes: Mapping[str, NodeState], pending: Mapping[str, Pending], queues: Queues) -> None:
-        self._nodes = nodes
-        self._pending = pending
+    def __init__(self, cluster: Cluster, claims: Claims, queues: Queues) -> None:
+        self._cluster = cluster
+        self._claims = claims
         self._queues = queues
         self._reached = -1
+        self._checking: dict[str, list[str]] = {}
+        """Node -> keys of the claims that wait."""
 
     def reached(self, resource_version: int) -> None:
         """The node stream has delivered everything up to here."""
         self._reached = max(self._reached, resource_version)
 
-    def is_missing(self, pending: Pending) -> bool:
-        """Whether the pod is newer than anything known of its node."""
-        version = pending.pod.resource_version
-        return version > self._reached and version > self._nodes[pending.pod.node].checked_version
+    def listed(self, resource_version: int) -> None:
+        """A list replaces what is known: after a restore of the store versions begin again below what they were."""
+        self._reached = resource_version
+        for state in self._cluster.nodes.values():
+            state.checked_version = -1
 
-    def park(self, pending: Pending) -> Iterator[CheckNode]:
-        """Let a due pod wait for a fresh read, which is asked for if it is not under way."""
-        self._queues.remove(pending)
-        pending.phase = Phase.PARKED
-        state = self._nodes[pending.pod.node]
-        state.parked.append(pending.pod.uid)
+    def is_missing(self, pod: Pod) -> bool:
+        """Whether the pod is newer than anything known of its node."""
+        version = pod.resource_version
+        return version > self._reached and version > self._cluster.nodes[pod.node].checked_version
+
+    def check(self, claim: Claim) -> Iterator[CheckNode]:
+        """Let a READY claim wait for a read of its node, which is requested if it is not under way."""
+        self._queues.move(claim, Phase.CHECKING)
+        self._checking.setdefault(claim.node, []).append(claim.key)
+        state = self._cluster.nodes[claim.node]
         if not state.check_wanted:
             state.check_wanted = True
-            yield CheckNode(state.name)
+            yield CheckNode(claim.node)
 
-    def unpark(self, node: str, retry_at: float) -> None:
-        """The read was answered, or failed: its pods go on, not before ``retry_at``."""
-        state = self._nodes.get(node)
-        if state is None:
-            return
-        parked, state.parked, state.check_wanted = state.parked, [], False
-        for uid in parked:
-            pending = self._pending.get(uid)
-            if pending is not None and pending.phase is Phase.PARKED:
-                pending.retry_at = retry_at
-                self._queues.wait(pending)
+    def answered(self, node: str, not_before: MonotonicTime | None = None) -> None:
+        """The read was answered, or failed: its claims go on, not before then."""
+        state = self._cluster.nodes.get(node)
+        if state is not None:
+            state.check_wanted = False
+        for key in self._checking.pop(node, ()):
+            claim = self._claims.by_key.get(key)
+            if claim is None or claim.phase is not Phase.CHECKING:
+                continue
+            if not_before is None:
+                self._queues.wait(claim)
+            else:
+                claim.not_before = not_before
+                self._queues.delay(claim)

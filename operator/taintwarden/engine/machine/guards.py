@@ -1,147 +1,232 @@
-"""The guards of all policies: looked at before each eviction, saved before what they reserve, told when they turn."""
+"""The guards of all policies: checked before each eviction, saved before what they reserve, reported when they turn."""
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections import Counter
+from collections.abc import Iterable, Iterator, Set
+from functools import partial
 
 from taintwarden.engine.limits import Limiter
-from taintwarden.engine.limits.guard import Turn
+from taintwarden.engine.limits.guard import Guard, Turn
 from taintwarden.engine.machine import commands, events
-from taintwarden.engine.machine.alarm import explain_wave
-from taintwarden.engine.machine.inventory import NodeState
-from taintwarden.engine.machine.pending import Pending
+from taintwarden.engine.machine.claims import Claim, Claims, Phase
+from taintwarden.engine.machine.cluster import Cluster, history_name
+from taintwarden.engine.machine.events import WriteOutcome
+from taintwarden.engine.machine.outbox import Outbox, guard_key
+from taintwarden.engine.machine.stepping import Step
+from taintwarden.engine.machine.timings import Timings
 from taintwarden.engine.machine.verdicts import Verdicts
-from taintwarden.engine.model import Instant, Mode, Policy
+from taintwarden.engine.model import Instant, Mode, MonotonicTime, Policy
 
-CHANGE_IS_NEW_SECONDS = 30.0
-"""A wave within this time after a policy or a profile of tolerations changed is told to be its doing."""
+EXAMPLES = 5
+"""How many pods a notice names."""
 POPULATION_SECONDS = 1.0
 """How old a count of all pods may be that a share of them is taken of."""
 
 
 class Guards:
-    """Turns what guards say into commands. Nothing here is called by a replica that does not lead, but where said.
+    """Turns what guards say into commands. Only a leader asks, but where it is said.
 
     Args:
+        step: the step under way.
         limiter: whose guards they are.
-        verdicts: the policies in force, and whom they select.
-        nodes: the nodes with their pods.
-        pending: the pods that have to leave.
-        reconsider: told the policy whose guard may give another answer now.
+        verdicts: the policies in force, and which pods they select.
+        cluster: what is known.
+        claims: the pods that have to leave.
+        outbox: writes the records.
+        timings: how long a change counts as new.
 
     """
 
     def __init__(
         self,
+        step: Step,
         limiter: Limiter,
         verdicts: Verdicts,
-        nodes: Mapping[str, NodeState],
-        pending: Mapping[str, Pending],
-        reconsider: Callable[[str], None],
+        cluster: Cluster,
+        claims: Claims,
+        outbox: Outbox,
+        timings: Timings,
     ) -> None:
+        self._step = step
         self._limiter = limiter
         self._verdicts = verdicts
-        self._nodes = nodes
-        self._pending = pending
-        self._reconsider = reconsider
-        self._populations: dict[str, tuple[float, int]] = {}
+        self._cluster = cluster
+        self._claims = claims
+        self._outbox = outbox
+        self._timings = timings
         self._generations: dict[str, tuple[int, float]] = {}
         """Policy -> its generation, and when that began to hold."""
         self._profile_change = ("", 0.0)
         """What the last change of a profile was that changed what pods tolerate, and when."""
         self._resets: dict[str, None] = {}
+        self._reserving: dict[str, tuple[float, int]] = {}
+        """Policy -> what the record that is being written allows for."""
+        self._populations: dict[str, tuple[MonotonicTime, int]] = {}
+        self._halted: dict[str, None] = {}
+        """Policies of which it was reported that every zone is Full."""
+
+    # -- followers, too ---------------------------------------------------------------------------------------------
 
     def policies_changed(self, now: Instant) -> None:
-        """Other policies are in force. Followers, too."""
+        """Other policies are in force."""
         self._populations = {}
         generations = {}
         for policy in self._verdicts.policies:
             generation, since = self._generations.get(policy.name, (policy.generation, policy.created_at))
             generations[policy.name] = (policy.generation, since if generation == policy.generation else now.wall)
+            guard = self._limiter.guards.by_policy.get(policy.name)
+            if guard is not None:
+                guard.population = partial(self.population, policy)
+        for name in self._generations:
+            if name not in generations:
+                self._outbox.forget(guard_key(name))
         self._generations = generations
+        self._halted = {name: None for name in self._halted if name in generations}
 
     def profile_changed(self, change: str, now: Instant) -> None:
-        """Pods tolerate something else because of this. Followers, too."""
+        """Pods tolerate something else because of this."""
         self._profile_change = (change, now.wall)
 
-    def population(self, policy: str, now: Instant) -> int:
-        """How many pods the policy may evict; a count of all pods, made at most once a second."""
-        known = self._populations.get(policy)
-        if known is None or now.monotonic >= known[0] + POPULATION_SECONDS:
-            count = self._verdicts.population(policy, self._nodes.values())
-            known = self._populations[policy] = (now.monotonic, count)
+    def population(self, policy: Policy) -> int:
+        """How many pods the policy may evict; counted at most once a second."""
+        now = self._step.now.monotonic
+        known = self._populations.get(policy.name)
+        if known is None or not known[0] <= now < known[0] + POPULATION_SECONDS:
+            known = self._populations[policy.name] = (now, self._verdicts.population(policy, self._cluster))
         return known[1]
 
-    def wake_after(self, now: Instant) -> list[float]:
-        """Seconds until one of them has to be looked at, or saved, although nothing happens."""
-        looks: list[float | None] = []
-        for guard in self._limiter.guards.values():
-            looks += [guard.next_look(now), guard.retry_in(now)]
-        return [look for look in looks if look is not None]
+    def leadership_changed(self) -> None:
+        """A reset that was asked for is for the process that led then, and for what it was holding then."""
+        self._resets, self._reserving, self._halted = {}, {}, {}
 
-    def look(self, now: Instant) -> Iterator[commands.Command]:
-        """Open before the first eviction of a wave that is too large; close when its cause is gone."""
+    # -- leaders ----------------------------------------------------------------------------------------------------
+
+    def next_in(self, now: Instant) -> float | None:
+        """Seconds until one of them has to be looked at, although nothing happens."""
+        if self._resets:
+            return 0.0
+        looks = (guard.next_look(now) for guard in self._limiter.guards.by_policy.values())
+        return min((look for look in looks if look is not None), default=None)
+
+    def look(self) -> None:
+        """Trip before the first eviction of a wave that is too large; arm again when the cause is gone."""
         for policy in self._verdicts.policies:
-            guard = self._limiter.guards.get(policy.name)
-            turn = guard.look(now) if guard else None
-            if guard is None or turn is None:
-                continue
-            self._reconsider(policy.name)
-            if turn is Turn.CLOSED:
-                yield commands.GuardClosed(policy, None)
-            elif turn is Turn.OPENED:
-                change = self._newest_change(policy, now)
-                guard.cause, examples = explain_wave(policy, self._pending.values(), self._nodes, change)
-                population = self.population(policy.name, now)
-                args = (guard.cause, guard.expected(), population, guard.limit(), examples, guard.halts)
-                yield commands.GuardOpened(policy, *args)
+            guard = self._limiter.guards.by_policy.get(policy.name)
+            if guard is not None:
+                self._look(policy, guard)
+            self._look_at_zones(policy)
 
-    def _newest_change(self, policy: Policy, now: Instant) -> tuple[str, float] | None:
-        """What changed a moment ago beside taints, and when."""
-        generation, since = self._generations[policy.name]
-        how = "was created" if generation == 1 else f"changed to generation {generation}"
-        what, at = max((f"the policy {how}", since), self._profile_change, key=lambda change: change[1])
-        return (what, at) if now.wall - at < CHANGE_IS_NEW_SECONDS else None
+    def _look(self, policy: Policy, guard: Guard) -> None:
+        now = self._step.now
+        match guard.look(now):
+            case Turn.ARMED:
+                self._step.report(commands.GuardArmed(policy, None))
+            case Turn.TRIPPED:
+                guard.cause, examples = self._explain(policy)
+                evicted = sum(count for _, count in guard.record(now).spent)
+                population = self.population(policy)
+                details = (guard.expected(), evicted, population, guard.limit(), examples, guard.halts)
+                self._step.report(commands.GuardTripped(policy, guard.cause, *details))
+            case Turn.PASSED | None:
+                pass
 
-    def save(self, ready: Set[str], now: Instant) -> Iterator[commands.SaveGuard]:
+    def _look_at_zones(self, policy: Policy) -> None:
+        """Report, once, that every zone is Full while pods are held by that."""
+        if not self._limiter.zones.all_full(policy.name):
+            if self._halted.pop(policy.name, "") is None:
+                self._step.report(commands.EvictionsResumed(policy))
+            return
+        if policy.name in self._halted or policy.mode is Mode.PAUSED or policy.reclaim is not None:
+            return
+        waiting = sum(1 for _ in self._of(policy))
+        if waiting:
+            self._halted[policy.name] = None
+            zones = len(self._limiter.zones.table(policy.name))
+            self._step.report(commands.EvictionsHalted(policy, zones, waiting))
+
+    def save(self, ready: Set[str]) -> None:
         """Have it written what they know, and what is reserved for the policies that have pods standing ready."""
+        now = self._step.now
         for policy in self._verdicts.policies:
-            guard = self._limiter.guards.get(policy.name)
-            if guard is None:
+            guard = self._limiter.guards.by_policy.get(policy.name)
+            if guard is None or self._outbox.is_waiting(guard_key(policy.name)):
                 continue
             waiting = policy.name in ready and policy.mode is Mode.ENFORCE
-            record = guard.record_wanted(now, waiting=waiting)
-            if record is not None:
-                guard.saving = True
-                yield commands.SaveGuard(policy, record)
+            reserved = guard.record_wanted(now, waiting=waiting)
+            if reserved is not None:
+                self._reserving[policy.name] = reserved
+                self._outbox.put(commands.SaveGuard(policy, guard.record(now, reserved)))
 
-    def saved(self, event: events.GuardSaved, now: Instant) -> None:
-        """A write ended."""
-        guard = self._limiter.guards.get(event.policy)
-        if guard is not None and guard.saving:
-            guard.saved(now, succeeded=event.succeeded)
-            self._reconsider(event.policy)
+    def saved(self, order: commands.SaveGuard, outcome: WriteOutcome) -> None:
+        """A record is stored, or is not. What failed is not written again as it is: time has passed."""
+        guard = self._limiter.guards.by_policy.get(order.policy.name)
+        reserved = self._reserving.pop(order.policy.name, None)
+        if guard is not None and reserved is not None:
+            guard.saved(reserved, succeeded=outcome is WriteOutcome.DONE)
 
     def ask_reset(self, event: events.GuardReset) -> None:
-        """Somebody asked for a reset: it is done when everything is known that it would let go."""
+        """A reset was asked for: it is done when everything is known that it would release."""
         self._resets[event.policy] = None
 
-    def reset(self, now: Instant) -> Iterator[commands.Command]:
-        """Let go what open guards hold that were asked to. Of one that is closed it is only said that this was done."""
+    def reset(self) -> None:
+        """Release the pods that a tripped guard or unhealthy zones are holding; else report only that it was done."""
         resets, self._resets = self._resets, {}
         for policy in self._verdicts.policies:
             if policy.name not in resets:
                 continue
-            guard = self._limiter.guards.get(policy.name)
-            accepted = guard.reset(now) if guard else None
-            if accepted is not None:
-                yield commands.GuardClosed(policy, accepted)
-                self._reconsider(policy.name)
-            yield commands.ClearGuardReset(policy)
+            guard = self._limiter.guards.by_policy.get(policy.name)
+            held_by_zones = self._limiter.zones.all_full(policy.name)
+            if guard is not None and (guard.is_tripped or held_by_zones):
+                released = guard.release(guard.held(), self._step.now)
+                self._step.report(commands.GuardArmed(policy, released))
+            self._outbox.put(commands.ClearGuardReset(policy))
 
-    def leadership_changed(self) -> None:
-        """A reset that was asked for is for whoever led then, and for what was held then."""
-        self._resets = {}
+    # -- the cause ----------------------------------------------------------------------------------------------------
 
-    @property
-    def resets(self) -> bool:
-        """Whether a reset was asked for."""
-        return bool(self._resets)
+    def _of(self, policy: Policy) -> Iterator[Claim]:
+        """The claims of a policy that nothing was done about yet."""
+        for claim in self._claims:
+            if claim.policy.name == policy.name and claim.phase not in (Phase.IN_FLIGHT, Phase.LEAVING):
+                yield claim
+
+    def _explain(self, policy: Policy) -> tuple[str, tuple[str, ...]]:
+        """The cause of a wave in one sentence, and some of its pods, for the taint that concerns the most pods.
+
+        Where a policy or a profile changed a moment ago and the taint's value was there before, that is the cause.
+        """
+        pods: Counter[str] = Counter()
+        places: dict[str, dict[str, Claim]] = {}
+        names: list[tuple[float, str]] = []
+        for claim in self._of(policy):
+            name = history_name(claim.verdict.taint)
+            pods[name] += 1
+            places.setdefault(name, {}).setdefault(claim.node, claim)
+            names.append((claim.due_at, self._name(claim)))
+        if not pods:
+            return "evictions of the last window", ()
+        name = min(pods, key=lambda one: (-pods[one], one))
+        on = places[name]
+        node = min(on)
+        state = self._cluster.nodes.get(node)
+        spans = state.histories[name].spans if state and name in state.histories else ()
+        before = f", {spans[-2].value or 'no value'} before" if len(spans) > 1 else ""
+        nodes = f"{len(on)} nodes, such as" if len(on) > 1 else "1 node:"
+        sentence = f"taint {name} on {nodes} {on[node].verdict.taint} on {node}{before}"
+        change = self._newest_change(policy)
+        if change is not None and spans and spans[-1].since < change[1]:
+            sentence = f"{change[0]}; {sentence}"
+        return sentence, _first(names)
+
+    def _name(self, claim: Claim) -> str:
+        pod = self._cluster.pod(claim.node, claim.uid)
+        return str(pod) if pod is not None else claim.uid
+
+    def _newest_change(self, policy: Policy) -> tuple[str, float] | None:
+        """What changed a moment ago beside taints, and when."""
+        generation, since = self._generations[policy.name]
+        how = "was created" if generation == 1 else f"changed to generation {generation}"
+        what, at = max((f"the policy {how}", since), self._profile_change, key=lambda change: change[1])
+        return (what, at) if self._step.now.wall - at < self._timings.change_is_new else None
+
+
+def _first(names: Iterable[tuple[float, str]]) -> tuple[str, ...]:
+    return tuple(text for _, text in sorted(names)[:EXAMPLES])

@@ -1,59 +1,44 @@
 """The one place that decides. ``step(event, now)`` changes the state and returns commands; nothing else does.
 
 Outside events only change what is known and when pods are due. Acting happens on :class:`~.events.Woke`, at the
-machine's own pace, in slices, so that a wave never stalls the loop:
+machine's own pace, in slices, so that a wave never stalls the loop. The parts, in the way of the data:
 
-=========== =========================================== ==========================================
-phase       enters when                                 leaves when
-=========== =========================================== ==========================================
-WAITING     a verdict gives a deadline; after a failure deadline and ``retry_at`` have passed
-READY       due                                         limits admit it and a slot is free
-HELD        a limit refused it that others need not     that limit may admit it
-            meet
-PARKED      the pod is newer than the node stream       a fresh read of the node was answered
-IN_FLIGHT   ``Evict`` was issued                        ``Settled``
-LEAVING     the call was accepted                       the pod is gone (asked again after a minute)
-REHEARSED   due under a DryRun policy                   the verdict changes
-=========== =========================================== ==========================================
-
-A new verdict replaces the old one in every phase: later, earlier, or none at all.
-
-The machine itself keeps what is known. Its two great parts are :class:`~.leavers.Leavers`, who have to leave and when,
-and :class:`~.evictions.Evictions`, the calls that make them.
+=============== ======================================================================================
+``cluster``     nodes with their taints' histories, and the pods on them
+``verdicts``    which policies select what, and what follows for the pods of a class on a node
+``evictees``    verdicts make, replace and withdraw *claims*: a policy wants a pod gone
+``queues``      where each claim stands, between its deadline and the pod's end
+``evictions``   claims that every limit admits become calls, and calls have outcomes
+``outbox``      every other write: histories, labels, the records of guards
+``guards``      what would be evicted is compared with what may be
+``view``        what others may read of all this
+=============== ======================================================================================
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Collection
+from typing import assert_never
 
 import msgspec
 
-from taintwarden.engine.evaluate import Evaluator, TaintVerdict, earliest
-from taintwarden.engine.limits import Limiter, Refusal
+from taintwarden.engine.evaluate import TaintVerdict, claims
+from taintwarden.engine.limits import Limiter
 from taintwarden.engine.machine import commands, events
-from taintwarden.engine.machine.events import Event, Outcome
+from taintwarden.engine.machine.claims import Claims, Phase
+from taintwarden.engine.machine.cluster import Cluster, NodeState
+from taintwarden.engine.machine.draining import Draining
+from taintwarden.engine.machine.events import Event
+from taintwarden.engine.machine.evictees import Evictees
 from taintwarden.engine.machine.evictions import Evictions
 from taintwarden.engine.machine.freshness import Freshness
 from taintwarden.engine.machine.guards import Guards
-from taintwarden.engine.machine.histories import Histories
-from taintwarden.engine.machine.inventory import NodeState
-from taintwarden.engine.machine.leavers import Leavers
-from taintwarden.engine.machine.mirrors import Mirrors
-from taintwarden.engine.machine.pending import Lane, Pending, Phase, retry_delay
+from taintwarden.engine.machine.mirroring import Mirroring
+from taintwarden.engine.machine.outbox import Outbox, history_key
 from taintwarden.engine.machine.queues import Queues
-from taintwarden.engine.machine.reclaims import miss
 from taintwarden.engine.machine.stepping import Step
+from taintwarden.engine.machine.timings import Timings
 from taintwarden.engine.machine.verdicts import Verdicts
-from taintwarden.engine.model import (
-    Gates,
-    Instant,
-    Node,
-    OnInvalidValue,
-    Pod,
-    PodClass,
-    Policy,
-    Profile,
-    Tolerations,
-)
+from taintwarden.engine.machine.view import View
+from taintwarden.engine.model import Gates, Instant, Node, OnInvalidValue, Pod, PodClass, Profile, later
 from taintwarden.engine.spread import Spread
 
 
@@ -65,6 +50,7 @@ class Machine:
         overall_rate: evictions per second over all policies, None for no cap.
         max_in_flight: how many eviction calls may be under way at once.
         slice_size: how many pods one step may look at before it lets others have a turn.
+        timings: how long to wait for what.
 
     """
 
@@ -74,219 +60,216 @@ class Machine:
         gates: Gates | None = None,
         overall_rate: float | None = None,
         max_in_flight: int = 64,
-        slice_size: int = 2_000,
+        slice_size: int = 500,
+        timings: Timings | None = None,
     ) -> None:
-        self.nodes: dict[str, NodeState] = {}
-        self.synced = False
+        self._timings = timings = timings or Timings()
         self._slice_size = slice_size
         self._overall_rate = overall_rate
+        self._synced = False
         self._step = step = Step()
-        spread = self._spread = Spread(lambda name: self.nodes[name].labels if name in self.nodes else {})
-        queues = self._queues = Queues(spread)
-        self.limiter = Limiter(
-            overall_rate,
-            release=queues.release,
-            reconsider=lambda policy: self._evictions.reconsider(policy),  # noqa: PLW0108 - they are built after this
-            population=lambda policy: self._guards.population(policy, step.now),
-        )
-        leavers = self._leavers = Leavers(step, self.nodes, queues, self.limiter, spread)
-        self.pending = leavers.pending
-        self._freshness = Freshness(self.nodes, self.pending, queues)
-        self._evictions = Evictions(
-            step, self.nodes, leavers, queues, self.limiter, spread, self._freshness, max_in_flight
-        )
+        self._cluster = cluster = Cluster()
+        self._claims = all_claims = Claims()
         self._verdicts = Verdicts(gates or Gates())
-        self._guards = Guards(self.limiter, self._verdicts, self.nodes, self.pending, self._evictions.reconsider)
-        self._histories = Histories()
-        self._mirrors = Mirrors()
+        self._spread = spread = Spread(cluster.labels)
+        self._queues = queues = Queues(spread)
+        self._limiter = limiter = Limiter(overall_rate)
+        self._outbox = Outbox(step, timings)
+        self._draining = Draining(self._verdicts, limiter.zones, timings)
+        self._mirroring = Mirroring(step, self._outbox)
+        self._freshness = Freshness(cluster, all_claims, queues)
+        self._evictees = Evictees(step, cluster, all_claims, queues, limiter, spread, timings)
+        self._evictions = Evictions(
+            step,
+            cluster,
+            all_claims,
+            self._evictees,
+            queues,
+            limiter,
+            spread,
+            self._freshness,
+            timings,
+            max_in_flight,
+        )
+        self._guards = Guards(step, limiter, self._verdicts, cluster, all_claims, self._outbox, timings)
         self._dirty: dict[str, None] = {}
-        """Nodes to be looked at again, in order."""
+        """Nodes to be judged again, in order."""
+        self._recount: dict[str, None] = {}
+        """Nodes that may count otherwise for the health of their zones."""
         self._blind: dict[str, None] = {}
-        """Streams that are cut off: nobody is evicted on what may be long past."""
-        self._handlers: dict[type, Callable[[Any], None]] = {
-            events.NodeSeen: lambda event: self._see_node(event.node),
-            events.NodeGone: lambda event: self._lose_node(event.name),
-            events.NodesListed: self._nodes_listed,
-            events.NodesReached: lambda event: self._freshness.reached(event.resource_version),
-            events.NodeChecked: self._node_checked,
-            events.CheckFailed: self._check_failed,
-            events.ViewChanged: self._view_changed,
-            events.PodSeen: lambda event: self._see_pod(event.pod),
-            events.PodGone: lambda event: self._lose_pod(event.uid, event.node, event.until),
-            events.PodsListed: self._pods_listed,
-            events.NamespaceSeen: self._namespace_seen,
-            events.NamespaceGone: self._namespace_gone,
-            events.WorkloadSeen: lambda event: self.limiter.workloads.want(event.uid, event.replicas),
-            events.WorkloadGone: lambda event: self.limiter.workloads.want(event.uid, None),
-            events.BudgetSeen: lambda event: self.limiter.budgets.set(event.budget),
-            events.BudgetGone: lambda event: self.limiter.budgets.drop(event.namespace, event.name),
-            events.GuardRestored: self._guard_restored,
-            events.GuardReset: self._guard_reset,
-            events.GuardSaved: lambda event: self._guards.saved(event, self._step.now),
-            events.PoliciesChanged: self._policies_changed,
-            events.ProfileSeen: lambda event: self._set_profile(
-                event.profile.namespace, event.profile.name, event.profile
-            ),
-            events.ProfileGone: lambda event: self._set_profile(event.namespace, event.name, None),
-            events.Synced: self._has_synced,
-            events.LeadershipChanged: self._leadership_changed,
-            events.Settled: self._evictions.settled,
-            events.HistorySaved: self._history_saved,
-            events.TaintsMirrored: self._taints_mirrored,
-            events.Woke: lambda _: self._act(),
-        }
+        """Streams that are cut off: nothing is evicted on what may be long past."""
+        self.view = View(
+            step=step,
+            cluster=cluster,
+            claims=all_claims,
+            verdicts=self._verdicts,
+            limiter=limiter,
+            queues=queues,
+            evictions=self._evictions,
+            guards=self._guards,
+            blind=self._blind,
+            is_synced=lambda: self._synced,
+        )
 
     def step(self, event: Event, now: Instant) -> list[commands.Command]:
         """Take one event at ``now``; the commands are to be carried out in order."""
         self._step.begin(now)
-        self._handlers[type(event)](event)
+        self._take(event)
+        self._evictions.pull_freed()
         return self._step.out
+
+    def _take(self, event: Event) -> None:  # noqa: C901, PLR0912, PLR0915 - one row for each kind of event
+        match event:
+            case events.PodSeen():
+                self._see_pod(event.pod)
+            case events.PodGone():
+                self._lose_pod(event.uid, event.node, event.until)
+            case events.Woke():
+                self._act()
+            case events.Settled():
+                self._evictions.settled(event)
+            case events.NodeSeen():
+                self._see_node(event.node, listed=event.listed)
+            case events.NodeGone():
+                self._lose_node(event.name)
+            case events.NodesListed():
+                self._nodes_listed(event)
+            case events.NodesReached():
+                self._freshness.reached(event.resource_version)
+            case events.NodeChecked():
+                self._node_checked(event)
+            case events.CheckFailed():
+                self._check_failed(event)
+            case events.ViewChanged():
+                self._view_changed(event)
+            case events.PodsListed():
+                self._pods_listed(event)
+            case events.NamespaceSeen():
+                self._judge_again_where(self._verdicts.set_namespace(event.name, event.labels))
+            case events.NamespaceGone():
+                self._judge_again_where(self._verdicts.set_namespace(event.name, None))
+            case events.WorkloadSeen():
+                self._limiter.workloads.want(event.uid, event.replicas)
+            case events.WorkloadGone():
+                self._limiter.workloads.want(event.uid, None)
+            case events.BudgetSeen():
+                self._limiter.budgets.set(event.budget)
+            case events.BudgetGone():
+                self._limiter.budgets.drop(event.namespace, event.name)
+            case events.GuardRestored():
+                self._guard_restored(event)
+            case events.GuardReset():
+                if self._step.leading:
+                    self._guards.ask_reset(event)
+            case events.PoliciesChanged():
+                self._policies_changed(event)
+            case events.ProfileSeen():
+                self._set_profile(event.profile.namespace, event.profile.name, event.profile)
+            case events.ProfileGone():
+                self._set_profile(event.namespace, event.name, None)
+            case events.Synced():
+                self._synced = True
+                self._judge_all_again()
+            case events.LeadershipChanged():
+                self._leadership_changed(event)
+            case events.Written():
+                self._written(event)
+            case _:
+                assert_never(event)
 
     def wake_after(self, now: Instant) -> float | None:
         """Seconds until :class:`~.events.Woke` is wanted; 0 is at once, None is not before another event."""
-        if not self.synced:
+        if not self._synced:
             return None
-        if self._dirty or (self._histories and self.leading and not self.is_busy):
+        if self._dirty or self._recount or self._draining.stale:
             return 0.0
-        wall = [self._queues.next_at()]
-        delays = []
-        if self.leading:
-            wall += [self._leavers.reclaims.next_at(), self._leavers.deletions.next_at()]
-            if (look := self._leavers.reclaims.next_look(now)) is not None:
-                delays.append(look)
-        delays += [at - now.wall for at in wall if at is not None]
-        if self.may_evict:
-            if self._guards.resets:
-                return 0.0
-            if (released := self._queues.next_release()) is not None:
-                delays.append(released - now.monotonic)
-            delays += self._guards.wake_after(now)
-            delays.extend(self._evictions.turns(now))
+        waits = [self._queues.next_in(now)]
+        if self._step.leading:
+            waits.append(self._evictees.reclaims.next_in(now))
+            times = (self._evictees.deletions.next_at(), self._outbox.next_at())
+            waits += [None if at is None else at - now.monotonic for at in times]
+        if self._may_evict:
+            waits.append(self._guards.next_in(now))
+            waits.append(self._queues.next_release_in(now))
+            waits.extend(self._evictions.next_in(now))
+        delays = [wait for wait in waits if wait is not None]
         return max(0.0, min(delays)) if delays else None
 
     @property
-    def leading(self) -> bool:
-        """Whether this process may act."""
-        return self._step.leading
+    def _may_evict(self) -> bool:
+        """Whether this process leads, and sees what happens."""
+        return self._step.leading and not self._blind
 
-    @property
-    def in_flight(self) -> int:
-        """Eviction calls under way."""
-        return self._evictions.in_flight
+    # -- nodes --------------------------------------------------------------------------------------------------
 
-    @property
-    def evicted(self) -> Mapping[str, int]:
-        """Policy -> evictions that the API server accepted."""
-        return self._evictions.accepted
-
-    @property
-    def refused(self) -> Mapping[Lane, Refusal]:
-        """Why the first pod of a lane may not go, where that holds for all of its policy."""
-        return self._evictions.refused
-
-    @property
-    def policies(self) -> tuple[Policy, ...]:
-        """The policies in force, by name."""
-        return self._verdicts.policies
-
-    @property
-    def profiles(self) -> list[Profile]:
-        """The profiles in force, by namespace and name."""
-        return self._verdicts.profiles()
-
-    def profiles_of(self, pod_class: PodClass) -> tuple[Profile, ...]:
-        """The profiles that select pods of a class, by name."""
-        return self._verdicts.profiles_of(pod_class)
-
-    def tolerations_of(self, pod_class: PodClass) -> Tolerations:
-        """All that pods of a class tolerate, by themselves and by profiles."""
-        return self._verdicts.tolerations(pod_class)
-
-    def policies_for(self, pod_class: PodClass) -> tuple[Policy, ...]:
-        """The policies that may touch pods of a class, by name."""
-        return self._verdicts.selecting(pod_class)
-
-    def namespace_labels(self, name: str) -> dict[str, str] | None:
-        """The labels of a namespace; None if it is not known."""
-        return self._verdicts.namespace_labels(name)
-
-    @property
-    def evaluator(self) -> Evaluator:
-        """What computes judgements, with its counts."""
-        return self._verdicts.evaluator
-
-    def verdicts_for(self, state: NodeState, pod_class: PodClass) -> tuple[TaintVerdict, ...]:
-        """The verdicts on pods of a class on a node."""
-        return self._verdicts.of(state, pod_class)
-
-    @property
-    def is_blind(self) -> bool:
-        """Whether some stream is cut off from the API server."""
-        return bool(self._blind)
-
-    @property
-    def may_evict(self) -> bool:
-        """Whether we lead, and see what happens."""
-        return self.leading and not self._blind
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether calls under way fill half the slots: whatever is not urgent waits for the wave to pass."""
-        return self._evictions.is_busy
-
-    # -- what is known ------------------------------------------------------------------------------------------
-
-    def _state(self, name: str) -> NodeState:
-        state = self.nodes.get(name)
-        if state is None:
-            state = self.nodes[name] = NodeState(name)
-        return state
-
-    def _see_node(self, node: Node) -> None:
-        state = self._state(node.name)
-        if state.node is not None and node.resource_version < state.node.resource_version:
+    def _see_node(self, node: Node, *, listed: bool = False) -> None:
+        state = self._cluster.state(node.name)
+        known = state.node
+        if known is not None and not listed and node.resource_version < known.resource_version:
             return  # a fresh read was ahead of the stream
-        if state.node is not None and state.node.uid != node.uid:
+        if known is not None and known.uid != node.uid:
             state = self._replace_node(state)
-        relabelled = state.node is None or state.node.labels != node.labels
-        problem = state.update(node, self._step.now.wall)
-        if relabelled:
+            known = None
+        if state.is_heartbeat(node) and not listed:
+            state.node = node
+            return
+        is_relabelled = known is None or known.labels != node.labels
+        problem = state.update(node, self._step.now.wall, adopt=not self._step.leading, gap=listed)
+        if is_relabelled:
             self._spread.relabel(node.name)
-            self._leavers.ask_held_again(state)
+            self._evictees.ask_blocked_again(state)
         if problem:
-            self._step.tell(commands.UnreadableHistory(node.name, node.uid, problem))
-        if self.synced:
-            self._evaluate_node(state)
+            self._step.report(commands.UnreadableHistory(node.name, node.uid, problem))
+        if self._synced:
+            self._judge_node(state)
 
     def _replace_node(self, old: NodeState) -> NodeState:
         """Another node of the same name: what was known of the old one does not count."""
-        self._mirrors.forget(old.name)
-        new = self.nodes[old.name] = NodeState(old.name)
-        new.pods = old.pods
-        new.parked = old.parked
+        self._forget_node(old.name)
+        new = self._cluster.replace(old.name)
         new.check_wanted = old.check_wanted
         return new
 
     def _lose_node(self, name: str) -> None:
-        state = self.nodes.get(name)
+        state = self._cluster.nodes.get(name)
         if state is None:
             return
-        for uid in state.pods:
-            if uid in self.pending:
-                self._step.tell(*miss(self.pending[uid], "not-evicted"))
-            self._leavers.cancel(uid)
+        self._evictees.cancel(state.pods)
         if state.pods:
-            self.nodes[name] = replacement = NodeState(name)
-            replacement.pods = state.pods
+            self._cluster.replace(name)
         else:
-            del self.nodes[name]
-        self._mirrors.forget(name)
-        self.limiter.zones.forget(name)
+            del self._cluster.nodes[name]
+        self._forget_node(name)
         self._spread.relabel(name)
 
+    def _forget_node(self, name: str) -> None:
+        self._mirroring.forget(name)
+        self._outbox.forget(history_key(name))
+        self._draining.forget(name)
+
     def _nodes_listed(self, event: events.NodesListed) -> None:
-        for name in [name for name, state in self.nodes.items() if state.node and name not in event.names]:
+        for name in [name for name, state in self._cluster.nodes.items() if state.node and name not in event.names]:
             self._lose_node(name)
+        self._freshness.listed(event.resource_version)
+
+    def _node_checked(self, event: events.NodeChecked) -> None:
+        state = self._cluster.nodes.get(event.name)
+        if state is None or not state.check_wanted:
+            return  # the node went while it was read: an old answer must not bring it back
+        if event.node is None:
+            self._freshness.answered(event.name)
+            # A node that was created again after the read began is none that the read missed.
+            if state.node is None or state.node.resource_version <= event.resource_version:
+                self._lose_node(event.name)
+            return
+        self._see_node(event.node)
+        state = self._cluster.nodes[event.name]
+        state.checked_version = max(state.checked_version, event.resource_version)
+        self._freshness.answered(event.name)
+
+    def _check_failed(self, event: events.CheckFailed) -> None:
+        first, _ = self._timings.write_failed
+        self._freshness.answered(event.name, later(self._step.now.monotonic, first))
 
     def _view_changed(self, event: events.ViewChanged) -> None:
         if event.live:
@@ -294,251 +277,272 @@ class Machine:
         else:
             self._blind[event.stream] = None
 
+    # -- pods ---------------------------------------------------------------------------------------------------
+
     def _see_pod(self, pod: Pod) -> None:
-        state = self._state(pod.node)
-        known = state.pods.get(pod.uid)
+        known = self._cluster.pod(pod.node, pod.uid)
         if known is not None and known.bound_at < pod.bound_at:
-            # The object tells its binding to the second; what was seen of it first may be more exact.
+            # The object gives its binding to the second; what was seen of it first may be more exact.
             pod = msgspec.structs.replace(pod, bound_at=known.bound_at)
+        self._cluster.put(pod)
         if known is None:
-            self.limiter.bounces.came(pod)
-        state.pods[pod.uid] = pod
+            self._limiter.bounces.came(pod)
         self._count(pod, known)
-        if self.synced and pod.node not in self._dirty:
-            self._evaluate_pod(state, pod)
+        if known is not None:
+            self._evictees.pod_changed(known, pod)
+        if self._synced and pod.node not in self._dirty:
+            self._judge_new_pod(self._cluster.nodes[pod.node], pod)
 
     def _count(self, pod: Pod, known: Pod | None) -> None:
         """Keep the numbers of running pods by workload and topology domain."""
-        stands = known is not None and known.shared is pod.shared
-        if known is not None and not stands:
+        same_class = known is not None and known.shared is pod.shared
+        if known is not None and not same_class:
             self._spread.discount(known)
             if known.shared.owner != pod.shared.owner:
-                self.limiter.workloads.gone(known, self._step.now.monotonic)
+                self._limiter.workloads.gone(known, self._step.now.monotonic)
                 known = None
-        self.limiter.workloads.seen(pod, known)
-        if self.limiter.departures.is_leaving(pod.uid):
-            self.limiter.workloads.leave(pod)
-        elif not stands:
+        self._limiter.workloads.seen(pod, known)
+        if self._limiter.departures.is_leaving(pod.uid):
+            self._limiter.workloads.leave(pod)
+        elif not same_class:
             self._spread.count(pod)
 
     def _lose_pod(self, uid: str, node: str, until: float | None = None) -> None:
-        self.limiter.terminating(uid, node, until)
-        state = self.nodes.get(node)
-        if state is not None:
-            known = state.pods.pop(uid, None)
-            if known is not None:
-                self.limiter.gone(known, self._step.now)
-                self._spread.discount(known)
-            if not state.pods and state.node is None:
-                del self.nodes[node]
-        self._leavers.gone(uid)
+        self._limiter.departures.terminating(uid, node, until, self._step.now)
+        known = self._cluster.remove(node, uid)
+        if known is not None:
+            self._limiter.gone(known, self._step.now)
+            self._spread.discount(known)
+        self._evictees.gone(uid)
 
     def _pods_listed(self, event: events.PodsListed) -> None:
-        for state in list(self.nodes.values()):
+        for state in list(self._cluster.nodes.values()):
             for uid in [uid for uid in state.pods if uid not in event.uids]:
                 self._lose_pod(uid, state.name)
-        for uid, node in self.limiter.departures.uids():
+        for uid, node in self._limiter.departures.uids():
             if uid not in event.uids:
                 self._lose_pod(uid, node)
 
-    def _namespace_seen(self, event: events.NamespaceSeen) -> None:
-        if self._verdicts.set_namespace(event.name, event.labels):
-            self._look_again()
-
-    def _namespace_gone(self, event: events.NamespaceGone) -> None:
-        if self._verdicts.set_namespace(event.name, None):
-            self._look_again()
+    # -- policies, profiles, leadership -------------------------------------------------------------------------
 
     def _policies_changed(self, event: events.PoliciesChanged) -> None:
         self._verdicts.set_policies(event.policies)
-        self.limiter.configure(self.policies, self._step.now)
+        self._limiter.configure(self._verdicts.policies, self._step.now)
         self._guards.policies_changed(self._step.now)
+        self._evictees.expect_all_again()
         self._evictions.refused = {}
-        for state in self.nodes.values():
+        for state in self._cluster.nodes.values():
             state.policies = None
-        self._look_again()
+        self._judge_all_again()
 
     def _set_profile(self, namespace: str, name: str, profile: Profile | None) -> None:
-        """Look again where pods stand that tolerate something else now; nobody is evicted before that is done."""
+        """Judge again where pods tolerate something else now; nothing is evicted before that is done."""
         changed = self._verdicts.set_profile(namespace, name, profile)
         if changed:
             how = "was deleted" if profile is None else "was created or changed"
             self._guards.profile_changed(f"TolerationProfile {namespace}/{name} {how}", self._step.now)
-        for state in self.nodes.values() if changed else ():
-            if any(verdicts and one in changed for one, verdicts in state.verdicts.items()):
+        self._judge_again_where(changed, judged=True)
+
+    def _judge_again_where(self, changed: Collection[PodClass], *, judged: bool = False) -> None:
+        """Pods of these classes may have other verdicts. Nothing is evicted before they are judged again.
+
+        ``judged``: only where a policy acts on a taint, since the policies that select them are the same.
+        """
+        if not self._synced or not changed:
+            return
+        for state in self._cluster.nodes.values():
+            if any(one in changed and (verdicts or not judged) for one, verdicts in state.verdicts.items()):
                 self._dirty[state.name] = None
 
-    def _has_synced(self, _: events.Synced) -> None:
-        self.synced = True
-        self._look_again()
+    def _judge_all_again(self) -> None:
+        """Verdicts may have changed everywhere: judge every node again, in slices."""
+        if self._synced:
+            self._dirty.update(dict.fromkeys(self._cluster.nodes))
+
+    def _guard_restored(self, event: events.GuardRestored) -> None:
+        if not self._step.leading or event.policy not in self._limiter.guards.by_policy:  # who leads knows best
+            self._limiter.guards.restore(event.policy, event.record, self._step.now)
 
     def _leadership_changed(self, event: events.LeadershipChanged) -> None:
-        gained = event.leading and not self.leading
+        gained = event.leading and not self._step.leading
         self._step.leading = event.leading
         self._guards.leadership_changed()
-        if gained:
-            self.limiter.rates.restart(self._step.now.monotonic)
-            self._mirrors.restart()
-            self._evictions.refused = {}
-            for state in self.nodes.values():
-                state.reported_invalid = {}
-                state.degraded = False
-            for pending in self.pending.values():
-                pending.announced = False
-            self._look_again()
-
-    def _look_again(self) -> None:
-        """Verdicts may have changed everywhere: look at every node again, in slices."""
-        if self.synced:
-            self._dirty.update(dict.fromkeys(self.nodes))
+        self._outbox.clear()
+        if not gained:
+            return
+        self._limiter.rates.restart(self._step.now.monotonic)
+        self._mirroring.restart()
+        self._evictions.refused = {}
+        for state in self._cluster.nodes.values():
+            state.reported_invalid = {}
+            state.degraded = False
+        self._evictees.announce_again()
+        self._judge_all_again()
 
     # -- verdicts -----------------------------------------------------------------------------------------------
 
-    def _evaluate_node(self, state: NodeState) -> None:
+    def _judge_node(self, state: NodeState) -> None:
         self._verdicts.select(state)
-        state.verdicts = {}
+        state.verdicts, state.evicting = {}, {}
         first: TaintVerdict | None = None
         count = 0
-        for pod in state.pods.values():
+        for pod in list(state.pods.values()):
             verdict = self._judge(state, pod)
             if verdict is not None:
-                state.mark_draining(verdict.taint, pod.shared)
                 first = first or verdict
                 count += 1
         self._report_node(state, first, count)
-        self._mirror(state)
-        self._verdicts.settle_draining(state)
-        self._count_node(state)
-        if any(uid in self.pending and self.pending[uid].due_at > self._step.now.wall + 1 for uid in state.pods):
-            self._save_history(state)
-        elif self.leading:
-            self._histories.later(state.name)
+        self._mirroring.mirror(state, self._verdicts.select(state))
+        self._draining.judged(state)
+        self._draining.count(state)
+        self._save_history(state)
 
-    def _evaluate_pod(self, state: NodeState, pod: Pod) -> None:
-        verdict = self._judge(state, pod)
-        if verdict is not None and state.mark_draining(verdict.taint, pod.shared):
-            self._count_node(state)
-            self._histories.later(state.name)
+    def _judge_new_pod(self, state: NodeState, pod: Pod) -> None:
+        is_new_class = pod.shared not in state.evicting
+        self._judge(state, pod)
+        if not is_new_class or not state.verdicts[pod.shared]:
+            return
+        self._report_invalid(state)
+        if state.evicting[pod.shared]:
+            if self._draining.judged(state):
+                self._save_history(state)
+            self._draining.count(state)
 
-    def _count_node(self, state: NodeState) -> None:
-        """Keep the numbers of drained nodes by zone."""
-        if state.node is not None:
-            policies = self._verdicts.select(state)
-            drained = {policy.name: state.drained_by(policy) for policy in policies if policy.limits.zone_health}
-            self.limiter.zones.count(state.name, state.node.labels, drained)
+    def _judge(self, state: NodeState, pod: Pod) -> TaintVerdict | None:
+        """Keep the claims on a pod in step with the verdicts; the first of these, if there is one."""
+        evicting = state.evicting.get(pod.shared)
+        if evicting is None:
+            evicting = self._verdicts.evicting(state, pod.shared)
+        wanted = claims(evicting, pod.bound_at) if evicting else ()
+        self._evictees.decide(pod, wanted)
+        return wanted[0][1] if wanted else None
 
     def _report_node(self, state: NodeState, first: TaintVerdict | None, count: int) -> None:
         node = state.node
         if node is None:
             return
         if first is not None and not state.degraded:
-            self._step.tell(commands.Degraded(node.name, node.uid, first.taint, count))
+            self._step.report(commands.Degraded(node.name, node.uid, first.taint, first.policy, count))
         state.degraded = first is not None
+        self._report_invalid(state)
+
+    def _report_invalid(self, state: NodeState) -> None:
+        node = state.node
+        if node is None:
+            return
         invalid = self._verdicts.invalid(state)
         for name, verdict in invalid.items():
             if state.reported_invalid.get(name) != verdict.taint.value:
                 held = verdict.policy.timing.on_invalid_value is OnInvalidValue.HOLD
-                self._step.tell(commands.InvalidValue(node.name, node.uid, verdict.taint, held))
+                self._step.report(commands.InvalidValue(node.name, node.uid, verdict.taint, verdict.policy, held))
         state.reported_invalid = {name: verdict.taint.value for name, verdict in invalid.items()}
 
-    def _judge(self, state: NodeState, pod: Pod) -> TaintVerdict | None:
-        """The verdict that makes the pod leave, if there is one; what follows from it is set in motion."""
-        found = earliest(self._verdicts.of(state, pod.shared), pod.bound_at)
-        if found is None:
-            self._leavers.cancel(pod.uid)
-            return None
-        due_at, verdict = found
-        self._leavers.judged(pod, verdict, due_at)
-        return verdict
+    def _save_history(self, state: NodeState) -> None:
+        """Have the durable clock written if it is not what is stored: a restart must not move a deadline."""
+        if state.node is None or not self._step.leading:
+            return
+        text = state.history_text()
+        key = history_key(state.name)
+        under_way = self._outbox.under_way(key)
+        stored = under_way.text if isinstance(under_way, commands.SaveHistory) else state.node.history
+        if text != stored:
+            self._outbox.put(commands.SaveHistory(state.name, state.node.uid, text))
+        else:
+            self._outbox.withdraw(key)
+
+    def _written(self, event: events.Written) -> None:
+        if not self._outbox.answered(event):
+            return
+        match event.order:
+            case commands.SaveGuard():
+                self._guards.saved(event.order, event.outcome)
+            case commands.SaveHistory() | commands.SaveLabels():
+                self._stored(event.order, event.outcome)
+            case commands.ClearGuardReset():
+                pass
+            case _:
+                assert_never(event.order)
+
+    def _stored(self, order: commands.SaveHistory | commands.SaveLabels, outcome: events.WriteOutcome) -> None:
+        """The node carries what was written, whatever the stream says by now."""
+        state = self._cluster.nodes.get(order.node)
+        if state is None or state.node is None or state.node.uid != order.uid:
+            return
+        if outcome is not events.WriteOutcome.DONE:
+            return
+        if isinstance(order, commands.SaveHistory):
+            state.node = msgspec.structs.replace(state.node, history=order.text)
+            self._save_history(state)
+        else:
+            kept = {name: value for name, value in (state.node.labels | order.labels).items() if value is not None}
+            state.node, state.policies = msgspec.structs.replace(state.node, labels=kept), None
+            self._mirroring.mirror(state, self._verdicts.select(state))
 
     # -- acting -------------------------------------------------------------------------------------------------
 
     def _act(self) -> None:
-        if not self.synced:
+        if not self._synced:
             return
+        self._judge_dirty()
+        self._make_ready()
+        if self._step.leading:
+            self._outbox.retry_due()
+            self._evictees.let_time_pass(self._overall_rate)
+        if not self._may_evict or self._dirty or self._recount or self._draining.stale:
+            return
+        self._guards.reset()
+        self._guards.look()
+        self._evictions.pull_freed()
+        self._queues.release_due(self._step.now.monotonic)
+        self._evictions.evict_due(self._slice_size)
+        self._guards.save({lane.policy for lane in self._queues.ready_lanes()})
+
+    def _make_ready(self) -> None:
+        """Claims whose time has come stand in line, or go on waiting for the other clock."""
         now = self._step.now
-        self._evaluate_dirty()
         for _ in range(self._slice_size):
-            uid = self._queues.pop_due(self._step.now.wall)
-            if uid is None:
-                break
-            self._fall_due(self.pending[uid])
-        if self.leading:
-            self._leavers.foretell(self._overall_rate)
-        if self.may_evict and not self._dirty:
-            self._step.command(*self._guards.reset(now), *self._guards.look(now))
-            self._queues.release_due(now)
-            self._evictions.let_go(self._slice_size)
-            self._step.command(*self._guards.save({lane.policy for lane in self._queues.ready_lanes()}, now))
-        if self.leading and not self.is_busy:
-            for name in self._histories.take():
-                if name in self.nodes:
-                    self._save_history(self.nodes[name])
+            key = self._queues.pop_due(now)
+            if key is None:
+                return
+            claim = self._claims.by_key[key]
+            pod = self._cluster.pod(claim.node, claim.uid)
+            if claim.phase is Phase.LEAVING:
+                self._judge_again(claim.uid, claim.node)
+            elif claim.due_at > now.wall:
+                self._queues.wait(claim)
+            elif claim.not_before > now.monotonic:
+                self._queues.delay(claim)
+            elif pod is not None:
+                self._queues.make_ready(claim, pod, now)
 
-    def _fall_due(self, pending: Pending) -> None:
-        if pending.phase is Phase.LEAVING:  # accepted long ago, and the watch still shows the pod: judge it afresh
-            self._leavers.drop(pending)
-            self._evaluate_pod(self.nodes[pending.pod.node], pending.pod)
-        else:
-            self._queues.make_ready(pending, self._step.now)
+    def _judge_again(self, uid: str, node: str) -> None:
+        """The eviction was accepted long ago, and the watch still shows the pod: judge it as it is now."""
+        self._evictees.end_all(self._claims.evictees[uid])
+        pod = self._cluster.pod(node, uid)
+        if pod is not None:
+            self._judge(self._cluster.nodes[node], pod)
 
-    def _evaluate_dirty(self) -> None:
+    def _judge_dirty(self) -> None:
         budget = self._slice_size
         while self._dirty and budget > 0:
             name = next(iter(self._dirty))
             del self._dirty[name]
-            state = self.nodes.get(name)
+            state = self._cluster.nodes.get(name)
             if state is not None:
-                self._evaluate_node(state)
+                self._judge_node(state)
                 budget -= len(state.pods) + 1
-
-    def _population(self, policy: str) -> int:
-        return self._guards.population(policy, self._step.now)
-
-    def _guard_restored(self, event: events.GuardRestored) -> None:
-        if not self.leading or event.policy not in self.limiter.guards:  # who leads knows best
-            self.limiter.restore_guard(event.policy, event.record, self._step.now)
-
-    def _guard_reset(self, event: events.GuardReset) -> None:
-        if self.leading:
-            self._guards.ask_reset(event)
-
-    # -- freshness ----------------------------------------------------------------------------------------------
-
-    def _node_checked(self, event: events.NodeChecked) -> None:
-        state = self.nodes.get(event.name)
-        if state is None or not state.check_wanted:
-            return  # the node went while it was read: an old answer must not bring it back
-        if event.node is None:
-            self._freshness.unpark(event.name, self._step.now.wall)
-            self._lose_node(event.name)
+        if self._dirty:
             return
-        self._see_node(event.node)
-        state = self.nodes[event.name]
-        state.checked_version = max(state.checked_version, event.resource_version)
-        self._freshness.unpark(event.name, self._step.now.wall)
-
-    def _check_failed(self, event: events.CheckFailed) -> None:
-        self._freshness.unpark(event.name, self._step.now.wall + retry_delay(Outcome.FAILED, 3, event.name, None))
-
-    # -- the durable clock ----------------------------------------------------------------------------------------
-
-    def _save_history(self, state: NodeState) -> None:
-        if self.leading:
-            self._step.command(*self._histories.save(state))
-
-    def _history_saved(self, event: events.HistorySaved) -> None:
-        state = self.nodes.get(event.node)
-        if state is not None and self.leading:
-            self._step.command(*self._histories.saved(state, succeeded=event.succeeded))
-
-    # -- placement ------------------------------------------------------------------------------------------------
-
-    def _mirror(self, state: NodeState) -> None:
-        if self.leading:
-            self._step.command(*self._mirrors.look(state, self._verdicts.select(state)))
-
-    def _taints_mirrored(self, event: events.TaintsMirrored) -> None:
-        state = self.nodes.get(event.node)
-        if state is not None and self.leading:
-            self._step.command(*self._mirrors.written(state, self._verdicts.select(state), succeeded=event.succeeded))
+        stale, self._draining.stale = self._draining.stale, {}
+        if stale:
+            taints = {name for _, name in stale}
+            for name, state in self._cluster.nodes.items():
+                if not taints.isdisjoint(state.histories):
+                    self._recount[name] = None
+        while self._recount and budget > 0:
+            name = next(iter(self._recount))
+            del self._recount[name]
+            state = self._cluster.nodes.get(name)
+            if state is not None:
+                self._draining.count(state)
+                budget -= 1

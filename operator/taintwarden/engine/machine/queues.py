@@ -1,112 +1,228 @@
-"""Pods on their way out: one queue until due, then a line per policy, and one per limit that some of them met."""
+"""Where claims stand: the only place that changes their phase. Every order here is total, so that two runs agree.
+
+Each policy has a lane of due pods, and each refusal that only some pods meet (a workload, a node, a budget) has lines
+of its own, so that those pods delay no other. When such a limit may admit again, the first of them goes back into its
+policy's lane, and each that leaves that lane lets the next one back: nothing is looked at in vain, however many wait.
+"""
 
 from collections.abc import Container
+from typing import NamedTuple
 
 from taintwarden.engine.deadlines import DeadlineQueue, Entry
 from taintwarden.engine.limits import Refusal
-from taintwarden.engine.machine.lines import Line
-from taintwarden.engine.machine.pending import Lane, Pending, Phase
-from taintwarden.engine.model import Instant
-from taintwarden.engine.spread import Spread
+from taintwarden.engine.machine.claims import TRANSITIONS, Claim, Phase
+from taintwarden.engine.model import (
+    Instant,
+    MonotonicTime,
+    OrderBy,
+    Pod,
+    Policy,
+    SpreadConstraint,
+    WallTime,
+)
+from taintwarden.engine.order import Place, place_of
+from taintwarden.engine.spread import Group, Spread
+
+REVISION_LABELS = ("pod-template-hash", "controller-revision-hash")
+"""What a ReplicaSet of a Deployment, and a StatefulSet or DaemonSet, call the revision of a pod."""
+
+
+class Lane(NamedTuple):
+    """A policy's due pods; lanes with hard deadlines come first."""
+
+    soft: bool
+    policy: str
+
+    @classmethod
+    def of(cls, policy: Policy) -> "Lane":
+        """The lane of a policy."""
+        return cls(policy.reclaim is None, policy.name)
+
+
+class _Position(NamedTuple):
+    """Where a claim that is due stands."""
+
+    lane: Lane
+    pod: Pod
+    """As it was when the claim was put there: the line is left by what it was joined by."""
+    place: Place
+    blocked_by: str = ""
+    """Key of the refusal in whose line it stands; empty: in its policy's lane."""
+    released_by: str = ""
+    """Key of the refusal that let it back: the next one there waits for it to move on."""
+
+
+class IllegalTransition(RuntimeError):  # noqa: N818 - reads as what it says
+    """A claim cannot go from its phase to that one. Nothing was changed."""
+
+    def __init__(self, claim: Claim, phase: Phase) -> None:
+        super().__init__(f"claim {claim.key} cannot go from {claim.phase.name} to {phase.name}")
 
 
 class Queues:
-    """Where WAITING, LEAVING, READY and HELD pods are kept. Every order here is total, so that two runs agree.
+    """All places in which a claim can stand.
 
-    A limit that some pods meet and others do not (a workload, a node, a budget) holds those apart, so that they stand
-    in nobody's way. When it may admit again, the first of them goes back into its policy's line, and each that leaves
-    that line lets the next one back: so nothing is looked at in vain, however many are held.
+    Args:
+        spread: counts pods by topology domain.
+
     """
 
     def __init__(self, spread: Spread) -> None:
         self._spread = spread
-        self._waiting = DeadlineQueue()
-        self._lanes: dict[Lane, Line] = {}
-        self._held: dict[str, dict[Lane, Line]] = {}
-        self._releases = DeadlineQueue()
-        """Keys of refusals by when they are over, on the monotonic clock."""
+        self._deadlines: DeadlineQueue[WallTime] = DeadlineQueue()
+        self._delays: DeadlineQueue[MonotonicTime] = DeadlineQueue()
+        self._lanes: dict[Lane, _Line] = {}
+        self._blocked: dict[str, dict[Lane, _Line]] = {}
+        self._positions: dict[str, _Position] = {}
+        self._releases: DeadlineQueue[MonotonicTime] = DeadlineQueue()
+        """Keys of refusals by when they are over."""
 
-    def wait(self, pending: Pending) -> None:
-        """Until its deadline and its next try."""
-        pending.phase = Phase.WAITING
-        self._waiting.schedule(pending.pod.uid, max(pending.due_at, pending.retry_at))
+    # -- phases ---------------------------------------------------------------------------------------------------
 
-    def expect_gone(self, pending: Pending, by: float) -> None:
-        """Until the watch says that it left, or ``by`` then."""
-        pending.phase = Phase.LEAVING
-        self._waiting.schedule(pending.pod.uid, by)
+    def move(self, claim: Claim, phase: Phase) -> None:
+        """Take a claim out of where it stands, into a phase that needs no queue.
 
-    def make_ready(self, pending: Pending, now: Instant) -> None:
-        """It is due: let it stand in its policy's line."""
-        pending.ready_since, pending.ready_at = now.monotonic, now.wall
-        pending.refusal, pending.waited_for = None, ""
-        self._line_up(pending)
+        Raises:
+            IllegalTransition: there is no such way.
 
-    def hold(self, pending: Pending, refusal: Refusal) -> None:
-        """Set a READY pod apart until what ``refusal`` names may admit it."""
-        came_from, pending.released_by = pending.released_by, ""
-        self.remove(pending)
-        pending.phase, pending.held_by = Phase.HELD, refusal.key
-        lines = self._held.setdefault(refusal.key, {})
-        lines.setdefault(pending.lane, Line(self._spread)).add(pending)
+        """
+        self._enter(claim, phase)
+
+    def begin(self, claim: Claim) -> None:
+        """A new claim waits for its deadline."""
+        self._deadlines.schedule(claim.key, claim.due_at)
+
+    def wait(self, claim: Claim) -> None:
+        """Until its deadline, once more."""
+        self._enter(claim, Phase.WAITING)
+        self._deadlines.schedule(claim.key, claim.due_at)
+
+    def delay(self, claim: Claim) -> None:
+        """Until ``not_before``."""
+        self._enter(claim, Phase.DELAYED)
+        self._delays.schedule(claim.key, claim.not_before)
+
+    def expect_gone(self, claim: Claim, by: MonotonicTime) -> None:
+        """Until the watch says that the pod is gone, or ``by`` then."""
+        self._enter(claim, Phase.LEAVING)
+        self._delays.schedule(claim.key, by)
+
+    def make_ready(self, claim: Claim, pod: Pod, now: Instant) -> None:
+        """It is due: into its policy's lane."""
+        self._enter(claim, Phase.READY)
+        claim.ready_since = now.monotonic
+        claim.refusal, claim.waited_for = None, ""
+        due_at = max(claim.due_at, now.wall) if claim.attempts else claim.due_at
+        place = place_of(pod, claim.policy, due_at, claim.verdict.hard_at, claim.attempts)
+        self._line_up(claim, _Position(Lane.of(claim.policy), pod, place))
+
+    def block(self, claim: Claim, refusal: Refusal) -> None:
+        """Set a READY claim apart until what ``refusal`` names may admit it."""
+        position = self._position(claim, Phase.READY, Phase.BLOCKED)
+        self._enter(claim, Phase.BLOCKED, release_next=False)
+        lines = self._blocked.setdefault(refusal.key, {})
+        self._positions[claim.key] = position._replace(blocked_by=refusal.key, released_by="")
+        lines.setdefault(position.lane, _Line(self._spread)).add(claim, position)
         if refusal.until is not None:
             self._releases.schedule(refusal.key, refusal.until)
-        if came_from != refusal.key:
-            self._release_lane(came_from, pending.lane)
+        if position.released_by != refusal.key:
+            self._release_lane(position.released_by, position.lane)
+
+    def ask_again(self, claim: Claim) -> None:
+        """The pod of a BLOCKED claim is not what it was when it was refused: back into its lane."""
+        position = self._position(claim, Phase.BLOCKED, Phase.READY)
+        self._enter(claim, Phase.READY)
+        self._line_up(claim, position._replace(blocked_by="", released_by=""))
 
     def release(self, key: str) -> None:
-        """What holds pods back under ``key`` may admit one: let the first of each lane back into its line."""
-        for lane in list(self._held.get(key, ())):
+        """What blocks claims under ``key`` may admit one: the first of each lane goes back into it."""
+        for lane in list(self._blocked.get(key, ())):
             self._release_lane(key, lane)
 
-    def _release_lane(self, key: str, lane: Lane) -> None:
-        line = self._held.get(key, {}).get(lane)
-        pending = line.first() if line else None
-        if pending is not None:
-            self._forget_held(pending)
-            pending.released_by = key
-            self._line_up(pending)
-
-    def ask_again(self, pending: Pending) -> None:
-        """A held pod is not what it was when it was refused: let it back into its line."""
-        self._forget_held(pending)
-        self._line_up(pending)
-
-    def release_due(self, now: Instant) -> None:
+    def release_due(self, now: MonotonicTime) -> None:
         """Release what time alone releases."""
-        while (key := self._releases.pop_due(now.monotonic)) is not None:
+        while (key := self._releases.pop_due(now)) is not None:
             self.release(key)
 
-    def next_release(self) -> float | None:
-        """When the next of them is, on the monotonic clock."""
-        return self._releases.next_at()
+    def _release_lane(self, key: str, lane: Lane) -> None:
+        line = self._blocked.get(key, {}).get(lane)
+        claim = line.first() if line else None
+        if claim is not None:
+            position = self._positions[claim.key]
+            self._enter(claim, Phase.READY)
+            self._line_up(claim, position._replace(blocked_by="", released_by=key))
 
-    def remove(self, pending: Pending) -> None:
-        """Take a pod out, wherever it stands."""
-        uid = pending.pod.uid
-        self._waiting.cancel(uid)
-        if pending.phase is Phase.HELD:
-            self._forget_held(pending)
-        elif pending.phase is Phase.READY:
-            line = self._lanes[pending.lane]
-            line.remove(uid)
-            if not len(line):
-                del self._lanes[pending.lane]
-            released_by, pending.released_by = pending.released_by, ""
-            self._release_lane(released_by, pending.lane)
+    def _position(self, claim: Claim, leaves: Phase, enters: Phase) -> _Position:
+        """Where a claim stands that goes from one line to another."""
+        if claim.phase is not leaves:
+            raise IllegalTransition(claim, enters)
+        return self._positions[claim.key]
 
-    def pop_due(self, now: float) -> str | None:
-        """Take the first pod whose time has come."""
-        return self._waiting.pop_due(now)
+    def _enter(self, claim: Claim, phase: Phase, *, release_next: bool = True) -> None:
+        if phase not in TRANSITIONS[claim.phase]:
+            raise IllegalTransition(claim, phase)
+        self._take_out(claim, release_next=release_next)
+        claim.phase = phase
 
-    def next_at(self) -> float | None:
-        """When the next pod's time comes."""
-        return self._waiting.next_at()
+    def _take_out(self, claim: Claim, *, release_next: bool) -> None:
+        phase = claim.phase
+        if phase is Phase.WAITING:
+            self._deadlines.cancel(claim.key)
+        elif phase is Phase.READY:
+            self._leave_lane(claim, release_next=release_next)
+        elif phase is Phase.BLOCKED:
+            self._leave_line(claim)
+        elif phase in (Phase.DELAYED, Phase.LEAVING):
+            self._delays.cancel(claim.key)
 
-    def first_ready(self, besides: Container[Lane] = ()) -> Pending | None:
-        """The pod whose turn it is, among the lanes not named in ``besides``."""
+    def _leave_lane(self, claim: Claim, *, release_next: bool) -> None:
+        position = self._positions.pop(claim.key)
+        line = self._lanes[position.lane]
+        line.remove(claim.key)
+        if not line:
+            del self._lanes[position.lane]
+        if release_next and position.released_by:
+            self._release_lane(position.released_by, position.lane)
+
+    def _leave_line(self, claim: Claim) -> None:
+        position = self._positions.pop(claim.key)
+        lines = self._blocked[position.blocked_by]
+        lines[position.lane].remove(claim.key)
+        if not lines[position.lane]:
+            del lines[position.lane]
+        if not lines:
+            del self._blocked[position.blocked_by]
+            self._releases.cancel(position.blocked_by)
+
+    def _line_up(self, claim: Claim, position: _Position) -> None:
+        self._positions[claim.key] = position
+        line = self._lanes.get(position.lane)
+        if line is None:
+            line = self._lanes[position.lane] = _Line(self._spread)
+        line.add(claim, position)
+
+    # -- what is next ---------------------------------------------------------------------------------------------
+
+    def pop_due(self, now: Instant) -> str | None:
+        """The key of a claim whose deadline has passed or whose delay is over. It stands nowhere until it is moved."""
+        return self._delays.pop_due(now.monotonic) or self._deadlines.pop_due(now.wall)
+
+    def next_in(self, now: Instant) -> float | None:
+        """Seconds until there is one."""
+        deadline, delay = self._deadlines.next_at(), self._delays.next_at()
+        waits = [] if deadline is None else [deadline - now.wall]
+        waits += [] if delay is None else [delay - now.monotonic]
+        return min(waits, default=None)
+
+    def next_release_in(self, now: Instant) -> float | None:
+        """Seconds until a refusal is over that blocks claims."""
+        release = self._releases.next_at()
+        return None if release is None else release - now.monotonic
+
+    def first_ready(self, besides: Container[Lane] = ()) -> Claim | None:
+        """The claim whose turn it is, among the lanes not named in ``besides``."""
         best: tuple[bool, Entry] | None = None
-        best_line: Line | None = None
+        best_line: _Line | None = None
         for lane, line in self._lanes.items():
             if lane in besides or (head := line.head()) is None:
                 continue
@@ -115,25 +231,62 @@ class Queues:
         return best_line.first() if best_line else None
 
     def ready_lanes(self) -> list[Lane]:
-        """The lanes that have pods standing ready."""
+        """The lanes in which claims stand ready."""
         return list(self._lanes)
 
-    def _line_up(self, pending: Pending) -> None:
-        pending.phase = Phase.READY
-        pending.lane = Lane(pending.policy.reclaim is None, pending.policy.name)
-        pending.place = pending.compute_place()
-        line = self._lanes.get(pending.lane)
-        if line is None:
-            line = self._lanes[pending.lane] = Line(self._spread)
-        line.add(pending)
 
-    def _forget_held(self, pending: Pending) -> None:
-        key, pending.held_by = pending.held_by, ""
-        lines = self._held[key]
-        line = lines[pending.lane]
-        line.remove(pending.pod.uid)
-        if not len(line):
-            del lines[pending.lane]
-        if not lines:
-            del self._held[key]
-            self._releases.cancel(key)
+_Key = tuple[Place, str, tuple[str, ...], tuple[SpreadConstraint, ...]]
+
+
+class _Line:
+    """Claims that wait for the same thing. Next is the first in order, by spread within a workload revision."""
+
+    def __init__(self, spread: Spread) -> None:
+        self._spread = spread
+        self._order: DeadlineQueue[WallTime] = DeadlineQueue()
+        self._claims: dict[str, tuple[Claim, Pod, _Key | None]] = {}
+        self._groups: dict[_Key, Group] = {}
+        self._by_uid: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._claims)
+
+    def add(self, claim: Claim, position: _Position) -> None:
+        """Stand in line."""
+        pod, place = position.pod, position.place
+        key: _Key | None = None
+        if pod.shared.spread and pod.shared.owner and OrderBy.TOPOLOGY_SPREAD in claim.policy.eviction.order:
+            revision = tuple(pod.shared.labels.get(label, "") for label in REVISION_LABELS)
+            key = (place, pod.shared.owner.uid, revision, pod.shared.spread)
+            group = self._groups.get(key)
+            if group is None:
+                group = self._groups[key] = self._spread.group()
+            group.add(pod)
+        self._claims[claim.key] = (claim, pod, key)
+        self._by_uid[pod.uid] = claim.key
+        self._order.schedule(claim.key, WallTime(place.urgency), place.rank)
+
+    def remove(self, claim_key: str) -> None:
+        """Leave the line."""
+        _, pod, key = self._claims.pop(claim_key)
+        del self._by_uid[pod.uid]
+        self._order.cancel(claim_key)
+        if key is not None:
+            group = self._groups[key]
+            group.remove(pod)
+            if not len(group):
+                del self._groups[key]
+
+    def head(self) -> Entry | None:
+        """The place of the next claim, comparable with those of other lines."""
+        return self._order.head()
+
+    def first(self) -> Claim | None:
+        """The claim whose turn it is."""
+        head = self._order.head()
+        if head is None:
+            return None
+        claim, _, key = self._claims[head.key]
+        if key is None:
+            return claim
+        return self._claims[self._by_uid[self._groups[key].first().uid]][0]

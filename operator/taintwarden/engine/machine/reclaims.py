@@ -1,80 +1,99 @@
-"""Hard deadlines: who will not make it is told before, and who did not is counted after."""
+"""Hard deadlines: pods that will miss theirs are reported before, and those that did are counted after."""
 
 from collections.abc import Iterator
 
 from taintwarden.engine.deadlines import DeadlineQueue
 from taintwarden.engine.machine import commands
-from taintwarden.engine.machine.pending import Pending, Phase
-from taintwarden.engine.model import Instant, Mode
+from taintwarden.engine.machine.claims import Claim, Phase
+from taintwarden.engine.machine.cluster import Cluster
+from taintwarden.engine.machine.timings import Timings
+from taintwarden.engine.model import Instant, Mode, MonotonicTime, Pod, WallTime, later
+from taintwarden.engine.order import place_of
 
 TOLERANCE_SECONDS = 1.0
 """Kubernetes counts graces in whole seconds."""
 
 
-LOOK_AGAIN_SECONDS = 1.0
-"""A wave comes node by node: what it means for everybody's turn is computed at most once a second."""
-
-
 class Reclaims:
-    """The pods that have to leave nodes which will be gone."""
+    """The claims on pods of nodes which will be gone.
 
-    def __init__(self) -> None:
-        self._pods: dict[str, Pending] = {}
-        self._gone_at = DeadlineQueue()
+    Args:
+        cluster: what is known.
+        timings: how often the forecast is made.
+
+    """
+
+    def __init__(self, cluster: Cluster, timings: Timings) -> None:
+        self._cluster = cluster
+        self._timings = timings
+        self._claims: dict[str, Claim] = {}
+        self._gone_at: DeadlineQueue[WallTime] = DeadlineQueue()
+        self._at_risk: set[str] = set()
+        """Claims of which it was reported that they will miss their deadline. Never iterated."""
+        self._missed: set[str] = set()
+        """Claims that were counted as missed. Never iterated."""
         self._changed = False
-        self._look_at = 0.0
+        self._forecast_at = MonotonicTime(0.0)
 
-    def expect(self, pending: Pending) -> None:
-        """A pod's verdict is a new one."""
-        uid, hard_at = pending.pod.uid, pending.verdict.hard_at
+    def expect(self, claim: Claim) -> None:
+        """A claim's verdict is a new one."""
+        hard_at = claim.verdict.hard_at
         if hard_at is None:
-            self.forget(uid)
             return
-        self._pods[uid] = pending
-        if not pending.missed:
-            self._gone_at.schedule(uid, hard_at)
+        self._claims[claim.key] = claim
+        if claim.key not in self._missed:
+            self._gone_at.schedule(claim.key, WallTime(hard_at))
         self._changed = True
 
-    def forget(self, uid: str) -> None:
-        """It has not to leave, or has left."""
-        if self._pods.pop(uid, None) is not None:
-            self._gone_at.cancel(uid)
+    def forget(self, key: str) -> None:
+        """The pod need not leave any more, or is on its way out."""
+        if self._claims.pop(key, None) is not None:
+            self._gone_at.cancel(key)
+            self._at_risk.discard(key)
+            self._missed.discard(key)
 
-    def next_look(self, now: Instant) -> float | None:
-        """Seconds until something may be foretold."""
-        return max(0.0, self._look_at - now.monotonic) if self._changed else None
+    def next_in(self, now: Instant) -> float | None:
+        """Seconds until a forecast is due or a node is gone."""
+        waits = [max(0.0, self._forecast_at - now.monotonic)] if self._changed else []
+        gone_at = self._gone_at.next_at()
+        return min([*waits, *([] if gone_at is None else [gone_at - now.wall])], default=None)
 
-    def next_at(self) -> float | None:
-        """When the next node is gone."""
-        return self._gone_at.next_at()
+    def missed(self, now: WallTime) -> Iterator[commands.DeadlineMissed]:
+        """Pods that were still there when their node was gone."""
+        while (key := self._gone_at.pop_due(now)) is not None:
+            claim = self._claims[key]
+            pod = self._cluster.pod(claim.node, claim.uid)
+            if pod is not None:
+                yield from self.miss(claim, pod, "not-evicted")
 
-    def missed(self, now: float) -> Iterator[commands.DeadlineMissed]:
-        """Pods that stood there still when their node was gone."""
-        while (uid := self._gone_at.pop_due(now)) is not None:
-            yield from miss(self._pods[uid], "not-evicted")
-
-    def foretell(self, rate: float | None, now: Instant) -> Iterator[commands.DeadlineAtRisk]:
-        """Pods that will not have stopped in order by their hard deadline, at ``rate`` evictions per second."""
-        if not self._changed or now.monotonic < self._look_at:
+    def miss(self, claim: Claim, pod: Pod, reason: str) -> Iterator[commands.DeadlineMissed]:
+        """Count a pod that missed its deadline, once. A policy that only rehearses misses nothing."""
+        hard_at = claim.verdict.hard_at
+        if hard_at is None or claim.key in self._missed or claim.phase is Phase.LEAVING:
             return
-        self._changed, self._look_at = False, now.monotonic + LOOK_AGAIN_SECONDS
-        pods = [one for one in self._pods.values() if one.phase is not Phase.LEAVING]
-        pods.sort(key=lambda one: (one.compute_place(), one.pod.uid))
-        for position, pending in enumerate(pods):
+        if claim.policy.mode is Mode.DRY_RUN:
+            return
+        self._missed.add(claim.key)
+        yield commands.DeadlineMissed(pod, claim.verdict, hard_at, reason)
+
+    def forecast(self, rate: float | None, now: Instant) -> Iterator[commands.DeadlineAtRisk]:
+        """Pods that will not have stopped in order by their hard deadline, at ``rate`` evictions per second."""
+        if not self._changed or now.monotonic < self._forecast_at:
+            return
+        self._changed, self._forecast_at = False, later(now.monotonic, self._timings.forecast)
+        ahead = []
+        for claim in self._claims.values():
+            pod = self._cluster.pod(claim.node, claim.uid)
+            if pod is not None and claim.phase is not Phase.LEAVING:
+                place = place_of(pod, claim.policy, claim.due_at, claim.verdict.hard_at, claim.attempts)
+                ahead.append((place, claim.key, claim, pod))
+        ahead.sort(key=lambda one: one[:2])
+        for position, (_, key, claim, pod) in enumerate(ahead):
             turn = now.wall if rate is None else now.wall + position / rate
-            begins, hard_at = max(pending.due_at, turn), pending.verdict.hard_at or 0.0
-            left = hard_at - begins
-            if pending.at_risk or left + TOLERANCE_SECONDS >= pending.grace_seconds:
+            begins, hard_at = max(claim.due_at, turn), claim.verdict.hard_at or 0.0
+            left, grace = hard_at - begins, claim.grace_seconds(pod)
+            if key in self._at_risk or left + TOLERANCE_SECONDS >= grace:
                 continue
-            pending.at_risk = True
-            reason = f"it asks for {pending.grace_seconds} s to stop, and {max(0, int(left))} s are left at best"
-            yield commands.DeadlineAtRisk(pending.pod, pending.verdict, hard_at, reason)
-
-
-def miss(pending: Pending, reason: str) -> Iterator[commands.DeadlineMissed]:
-    """Count a pod that did not make it, once. A policy that only rehearses misses nothing."""
-    hard_at = pending.verdict.hard_at
-    if hard_at is None or pending.missed or pending.phase is Phase.LEAVING or pending.policy.mode is Mode.DRY_RUN:
-        return
-    pending.missed = True
-    yield commands.DeadlineMissed(pending.pod, pending.verdict, hard_at, reason)
+            self._at_risk.add(key)
+            reason = f"it asks for {grace} s to stop, and {max(0, int(left))} s are left at best"
+            yield commands.DeadlineAtRisk(pod, claim.verdict, hard_at, reason)

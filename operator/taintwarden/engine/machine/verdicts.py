@@ -1,10 +1,10 @@
-"""Which policies select whom, and the verdicts that follow: computed once for all pods of a class on a node."""
+"""Which policies select what, and the verdicts that follow: computed once for all pods of a class on a node."""
 
 from collections.abc import Collection, Iterable
 from weakref import WeakKeyDictionary
 
 from taintwarden.engine.evaluate import Evaluator, TaintVerdict, selects_node, selects_pod
-from taintwarden.engine.machine.inventory import NodeState, history_name
+from taintwarden.engine.machine.cluster import Cluster, NodeState, history_name
 from taintwarden.engine.model import Gates, PodClass, Policy, Profile, Tolerations
 from taintwarden.engine.profiles import effective, matching
 
@@ -27,16 +27,26 @@ class Verdicts:
         self.policies = tuple(sorted(policies, key=lambda policy: policy.name))
         self._selecting.clear()
 
-    def set_namespace(self, name: str, labels: dict[str, str] | None) -> bool:
-        """A namespace has these labels, or is gone. Returns whether a policy may select other pods now."""
+    def set_namespace(self, name: str, labels: dict[str, str] | None) -> Collection[PodClass]:
+        """A namespace has these labels, or is gone. Returns the classes that other policies select because of it.
+
+        What was computed for them on nodes must be forgotten by its owner.
+        """
         if self._namespaces.get(name) == labels:
-            return False
+            return frozenset()
         if labels is None:
             del self._namespaces[name]
         else:
             self._namespaces[name] = labels
-        self._selecting.clear()
-        return any(policy.namespace_selector.requirements for policy in self.policies)
+        if not any(policy.namespace_selector.requirements for policy in self.policies):
+            return frozenset()
+        changed = []
+        for pod_class, before in list(self._selecting.items()):
+            if pod_class.namespace == name:
+                del self._selecting[pod_class]
+                if self.selecting(pod_class) != before:
+                    changed.append(pod_class)
+        return frozenset(changed)
 
     def namespace_labels(self, name: str) -> dict[str, str] | None:
         """The labels of a namespace; None if it is not known."""
@@ -85,12 +95,22 @@ class Verdicts:
         """The verdicts on pods of a class on a node, one for each taint that a policy acts on."""
         verdicts = state.verdicts.get(pod_class)
         if verdicts is None:
-            selecting = self.selecting(pod_class)
-            policies = [policy for policy in self.select(state) if policy in selecting]
-            tolerations = self.tolerations(pod_class)
-            verdicts = self.evaluator.verdicts(pod_class, tolerations, state.taints(), policies)
-            state.verdicts[pod_class] = verdicts
+            verdicts = state.verdicts[pod_class] = self.compute(state, pod_class)
+            state.evicting[pod_class] = tuple(verdict for verdict in verdicts if verdict.evicts)
         return verdicts
+
+    def evicting(self, state: NodeState, pod_class: PodClass) -> tuple[TaintVerdict, ...]:
+        """Of these, the verdicts that make pods leave, sooner or later."""
+        self.of(state, pod_class)
+        return state.evicting[pod_class]
+
+    def compute(self, state: NodeState, pod_class: PodClass) -> tuple[TaintVerdict, ...]:
+        """The same for a class of which there need not be a pod on the node; nothing is kept."""
+        selecting = self.selecting(pod_class)
+        policies = [policy for policy in self.select(state) if policy in selecting]
+        if not policies:
+            return ()
+        return self.evaluator.verdicts(pod_class, self.tolerations(pod_class), state.taints(), policies)
 
     def select(self, state: NodeState) -> tuple[Policy, ...]:
         """The policies that act on a node."""
@@ -99,7 +119,7 @@ class Verdicts:
         return state.policies
 
     def invalid(self, state: NodeState) -> dict[str, TaintVerdict]:
-        """The taints of a node whose values somebody on it cannot compare, each with a verdict that says so."""
+        """The taints of a node whose values some pod on it cannot compare, each with a verdict that says so."""
         found: dict[str, TaintVerdict] = {}
         for verdicts in state.verdicts.values():
             for verdict in verdicts:
@@ -107,39 +127,11 @@ class Verdicts:
                     found.setdefault(history_name(verdict.taint), verdict)
         return found
 
-    def settle_draining(self, state: NodeState) -> bool:
-        """Unmark taints because of which nobody has to leave any more. Returns whether there were any.
-
-        A node that was drained is empty: there the pod that had to leave bears witness. After a restart nobody does,
-        and the mark stays until the value is another one that somebody here tolerates.
-        """
-        drained = [name for name, history in state.histories.items() if history.drains]
-        if not drained:
-            return False
-        here = [verdict for verdicts in state.verdicts.values() for verdict in verdicts]
-        evicting = {history_name(verdict.taint) for verdict in here if verdict.evicts}
-        tolerated = {history_name(verdict.taint) for verdict in here}
-        changed = False
-        for name in drained:
-            witness = state.witnesses.get(name)
-            if name in evicting:
-                continue
-            value = state.histories[name].value
-            if witness is None and (name not in tolerated or state.found_draining.get(name) == value):
-                continue
-            if witness is None or not any(
-                verdict.evicts and history_name(verdict.taint) == name for verdict in self.of(state, witness)
-            ):
-                state.unmark_draining(name)
-                changed = True
-        return changed
-
-    def population(self, name: str, states: Iterable[NodeState]) -> int:
-        """How many pods the policy of this name may evict."""
-        policy = next((policy for policy in self.policies if policy.name == name), None)
-        if policy is None:
-            return 0
-        nodes = (state for state in states if policy in self.select(state))
+    def population(self, policy: Policy, cluster: Cluster) -> int:
+        """How many pods the policy may evict."""
+        if not policy.node_selector.requirements:
+            return sum(pods for one, pods in cluster.classes.items() if policy in self.selecting(one))
+        nodes = (state for state in cluster.nodes.values() if policy in self.select(state))
         return sum(policy in self.selecting(pod.shared) for state in nodes for pod in state.pods.values())
 
     def selecting(self, pod_class: PodClass) -> tuple[Policy, ...]:

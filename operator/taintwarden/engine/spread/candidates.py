@@ -73,7 +73,7 @@ class _Place:
         """The whole is above itself."""
         self.tally = tally
         self.domain = domain
-        self.queue = DeadlineQueue()
+        self.queue: DeadlineQueue[float] = DeadlineQueue()
         self.told: tuple[str, float] | None = None
         """What the place above has in its queue for this one."""
 

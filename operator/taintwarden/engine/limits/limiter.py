@@ -1,0 +1,98 @@
+"""The list of all limits: a pod is evicted when every one admits it, and only then takes from any."""
+
+from collections.abc import Iterable
+
+from taintwarden.engine.limits.bounces import Bounces
+from taintwarden.engine.limits.budgets import Budgets
+from taintwarden.engine.limits.departures import Departures
+from taintwarden.engine.limits.guards import Guards
+from taintwarden.engine.limits.protocol import Freed, Limit, Request, Reservation, Settlement
+from taintwarden.engine.limits.rates import PartedRates, Rates, SharedRates
+from taintwarden.engine.limits.refusal import Refusal
+from taintwarden.engine.limits.windows import EvictionWindows
+from taintwarden.engine.limits.workloads import Workloads
+from taintwarden.engine.limits.zones import Zones
+from taintwarden.engine.model import Instant, Pod, Policy
+
+
+class Limiter:
+    """Every limit of every policy, and what they know of the cluster.
+
+    Args:
+        overall_rate: evictions per second over all policies; None is no cap. Its burst is one second's worth.
+
+    """
+
+    def __init__(self, overall_rate: float | None = None) -> None:
+        self.freed = freed = Freed()
+        self.windows = EvictionWindows()
+        self.zones = Zones(freed)
+        self.guards = Guards(freed)
+        self.rates = Rates(overall_rate, self.zones, freed)
+        self.budgets = Budgets(freed)
+        self.bounces = Bounces()
+        self.workloads = Workloads(freed)
+        self.departures = Departures(freed)
+        # In the order in which they are asked: first what concerns a whole policy, so that one pod answers for all.
+        self._limits: tuple[Limit, ...] = (
+            self.windows,
+            self.zones,
+            self.guards,
+            SharedRates(self.rates),
+            self.budgets,
+            self.bounces,
+            self.workloads,
+            self.departures,
+            PartedRates(self.rates),
+        )
+        self._concerned: dict[str, list[Limit]] = {}
+        """By policy: those of the list that may refuse, or count, its evictions."""
+
+    def configure(self, policies: Iterable[Policy], now: Instant) -> None:
+        """Take over changed limits at once. What was spent stays spent."""
+        policies = tuple(policies)
+        self.windows.configure(policies)
+        self.zones.configure(policies)
+        self.guards.configure(policies, now)
+        self.rates.configure(policies, now.monotonic)
+        self.bounces.configure(policies)
+        self._concerned = {policy.name: [one for one in self._limits if one.concerns(policy)] for policy in policies}
+
+    def admit(self, request: Request) -> Refusal | None:
+        """The first refusal, None if every limit admits the pod."""
+        for limit in self._concerned[request.policy.name]:
+            if (refused := limit.admit(request)) is not None:
+                return refused
+        return None
+
+    def reserve(self, request: Request) -> Reservation:
+        """Take from every limit what the eviction costs, to be settled once."""
+        limits = self._concerned[request.policy.name]
+        taken = [reservation for limit in limits if (reservation := limit.reserve(request)) is not None]
+
+        def settle(settlement: Settlement) -> None:
+            for reservation in taken:
+                reservation(settlement)
+
+        return settle
+
+    def rehearse(self, request: Request) -> None:
+        """An eviction would be on its way: it costs what evictions of the policy share, and the pod stays."""
+        SharedRates(self.rates).reserve(request)
+        PartedRates(self.rates).reserve(request)
+        guard = self.guards.by_policy.get(request.policy.name)
+        if guard is not None:
+            guard.rehearse(request.pod.uid, request.now)
+
+    def stay(self, uid: str) -> None:
+        """Nothing is under way any more that could make the pod leave."""
+        self.workloads.stay(uid)
+        self.departures.stay(uid)
+        for guard in self.guards.by_policy.values():
+            guard.stay(uid)
+
+    def gone(self, pod: Pod, now: Instant) -> None:
+        """The pod is not there any more, or terminating."""
+        self.workloads.gone(pod, now.monotonic)
+        self.bounces.gone(pod)
+        self.departures.stay(pod.uid)

@@ -1,0 +1,97 @@
+"""What every limit answers and keeps. To add one: a module, a line in the list, a field of the API, a sentence.
+
+=============== =====================================================================================================
+``admit``       whether the pod may be evicted now; changes nothing
+``reserve``     the pod is about to be evicted: take what that costs, to be settled when the API server has answered
+``Freed``       keys of refusals that may be another answer now; limits add, the machine takes
+=============== =====================================================================================================
+"""
+
+from collections.abc import Callable, Mapping
+from enum import Enum, auto
+from typing import Protocol
+
+import msgspec
+
+from taintwarden.engine.limits.refusal import Refusal
+from taintwarden.engine.model import Instant, Mode, Pod, Policy, Taint
+
+
+class Request(msgspec.Struct, frozen=True):
+    """May this pod be evicted now?
+
+    ``labels`` are its node's. ``deletes``: the pod is deleted, so no PodDisruptionBudget is asked. ``released``: a
+    person reset the guard, and this pod is one of those that were named.
+    """
+
+    pod: Pod
+    policy: Policy
+    taint: Taint
+    labels: Mapping[str, str]
+    now: Instant
+    deletes: bool = False
+    released: bool = False
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether the node will be gone (``reclaim``): then only the overall rate and budgets count."""
+        return self.policy.reclaim is not None
+
+    @property
+    def is_rehearsal(self) -> bool:
+        """Whether nothing will be evicted."""
+        return self.policy.mode is not Mode.ENFORCE
+
+
+class Settlement(Enum):
+    """How an eviction call ended, as far as limits care."""
+
+    EVICTED = auto()
+    STAYS = auto()
+    """It was not carried out, for certain."""
+    UNKNOWN = auto()
+    """It may have been carried out: the pod counts as on its way out until that is known."""
+
+
+Reservation = Callable[[Settlement], None]
+"""Settles what one limit has taken."""
+
+
+class Limit(Protocol):
+    """One limit of all policies."""
+
+    def concerns(self, policy: Policy) -> bool:
+        """Whether pods of the policy are asked about at all; known until policies change."""
+
+    def admit(self, request: Request) -> Refusal | None:
+        """Why the pod may not be evicted now, None if it may. Nothing is taken."""
+
+    def reserve(self, request: Request) -> Reservation | None:
+        """Take what the eviction costs, None where it costs nothing that has to be settled."""
+
+
+class Freed:
+    """Keys of refusals that may be another answer now, in the order in which they were noted."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, None] = {}
+
+    def add(self, key: str) -> None:
+        """Asking again makes sense."""
+        self._keys[key] = None
+
+    def take(self) -> list[str]:
+        """All keys since the last time."""
+        if not self._keys:
+            return []
+        keys, self._keys = list(self._keys), {}
+        return keys
+
+
+EVERY_POLICY = "policies"
+"""The key under which refusals of all policies are freed."""
+
+
+def policy_key(policy: str) -> str:
+    """The key under which a refusal of a whole policy is freed."""
+    return f"policy/{policy}"

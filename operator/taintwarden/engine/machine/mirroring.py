@@ -1,0 +1,68 @@
+"""Which labels of a node repeat its taints with ``placement``, and what has to be written for that."""
+
+from collections.abc import Sequence
+
+from taintwarden.engine.machine import commands
+from taintwarden.engine.machine.cluster import NodeState
+from taintwarden.engine.machine.outbox import Outbox, labels_key
+from taintwarden.engine.machine.stepping import Step
+from taintwarden.engine.model import Mode, Node, Policy, Taint
+from taintwarden.engine.placement import is_mirror_label, node_labels
+from taintwarden.engine.placement.mirroring import NodeLabels
+
+
+class Mirroring:
+    """Compares the labels that nodes have with those they should have.
+
+    At once, also while a wave is under way: the scheduler places the replacements of evicted pods by these labels.
+
+    Args:
+        step: the step under way.
+        outbox: writes the labels.
+
+    """
+
+    def __init__(self, step: Step, outbox: Outbox) -> None:
+        self._step = step
+        self._outbox = outbox
+        self._reported: dict[str, tuple[tuple[Taint, str], ...]] = {}
+
+    def restart(self) -> None:
+        """Leading begins: what others reported does not count."""
+        self._reported = {}
+
+    def forget(self, node: str) -> None:
+        """The node is gone, or another one has its name."""
+        self._reported.pop(node, None)
+        self._outbox.forget(labels_key(node))
+
+    def mirror(self, state: NodeState, policies: Sequence[Policy]) -> None:
+        """Have written what the node lacks; ``policies`` are those that select it."""
+        node = state.node
+        if node is None or not self._step.leading:
+            return
+        wanted = wanted_labels(node, policies)
+        present = {label: value for label, value in node.labels.items() if is_mirror_label(label)}
+        # What is being written may be stored already, without the stream having said so yet.
+        under_way = self._outbox.under_way(labels_key(node.name))
+        if wanted is None and not present and under_way is None:
+            return
+        labels, faults = (wanted.labels, wanted.faults) if wanted is not None else ({}, ())
+        if self._reported.get(node.name, ()) != faults:
+            self._reported[node.name] = faults
+            self._step.report(*(commands.NotMirrored(node.name, node.uid, taint, reason) for taint, reason in faults))
+        if labels == present and under_way is None:
+            self._outbox.withdraw(labels_key(node.name))
+            return
+        known: dict[str, str | None] = dict(present)
+        if isinstance(under_way, commands.SaveLabels):
+            known |= under_way.labels
+        gone: dict[str, str | None] = {label: None for label in known if label not in labels}
+        self._outbox.put(commands.SaveLabels(node.name, node.uid, {**gone, **labels}))
+
+
+def wanted_labels(node: Node, policies: Sequence[Policy]) -> NodeLabels | None:
+    """What a node has to carry of ours; None where no policy asks for any."""
+    enforced = [policy for policy in policies if policy.mode is not Mode.DRY_RUN]
+    selectors = [selector for policy in enforced for selector in policy.taints if selector.placement]
+    return node_labels([taint for taint, _ in node.taints], selectors) if selectors else None

@@ -1,0 +1,200 @@
+"""Which taints are to be different on which nodes: read from flags and files, applied to nodes."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from taintwarden.api.names import check_key, check_label_value
+from taintwarden.engine.limits.zones import ZONE_LABEL, zone_of
+from taintwarden.engine.model import Effect, Taint
+from taintwarden.kube.objects import NodeObject, TaintObject
+from taintwarden.rehearsal.manifests import BadInput
+from taintwarden.rehearsal.node_requirements import NodeRequirement, parse_selector
+
+_FORM = "write KEY=VALUE:EFFECT, for example sla=900:NoExecute"
+
+
+class Where(msgspec.Struct, frozen=True):
+    """Nodes by name, by zone (its label, or as ``status`` names it) and by labels; each adds nodes."""
+
+    nodes: tuple[str, ...] = ()
+    zones: tuple[str, ...] = ()
+    selectors: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        named = [", ".join(self.nodes), *(f"zone {one}" for one in self.zones), *self.selectors]
+        return ", ".join(one for one in named if one)
+
+    def find(self, nodes: Sequence[NodeObject]) -> list[NodeObject]:
+        """The nodes that are meant.
+
+        Raises:
+            BadInput: a name, zone or selector stands for none.
+
+        """
+        found: dict[str, NodeObject] = {}
+        for name in self.nodes:
+            _add(found, [one for one in nodes if one.metadata.name == name], f"there is no node {name}")
+        for zone in self.zones:
+            there = [
+                one for one in nodes if zone in (one.metadata.labels.get(ZONE_LABEL), zone_of(one.metadata.labels))
+            ]
+            _add(found, there, f"there is no node in zone {zone}")
+        for text in self.selectors:
+            parsed = _selector(text)
+            there = [one for one in nodes if all(part.holds(one.metadata.labels) for part in parsed)]
+            _add(found, there, f"no node has the labels {text}")
+        return list(found.values())
+
+
+class Change(msgspec.Struct, frozen=True):
+    """Taints that are set and taken away. A taint with the same key and effect is replaced, as kubectl does."""
+
+    where: Where
+    taints: tuple[Taint, ...] = ()
+    remove: tuple[tuple[str, str], ...] = ()
+    """Key and effect; an empty effect is any."""
+
+    def __str__(self) -> str:
+        removed = [f"{key}:{effect}" if effect else key for key, effect in self.remove]
+        told = [*(f"{taint} on" for taint in self.taints), *(f"no {one} on" for one in removed)]
+        return f"{', '.join(told).removesuffix(' on').replace(' on,', ',')} on {self.where}"
+
+
+def apply(changes: Iterable[Change], nodes: Sequence[NodeObject]) -> list[NodeObject]:
+    """The nodes that come out different.
+
+    Raises:
+        BadInput: a change is about nodes that are not there.
+
+    """
+    changed: dict[str, NodeObject] = {}
+    for change in changes:
+        for node in change.where.find(nodes):
+            current = changed.get(node.metadata.name, node)
+            changed[node.metadata.name] = _changed(change, current)
+    before = {node.metadata.name: node for node in nodes}
+    return [node for name, node in changed.items() if node.spec.taints != before[name].spec.taints]
+
+
+def _changed(change: Change, node: NodeObject) -> NodeObject:
+    taken = {(taint.key, taint.effect) for taint in change.taints}
+    kept = [
+        one
+        for one in node.spec.taints
+        if (one.key, one.effect) not in taken
+        and not any(one.key == key and effect in ("", one.effect) for key, effect in change.remove)
+    ]
+    known = {(one.key, one.value, one.effect): one for one in node.spec.taints}
+    added = [
+        known.get((one.key, one.value, one.effect)) or TaintObject(one.key, one.value, one.effect)
+        for one in change.taints
+    ]
+    return msgspec.structs.replace(node, spec=msgspec.structs.replace(node.spec, taints=[*kept, *added]))
+
+
+def parse_taint(text: str) -> Taint:
+    """``KEY=VALUE:EFFECT`` or ``KEY:EFFECT``.
+
+    Raises:
+        BadInput: it is neither.
+
+    """
+    pair, colon, effect = text.rpartition(":")
+    key, _, value = pair.partition("=")
+    if not colon:
+        msg = f"{text!r} has no effect: {_FORM}"
+        raise BadInput(msg)
+    return _taint(key, value, effect, text)
+
+
+def parse_removal(text: str) -> tuple[str, str]:
+    """``KEY`` or ``KEY:EFFECT``.
+
+    Raises:
+        BadInput: it is neither.
+
+    """
+    key, colon, effect = text.partition(":")
+    taint = _taint(key, "", effect if colon else Effect.NO_EXECUTE, text)
+    return taint.key, taint.effect if colon else ""
+
+
+def read_changes(content: object, place: str) -> list[Change]:
+    """What a file holds: a list of ``{node | zone | selector, taints, remove}``.
+
+    Raises:
+        BadInput: it is something else.
+
+    """
+    try:
+        entries = msgspec.convert(content, list[_Entry])
+    except msgspec.ValidationError as error:
+        msg = f"{place}: is no list of changes: {error}"
+        raise BadInput(msg) from error
+    found = []
+    for number, entry in enumerate(entries, 1):
+        try:
+            found.append(entry.change())
+        except BadInput as error:
+            msg = f"{place}: entry {number}: {error}"
+            raise BadInput(msg) from error
+    return found
+
+
+class _Entry(msgspec.Struct, forbid_unknown_fields=True):
+    node: str = ""
+    zone: str = ""
+    selector: str | dict[str, str] = ""
+    taints: list[str | dict[str, Any]] = []
+    remove: list[str] = []
+
+    def change(self) -> Change:
+        text = self.selector
+        if isinstance(text, Mapping):
+            text = ",".join(f"{key}={value}" for key, value in text.items())
+        where = Where(*(((one,) if one else ()) for one in (self.node, self.zone, text)))
+        if not (self.node or self.zone or text):
+            msg = "names no nodes: write node, zone or selector"
+            raise BadInput(msg)
+        if not (self.taints or self.remove):
+            msg = "changes nothing: write taints or remove"
+            raise BadInput(msg)
+        return Change(where, tuple(map(_entry_taint, self.taints)), tuple(map(parse_removal, self.remove)))
+
+
+def _entry_taint(entry: str | dict[str, Any]) -> Taint:
+    if isinstance(entry, str):
+        return parse_taint(entry)
+    unknown = set(entry) - {"key", "value", "effect"}
+    if unknown:
+        msg = f"a taint has no {min(unknown)}: {_FORM}"
+        raise BadInput(msg)
+    return _taint(str(entry.get("key", "")), str(entry.get("value") or ""), str(entry.get("effect", "")), str(entry))
+
+
+def _taint(key: str, value: str, effect: str, text: str) -> Taint:
+    faults = [*check_key(key), *check_label_value(value)]
+    if faults:
+        msg = f"{text!r} is no taint: {faults[0]}"
+        raise BadInput(msg)
+    if effect not in list(Effect):
+        msg = f"{text!r} has effect {effect!r}: write {', '.join(Effect)}"
+        raise BadInput(msg)
+    return Taint(key, value, effect)
+
+
+def _selector(text: str) -> tuple[NodeRequirement, ...]:
+    try:
+        return parse_selector(text)
+    except ValueError as error:
+        msg = f"{text!r} is no label selector: {error}"
+        raise BadInput(msg) from error
+
+
+def _add(found: dict[str, NodeObject], nodes: Iterable[NodeObject], problem: str) -> None:
+    before = {node.metadata.name: node for node in nodes}
+    if not before:
+        raise BadInput(problem)
+    found.update(before)

@@ -1,0 +1,128 @@
+"""What the operator's machine says about the first pod of a snapshot."""
+
+from collections.abc import Mapping
+
+from taintwarden.controller.cache import PodIssue, Translator
+from taintwarden.engine.evaluate import TaintVerdict, acting_policy, exclusion, selects_node
+from taintwarden.engine.history import TaintHistory, decode_histories
+from taintwarden.engine.limits import Refusal
+from taintwarden.engine.machine import ClaimView, history_name
+from taintwarden.engine.model import Budget, Gates, Mode, Node, Pod, Policy, Taint
+from taintwarden.kube.objects import PodObject
+from taintwarden.rehearsal.conditions import is_kept_from_enforcing
+from taintwarden.rehearsal.manifests import BadInput
+from taintwarden.rehearsal.rehearsal import Rehearsal, at_once, named
+from taintwarden.rehearsal.snapshot import Snapshot
+from taintwarden.rehearsal.sources import Source
+
+
+class Evaluation:
+    """A pod as the operator sees it, and what its machine says. ``pod`` is None where it never acts.
+
+    Raises:
+        BadInput: a policy asks for the namespace's labels, which are not known; or a timestamp of the pod is none.
+
+    """
+
+    def __init__(self, snapshot: Snapshot, gates: Gates) -> None:
+        self.snapshot = snapshot
+        self.gates = gates
+        self.now = snapshot.now
+        self.object = snapshot.pods[0]
+        self.issues: list[PodIssue] = []
+        self.pod = self._translate()
+        taught = self._taught(unpause=False)
+        self._view = taught.view
+        self.policies = taught.policies
+        self.policy_problems = taught.policy_problems
+        self.profiles = taught.profiles
+        self.profile_problems = {key.partition("/")[2]: why for key, why in taught.profile_problems.items()}
+        self.node: Node | None = taught.translator.node(snapshot.nodes[0]) if snapshot.nodes else None
+        self.rehearsed_policies = {named(one)[1] for one in snapshot.policies if is_kept_from_enforcing(one)}
+        """Policies that are to enforce, and do not since the operator runs with --dry-run."""
+        self._namespace_labels = self._view.namespace_labels(self.object.metadata.namespace)
+        self._check_namespace()
+        # What a paused policy would do is told too: people look before they switch it on.
+        paused = any(policy.mode is Mode.PAUSED for policy in self.policies)
+        self._unpaused = self._taught(unpause=True).view if paused else self._view
+        self.recorded = self._recorded()
+
+    def _taught(self, *, unpause: bool) -> Rehearsal:
+        rehearsal = Rehearsal(self.snapshot, self.gates, at_once(self.now))
+        rehearsal.teach(unpause=unpause)
+        rehearsal.rest()
+        return rehearsal
+
+    def claims(self) -> list[ClaimView]:
+        """Which policies want the pod gone: what is enforced first, then the earliest, then what paused ones would."""
+        if self.pod is None:
+            return []
+        found = self._view.claims(self.pod.uid)
+        active = {claim.policy.name for claim in found}
+        return [*found, *(claim for claim in self._unpaused.claims(self.pod.uid) if claim.policy.name not in active)]
+
+    def taints(self) -> tuple[tuple[Taint, TaintHistory], ...]:
+        """The taints of the pod's node with their histories."""
+        node = self._view.node(self.pod.node) if self.pod else None
+        return () if node is None else node.taints
+
+    def verdict(self, taint: Taint) -> TaintVerdict | None:
+        """What ``taint`` means for the pod, as if no policy were paused; None: no policy acts on it."""
+        if self.pod is None:
+            return None
+        verdicts = self._unpaused.verdicts(self.pod.node, self.pod.shared)
+        return next((verdict for verdict in verdicts if verdict.taint == taint), None)
+
+    def acting(self, taint: Taint) -> Policy | None:
+        """The policy that acts on ``taint`` for the pod."""
+        return acting_policy(taint, (policy for policy in self.policies if self.refusal(policy) is None))
+
+    def refusal(self, policy: Policy) -> str | None:
+        """Why ``policy`` does not touch this pod on this node, None if it does."""
+        if self.node is not None and not selects_node(policy, self.node.labels):
+            return "nodeSelector does not select the node"
+        return exclusion(policy, self.pod.shared, self._namespace_labels) if self.pod else None
+
+    def budgets(self) -> list[tuple[Budget, Refusal | None]]:
+        """The PodDisruptionBudgets that the API server asks about the pod, by name, each with its own refusal."""
+        return [] if self.pod is None else self._view.budgets(self.pod)
+
+    def _translate(self) -> Pod | None:
+        try:
+            return Translator(at_once(self.now), self.issues.append).pod(self.object)
+        except ValueError as error:
+            meta = self.object.metadata
+            msg = f"Pod {meta.namespace}/{meta.name}: {error}"
+            raise BadInput(msg) from error
+
+    def _check_namespace(self) -> None:
+        """Without its labels the engine takes a namespace for not selected: that would be no explanation."""
+        asking = [policy.name for policy in self.policies if policy.namespace_selector.requirements]
+        if self.pod is not None and asking and self._namespace_labels is None:
+            problem = self.snapshot.problems.get(Source.NAMESPACES, "")
+            msg = f"policy {asking[0]} selects namespaces by their labels, and {problem}"
+            raise BadInput(msg)
+
+    def _recorded(self) -> Mapping[str, TaintHistory]:
+        try:
+            return decode_histories(self.node.history) if self.node else {}
+        except ValueError:
+            return {}
+
+    def is_recorded(self, taint: Taint) -> bool:
+        """Whether the node says since when it carries ``taint`` with this value."""
+        history = self.recorded.get(history_name(taint))
+        if history is not None:
+            return history.value == taint.value
+        return any(one == taint and added is not None for one, added in self.node.taints) if self.node else False
+
+
+def untouchable(pod: PodObject) -> str:
+    """Why the operator never acts on ``pod``, which the translation has left out."""
+    if not pod.spec.node_name:
+        return "it is not bound to a node"
+    if pod.metadata.deletion_timestamp is not None:
+        return f"it is terminating since {pod.metadata.deletion_timestamp}"
+    if pod.metadata.annotations is not None and pod.metadata.annotations.mirror is not None:
+        return "it is a mirror pod, which only its node can remove"
+    return f"it has finished: its phase is {pod.status.phase}"

@@ -1,0 +1,93 @@
+"""Reads a snapshot of one pod, and what belongs to it, from files."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND
+from taintwarden.kube.objects import BudgetObject, NamespaceObject, NodeObject, PodObject
+from taintwarden.rehearsal.manifests import BadInput, Document
+from taintwarden.rehearsal.snapshot import Snapshot
+from taintwarden.rehearsal.sources import Source
+
+T = TypeVar("T", PodObject, NodeObject, NamespaceObject, BudgetObject)
+
+
+def snapshot_from_files(documents: Sequence[Document], namespace: str, name: str, now: float) -> Snapshot:
+    """Find the pod and what belongs to it; of objects that stand twice, the last counts.
+
+    Raises:
+        BadInput: something needed is not there, or is not what it should be.
+
+    """
+    pods = [_convert(one, PodObject) for one in _of_kind(documents, "", "Pod") if one.name == name]
+    pods = [pod for pod in pods if (pod.metadata.namespace or "default") == namespace]
+    if not pods:
+        held = ", ".join(f"{one.kind or 'no kind'} {one.name}" for one in documents[:5]) or "no object"
+        more = " and more" if len(documents) > 5 else ""
+        msg = f"the files hold no Pod {namespace}/{name}; they hold {held}{more}"
+        raise BadInput(msg)
+    pod = pods[-1]
+    pod.metadata.namespace = namespace
+    budgets = [_convert(one, BudgetObject) for one in _of_kind(documents, "policy", "PodDisruptionBudget")]
+    for budget in budgets:
+        budget.metadata.namespace = budget.metadata.namespace or "default"
+    namespaces, missing = _namespaces(documents, namespace), f"the files hold no Namespace {namespace}"
+    return Snapshot(
+        now,
+        pods=[pod],
+        nodes=_nodes(documents, pod),
+        namespaces=namespaces,
+        policies=[_without_nulls(one.content) for one in _of_kind(documents, GROUP, POLICY_KIND)],
+        budgets=budgets,
+        profiles=list(_profiles(documents, namespace)),
+        problems={} if namespaces else {Source.NAMESPACES: missing},
+    )
+
+
+def _profiles(documents: Sequence[Document], namespace: str) -> Iterator[dict[str, Any]]:
+    for document in _of_kind(documents, GROUP, PROFILE_KIND):
+        profile = _without_nulls(document.content)
+        meta = profile.get("metadata")
+        if not isinstance(meta, Mapping) or not isinstance(meta.get("name"), str):
+            msg = f"{document.place}: {PROFILE_KIND}/{document.name}: has no metadata.name"
+            raise BadInput(msg)
+        if (meta.get("namespace") or "default") == namespace:
+            yield {**profile, "metadata": {**meta, "namespace": namespace}}
+
+
+def _nodes(documents: Sequence[Document], pod: PodObject) -> list[NodeObject]:
+    name = pod.spec.node_name
+    found = [_convert(one, NodeObject) for one in _of_kind(documents, "", "Node") if one.name == name]
+    if name and not found:
+        msg = f"the files hold no Node {name}, which pod {pod.metadata.namespace}/{pod.metadata.name} is bound to"
+        raise BadInput(msg)
+    return found[-1:]
+
+
+def _namespaces(documents: Sequence[Document], name: str) -> list[NamespaceObject]:
+    found = [_convert(one, NamespaceObject) for one in _of_kind(documents, "", "Namespace") if one.name == name][-1:]
+    for one in found:
+        # The API server sets this label on every namespace.
+        one.metadata.labels |= {"kubernetes.io/metadata.name": name}
+    return found
+
+
+def _of_kind(documents: Sequence[Document], group: str, kind: str) -> list[Document]:
+    return [one for one in documents if (one.group, one.kind) == (group, kind)]
+
+
+def _convert(document: Document, wanted: type[T]) -> T:
+    try:
+        return msgspec.convert(_without_nulls(document.content), wanted)
+    except msgspec.ValidationError as error:
+        msg = f"{document.place}: {document.kind}/{document.name}: {error}"
+        raise BadInput(msg) from error
+
+
+def _without_nulls(value: Any) -> Any:
+    """As the API server reads it: null is the same as absent."""
+    if isinstance(value, Mapping):
+        return {key: _without_nulls(one) for key, one in value.items() if one is not None}
+    return [_without_nulls(one) for one in value] if isinstance(value, list) else value

@@ -1,0 +1,189 @@
+"""YAML and JSON files as people keep them: several documents a file, lists unfolded, each object with its place.
+
+Read as the API server would read them: times stay text, a key that stands twice is an error. Nothing here knows kinds.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+try:
+    from yaml import CSafeLoader as _Base
+except ImportError:  # PyYAML was built without libyaml
+    from yaml import SafeLoader as _Base  # type: ignore[assignment]
+
+MAX_BYTES = 256 * 2**20
+MAX_NODES = 20_000_000
+"""YAML aliases can make a short text stand for a gigantic object; this is more than ``MAX_BYTES`` can hold without."""
+MAX_DEPTH = 200
+_TIMESTAMP = "tag:yaml.org,2002:timestamp"
+
+
+class BadInput(Exception):  # noqa: N818 - reads as what it says
+    """What the user gave cannot be used; the message is one line."""
+
+
+class Document(msgspec.Struct, frozen=True):
+    """One object of a file. ``number`` counts the file's documents from 1, ``item`` the items of a list in it."""
+
+    file: str
+    number: int
+    line: int
+    content: Any
+    item: int | None = None
+
+    @property
+    def place(self) -> str:
+        """Where it stands, as editors and people read it."""
+        item = "" if self.item is None else f" item {self.item}"
+        return f"{self.file}:{self.line}: document {self.number}{item}"
+
+    @property
+    def kind(self) -> str:
+        """Its ``kind``; empty where it has none."""
+        return self._text("kind")
+
+    @property
+    def group(self) -> str:
+        """The API group of its ``apiVersion``; empty for the core."""
+        return self._text("apiVersion").rpartition("/")[0]
+
+    @property
+    def name(self) -> str:
+        """Its name, or what the server will make one from."""
+        meta = self.content.get("metadata") if isinstance(self.content, Mapping) else None
+        names = [meta.get("name"), meta.get("generateName")] if isinstance(meta, Mapping) else []
+        return next((name for name in names if isinstance(name, str) and name), "(no name)")
+
+    def _text(self, field: str) -> str:
+        value = self.content.get(field) if isinstance(self.content, Mapping) else None
+        return value if isinstance(value, str) else ""
+
+
+def read_documents(name: str) -> list[Document]:
+    """Every object of the file ``name``, ``-`` being standard input. Empty documents do not count.
+
+    Raises:
+        BadInput: it cannot be read, or is neither YAML nor JSON.
+
+    """
+    shown = "stdin" if name == "-" else name
+    text = _read_text(name, shown)
+    try:
+        documents = list(_json(shown, text) or _yaml(shown, text))
+    except yaml.MarkedYAMLError as error:
+        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
+        msg = f"{shown}{line}: is not YAML: {error.problem or error.context}"
+        raise BadInput(msg) from error
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a number of more digits than Python reads
+        msg = f"{shown}: is not YAML: {str(error).splitlines()[0]}"
+        raise BadInput(msg) from error
+    except RecursionError as error:
+        msg = f"{shown}: is nested too deeply"
+        raise BadInput(msg) from error
+    return [one for document in documents for one in _unfold(document)]
+
+
+def _read_text(name: str, shown: str) -> str:
+    try:
+        if name == "-":
+            content = sys.stdin.buffer.read(MAX_BYTES + 1)
+        else:
+            with Path(name).open("rb") as stream:
+                content = stream.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            msg = f"{shown}: has more than {MAX_BYTES // 2**20} MiB"
+            raise BadInput(msg)
+        return content.decode("utf-8-sig")
+    except OSError as error:
+        msg = f"{shown}: cannot be read: {error.strerror or error}"
+        raise BadInput(msg) from error
+    except UnicodeDecodeError as error:
+        msg = f"{shown}: is not UTF-8 text"
+        raise BadInput(msg) from error
+
+
+def _json(file: str, text: str) -> list[Document]:
+    """The one document of a JSON file, which a YAML parser would take a hundred times as long for."""
+    if not text.lstrip().startswith("{"):
+        return []
+    try:
+        return [Document(file, 1, 1, msgspec.json.decode(text))]
+    except msgspec.DecodeError:
+        return []  # flow-style YAML, or several documents
+
+
+def _yaml(file: str, text: str) -> Iterator[Document]:
+    _check_depth(text)
+    loader = _Loader(text)
+    try:
+        number = 0
+        while loader.check_node():
+            node = loader.get_node()
+            number += 1
+            if node is None:
+                continue
+            if _size(node, {}) > MAX_NODES:
+                raise yaml.constructor.ConstructorError(None, None, "its aliases stand for too much", node.start_mark)
+            content = loader.construct_document(node)
+            if content is not None:
+                yield Document(file, number, node.start_mark.line + 1, content)
+    finally:
+        loader.dispose()
+
+
+def _check_depth(text: str) -> None:
+    """Before anything recurses: libyaml's composer does, on the C stack, and without a bound."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise RecursionError
+
+
+class _Loader(_Base):
+    """PyYAML's safe loader without times, and strict about keys that stand twice."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - as PyYAML has it
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
+        for first, resolvers in _Base.yaml_implicit_resolvers.items()
+    }
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen:
+                    problem = f"the key {key.value!r} stands twice"
+                    raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+                seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def _size(node: yaml.Node, known: dict[int, int]) -> int:
+    """How many nodes this stands for once its aliases are followed."""
+    size = known.get(id(node))
+    if size is None:
+        known[id(node)] = MAX_NODES  # an alias to something around it has no end
+        parts = node.value if isinstance(node, yaml.SequenceNode | yaml.MappingNode) else []
+        children = [child for part in parts for child in (part if isinstance(part, tuple) else (part,))]
+        size = known[id(node)] = 1 + sum(_size(child, known) for child in children)
+    return size
+
+
+def _unfold(document: Document) -> Iterator[Document]:
+    """The items of a List, as ``kubectl get -o yaml`` writes it; typed lists leave out their items' kind."""
+    content = document.content
+    if not document.kind.endswith("List") or not isinstance(content.get("items"), list):
+        yield document
+        return
+    inherited = {}
+    if document.kind != "List":
+        inherited = {"apiVersion": content.get("apiVersion"), "kind": document.kind.removesuffix("List")}
+    for index, item in enumerate(content["items"]):
+        whole = {**inherited, **item} if isinstance(item, Mapping) else item
+        yield msgspec.structs.replace(document, content=whole, item=index)

@@ -1,0 +1,78 @@
+"""Requirements on the labels of nodes: of a pod's node affinity, and of ``--selector`` as kubectl takes it.
+
+The grammar is that of ``k8s.io/apimachinery/pkg/labels``.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from taintwarden.api.names import check_key, check_label_value
+from taintwarden.engine.selectors import Requirement, SelectorOperator
+
+_COMMA = re.compile(r",(?![^()]*\))")
+_SET = re.compile(r"(?P<key>\S+)\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)\)")
+_COMPARISON = re.compile(r"(?P<key>[^\s!=<>]+)\s*(?P<operator>==|=|!=|>|<)\s*(?P<values>\S*)")
+_PRESENCE = re.compile(r"(?P<operator>!?)\s*(?P<key>[^\s!=<>(),]+)(?P<values>)")
+_OPERATORS = {
+    "in": "In",
+    "notin": "NotIn",
+    "==": "In",
+    "=": "In",
+    "!=": "NotIn",
+    ">": "Gt",
+    "<": "Lt",
+    "": "Exists",
+    "!": "DoesNotExist",
+}
+
+
+class NodeRequirement(msgspec.Struct, frozen=True):
+    """An entry of ``matchExpressions`` or ``matchFields``, with the operators that only nodes know."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+    def holds(self, labels: Mapping[str, str]) -> bool:
+        """Whether ``labels`` meet it."""
+        if self.operator in ("Gt", "Lt"):
+            return self._compares(labels.get(self.key))
+        if self.operator not in list(SelectorOperator):
+            return False
+        return Requirement(self.key, SelectorOperator(self.operator), self.values).holds(labels)
+
+    def _compares(self, value: str | None) -> bool:
+        try:
+            left, right = int(value or ""), int(self.values[0])
+        except (ValueError, IndexError):
+            return False
+        return left > right if self.operator == "Gt" else left < right
+
+
+def parse_selector(text: str) -> tuple[NodeRequirement, ...]:
+    """A label selector as text, for example ``pool=spot,tier in (web, api),!gpu``. All requirements must hold.
+
+    Raises:
+        ValueError: it is none; the message says which part is wrong.
+
+    """
+    return tuple(_parse(part.strip()) for part in _COMMA.split(text) if part.strip())
+
+
+def _parse(part: str) -> NodeRequirement:
+    match = _SET.fullmatch(part) or _COMPARISON.fullmatch(part) or _PRESENCE.fullmatch(part)
+    if match is None:
+        msg = f"cannot read {part!r}"
+        raise ValueError(msg)
+    presence = match["operator"] in ("", "!")
+    values = () if presence else tuple(value.strip() for value in match["values"].split(","))
+    for fault in _faults(match["key"], values):
+        raise ValueError(fault)
+    return NodeRequirement(match["key"], _OPERATORS[match["operator"]], values)
+
+
+def _faults(key: str, values: tuple[str, ...]) -> Iterator[str]:
+    yield from (fault.detail for fault in check_key(key))
+    yield from (fault.detail for value in values for fault in check_label_value(value))

@@ -1,0 +1,196 @@
+"""Lets time pass for the operator's machine in an idealised cluster, and notes what happens."""
+
+import heapq
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from taintwarden.controller import wording
+from taintwarden.engine.limits.refusal import GUARD
+from taintwarden.engine.machine import Command, Outcome, Phase, WriteOutcome, commands, events
+from taintwarden.engine.model import Gates, Instant, MonotonicTime, Pod, WallTime
+from taintwarden.rehearsal.changes import Change, apply
+from taintwarden.rehearsal.conditions import is_kept_from_enforcing
+from taintwarden.rehearsal.ideal import Allowances, Assumptions, Places
+from taintwarden.rehearsal.plan import Plan, Replacement
+from taintwarden.rehearsal.recording import Recording, is_replaced
+from taintwarden.rehearsal.rehearsal import NEWEST, Rehearsal
+from taintwarden.rehearsal.snapshot import Snapshot
+
+MONOTONIC = 1_000_000.0
+"""The monotonic clock at the moment of the change."""
+SHORTEST_STEP_SECONDS = 0.001
+
+Progress = Callable[[float, int], None]
+"""Told how many seconds have passed and how many pods have left."""
+
+
+class Play:
+    """One plan in the making.
+
+    Args:
+        snapshot: what the cluster has.
+        now: when it was read, in seconds since the epoch.
+        assumptions: how long things take.
+        gates: which operators may match at all.
+        limits: ``overall_rate`` and ``max_in_flight`` of the operator's machine.
+
+    """
+
+    def __init__(self, snapshot: Snapshot, now: float, assumptions: Assumptions, gates: Gates, **limits: Any) -> None:
+        self.at = 0.0
+        self.gone = 0
+        self._now = now
+        self._snapshot = snapshot
+        self._assumptions = assumptions
+        self._gates = gates
+        self._queue: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+        self._rehearsal = Rehearsal(snapshot, gates, lambda: self.instant, self._carry_out, **limits)
+        self._view = self._rehearsal.view
+        self._recording = Recording(self._view)
+        self._allowances = Allowances(snapshot.budgets)
+        self._rehearsal.teach()
+        self._rehearsal.lead()
+        self._rehearsal.rest()
+        self._recording.begin(self.instant)
+
+    @property
+    def instant(self) -> Instant:
+        """Both clocks now, in whole microseconds: sums of floating point must not decide a tie."""
+        return Instant(WallTime(round(self._now + self.at, 6)), MonotonicTime(round(MONOTONIC + self.at, 6)))
+
+    def run(self, changes: Sequence[Change], horizon: float, progress: Progress = lambda at, gone: None) -> Plan:
+        """Make the changes, and play until nothing is left to happen or ``horizon`` seconds have passed.
+
+        Raises:
+            BadInput: a change is about nodes that are not there.
+
+        """
+        changed = apply(changes, self._snapshot.nodes)
+        for node in changed:
+            self._rehearsal.feed(events.NodeSeen(self._rehearsal.translator.node(node)))
+        self._rehearsal.rest()
+        self._places = Places(self._view, self._gates, self.instant.wall)
+        while (moment := self._next(horizon)) is not None and moment <= horizon:
+            self.at = max(self.at, moment)
+            while self._queue and self._queue[0][0] <= self.at:
+                heapq.heappop(self._queue)[2]()
+            self._rehearsal.rest()
+            progress(self.at, self.gone)
+        ended = self.at if moment is None else horizon
+        self.at = ended
+        return Plan(
+            at=wording.at(self._now),
+            changes=[str(one) for one in changes],
+            changed_nodes=len(changed),
+            horizon_seconds=horizon,
+            ended_after_seconds=round(ended, 3),
+            assumptions=self._assumptions,
+            notes=list(self._notes()),
+            **self._recording.end(self.instant, self._places),
+        )
+
+    def _notes(self) -> Iterator[str]:
+        """What makes this plan less sure than it looks."""
+        known = self._rehearsal
+        for name, why in known.policy_problems.items():
+            yield f"policy {name} is not valid as stored and does nothing here: {why}"
+        if any(map(is_kept_from_enforcing, self._snapshot.policies)):
+            yield "the operator runs with --dry-run: this is what would follow without it"
+        for name, why in known.guard_problems.items():
+            yield f"status.guard of policy {name} cannot be read and counts as absent: {why}"
+        for name, why in known.profile_problems.items():
+            yield f"profile {name} is not valid as stored and adds nothing here: {why}"
+        for issue in known.pod_issues:
+            yield f"entries of the annotation of pod {issue.namespace}/{issue.name} count as absent"
+
+    # -- time -------------------------------------------------------------------------------------------------------
+
+    def _next(self, end: float) -> float | None:
+        """When something happens next; None: nothing is left to happen before ``end``."""
+        if not self._queue and self._is_stuck(end):
+            return None
+        delay = self._rehearsal.wake_after(self.instant)
+        times = [self._queue[0][0]] if self._queue else []
+        times += [] if delay is None else [self.at + max(delay, SHORTEST_STEP_SECONDS)]
+        return min(times, default=None)
+
+    def _is_stuck(self, end: float) -> bool:
+        """Whether tripped guards hold, for good, all that falls due by ``end``: their cause stays, and so do they."""
+        if not self._recording.halts:
+            return False
+        return all(
+            claim.phase is Phase.REHEARSED or claim.due_at > self._now + end or claim.limit == GUARD
+            for claim in self._view.all_claims()
+        )
+
+    def _later(self, seconds: float, action: Callable[[], None]) -> None:
+        heapq.heappush(self._queue, (self.at + seconds, next(self._order), action))
+
+    # -- what the machine asks for ------------------------------------------------------------------------------------
+
+    def _carry_out(self, command: Command) -> None:
+        call = self._assumptions.call_seconds
+        match command:
+            case commands.Evict():
+                self._later(call, lambda: self._evict(command))
+            case commands.CheckNode():
+                seen = self._view.node(command.name)
+                node = seen.node if seen else None
+                self._later(call, lambda: self._rehearsal.feed(events.NodeChecked(command.name, node, NEWEST)))
+            case commands.SaveHistory() | commands.SaveLabels() | commands.SaveGuard() | commands.ClearGuardReset():
+                self._later(call, lambda: self._rehearsal.feed(events.Written(command, WriteOutcome.DONE)))
+            case _:
+                self._recording.take(command, self.instant, self.at)
+
+    def _evict(self, command: commands.Evict) -> None:
+        pod = command.pod
+        if not command.delete:
+            outcome, why = self._allowances.judge(pod)
+            if outcome is not Outcome.EVICTED:
+                self._rehearsal.feed(events.Settled(pod.uid, outcome, why))
+                return
+        self._leave(command)
+        self._rehearsal.feed(events.Settled(pod.uid, Outcome.EVICTED))
+
+    def _leave(self, command: commands.Evict) -> None:
+        """The API server accepts it: the pod stops, and its controller makes another."""
+        pod = command.pod
+        self.gone += 1
+        told = self._recording.leave(command, self.instant, self.at, self.gone)
+        given = command.grace_period_seconds
+        grace = pod.shared.grace_seconds if given is None else given
+        stop = min(self._assumptions.stop_seconds, grace)
+        self._rehearsal.feed(events.PodGone(pod.uid, pod.node, self.instant.wall + grace if stop else None))
+        if stop:
+            self._later(stop, lambda: self._rehearsal.feed(events.PodGone(pod.uid, pod.node)))
+        for budget in self._allowances.left(pod):
+            self._rehearsal.feed(events.BudgetSeen(budget))
+        self._places.leave(pod.node)
+        if is_replaced(pod.shared):
+            node = self._places.take(pod.shared)
+            told.replacement = Replacement.NOWHERE if node is None else Replacement.PLACED
+            told.replaced_on = node
+            if node is not None:
+                self._replace(pod, node)
+
+    def _replace(self, pod: Pod, node: str) -> None:
+        new = msgspec.structs.replace(
+            pod,
+            uid=f"{pod.uid}-replaced",
+            name=f"{pod.name}-replaced",
+            node=node,
+            bound_at=self.instant.wall,
+            resource_version=0,
+            ready=False,
+        )
+        self._rehearsal.feed(events.PodSeen(new))
+        self._later(self._assumptions.replacement_seconds, lambda: self._ready(new))
+
+    def _ready(self, pod: Pod) -> None:
+        self._rehearsal.feed(events.PodSeen(msgspec.structs.replace(pod, ready=True)))
+        for budget in self._allowances.replaced(pod):
+            self._rehearsal.feed(events.BudgetSeen(budget))

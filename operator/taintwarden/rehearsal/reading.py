@@ -1,0 +1,200 @@
+"""Reads a snapshot from a cluster, page by page, with the rights of the user: all of it, or what is around one pod."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from taintwarden.kube.custom import GROUP_PATH
+from taintwarden.kube.objects import BudgetObject, NamespaceObject, NodeObject, PodObject, WorkloadObject
+from taintwarden.kube.policies import PATH as POLICIES_PATH
+from taintwarden.kube.profiles import PLURAL as PROFILES
+from taintwarden.kube.profiles import path_in
+from taintwarden.rehearsal.session import ClusterError, Session
+from taintwarden.rehearsal.snapshot import Snapshot
+from taintwarden.rehearsal.sources import COUNTED, FOLLOWED, OBJECTS, UNREADABLE, WORKLOADS, Listing, Source, identity
+
+MAX_BUDGETS = 500
+Progress = Callable[[str], None]
+S = TypeVar("S", bound=Snapshot)
+T = TypeVar("T")
+
+
+class _Budgets(msgspec.Struct):
+    items: list[BudgetObject] = []
+
+
+class _Stored(msgspec.Struct):
+    items: list[dict[str, Any]] = []
+
+
+class Reader:
+    """One reading of one cluster. A source that cannot be read costs no other.
+
+    Args:
+        session: the cluster.
+        found: takes what is read.
+        progress: called with a sentence for each page.
+
+    """
+
+    def __init__(self, session: Session, found: Snapshot, progress: Progress = lambda _: None) -> None:
+        self._session = session
+        self._found = found
+        self._progress = progress
+        self._budget_type: type[BudgetObject] = BudgetObject
+        found.server = session.server
+
+    async def read(self, wanted: Iterable[Source]) -> None:
+        """Read these sources at once."""
+        wanted, problems = frozenset(wanted), dict[Source, str]()
+
+        async def attempt(source: Source) -> None:
+            try:
+                await self._read(source)
+            except ClusterError as error:
+                problems[source] = str(error)
+
+        sources = [source for source in Source if source in wanted]
+        await asyncio.gather(*map(attempt, sources))
+        # In the order of the sources, not in that of the answers.
+        self._found.problems = {source: problems[source] for source in sources if source in problems}
+
+    async def _read(self, source: Source) -> None:
+        found = self._found
+        match source:
+            case Source.PODS:
+                found.pods = await self._objects(source, PodObject)
+            case Source.NODES:
+                found.nodes = await self._objects(source, NodeObject)
+            case Source.NAMESPACES:
+                found.namespaces = await self._objects(source, NamespaceObject)
+            case Source.BUDGETS:
+                found.budgets = await self._objects(source, self._budget_type)
+            case Source.POLICIES:
+                found.policies = await stored_policies(self._session)
+            case Source.PROFILES:
+                found.profiles = await stored_profiles(self._session, f"{GROUP_PATH}/{PROFILES}")
+            case _ if source in COUNTED:
+                found.workloads = {**found.workloads, source.value: await self._objects(source, WorkloadObject)}
+            case _:
+                msg = f"{source} is not part of a snapshot"
+                raise ValueError(msg)
+
+    async def _pages(self, source: Source, listing: Listing, take: Callable[[list[bytes]], Any]) -> None:
+        count = 0
+        async for page in self._session.pages(listing.path, msgspec.Raw, source.value, listing.field_selector):
+            take([bytes(one) for one in page])
+            count += len(page)
+            self._progress(f"reading the cluster: {count} {source}")
+
+    async def _objects(self, source: Source, kind: type[T]) -> list[T]:
+        """The objects of a list that can be decoded; the others are noted."""
+        listing = OBJECTS.get(source) or WORKLOADS[source]
+        decoder, found = msgspec.json.Decoder(kind), list[T]()
+
+        def take(page: list[bytes]) -> None:
+            for raw in page:
+                try:
+                    found.append(decoder.decode(raw))
+                except UNREADABLE as error:
+                    unreadable = (identity(listing.kind, raw), " ".join(str(error).split()))
+                    self._found.unreadable = [*self._found.unreadable, unreadable]
+
+        await self._pages(source, listing, take)
+        return found
+
+
+async def read_snapshot(session: Session, now: float) -> Snapshot:
+    """All that the operator follows.
+
+    Raises:
+        ClusterError: something cannot be read; all of it is needed.
+
+    """
+    found = Snapshot(now)
+    await Reader(session, found).read(FOLLOWED)
+    for problem in found.problems.values():
+        raise ClusterError(problem)
+    for subject, why in found.unreadable:
+        msg = f"cannot read {subject}: {why}"
+        raise ClusterError(msg)
+    return found
+
+
+async def read_around(session: Session, namespace: str, name: str, now: float) -> Snapshot:
+    """One pod, then all that belongs to it at once.
+
+    Raises:
+        ClusterError: the pod, its node, the policies or the profiles cannot be read.
+
+    """
+    core, space = "/api/v1", quote(namespace, safe="")
+    pod = await session.read(f"{core}/namespaces/{space}/pods/{quote(name, safe='')}", PodObject, "pods")
+    if pod is None:
+        msg = f"there is no pod {namespace}/{name} in the cluster at {session.server}"
+        raise ClusterError(msg)
+    found, problems = Snapshot(now, session.server, pods=[pod]), dict[Source, str]()
+
+    async def node() -> None:
+        path = f"{core}/nodes/{quote(pod.spec.node_name, safe='')}"
+        one = await session.read(path, NodeObject, "nodes") if pod.spec.node_name else None
+        found.nodes = [one] if one is not None else []
+
+    async def of_namespace() -> None:
+        """Few policies ask for its labels."""
+        try:
+            one = await session.read(f"{core}/namespaces/{space}", NamespaceObject, "namespaces")
+        except ClusterError as error:
+            problems[Source.NAMESPACES] = str(error)
+            return
+        if one is None:
+            problems[Source.NAMESPACES] = "the namespace is gone"
+        else:
+            found.namespaces = [one]
+
+    async def budgets() -> None:
+        """They explain more, and decide nothing."""
+        path, limit = f"/apis/policy/v1/namespaces/{space}/poddisruptionbudgets", {"limit": str(MAX_BUDGETS)}
+        try:
+            listed = await session.read(path, _Budgets, "poddisruptionbudgets", limit)
+        except ClusterError as error:
+            problems[Source.BUDGETS] = str(error)
+            return
+        if listed is None:
+            problems[Source.BUDGETS] = "the cluster does not serve policy/v1"
+        else:
+            found.budgets = listed.items
+
+    *_, found.policies, found.profiles = await asyncio.gather(
+        node(), of_namespace(), budgets(), stored_policies(session), stored_profiles(session, path_in(space))
+    )
+    found.problems = problems
+    return found
+
+
+async def stored_policies(session: Session) -> list[dict[str, Any]]:
+    """All policies as they are stored.
+
+    Raises:
+        ClusterError: they cannot be read, or the cluster does not know such things.
+
+    """
+    found = await session.read(POLICIES_PATH, _Stored, "taintevictionpolicies")
+    if found is None:
+        msg = f"the cluster at {session.server} does not know TaintEvictionPolicies: apply the CRDs first"
+        raise ClusterError(msg)
+    return found.items
+
+
+async def stored_profiles(session: Session, path: str) -> list[dict[str, Any]]:
+    """The profiles of a list as they are stored; none where an older operator brought no definition of them.
+
+    Raises:
+        ClusterError: they cannot be read. They decide, so there is no answer without them.
+
+    """
+    found = await session.read(path, _Stored, "tolerationprofiles")
+    return [] if found is None else found.items

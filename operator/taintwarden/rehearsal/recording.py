@@ -1,0 +1,150 @@
+"""Writes down what becomes of each pod and guard while a plan is played."""
+
+from typing import Any
+
+from taintwarden.controller import wording
+from taintwarden.engine.machine import ClaimView, Command, Phase, View, commands
+from taintwarden.engine.model import GuardAction, Instant, Mode, Pod, PodClass, WallTime
+from taintwarden.rehearsal.ideal import Places
+from taintwarden.rehearsal.plan import Fate, PlannedGuard, PlannedPod, Replacement
+
+
+class Recording:
+    """What the machine has told, by pod and guard.
+
+    Args:
+        view: of the machine.
+
+    """
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._pods: dict[str, PlannedPod] = {}
+        self._guards: dict[str, PlannedGuard] = {}
+        self._past_guards: list[PlannedGuard] = []
+        self._already: dict[str, str] = {}
+        """Pods that had to leave before the change: name by UID."""
+
+    @property
+    def halts(self) -> bool:
+        """Whether a guard holds evictions back now."""
+        return any(guard.halts for guard in self._guards.values())
+
+    def begin(self, now: Instant) -> None:
+        """The machine is taught, and nothing has changed yet."""
+        for policy in self._view.policies:
+            guard = self._view.guard(policy.name, now)
+            if guard is not None and guard.record.open_since is not None and guard.record.cause:
+                opened = guard.record.open_since - now.wall
+                self._trip(policy.name, guard.record.cause, guard.expected, opened, now)
+        self._already = {claim.pod.uid: str(claim.pod) for claim in self._view.all_claims()}
+
+    def take(self, command: Command, now: Instant, at: float) -> None:
+        """A command that carries out nothing; ``at``: seconds since the change."""
+        match command:
+            case commands.Decided():
+                told = self._of(command.pod, command.verdict.policy.name, str(command.verdict.taint), command.due_at)
+                told.waited_seconds, told.limit = round(command.waited, 3), command.limit
+            case commands.Rehearsed():
+                told = self._of(command.pod, command.verdict.policy.name, str(command.verdict.taint), command.due_at)
+                told.fate, told.after_seconds = Fate.WOULD_LEAVE, round(at, 3)
+                told.at = wording.at(now.wall)
+            case commands.DeadlineAtRisk() | commands.DeadlineMissed():
+                due_at = command.verdict.due_at(command.pod.bound_at) or command.hard_at
+                told = self._of(command.pod, command.verdict.policy.name, str(command.verdict.taint), due_at)
+                told.late = command.reason
+            case commands.GuardTripped():
+                self._trip(command.policy.name, command.cause, command.waiting, at, now, command.population)
+            case commands.GuardArmed():
+                closed = self._guards.pop(command.policy.name, None)
+                if closed is not None:
+                    closed.closed_after_seconds = round(at, 3)
+                    self._past_guards.append(closed)
+            case _:
+                pass
+
+    def leave(self, command: commands.Evict, now: Instant, at: float, order: int) -> PlannedPod:
+        """The API server accepts an eviction, the one of this number."""
+        policy, taint = command.verdict.policy.name, str(command.verdict.taint)
+        told = self._of(command.pod, policy, taint, now.wall)
+        told.policy, told.taint = policy, taint
+        told.fate, told.order, told.deleted = Fate.LEAVES, order, command.delete
+        told.at, told.after_seconds = wording.at(now.wall), round(at, 3)
+        return told
+
+    def end(self, now: Instant, places: Places) -> dict[str, Any]:
+        """The part of a :class:`~.plan.Plan` that is about pods and guards."""
+        first = {claim.pod.uid: claim for claim in reversed([*self._view.all_claims()])}
+        for claim in reversed(first.values()):
+            if claim.phase is not Phase.LEAVING:
+                self._stay(claim, now.wall, places)
+        pods = sorted(self._pods.values(), key=_rank)
+        fates = [one.fate for one in pods]
+        return {
+            "leaving": fates.count(Fate.LEAVES),
+            "held": fates.count(Fate.HELD),
+            "later": fates.count(Fate.LATER),
+            "would_leave": fates.count(Fate.WOULD_LEAVE),
+            "nowhere": sum(one.replacement is Replacement.NOWHERE for one in pods),
+            "pods": pods,
+            "spared": sorted(name for uid, name in self._already.items() if uid not in self._pods),
+            "guards": [*self._past_guards, *self._guards.values()],
+        }
+
+    def _trip(
+        self, name: str, cause: str, pods: int, opened: float, now: Instant, population: int | None = None
+    ) -> None:
+        guard = self._view.guard(name, now)
+        if guard is None:
+            return
+        self._guards[name] = PlannedGuard(
+            policy=name,
+            pods=pods,
+            limit=guard.limit,
+            population=population,
+            cause=cause,
+            halts=guard.action is GuardAction.HALT,
+            opened_after_seconds=round(opened, 3),
+        )
+
+    def _of(self, pod: Pod, policy: str, taint: str, due_at: float) -> PlannedPod:
+        told = self._pods.get(pod.uid)
+        if told is None:
+            told = self._pods[pod.uid] = PlannedPod(
+                namespace=pod.namespace,
+                name=pod.name,
+                node=pod.node,
+                policy=policy,
+                taint=taint,
+                fate=Fate.LEAVES,
+                deadline=wording.at(due_at),
+                already=pod.uid in self._already,
+            )
+        return told
+
+    def _stay(self, claim: ClaimView, now: WallTime, places: Places) -> None:
+        """A pod that has not left: why, and where the replacement would go."""
+        pod, policy, taint = claim.pod, claim.policy.name, str(claim.verdict.taint)
+        told = self._of(pod, policy, taint, claim.due_at)
+        told.policy, told.taint = policy, taint
+        told.deadline = wording.at(claim.due_at)
+        is_due = claim.due_at <= now
+        if claim.policy.mode is Mode.ENFORCE:
+            told.fate = Fate.HELD if is_due else Fate.LATER
+        elif told.fate is not Fate.WOULD_LEAVE:
+            told.fate = Fate.HELD if is_due else Fate.WOULD_LEAVE
+        if told.fate is Fate.HELD:
+            told.limit = claim.limit or claim.outcome or ""
+            told.reason = claim.detail or wording.HOLDS.get(told.limit, "")
+            told.budgets = list(claim.budgets)
+        if is_replaced(pod.shared) and not places.fitting(pod.shared):
+            told.replacement = Replacement.NOWHERE
+
+
+def is_replaced(pod_class: PodClass) -> bool:
+    """Whether another pod takes its place elsewhere: a DaemonSet has no other node, and some pods have no owner."""
+    return pod_class.owner is not None and not pod_class.daemon_set
+
+
+def _rank(told: PlannedPod) -> tuple[bool, int, str, str]:
+    return (told.order is None, told.order or 0, told.deadline, str(told))

@@ -1,0 +1,157 @@
+"""A machine of the operator that is taught from a snapshot, by the same path as from streams."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from taintwarden.controller import guard_record
+from taintwarden.controller.cache import PodIssue, Translator
+from taintwarden.controller.keyed_sinks import BudgetSink, NamespaceSink, WorkloadSink
+from taintwarden.controller.policies import PolicyBook
+from taintwarden.controller.profiles import ProfileBook
+from taintwarden.controller.sinks import NodeSink, PodSink, Sink
+from taintwarden.engine.machine import Command, Event, Machine, events
+from taintwarden.engine.model import Gates, Instant, Mode, MonotonicTime, Policy, Profile, WallTime
+from taintwarden.kube.resources import BUDGETS, NAMESPACES, NODES, PODS
+from taintwarden.rehearsal.snapshot import Snapshot
+from taintwarden.telemetry.metrics import Metrics
+
+NEWEST = 2**64
+"""Everything was read at one moment: no pod is newer than what is known of its node."""
+LEADING_FOR_SECONDS = 100_000.0
+"""The operator has led for long, so that its rates have their whole burst."""
+MOST_TURNS = 100_000
+
+
+def at_once(now: float) -> Callable[[], Instant]:
+    """Both clocks of a moment that does not pass."""
+    instant = Instant(WallTime(now), MonotonicTime(now))
+    return lambda: instant
+
+
+class Rehearsal:
+    """What the operator knows and decides if its streams had brought exactly a snapshot.
+
+    Args:
+        snapshot: what the cluster has.
+        gates: which operators may match at all.
+        clock: both clocks now.
+        carry_out: takes each command of the machine.
+        options: of the machine, for example ``overall_rate``.
+
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        gates: Gates,
+        clock: Callable[[], Instant],
+        carry_out: Callable[[Command], None] = lambda _: None,
+        **options: Any,
+    ) -> None:
+        self.policies: tuple[Policy, ...] = ()
+        """Those that are valid as stored, by name."""
+        self.policy_problems: dict[str, str] = {}
+        """Why others are not, by name."""
+        self.profiles: tuple[Profile, ...] = ()
+        """By namespace and name."""
+        self.profile_problems: dict[str, str] = {}
+        """By ``namespace/name``."""
+        self.guard_problems: dict[str, str] = {}
+        """Why what is stored of a policy's guard counts as absent, by policy."""
+        self.pod_issues: list[PodIssue] = []
+        self._machine = Machine(gates=gates, **options)
+        self.view = self._machine.view
+        self.wake_after = self._machine.wake_after
+        self.translator = Translator(clock, self.pod_issues.append)
+        self._snapshot = snapshot
+        self._clock = clock
+        self._carry_out = carry_out
+
+    def teach(self, *, unpause: bool = False) -> None:
+        """Feed all of the snapshot, in the order in which the operator gets it.
+
+        ``unpause``: paused policies rehearse, so that the view has what they would do.
+        """
+        snapshot, metrics = self._snapshot, _metrics()
+        PolicyBook(self._set_policies, _problems(self.policy_problems)).load(snapshot.policies)
+        self.feed(events.PoliciesChanged(_unpaused(self.policies) if unpause else self.policies))
+        self._restore_guards()
+        profiles = ProfileBook(self.feed, _problems(self.profile_problems))
+        profiles.load(snapshot.profiles)
+        self.profiles = tuple(one for _, one in sorted(profiles.valid.items()))
+        self._list(NodeSink(NODES.name, self.feed, metrics, self.translator), snapshot.nodes)
+        self._list(NamespaceSink(NAMESPACES.name, self.feed, metrics), snapshot.namespaces)
+        for plural, workloads in snapshot.workloads.items():
+            self._list(WorkloadSink(plural, self.feed, metrics), workloads)
+        self._list(BudgetSink(BUDGETS.name, self.feed, metrics), snapshot.budgets)
+        self._list(PodSink(PODS.name, self.feed, metrics, self.translator), snapshot.pods)
+        self.feed(events.NodesReached(NEWEST))
+        self.feed(events.Synced())
+
+    def lead(self) -> None:
+        """Act, as an operator that has led for long."""
+        now = self._clock()
+        before = Instant(now.wall, MonotonicTime(now.monotonic - LEADING_FOR_SECONDS))
+        self.feed(events.LeadershipChanged(leading=True), before)
+
+    def rest(self) -> None:
+        """Wake the machine until it waits for time to pass."""
+        for _ in range(MOST_TURNS):
+            if self.wake_after(self._clock()) != 0.0:
+                return
+            self.feed(events.Woke())
+        msg = "the machine never comes to rest"
+        raise RuntimeError(msg)
+
+    def feed(self, event: Event, now: Instant | None = None) -> None:
+        """One event, now unless another moment is given."""
+        for command in self._machine.step(event, now or self._clock()):
+            self._carry_out(command)
+
+    def _restore_guards(self) -> None:
+        for stored in self._snapshot.policies:
+            status, name = stored.get("status"), named(stored)[1]
+            guard = status.get("guard") if isinstance(status, Mapping) else None
+            if guard is not None:
+                try:
+                    self.feed(events.GuardRestored(name, guard_record.read(guard)))
+                except ValueError as error:
+                    self.guard_problems[name] = str(error)
+
+    def _set_policies(self, policies: tuple[Policy, ...]) -> None:
+        self.policies = tuple(sorted(policies, key=lambda policy: policy.name))
+
+    def _list(self, sink: Sink[Any], objects: Sequence[Any]) -> None:
+        sink.list_began()
+        sink.listed(objects)
+        sink.list_ended("")
+
+
+def named(stored: Mapping[str, Any]) -> tuple[str, str]:
+    """Namespace and name of a stored object."""
+    meta = stored.get("metadata")
+    meta = meta if isinstance(meta, Mapping) else {}
+    return str(meta.get("namespace") or ""), str(meta.get("name") or "")
+
+
+@cache
+def _metrics() -> Metrics:
+    """The sinks count; here nobody reads the numbers, and making them takes longer than teaching a small machine."""
+    return Metrics()
+
+
+def _problems(found: dict[str, str]) -> Callable[[str, str, str], None]:
+    def note(key: str, _: str, reason: str) -> None:
+        found[key] = " ".join(reason.split())
+
+    return note
+
+
+def _unpaused(policies: Sequence[Policy]) -> tuple[Policy, ...]:
+    return tuple(
+        msgspec.structs.replace(policy, mode=Mode.DRY_RUN) if policy.mode is Mode.PAUSED else policy
+        for policy in policies
+    )

@@ -1,0 +1,117 @@
+"""What can be read of a cluster, each by itself, and the names of objects of which not much can be read."""
+
+from enum import StrEnum
+
+import msgspec
+
+from taintwarden.kube.resources import (
+    BUDGETS,
+    DAEMON_SETS,
+    JOBS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
+)
+
+
+class Subject(msgspec.Struct, frozen=True, order=True):
+    """An object by kind, name and, where it has one, namespace."""
+
+    kind: str
+    name: str
+    namespace: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, ValueError)
+"""What reading an object raises that is not what it should be."""
+
+
+class _Meta(msgspec.Struct):
+    name: str = ""
+    namespace: str = ""
+
+
+class _Anything(msgspec.Struct):
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+
+
+def identity(kind: str, raw: bytes) -> Subject:
+    """As much of an object's identity as can be read."""
+    try:
+        meta = msgspec.json.decode(raw, type=_Anything).metadata
+    except UNREADABLE:
+        return Subject(kind, "unknown")
+    return Subject(kind, meta.name or "unknown", meta.namespace)
+
+
+class Source(StrEnum):
+    """One thing to read. The values stand in what is told when it cannot be read."""
+
+    NODES = "nodes"
+    PODS = "pods"
+    NAMESPACES = "namespaces"
+    BUDGETS = "poddisruptionbudgets"
+    DEPLOYMENTS = "deployments"
+    STATEFUL_SETS = "statefulsets"
+    DAEMON_SETS = "daemonsets"
+    REPLICA_SETS = "replicasets"
+    REPLICATION_CONTROLLERS = "replicationcontrollers"
+    JOBS = "jobs"
+    CRON_JOBS = "cronjobs"
+    POLICIES = "taintevictionpolicies"
+    PROFILES = "tolerationprofiles"
+    MUTATING = "mutatingwebhookconfigurations"
+    VALIDATING = "validatingwebhookconfigurations"
+    LEASE = "the operator's lease"
+    OPERATOR = "the operator's deployment"
+    BUILT_IN = "the kube-controller-manager"
+    TRIAL = "a trial of a pod"
+    RIGHTS = "the operator's rights"
+
+
+class Listing:
+    """A collection that is read page by page. ``group`` and ``kind`` are those of its objects."""
+
+    def __init__(self, path: str, group: str, kind: str, field_selector: str = "") -> None:
+        self.path = path
+        self.group = group
+        self.kind = kind
+        self.field_selector = field_selector
+
+    def subject(self, namespace: str, name: str) -> Subject:
+        """One of its objects."""
+        return Subject(self.kind, name, namespace)
+
+
+OBJECTS = {
+    Source.NODES: Listing(NODES.path, "", "Node"),
+    Source.NAMESPACES: Listing(NAMESPACES.path, "", "Namespace"),
+    Source.BUDGETS: Listing(BUDGETS.path, "policy", "PodDisruptionBudget"),
+    Source.PODS: Listing(PODS.path, "", "Pod", PODS.field_selector),
+}
+_APPS, _BATCH = "/apis/apps/v1", "/apis/batch/v1"
+WORKLOADS = {
+    Source.DEPLOYMENTS: Listing(f"{_APPS}/deployments", "apps", "Deployment"),
+    Source.STATEFUL_SETS: Listing(f"{_APPS}/statefulsets", "apps", "StatefulSet"),
+    Source.DAEMON_SETS: Listing(f"{_APPS}/daemonsets", "apps", "DaemonSet"),
+    Source.REPLICA_SETS: Listing(f"{_APPS}/replicasets", "apps", "ReplicaSet"),
+    Source.REPLICATION_CONTROLLERS: Listing("/api/v1/replicationcontrollers", "", "ReplicationController"),
+    Source.JOBS: Listing(f"{_BATCH}/jobs", "batch", "Job"),
+    Source.CRON_JOBS: Listing(f"{_BATCH}/cronjobs", "batch", "CronJob"),
+}
+"""What has a pod template."""
+COUNTED = {Source(one.name): one for one in (REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, REPLICATION_CONTROLLERS, JOBS)}
+"""Controllers of pods whose numbers of replicas limits count."""
+OWNERS = (Source.REPLICA_SETS, Source.JOBS)
+"""What stands between a pod and its topmost owner; without them findings name the one in between."""
+TEMPLATES = tuple(WORKLOADS)
+EVALUATION = (Source.POLICIES, Source.PROFILES, Source.NAMESPACES, Source.NODES, Source.PODS)
+"""What the engine needs for the verdicts on pods."""
+FOLLOWED = (*EVALUATION, Source.BUDGETS, *COUNTED)
+"""What the operator itself follows."""

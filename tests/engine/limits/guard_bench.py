@@ -1,0 +1,95 @@
+"""A guard of one policy on a clock that the test moves."""
+
+import msgspec
+
+from taintwarden.engine.limits.guard import SLOTS, Due, Guard, GuardRecord, Turn
+from taintwarden.engine.limits.protocol import Freed, Reservation
+from taintwarden.engine.model import GuardSettings, Instant
+
+WALL = 1_700_000_000.0
+WINDOW = 600
+SLOT = WINDOW / SLOTS
+LONG_AGO = WALL - 10_000
+
+
+class Bench:
+    """A guard on a clock that the test moves, over a population that it sets."""
+
+    def __init__(self, *, population: int = 1_000, **settings) -> None:
+        self.population = population
+        given = {"max_percent": 20, "min_pods": 5, "window_seconds": WINDOW, "settle_seconds": 0} | settings
+        self.freed = Freed()
+        self.seconds = 0.0
+        self._spent = 0
+        self.begin(GuardSettings(**given))
+
+    def begin(self, settings: GuardSettings) -> None:
+        self.guard = Guard("p", settings, self.freed)
+        self.guard.population = lambda: self.population
+
+    @property
+    def now(self) -> Instant:
+        return Instant(WALL + self.seconds, self.seconds)
+
+    def pass_time(self, seconds: float) -> None:
+        self.seconds += seconds
+
+    def expect(self, *uids: str, after: float = 0.0, bound: float = LONG_AGO, since: float = LONG_AGO) -> None:
+        for uid in uids:
+            self.guard.expect(Due(uid, self.now.wall + after, bound, since), self.now)
+
+    def forget(self, *uids: str) -> None:
+        for uid in uids:
+            self.guard.forget(uid)
+
+    def evict(self, *uids: str) -> list[Reservation]:
+        return [self.guard.take(uid, self.now) for uid in uids]
+
+    def spend(self, number: int) -> list[Reservation]:
+        """Pods of which nothing else is known are evicted."""
+        self._spent += number
+        return self.evict(*(f"spent-{index}" for index in range(self._spent - number, self._spent)))
+
+    def look(self) -> Turn | None:
+        return self.guard.look(self.now)
+
+    def trip(self, number: int = 300) -> "Bench":
+        self.expect(*uids(number))
+        assert self.look() is Turn.TRIPPED
+        return self
+
+    def release(self) -> int:
+        return self.guard.release(self.guard.held(), self.now)
+
+    def store(self, *, waiting: bool = True, succeeded: bool = True) -> GuardRecord | None:
+        """What has to be saved is saved."""
+        reserved = self.guard.record_wanted(self.now, waiting=waiting)
+        if reserved is None:
+            return None
+        record = self.guard.record(self.now, reserved)
+        self.guard.saved(reserved, succeeded=succeeded)
+        return record
+
+    def stored(self, *, waiting: bool = True) -> GuardRecord:
+        record = self.store(waiting=waiting)
+        assert record is not None
+        return record
+
+    def spent(self) -> list[int]:
+        """Evictions by slot, the oldest first."""
+        return [pods for _, pods in self.guard.record(self.now).spent]
+
+    def change(self, **settings) -> None:
+        self.guard.change(msgspec.structs.replace(self.guard.settings, **settings), self.now)
+
+    def successor(self, record: GuardRecord, after: float = 0.0) -> "Bench":
+        """Another process, whose monotonic clock reads the same by chance."""
+        other = Bench(population=self.population)
+        other.begin(self.guard.settings)
+        other.seconds = self.seconds + after
+        other.guard.restore(record, other.now)
+        return other
+
+
+def uids(number: int, prefix: str = "p") -> list[str]:
+    return [f"{prefix}{index}" for index in range(number)]

@@ -1,0 +1,464 @@
+"""All limits together: in which order they are asked, and that nothing is taken unless all admit."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from engine.rig import ZONE, budget, limited, owner
+from taintwarden.engine.interning import Interner
+from taintwarden.engine.limits import Limiter, Refusal, Request, Reservation, Settlement, refusal
+from taintwarden.engine.limits.guard import Due, Guard, GuardRecord
+from taintwarden.engine.model import (
+    GuardSettings,
+    Instant,
+    Pod,
+    Policy,
+    Reclaim,
+    Share,
+    Taint,
+    Tolerations,
+    Window,
+    ZoneHealth,
+)
+
+GUARDED = limited(guard=GuardSettings())
+TAINT = Taint("sla", "900")
+LATER = Instant(1_700_000_000.0, 1_000.0)
+NEVER = (Window("0 0 29 2 *", 60),)
+"""A window that opens on leap days."""
+
+
+class Bench:
+    """A limiter under one policy, with pods of one workload on labelled nodes."""
+
+    def __init__(self, given: Policy, overall_rate: float | None = None) -> None:
+        self.limiter = Limiter(overall_rate)
+        self.policy = given
+        self.now = LATER
+        self.configure(given, now=Instant(LATER.wall - 1_000, 0.0))
+        self.interner = Interner()
+
+    def configure(self, *policies: Policy, now: Instant = LATER) -> None:
+        self.limiter.configure(policies, now)
+        for guard in self.limiter.guards.by_policy.values():
+            guard.population = lambda: 1_000
+
+    @property
+    def guard(self) -> Guard:
+        return self.limiter.guards.by_policy["p"]
+
+    def pod(self, name: str = "a", *, of: str = "web", node: str = "n1", namespace: str = "shop") -> Pod:
+        shared = self.interner.pod_class(namespace, {}, Tolerations(), owner=owner(of))
+        pod = Pod(name, name, node, shared, 0.0, 1, True)
+        self.limiter.workloads.seen(pod, None)
+        return pod
+
+    def request(self, pod: Pod, zone: str = "z1", **more: Any) -> Request:
+        return Request(pod, self.policy, TAINT, {ZONE: zone}, self.now, **more)
+
+    def refuse(self, pod: Pod, zone: str = "z1", **more: Any) -> Refusal | None:
+        return self.limiter.admit(self.request(pod, zone, **more))
+
+    def ask(self, pod: Pod, zone: str = "z1", **more: Any) -> str:
+        """The limit that refuses; empty if none does, and then the pod is evicted."""
+        refused = self.refuse(pod, zone, **more)
+        if refused is None:
+            self.reserve(pod, zone, **more)(Settlement.EVICTED)
+        return refused.limit if refused else ""
+
+    def reserve(self, pod: Pod, zone: str = "z1", **more: Any) -> Reservation:
+        return self.limiter.reserve(self.request(pod, zone, **more))
+
+    def trip(self) -> None:
+        """More pods have to leave than the guard allows."""
+        for number in range(500):
+            self.guard.expect(Due(f"wave-{number}", self.now.wall, 0.0, 0.0), self.now)
+        self.guard.look(self.now)
+        assert self.guard.halts
+
+    def zone(self, name: str, good: int, bad: int) -> None:
+        for number in range(good + bad):
+            self.limiter.zones.count(f"{name}-{number}", {ZONE: name}, {"p": number >= good})
+
+    def spent(self) -> list[int]:
+        return [pods for _, pods in self.guard.record(self.now).spent]
+
+
+def reserved(bench: Bench) -> Bench:
+    """The guard's record allows for evictions."""
+    wanted = bench.guard.record_wanted(bench.now, waiting=True)
+    assert wanted is not None
+    bench.guard.saved(wanted, succeeded=True)
+    return bench
+
+
+def test_without_limits_everybody_goes():
+    bench = Bench(limited())
+    assert [bench.ask(bench.pod(name)) for name in "abc"] == [""] * 3
+
+
+# -- each limit refuses -----------------------------------------------------------------------------------------------
+
+
+def test_a_closed_window_refuses_until_it_opens():
+    bench = Bench(msgspec.structs.replace(limited(), windows=(Window("0 0 1 1 *", 3_600),)))
+    refused = bench.refuse(bench.pod())
+    assert refused is not None
+    assert (refused.limit, refused.key) == (refusal.WINDOW, "")
+    assert refused.until is not None
+    assert LATER.wall + refused.until - LATER.monotonic == 1_704_067_200, "2024-01-01"
+
+
+def test_all_zones_full_refuses_the_whole_policy():
+    bench = Bench(limited(zone_health=ZoneHealth(min_nodes=0)))
+    bench.zone("z1", 0, 3)
+    assert bench.ask(bench.pod()) == refusal.ALL_ZONES_FULL
+
+
+def test_a_tripped_guard_refuses():
+    bench = Bench(GUARDED)
+    bench.trip()
+    assert bench.ask(bench.pod()) == refusal.GUARD
+
+
+def test_a_released_pod_passes_the_guard_and_full_zones():
+    bench = Bench(limited(guard=GuardSettings(), zone_health=ZoneHealth(min_nodes=0)))
+    bench.zone("z1", 0, 9)
+    bench.trip()
+    assert bench.ask(bench.pod(), released=True) == ""
+    assert bench.ask(bench.pod("b")) == refusal.ALL_ZONES_FULL
+
+
+def test_a_pod_that_a_person_released_is_known():
+    bench = Bench(GUARDED)
+    bench.trip()
+    bench.guard.release(["wave-0"], bench.now)
+    known = [bench.limiter.guards.is_released(*one) for one in (("p", "wave-0"), ("p", "wave-1"), ("q", "wave-0"))]
+    assert known == [True, False, False]
+
+
+def test_a_pod_whose_eviction_counts_already_needs_no_new_reservation():
+    bench = reserved(Bench(GUARDED))
+    bench.reserve(bench.pod())(Settlement.UNKNOWN)
+    bench.now = Instant(LATER.wall + 60, LATER.monotonic + 60)
+    assert bench.refuse(bench.pod("b")) == Refusal(refusal.GUARD_RECORD)
+    assert bench.refuse(bench.pod()) is None
+
+
+def test_a_guard_without_a_record_refuses():
+    bench = Bench(GUARDED)
+    assert bench.ask(bench.pod()) == refusal.GUARD_RECORD
+    assert reserved(bench).ask(bench.pod()) == ""
+
+
+def test_a_rehearsal_needs_no_record():
+    bench = Bench(limited(guard=GuardSettings(), spec={"mode": "DryRun"}))
+    assert bench.ask(bench.pod()) == ""
+
+
+def test_the_policys_rate_refuses_until_a_token_is_there():
+    bench = Bench(limited(evictions_per_second=0.5, burst=1))
+    assert bench.ask(bench.pod()) == ""
+    refused = bench.refuse(bench.pod("b"))
+    assert refused == Refusal(refusal.POLICY_RATE, LATER.monotonic + 2)
+
+
+def test_the_overall_rate_refuses_the_whole_policy():
+    bench = Bench(limited(), overall_rate=1.0)
+    assert bench.ask(bench.pod()) == ""
+    refused = bench.refuse(bench.pod("b"))
+    assert refused == Refusal(refusal.OVERALL_RATE, LATER.monotonic + 1)
+
+
+def test_a_budget_refuses_its_pods():
+    bench = Bench(limited())
+    bench.limiter.budgets.set(budget())
+    assert bench.ask(bench.pod()) == refusal.BUDGET
+    assert bench.ask(bench.pod("b", namespace="office")) == ""
+
+
+def test_a_workload_refuses_its_pods():
+    bench = Bench(limited(max_unavailable=Share(number=1)))
+    assert bench.ask(bench.pod()) == refusal.WORKLOAD_UNKNOWN
+    bench.limiter.workloads.want(owner().uid, 2)
+    assert bench.ask(bench.pod("b")) == ""
+
+
+def test_a_node_refuses_its_pods():
+    bench = Bench(limited(node_max_concurrent=1))
+    bench.reserve(bench.pod())
+    assert bench.ask(bench.pod("b")) == refusal.PER_NODE
+    assert bench.ask(bench.pod("c", node="n2")) == ""
+
+
+@pytest.mark.parametrize(("good", "limit"), [(1, refusal.ZONE_DEGRADED), (0, refusal.ZONE_FULL)])
+def test_a_bad_zone_slows_its_pods_down(good, limit):
+    bench = Bench(limited(zone_health=ZoneHealth(min_nodes=0)))
+    bench.zone("z1", good, 9)
+    bench.zone("z2", 9, 0)
+    assert [bench.ask(bench.pod(name)) for name in "ab"] == ["", limit]
+    assert bench.ask(bench.pod("c"), "z2") == ""
+
+
+def test_a_halted_zone_refuses_until_it_is_better():
+    bench = Bench(limited(zone_health=ZoneHealth(min_nodes=0, halt_small_zones=True)))
+    bench.zone("z1", 1, 9)
+    refused = bench.refuse(bench.pod())
+    assert refused is not None
+    assert (refused.limit, refused.until, refused.key) == (refusal.ZONE_HALTED, None, "zone/p/z1")
+
+
+def test_zones_have_rates_of_their_own():
+    bench = Bench(limited(zone_evictions_per_second=1.0))
+    assert [bench.ask(bench.pod(name)) for name in "ab"] == ["", refusal.PER_ZONE]
+    assert bench.ask(bench.pod("c"), "z2") == ""
+
+
+def test_namespaces_have_rates_of_their_own():
+    bench = Bench(limited(namespace_evictions_per_second=1.0))
+    assert [bench.ask(bench.pod(name)) for name in "ab"] == ["", refusal.PER_NAMESPACE]
+    assert bench.ask(bench.pod("c", namespace="office")) == ""
+
+
+# -- together ----------------------------------------------------------------------------------------------------------
+
+
+def test_who_is_refused_takes_from_no_bucket():
+    bench = Bench(
+        limited(evictions_per_second=1.0, burst=1, zone_evictions_per_second=1.0, namespace_evictions_per_second=1.0),
+        overall_rate=1.0,
+    )
+    bench.limiter.budgets.set(budget())
+    assert [bench.ask(bench.pod(name)) for name in "abc"] == [refusal.BUDGET] * 3
+    bench.limiter.budgets.drop("shop", "pdb")
+    assert bench.ask(bench.pod("d")) == ""
+
+
+def test_who_is_refused_by_the_last_bucket_takes_from_none_before():
+    bench = Bench(limited(evictions_per_second=1.0, burst=2, namespace_evictions_per_second=1.0))
+    assert [bench.ask(bench.pod(name)) for name in "abc"] == ["", refusal.PER_NAMESPACE, refusal.PER_NAMESPACE]
+    assert bench.ask(bench.pod("d", namespace="office")) == ""
+
+
+def test_an_eviction_takes_from_every_bucket():
+    bench = Bench(
+        limited(evictions_per_second=1.0, burst=1, zone_evictions_per_second=1.0, namespace_evictions_per_second=1.0),
+        overall_rate=1.0,
+    )
+    request = bench.request(bench.pod())
+    bench.limiter.reserve(request)(Settlement.EVICTED)
+    buckets = bench.limiter.rates.shared(request) + bench.limiter.rates.parted(request)
+    assert [bucket.available_at(LATER.monotonic) for _, _, bucket in buckets] == [LATER.monotonic + 1] * 4
+
+
+def test_admitting_takes_nothing():
+    bench = Bench(limited(evictions_per_second=1.0, burst=1, node_max_concurrent=1), overall_rate=1.0)
+    assert [bench.refuse(bench.pod(name)) for name in "abc"] == [None] * 3
+
+
+def test_a_rehearsal_takes_what_evictions_of_the_policy_share_and_the_pod_stays():
+    bench = Bench(limited(evictions_per_second=1.0, burst=1, node_max_concurrent=1, spec={"mode": "DryRun"}))
+    bench.limiter.rehearse(bench.request(bench.pod()))
+    assert bench.ask(bench.pod("b")) == refusal.POLICY_RATE
+    bench.now = Instant(LATER.wall + 1, LATER.monotonic + 1)
+    assert bench.ask(bench.pod("b")) == "", "none is on its way out of the node"
+
+
+def test_what_holds_the_whole_policy_is_told_before_what_holds_some():
+    closed = msgspec.structs.replace(limited(evictions_per_second=0.001, burst=1), windows=NEVER)
+    bench = Bench(closed)
+    bench.limiter.budgets.set(budget())
+    assert bench.ask(bench.pod()) == refusal.WINDOW
+
+
+def test_a_pod_that_is_deleted_asks_no_budget_but_everybody_else():
+    bench = Bench(limited(max_unavailable=Share(number=1)))
+    bench.limiter.budgets.set(budget())
+    assert bench.ask(bench.pod(), deletes=True) == refusal.WORKLOAD_UNKNOWN
+    bench.limiter.workloads.want(owner().uid, 1)
+    assert bench.ask(bench.pod("b"), deletes=True) == ""
+
+
+# -- nodes that will be gone ------------------------------------------------------------------------------------------
+
+
+HARD = msgspec.structs.replace(
+    limited(
+        evictions_per_second=0.001,
+        burst=1,
+        node_max_concurrent=1,
+        namespace_evictions_per_second=0.001,
+        zone_evictions_per_second=0.001,
+        max_unavailable=Share(number=1),
+        zone_health=ZoneHealth(min_nodes=0),
+        guard=GuardSettings(min_pods=0),
+    ),
+    windows=NEVER,
+    reclaim=Reclaim(120),
+)
+
+
+def test_soft_limits_step_aside_for_a_hard_deadline():
+    bench = Bench(HARD)
+    bench.zone("z1", 0, 9)
+    for name in "abcdef":
+        assert bench.ask(bench.pod(name)) == ""
+
+
+def test_the_overall_rate_does_not():
+    bench = Bench(HARD, overall_rate=1.0)
+    assert [bench.ask(bench.pod(name)) for name in "ab"] == ["", refusal.OVERALL_RATE]
+
+
+def test_neither_do_budgets():
+    bench = Bench(HARD)
+    bench.limiter.budgets.set(budget())
+    assert bench.ask(bench.pod()) == refusal.BUDGET
+
+
+def test_a_hard_deadline_needs_no_guard():
+    assert Bench(HARD).limiter.guards.by_policy == {}
+
+
+# -- how calls end -----------------------------------------------------------------------------------------------------
+
+
+LIMITED = limited(
+    guard=GuardSettings(),
+    evictions_per_second=1.0,
+    burst=1,
+    node_max_concurrent=1,
+    max_unavailable=Share(number=1),
+    namespace_evictions_per_second=1.0,
+)
+
+
+def test_a_pod_that_stays_gives_back_all_that_it_took():
+    bench = reserved(Bench(LIMITED, overall_rate=1.0))
+    bench.limiter.workloads.want(owner().uid, 2)
+    bench.limiter.budgets.set(budget(allowed=1))
+    first, second = bench.pod(), bench.pod("b")
+    bench.reserve(first)(Settlement.STAYS)
+    assert bench.spent() == []
+    assert bench.refuse(second) is None
+
+
+def test_what_a_pod_that_stays_gives_back_is_said():
+    bench = reserved(Bench(LIMITED))
+    settle = bench.reserve(bench.pod())
+    bench.limiter.freed.take()
+    settle(Settlement.STAYS)
+    keys = {"policies", f"workload/{owner().uid}", "node/n1", "namespace/p/shop"}
+    assert set(bench.limiter.freed.take()) == keys
+
+
+@pytest.mark.parametrize("settlement", [Settlement.EVICTED, Settlement.UNKNOWN])
+def test_a_pod_that_may_be_on_its_way_out_gives_nothing_back(settlement):
+    bench = reserved(Bench(LIMITED))
+    bench.limiter.workloads.want(owner().uid, 2)
+    first, second = bench.pod(), bench.pod("b")
+    bench.reserve(first)(settlement)
+    assert bench.spent() == [1]
+    assert bench.ask(second) == refusal.POLICY_RATE
+    bench.now = Instant(LATER.wall + 10, LATER.monotonic + 10)
+    assert bench.ask(second) == refusal.MAX_UNAVAILABLE
+
+
+def test_a_pod_of_which_no_call_is_under_way_is_not_missing():
+    bench = Bench(limited(node_max_concurrent=1, max_unavailable=Share(number=1)))
+    bench.limiter.workloads.want(owner().uid, 2)
+    first, second = bench.pod(), bench.pod("b")
+    bench.reserve(first)(Settlement.UNKNOWN)
+    bench.limiter.stay(first.uid)
+    assert bench.ask(second) == ""
+
+
+def test_a_pod_that_is_gone_is_missing_but_no_more_on_its_way_out():
+    bench = Bench(limited(node_max_concurrent=1, max_unavailable=Share(number=1)))
+    bench.limiter.workloads.want(owner().uid, 2)
+    first, second = bench.pod(), bench.pod("b")
+    bench.reserve(first)(Settlement.EVICTED)
+    bench.limiter.gone(first, LATER)
+    assert bench.ask(second) == refusal.MAX_UNAVAILABLE
+    bench.limiter.workloads.want(owner().uid, 1)
+    assert bench.ask(second) == ""
+
+
+def test_an_eviction_is_counted_by_the_guard_once_however_often_it_is_tried():
+    bench = reserved(Bench(GUARDED))
+    pod = bench.pod()
+    for _ in range(5):
+        bench.reserve(pod)(Settlement.UNKNOWN)
+    assert bench.spent() == [1]
+
+
+# -- policies change ---------------------------------------------------------------------------------------------------
+
+OPEN = GuardRecord(LATER.wall - 60, "a taint", 400)
+
+
+def test_a_guard_goes_on_through_changes_of_its_policy():
+    bench = Bench(GUARDED)
+    guard = bench.guard
+    bench.configure(limited(guard=GuardSettings(max_percent=1)))
+    assert bench.guard is guard
+    assert guard.settings.max_percent == 1
+
+
+def test_a_namesake_inherits_no_guard():
+    bench = Bench(GUARDED)
+    bench.limiter.guards.restore("p", OPEN, LATER)
+    bench.configure(msgspec.structs.replace(GUARDED, uid="another"))
+    assert not bench.guard.halts
+
+
+def test_a_policy_made_again_after_it_was_gone_inherits_no_guard():
+    bench = Bench(GUARDED)
+    bench.limiter.guards.restore("p", OPEN, LATER)
+    bench.configure()
+    bench.configure(msgspec.structs.replace(GUARDED, uid="another"))
+    assert not bench.guard.halts
+
+
+def test_a_guard_switched_off_and_on_again_remembers():
+    bench = reserved(Bench(GUARDED))
+    bench.reserve(bench.pod())(Settlement.EVICTED)
+    bench.configure(limited())
+    assert bench.limiter.guards.by_policy == {}
+    bench.configure(GUARDED)
+    assert bench.spent() == [1]
+
+
+def test_a_record_that_came_before_its_policy_counts():
+    bench = Bench(limited("other"))
+    bench.limiter.guards.restore("p", OPEN, LATER)
+    bench.configure(limited("other"), GUARDED)
+    assert bench.guard.halts
+
+
+def test_nothing_is_remembered_of_policies_that_are_gone():
+    bench = Bench(GUARDED)
+    bench.limiter.guards.restore("p", OPEN, LATER)
+    bench.configure()
+    guards = bench.limiter.guards
+    kept = (guards.by_policy, guards._records, guards._uids, guards._modes, bench.limiter.windows._windows)
+    assert kept == ({}, {}, {}, {}, {})
+
+
+def test_nothing_is_remembered_of_a_policy_that_went_with_its_guard_off():
+    bench = Bench(GUARDED)
+    for given in ([limited()], []):
+        bench.configure(*given)
+    assert bench.limiter.guards._records == {}
+
+
+def test_a_policy_that_enforces_begins_without_what_it_rehearsed():
+    rehearsing = limited(guard=GuardSettings(), spec={"mode": "DryRun"})
+    bench = Bench(rehearsing)
+    for number in range(300):
+        bench.limiter.rehearse(bench.request(bench.pod(f"p{number}")))
+    bench.configure(GUARDED)
+    bench.guard.expect(Due("a", bench.now.wall, 0.0, 0.0), bench.now)
+    bench.guard.look(bench.now)
+    assert not bench.guard.halts

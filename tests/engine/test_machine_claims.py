@@ -1,0 +1,246 @@
+"""Several policies want the same pod gone: each claim meets its own limits, and the first that is admitted evicts."""
+
+import msgspec
+
+from engine.rig import START, Rig, gt, limited, owner
+from taintwarden.engine.machine import Outcome, Phase, Timings, commands, events
+from taintwarden.engine.model import Policy, Reclaim, Share, Window
+
+NEVER = (Window("0 0 29 2 *", 60),)
+"""A window that opens on leap days."""
+ONE = Share(number=1)
+
+
+def keyed(name: str, key: str, **limits: object) -> Policy:
+    return limited(name, spec={"taints": [{"key": key}]}, **limits)
+
+
+def closed(name: str, key: str) -> Policy:
+    """A policy whose window never opens."""
+    return msgspec.structs.replace(keyed(name, key), windows=NEVER)
+
+
+def test_a_policy_that_blocks_a_pod_does_not_hide_another_with_a_hard_deadline():
+    sla = keyed("sla", "sla", max_unavailable=ONE)
+    spot = msgspec.structs.replace(keyed("spot", "spot"), reclaim=Reclaim(120))
+    rig = Rig(sla, spot)
+    rig.wants(owner(), 2)
+    rig.node("n1", "sla=980")
+    rig.pod("a", gt(), owner=owner(), ready=True)
+    rig.node("n1", "sla=940")
+    assert rig.evictions() == []
+    rig.node("n1", "sla=940", "spot=1", added=rig.wall)
+    assert rig.evictions() == ["a"]
+
+
+def test_a_closed_window_holds_back_its_own_policy_only():
+    rig = Rig(closed("shut", "sla"), keyed("open", "cni"))
+    rig.pod("a")
+    rig.node("n1", "sla=1", "cni=1")
+    assert [one.verdict.policy.name for one in rig.take(commands.Evict)] == ["open"]
+
+
+def test_every_claim_is_reported():
+    rig = Rig(closed("shut", "sla"), closed("closed", "cni"))
+    rig.pod("a")
+    rig.node("n1", "sla=1", "cni=1")
+    assert [(one.policy.name, one.limit) for one in rig.view.claims("uid-a")] == [
+        ("closed", "window"),
+        ("shut", "window"),
+    ]
+    assert [one.pending for one in rig.view.report(rig.now)] == [1, 1]
+
+
+def test_a_pod_is_asked_for_once():
+    rig = Rig(keyed("x", "sla"), keyed("y", "cni"))
+    rig.pod("a")
+    rig.node("n1", "sla=1", "cni=1")
+    assert rig.evictions() == ["a"]
+    assert sorted(one.phase.name for one in rig.view.claims("uid-a")) == ["ASIDE", "IN_FLIGHT"]
+
+
+def test_the_others_end_with_the_pod():
+    rig = Rig(keyed("x", "sla"), keyed("y", "cni"))
+    rig.pod("a")
+    rig.node("n1", "sla=1", "cni=1")
+    rig.settle("a")
+    rig.gone("a")
+    assert rig.claimed() == []
+
+
+def test_a_call_that_failed_lets_the_others_try():
+    rig = Rig(keyed("x", "sla"), keyed("y", "cni"))
+    rig.pod("a")
+    rig.node("n1", "sla=1", "cni=1")
+    [first] = rig.take(commands.Evict)
+    rig.settle("a", Outcome.REFUSED)
+    [second] = rig.take(commands.Evict)
+    assert {first.verdict.policy.name, second.verdict.policy.name} == {"x", "y"}
+
+
+def test_a_claim_that_is_withdrawn_is_no_cancellation_while_another_stands():
+    rig = Rig(keyed("x", "sla"), keyed("y", "cni"))
+    rig.pod("a", gt(violation_grace_seconds=100))
+    rig.node("n1", "sla=940", "cni=1:NoSchedule")
+    rig.change(keyed("x", "sla"), limited("y", spec={"taints": [{"key": "cni", "effects": ["NoSchedule"]}]}))
+    rig.out = []
+    rig.node("n1", "cni=1:NoSchedule")
+    assert "Cancelled a" not in rig.notices()
+
+
+def test_a_rehearsal_goes_on_beside_an_eviction():
+    rig = Rig(keyed("real", "sla"), limited("dry", spec={"taints": [{"key": "cni"}], "mode": "DryRun"}))
+    rig.pod("a")
+    rig.node("n1", "sla=1", "cni=1")
+    assert {type(one).__name__ for one in rig.out} >= {"Evict", "Rehearsed"}
+
+
+def test_pods_that_cannot_be_evicted_do_not_starve_others():
+    """A call that fails costs no token, and a retry stands behind what is due before it."""
+    rig = Rig(limited(evictions_per_second=1.0, burst=1))
+    rig.node("n1", "sla=980")
+    for number in range(30):
+        rig.pod(f"bad{number:02}", gt())
+    rig.pod("good", gt())
+    rig.node("n1", "sla=940")
+    for _ in range(240):
+        for order in rig.take(commands.Evict):
+            rig.settle(order.pod.name, Outcome.EVICTED if order.pod.name == "good" else Outcome.REFUSED)
+            if order.pod.name == "good":
+                return
+        rig.advance(0.25)
+    raise AssertionError("the good pod was not evicted within a minute")
+
+
+def test_a_pod_is_judged_as_it_is_when_its_eviction_was_not_seen_for_a_minute():
+    """It was accepted, and the pod opted out meanwhile."""
+    rig = Rig()
+    rig.pod("a", gt())
+    rig.node("n1", "sla=940")
+    rig.settle("a")
+    rig.pod("a", gt(), do_not_evict=True)
+    rig.out = []
+    rig.advance(Timings().leaving + 2)
+    assert rig.evictions() == []
+
+
+def test_a_wall_clock_stepped_back_makes_no_retry_longer():
+    rig = Rig()
+    rig.pod("a", gt())
+    rig.node("n1", "sla=940")
+    rig.settle("a", Outcome.BLOCKED)
+    rig.out = []
+    rig.wall -= 3_600
+    for _ in range(20):
+        rig.monotonic += 0.25
+        rig.wake()
+    assert rig.phase("a") is Phase.WAITING, "the deadline itself is wall time"
+    rig.wall += 3_600
+    rig.wake()
+    assert rig.evictions() == ["a"]
+
+
+def test_a_wall_clock_stepped_forth_ends_no_back_off():
+    rig = Rig()
+    rig.pod("a", gt())
+    rig.node("n1", "sla=940")
+    rig.settle("a", Outcome.BLOCKED)
+    rig.out = []
+    rig.wall += 3_600
+    rig.wake()
+    assert rig.evictions() == []
+
+
+def test_what_a_server_asks_to_wait_is_bounded():
+    rig = Rig()
+    rig.pod("a", gt())
+    rig.node("n1", "sla=940")
+    rig.settle("a", Outcome.THROTTLED, retry_after=1e9)
+    rig.out = []
+    rig.advance(310, step=1.0)
+    assert rig.evictions() == ["a"]
+
+
+def test_a_list_always_replaces_what_is_known():
+    """After a restore of etcd versions are lower than before."""
+    rig = Rig()
+    rig.pod("a", gt(violation_grace_seconds=100), version=5)
+    node = rig.node("n1", "sla=940", version=900)
+    assert rig.deadline("a") == 100.0
+    recovered = msgspec.structs.replace(node, taints=rig.make_taints("sla=980"), resource_version=10)
+    rig.feed(events.NodeSeen(recovered, listed=True), events.NodesListed(frozenset({"n1"}), resource_version=20))
+    assert rig.deadline("a") is None
+
+
+def test_after_such_a_list_pods_newer_than_it_are_checked():
+    rig = Rig(reached=1_000)
+    rig.node("n1", "sla=940", version=10)
+    rig.feed(events.NodesListed(frozenset({"n1"}), resource_version=20))
+    rig.pod("a", gt(), version=30)
+    assert [one.name for one in rig.take(commands.CheckNode)] == ["n1"]
+
+
+def test_a_node_created_again_while_it_was_read_is_not_lost():
+    rig = Rig(reached=5)
+    rig.node("n1", "sla=940", version=4)
+    rig.pod("a", gt(), version=9)
+    assert rig.phase("a") is Phase.CHECKING
+    rig.node("n1", "sla=940", version=12, uid="another")
+    rig.feed(events.NodeChecked("n1", None, 9))
+    rig.wake()
+    assert rig.view.node("n1") is not None
+
+
+def test_only_nodes_with_pods_that_other_policies_select_are_judged_again():
+    wanted = limited(spec={"namespaceSelector": {"matchLabels": {"team": "a"}}})
+    rig = Rig(wanted)
+    rig.feed(events.NamespaceSeen("shop", {}), events.NamespaceSeen("bank", {}))
+    for name, namespace in (("n1", "shop"), ("n2", "bank")):
+        rig.node(name, "sla=940")
+        rig.pod(f"on-{name}", gt(violation_grace_seconds=60), node=name, namespace=namespace)
+    rig.feed(events.NamespaceSeen("shop", {"team": "a"}))
+    assert list(rig.machine._dirty) == ["n1"]
+    rig.wake()
+    assert rig.claimed() == ["on-n1"]
+
+
+def test_a_namespace_that_changes_nothing_for_any_pod_costs_nothing():
+    wanted = limited(spec={"namespaceSelector": {"matchLabels": {"team": "a"}}})
+    rig = Rig(wanted)
+    rig.feed(events.NamespaceSeen("shop", {"team": "a"}))
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt(violation_grace_seconds=60))
+    rig.feed(events.NamespaceSeen("shop", {"team": "a", "note": "new"}), events.NamespaceSeen("empty", {}))
+    assert list(rig.machine._dirty) == []
+
+
+def test_a_heartbeat_of_an_unchanged_node_judges_nothing():
+    rig = Rig()
+    rig.node("n1", "sla=980")
+    rig.pod("a", gt())
+    before = rig.machine._cluster.nodes["n1"].verdicts
+    rig.node("n1", "sla=980")
+    assert rig.machine._cluster.nodes["n1"].verdicts is before
+
+
+def test_deadlines_stay_wall_time():
+    rig = Rig()
+    rig.pod("a", gt(violation_grace_seconds=100))
+    rig.node("n1", "sla=940")
+    assert rig.view.claims("uid-a")[0].due_at == START + 100
+
+
+def test_what_was_due_by_a_clock_that_was_ahead_waits_again_once_the_clock_is_right():
+    """A limit held the second pod until the clock was set back: then it has a minute left."""
+    rig = Rig(keyed("p", "sla", evictions_per_second=0.5, burst=1))
+    rig.pod("a", gt(violation_grace_seconds=60))
+    rig.pod("b", gt(violation_grace_seconds=60))
+    rig.node("n1", "sla=940")
+    rig.wall += 3_600
+    rig.wake()
+    assert rig.evictions() == ["a"]
+    rig.wall -= 3_600
+    rig.advance(30)
+    assert rig.evictions() == []
+    rig.advance(31)
+    assert rig.evictions() == ["b"]

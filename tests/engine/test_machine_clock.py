@@ -1,0 +1,181 @@
+"""The durable clock: what is written on nodes, what is believed of it, and who knows best."""
+
+import json
+
+import msgspec
+import pytest
+
+from engine.rig import START, Rig, gt, limited
+from simulated import policy
+from taintwarden.engine.machine import WriteOutcome, commands, events
+from taintwarden.engine.model import Reclaim
+
+
+def history(added: float, *spans: tuple[str, float]) -> str:
+    values = [[value, since] for value, since in spans]
+    return json.dumps({"sla:NoExecute": {"added": added, "values": values}})
+
+
+def test_an_answer_that_comes_while_another_leads_is_not_waited_for():
+    rig = Rig()
+    rig.pod("a", gt(violation_grace_seconds=100))
+    rig.node("n1", "sla=940")
+    [order] = rig.take(commands.SaveHistory)
+    rig.feed(events.LeadershipChanged(leading=False), events.Written(order, WriteOutcome.FAILED))
+    rig.feed(events.LeadershipChanged(leading=True))
+    rig.wake()
+    assert len(rig.take(commands.SaveHistory)) == 1
+
+
+def test_a_late_answer_to_an_earlier_term_settles_nothing():
+    rig = Rig()
+    rig.pod("a", gt(violation_grace_seconds=100))
+    rig.node("n1", "sla=940")
+    [old] = rig.take(commands.SaveHistory)
+    rig.feed(events.LeadershipChanged(leading=False), events.LeadershipChanged(leading=True))
+    rig.wake()
+    rig.feed(events.Written(old, WriteOutcome.DONE))
+    rig.ordered.pop(0)
+    rig.out = []
+    rig.answer(commands.SaveHistory, WriteOutcome.FAILED)
+    rig.advance(3)
+    assert len(rig.take(commands.SaveHistory)) == 1
+
+
+def test_a_follower_takes_over_what_the_leader_has_written():
+    """It missed that the value had recovered in between, and would evict early."""
+    rig = Rig(leading=False)
+    rig.pod("a", gt(violation_grace_seconds=100))
+    rig.node("n1", "sla=940")
+    rig.advance(50, step=5.0)
+    text = history(START, ("940", START), ("980", START + 20), ("940", START + 40))
+    rig.node("n1", "sla=940", history=text)
+    assert rig.deadline("a") == 140.0
+
+
+def test_a_leader_believes_its_own_memory():
+    rig = Rig()
+    rig.pod("a", gt(violation_grace_seconds=100))
+    rig.node("n1", "sla=940")
+    rig.advance(50, step=5.0)
+    rig.node("n1", "sla=940", history=history(START - 500, ("940", START - 500)))
+    assert rig.deadline("a") == 100.0
+
+
+@pytest.mark.parametrize("added", [-1e18, -1.0])
+def test_times_before_1970_are_not_believed(added):
+    spot = limited("spot")
+    rig = Rig(spot)
+    rig.pod("a", gt(violation_grace_seconds=100))
+    rig.node("n1", "sla=940", history=history(added, ("940", added)))
+    assert rig.deadline("a") == 100.0
+    assert [type(one) for one in rig.out if isinstance(one, commands.UnreadableHistory)]
+
+
+def test_such_a_time_ends_no_operator_under_a_reclaim_policy():
+    rig = Rig(policy(reclaim={"deadlineSeconds": 120}))
+    assert rig.view.policies[0].reclaim == Reclaim(120)
+    rig.pod("a")
+    rig.node("n1", "sla=1", history=history(-1e18, ("1", -1e18)))
+    rig.advance(1)
+    assert rig.evictions() == ["a"]
+
+
+def test_a_time_in_the_future_counts_from_now_and_is_reported_once():
+    rig = Rig()
+    rig.pod("a", gt(violation_grace_seconds=100))
+    future = START + 1e10
+    rig.node("n1", "sla=940", history=history(future, ("940", future)))
+    rig.node("n1", "sla=940", history=history(future, ("940", future)), labels={"x": "y"})
+    assert rig.deadline("a") == 100.0
+    assert len(rig.take(commands.UnreadableHistory)) == 1
+
+
+def test_a_recovery_is_saved_while_a_wave_is_under_way():
+    rig = Rig(max_in_flight=2)
+    rig.node("bad", "sla=900")
+    rig.pod("a", gt(violation_grace_seconds=100))
+    rig.node("n1", "sla=940")
+    rig.answer(commands.SaveHistory)
+    rig.answer(commands.SaveHistory)
+    for number in range(5):
+        rig.pod(f"b{number}", gt(), node="bad")
+    assert rig.view.is_busy
+    rig.out = []
+    rig.node("n1", "sla=980", history=history(START, ("940", START)))
+    assert [value for value, *_ in json.loads(rig.take(commands.SaveHistory)[-1].text)["sla:NoExecute"]["values"]] == [
+        "940",
+        "980",
+    ]
+
+
+def test_a_taint_added_again_unseen_begins_anew():
+    """Its ``timeAdded`` is later than what is remembered: rather late than early."""
+    rig = Rig(policy(timing={"violationGraceSeconds": 300}))
+    rig.pod("a", gt())
+    text = history(START - 250, ("940", START - 250))
+    rig.node("n1", "sla=940", added=START - 5, history=text)
+    assert rig.deadline("a") == 295.0
+
+
+def test_a_time_that_a_client_rewrites_moves_nothing_while_the_node_is_watched():
+    rig = Rig(policy(timing={"violationGraceSeconds": 300}))
+    rig.pod("a", gt())
+    rig.node("n1", "sla=940", added=START - 50)
+    rig.node("n1", "sla=940", added=START)
+    assert rig.deadline("a") == 250.0
+
+
+def test_after_a_list_it_counts():
+    rig = Rig(policy(timing={"violationGraceSeconds": 300}))
+    rig.pod("a", gt())
+    rig.node("n1", "sla=940", added=START - 50)
+    seen = rig.node("n1", "sla=940", added=START)
+    rig.feed(events.NodeSeen(seen, listed=True))
+    assert rig.deadline("a") == 300.0
+
+
+def test_a_clock_that_is_set_back_makes_no_addition_earlier():
+    rig = Rig(policy(taints=[{"key": "sla"}], timing={"violationGraceSeconds": 100}))
+    rig.pod("a", gt())
+    rig.node("n1", "sla=940", added=START)
+    assert rig.deadline("a") == 100
+    rig.wall -= 3_600
+    rig.node("n1", "sla=930", added=START)
+    rig.wall += 3_600
+    assert rig.deadline("a") == 100
+
+
+def took_over_blind(text: str, *, listed: bool = True) -> Rig:
+    """A follower missed what happened, leads since then, and reads a node that the leader before it has written."""
+    rig = Rig(leading=False)
+    rig.pod("a", gt(violation_grace_seconds=100))
+    node = rig.node("n1", "sla=940")
+    rig.feed(events.ViewChanged("nodes", live=False), events.LeadershipChanged(leading=True))
+    rig.advance(50, step=5.0)
+    seen = msgspec.structs.replace(node, history=text, resource_version=rig.version())
+    rig.feed(events.NodeSeen(seen, listed=listed), events.ViewChanged("nodes", live=True))
+    return rig
+
+
+def test_who_leads_after_a_gap_takes_over_what_the_leader_before_has_written():
+    rig = took_over_blind(history(START, ("940", START), ("980", START + 20), ("940", START + 40)))
+    assert rig.deadline("a") == 140.0
+    assert rig.take(commands.SaveHistory)[1:] == []
+
+
+def test_who_leads_after_a_gap_believes_nothing_that_would_make_a_deadline_earlier():
+    assert took_over_blind(history(START - 60, ("940", START - 60))).deadline("a") == 100.0
+
+
+def test_what_was_seen_and_could_not_be_stored_outlasts_a_list():
+    rig = Rig()
+    rig.pod("a", gt(violation_grace_seconds=100))
+    rig.node("n1", "sla=940", added=START)
+    rig.advance(20, step=5.0)
+    rig.node("n1", "sla=980", added=START)
+    rig.advance(20, step=5.0)
+    node = rig.node("n1", "sla=940", added=START)
+    stored = msgspec.structs.replace(node, history=history(START, ("940", START)), resource_version=rig.version())
+    rig.feed(events.NodeSeen(stored, listed=True))
+    assert rig.deadline("a") == 140.0

@@ -1,0 +1,322 @@
+"""Writes to nodes and policies: one at a time under each key, tried again, and forgotten with leadership."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from engine.rig import limited
+from taintwarden.engine.limits.guard import GuardRecord
+from taintwarden.engine.machine import Timings, WriteOutcome
+from taintwarden.engine.machine.commands import ClearGuardReset, SaveGuard, SaveHistory, SaveLabels, Write
+from taintwarden.engine.machine.events import Written
+from taintwarden.engine.machine.outbox import Outbox, guard_key, history_key, key_of, labels_key
+from taintwarden.engine.machine.stepping import Step
+from taintwarden.engine.model import Instant
+
+KEY = history_key("n1")
+POLICY = limited()
+
+
+def history(text: str, node: str = "n1") -> SaveHistory:
+    return SaveHistory(node, f"uid-{node}", text)
+
+
+def guard(since: float = 1.0) -> SaveGuard:
+    return SaveGuard(POLICY, GuardRecord(since))
+
+
+class Bench:
+    """A leader's outbox, with delays that never reach their longest soon."""
+
+    def __init__(self, *, leading: bool = True) -> None:
+        self.step = Step()
+        self.step.leading = leading
+        timings = Timings(write_failed=(1.0, 8.0), write_refused=(100.0, 800.0))
+        self.outbox = Outbox(self.step, timings)
+        self.pass_time(0.0)
+
+    def pass_time(self, seconds: float) -> None:
+        at = self.step.now.monotonic + seconds
+        self.step.begin(Instant(at, at))
+        self.outbox.retry_due()
+
+    def put(self, *orders: Write) -> None:
+        for order in orders:
+            self.outbox.put(order)
+
+    def answer(self, outcome: WriteOutcome = WriteOutcome.DONE, key: str = KEY) -> bool:
+        """What is under way ends."""
+        order = self.outbox.under_way(key)
+        assert order is not None
+        return self.outbox.answered(Written(order, outcome))
+
+    def ordered(self) -> list[Any]:
+        """What was ordered since the last time."""
+        out, self.step.out = self.step.out, []
+        return out
+
+    def wait(self) -> float:
+        """Seconds until the next try."""
+        at = self.outbox.next_at()
+        assert at is not None
+        return at - self.step.now.monotonic
+
+    def retry(self) -> list[Any]:
+        """What is ordered when it is time."""
+        self.ordered()
+        self.pass_time(self.wait())
+        return self.ordered()
+
+
+# -- one write at a time -----------------------------------------------------------------------------------------------
+
+
+def test_what_is_wanted_is_ordered_at_once():
+    bench = Bench()
+    bench.put(history("a"))
+    assert bench.ordered() == [history("a")]
+    assert bench.outbox.under_way(KEY) == history("a")
+
+
+def test_a_follower_writes_nothing():
+    bench = Bench(leading=False)
+    bench.put(history("a"))
+    assert bench.ordered() == []
+    assert not bench.outbox.is_waiting(KEY)
+
+
+def test_nothing_else_is_written_while_a_write_is_under_way():
+    bench = Bench()
+    bench.put(history("a"), history("b"))
+    assert bench.ordered() == [history("a")]
+
+
+def test_what_is_wanted_by_then_is_written_when_it_ends():
+    bench = Bench()
+    bench.put(history("a"), history("b"), history("c"))
+    bench.ordered()
+    bench.answer()
+    assert bench.ordered() == [history("c")]
+
+
+def test_what_is_under_way_is_not_written_twice():
+    bench = Bench()
+    bench.put(history("a"), history("b"), history("a"))
+    bench.answer()
+    assert bench.ordered() == [history("a")]
+    assert not bench.outbox.is_waiting(KEY)
+
+
+def test_what_is_not_wanted_any_more_is_not_written():
+    bench = Bench()
+    bench.put(history("a"), history("b"))
+    bench.outbox.withdraw(KEY)
+    bench.answer()
+    assert bench.ordered() == [history("a")]
+
+
+def test_withdrawing_what_was_never_put_changes_nothing():
+    bench = Bench()
+    bench.outbox.withdraw(KEY)
+    assert not bench.outbox.is_waiting(KEY)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [history("a", "n2"), SaveLabels("n1", "uid-n1", {}), guard(), ClearGuardReset(POLICY)],
+    ids=lambda order: type(order).__name__,
+)
+def test_other_keys_do_not_wait(other):
+    bench = Bench()
+    bench.put(history("a"), other)
+    assert bench.ordered() == [history("a"), other]
+
+
+def test_keys_name_what_is_written():
+    orders = [history("a"), SaveLabels("n1", "uid-n1", {}), guard(), ClearGuardReset(POLICY)]
+    assert [key_of(order) for order in orders] == [KEY, labels_key("n1"), guard_key("p"), "guard-reset/p"]
+    assert len({key_of(order) for order in orders}) == 4
+
+
+# -- answers -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_answer_to_what_is_under_way_counts():
+    bench = Bench()
+    bench.put(history("a"))
+    assert bench.answer()
+    assert bench.outbox.under_way(KEY) is None
+
+
+def test_an_answer_to_another_order_of_the_same_content_does_not_count():
+    bench = Bench()
+    bench.put(history("a"))
+    assert not bench.outbox.answered(Written(history("a"), WriteOutcome.DONE))
+    assert bench.outbox.under_way(KEY) == history("a")
+
+
+def test_an_answer_counts_once():
+    bench = Bench()
+    order = history("a")
+    bench.put(order)
+    assert [bench.outbox.answered(Written(order, WriteOutcome.DONE)) for _ in range(2)] == [True, False]
+
+
+def test_nothing_is_remembered_of_a_write_that_was_done():
+    bench = Bench()
+    bench.put(history("a"))
+    bench.answer()
+    assert bench.outbox._entries == {}
+    assert bench.outbox.next_at() is None
+
+
+@pytest.mark.parametrize("wanted", [[], [history("b")]], ids=["alone", "followed"])
+def test_a_write_to_an_object_that_is_gone_is_forgotten(wanted):
+    bench = Bench()
+    bench.put(history("a"), *wanted)
+    bench.ordered()
+    bench.answer(WriteOutcome.GONE)
+    assert bench.ordered() == []
+    assert not bench.outbox.is_waiting(KEY)
+
+
+# -- tried again -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("outcome", "first"), [(WriteOutcome.FAILED, 1.0), (WriteOutcome.REFUSED, 100.0)])
+def test_a_write_that_did_not_succeed_is_tried_again_later(outcome, first):
+    bench = Bench()
+    bench.put(history("a"))
+    bench.answer(outcome)
+    assert first * 0.8 <= bench.wait() <= first * 1.2
+    assert bench.outbox.is_waiting(KEY)
+    bench.ordered()
+    bench.pass_time(bench.wait() - 0.01)
+    assert bench.ordered() == []
+    bench.pass_time(0.02)
+    assert bench.ordered() == [history("a")]
+
+
+def test_delays_double_up_to_the_longest():
+    bench = Bench()
+    bench.put(history("a"))
+    waits = []
+    for _ in range(6):
+        bench.answer(WriteOutcome.FAILED)
+        waits.append(bench.wait())
+        bench.retry()
+    for wait, delay in zip(waits, [1, 2, 4, 8, 8, 8], strict=True):
+        assert delay * 0.8 <= wait <= delay * 1.2
+
+
+def test_a_write_that_was_done_begins_again_with_the_first_delay():
+    bench = Bench()
+    bench.put(history("a"))
+    for _ in range(3):
+        bench.answer(WriteOutcome.FAILED)
+        bench.retry()
+    bench.put(history("b"))
+    bench.answer()
+    bench.answer(WriteOutcome.FAILED)
+    assert bench.wait() <= 1.2
+
+
+def test_something_else_that_is_wanted_waits_for_the_same_delay():
+    bench = Bench()
+    bench.put(history("a"))
+    bench.answer(WriteOutcome.REFUSED)
+    bench.ordered()
+    bench.put(history("b"))
+    assert bench.ordered() == []
+    assert bench.retry() == [history("b")]
+
+
+def test_what_was_wanted_while_a_write_failed_is_tried_instead():
+    bench = Bench()
+    bench.put(history("a"), history("b"))
+    bench.answer(WriteOutcome.FAILED)
+    assert bench.retry() == [history("b")]
+
+
+def test_a_try_that_is_not_needed_any_more_is_not_made():
+    bench = Bench()
+    bench.put(history("a"))
+    bench.answer(WriteOutcome.FAILED)
+    bench.outbox.withdraw(KEY)
+    assert not bench.outbox.is_waiting(KEY)
+    assert bench.outbox.next_at() is None
+
+
+# -- records of guards -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("outcome", [WriteOutcome.FAILED, WriteOutcome.GONE, WriteOutcome.REFUSED])
+def test_a_guards_record_is_not_written_again_as_it_was(outcome):
+    bench = Bench()
+    bench.put(guard())
+    bench.answer(outcome, guard_key("p"))
+    assert bench.outbox.is_waiting(guard_key("p"))
+    assert bench.retry() == []
+    assert not bench.outbox.is_waiting(guard_key("p")), "a new one may be put now"
+    bench.put(guard(2.0))
+    assert bench.ordered() == [guard(2.0)]
+
+
+def test_the_delays_of_a_guards_record_double_although_it_is_made_anew():
+    bench = Bench()
+    waits = []
+    for since in range(4):
+        bench.put(guard(float(since)))
+        bench.answer(WriteOutcome.FAILED, guard_key("p"))
+        waits.append(bench.wait())
+        bench.retry()
+    for wait, delay in zip(waits, [1, 2, 4, 8], strict=True):
+        assert delay * 0.8 <= wait <= delay * 1.2
+
+
+# -- forgotten ---------------------------------------------------------------------------------------------------------
+
+
+def test_losing_leadership_forgets_every_write():
+    bench = Bench()
+    order = history("a")
+    bench.put(order, history("b"), SaveLabels("n2", "uid-n2", {}))
+    bench.answer(WriteOutcome.FAILED, labels_key("n2"))
+    bench.outbox.clear()
+    assert not bench.outbox.answered(Written(order, WriteOutcome.DONE))
+    assert (bench.outbox.next_at(), bench.outbox.under_way(KEY)) == (None, None)
+
+
+def test_a_new_leader_does_not_wait_for_what_was_under_way_before():
+    bench = Bench()
+    before = history("a")
+    bench.put(before)
+    bench.outbox.clear()
+    bench.ordered()
+    bench.put(history("b"))
+    assert bench.ordered() == [history("b")]
+    assert not bench.outbox.answered(Written(before, WriteOutcome.DONE))
+    assert bench.outbox.under_way(KEY) == history("b")
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_what_is_forgotten_is_neither_awaited_nor_tried_again(failed):
+    bench = Bench()
+    order = history("a")
+    bench.put(order)
+    if failed:
+        bench.answer(WriteOutcome.FAILED)
+    bench.outbox.forget(KEY)
+    assert not bench.outbox.answered(Written(order, WriteOutcome.DONE))
+    assert bench.outbox.next_at() is None
+
+
+def test_a_node_made_again_is_written_at_once():
+    bench = Bench()
+    bench.put(history("a"))
+    bench.outbox.forget(KEY)
+    bench.ordered()
+    again = msgspec.structs.replace(history("a"), uid="another")
+    bench.put(again)
+    assert bench.ordered() == [again]

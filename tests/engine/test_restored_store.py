@@ -1,0 +1,41 @@
+"""The API server's store was restored from a backup: what it has now is older than what was seen, and counts."""
+
+import pytest
+
+from engine.rig import REACHED, Rig, gt
+from taintwarden.engine.machine import commands, events
+from taintwarden.engine.model import Node
+
+
+def seen_again(value: str, version: int) -> Node:
+    """The rig's node with another value of its taint."""
+    return Rig().node("n1", f"sla={value}", version=version)
+
+
+@pytest.mark.parametrize(("listed", "stays"), [(True, True), (False, False)])
+def test_an_older_node_counts_in_a_list_only(listed, stays):
+    rig = Rig()
+    rig.node("n1", "sla=940", version=500)
+    rig.feed(events.NodeSeen(seen_again("980", version=100), listed=listed))
+    rig.pod("a", gt())
+    assert rig.evictions() == ([] if stays else ["a"])
+
+
+def test_after_an_older_list_pods_that_are_newer_wait_for_a_fresh_read():
+    rig = Rig()
+    rig.node("n1", "sla=940", version=500)
+    rig.feed(events.NodeSeen(seen_again("940", version=100), listed=True), events.NodesListed(frozenset({"n1"}), 200))
+    rig.pod("a", gt(), version=201)
+    assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
+
+
+def test_a_read_before_the_restore_does_not_vouch_for_a_node_after_it():
+    rig = Rig()
+    node = rig.node("n1", "sla=940", version=500)
+    rig.pod("a", gt(), version=REACHED + 5)
+    rig.feed(events.NodeChecked("n1", node, REACHED + 5))
+    rig.wake()
+    assert rig.evictions() == ["a"]
+    rig.feed(events.NodeSeen(seen_again("940", version=100), listed=True), events.NodesListed(frozenset({"n1"}), 200))
+    rig.pod("b", gt(), version=201)
+    assert rig.evictions() == []
