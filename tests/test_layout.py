@@ -2,9 +2,12 @@
 
 import importlib
 import operator
+import re
 import subprocess
 import sys
 import sysconfig
+import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import taintwarden
@@ -50,7 +53,7 @@ def test_every_package_says_what_is_forbidden_in_it():
         "engine",
         "handlers",
         "kube",
-        "localcluster",
+        "rehearsal",
         "telemetry",
     )
     silent = [
@@ -59,6 +62,16 @@ def test_every_package_says_what_is_forbidden_in_it():
     assert silent == []
 
 
+def test_each_package_of_the_workspace_has_the_products_version():
+    """They are released together, and ask for each other by that version."""
+    texts = [path.read_text() for path in (ROOT / "pyproject.toml", *ROOT.glob("packages/*/pyproject.toml"))]
+    assert len(texts) == 3
+    version = metadata.version("taintwarden")
+    assert all(tomllib.loads(text)["project"]["version"] == version for text in texts)
+    asked = {one for text in texts for one in re.findall(r'"taintwarden[\w-]*==([^"]+)"', text)}
+    assert asked == {version}
+
+
 def test_every_module_has_a_docstring():
-    files = (ROOT / "operator").rglob("*.py")
+    files = [*(ROOT / "operator").rglob("*.py"), *ROOT.glob("packages/*/src/**/*.py")]
     assert [str(path) for path in files if not path.read_text().lstrip().startswith(('"""', 'r"""'))] == []

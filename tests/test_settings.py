@@ -101,6 +101,12 @@ def test_the_identity_is_made_of_the_pods_name_and_chance():
     assert first != second
 
 
+def test_a_container_that_starts_again_in_its_pod_is_the_same_holder():
+    pod = {"POD_NAME": "taintwarden-0", "POD_UID": "1f0c"}
+    assert load_settings(pod).identity == load_settings(pod).identity == "taintwarden-0_1f0c"
+    assert load_settings(pod | {"POD_UID": "2e1d"}).identity == "taintwarden-0_2e1d"
+
+
 def test_outside_a_pod_the_identity_is_made_of_the_hosts_name():
     assert len(load_settings({}).identity) > len("_12345678")
 

@@ -8,10 +8,10 @@ The way of the data, one room each::
     deadlines      engine.machine.queues     one heap; a new verdict replaces the old one
     limits         engine.limits             admit, or refuse with a reason and a time
     evict          kube.evictor              one API call, with the pod's UID as precondition
-    record         controller.record         metric, log line, Event; controller.status for the policy
+    notify         controller.notifier       metric, log line, Event; controller.status for the policy
 
 ``engine.machine`` makes every decision; ``controller.loop`` turns around it; ``app`` puts all together. ``handlers`` is
-what kopf calls, ``api`` what users write, ``cli`` what they run, ``localcluster`` a Kubernetes API in the process.
+what kopf calls, ``api`` what users write, ``cli`` what they run.
 
 >>> from taintwarden import tolerates
 >>> tolerates({"key": "sla", "operator": "Gt", "value": "950"}, {"key": "sla", "value": "980", "effect": "NoExecute"})
@@ -19,17 +19,25 @@ True
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from taintwarden.engine.matching.tolerations import Match, match
-from taintwarden.engine.model import Taint, Toleration
+if TYPE_CHECKING:
+    from taintwarden.engine.model import Taint, Toleration
 
 __all__ = ["Taint", "Toleration", "tolerates"]
 
 
-def tolerates(toleration: Toleration | Mapping[str, Any], taint: Taint | Mapping[str, Any]) -> bool:
+def __getattr__(name: str) -> Any:
+    """The structs, imported when they are asked for: every module of the package comes past here."""
+    if name not in ("Taint", "Toleration"):
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    from taintwarden.engine import model  # noqa: PLC0415
+
+    return getattr(model, name)
+
+
+def tolerates(toleration: "Toleration | Mapping[str, Any]", taint: "Taint | Mapping[str, Any]") -> bool:
     """Whether ``toleration`` tolerates ``taint``, with all seven operators; the taint's value is on the left.
 
     Both may be plain Kubernetes objects or our structs.
@@ -38,6 +46,11 @@ def tolerates(toleration: Toleration | Mapping[str, Any], taint: Taint | Mapping
         msgspec.ValidationError: a field has the wrong type.
 
     """
+    import msgspec  # noqa: PLC0415
+
+    from taintwarden.engine.matching.tolerations import Match, match  # noqa: PLC0415
+    from taintwarden.engine.model import Taint, Toleration  # noqa: PLC0415
+
     ours = toleration if isinstance(toleration, Toleration) else msgspec.convert(toleration, Toleration)
     theirs = taint if isinstance(taint, Taint) else msgspec.convert(taint, Taint)
     return match(ours, theirs) is Match.HOLDS

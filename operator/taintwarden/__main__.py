@@ -1,5 +1,5 @@
 """``python -m taintwarden``."""
 
-from taintwarden.cli import main
+from taintwarden.entry import main
 
 main()

@@ -14,36 +14,36 @@ import kopf
 import structlog
 from aiohttp import web
 
-from taintwarden.admission.door import Door
 from taintwarden.controller.cache import Translator
 from taintwarden.controller.clock import Clock, system_clock
+from taintwarden.controller.effector import Effector
 from taintwarden.controller.guards import GuardBook
-from taintwarden.controller.hands import Hands
 from taintwarden.controller.issues import Issues
 from taintwarden.controller.keyed_sinks import BudgetSink, NamespaceSink, WorkloadSink
 from taintwarden.controller.loop import Loop
+from taintwarden.controller.notifier import Notifier
 from taintwarden.controller.policies import PolicyBook
 from taintwarden.controller.profiles import ProfileBook
-from taintwarden.controller.record import Record
 from taintwarden.controller.sinks import NodeSink, PodSink, Sink
 from taintwarden.controller.status import StatusWriter
 from taintwarden.engine.machine import Machine, events
 from taintwarden.engine.model import Gates
 from taintwarden.handlers.lifecycle import run_with_kopf
-from taintwarden.handlers.lives import keep_kopf
+from taintwarden.handlers.listening import listen
+from taintwarden.handlers.lives import Supervisor
 from taintwarden.handlers.probes import probe_app
-from taintwarden.handlers.watching import watch_policies, watch_profiles
-from taintwarden.handlers.webhook_server import WebhookServer
+from taintwarden.handlers.watching import WATCHED, watch_policies, watch_profiles
 from taintwarden.kube.client import Client
 from taintwarden.kube.connection import Connection
-from taintwarden.kube.custom import Stored
+from taintwarden.kube.credentials import CredentialsError
+from taintwarden.kube.custom import Stored, served_kinds
 from taintwarden.kube.errors import ApiError, ConfigError, KubeError
 from taintwarden.kube.evictor import Evictor
 from taintwarden.kube.lease import LEASE_NAME, Lease
 from taintwarden.kube.policies import list_policies
 from taintwarden.kube.profiles import list_profiles
 from taintwarden.kube.recorder import Recorder
-from taintwarden.kube.streams import (
+from taintwarden.kube.resources import (
     BUDGETS,
     DAEMON_SETS,
     JOBS,
@@ -54,14 +54,17 @@ from taintwarden.kube.streams import (
     REPLICATION_CONTROLLERS,
     STATEFUL_SETS,
     Resource,
-    Stream,
 )
+from taintwarden.kube.streams import Stream
+from taintwarden.kube.timings import StreamTimings
 from taintwarden.settings import Settings, load_settings
 from taintwarden.telemetry.logs import configure_logs
 from taintwarden.telemetry.metrics import Metrics
 
 RESYNC_SECONDS = 30.0
 """A watch of kopf's tells of no deletion that fell into a gap, and what was deleted must not go on acting."""
+WATCH_LAG_SECONDS = 5.0
+"""What a list had, the watch must have brought so long after it, or it is deaf."""
 TAKE_OVER_RETRY_SECONDS = 1.0
 """Pause before a new leader tries again to read what the one before it has written."""
 COLLECTOR_THRESHOLDS = (50_000, 20, 50)
@@ -81,17 +84,28 @@ class App:
         settings: process settings.
         connection: the cluster.
         clock: both clocks.
+        timings: how long streams wait for what.
 
     """
 
-    def __init__(self, settings: Settings, connection: Connection, clock: Clock = system_clock) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        connection: Connection,
+        clock: Clock = system_clock,
+        timings: StreamTimings = StreamTimings(),  # noqa: B008 - it is frozen
+    ) -> None:
         self.settings = settings
         self.connection = connection
         self.failure: BaseException | None = None
         self._clock = clock
+        self._timings = timings
         self._tasks: set[asyncio.Task[None]] = set()
         self._calls: set[asyncio.Task[None]] = set()
         self._web: web.AppRunner | None = None
+        self._supervisor: Supervisor | None = None
+        self._listing = asyncio.Lock()
+        """Lists are loaded in the order in which they were asked for."""
         self._term = 0
         """Counts changes of leadership: what was begun before the last one is of no use."""
         gates = Gates(settings.numeric_operators, settings.semver_operators)
@@ -99,10 +113,10 @@ class App:
         self.client = Client(connection, max_connections=settings.max_in_flight + 32)
         self.machine = Machine(gates=gates, overall_rate=settings.overall_rate, max_in_flight=settings.max_in_flight)
         self.recorder = Recorder(
-            self.client, settings.identity, settings.events_per_second, lambda: self.machine.is_busy
+            self.client, settings.identity, settings.events_per_second, lambda: self.machine.view.is_busy
         )
-        self.record = Record(self.recorder, self.metrics, gates)
-        self.issues = Issues(self.record)
+        self.notifier = Notifier(self.recorder, self.metrics, gates)
+        self.issues = Issues(self.notifier)
         self.lease = Lease(
             self.client,
             namespace=settings.namespace,
@@ -113,7 +127,7 @@ class App:
             on_error=lambda reason: log.warning("lease-not-renewed", reason=reason),
         )
         translator = Translator(clock, self.issues.pod)
-        self.hands = Hands(
+        self.effector = Effector(
             client=self.client,
             evictor=Evictor(self.client),
             lease=self.lease,
@@ -124,7 +138,7 @@ class App:
             spawn=self._call,
             spawn_minor=self._task,
         )
-        self.loop = Loop(self.machine, clock, self.hands.carry_out, self.record.notice)
+        self.loop = Loop(self.machine, clock, self.effector.carry_out, self.notifier.notice)
         self.guards = GuardBook(self._feed, self.issues)
         self.book = PolicyBook(
             changed=lambda policies: self._feed(events.PoliciesChanged(policies)),
@@ -135,7 +149,7 @@ class App:
         self.profiles = ProfileBook(self._feed, self.issues.profile)
         books = (self.book.standings, self.profiles.standings)
         self.status = StatusWriter(
-            self.client, self.machine, self.metrics, clock, *books, self._may_tell, dry_run=settings.dry_run
+            self.client, self.machine.view, self.metrics, clock, *books, self._may_tell, dry_run=settings.dry_run
         )
         parts = (self._feed, self.metrics)
         workloads = (REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, REPLICATION_CONTROLLERS, JOBS)
@@ -146,27 +160,16 @@ class App:
             (BUDGETS, BudgetSink(BUDGETS.name, *parts)),
             *((resource, WorkloadSink(resource.name, *parts)) for resource in workloads),
         ]
-        self.webhooks: WebhookServer | None = None
-        if settings.webhook_port is not None:
-            self.webhooks = WebhookServer(
-                settings,
-                settings.webhook_port,
-                self.client,
-                Door(self.machine, translator, gates),
-                leads=lambda: self.lease.held,
-                metrics=self.metrics,
-                clock=clock,
-            )
 
     @classmethod
-    async def connect(cls, settings: Settings) -> Self:
+    async def connect(cls, settings: Settings, timings: StreamTimings = StreamTimings()) -> Self:  # noqa: B008 - it is frozen
         """Build the app and see that the cluster answers.
 
         Raises:
             KubeError: it does not, or has not what we need.
 
         """
-        app = cls(settings, Connection.load(settings.kubeconfig, settings.context))
+        app = cls(settings, Connection.load(settings.kubeconfig, settings.context), timings=timings)
         await app.client.__aenter__()
         try:
             app.book.load(*await _first_answer(lambda: list_policies(app.client)))
@@ -180,6 +183,18 @@ class App:
         """Have something done where the machine lives. May be called from any thread."""
         self._running.call_soon_threadsafe(action, *args)
 
+    def supervise(self, registry: kopf.OperatorRegistry) -> Supervisor:
+        """Have policies watched by a kopf that begins again when it ends, and know whether it does."""
+        clock = self._clock
+        self._supervisor = Supervisor(
+            registry,
+            kopf.Memo(app=self),
+            identity=self.settings.identity,
+            monotonic=lambda: clock().monotonic,
+            served=self._serves_our_kinds,
+        )
+        return self._supervisor
+
     async def start(self) -> None:
         """Begin to follow the cluster; lead and decide as soon as everything is known."""
         self._running = asyncio.get_running_loop()
@@ -190,14 +205,12 @@ class App:
         )
         await self._web.setup()
         try:
-            await web.TCPSite(self._web, settings.http_host, settings.http_port).start()
+            for one in listen(settings.http_host, settings.http_port):
+                await web.SockSite(self._web, one).start()
         except OSError as error:
-            where = f"{settings.http_host}:{settings.http_port} (--http-host, --http-port)"
+            where = f"{settings.http_host or '*'}:{settings.http_port} (--http-host, --http-port)"
             msg = f"cannot listen on {where}: {error.strerror}"
             raise ConfigError(msg) from error
-        if self.webhooks is not None:
-            await self.webhooks.start()
-            self._task(self.webhooks.keeper.run())
         log.info("operator-started", identity=settings.identity, server=self.connection.server)
         if settings.dry_run:
             log.warning("dry-run", effect="no policy evicts, whatever its mode")
@@ -205,7 +218,7 @@ class App:
             if not gate:
                 log.warning("operators-switched-off", operators=name, effect="such tolerations never match")
         for resource, sink in self._followed:
-            self._task(Stream(self.client, resource, sink).run())
+            self._task(Stream(self.client, resource, sink, self._timings).run())
         self._task(self._sync())
         self._task(self.recorder.run())
         self._task(self._resync())
@@ -221,9 +234,6 @@ class App:
         await self.recorder.flush(STOP_SECONDS)
         for call in self._calls:
             call.cancel()
-        if self.webhooks is not None:
-            await self.webhooks.linger()
-            await self.webhooks.stop()
         if self._web is not None:
             await self._web.cleanup()
         await self.client.__aexit__()
@@ -240,22 +250,44 @@ class App:
         gc.freeze()
         seconds = self._clock().monotonic - began
         self.metrics.sync_seconds.set(seconds)
-        log.info("synced", seconds=round(seconds, 3), nodes=len(self.machine.nodes))
+        log.info("synced", seconds=round(seconds, 3), nodes=len(self.machine.view.nodes))
         self._task(self.loop.run())
         self._task(self.status.run())
         self._task(self.lease.run())
 
     async def _resync(self) -> None:
         while True:
-            await asyncio.sleep(RESYNC_SECONDS)
-            try:
+            await asyncio.sleep(RESYNC_SECONDS - WATCH_LAG_SECONDS)
+            await self._list_policies()
+            await self._list_profiles()
+            await asyncio.sleep(WATCH_LAG_SECONDS)
+            missed = [store.take_missed() for store in (self.book, self.profiles)]
+            if any(missed) and self._supervisor is not None:
+                self._supervisor.renew("a list brought what the watch did not")
+
+    async def _list_policies(self) -> bool:
+        """Whether they were listed."""
+        try:
+            async with self._listing:
                 self.book.load(*await list_policies(self.client))
-            except KubeError as error:
-                log.warning("policies-not-listed", reason=str(error))
-            try:
+        except KubeError as error:
+            log.warning("policies-not-listed", reason=str(error))
+            return False
+        return True
+
+    async def _list_profiles(self) -> None:
+        try:
+            async with self._listing:
                 self.profiles.load(*await list_profiles(self.client))
-            except KubeError as error:
-                log.warning("profiles-not-listed", reason=str(error))
+        except KubeError as error:
+            log.warning("profiles-not-listed", reason=str(error))
+
+    async def _serves_our_kinds(self) -> bool:
+        """False only if the API server says so: of a server that is away kopf knows to wait for it."""
+        try:
+            return await served_kinds(self.client) >= WATCHED
+        except KubeError:
+            return True
 
     # -- tasks ----------------------------------------------------------------------------------------------------
 
@@ -283,8 +315,6 @@ class App:
     def _leadership_changed(self, held: bool) -> None:  # noqa: FBT001 - a callback's one argument
         log.info("leadership-gained" if held else "leadership-lost", identity=self.settings.identity)
         self.metrics.leader.set(held)
-        if self.webhooks is not None:
-            self.webhooks.keeper.wake()
         self._term += 1
         if held:
             self._task(self._take_over(self._term))
@@ -294,17 +324,12 @@ class App:
     async def _take_over(self, term: int) -> None:
         """Read afresh what whoever led before has written of guards; only then lead."""
         while self._term == term:
-            try:
-                listed = await list_policies(self.client)
-            except KubeError as error:
-                log.warning("policies-not-listed", reason=str(error))
-                await asyncio.sleep(TAKE_OVER_RETRY_SECONDS)
-                continue
-            if self._term == term:
-                self.book.load(*listed)
-                self.guards.restore()
-                self._lead(leading=True)
-            return
+            if await self._list_policies():
+                if self._term == term:
+                    self.guards.restore()
+                    self._lead(leading=True)
+                return
+            await asyncio.sleep(TAKE_OVER_RETRY_SECONDS)
 
     def _lead(self, *, leading: bool) -> None:
         self._feed(events.LeadershipChanged(leading))
@@ -313,23 +338,27 @@ class App:
         self.status.refresh()
 
     def _may_tell(self) -> bool:
-        return self.lease.held and self.machine.leading
+        return self.lease.held and self.machine.view.is_leading
 
     def _feed(self, event: events.Event) -> None:
         self.loop.feed(event)
 
     def _exposition(self) -> bytes:
         self.metrics.events_dropped.set(self.recorder.dropped)
+        self.metrics.policies_watched.set(not self._unwatched())
         return self.metrics.exposition()
 
     def _unready(self) -> str:
-        if not self.machine.synced:
+        if not self.machine.view.is_synced:
             return "the cluster is not fully known yet"
-        if self.machine.is_blind:
+        if self.machine.view.is_blind:
             return "a stream is cut off from the API server, so nobody is evicted"
-        if self.lease.held and not self.machine.leading:
+        if self.lease.held and not self.machine.view.is_leading:
             return "leading, but not deciding yet"
-        return "" if self.webhooks is None else self.webhooks.unready()
+        return self._unwatched()
+
+    def _unwatched(self) -> str:
+        return self._supervisor.problem() if self._supervisor else ""
 
     def _dead(self) -> str:
         return f"a task failed: {self.failure}" if self.failure else ""
@@ -344,6 +373,8 @@ async def _first_answer(ask: Callable[[], Awaitable[Stored]]) -> Stored:
             if error.code != 429 and error.code < 500:
                 raise
             log.warning("api-server-not-ready", reason=str(error))
+        except CredentialsError as error:
+            log.warning("credentials-not-ready", reason=str(error))
         await asyncio.sleep(1.0)
     return await ask()
 
@@ -363,8 +394,9 @@ async def run(settings: Settings) -> BaseException | None:
     """
     app = await App.connect(settings)
     try:
+        stopping = _asked_to_stop()
         await app.start()
-        await keep_kopf(REGISTRY, kopf.Memo(app=app), _asked_to_stop())
+        await app.supervise(REGISTRY).run(stopping)
     finally:
         await app.stop()
     return app.failure

@@ -4,7 +4,7 @@ import math
 import os
 import socket
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import msgspec
 
@@ -27,35 +27,51 @@ class SettingsError(Exception):
     """A setting cannot be used; the message names the flag, its variable and what is wrong."""
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process needs to know. Each field is a flag of ``taintwarden run`` and a ``TAINTWARDEN_*`` variable."""
+class CommonSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What every process of Taintwarden needs to know. Each field is a flag and a ``TAINTWARDEN_*`` variable."""
 
     kubeconfig: str | None = None
     """Path of a kubeconfig; without one, the pod's service account, else the user's default."""
     context: str | None = None
     namespace: str = "taintwarden-system"
     """Where the Lease for leader election and the Secret of the webhooks are."""
-    identity: str = ""
-    """Unique among replicas; made from the host's name where it is not given."""
-    http_host: str = "0.0.0.0"  # noqa: S104 - the kubelet and Prometheus come from outside the pod
+    http_host: str = ""
+    """Address to listen on; empty for all of the machine, of IPv4 and IPv6."""
     http_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8080
     """Serves /livez, /readyz and /metrics."""
-    webhook_port: Annotated[int, msgspec.Meta(ge=1, le=65535)] | None = None
-    """Serves the admission webhooks over HTTPS; without it there are none."""
+    numeric_operators: bool = True
+    semver_operators: bool = True
+    log_format: LogFormat = "auto"
+    log_level: LogLevel = "info"
+
+
+class WebhookSettings(CommonSettings, frozen=True, kw_only=True):
+    """Settings of ``taintwarden webhook``."""
+
+    webhook_port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = 9443
+    """Serves the admission webhooks over HTTPS."""
     webhook_service: Annotated[str, msgspec.Meta(min_length=1)] = "taintwarden-webhook"
     """Name of the Service by which the API server calls the webhooks, and of the Secret with their certificate."""
     webhook_certificates: WebhookCertificates = "own"
     """Whether we make the certificate, or somebody else (cert-manager) writes the Secret and caBundle."""
+    webhook_client_ca: str | None = None
+    """Path of a bundle of certificates: callers need a certificate that one of them has signed. Without it anybody who
+    reaches the port may ask."""
+    webhook_client_names: str = ""
+    """Common names that the certificates of callers may have, separated by commas; empty for any."""
+
+
+class Settings(CommonSettings, frozen=True, kw_only=True):
+    """Settings of ``taintwarden run``."""
+
+    identity: str = ""
+    """Unique among replicas; made from the pod's name and UID, or the host's name and chance, where it is not given."""
     max_evictions_per_second: Annotated[float, msgspec.Meta(ge=0, le=100_000)] = 50.0
     """Over all policies; 0 is no cap."""
     events_per_second: Annotated[float, msgspec.Meta(gt=0, le=1_000)] = 20.0
     """How many Events are written at most, so that telling never slows acting."""
     dry_run: bool = False
     """Policies in mode Enforce are treated as DryRun: nothing is evicted, whatever they say."""
-    numeric_operators: bool = True
-    semver_operators: bool = True
-    log_format: LogFormat = "auto"
-    log_level: LogLevel = "info"
 
     @property
     def overall_rate(self) -> float | None:
@@ -70,25 +86,48 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return min(MOST_IN_FLIGHT, max(8, math.ceil(self.overall_rate / 5)))
 
 
+AnySettings = TypeVar("AnySettings", bound=CommonSettings)
+
+
 def load_settings(environment: Mapping[str, str], **flags: Any) -> Settings:
-    """Flags that are not None, then ``TAINTWARDEN_*`` variables, then defaults.
+    """Settings of the operator: flags that are not None, then ``TAINTWARDEN_*`` variables, then defaults.
 
     Raises:
         SettingsError: a value is of the wrong type or out of range.
 
     """
+    settings = _load(Settings, environment, flags)
+    if settings.identity:
+        return settings
+    # An empty one would stand for "nobody" in the Lease. A container that is started again in its pod is the same
+    # holder, and takes the Lease up at once: the kubelet starts no second one while the first lives. Elsewhere nobody
+    # warrants that.
+    part = environment.get("POD_UID") or os.urandom(4).hex()
+    identity = f"{environment.get('POD_NAME') or socket.gethostname()}_{part}"
+    return msgspec.structs.replace(settings, identity=identity)
+
+
+def load_webhook_settings(environment: Mapping[str, str], **flags: Any) -> WebhookSettings:
+    """The same for the webhook.
+
+    Raises:
+        SettingsError: a value is of the wrong type or out of range.
+
+    """
+    return _load(WebhookSettings, environment, flags)
+
+
+def _load(kind: type[AnySettings], environment: Mapping[str, str], flags: Mapping[str, Any]) -> AnySettings:
     values: dict[str, Any] = {}
-    for name in Settings.__struct_fields__:
+    for name in kind.__struct_fields__:
         if flags.get(name) is not None:
             values[name] = flags[name]
         elif (variable := PREFIX + name.upper()) in environment:
             values[name] = environment[variable]
-    if not values.get("identity"):  # an empty one would stand for "nobody" in the Lease
-        values["identity"] = f"{environment.get('POD_NAME') or socket.gethostname()}_{os.urandom(4).hex()}"
     if "POD_NAMESPACE" in environment:
         values.setdefault("namespace", environment["POD_NAMESPACE"])
     try:
-        return msgspec.convert(values, Settings, strict=False)
+        return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
         reason, _, path = str(error).partition(" - at `$.")
         field = path.rstrip("`")

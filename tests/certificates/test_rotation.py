@@ -40,7 +40,7 @@ def then(stored: dict[str, bytes], made: Plan) -> dict[str, bytes]:
 def test_an_empty_secret_is_filled_and_that_is_no_repair():
     made = plan({}, NAMES, NOW, None)
     assert set(then({}, made)) == {"tls.crt", "tls.key", "ca.crt"}
-    assert (made.reason, made.is_repair, made.is_urgent) == ("the Secret is empty", False, True)
+    assert (made.reason, made.is_repair) == ("the Secret is empty", False)
 
 
 def test_what_was_filled_stays():
@@ -89,14 +89,13 @@ def test_what_cannot_be_served_is_made_anew_and_told(name):
     stored, told = BROKEN[name]
     made = plan(stored, NAMES, NOW, NOW)
     assert made.is_repair
-    assert made.is_urgent
     assert told in made.reason
     assert plan(then(stored, made), NAMES, NOW, None) == Plan()
 
 
 def test_an_expired_one_is_made_anew():
     made = plan(secret(pair()), NAMES, AFTER, NOW)
-    assert (made.reason, made.is_urgent) == ("the certificate has expired", True)
+    assert made.reason == "the certificate has expired"
 
 
 def test_an_expired_one_gives_way_to_a_next_that_was_published():
@@ -107,7 +106,7 @@ def test_an_expired_one_gives_way_to_a_next_that_was_published():
 def test_a_certificate_that_nobody_is_told_to_trust_is_published():
     stored = secret(pair(), ca_crt=pair(LATE).certificate)
     made = plan(stored, NAMES, NOW, NOW)
-    assert (made.is_repair, made.is_urgent) == (True, False)
+    assert made.is_repair
     assert then(stored, made)["ca.crt"] == pair().certificate
 
 
@@ -132,7 +131,8 @@ def test_whatever_is_stored_a_few_steps_lead_to_rest_and_never_serve_what_is_not
         served_before = stored.get("tls.crt")
         after = then(stored, made)
         assert after["tls.crt"] in after["ca.crt"]
-        if after["tls.crt"] != served_before and not made.is_urgent:
+        is_promoted = stored.get("next.crt") and after["tls.crt"] == stored["next.crt"]
+        if after["tls.crt"] != served_before and is_promoted:
             assert after["tls.crt"] in stored["ca.crt"]
         stored = after
     assert plan(stored, NAMES, now, None) == Plan()

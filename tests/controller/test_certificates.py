@@ -28,9 +28,8 @@ def pair(made_at: float = NOW) -> Pair:
 class Replica:
     """One keeper, and what it serves."""
 
-    def __init__(self, api: StoredWebhooks, *, leads: bool = True, makes_own: bool = True) -> None:
+    def __init__(self, api: StoredWebhooks, *, makes_own: bool = True) -> None:
         self.api = api
-        self.leads = leads
         self.loaded: list[Pair] = []
         self.clock = Clock()
         self.metrics = Metrics()
@@ -39,7 +38,6 @@ class Replica:
             namespace="home",
             service="door",
             makes_own=makes_own,
-            leads=lambda: self.leads,
             serve=self.loaded.append,
             metrics=self.metrics,
             clock=self.clock,
@@ -84,32 +82,25 @@ async def test_looking_again_writes_nothing(api):
     assert len(replica.loaded) == 1
 
 
-async def test_a_replica_that_does_not_lead_serves_what_is_there(api):
+async def test_what_is_there_is_served_and_not_written_again(api):
     hold(api, pair())
-    replica = Replica(api, leads=False)
+    replica = Replica(api)
     await replica.look()
     assert replica.loaded == [pair()]
-    assert api.writes == []
-
-
-async def test_an_empty_secret_waits_for_no_leader_and_whom_to_trust_does(api):
-    replica = Replica(api, leads=False)
-    await replica.look()
-    assert len(replica.loaded) == 1
-    assert api.writes == ["secret"]
+    assert "secret" not in api.writes
 
 
 async def test_two_that_fill_it_at_once_serve_the_same(api):
-    replica = Replica(api, leads=False)
+    replica = Replica(api)
     api.before_write = lambda: hold(api, pair())
     await replica.look()
     assert replica.loaded == [pair()]
-    assert api.writes == []
+    assert "secret" not in api.writes
 
 
 async def test_rotation_serves_the_next_only_when_it_was_trusted_for_a_minute(api):
     hold(api, pair(OLD))
-    leader, other = Replica(api), Replica(api, leads=False)
+    leader, other = Replica(api), Replica(api)
     await other.look()
     assert await leader.look() == ROTATING_SECONDS
     both = api.secret["ca.crt"]
@@ -142,7 +133,7 @@ async def test_the_minute_begins_again_when_a_configuration_loses_it(api):
     assert leader.loaded == [pair(OLD)]
 
 
-async def test_a_new_leader_begins_the_minute_anew(api):
+async def test_a_replica_that_starts_begins_the_minute_anew(api):
     hold(api, pair(OLD))
     await Replica(api).look()
     successor = Replica(api)
@@ -261,14 +252,10 @@ async def test_when_it_expires_is_a_metric(api):
     assert replica.metrics.registry.get_sample_value(name) == pair().ends_at
 
 
-async def test_a_replica_looks_again_and_again_and_at_once_when_it_comes_to_lead(api):
+async def test_a_replica_looks_again_and_again(api):
     hold(api, pair())
-    replica = Replica(api, leads=False)
+    replica = Replica(api)
     running = asyncio.create_task(replica.keeper.run())
-    await asyncio.sleep(1)
-    assert api.writes == []
-    replica.leads = True
-    replica.keeper.wake()
     await asyncio.sleep(1)
     assert set(api.writes) == {"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}
     hold(api, pair(NOW + 1))

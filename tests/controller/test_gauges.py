@@ -5,9 +5,14 @@ import pytest
 from controller import NOW, policy
 from taintwarden.controller.gauges import Gauges
 from taintwarden.engine.limits.guard import GuardRecord
-from taintwarden.engine.machine import Machine
-from taintwarden.engine.machine.report import LimitReport, PolicyReport, ZoneReport
+from taintwarden.engine.machine import GuardReport, LimitReport, Machine, PolicyReport, ZoneReport
+from taintwarden.engine.model import GuardAction
 from taintwarden.telemetry.metrics import Metrics
+
+
+def guard(record: GuardRecord) -> GuardReport:
+    return GuardReport(record, halts=False, expected=0, limit=50, population=200, action=GuardAction.HALT)
+
 
 FULL = PolicyReport(
     policy(),
@@ -18,14 +23,14 @@ FULL = PolicyReport(
     limits=(LimitReport("policy-rate", 5, NOW, None), LimitReport("budget", 3, NOW, None)),
     budgets=(("shop/web", 3),),
     zones=(ZoneReport("eu/a", "Full", 3, 3), ZoneReport("eu/b", "Degraded", 9, 6), ZoneReport("eu/c", "Normal", 9, 0)),
-    guard=GuardRecord(NOW, "taint sla", 120),
+    guard=guard(GuardRecord(NOW, "taint sla", 120)),
 )
 
 
 class Measured:
     def __init__(self) -> None:
         self.metrics = Metrics()
-        self.gauges = Gauges(self.metrics, Machine())
+        self.gauges = Gauges(self.metrics, Machine().view)
         self.gauges.measure([FULL])
 
     def value(self, name: str, **labels: str) -> float | None:
@@ -52,12 +57,12 @@ def test_workloads_that_bounce_are_counted(measured):
     assert measured.value("bouncing_workloads") == 4
 
 
-def test_an_open_guard_is_1(measured):
+def test_a_tripped_guard_is_1(measured):
     assert measured.value("guard_open") == 1
 
 
-def test_a_closed_guard_is_0(measured):
-    measured.gauges.measure([PolicyReport(policy(), guard=GuardRecord())])
+def test_an_armed_guard_is_0(measured):
+    measured.gauges.measure([PolicyReport(policy(), guard=guard(GuardRecord()))])
     assert measured.value("guard_open") == 0
 
 

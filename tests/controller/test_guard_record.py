@@ -12,12 +12,14 @@ from taintwarden.api.status import MAX_CAUSE_LENGTH, MAX_SPENT
 from taintwarden.controller.guard_record import read, written
 from taintwarden.engine.limits.guard import GuardRecord
 
-OPEN = GuardRecord(NOW + 0.5, "taint sla on 9 nodes", 120, None, ((NOW + 30, 12), (NOW + 60.123, 3)))
+OPEN = GuardRecord(NOW + 0.5, "taint sla on 9 nodes", 120, None, None, ((NOW + 30, 12), (NOW + 60.123, 3)))
 MILLISECONDS = st.integers(0, 4_000_000_000_000).map(lambda number: number / 1_000)
 SPENT = st.lists(st.tuples(MILLISECONDS, st.integers(0, 10_000)), max_size=MAX_SPENT).map(tuple)
-CLOSED = st.builds(GuardRecord, accepted=st.none() | st.integers(0, 1_000), spent=SPENT)
+CLOSED = st.builds(
+    GuardRecord, accepted=st.none() | st.integers(0, 1_000), released_at=st.none() | MILLISECONDS, spent=SPENT
+)
 OPENED = st.builds(
-    GuardRecord, MILLISECONDS, st.text(max_size=MAX_CAUSE_LENGTH), st.integers(0, 1_000), st.none(), SPENT
+    GuardRecord, MILLISECONDS, st.text(max_size=MAX_CAUSE_LENGTH), st.integers(0, 1_000), st.none(), st.none(), SPENT
 )
 
 
@@ -37,6 +39,7 @@ def test_an_open_guard_says_why():
         "cause": "taint sla on 9 nodes",
         "wouldEvict": 120,
         "accepted": None,
+        "releasedAt": None,
         "spent": [
             {"until": "2023-11-14T22:13:50.000000Z", "pods": 12},
             {"until": "2023-11-14T22:14:20.123000Z", "pods": 3},
@@ -47,7 +50,13 @@ def test_an_open_guard_says_why():
 def test_a_guard_that_closed_takes_back_what_it_said():
     """In a merge patch null removes, and what is left out stays."""
     patch = as_json(GuardRecord())
-    assert patch == {"open": False, "since": None, "cause": None, "wouldEvict": None, "accepted": None, "spent": []}
+    gone = dict.fromkeys(("since", "cause", "wouldEvict", "accepted", "releasedAt"))
+    assert patch == {"open": False, "spent": []} | gone
+
+
+def test_a_reset_says_when_it_was():
+    patch = as_json(GuardRecord(accepted=120, released_at=NOW + 0.25))
+    assert (patch["accepted"], patch["releasedAt"]) == (120, "2023-11-14T22:13:20.250000Z")
 
 
 def test_a_cause_that_is_too_long_is_cut():

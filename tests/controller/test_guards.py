@@ -13,7 +13,7 @@ from taintwarden.engine.machine import events
 
 Json = dict[str, Any]
 
-OPEN = GuardRecord(NOW, "taint sla on 9 nodes", 120, None, ((NOW + 30, 12),))
+OPEN = GuardRecord(NOW, "taint sla on 9 nodes", 120, None, None, ((NOW + 30, 12),))
 CLOSED = GuardRecord(spent=((NOW + 30.5, 7),))
 NOTHING = GuardRecord()
 RESET = events.GuardReset("p")
@@ -122,11 +122,6 @@ def test_a_record_that_cannot_be_read_is_absent_and_complained_about_once(book):
     assert [(entry["event"], entry["policy"]) for entry in logs] == [("guard-record-unreadable", "p")]
 
 
-def test_what_is_older_than_what_is_known_is_not_believed(book):
-    """The watch may be behind a list."""
-    assert book.told(stored(CLOSED, version=20), stored(OPEN, version=10)) == [restored(CLOSED)]
-
-
 def test_the_same_version_again_changes_nothing(book):
     assert book.told(stored(CLOSED, version=20), stored(CLOSED, version=20)) == [restored(CLOSED)]
 
@@ -150,11 +145,6 @@ def test_a_reset_counts_once_however_often_it_is_seen(leader):
 
 def test_a_reset_that_was_taken_off_can_be_asked_for_again(leader):
     assert resets(leader.told(stored(reset="3"), stored(), stored(reset="3"))) == [RESET, RESET]
-
-
-def test_what_the_watch_brings_late_is_no_other_reset(leader):
-    told = leader.told(stored(reset="3", version=10), stored(version=20), stored(reset="3", version=10))
-    assert resets(told) == [RESET]
 
 
 def test_others_do_not_reset(book):

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from taintwarden.api.policies import parse_policy
+from taintwarden.controller import policies
 from taintwarden.controller.guards import GuardBook
 from taintwarden.controller.policies import PolicyBook
 from taintwarden.engine.machine import events
@@ -305,3 +307,143 @@ def test_a_deleted_policy_has_no_guard(fed):
     fed.guards.lead(True)
     fed.guards.restore()
     assert fed.events == []
+
+
+def test_what_the_watch_brings_late_is_no_other_reset(fed):
+    fed.guards.lead(True)
+    for policy, version in ((to_reset(), "10"), (stored("a"), "20"), (to_reset(), "10")):
+        policy["metadata"]["resourceVersion"] = version
+        fed.seen(policy)
+    assert fed.kinds.count("GuardReset") == 1
+
+
+# -- what is older than what is known ---------------------------------------------------------------------------------
+
+
+def test_an_old_version_does_not_resume_a_paused_policy(book):
+    book.seen(stored("a", "Paused", generation=2, version="20"))
+    book.seen(stored("a", "Enforce", generation=1, version="10"))
+    assert book.modes == {"a": Mode.PAUSED}
+    assert book.standings["a"].generation == 2
+
+
+def test_an_old_version_of_a_policy_that_was_listed_does_not_count(book):
+    book.load([stored("a", "Paused", version="20")], "25")
+    book.seen(stored("a", "Enforce", version="10"))
+    assert book.modes == {"a": Mode.PAUSED}
+
+
+def test_the_end_of_a_namesake_is_not_its_own(book):
+    book.seen(stored("a", version="20", uid="new"))
+    book.gone(stored("a", version="15", uid="old"))
+    assert book.modes == {"a": Mode.ENFORCE}
+
+
+def test_a_namesake_that_is_older_does_not_come_back(book):
+    book.seen(stored("a", version="20", uid="new"))
+    book.seen(stored("a", "Paused", version="15", uid="old"))
+    assert book.modes == {"a": Mode.ENFORCE}
+
+
+def test_what_was_deleted_does_not_come_back(book):
+    book.gone(stored("a", version="20"))
+    book.seen(stored("a", version="10"))
+    assert book.standings == {}
+
+
+def test_what_a_list_did_not_name_does_not_come_back(book):
+    book.load([], "25")
+    book.seen(stored("a", version="20"))
+    assert book.standings == {}
+
+
+def test_a_new_policy_of_a_deleted_name_counts(book):
+    book.gone(stored("a", version="20", uid="old"))
+    book.load([stored("a", version="22", uid="new")], "25")
+    assert book.modes == {"a": Mode.ENFORCE}
+
+
+def test_a_list_counts_for_all_that_is_not_newer_than_it(book):
+    book.load([stored("a", version="5"), stored("b", version="6")], "10")
+    book.seen(stored("c", version="20"))
+    book.load([stored("a", "Paused", version="12")], "15")
+    assert book.modes == {"a": Mode.PAUSED, "c": Mode.ENFORCE}
+
+
+def test_a_list_does_not_take_back_what_is_newer_than_it(book):
+    book.load([stored("a", version="5")], "10")
+    book.seen(stored("a", "Paused", version="20"))
+    book.load([stored("a", version="5")], "15")
+    assert book.modes == {"a": Mode.PAUSED}
+
+
+def test_after_a_restore_the_list_replaces_everything(book):
+    book.load([stored("a", "Paused", version="50"), stored("b", version="60")], "100")
+    book.seen(stored("c", version="110"))
+    book.load([stored("a", version="7")], "10")
+    assert book.modes == {"a": Mode.ENFORCE}
+    book.seen(stored("d", version="11"))
+    assert set(book.modes) == {"a", "d"}
+
+
+def test_what_was_deleted_after_the_backup_is_there_again_after_the_restore(book):
+    book.load([stored("a", version="50")], "60")
+    book.gone(stored("a", version="70"))
+    book.load([stored("a", version="50")], "55")
+    assert book.modes == {"a": Mode.ENFORCE}
+
+
+def test_what_is_as_it_was_is_not_read_again(monkeypatch):
+    parsed: list[str] = []
+
+    def parse(obj: Json) -> Policy:
+        parsed.append(obj["metadata"]["name"])
+        return parse_policy(obj)
+
+    monkeypatch.setattr(policies, "parse_policy", parse)
+    book = Book()
+    for version in ("30", "40"):
+        book.load([stored("a", version="10"), stored("b", version=version)], version)
+    book.seen(stored("a", version="10"))
+    assert parsed == ["a", "b", "b"]
+
+
+# -- whether the watch works ------------------------------------------------------------------------------------------
+
+
+def listed(book: Book, *objects: Json, version: str) -> Book:
+    book.load([], "1")
+    book.load(objects, version)
+    return book
+
+
+def test_the_first_list_misses_nothing(book):
+    book.load([stored("a", version="7")], "10")
+    assert not book.take_missed()
+
+
+def test_a_watch_that_does_not_bring_what_a_list_had_is_deaf(book):
+    assert listed(book, stored("a", version="7"), version="10").take_missed()
+    assert not book.take_missed(), "it is told once"
+
+
+@pytest.mark.parametrize(("version", "missed"), [("6", True), ("7", False), ("8", False)])
+def test_a_watch_that_brings_it_soon_is_not(book, version, missed):
+    listed(book, stored("a", version="7"), version="10").seen(stored("a", version=version))
+    assert book.take_missed() is missed
+
+
+def test_a_list_that_brings_what_the_watch_has_brought_misses_nothing(book):
+    book.load([], "1")
+    book.seen(stored("a", version="7"))
+    book.load([stored("a", version="7")], "10")
+    assert not book.take_missed()
+
+
+@pytest.mark.parametrize("heard", [False, True])
+def test_a_deletion_that_only_a_list_shows_is_missed(book, heard):
+    book.load([stored("a", version="7")], "8")
+    book.load([], "10")
+    if heard:
+        book.gone(stored("a", version="9"))
+    assert book.take_missed() is not heard

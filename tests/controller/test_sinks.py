@@ -14,7 +14,7 @@ from taintwarden.engine.limits.workloads import COUNTED_KINDS
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Budget
 from taintwarden.engine.selectors import LabelSelector
-from taintwarden.kube.objects import AnyMeta
+from taintwarden.kube.objects import Identity
 from taintwarden.telemetry.metrics import Metrics
 
 
@@ -61,7 +61,7 @@ def test_the_end_of_a_list_names_all_its_pods(fed):
     fed.pods.listed([pod_object("a")])
     fed.pods.listed([pod_object("b", metadata=TERMINATING)])
     fed.pods.list_ended("10")
-    assert fed.events[-1] == events.PodsListed(frozenset({"uid-a", "uid-b"}))
+    assert fed.events[-1] == events.PodsListed(frozenset({"uid-a", "uid-b"}), 10)
 
 
 def test_a_list_that_began_anew_forgets_the_one_before(fed):
@@ -70,7 +70,7 @@ def test_a_list_that_began_anew_forgets_the_one_before(fed):
     fed.pods.list_began()
     fed.pods.listed([pod_object("b")])
     fed.pods.list_ended("10")
-    assert fed.events[-1] == events.PodsListed(frozenset({"uid-b"}))
+    assert fed.events[-1] == events.PodsListed(frozenset({"uid-b"}), 10)
 
 
 def test_the_first_complete_list_is_told(fed):
@@ -123,7 +123,23 @@ def test_a_pod_with_an_unreadable_time_is_still_there(fed):
     fed.pods.list_began()
     fed.pods.listed([pod_object("a", metadata={"creationTimestamp": "?"})])
     fed.pods.list_ended("10")
-    assert fed.events == [events.PodsListed(frozenset({"uid-a"}))]
+    assert fed.events == [events.PodsListed(frozenset({"uid-a"}), 10)]
+
+
+def test_a_deleted_pod_that_does_not_decode_is_gone(fed):
+    assert fed.pods.undecodable(Identity("a", "shop", "uid-a", "7", "n1"), "why", deleted=True)
+    assert fed.events == [events.PodGone("uid-a", "n1")]
+
+
+@pytest.mark.parametrize("what", [Identity("a", "shop", "", "7", "n1"), Identity("a", "shop", "uid-a", "7", "")])
+def test_a_deleted_pod_that_cannot_be_told_from_others_needs_a_list(fed, what):
+    assert not fed.pods.undecodable(what, "why", deleted=True)
+    assert fed.events == []
+
+
+def test_a_pod_that_does_not_decode_is_where_it_was(fed):
+    assert fed.pods.undecodable(Identity("a", "shop", "uid-a", "7", "n1"), "why", deleted=False)
+    assert fed.events == []
 
 
 # -- nodes ------------------------------------------------------------------------------------------------------------
@@ -135,7 +151,7 @@ def test_listed_nodes_are_seen_and_the_end_names_them(fed):
     fed.nodes.list_ended("10")
     seen = [event.node.name for event in fed.events[:2]]
     assert seen == ["n1", "n2"]
-    assert fed.events[2:] == [events.NodesListed(frozenset({"n1", "n2"})), events.NodesReached(10)]
+    assert fed.events[2:] == [events.NodesListed(frozenset({"n1", "n2"}), 10)]
     assert fed.nodes.listed_once.is_set()
 
 
@@ -143,6 +159,23 @@ def test_changed_nodes_are_seen_and_deleted_ones_gone(fed):
     fed.nodes.changed([("MODIFIED", node_object("n1")), ("DELETED", node_object("n2"))])
     assert fed.events[0].node.name == "n1"
     assert fed.events[1] == events.NodeGone("n2")
+
+
+def test_a_node_of_a_list_counts_even_if_it_is_older(fed):
+    fed.nodes.list_began()
+    fed.nodes.listed([node_object("n1")])
+    fed.nodes.changed([("MODIFIED", node_object("n1"))])
+    assert [event.listed for event in fed.events] == [True, False]
+
+
+def test_a_deleted_node_that_does_not_decode_is_gone(fed):
+    assert fed.nodes.undecodable(Identity("n1"), "why", deleted=True)
+    assert fed.events == [events.NodeGone("n1")]
+
+
+def test_a_deleted_node_without_a_name_needs_a_list(fed):
+    assert not fed.nodes.undecodable(Identity(), "why", deleted=True)
+    assert fed.events == []
 
 
 def test_how_far_the_node_stream_has_come_is_told(fed):
@@ -201,6 +234,13 @@ def test_a_list_that_began_twice_still_notices_who_is_gone(fed):
     assert events.NamespaceGone("a") in fed.events
 
 
+@pytest.mark.parametrize(("what", "told"), [(Identity("a"), [events.NamespaceGone("a")]), (Identity(), [])])
+def test_a_deleted_namespace_that_does_not_decode_is_gone_if_it_has_a_name(fed, what, told):
+    fed.namespaces.changed([("ADDED", namespace_object("a"))])
+    assert fed.namespaces.undecodable(what, "why", deleted=True) is bool(told)
+    assert fed.events[1:] == told
+
+
 # -- workloads --------------------------------------------------------------------------------------------------------
 
 
@@ -252,12 +292,12 @@ def test_a_workload_that_comes_back_is_told_again(fed):
 @pytest.mark.parametrize("deleted", [False, True])
 def test_the_old_number_of_an_undecodable_workload_does_not_count(fed, deleted):
     fed.workloads.changed([("ADDED", workload_object("a", replicas=3))])
-    fed.workloads.undecodable(AnyMeta("web", "shop", "a"), "replicas is no number", deleted=deleted)
+    fed.workloads.undecodable(Identity("web", "shop", "a"), "replicas is no number", deleted=deleted)
     assert fed.events[1:] == [events.WorkloadGone("a")]
     assert fed.counted("taintwarden_undecodable_objects_total", resource="replicasets") == 1
 
 
-@pytest.mark.parametrize("what", [AnyMeta(), AnyMeta("web", "shop", "uid-unheard")])
+@pytest.mark.parametrize("what", [Identity(), Identity("web", "shop", "uid-unheard")])
 def test_an_undecodable_workload_that_nobody_knows_changes_nothing(fed, what):
     fed.workloads.undecodable(what, "why", deleted=False)
     assert fed.events == []
@@ -319,14 +359,14 @@ def test_a_budget_that_selects_nobody_any_more_is_gone(fed):
 def test_an_undecodable_budget_holds_its_namespace(fed):
     fed.budgets.changed([("ADDED", budget_object(selector={}))])
     assert fed.take()[0].budget.selector == LabelSelector()
-    fed.budgets.undecodable(AnyMeta("web", "shop"), "why", deleted=False)
+    fed.budgets.undecodable(Identity("web", "shop"), "why", deleted=False)
     assert fed.events == [events.BudgetSeen(UNREADABLE)]
     assert fed.counted("taintwarden_undecodable_objects_total", resource="poddisruptionbudgets") == 1
 
 
 def test_an_undecodable_budget_of_a_list_holds_until_a_list_does_not_name_it(fed):
     fed.budgets.list_began()
-    fed.budgets.undecodable(AnyMeta("web", "shop"), "why", deleted=False)
+    fed.budgets.undecodable(Identity("web", "shop"), "why", deleted=False)
     fed.budgets.listed([])
     fed.budgets.list_ended("10")
     assert fed.take() == [events.BudgetSeen(UNREADABLE)]
@@ -336,17 +376,17 @@ def test_an_undecodable_budget_of_a_list_holds_until_a_list_does_not_name_it(fed
 
 def test_an_undecodable_budget_that_is_deleted_holds_nobody_any_more(fed):
     for deleted in (False, True):
-        fed.budgets.undecodable(AnyMeta("web", "shop"), "why", deleted=deleted)
+        fed.budgets.undecodable(Identity("web", "shop"), "why", deleted=deleted)
     assert fed.events == [events.BudgetSeen(UNREADABLE), events.BudgetGone("shop", "web")]
 
 
 def test_a_budget_that_is_mended_counts_again(fed):
-    fed.budgets.undecodable(AnyMeta("web", "shop"), "why", deleted=False)
+    fed.budgets.undecodable(Identity("web", "shop"), "why", deleted=False)
     fed.budgets.changed([("MODIFIED", budget_object())])
     assert fed.events[1].budget.selector is not None
 
 
-@pytest.mark.parametrize("what", [AnyMeta(), AnyMeta("web"), AnyMeta(namespace="shop")])
+@pytest.mark.parametrize("what", [Identity(), Identity("web"), Identity(namespace="shop")])
 def test_what_cannot_even_be_named_is_only_told(fed, what):
     fed.budgets.undecodable(what, "why", deleted=False)
     assert fed.events == []
@@ -359,7 +399,7 @@ def test_what_cannot_even_be_named_is_only_told(fed, what):
 def test_an_undecodable_object_is_always_counted_and_logged_once(fed):
     with capture_logs() as logs:
         for _ in range(3):
-            fed.nodes.undecodable(AnyMeta("n1"), "labels are no map", deleted=False)
+            fed.nodes.undecodable(Identity("n1"), "labels are no map", deleted=False)
     assert fed.counted("taintwarden_undecodable_objects_total", resource="nodes") == 3
     assert logs == [
         {
@@ -374,15 +414,15 @@ def test_an_undecodable_object_is_always_counted_and_logged_once(fed):
 
 def test_another_reason_is_logged_again(fed):
     with capture_logs() as logs:
-        fed.nodes.undecodable(AnyMeta("n1"), "one", deleted=False)
-        fed.nodes.undecodable(AnyMeta("n1"), "two", deleted=False)
+        fed.nodes.undecodable(Identity("n1"), "one", deleted=False)
+        fed.nodes.undecodable(Identity("n1"), "two", deleted=False)
     assert [entry["reason"] for entry in logs] == ["one", "two"]
 
 
 def test_what_is_remembered_of_undecodable_objects_is_bounded(fed):
     with capture_logs():
         for number in range(2_500):
-            fed.pods.undecodable(AnyMeta(str(number)), "why", deleted=False)
+            fed.pods.undecodable(Identity(str(number)), "why", deleted=False)
     assert len(fed.pods._complaints) <= 1_001
 
 

@@ -14,8 +14,7 @@ from simulated import policy
 from taintwarden.controller.books import Standing
 from taintwarden.controller.status import PROFILES_PER_TURN, REFRESH_SECONDS, StatusWriter
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.machine import Machine, events
-from taintwarden.engine.machine.events import Outcome
+from taintwarden.engine.machine import Machine, Outcome, events
 from taintwarden.engine.model import Instant, Node, Pod, Profile, Taint, Tolerations
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 from taintwarden.telemetry.metrics import Metrics
@@ -28,7 +27,7 @@ Json = dict[str, Any]
 class Stage:
     """A machine with one policy, and what is written of it."""
 
-    def __init__(self, *answers: Any, **spec: Any) -> None:
+    def __init__(self, *answers: Any, synced: bool = True, **spec: Any) -> None:
         self.client = ScriptedClient(*answers, default=lambda _: {})
         self.clock = Clock()
         self.machine = Machine()
@@ -38,13 +37,14 @@ class Stage:
         self.leads = True
         self.interner = Interner()
         self.writer = StatusWriter(
-            self.client, self.machine, self.metrics, self.clock, self.standings, self.profiles, lambda: self.leads
+            self.client, self.machine.view, self.metrics, self.clock, self.standings, self.profiles, lambda: self.leads
         )
         self.step(events.PoliciesChanged((policy(**spec),)))
         self.step(events.LeadershipChanged(leading=True))
         self.step(events.NodeSeen(self.node("n1")))
         self.step(events.NodesReached(100))
-        self.step(events.Synced())
+        if synced:
+            self.step(events.Synced())
         self.wake()
 
     def node(self, name: str, value: str = "", version: int = 1) -> Node:
@@ -91,7 +91,7 @@ async def test_a_policy_at_rest():
         "Accepted": ("True", "Valid"),
         "Enforcing": ("True", "Enforcing"),
         "Progressing": ("False", "Idle"),
-        "GuardOpen": ("False", "NoGuard"),
+        "GuardTripped": ("False", "NoGuard"),
     }
     assert status["observedGeneration"] == 1
     assert {one["observedGeneration"] for one in told.values()} == {1}
@@ -313,8 +313,7 @@ async def test_others_do_not_write():
 
 
 async def test_before_all_is_known_nothing_is_written():
-    stage = Stage()
-    stage.machine.synced = False
+    stage = Stage(synced=False)
     assert await stage.run(REFRESH_SECONDS * 2) == []
 
 

@@ -8,12 +8,9 @@ import pytest
 from controller import NOW, pod, policy, verdict
 from taintwarden.api.status import MAX_BLOCKED_BUDGETS, MAX_LIMITS, MAX_ZONES, PodState
 from taintwarden.controller.summary import conditions, summary
-from taintwarden.engine.limits import Refusal
 from taintwarden.engine.limits.guard import GuardRecord
-from taintwarden.engine.machine.events import Outcome
-from taintwarden.engine.machine.pending import Pending, Phase
-from taintwarden.engine.machine.report import LimitReport, PolicyReport, ZoneReport
-from taintwarden.engine.model import GuardAction, GuardSettings, Limits, Mode
+from taintwarden.engine.machine import ClaimView, GuardReport, LimitReport, Outcome, Phase, PolicyReport, ZoneReport
+from taintwarden.engine.model import GuardAction, GuardSettings, Limits, Mode, Reclaim, WallTime
 
 DUE = "2023-11-14T22:13:20Z"
 LATER = "2023-11-14T22:13:25Z"
@@ -27,7 +24,7 @@ def entry(**more: Any) -> PolicyReport:
 
 def told(kind: str, **more: Any) -> tuple[str, str, str]:
     """Status, reason and message of one condition."""
-    [said] = [one[1:] for one in conditions(entry(**more), "", 3) if one[0] == kind]
+    [said] = [one[1:] for one in conditions(entry(**more), "") if one[0] == kind]
     return said
 
 
@@ -97,41 +94,92 @@ def test_an_api_server_that_refuses_is_told():
 
 # -- guards -----------------------------------------------------------------------------------------------------------
 
-OPEN = GuardRecord(NOW, "taint sla on 9 nodes", 120)
+
+def guard(record: GuardRecord, action: GuardAction = GuardAction.HALT) -> GuardReport:
+    halts = record.open_since is not None and action is GuardAction.HALT
+    return GuardReport(record, halts, expected=120, limit=50, population=200, action=action)
 
 
-def test_an_open_guard_says_since_when_why_and_what_to_do():
-    status, reason, message = told("GuardOpen", guard=OPEN)
+TRIPPED = GuardRecord(NOW, "taint sla on 9 nodes", 120)
+ADVICE = (
+    "Pause the policy (taintwarden pause sla), repair the cause, and check with taintwarden plan what would be "
+    "evicted; the guard is armed again when the cause is gone. Only if all these pods shall be evicted: "
+    "taintwarden guard reset sla"
+)
+
+
+def test_a_tripped_guard_says_since_when_why_and_what_to_do():
+    status, reason, message = told("GuardTripped", guard=guard(TRIPPED))
     assert (status, reason) == ("True", "MassEviction")
     assert message == (
-        f"since {DUE} nothing is evicted: 120 pods would leave within one window. Cause: taint sla on 9 nodes. "
-        "To let them go: kubectl annotate tep/sla taintwarden.io/guard-reset=3 --overwrite"
+        f"since {DUE} nothing is evicted: 120 pods would be evicted within one window, and 50 may be. "
+        f"Cause: taint sla on 9 nodes. {ADVICE}"
     )
 
 
 def test_a_guard_that_only_reports_says_so():
-    reporting = policy(limits=Limits(guard=GuardSettings(action=GuardAction.REPORT)))
-    message = told("GuardOpen", in_policy=reporting, guard=OPEN)[2]
+    message = told("GuardTripped", guard=guard(TRIPPED, GuardAction.REPORT))[2]
     assert "evictions go on (action Report): 120 pods" in message
 
 
-def test_a_closed_guard():
-    assert told("GuardOpen", guard=GuardRecord()) == ("False", "Closed", "")
+def test_an_armed_guard():
+    assert told("GuardTripped", guard=guard(GuardRecord())) == ("False", "Armed", "")
 
 
 def test_a_guard_that_was_reset_says_whom_it_lets_go():
-    assert told("GuardOpen", guard=GuardRecord(accepted=120))[2] == "a reset lets 120 pods go"
+    said = told("GuardTripped", guard=guard(GuardRecord(accepted=120)))
+    assert said[2] == "a reset lets 120 pods be evicted"
 
 
 def test_a_policy_without_a_guard():
-    assert told("GuardOpen") == ("False", "NoGuard", "the policy has no guard")
+    assert told("GuardTripped") == ("False", "NoGuard", "the policy has no guard")
+
+
+FULL = (ZoneReport("eu/a", "Full", 3, 3), ZoneReport("eu/b", "Full", 9, 9))
+
+
+def test_while_every_zone_is_full_pods_are_held_as_by_a_tripped_guard():
+    guarded = policy(limits=Limits(guard=GuardSettings()))
+    full = {"in_policy": guarded, "all_zones_full": True, "zones": FULL, "guard": guard(GuardRecord())}
+    message = (
+        "All its 2 zones are Full, which looks like a fault of the monitoring: 7 pods are held. Look at the "
+        "monitoring, and check with taintwarden plan what would be evicted. Only if all these pods shall be evicted, "
+        "release them: taintwarden guard reset sla"
+    )
+    assert told("GuardTripped", pending=7, **full) == ("True", "AllZonesFull", message)
+    one = told("GuardTripped", pending=1, **full | {"zones": FULL[:1]})[2]
+    assert one.startswith("Its only zone is Full, which looks like a fault of the monitoring: 1 pod is held.")
+
+
+def test_what_was_tripped_is_told_before_zones():
+    said = told("GuardTripped", pending=7, all_zones_full=True, zones=FULL, guard=guard(TRIPPED))
+    assert said[1] == "MassEviction"
+
+
+def test_without_a_guard_there_is_nothing_to_reset():
+    unguarded = policy(limits=Limits(guard=None))
+    said = told("GuardTripped", in_policy=unguarded, pending=7, all_zones_full=True, zones=FULL)
+    assert said[:2] == ("True", "AllZonesFull")
+    assert "guard reset" not in said[2]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"pending": 0},
+        {"pending": 7, "in_policy": policy(mode=Mode.PAUSED)},
+        {"pending": 7, "in_policy": policy(reclaim=Reclaim(120))},
+    ],
+)
+def test_full_zones_that_hold_nobody_are_no_trouble(more):
+    assert told("GuardTripped", all_zones_full=True, zones=FULL, **more)[0] == "False"
 
 
 # -- conditions -------------------------------------------------------------------------------------------------------
 
 
 def test_of_a_policy_that_was_never_valid_only_that_is_told():
-    kinds = {one[0]: one[2] for one in conditions(None, "spec.mode: wrong", 1)}
+    kinds = {one[0]: one[2] for one in conditions(None, "spec.mode: wrong")}
     assert kinds == {"Accepted": "Invalid", "Enforcing": "NotAccepted"}
 
 
@@ -144,7 +192,7 @@ def test_a_policy_that_enforces_nothing_says_so(mode):
 
 
 def test_limits_are_told_with_their_times():
-    status = summary(entry(limits=(RATE, BUDGET), limited_by="policy-rate"), NOW)
+    status = summary(entry(limits=(RATE, BUDGET)), NOW)
     assert status.limited_by == "policy-rate"
     rate, budget = status.limits
     assert (rate.limit, rate.pods, rate.since, rate.until) == ("policy-rate", 97, DUE, LATER)
@@ -187,10 +235,8 @@ def test_what_grows_is_bounded():
 
 
 def state(phase: Phase, *, due_in: float = -1.0, limit: str = "", outcome: Outcome | None = None) -> PodState:
-    pending = Pending(pod(), verdict(), NOW + due_in)
-    pending.phase, pending.outcome = phase, outcome
-    pending.refusal = Refusal(limit) if limit else None
-    [one] = summary(entry(next_pods=(pending,)), NOW).next_pods
+    claim = ClaimView(pod(), verdict(), WallTime(NOW + due_in), phase, limit, outcome=outcome)
+    [one] = summary(entry(next_pods=(claim,)), NOW).next_pods
     return one.state
 
 
@@ -198,19 +244,19 @@ def test_before_its_deadline_a_pod_is_scheduled():
     assert state(Phase.WAITING, due_in=10.0) is PodState.SCHEDULED
 
 
-@pytest.mark.parametrize("phase", [Phase.WAITING, Phase.READY, Phase.PARKED, Phase.IN_FLIGHT])
+@pytest.mark.parametrize("phase", [Phase.WAITING, Phase.READY, Phase.CHECKING, Phase.IN_FLIGHT])
 def test_a_due_pod_waits(phase):
     assert state(phase) is PodState.WAITING
 
 
 @pytest.mark.parametrize("limit", ["budget", "several-budgets", "budget-unreadable"])
 def test_a_pod_that_a_budget_holds_is_blocked(limit):
-    assert state(Phase.HELD, limit=limit) is PodState.BLOCKED
+    assert state(Phase.BLOCKED, limit=limit) is PodState.BLOCKED
 
 
 @pytest.mark.parametrize("limit", ["max-unavailable", "per-node"])
 def test_a_pod_that_another_limit_holds_waits(limit):
-    assert state(Phase.HELD, limit=limit) is PodState.WAITING
+    assert state(Phase.BLOCKED, limit=limit) is PodState.WAITING
 
 
 def test_a_pod_that_was_let_back_into_its_line_waits():
@@ -219,4 +265,4 @@ def test_a_pod_that_was_let_back_into_its_line_waits():
 
 @pytest.mark.parametrize("outcome", [Outcome.BLOCKED, Outcome.REFUSED])
 def test_a_pod_that_the_api_server_did_not_let_go_is_blocked(outcome):
-    assert state(Phase.WAITING, outcome=outcome) is PodState.BLOCKED
+    assert state(Phase.DELAYED, outcome=outcome) is PodState.BLOCKED

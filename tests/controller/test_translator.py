@@ -1,6 +1,8 @@
 """Objects of the API as values of the engine, and what is left out."""
 
 import json
+import sys
+import tracemalloc
 
 import pytest
 from structlog.testing import capture_logs
@@ -302,13 +304,55 @@ def test_a_pod_that_is_terminating_is_not_complained_about(translator, issues):
     assert issues == []
 
 
-def test_what_is_remembered_of_annotations_is_bounded(translator, issues, monkeypatch):
-    monkeypatch.setattr(cache, "MAX_REMEMBERED_ANNOTATIONS", 3)
+def test_the_same_faults_in_another_text_are_no_news(translator, issues):
+    translator.pod(extended({"key": 7}))
+    translator.pod(extended({"key": 7}, {"key": "sla", "operator": "Exists"}))
+    assert len(issues) == 1
+
+
+def test_what_is_remembered_of_annotations_is_bounded_in_characters(translator, issues, monkeypatch):
+    monkeypatch.setattr(cache, "MAX_REMEMBERED_CHARACTERS", 100)
     for number in range(10):
         translator.pod(extended({"key": number}, uid=str(number)))
+        assert sum(map(len, translator._annotations)) == translator._remembered_characters <= 100
     assert len(issues) == 10
-    assert len(translator._annotations) <= 3
-    assert len(translator._reported) <= 3
+
+
+def test_what_is_remembered_of_reports_is_bounded(translator, issues, monkeypatch):
+    monkeypatch.setattr(cache, "MAX_REMEMBERED_REPORTS", 3)
+    for number in range(10):
+        translator.pod(extended({"key": number}, uid=str(number)))
+    assert list(translator._reported) == ["7", "8", "9"]
+
+
+def test_hundreds_of_hostile_annotations_leave_little_behind(translator, issues):
+    tracemalloc.start()
+    for number in range(300):
+        entries = [{f"field{n}-{number}": "x" * 20 for n in range(15)} for _ in range(100)]
+        assert translator.pod(extended(*entries, uid=str(number))) is not None
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 20 * 2**20
+    assert len(issues) == 300
+    assert max(len(issue.errors) for issue in issues) <= 10
+
+
+def test_what_an_owner_calls_its_kind_is_not_kept_for_ever(translator):
+    before = sys.getallocatedblocks()
+    for number in range(2_000):
+        owner = {"apiVersion": "v1", "kind": f"Kind{number}" * 10, "name": "o", "uid": "u", "controller": True}
+        translator.pod(pod_object(metadata={"ownerReferences": [owner]}))
+    assert sys.getallocatedblocks() - before < 1_000
+
+
+def test_native_tolerations_beyond_a_thousand_do_not_count(translator, issues):
+    many = [{"key": f"k{number}", "operator": "Exists"} for number in range(1_500)]
+    pod = translator.pod(pod_object(spec={"tolerations": many}))
+    assert len(pod.shared.tolerations.native) == 1_000
+    [issue] = issues
+    assert [str(error) for error in issue.errors] == [
+        "spec.tolerations: Invalid value: 1500: has 1500 items, and only the first 1000 count"
+    ]
 
 
 # -- workloads and budgets --------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ def drop(scene: Whole) -> None:
 
 async def leads(scene: Whole, identity: str = "one") -> None:
     app = await scene.start(identity)
-    await scene.until(lambda: app.machine.leading)
+    await scene.until(lambda: app.machine.view.is_leading)
 
 
 async def test_a_wave(scene: Whole) -> None:
@@ -137,7 +137,7 @@ async def test_an_api_that_hangs_costs_the_lead_and_nobody_goes_twice(scene: Who
     [app] = scene.apps
     hanging = scene.faults.hang(path=".*", times=1_000_000)
     await scene.until(lambda: not app.lease.held)
-    await scene.until(lambda: not app.machine.leading)
+    await scene.until(lambda: not app.machine.view.is_leading)
     drop(scene)
     hanging.times = 0
     hanging.lifted.set()
@@ -160,7 +160,7 @@ async def test_crashes_again_and_again(scene: Whole) -> None:
     drop(scene)
     for number in range(3):
         app = await scene.start("same")  # the lease is its own: it need not wait
-        await scene.until(lambda app=app: app.machine.leading)
+        await scene.until(lambda app=app: app.machine.view.is_leading)
         await asyncio.sleep(0.05 * number)
         await scene.crash(app)
     await scene.start("same")
@@ -172,9 +172,9 @@ async def test_an_orderly_stop_hands_the_lead_over_at_once(scene: Whole) -> None
     [first] = scene.apps
     second = await scene.start("two")
     await asyncio.sleep(0.2)
-    assert not second.machine.leading
+    assert not second.machine.view.is_leading
     await scene.stop(first)
-    await scene.until(lambda: second.machine.leading, seconds=0.5)
+    await scene.until(lambda: second.machine.view.is_leading, seconds=0.5)
     drop(scene)
     await finished(scene)
 
@@ -192,10 +192,10 @@ async def test_a_stop_waits_for_calls_under_way(scene: Whole) -> None:
 
 async def test_two_replicas_are_one_operator(scene: Whole) -> None:
     apps = [await scene.start(name) for name in ("one", "two")]
-    await scene.until(lambda: any(app.machine.leading for app in apps))
+    await scene.until(lambda: any(app.machine.view.is_leading for app in apps))
     drop(scene)
     await finished(scene)
-    assert [app.machine.leading for app in apps].count(True) == 1
+    assert [app.machine.view.is_leading for app in apps].count(True) == 1
 
 
 async def test_a_grace_survives_a_crash(scene: Whole) -> None:
@@ -219,7 +219,7 @@ async def test_what_is_going_on_is_told(scene: Whole) -> None:
     await finished(scene)
     await scene.until(lambda: scene.status_of().get("evicted") == len(WAVE))
     conditions = {one["type"]: one["status"] for one in scene.status_of()["conditions"]}
-    assert conditions == {"Accepted": "True", "Enforcing": "True", "Progressing": "False", "GuardOpen": "False"}
+    assert conditions == {"Accepted": "True", "Enforcing": "True", "Progressing": "False", "GuardTripped": "False"}
 
     def told() -> set[str]:
         events = scene.cluster.store.list("events")
@@ -241,7 +241,7 @@ async def test_the_probes_tell_when_it_is_ready(scene: Whole) -> None:
         assert await ask("/readyz") == (503, "the cluster is not fully known yet\n")
         assert await ask("/livez") == (200, "ok\n")
         blocked.times = 0
-        await scene.until(lambda: app.machine.leading)
+        await scene.until(lambda: app.machine.view.is_leading)
         assert await ask("/readyz") == (200, "ok\n")
         assert "taintwarden_leader 1.0" in (await ask("/metrics"))[1]
         assert "taintwarden_pods 25.0" in (await ask("/metrics"))[1]
@@ -298,7 +298,7 @@ async def test_an_api_server_that_gets_ready_is_waited_for(scene: Whole, monkeyp
     monkeypatch.undo()
     await app.client.__aexit__()
     assert sleeps == [1.0] * 3
-    assert [policy.name for policy in app.machine.policies] == ["sla"]
+    assert [policy.name for policy in app.machine.view.policies] == ["sla"]
 
 
 async def test_operators_that_are_switched_off_are_told(scene: Whole) -> None:
@@ -311,7 +311,7 @@ async def test_operators_that_are_switched_off_are_told(scene: Whole) -> None:
 async def test_a_dry_run_evicts_nobody_and_says_why(scene: Whole) -> None:
     with capture_logs() as logs:
         app = await scene.start(dry_run=True)
-        await scene.until(lambda: app.machine.leading)
+        await scene.until(lambda: app.machine.view.is_leading)
         drop(scene)
         await scene.until(lambda: sum(entry["event"] == "eviction-rehearsed" for entry in logs) == len(WAVE))
     await scene.until(lambda: "conditions" in scene.status_of())

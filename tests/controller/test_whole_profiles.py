@@ -56,7 +56,7 @@ async def test_profiles_come_and_go_while_it_runs(world: Whole) -> None:
     world.node("n1", "940")
     plain_pods(world, "a", "b", "c", app="web")
     app = await world.start()
-    await world.until(lambda: app.machine.leading)
+    await world.until(lambda: app.machine.view.is_leading)
     world.profile("loose", GT_900)
     await world.until(lambda: profile_status(world, "loose").get("matchedPods") == 3)
     world.profile("strict", GT_950, labels={"app": "web"})  # after loose by its name: the first that holds is used
@@ -80,7 +80,7 @@ async def test_a_refused_version_leaves_the_last_valid_one_in_force(world: Whole
     assert "spec.tolerations[0].value" in condition["message"]
     assert "write 900, not 0900" in condition["message"]
     assert world.standing() == {"a"}
-    assert app.machine.profiles
+    assert app.machine.view.profiles
     await world.until(lambda: "InvalidProfile" in {one["reason"] for one in world.cluster.store.list("events")})
 
 
@@ -89,10 +89,10 @@ async def test_a_new_leader_knows_the_profiles(world: Whole) -> None:
     world.node("n1", "940")
     plain_pods(world, "a")
     first = await world.start("one")
-    await world.until(lambda: first.machine.leading)
+    await world.until(lambda: first.machine.view.is_leading)
     second = await world.start("two")
     await world.crash(first)
-    await world.until(lambda: second.machine.leading)
+    await world.until(lambda: second.machine.view.is_leading)
     assert world.standing() == {"a"}
     stored = world.cluster.store.get("tolerationprofiles", "p", "default")
     stored["spec"]["tolerations"] = [GT_950]

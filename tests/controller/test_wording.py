@@ -1,5 +1,8 @@
 """The sentences people read."""
 
+import math
+import re
+
 import pytest
 
 from controller import verdict
@@ -54,7 +57,7 @@ def test_what_holds_is_told_with_number_and_time():
 
 def test_what_no_time_ends_tells_none():
     said = wording.held("guard", 97, 1_700_000_000.0, None)
-    assert said == "guard holds 97 since 2023-11-14T22:13:20Z: the guard is open, since too many would leave"
+    assert said == "guard holds 97 since 2023-11-14T22:13:20Z: the guard has tripped, since too many would be evicted"
 
 
 def test_violated_by_a_comparison():
@@ -117,3 +120,14 @@ def test_held():
 def test_refusals_leave_out_who_holds_and_who_speaks_of_something_else():
     told = wording.refusals([GT, EXISTS, OTHER], Taint("sla", "940"), Gates())
     assert told == [(GT, Match.DIFFERS)]
+
+
+@pytest.mark.parametrize("moment", [-1e18, -1e11, -0.5, 1e12, 1e30, math.inf, -math.inf, math.nan])
+def test_every_time_can_be_told_however_absurd(moment):
+    assert re.fullmatch(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z", wording.at(moment))
+    assert re.fullmatch(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z", wording.exactly(moment))
+
+
+def test_what_is_beyond_the_calendar_is_its_end():
+    assert wording.at(1e30) == wording.at(math.nan) == "9999-12-31T23:59:59Z"
+    assert wording.at(-1e18) == "0001-01-01T00:00:00Z"

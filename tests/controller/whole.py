@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +17,19 @@ import pytest
 import yaml
 
 from contract.api import pod as pod_body
+from localcluster import LocalCluster
 from taintwarden import app as app_module
 from taintwarden.app import App
-from taintwarden.controller import hands, status
-from taintwarden.engine.machine import pending
-from taintwarden.engine.machine.events import Outcome
-from taintwarden.kube import lease, streams
-from taintwarden.localcluster import LocalCluster
+from taintwarden.controller import status
+from taintwarden.engine.machine import Machine, Outcome, Timings
+from taintwarden.kube import lease
+from taintwarden.kube.timings import StreamTimings
 from taintwarden.settings import Settings
 
 DEFINITIONS = [yaml.safe_load(path.read_text()) for path in sorted((Path(__file__).parents[2] / "crds").glob("*.yaml"))]
 EVICTION = re.compile(r"/namespaces/([^/]+)/pods/([^/]+)/eviction$")
+
+TIMINGS = StreamTimings(gap=0.5, short_watch=1, opening=0.5, idle=0.5, back_off=(0.02, 0.2))
 
 Json = dict[str, Any]
 
@@ -37,20 +40,17 @@ def shorten(monkeypatch: pytest.MonkeyPatch) -> None:
         (lease, "LEASE_SECONDS", 1),
         (lease, "RENEW_DEADLINE_SECONDS", 0.6),
         (lease, "RETRY_SECONDS", 0.1),
-        (streams, "BACKOFF_SECONDS", (0.02, 0.2)),
-        (streams, "CAUGHT_UP_SECONDS", 0.05),
-        (streams, "IDLE_SECONDS", 0.5),
-        (streams, "PAGE_SIZE", 10),
         (status, "REFRESH_SECONDS", 0.1),
-        (hands, "SAVE_RETRY_SECONDS", 0.1),
         (app_module, "RESYNC_SECONDS", 0.2),
+        (app_module, "WATCH_LAG_SECONDS", 0.1),
         (app_module, "STOP_SECONDS", 1.0),
     ):
         monkeypatch.setattr(module, name, value)
     monkeypatch.setattr(gc, "collect", lambda: 0)  # the whole test run's heap is no cluster
     monkeypatch.setattr(gc, "freeze", lambda: None)
-    for outcome in (Outcome.FAILED, Outcome.THROTTLED, Outcome.BLOCKED):
-        monkeypatch.setitem(pending._BACKOFF, outcome, (0.05, 0.2))
+    backoff = Timings().backoff | dict.fromkeys((Outcome.FAILED, Outcome.THROTTLED, Outcome.BLOCKED), (0.05, 0.2))
+    timings = Timings(backoff=backoff, write_failed=(0.1, 0.1), write_refused=(0.1, 0.1))
+    monkeypatch.setattr(app_module, "Machine", partial(Machine, timings=timings))
 
 
 class Whole:
@@ -140,7 +140,7 @@ class Whole:
         )
 
     async def start(self, identity: str = "one", **more: Any) -> App:
-        app = await App.connect(self.settings(identity, **more))
+        app = await App.connect(self.settings(identity, **more), TIMINGS)
         self.apps.append(app)
         await app.start()
         return app

@@ -1,16 +1,17 @@
 """Start, stop and login as kopf calls them."""
 
 import itertools
+import ssl
 from typing import Any
 
 import kopf
 import pytest
-from kubernetes.client import Configuration
 
 from kube import wire
 from taintwarden.handlers.lifecycle import connection_info, run_with_kopf
 from taintwarden.kube.connection import Connection
 from taintwarden.kube.errors import ConfigError
+from taintwarden.kube.kubeconfig import Source
 
 
 class App:
@@ -102,29 +103,23 @@ async def test_login_uses_the_apps_connection():
 # -- credentials ------------------------------------------------------------------------------------------------------
 
 
-def info(**fields: Any) -> kopf.ConnectionInfo:
-    configuration = Configuration()
-    configuration.host = "http://10.0.0.1/"
-    for name, value in fields.items():
-        setattr(configuration, name, value)
-    return connection_info(Connection(configuration))
-
-
 def test_a_token_keeps_its_scheme():
-    told = info(api_key={"authorization": "Bearer secret"})
+    told = connection_info(wire.connection("http://10.0.0.1", token="secret"))
     assert (told.scheme, told.token) == ("Bearer", "secret")
 
 
 def test_without_a_token_there_is_none():
-    told = info()
+    told = connection_info(wire.connection("http://10.0.0.1"))
     assert (told.scheme, told.token) == (None, None)
 
 
-def test_certificates_are_told_by_their_files():
-    told = info(cert_file="/c.pem", key_file="/k.pem", ssl_ca_cert="/ca.pem")
-    assert (told.certificate_path, told.private_key_path, told.ca_path) == ("/c.pem", "/k.pem", "/ca.pem")
+def test_kopf_verifies_servers_as_we_do():
+    ours = wire.connection("https://10.0.0.1")
+    told = connection_info(ours)
+    assert told.as_ssl_context() is ours.ssl
+    assert not told.as_ssl_context().verify_flags & ssl.VERIFY_X509_STRICT
 
 
-@pytest.mark.parametrize("verify", [True, False])
-def test_whether_the_server_is_verified(verify):
-    assert info(verify_ssl=verify).insecure is (not verify)
+def test_kopf_uses_the_proxy_too():
+    ours = Connection(Source("https://10.0.0.1", proxy="http://proxy:3128"))
+    assert connection_info(ours).proxy_url == "http://proxy:3128"

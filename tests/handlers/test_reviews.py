@@ -1,5 +1,6 @@
 """AdmissionReviews over HTTP: answered in the API server's form, and never in anybody's way."""
 
+import asyncio
 import base64
 import io
 import json
@@ -16,6 +17,7 @@ from admission.workloads import Json, review
 from taintwarden.admission.door import Request
 from taintwarden.admission.ruling import PatchStep, Ruling
 from taintwarden.api.errors import FieldError
+from taintwarden.handlers import reviews
 from taintwarden.handlers.reviews import review_app
 
 WRONG = FieldError("spec.a", "0950", "leading zeros are not allowed", "write 950, not 0950")
@@ -25,6 +27,7 @@ class Bench:
     """A server whose judge answers as told."""
 
     session: aiohttp.ClientSession
+    port: int
 
     def __init__(self) -> None:
         self.ruling: Ruling | Exception = Ruling()
@@ -56,7 +59,8 @@ async def bench() -> AsyncIterator[Bench]:
     runner = web.AppRunner(app)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    async with aiohttp.ClientSession(f"http://127.0.0.1:{runner.addresses[0][1]}") as bench.session:
+    bench.port = runner.addresses[0][1]
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{bench.port}") as bench.session:
         yield bench
     await runner.cleanup()
 
@@ -158,6 +162,70 @@ async def test_other_paths_are_not_served(bench):
     assert (await bench.post(review(), "/elsewhere"))[0] == 404
 
 
-async def test_two_objects_of_the_greatest_size_fit(bench):
-    big = {"metadata": {"name": "web"}, "data": "x" * 3 * 2**20}
-    assert (await bench.response(object=big, oldObject=big))["allowed"]
+async def test_an_object_that_is_large_is_looked_at(bench):
+    big = {"metadata": {"name": "web"}, "data": "x" * (2**20 - 2_000)}
+    bench.ruling = Ruling(refusals=(WRONG,))
+    assert not (await bench.response(object=big))["allowed"]
+
+
+async def test_an_object_that_is_too_large_is_let_through_with_a_warning(bench):
+    big = {"metadata": {"name": "web"}, "data": "x" * (3 * 2**20 - 2_000)}
+    bench.ruling = Ruling(refusals=(WRONG,))
+    response = await bench.response(object=big)
+    assert response["allowed"]
+    assert response["warnings"] == ["the object is larger than 1048576 bytes, and taintwarden does not look at it"]
+    assert bench.observed == [("validate", "too-large")]
+    assert bench.asked == []
+
+
+async def test_what_is_larger_is_not_read(bench):
+    status, _ = await bench.post(b"x" * (3 * 2**20 + 1))
+    assert status == 413
+    assert bench.observed == [("validate", "too-large")]
+
+
+async def test_a_body_without_a_length_is_not_read(bench):
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"{"
+
+    async with bench.session.post("/validate", data=chunks()) as response:
+        assert response.status == 411
+    assert bench.observed == []
+
+
+async def test_a_body_that_does_not_arrive_is_not_waited_for(bench, monkeypatch):
+    monkeypatch.setattr(reviews, "BODY_SECONDS", 0.1)
+    reader, writer = await asyncio.open_connection("127.0.0.1", bench.port)
+    writer.write(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{")
+    assert b" 408 " in await reader.readline()
+    writer.close()
+    assert bench.observed == [("validate", "late")]
+
+
+async def test_large_bodies_in_memory_are_few(bench, monkeypatch):
+    """Whoever sends many large ones and finishes none keeps the others out for a moment, and small ones never."""
+    monkeypatch.setattr(reviews, "BODY_SECONDS", 0.5)
+    head = b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n{"
+    unfinished = [await asyncio.open_connection("127.0.0.1", bench.port) for _ in range(reviews.MAX_LARGE_BODIES + 4)]
+    for _, writer in unfinished:
+        writer.write(head)
+    await asyncio.sleep(0.1)
+    assert (await bench.response(object={}))["allowed"]
+    for reader, writer in unfinished:
+        assert b" 408 " in await reader.readline()
+        writer.close()
+    assert (await bench.response(object={"data": "x" * 100_000}))["allowed"]
+
+
+async def test_of_many_warnings_the_first_are_told(bench):
+    bench.ruling = Ruling(warnings=tuple(f"warning {number}" for number in range(100)))
+    told = (await bench.response())["warnings"]
+    assert len(told) == 10
+    assert told[-1] == "and 91 more"
+
+
+async def test_of_many_faults_the_first_are_told(bench):
+    bench.ruling = Ruling(refusals=tuple(FieldError(f"spec.f{number}", 1, "is wrong") for number in range(100)))
+    status = (await bench.response())["status"]
+    assert len(status["details"]["causes"]) == 10
+    assert status["message"].endswith("* and 90 more")

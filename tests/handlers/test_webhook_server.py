@@ -1,27 +1,32 @@
 """HTTPS for the API servers: from an empty Secret to an answer, and from one certificate to the next without a gap."""
 
 import asyncio
+import contextlib
+import gzip
 import json
 import socket
 import ssl
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import aiohttp
 import pytest
 
 from admission.workloads import extended, gt, pod, review
+from controlplane.certificates import Authority
 from kube.scripted import ScriptedClient
 from kube.stored_webhooks import StoredWebhooks
 from taintwarden.admission.door import Door
-from taintwarden.certificates.pairs import Pair, make_pair
+from taintwarden.admission.known import Known
+from taintwarden.certificates.pairs import make_pair
 from taintwarden.controller.cache import Translator
 from taintwarden.controller.clock import system_clock
-from taintwarden.engine.machine import Machine
 from taintwarden.engine.matching.tolerations import ALL_GATES
-from taintwarden.handlers.webhook_server import WebhookServer, load
+from taintwarden.handlers import listening
+from taintwarden.handlers.webhook_server import WebhookServer
 from taintwarden.kube.errors import ConfigError
-from taintwarden.settings import Settings
+from taintwarden.settings import WebhookSettings
 from taintwarden.telemetry.metrics import Metrics
 
 HOST, NAME = "127.0.0.1", "door.home.svc"
@@ -40,11 +45,11 @@ def metrics() -> Metrics:
     return Metrics()
 
 
-def make_server(api: StoredWebhooks, port: int, metrics: Metrics) -> WebhookServer:
-    settings = Settings(http_host=HOST, namespace="home", webhook_service="door")
-    door = Door(Machine(), Translator(system_clock), ALL_GATES)
+def make_server(api: StoredWebhooks, port: int, metrics: Metrics, **more: str) -> WebhookServer:
+    settings = WebhookSettings(http_host=HOST, namespace="home", webhook_service="door", webhook_port=port, **more)
+    door = Door(Known(), Translator(system_clock), ALL_GATES)
     client = ScriptedClient(default=api)
-    return WebhookServer(settings, port, client, door, leads=lambda: True, metrics=metrics, clock=system_clock)
+    return WebhookServer(settings, client, door, metrics=metrics, clock=system_clock)
 
 
 @pytest.fixture
@@ -117,16 +122,135 @@ async def test_a_port_that_is_taken_is_named_with_its_flag(server, api, port, me
     await second.stop()
 
 
-@pytest.mark.parametrize("in_memory", [True, False])
-def test_a_pair_is_loaded_with_and_without_files_in_memory(monkeypatch, in_memory):
-    if not in_memory:
-        monkeypatch.delattr("os.memfd_create")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    load(context, make_pair((NAME,), time.time()))
+def folder(path: Path) -> Path:
+    path.mkdir()
+    return path
 
 
-def test_a_pair_that_does_not_fit_is_not_loaded():
-    one, other = (make_pair((NAME,), time.time()) for _ in range(2))
-    mixed = Pair(one.certificate, other.key, 0.0, 0.0, ())
-    with pytest.raises(ssl.SSLError):
-        load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), mixed)
+# -- who may ask, and how much it may cost -----------------------------------------------------------------------------
+
+
+async def test_without_a_certificate_of_the_right_authority_nobody_is_answered(api, port, metrics, tmp_path):
+    ours, theirs = (Authority(folder(tmp_path / name)) for name in ("ours", "theirs"))
+    friend, stranger = ours.client("api-server"), theirs.client("api-server")
+    server = make_server(api, port, metrics, webhook_client_ca=str(ours.pair.certificate))
+    await server.keeper.look()
+    await server.start()
+    answers = []
+    for shown in (friend, stranger, None):
+        tls = trusting(api.bundles()["one"])
+        if shown is not None:
+            tls.load_cert_chain(shown.certificate, shown.key)
+        try:
+            answers.append((await ask(port, tls))["allowed"])
+        except aiohttp.ClientError:
+            answers.append("refused")
+    assert answers == [False, "refused", "refused"]
+    await server.stop()
+
+
+async def test_a_certificate_of_another_name_is_not_answered(api, port, metrics, tmp_path):
+    authority = Authority(tmp_path)
+    shown = authority.client("api-server")
+    statuses = []
+    for names in ("api-server", "other, api-server", "other"):
+        more = {"webhook_client_ca": str(authority.pair.certificate), "webhook_client_names": names}
+        server = make_server(api, port, metrics, **more)
+        await server.keeper.look()
+        await server.start()
+        tls = trusting(api.bundles()["one"])
+        tls.load_cert_chain(shown.certificate, shown.key)
+        connector = aiohttp.TCPConnector(ssl=tls, force_close=True)
+        async with aiohttp.ClientSession(connector=connector) as session:
+            url = f"https://{HOST}:{port}/validate"
+            async with session.post(url, data=b"{}", server_hostname=NAME) as response:
+                statuses.append(response.status)
+        await server.stop()
+    assert statuses == [400, 400, 403]
+
+
+@pytest.mark.parametrize("more", [{"webhook_client_ca": "/nowhere"}, {"webhook_client_names": "a"}])
+def test_callers_that_cannot_be_checked_are_a_wrong_setting(api, port, metrics, more):
+    with pytest.raises(ConfigError, match="--webhook-client-ca"):
+        make_server(api, port, metrics, **more)
+
+
+async def test_a_compressed_body_is_not_unpacked(server, api, port):
+    await server.keeper.look()
+    connector = aiohttp.TCPConnector(ssl=trusting(api.bundles()["one"]), force_close=True)
+    bomb = gzip.compress(b" " * 50 * 2**20)
+    async with aiohttp.ClientSession(connector=connector) as session:
+        headers = {"Content-Encoding": "gzip"}
+        url = f"https://{HOST}:{port}/validate"
+        async with session.post(url, data=bomb, headers=headers, server_hostname=NAME) as response:
+            assert response.status == 400
+
+
+async def test_idle_connections_make_room_for_whoever_asks(server, api, port, monkeypatch):
+    monkeypatch.setattr(listening, "MAX_CONNECTIONS", 8)
+    await server.keeper.look()
+    tls = trusting(api.bundles()["one"])
+    useful = aiohttp.TCPConnector(ssl=tls)
+    async with aiohttp.ClientSession(connector=useful) as session:
+        url = f"https://{HOST}:{port}/validate"
+        body = json.dumps(review(kind=POD, object=pod())).encode()
+        async with session.post(url, data=body, server_hostname=NAME) as response:
+            await response.read()
+            kept = response.connection
+        silent = [await asyncio.open_connection(HOST, port) for _ in range(20)]
+        shaken = [await asyncio.open_connection(HOST, port, ssl=tls, server_hostname=NAME) for _ in range(20)]
+        assert len(server._listener) <= 8
+        async with session.post(url, data=body, server_hostname=NAME) as response:
+            assert (await response.json())["response"]["allowed"]
+        assert kept is None or not kept.closed
+        assert (await ask(port, tls))["allowed"] is False
+        for _, writer in (*silent, *shaken):
+            writer.transport.abort()
+
+
+@pytest.mark.parametrize("shakes_hands", [True, False])
+async def test_who_connects_and_says_nothing_is_not_waited_for(server, api, port, monkeypatch, shakes_hands):
+    monkeypatch.setattr(listening, "FIRST_ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(listening, "HANDSHAKE_SECONDS", 0.2)
+    await server.keeper.look()
+    more = {"ssl": trusting(api.bundles()["one"]), "server_hostname": NAME} if shakes_hands else {}
+    reader, writer = await asyncio.open_connection(HOST, port, **more)
+    async with asyncio.timeout(5):
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+    await asyncio.sleep(0.05)
+    assert len(server._listener) == 0
+    writer.transport.abort()
+
+
+async def test_headers_that_do_not_end_are_not_waited_for(server, api, port, monkeypatch):
+    monkeypatch.setattr(listening, "FIRST_ANSWER_SECONDS", 0.3)
+    await server.keeper.look()
+    tls = trusting(api.bundles()["one"])
+    reader, writer = await asyncio.open_connection(HOST, port, ssl=tls, server_hostname=NAME)
+    writer.write(b"POST /validate HTTP/1.1\r\nX-A: ")
+    async with asyncio.timeout(5):
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+    writer.transport.abort()
+
+
+async def test_both_families_are_served(api, metrics):
+    try:
+        sockets = listening.listen("", 0)
+    except OSError:
+        pytest.fail("no family at all")
+    families = {one.family for one in sockets}
+    for one in sockets:
+        one.close()
+    expected = {socket.AF_INET} | ({socket.AF_INET6} if has_ipv6() else set())
+    assert families == expected
+
+
+def has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True

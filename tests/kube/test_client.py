@@ -2,15 +2,18 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from aiohttp import web
 from kmock import RawHandler
 
 from kube import wire
+from localcluster import LocalCluster
 from taintwarden.kube.client import MERGE_PATCH, Client
+from taintwarden.kube.connection import Connection
 from taintwarden.kube.errors import ApiError, Unreachable
-from taintwarden.localcluster import LocalCluster
+from taintwarden.kube.kubeconfig import Source
 
 pytestmark = pytest.mark.kmock(cls=RawHandler)
 
@@ -131,7 +134,7 @@ async def test_a_long_reason_is_cut(kmock: RawHandler, client: Client) -> None:
     kmock["/a"] << 302 << {"Location": "ftp://" + "a" * 600}
     with pytest.raises(Unreachable) as caught:
         await client.request("GET", "/a")
-    assert len(str(caught.value)) <= 200
+    assert len(str(caught.value)) <= 200 + len("...")
 
 
 async def test_the_token_is_sent(kmock: RawHandler) -> None:
@@ -184,3 +187,53 @@ async def test_requests_do_not_queue_behind_watches() -> None:
             assert await client.request("GET", "/quick", timeout_seconds=2.0) == b"quick"
     finally:
         await runner.cleanup()
+
+
+async def test_a_401_is_tried_once_with_other_credentials(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("old")
+
+    sent: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        sent.append(request.headers["Authorization"])
+        file.write_text("new")  # as a kubelet renews it
+        return web.Response(status=200 if sent[-1] == "Bearer new" else 401, text="done")
+
+    app = web.Application()
+    app.add_routes([web.post("/a", answer)])
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    source = Source(f"http://127.0.0.1:{runner.addresses[0][1]}", token_file=str(file))
+    async with Client(Connection(source)) as client:
+        assert await client.request("POST", "/a", body={}) == b"done"
+    await runner.cleanup()
+    assert sent == ["Bearer old", "Bearer new"]
+
+
+async def test_a_401_that_nothing_can_be_done_about_is_told(kmock: RawHandler) -> None:
+    kmock["/a"] << 401
+    async with wire.client(kmock.url, token="old") as client:
+        with pytest.raises(ApiError):
+            await client.request("GET", "/a")
+    assert len(list(kmock)) == 1
+
+
+async def test_an_empty_token_file_is_no_answer(kmock: RawHandler, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("")
+    source = Source(str(kmock.url).rstrip("/"), token_file=str(tmp_path / "token"))
+    async with Client(Connection(source)) as client:
+        with pytest.raises(Unreachable, match="is empty"):
+            await client.request("GET", "/a")
+    assert list(kmock) == []
+
+
+async def test_requests_and_watches_go_through_the_proxy(kmock: RawHandler) -> None:
+    kmock["/a"] << b"through"
+    source = Source("http://192.0.2.1:6443", proxy=str(kmock.url))
+    async with Client(Connection(source)) as client:
+        assert await client.request("GET", "/a") == b"through"
+        async with client.stream("/a", {}, 5.0) as chunks:
+            assert [chunk async for chunk in chunks] == [b"through"]
+    assert [request.headers["Host"] for request in kmock] == ["192.0.2.1:6443"] * 2

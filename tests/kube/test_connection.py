@@ -1,5 +1,6 @@
 """Kubeconfigs of every sort: usable ones are used, others end in one line that says where and why."""
 
+import asyncio
 import base64
 import json
 import ssl
@@ -14,11 +15,13 @@ import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from kubernetes import config
+from structlog.testing import capture_logs
 
 from taintwarden.kube import connection
 from taintwarden.kube.connection import Connection
+from taintwarden.kube.credentials import TOKEN_FILE_SECONDS, CredentialsError
 from taintwarden.kube.errors import ConfigError
+from taintwarden.kube.proxies import proxy_for
 
 
 def kubeconfig(
@@ -59,12 +62,17 @@ def certificate() -> tuple[bytes, bytes]:
 
 @pytest.fixture(autouse=True)
 def _outside_a_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(config.incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "no-token"))
+    monkeypatch.setattr(connection, "SERVICE_ACCOUNT", tmp_path / "no-account")
+
+
+def shown(used: Connection) -> str | None:
+    """The header that it would send now."""
+    return asyncio.run(used.authorization())
 
 
 def test_a_token_is_used(tmp_path):
     used = Connection.load(kubeconfig(tmp_path, {"token": "secret"}))
-    assert used.authorization() == "Bearer secret"
+    assert shown(used) == "Bearer secret"
 
 
 def test_the_server_stands_without_a_final_slash(tmp_path):
@@ -72,20 +80,20 @@ def test_the_server_stands_without_a_final_slash(tmp_path):
 
 
 def test_without_credentials_nothing_is_sent(tmp_path):
-    assert Connection.load(kubeconfig(tmp_path)).authorization() is None
+    assert shown(Connection.load(kubeconfig(tmp_path))) is None
 
 
 def test_a_token_file_is_used(tmp_path):
     (tmp_path / "token").write_text("from-file")
     used = Connection.load(kubeconfig(tmp_path, {"tokenFile": str(tmp_path / "token")}))
-    assert used.authorization() == "Bearer from-file"
+    assert shown(used) == "Bearer from-file"
 
 
 def test_a_client_certificate_is_used(tmp_path, certificate):
     data = [base64.b64encode(part).decode() for part in certificate]
     user = {"client-certificate-data": data[0], "client-key-data": data[1]}
     used = Connection.load(kubeconfig(tmp_path, user, cluster={"certificate-authority-data": data[0]}))
-    assert used.authorization() is None
+    assert shown(used) is None
     assert isinstance(used.ssl, ssl.SSLContext)
     assert [authority["serialNumber"] for authority in used.ssl.get_ca_certs()] in ([], ["01"])
     assert used.ssl.verify_mode is ssl.CERT_REQUIRED
@@ -132,28 +140,213 @@ def credential(**status: str) -> dict[str, Any]:
 
 def test_an_exec_plugin_gives_the_token(tmp_path):
     used = Connection.load(kubeconfig(tmp_path, exec_plugin(tmp_path, credential(token="from-plugin"))))
-    assert used.authorization() == "Bearer from-plugin"
+    assert shown(used) == "Bearer from-plugin"
 
 
 def test_an_exec_plugin_is_not_asked_for_every_request(tmp_path):
     used = Connection.load(kubeconfig(tmp_path, exec_plugin(tmp_path, credential(token="t"))))
-    before = (tmp_path / "asked").read_text()
     for _ in range(20):
-        used.authorization()
-    assert len((tmp_path / "asked").read_text()) <= len(before) + 1
+        shown(used)
+    assert (tmp_path / "asked").read_text() == "x"
 
 
-def test_a_token_that_ran_out_is_asked_for_again(tmp_path, monkeypatch):
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [100.0]
-    monkeypatch.setattr(connection.time, "monotonic", lambda: now[0])
-    used = Connection.load(kubeconfig(tmp_path, {"token": "first"}))
-    assert used.authorization() == "Bearer first"
-    renewed = {"BearerToken": "Bearer second"}
-    used.configuration.refresh_api_key_hook = lambda loaded: loaded.api_key.update(renewed)
-    now[0] += connection.TOKEN_LIFETIME_SECONDS - 1
-    assert used.authorization() == "Bearer first"
-    now[0] += 2
-    assert used.authorization() == "Bearer second"
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    return now
+
+
+def test_a_token_file_is_read_again(tmp_path, clock):
+    file = tmp_path / "token"
+    file.write_text("first\n")
+    used = Connection.load(kubeconfig(tmp_path, {"tokenFile": "token", "token": "never"}))
+    assert shown(used) == "Bearer first"
+    file.write_text("second")
+    clock[0] += TOKEN_FILE_SECONDS - 1
+    assert shown(used) == "Bearer first"
+    clock[0] += 2
+    assert shown(used) == "Bearer second"
+
+
+def test_a_token_file_that_is_empty_is_told_and_read_again(tmp_path, clock):
+    file = tmp_path / "token"
+    file.write_text("")
+    used = Connection.load(kubeconfig(tmp_path, {"tokenFile": str(file)}))
+    with pytest.raises(CredentialsError, match=f"the token file {file} is empty"):
+        shown(used)
+    file.write_text("there")
+    assert shown(used) == "Bearer there"
+
+
+def test_while_a_token_file_is_empty_the_token_before_is_used(tmp_path, clock):
+    file = tmp_path / "token"
+    file.write_text("first")
+    used = Connection.load(kubeconfig(tmp_path, {"tokenFile": str(file)}))
+    shown(used)
+    file.write_text("")
+    clock[0] += TOKEN_FILE_SECONDS + 1
+    with capture_logs() as logs:
+        assert shown(used) == "Bearer first"
+        assert shown(used) == "Bearer first"
+    assert [line["event"] for line in logs] == ["credentials-not-renewed"]
+    file.write_text("second")
+    clock[0] += connection.RETRY_SECONDS + 1
+    assert shown(used) == "Bearer second"
+
+
+def test_a_401_reads_the_token_file_again(tmp_path, clock):
+    file = tmp_path / "token"
+    file.write_text("first")
+    used = Connection.load(kubeconfig(tmp_path, {"tokenFile": str(file)}))
+    assert shown(used) == "Bearer first"
+    assert not asyncio.run(used.refused("Bearer first"))
+    file.write_text("second")
+    assert asyncio.run(used.refused("Bearer first"))
+    assert shown(used) == "Bearer second"
+    assert asyncio.run(used.refused("Bearer first"))  # somebody else was refused at the same time
+
+
+def test_a_token_that_stands_in_the_file_does_not_change_by_a_401(tmp_path):
+    used = Connection.load(kubeconfig(tmp_path, {"token": "secret"}))
+    shown(used)
+    assert not asyncio.run(used.refused("Bearer secret"))
+
+
+def test_a_plugin_is_asked_again_when_its_token_expires_and_after_a_401(tmp_path, clock):
+    ends = (datetime.now(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    used = Connection.load(kubeconfig(tmp_path, exec_plugin(tmp_path, credential(token="t", expirationTimestamp=ends))))
+    asked = tmp_path / "asked"
+    shown(used)
+    clock[0] += 3_000
+    shown(used)
+    assert asked.read_text() == "x"
+    clock[0] += 601
+    shown(used)
+    assert asked.read_text() == "xx"
+    asyncio.run(used.refused("Bearer t"))
+    assert asked.read_text() == "xxx"
+
+
+async def test_a_plugin_does_not_stop_the_loop(tmp_path):
+    plugin = exec_plugin(tmp_path, credential(token="t"))
+    script = tmp_path / "plugin"
+    script.write_text(script.read_text().replace("import sys\n", "import sys, time\ntime.sleep(0.5)\n"))
+    used = Connection.load(kubeconfig(tmp_path, plugin))
+    coming = asyncio.create_task(used.authorization())
+    turns = 0
+    while not coming.done():
+        await asyncio.sleep(0.01)
+        turns += 1
+    assert await coming == "Bearer t"
+    assert turns > 10
+
+
+def test_a_plugin_may_give_a_certificate(tmp_path, certificate):
+    parts = {"clientCertificateData": certificate[0].decode(), "clientKeyData": certificate[1].decode()}
+    used = Connection.load(kubeconfig(tmp_path, exec_plugin(tmp_path, credential(**parts))))
+    before = used.ssl
+    assert shown(used) is None
+    assert used.ssl is not before
+
+
+def test_certificates_that_change_are_loaded_again(tmp_path, clock, certificate):
+    for name, content in (("c.pem", certificate[0]), ("k.pem", certificate[1]), ("ca.pem", certificate[0])):
+        (tmp_path / name).write_bytes(content)
+    user = {"client-certificate": "c.pem", "client-key": "k.pem"}
+    used = Connection.load(kubeconfig(tmp_path, user, cluster={"certificate-authority": "ca.pem"}))
+    shown(used)
+    first = used.ssl
+    clock[0] += connection.FILES_SECONDS + 1
+    shown(used)
+    assert used.ssl is first
+    (tmp_path / "c.pem").write_bytes(certificate[0] + b"\n")
+    clock[0] += connection.FILES_SECONDS + 1
+    shown(used)
+    second = used.ssl
+    assert second is not first
+    (tmp_path / "ca.pem").write_bytes(b"")
+    clock[0] += connection.FILES_SECONDS + 1
+    with capture_logs() as logs:
+        shown(used)
+    assert used.ssl is second
+    assert [line["event"] for line in logs] == ["certificates-not-renewed"]
+    (tmp_path / "ca.pem").write_bytes(certificate[0])
+    clock[0] += connection.FILES_SECONDS + 1
+    shown(used)
+    assert used.ssl is not second
+
+
+def test_certificates_need_no_key_identifiers(tmp_path):
+    """Python 3.13 asks for them by default, and those of many clusters have none."""
+    context = Connection.load(kubeconfig(tmp_path)).ssl
+    default = ssl.create_default_context()
+    assert isinstance(context, ssl.SSLContext)
+    assert context.verify_flags == default.verify_flags & ~ssl.VERIFY_X509_STRICT
+    assert (context.verify_mode, context.check_hostname) == (default.verify_mode, default.check_hostname)
+
+
+def test_several_files_are_merged_and_the_first_counts(tmp_path, monkeypatch):
+    folders = [tmp_path / name for name in "ab"]
+    for folder in folders:
+        folder.mkdir()
+    first = kubeconfig(folders[0], {"token": "first"}, clusters=[])
+    second = kubeconfig(folders[1], {"token": "second"}, server="https://second")
+    monkeypatch.setenv("KUBECONFIG", f"{first}:{tmp_path}/nothing:{second}")
+    used = Connection.load()
+    assert (used.server, shown(used)) == ("https://second", "Bearer first")
+
+
+# -- proxies ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def _without_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
+def test_the_proxy_of_the_kubeconfig_goes_before_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("HTTPS_PROXY", "http://other:3128")
+    assert Connection.load(kubeconfig(tmp_path)).proxy == "http://other:3128"
+    assert Connection.load(kubeconfig(tmp_path, cluster={"proxy-url": "http://mine:1"})).proxy == "http://mine:1"
+
+
+@pytest.mark.parametrize("url", ["socks5://proxy:1080", "ftp://proxy"])
+def test_a_proxy_that_cannot_be_used_is_refused(tmp_path, url):
+    assert url in refused(kubeconfig(tmp_path, cluster={"proxy-url": url}))
+
+
+@pytest.mark.parametrize(
+    ("server", "excepted", "is_used"),
+    [
+        ("https://10.0.0.1:6443", "", True),
+        ("https://10.0.0.1:6443", "10.0.0.1", False),
+        ("https://10.0.0.1:6443", "10.0.0.0/8", False),
+        ("https://10.0.0.1:6443", "192.168.0.0/16, 10.0.0.1:6443", False),
+        ("https://10.0.0.1:6443", "10.0.0.1:443", True),
+        ("https://10.0.0.1:6443", "*", False),
+        ("https://10.0.0.1:6443", "0.0.1,nonsense/99", True),
+        ("https://api.example.com", "example.com", False),
+        ("https://api.example.com", ".example.com", False),
+        ("https://api.example.com", "*.example.com", False),
+        ("https://example.com", ".example.com", True),
+        ("https://notexample.com", "example.com", True),
+        ("https://API.example.com", "api.EXAMPLE.com", False),
+        ("https://[fd00::1]:6443", "fd00::/8", False),
+        ("https://[fd00::1]:6443", "[fd00::1]:6443", False),
+        ("https://[fd00::1]:6443", "fd00::2", True),
+        ("https://localhost:6443", "", False),
+        ("https://127.0.0.1:6443", "", False),
+        ("https://[::1]:6443", "", False),
+        ("http://10.0.0.1", "", False),
+    ],
+)
+def test_no_proxy_is_read_as_go_does(server, excepted, is_used):
+    for variables in (str.upper, str.lower):
+        environment = {variables("https_proxy"): "proxy:3128", variables("no_proxy"): excepted}
+        assert proxy_for(server, environment) == ("http://proxy:3128" if is_used else None)
 
 
 def test_a_context_is_chosen(tmp_path):
@@ -167,31 +360,32 @@ def test_a_context_is_chosen(tmp_path):
     assert Connection.load(file).server == "https://one"
 
 
-def test_inside_a_cluster_the_service_account_is_used(tmp_path, monkeypatch, certificate):
-    token, authority = tmp_path / "token", tmp_path / "ca.crt"
-    token.write_text("service-account")
-    authority.write_bytes(certificate[0])
-    monkeypatch.setattr(config.incluster_config, "SERVICE_TOKEN_FILENAME", str(token))
-    monkeypatch.setattr(config.incluster_config, "SERVICE_CERT_FILENAME", str(authority))
-    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
+@pytest.mark.parametrize(
+    ("host", "server"), [("10.96.0.1", "https://10.96.0.1:443"), ("fd00::1", "https://[fd00::1]:443")]
+)
+def test_inside_a_cluster_the_service_account_is_used(tmp_path, monkeypatch, certificate, host, server):
+    account(tmp_path, monkeypatch, certificate)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
-    loader = config.incluster_config.InClusterConfigLoader
-    monkeypatch.setattr(
-        config.incluster_config,
-        "load_incluster_config",
-        lambda client_configuration: loader(str(token), str(authority)).load_and_set(client_configuration),
-    )
-    monkeypatch.setattr(config, "load_incluster_config", config.incluster_config.load_incluster_config)
     used = Connection.load()
-    assert used.server == "https://10.96.0.1:443"
-    assert used.authorization() == "bearer service-account"
+    assert (used.server, shown(used)) == (server, "Bearer service-account")
 
 
-def test_a_kubeconfig_goes_before_the_service_account(tmp_path, monkeypatch):
-    token = tmp_path / "token"
-    token.write_text("service-account")
-    monkeypatch.setattr(config.incluster_config, "SERVICE_TOKEN_FILENAME", str(token))
-    assert Connection.load(kubeconfig(tmp_path, {"token": "mine"})).authorization() == "Bearer mine"
+def test_inside_a_cluster_without_its_variables_that_is_told(tmp_path, monkeypatch, certificate):
+    account(tmp_path, monkeypatch, certificate)
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    assert "KUBERNETES_SERVICE_HOST" in refused(None)
+
+
+def test_a_kubeconfig_goes_before_the_service_account(tmp_path, monkeypatch, certificate):
+    account(tmp_path, monkeypatch, certificate)
+    assert shown(Connection.load(kubeconfig(tmp_path, {"token": "mine"}))) == "Bearer mine"
+
+
+def account(folder: Path, monkeypatch: pytest.MonkeyPatch, certificate: tuple[bytes, bytes]) -> None:
+    (folder / "token").write_text("service-account")
+    (folder / "ca.crt").write_bytes(certificate[0])
+    monkeypatch.setattr(connection, "SERVICE_ACCOUNT", folder)
 
 
 # -- what cannot be used --------------------------------------------------------------------------------------------
@@ -261,17 +455,22 @@ def test_data_that_is_no_base64_is_refused(tmp_path):
     refused(kubeconfig(tmp_path, cluster={"certificate-authority-data": "&&&"}))
 
 
-PLUGIN = {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-plugin", "interactiveMode": "Never"}
+PLUGIN = {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-plugin", "installHint": "get it there"}
 
 
-def test_a_plugin_that_is_missing_leaves_us_without_credentials_and_is_told(tmp_path, caplog):
-    """The loader of the kubernetes package says so in the log and goes on; the server's 401 ends the process."""
-    assert Connection.load(kubeconfig(tmp_path, {"exec": PLUGIN})).authorization() is None
-    assert "no-such-plugin" in caplog.text
+def test_a_plugin_that_is_missing_is_named_with_its_hint(tmp_path):
+    used = Connection.load(kubeconfig(tmp_path, {"exec": PLUGIN}))
+    with pytest.raises(CredentialsError, match=r"no-such-plugin gives no credentials: .* get it there"):
+        shown(used)
 
 
-@pytest.mark.parametrize(("answer", "code"), [(credential(token="t"), 1), ({}, 0), ("text", 0)])
-def test_a_plugin_that_fails_leaves_us_without_credentials_and_is_told(tmp_path, caplog, answer, code):
+@pytest.mark.parametrize(("answer", "code"), [(credential(token="t"), 1), (credential(), 0), ({}, 0), ("text", 0)])
+def test_a_plugin_that_fails_is_told(tmp_path, answer, code):
     used = Connection.load(kubeconfig(tmp_path, exec_plugin(tmp_path, answer, code)))
-    assert used.authorization() is None
-    assert "exec" in caplog.text
+    with pytest.raises(CredentialsError, match="plugin gives no credentials: it"):
+        shown(used)
+
+
+@pytest.mark.parametrize("user", [{"auth-provider": {"name": "gcp"}}, {"exec": {}}, {"exec": 7}])
+def test_what_proves_nothing_is_refused(tmp_path, user):
+    refused(kubeconfig(tmp_path, user))

@@ -1,8 +1,9 @@
 """Refusals as they are read: by code and reason, short, whatever the body is."""
 
+import msgspec
 import pytest
 
-from taintwarden.kube.errors import MAX_MESSAGE_LENGTH, ApiError, Cause
+from taintwarden.kube.errors import MAX_MESSAGE_LENGTH, ApiError, Cause, Status
 
 STATUS = b"""{"kind":"Status","status":"Failure","message":"pods \\"a\\" not found","reason":"NotFound","code":404}"""
 
@@ -35,7 +36,7 @@ def test_a_long_body_is_quoted_shortly():
 
 def test_a_long_message_is_cut():
     error = ApiError.from_response(500, b'{"message":"' + b"m" * 10_000 + b'"}')
-    assert error.message == "m" * MAX_MESSAGE_LENGTH
+    assert error.message == "m" * MAX_MESSAGE_LENGTH + "..."
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"message":""}'])
@@ -64,6 +65,9 @@ def test_causes_are_read():
         ("7", b"{}", 7.0),
         ("", b'{"details":{"retryAfterSeconds":10}}', 10.0),
         ("3", b'{"details":{"retryAfterSeconds":10}}', 3.0),
+        ("301", b"{}", 300.0),
+        ("99999999999", b"{}", 300.0),
+        ("", b'{"details":{"retryAfterSeconds":86400}}', 300.0),
         ("Wed, 21 Oct 2026 07:28:00 GMT", b"{}", None),
         ("-1", b"{}", None),
         ("1e9", b"{}", None),
@@ -83,7 +87,6 @@ def test_without_headers_nothing_is_asked():
     ("code", "field", "expected"),
     [
         (404, "", True),
-        (409, "", True),
         (422, "metadata.uid", True),
         (422, "metadata.name", False),
         (422, "", False),
@@ -93,3 +96,29 @@ def test_without_headers_nothing_is_asked():
 def test_whether_it_is_about_another_object(code, field, expected):
     body = f'{{"details":{{"causes":[{{"field":"{field}"}}]}}}}'.encode()
     assert ApiError.from_response(code, body).is_about_another is expected
+
+
+def test_control_characters_of_a_servers_message_are_written_out():
+    causes = [{"reason": "R\x1b", "message": "m\x9b" * 1_000, "field": "f\n"}] * 50
+    status = {"message": "denied \x1b[2J\x07", "reason": "Bad\x1b", "details": {"causes": causes}}
+    error = ApiError.from_response(422, msgspec.json.encode(status))
+    assert str(error) == r"422 Bad\x1b: denied \x1b[2J\x07"
+    assert len(error.causes) == 10
+    assert all(text.isprintable() for cause in error.causes for text in (cause.reason, cause.message, cause.field))
+    assert len(error.causes[0].message) < 600
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("the UID in the precondition (a) does not match the UID in record (b)", True),
+        ("Precondition failed: UID in precondition: a, UID in object meta: b", True),
+        ("uid mismatch: the provided object specified uid a, and no existing object was found", True),
+        ("the ResourceVersion in the precondition (1) does not match the ResourceVersion in record (2)", False),
+        ("the object has been modified; please apply your changes to the latest version and try again", False),
+        ("", False),
+    ],
+)
+def test_a_conflict_is_about_another_object_or_another_version(message, expected):
+    error = ApiError(409, Status(message))
+    assert (error.is_about_another, error.is_conflict) == (expected, not expected)

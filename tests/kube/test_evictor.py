@@ -9,11 +9,11 @@ from kmock import RawHandler
 from contract.api import pod as pod_body
 from kube import wire
 from kube.scripted import ScriptedClient, refusal
-from taintwarden.engine.machine.events import Outcome
+from localcluster import LocalCluster
+from taintwarden.engine.machine import Outcome
 from taintwarden.engine.model import Pod, PodClass, Tolerations
 from taintwarden.kube.errors import ApiError, Unreachable
 from taintwarden.kube.evictor import Evictor, Result, outcome_of
-from taintwarden.localcluster import LocalCluster
 
 pytestmark = pytest.mark.kmock(cls=RawHandler)  # answers what it is told, and knows nothing of Kubernetes
 
@@ -24,7 +24,11 @@ BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
 NEEDS = "The disruption budget web needs 2 healthy pods and has 2 currently"
 PROCESSING = "The disruption budget web is still being processed by the server."
 TWO = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-WRONG_UID = "the UID in the precondition (uid-1) does not match the UID in record (uid-2)"
+CANNOT = "Operation cannot be fulfilled on"
+WRONG_UID = f'{CANNOT} Pod "web-1": the UID in the precondition (uid-1) does not match the UID in record (uid-2)'
+WRONG_UID_STORED = f'{CANNOT} pods "web-1": Precondition failed: UID in precondition: uid-1, UID in object meta: uid-2'
+MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+WRONG_VERSION = f'{CANNOT} pods "web-1": Precondition failed: ResourceVersion in precondition: 3, in object meta: 5'
 
 
 def status(code: int, reason: str, message: str, **details: Any) -> dict[str, Any]:
@@ -43,6 +47,14 @@ ROWS = [
     ("no-such-pod", status(404, "NotFound", 'pods "web-1" not found'), Outcome.GONE, "not found"),
     ("no-namespace", status(404, "NotFound", 'namespaces "shop" not found'), Outcome.GONE, "not found"),
     ("another-uid", status(409, "Conflict", WRONG_UID), Outcome.GONE, "does not match"),
+    ("another-uid-stored", status(409, "Conflict", WRONG_UID_STORED), Outcome.GONE, "UID in precondition"),
+    (
+        "budget-modified",
+        status(409, "Conflict", f'{CANNOT} poddisruptionbudgets.policy "web": {MODIFIED}'),
+        Outcome.FAILED,
+        "poddisruptionbudgets",
+    ),
+    ("pod-modified", status(409, "Conflict", WRONG_VERSION), Outcome.FAILED, "ResourceVersion"),
     (
         "another-uid-in-a-patch",
         status(

@@ -103,6 +103,26 @@ async def test_a_lease_that_another_holds_is_watched_for_its_whole_time(store: L
     assert store.lease["spec"]["leaseTransitions"] == 1
 
 
+async def test_it_is_taken_over_at_the_first_moment_that_it_may_be(store: LeaseStore, one: Candidate) -> None:
+    """Not at the next of the regular tries, which may be a whole interval later."""
+    store.lease = foreign(leaseDurationSeconds=15)
+    one.network.delay = 0.1  # so that the tries fall out of step with the end
+    one.start()
+    await asyncio.sleep(30)
+    [(gained, held)] = one.changes
+    assert held
+    assert gained - LEASE_SECONDS < 0.5
+
+
+async def test_a_holder_that_starts_again_is_not_kept_waiting(store: LeaseStore, one: Candidate) -> None:
+    """A container that crashed has the identity of its pod again."""
+    store.lease = foreign("a", leaseTransitions=4)
+    one.start()
+    await asyncio.sleep(0.1)
+    assert one.lease.held
+    assert store.lease["spec"]["leaseTransitions"] == 4
+
+
 async def test_the_holders_own_duration_counts(store: LeaseStore, one: Candidate) -> None:
     store.lease = foreign(leaseDurationSeconds=60)
     one.start()

@@ -10,6 +10,8 @@ import yaml
 from contract.api import pod as pod_body
 from kube import wire
 from kube.scripted import ScriptedClient, refusal
+from localcluster import LocalCluster
+from taintwarden.kube.custom import served_kinds
 from taintwarden.kube.errors import ApiError, KubeError, MissingDefinitionError
 from taintwarden.kube.nodes import HISTORY_ANNOTATION, read_node, save_history, save_labels
 from taintwarden.kube.policies import (
@@ -21,7 +23,6 @@ from taintwarden.kube.policies import (
     save_guard,
 )
 from taintwarden.kube.profiles import list_profiles, patch_profile_status
-from taintwarden.localcluster import LocalCluster
 
 DEFINITION = yaml.safe_load((Path(__file__).parents[2] / "crds" / "taintevictionpolicies.yaml").read_text())
 
@@ -291,3 +292,16 @@ async def test_a_reset_of_a_namesake_stays(with_policy: LocalCluster) -> None:
             await clear_guard_reset(client, "p", "uid-of-another")
     assert caught.value.is_about_another
     assert policy_of(with_policy)["metadata"]["annotations"][GUARD_RESET_ANNOTATION] == "1"
+
+
+# -- what the API server serves ---------------------------------------------------------------------------------------
+
+
+async def test_our_kinds_are_found_where_kopf_looks_for_them() -> None:
+    resources = [{"name": "taintevictionpolicies"}, {"name": "taintevictionpolicies/status"}]
+    client = ScriptedClient({"kind": "APIResourceList", "resources": resources}, refusal(404), refusal(503))
+    assert "taintevictionpolicies" in await served_kinds(client)  # type: ignore[arg-type]
+    assert await served_kinds(client) == frozenset()  # type: ignore[arg-type]
+    with pytest.raises(ApiError):
+        await served_kinds(client)  # type: ignore[arg-type]
+    assert client.paths() == ["/apis/taintwarden.io/v1alpha1"] * 3

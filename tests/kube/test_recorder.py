@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kube import wire
 from kube.scripted import ScriptedClient, refusal
+from localcluster import LocalCluster
 from taintwarden.api.names import DNS_SUBDOMAIN
 from taintwarden.kube import recorder
 from taintwarden.kube.errors import Unreachable
@@ -26,7 +27,6 @@ from taintwarden.kube.recorder import (
     Subject,
     event_name,
 )
-from taintwarden.localcluster import LocalCluster
 
 pytestmark = pytest.mark.looptime
 
@@ -330,3 +330,10 @@ async def test_flushing_nothing_is_nothing():
     client = fine()
     await Recorder(client, "i", 1).flush(5)
     assert client.calls == []
+
+
+async def test_a_long_note_is_cut_before_it_waits():
+    recorder_of_many = Recorder(fine(), "taintwarden-0", 1.0)
+    recorder_of_many.record(message("x" * 100_000))
+    [queued] = recorder_of_many._queue.values()
+    assert len(queued.note) == MAX_NOTE_BYTES

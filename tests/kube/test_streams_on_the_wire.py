@@ -9,10 +9,13 @@ import pytest
 
 from contract.api import pod
 from kube import wire
-from taintwarden.kube import streams
-from taintwarden.kube.objects import AnyMeta
-from taintwarden.kube.streams import PODS, Stream
-from taintwarden.localcluster import LocalCluster
+from localcluster import LocalCluster
+from taintwarden.kube.objects import Identity
+from taintwarden.kube.resources import PODS
+from taintwarden.kube.streams import Stream
+from taintwarden.kube.timings import StreamTimings
+
+TIMINGS = StreamTimings(opening=0.5)
 
 
 class Known:
@@ -47,9 +50,10 @@ class Known:
     def reached(self, _: str) -> None:
         pass
 
-    def undecodable(self, what: AnyMeta, _: str, *, deleted: bool) -> None:
+    def undecodable(self, what: Identity, _: str, *, deleted: bool) -> bool:
         assert not deleted
         self.undecodables.append(str(what))
+        return True
 
     def restarted(self, reason: str, _: str) -> None:
         self.restarts.append(reason)
@@ -103,8 +107,7 @@ class Scene:
 
 
 @pytest.fixture
-async def scene(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
-    monkeypatch.setattr(streams, "PAGE_SIZE", 2)
+async def scene() -> AsyncIterator[Scene]:
     cluster = LocalCluster(bookmark_seconds=0.02)
     sleeps: list[float] = []
 
@@ -116,7 +119,7 @@ async def scene(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
         known = Known()
         here = Scene(cluster, known, sleeps)
         here.create("a", "b", "c")
-        task = asyncio.create_task(Stream(client, PODS, known, sleep=sleep).run())
+        task = asyncio.create_task(Stream(client, PODS, known, TIMINGS, page_size=2, sleep=sleep).run())
         await here.agrees()
         yield here
         task.cancel()
@@ -231,8 +234,7 @@ async def test_a_server_that_is_away_is_waited_for(scene: Scene) -> None:
     assert max(scene.sleeps) > 3
 
 
-async def test_a_server_that_hangs_is_given_up(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "IDLE_SECONDS", 0.05)
+async def test_a_server_that_hangs_is_given_up(scene: Scene) -> None:
     scene.faults.hang(path="/api/v1/pods$")
     scene.cluster.drop_watches("pods")
     await scene.until(lambda: "unreachable" in scene.known.restarts)

@@ -3,19 +3,13 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from kubernetes.client import Configuration
-
 from taintwarden.kube.client import Client
 from taintwarden.kube.connection import Connection
+from taintwarden.kube.kubeconfig import Source
 
 
 def connection(url: object, token: str | None = None) -> Connection:
-    configuration = Configuration()
-    configuration.host = str(url).rstrip("/")
-    if token:
-        configuration.api_key = {"authorization": token}
-        configuration.api_key_prefix = {"authorization": "Bearer"}
-    return Connection(configuration)
+    return Connection(Source(str(url).rstrip("/"), token=token or ""))
 
 
 @asynccontextmanager

@@ -105,3 +105,13 @@ def test_kopf_is_heard_from_warnings_on():
     logging.getLogger("kopf.objects").info("Handler succeeded")
     logging.getLogger("kopf.objects").warning("Patching failed")
     assert [line["event"] for line in lines(stream)] == ["Patching failed"]
+
+
+@pytest.mark.parametrize("log_format", ["json", "console"])
+def test_no_value_reaches_the_terminal_with_control_characters(log_format):
+    stream = io.StringIO()
+    configure_logs(log_format, "info", stream)
+    structlog.get_logger().warning("taint-invalid", reason="\x1b]0;pwned\x07 \x9b2J", name="two\nlines")
+    told = stream.getvalue().removesuffix("\n")
+    assert told.isprintable()
+    assert "x1b]0;pwned" in told

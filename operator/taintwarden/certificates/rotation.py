@@ -32,8 +32,6 @@ class Plan(msgspec.Struct, frozen=True):
     reason: str = ""
     is_repair: bool = False
     """What is stored cannot be used: somebody should know."""
-    is_urgent: bool = False
-    """Nothing that is stored can be served. Else there is time for the one who leads."""
 
 
 def plan(
@@ -47,7 +45,7 @@ def plan(
     current, problem = _usable(stored, CERTIFICATE, KEY, names, now)
     if current is None:
         if following is not None and following.certificate in stored.get(TRUSTED, b""):
-            return msgspec.structs.replace(_promoted(following, problem), is_repair=True, is_urgent=True)
+            return msgspec.structs.replace(_promoted(following, problem), is_repair=True)
         return _anew(stored, names, now, problem, make)
     if current.certificate not in stored.get(TRUSTED, b""):
         changes = {TRUSTED: current.certificate, NEXT_CERTIFICATE: None, NEXT_KEY: None}
@@ -103,7 +101,7 @@ def _anew(stored: Content, names: Sequence[str], now: float, problem: str, make:
         NEXT_KEY: None,
     }
     reason = "the Secret is empty" if is_empty else problem
-    return Plan(_changed(changes, stored), reason, is_repair=not is_empty, is_urgent=True)
+    return Plan(_changed(changes, stored), reason, is_repair=not is_empty)
 
 
 def _changed(changes: dict[str, bytes | None], stored: Content) -> dict[str, bytes | None]:

@@ -21,11 +21,22 @@ class Standing(msgspec.Struct, frozen=True):
     """What stands in the stored status: type -> (status, lastTransitionTime). A restart is no transition."""
 
 
+class _Known(msgspec.Struct, frozen=True):
+    """Which object bears a name, and its newest version that was seen or, of a deleted one, at which it went."""
+
+    uid: str
+    version: int
+
+
 class Book(ABC, Generic[T]):
     """Stored objects of one kind in, valid ones out.
 
     An invalid object keeps its last valid version in force; a deleted one stops acting at once. Objects are known by
     their key: the name, after ``namespace/`` where they have one.
+
+    Lists and a watch bring the same objects, each in its own order, so either may be late. Of an object only what is
+    newer than what is known counts. A list knows of everything up to its own version, and of nothing after it. One that
+    is older than the list before it is of a store that was restored from a backup, and replaces everything.
 
     Args:
         parse: the value of a stored object; raises InvalidObject.
@@ -39,39 +50,65 @@ class Book(ABC, Generic[T]):
         """What is in force, by key."""
         self._parse = parse
         self._issue = issue
-        self._uids: dict[str, str] = {}
+        self._known: dict[str, _Known] = {}
+        self._gone: dict[str, _Known] = {}
+        """Objects that were deleted after the last list, by UID."""
+        self._missed: dict[str, int] = {}
+        """What a list brought before the watch did: UID -> version; 0: its deletion."""
         self._before: dict[str, T | None] = {}
         """What was in force before the changes that were not told yet."""
         self._loaded = False
-        self._newest = 0
+        self._listed = 0
+        """The version of the last list; 0 is not known."""
 
     def load(self, stored: Iterable[Mapping[str, Any]], resource_version: str = "") -> None:
         """Take over a complete list, and tell of it once if it changes anything. What it does not name is gone.
 
-        A list that is older than something the watch brought meanwhile is of no use.
+        Lists must be loaded in the order in which they were asked for.
         """
-        if version_number(resource_version, unreadable=0) < self._newest:
-            return
+        version = version_number(resource_version, unreadable=0)
+        restored = version < self._listed or not version
+        self._gone = {} if restored else {uid: one for uid, one in self._gone.items() if one.version > version}
         first, named = not self._loaded, set()
-        self._loaded = True
+        self._loaded, self._listed = True, version
         for obj in stored:
             named.add(key_of(obj))
-            self._take(obj)
-        for key in [key for key in self.standings if key not in named]:
-            self._forget(key)
+            if (restored or not self._is_old(obj)) and self._take(obj) and not first:
+                self._missed[uid_of(obj)] = version_of(obj)
+        for key, known in list(self._known.items()):
+            if key not in named and (restored or known.version <= version):
+                self._forget(key)
+                self._missed[known.uid] = 0
         self._publish(first=first)
 
     def seen(self, obj: Mapping[str, Any]) -> None:
-        """An object was listed, added or modified."""
-        self._newest = max(self._newest, version_of(obj))
-        self._take(obj)
-        self._publish()
+        """An object was listed, added or modified, as the watch tells it."""
+        uid, version = uid_of(obj), version_of(obj)
+        if 0 < self._missed.get(uid, 0) <= version:
+            del self._missed[uid]
+        is_listed = key_of(obj) in self._known or not 0 < version <= self._listed
+        if is_listed and not self._is_old(obj):  # what the list did not name was deleted before it
+            self._take(obj)
+            self._publish()
 
     def gone(self, obj: Mapping[str, Any]) -> None:
-        """An object was deleted."""
-        self._newest = max(self._newest, version_of(obj))
-        self._forget(key_of(obj))
-        self._publish()
+        """An object was deleted, as the watch tells it."""
+        key, uid, version = key_of(obj), uid_of(obj), version_of(obj)
+        self._missed.pop(uid, None)
+        if not 0 < version <= self._listed:
+            self._gone[uid] = _Known(uid, version)
+        if key in self._known and self._known[key].uid == uid:
+            self._forget(key)
+            self._publish()
+
+    def take_missed(self) -> bool:
+        """Whether a list has brought anything since the last call that the watch has not brought until now."""
+        missed, self._missed = bool(self._missed), {}
+        return missed
+
+    def _is_old(self, obj: Mapping[str, Any]) -> bool:
+        known = self._known.get(key_of(obj))
+        return uid_of(obj) in self._gone or (known is not None and 0 < version_of(obj) < known.version)
 
     @abstractmethod
     def _tell(self, changes: Mapping[str, T | None]) -> None:
@@ -82,25 +119,29 @@ class Book(ABC, Generic[T]):
 
     def _forget(self, key: str) -> None:
         self.standings.pop(key, None)
-        self._uids.pop(key, None)
+        self._known.pop(key, None)
         self._put(key, None)
 
-    def _take(self, obj: Mapping[str, Any]) -> None:
-        meta = obj["metadata"]
-        key, uid, generation = key_of(obj), meta.get("uid", ""), meta.get("generation", 0)
-        if self._uids.get(key, uid) != uid:  # another object of the same name inherits nothing
+    def _take(self, obj: Mapping[str, Any]) -> bool:
+        """Whether it differs from what is known."""
+        key, uid, generation = key_of(obj), uid_of(obj), obj["metadata"].get("generation", 0)
+        known, found = self._known.get(key), _Known(uid, version_of(obj))
+        if found == known and found.version:
+            return False
+        if known is not None and known.uid != uid:  # another object of the same name inherits nothing
             self._forget(key)
-        self._uids[key] = uid
+        self._known[key] = found
         self._met(obj)
         try:
             self._put(key, self._parse(obj))
         except InvalidObject as error:
-            known = self.standings.get(key)
-            if known is None or (known.generation, known.problem) != (generation, str(error)):
+            before = self.standings.get(key)
+            if before is None or (before.generation, before.problem) != (generation, str(error)):
                 self._issue(key, uid, str(error))
             self.standings[key] = Standing(generation, str(error), _conditions(obj))
         else:
             self.standings[key] = Standing(generation, conditions=_conditions(obj))
+        return True
 
     def _put(self, key: str, value: T | None) -> None:
         self._before.setdefault(key, self.valid.get(key))
@@ -128,6 +169,16 @@ def version_of(obj: Mapping[str, Any]) -> int:
     return version_number(obj["metadata"].get("resourceVersion") or "", unreadable=0)
 
 
+def uid_of(obj: Mapping[str, Any]) -> str:
+    """The UID of a stored object."""
+    uid: str = obj["metadata"].get("uid", "")
+    return uid
+
+
 def _conditions(obj: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    stored = obj.get("status", {}).get("conditions") or []
-    return {one["type"]: (one["status"], one["lastTransitionTime"]) for one in stored}
+    status = obj.get("status")  # also read from files, so of any shape
+    listed = status.get("conditions") if isinstance(status, Mapping) else None
+    stored = [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else []
+    fields = ("type", "status", "lastTransitionTime")
+    readable = [tuple(map(one.get, fields)) for one in stored]
+    return {kind: (value, since) for kind, value, since in readable if isinstance(kind, str) and value and since}

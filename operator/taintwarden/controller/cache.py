@@ -1,6 +1,9 @@
 """From objects of the API to values of the engine: interned, small, and only what a decision needs."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from sys import intern
 
 import msgspec
 import structlog
@@ -27,14 +30,22 @@ from taintwarden.kube.objects import (
     NodeObject,
     OwnerReference,
     PodAnnotations,
+    PodMeta,
     PodObject,
     WorkloadObject,
     version_number,
 )
 
-MAX_REMEMBERED_ANNOTATIONS = 10_000
+MAX_REMEMBERED_CHARACTERS = 4 * 2**20
+"""Of annotations whose meaning is remembered, all together. A tenant can write many that differ."""
+MAX_REMEMBERED_REPORTS = 50_000
+"""Pods of which it is remembered what was reported, a few dozen bytes each."""
+MAX_NATIVE_TOLERATIONS = 1_000
+"""Of one pod, so many count. The API server has no bound of its own, and all of them stay in memory."""
 NO_ANNOTATIONS = PodAnnotations()
 ALWAYS_ALLOW = "AlwaysAllow"
+Parsed = tuple[tuple[Toleration, ...], tuple[FieldError, ...]]
+"""The valid entries of an annotation, and the faults of the others."""
 
 log = structlog.get_logger()
 
@@ -56,9 +67,9 @@ class Translator:
         self._on_issue = on_issue
         self._interner = Interner()
         self._spreads = Spreads()
-        self._names: dict[str, str] = {}
-        self._reported: dict[str, str] = {}
-        self._annotations: dict[str, tuple[tuple[Toleration, ...], tuple[FieldError, ...]]] = {}
+        self._reported: OrderedDict[str, bytes] = OrderedDict()
+        self._annotations: OrderedDict[str, Parsed] = OrderedDict()
+        self._remembered_characters = 0
 
     def pod(self, obj: PodObject) -> Pod | None:
         """The pod, or None where there is nothing to evict: terminating, finished, unbound or mirror pods.
@@ -76,16 +87,14 @@ class Translator:
             or obj.status.phase in ("Succeeded", "Failed")
         ):
             return None
-        if annotations.tolerations is not None:
-            _, errors = self._parse(annotations.tolerations)
-            if errors and self._is_news(meta.uid, annotations.tolerations):
-                self._on_issue(PodIssue(meta.name, meta.namespace, meta.uid, errors))
+        if errors := self._faults(annotations, len(spec.tolerations)):
+            self._report(meta, errors)
         bound_at = self._bound_at(obj)
         version = version_number(meta.resource_version)
         return Pod(
             meta.uid,
             meta.name,
-            self._name(spec.node_name),
+            intern(spec.node_name),
             self.pod_class(obj),
             bound_at,
             version,
@@ -105,9 +114,9 @@ class Translator:
         if spec.topology_spread_constraints:
             spread = self._spreads.of(owner.uid if owner else "", spec.topology_spread_constraints, meta.labels)
         return self._interner.pod_class(
-            self._name(meta.namespace),
+            intern(meta.namespace),
             meta.labels,
-            Tolerations(tuple(spec.tolerations), extended),
+            Tolerations(tuple(spec.tolerations[:MAX_NATIVE_TOLERATIONS]), extended),
             priority=spec.priority or 0,
             daemon_set=owner is not None and owner.kind.partition(".")[0] == "DaemonSet",
             do_not_evict=annotations.do_not_evict == "true",
@@ -132,12 +141,12 @@ class Translator:
             taints.append((Taint(taint.key, taint.value, taint.effect), added_at))
         history = meta.annotations.history if meta.annotations else ""
         version = version_number(meta.resource_version)
-        return Node(self._name(meta.name), meta.uid, meta.labels, tuple(taints), version, history)
+        return Node(intern(meta.name), meta.uid, meta.labels, tuple(taints), version, history)
 
     def _owner(self, references: Sequence[OwnerReference]) -> Owner | None:
         for reference in references:
             if reference.controller:
-                return Owner(self._name(_kind_of(reference)), reference.name, reference.uid)
+                return Owner(intern(_kind_of(reference)), reference.name, reference.uid)
         return None
 
     def _bound_at(self, obj: PodObject) -> float:
@@ -148,24 +157,35 @@ class Translator:
         created = obj.metadata.creation_timestamp
         return latest_moment(created, now) if created else now
 
-    def _parse(self, text: str) -> tuple[tuple[Toleration, ...], tuple[FieldError, ...]]:
+    def _faults(self, annotations: PodAnnotations, native: int) -> tuple[FieldError, ...]:
+        errors: tuple[FieldError, ...] = ()
+        if annotations.tolerations is not None:
+            _, errors = self._parse(annotations.tolerations)
+        if native > MAX_NATIVE_TOLERATIONS:
+            reason = f"has {native} items, and only the first {MAX_NATIVE_TOLERATIONS} count"
+            errors = (*errors, FieldError("spec.tolerations", native, reason))
+        return errors
+
+    def _parse(self, text: str) -> Parsed:
         found = self._annotations.get(text)
         if found is None:
-            if len(self._annotations) >= MAX_REMEMBERED_ANNOTATIONS:
-                self._annotations.clear()
             found = self._annotations[text] = parse_tolerations(text)
+            self._remembered_characters += len(text)
+            while self._remembered_characters > MAX_REMEMBERED_CHARACTERS:
+                oldest, _ = self._annotations.popitem(last=False)
+                self._remembered_characters -= len(oldest)
         return found
 
-    def _is_news(self, uid: str, text: str) -> bool:
-        if self._reported.get(uid) == text:
-            return False
-        if len(self._reported) >= MAX_REMEMBERED_ANNOTATIONS:
-            self._reported.clear()
-        self._reported[uid] = text
-        return True
-
-    def _name(self, name: str) -> str:
-        return self._names.setdefault(name, name)
+    def _report(self, meta: PodMeta, errors: tuple[FieldError, ...]) -> None:
+        """Report the faults of a pod, unless these were reported."""
+        seen = blake2b("\n".join(map(str, errors)).encode("utf-8", "replace"), digest_size=16).digest()
+        if self._reported.get(meta.uid) == seen:
+            self._reported.move_to_end(meta.uid)
+            return
+        if len(self._reported) >= MAX_REMEMBERED_REPORTS:
+            self._reported.popitem(last=False)
+        self._reported[meta.uid] = seen
+        self._on_issue(PodIssue(meta.name, meta.namespace, meta.uid, errors))
 
 
 def _kind_of(reference: OwnerReference) -> str:

@@ -1,12 +1,11 @@
 """Keeps the webhooks served with a certificate that the API servers trust.
 
-Every replica reads the Secret again and again. The one that leads carries out the plan of ``certificates.rotation`` and
-writes caBundle. A Secret that nothing can be served from is filled by whoever sees it first: replicas that are ready
-only with a certificate must not wait for a leader of an older version, which would wait for them to be ready.
+Every replica reads the Secret again and again, carries out the plan of ``certificates.rotation`` and writes caBundle.
+None leads: a write names the version of the Secret that it is made from, so of two that plan at the same moment one
+reads what the other has written, and the same bundle twice is the same bundle.
 """
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 
 import structlog
@@ -45,7 +44,6 @@ class CertificateKeeper:
         namespace: where the Service and the Secret are.
         service: the name of both.
         makes_own: whether the certificates are ours; else somebody else writes the Secret and caBundle.
-        leads: whether this replica may write, asked before every write.
         serve: takes the certificate to serve with.
         metrics: told when it expires.
         clock: says when it does.
@@ -59,7 +57,6 @@ class CertificateKeeper:
         namespace: str,
         service: str,
         makes_own: bool,
-        leads: Callable[[], bool],
         serve: Callable[[Pair], None],
         metrics: Metrics,
         clock: Clock,
@@ -69,30 +66,20 @@ class CertificateKeeper:
         self._place = (namespace, service)
         self._names = (f"{service}.{namespace}.svc", f"{service}.{namespace}", service)
         self._makes_own = makes_own
-        self._leads = leads
         self._serve = serve
         self._metrics = metrics
         self._clock = clock
-        self._woken = asyncio.Event()
         self._trust: tuple[bytes, float] | None = None
         """The bundle that every configuration carries, and since when we see it."""
         self._found: dict[ConfigurationKind, list[Webhook]] = {}
         """The webhooks that call us, as this look has found them."""
         self._complaints: dict[str, str] = {}
 
-    def wake(self) -> None:
-        """Look now: this replica leads from now on, or does not any more."""
-        self._trust = None
-        self._woken.set()
-
     async def run(self) -> None:
         """Look again and again, forever."""
         while True:
             pause = await self.look()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await self._woken.wait()
-            self._woken.clear()
+            await asyncio.sleep(pause)
 
     async def look(self) -> float:
         """Look once, and do what is to be done. Returns the seconds until the next look."""
@@ -114,10 +101,10 @@ class CertificateKeeper:
         return ROTATING_SECONDS if self._makes_own and is_rotating(secret.content) else READ_SECONDS
 
     async def _look_at_trust(self, bundle: bytes) -> None:
-        """See what the configurations carry, and since when that is all of the bundle. Only who leads has to know."""
+        """See what the configurations carry, and since when that is all of the bundle."""
         self._found = {}
         try:
-            for kind in ConfigurationKind if self._leads() else ():
+            for kind in ConfigurationKind:
                 self._found[kind] = await read_webhooks(self._client, kind, *self._place)
                 self._metrics.webhook_configured.labels(kind.value).set(bool(self._found[kind]))
         except KubeError as error:  # which keeps nobody from serving
@@ -127,7 +114,7 @@ class CertificateKeeper:
             return
         self._settled("trust")
         carried = {webhook.bundle for webhooks in self._found.values() for webhook in webhooks}
-        if not self._leads() or carried - {bundle}:
+        if carried - {bundle}:
             self._trust = None
         elif self._trust is None or self._trust[0] != bundle:
             self._trust = (bundle, self._clock().wall)
@@ -136,7 +123,7 @@ class CertificateKeeper:
         bundle, since = self._trust or (None, None)
         trusted_since = since if bundle == secret.content.get(TRUSTED) else None
         made = plan(secret.content, self._names, self._clock().wall, trusted_since)
-        if not made.changes or not (self._leads() or made.is_urgent):
+        if not made.changes:
             return secret
         if not await write_secret(self._client, *self._place, made.changes, secret.resource_version):
             return await read_secret(self._client, *self._place)
@@ -171,7 +158,7 @@ class CertificateKeeper:
                     log.warning("webhook-configuration-missing", configuration=kind.value, remedy=remedy)
                 continue
             self._settled(kind.value)
-            if self._leads() and any(webhook.bundle != bundle for webhook in webhooks):
+            if any(webhook.bundle != bundle for webhook in webhooks):
                 await apply_bundle(self._client, kind, webhooks, bundle)
                 log.info("webhook-trust-written", configuration=kind.value, webhooks=len(webhooks))
 

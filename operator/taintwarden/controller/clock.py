@@ -3,11 +3,11 @@
 import time
 from collections.abc import Callable
 
-from taintwarden.engine.model import Instant
+from taintwarden.engine.model import Instant, MonotonicTime, WallTime
 
 Clock = Callable[[], Instant]
 
 
 def system_clock() -> Instant:
     """The machine's own clocks."""
-    return Instant(time.time(), time.monotonic())
+    return Instant(WallTime(time.time()), MonotonicTime(time.monotonic()))

@@ -3,31 +3,30 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from taintwarden.engine.machine import Machine
-from taintwarden.engine.machine.report import PolicyReport
+from taintwarden.engine.machine import PolicyReport, View
 from taintwarden.telemetry.metrics import Metrics
 
 ZONE_STATES = {"Normal": 0, "Degraded": 1, "Full": 2}
 
 
 class Gauges:
-    """Sets the gauges of ``metrics`` to what ``machine`` and its reports say."""
+    """Sets the gauges of ``metrics`` to what ``view`` and its reports say."""
 
-    def __init__(self, metrics: Metrics, machine: Machine) -> None:
+    def __init__(self, metrics: Metrics, view: View) -> None:
         self._metrics = metrics
-        self._machine = machine
+        self._view = view
         self._judged: dict[tuple[str, str], int] = {}
 
     def measure(self, reports: Iterable[PolicyReport]) -> None:
         """Tell one round of reports."""
-        machine, metrics = self._machine, self._metrics
-        metrics.nodes.set(sum(1 for state in machine.nodes.values() if state.node is not None))
-        metrics.pods.set(sum(len(state.pods) for state in machine.nodes.values()))
+        view, metrics = self._view, self._metrics
+        metrics.nodes.set(len(view.nodes))
+        metrics.pods.set(view.pod_count)
         for gauge in metrics.of_policies:
             gauge.clear()
         for entry in reports:
             self._measure_policy(entry)
-        for key, count in machine.evaluator.counts.items():
+        for key, count in view.evaluations.items():
             metrics.evaluations.labels(*key).inc(count - self._judged.get(key, 0))
             self._judged[key] = count
 
@@ -52,4 +51,4 @@ class Gauges:
         for zone in entry.zones:
             metrics.zone_state.labels(name, zone.zone).set(ZONE_STATES[zone.state])
         if entry.guard is not None:
-            metrics.guard_open.labels(name).set(entry.guard.open_since is not None)
+            metrics.guard_open.labels(name).set(entry.guard.record.open_since is not None)

@@ -21,6 +21,7 @@ def written(record: GuardRecord) -> dict[str, Any]:
         cause=record.cause[:MAX_CAUSE_LENGTH] if is_open else None,
         would_evict=record.would_evict if is_open else None,
         accepted=record.accepted,
+        released_at=None if record.released_at is None else wording.exactly(record.released_at),
         spent=tuple(SpentEvictions(wording.exactly(at), pods) for at, pods in _bounded(record.spent)),
     )
     patch: dict[str, Any] = msgspec.to_builtins(status)
@@ -43,7 +44,8 @@ def read(stored: object) -> GuardRecord:
     else:
         since = _seconds(status.since)
     spent = tuple((_seconds(one.until), one.pods) for one in status.spent)
-    return GuardRecord(since, status.cause or "", status.would_evict or 0, status.accepted, spent)
+    released_at = None if status.released_at is None else _seconds(status.released_at)
+    return GuardRecord(since, status.cause or "", status.would_evict or 0, status.accepted, released_at, spent)
 
 
 def _bounded(spent: tuple[tuple[float, int], ...]) -> tuple[tuple[float, int], ...]:

@@ -7,7 +7,6 @@ import msgspec
 import structlog
 
 from taintwarden.controller import guard_record
-from taintwarden.controller.books import version_of
 from taintwarden.controller.issues import Issues
 from taintwarden.controller.loop import Feed
 from taintwarden.engine.limits.guard import GuardRecord
@@ -21,7 +20,6 @@ class _Stored(msgspec.Struct):
     """What was seen of one policy."""
 
     uid: str
-    version: int = 0
     guard: Any = None
     """``status.guard``."""
     record: GuardRecord = GuardRecord()
@@ -56,10 +54,6 @@ class GuardBook:
         is_new = stored is None or stored.uid != uid
         if stored is None or is_new:
             stored = self._stored[name] = _Stored(uid)
-        version = version_of(obj)
-        if 0 < version < stored.version:
-            return  # the watch may be behind a list: what it brings then, a reset for example, was heeded long ago
-        stored.version = version
         guard = (obj.get("status") or {}).get("guard")
         if is_new or guard != stored.guard:
             stored.guard = guard

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from taintwarden.controller.cache import PodIssue
-from taintwarden.controller.record import Record
+from taintwarden.controller.notifier import Notifier
 
 MAX_WAITING = 1_000
 
@@ -13,30 +13,30 @@ class Issues:
     """Holds issues back while another replica leads: it tells the same ones.
 
     Args:
-        record: tells them.
+        notifier: reports them.
 
     """
 
-    def __init__(self, record: Record) -> None:
-        self._record = record
+    def __init__(self, notifier: Notifier) -> None:
+        self._notifier = notifier
         self._leading = False
         self._waiting: OrderedDict[str, Callable[[], None]] = OrderedDict()
 
     def pod(self, issue: PodIssue) -> None:
         """A pod's annotation has entries which cannot be used."""
-        self._tell_or_keep(issue.uid, lambda: self._record.pod_issue(issue))
+        self._tell_or_keep(issue.uid, lambda: self._notifier.pod_issue(issue))
 
     def policy(self, name: str, uid: str, reason: str) -> None:
         """A policy cannot be accepted."""
-        self._tell_or_keep(f"policy {name}", lambda: self._record.policy_issue(name, uid, reason))
+        self._tell_or_keep(f"policy {name}", lambda: self._notifier.policy_issue(name, uid, reason))
 
     def profile(self, key: str, uid: str, reason: str) -> None:
         """The profile ``namespace/name`` cannot be accepted."""
-        self._tell_or_keep(f"profile {key}", lambda: self._record.profile_issue(key, uid, reason))
+        self._tell_or_keep(f"profile {key}", lambda: self._notifier.profile_issue(key, uid, reason))
 
     def guard_reset(self, name: str, uid: str, asked: str, generation: int) -> None:
         """A policy's guard is to be reset for another version of the policy than the stored one."""
-        self._tell_or_keep(f"reset {name}", lambda: self._record.guard_reset_outdated(name, uid, asked, generation))
+        self._tell_or_keep(f"reset {name}", lambda: self._notifier.guard_reset_outdated(name, uid, asked, generation))
 
     def lead(self, leading: bool) -> None:  # noqa: FBT001 - a change's one value
         """Leadership changed: whoever gains it tells what it kept."""

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from taintwarden.controller import cache
 from taintwarden.controller.loop import Feed
 from taintwarden.controller.sinks import Sink
-from taintwarden.engine.machine import events
-from taintwarden.engine.machine.events import Event
+from taintwarden.engine.machine import Event, events
 from taintwarden.engine.model import Budget
-from taintwarden.kube.objects import AnyMeta, BudgetObject, NamespaceObject, Object, WorkloadObject
+from taintwarden.kube.objects import BudgetObject, Identity, NamespaceObject, Object, WorkloadObject
 from taintwarden.telemetry.metrics import Metrics
 
 
@@ -26,6 +25,10 @@ class KeyedSink(Sink[Object]):
         """What identifies the object."""
 
     @abstractmethod
+    def key_of(self, what: Identity) -> str:
+        """The same key, of an object that does not decode; empty if too little of it is known."""
+
+    @abstractmethod
     def see(self, key: str, obj: Object) -> None:
         """An object was listed, added or modified: tell the machine and remember that."""
 
@@ -38,6 +41,12 @@ class KeyedSink(Sink[Object]):
         if key in self._told:
             del self._told[key]
             self.feed(self.gone(key))
+
+    def lost(self, what: Identity) -> bool:
+        """Take back what was told of it."""
+        key = self.key_of(what)
+        self.lose(key)
+        return bool(key)
 
     def list_began(self) -> None:
         """Remember from here which objects the list names."""
@@ -73,6 +82,10 @@ class NamespaceSink(KeyedSink[NamespaceObject]):
         """The name."""
         return obj.metadata.name
 
+    def key_of(self, what: Identity) -> str:
+        """The name."""
+        return what.name
+
     def see(self, key: str, obj: NamespaceObject) -> None:
         """Tell of its labels."""
         self._told[key] = None
@@ -104,6 +117,10 @@ class WorkloadSink(KeyedSink[WorkloadObject]):
         """The UID, by which pods name their controller."""
         return obj.metadata.uid
 
+    def key_of(self, what: Identity) -> str:
+        """The UID."""
+        return what.uid
+
     def see(self, key: str, obj: WorkloadObject) -> None:
         """Tell of the number, if it is another: most changes are of the status."""
         replicas = self._desired(obj)
@@ -115,10 +132,10 @@ class WorkloadSink(KeyedSink[WorkloadObject]):
         """The controller is gone."""
         return events.WorkloadGone(key)
 
-    def undecodable(self, what: AnyMeta, reason: str, *, deleted: bool) -> None:
+    def undecodable(self, what: Identity, reason: str, *, deleted: bool) -> bool:
         """Its number is not known any more, and an old one must not count."""
-        super().undecodable(what, reason, deleted=deleted)
         self.lose(what.uid)
+        return super().undecodable(what, reason, deleted=deleted)
 
 
 class BudgetSink(KeyedSink[BudgetObject]):
@@ -127,6 +144,10 @@ class BudgetSink(KeyedSink[BudgetObject]):
     def key(self, obj: BudgetObject) -> str:
         """Namespace and name."""
         return f"{obj.metadata.namespace}/{obj.metadata.name}"
+
+    def key_of(self, what: Identity) -> str:
+        """Namespace and name."""
+        return str(what) if what.namespace and what.name else ""
 
     def see(self, key: str, obj: BudgetObject) -> None:
         """Tell of it even if it is as before: the machine counts on hearing that its controller has looked again."""
@@ -141,14 +162,13 @@ class BudgetSink(KeyedSink[BudgetObject]):
         namespace, _, name = key.partition("/")
         return events.BudgetGone(namespace, name)
 
-    def undecodable(self, what: AnyMeta, reason: str, *, deleted: bool) -> None:
+    def undecodable(self, what: Identity, reason: str, *, deleted: bool) -> bool:
         """It may concern every pod of its namespace, and none of them may go."""
-        super().undecodable(what, reason, deleted=deleted)
-        if deleted:
-            self.lose(str(what))
-        elif what.namespace and what.name:
-            self._listed.add(str(what))
-            self._tell(str(what), Budget(what.namespace, what.name, selector=None, allowed=0))
+        key = self.key_of(what)
+        if key and not deleted:
+            self._listed.add(key)
+            self._tell(key, Budget(what.namespace, what.name, selector=None, allowed=0))
+        return super().undecodable(what, reason, deleted=deleted)
 
     def _tell(self, key: str, budget: Budget) -> None:
         self._told[key] = None

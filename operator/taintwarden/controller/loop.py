@@ -1,23 +1,13 @@
-"""The loop: events go into the machine, its commands to the hands, its notices to the record."""
+"""The loop: events go into the machine, its orders to the effector, its notices to the notifier."""
 
 import asyncio
 from collections.abc import Callable
 
 from taintwarden.controller.clock import Clock
-from taintwarden.engine.machine import Machine, commands, events
-from taintwarden.engine.machine.events import Event
+from taintwarden.engine.machine import Event, Machine, commands, events
 
 Feed = Callable[[Event], None]
 """Tells the machine what happened: ``Loop.feed``."""
-Order = (
-    commands.Evict
-    | commands.CheckNode
-    | commands.SaveHistory
-    | commands.MirrorTaints
-    | commands.SaveGuard
-    | commands.ClearGuardReset
-)
-"""What the hands carry out. Every other command is a notice."""
 
 LONGEST_SLEEP_SECONDS = 60.0
 """The wall clock may be stepped while we sleep on the monotonic one: look at it now and then."""
@@ -29,8 +19,8 @@ class Loop:
     Args:
         machine: the decisions.
         clock: both clocks.
-        carry_out: starts what a command asks for.
-        tell: tells people a notice.
+        carry_out: starts what an order asks for.
+        tell: reports a notice to people.
 
     """
 
@@ -38,7 +28,7 @@ class Loop:
         self,
         machine: Machine,
         clock: Clock,
-        carry_out: Callable[[Order], None],
+        carry_out: Callable[[commands.Order], None],
         tell: Callable[[commands.Notice], None],
     ) -> None:
         self.machine = machine
@@ -53,6 +43,8 @@ class Loop:
         """Take one event into the machine, now."""
         if isinstance(event, events.PodSeen):
             self.newest_version = max(self.newest_version, event.pod.resource_version)
+        elif isinstance(event, events.PodsListed):  # it names them all, and its version may be lower than any before
+            self.newest_version = event.resource_version
         self._step(event)
         self._touched.set()
 
@@ -73,7 +65,7 @@ class Loop:
 
     def _step(self, event: Event) -> None:
         for command in self.machine.step(event, self._clock()):
-            if isinstance(command, Order):
+            if isinstance(command, commands.Order):
                 self._carry_out(command)
             else:
                 self._tell(command)

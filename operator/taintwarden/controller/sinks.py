@@ -14,7 +14,7 @@ from taintwarden.controller.cache import Translator
 from taintwarden.controller.loop import Feed
 from taintwarden.controller.times import moment
 from taintwarden.engine.machine import events
-from taintwarden.kube.objects import AnyMeta, NodeObject, Object, PodObject, version_number
+from taintwarden.kube.objects import Identity, NodeObject, Object, PodObject, version_number
 from taintwarden.telemetry.metrics import Metrics
 
 log = structlog.get_logger()
@@ -63,9 +63,14 @@ class Sink(ABC, Generic[Object]):
             self._live = live
             self.feed(events.ViewChanged(self.resource, live))
 
-    def undecodable(self, what: AnyMeta, reason: str, *, deleted: bool) -> None:
-        """Tell people."""
+    def undecodable(self, what: Identity, reason: str, *, deleted: bool) -> bool:
+        """Tell people. What was deleted is gone if it can be told from others; False: it cannot."""
         self._complain(str(what), reason)
+        return not deleted or self.lost(what)
+
+    @abstractmethod
+    def lost(self, what: Identity) -> bool:
+        """An object was deleted of which only this is known. False: that is too little, and nothing was done."""
 
     def restarted(self, reason: str, detail: str) -> None:
         """Count why a watch ended; log it unless it simply ran out."""
@@ -104,7 +109,7 @@ class PodSink(Sink[PodObject]):
 
     def list_ended(self, resource_version: str) -> None:
         """Whoever the list did not name is gone."""
-        self.feed(events.PodsListed(frozenset(self._seen)))
+        self.feed(events.PodsListed(frozenset(self._seen), version_number(resource_version, unreadable=-1)))
         self._seen = set()
         self.listed_once.set()
 
@@ -115,6 +120,13 @@ class PodSink(Sink[PodObject]):
                 self.feed(events.PodGone(obj.metadata.uid, obj.spec.node_name))
             else:
                 self._see(obj)
+
+    def lost(self, what: Identity) -> bool:
+        """The machine knows pods by node."""
+        if not (what.uid and what.node_name):
+            return False
+        self.feed(events.PodGone(what.uid, what.node_name))
+        return True
 
     def _see(self, obj: PodObject) -> None:
         try:
@@ -154,12 +166,11 @@ class NodeSink(Sink[NodeObject]):
         """One page of nodes."""
         for obj in objects:
             self._seen.add(obj.metadata.name)
-            self.feed(events.NodeSeen(self._translator.node(obj)))
+            self.feed(events.NodeSeen(self._translator.node(obj), listed=True))
 
     def list_ended(self, resource_version: str) -> None:
         """Whichever the list did not name is gone."""
-        self.feed(events.NodesListed(frozenset(self._seen)))
-        self.reached(resource_version)
+        self.feed(events.NodesListed(frozenset(self._seen), version_number(resource_version, unreadable=-1)))
         self.listed_once.set()
 
     def changed(self, changes: Sequence[tuple[str, NodeObject]]) -> None:
@@ -169,6 +180,12 @@ class NodeSink(Sink[NodeObject]):
                 self.feed(events.NodeGone(obj.metadata.name))
             else:
                 self.feed(events.NodeSeen(self._translator.node(obj)))
+
+    def lost(self, what: Identity) -> bool:
+        """The machine knows nodes by name."""
+        if what.name:
+            self.feed(events.NodeGone(what.name))
+        return bool(what.name)
 
     def reached(self, resource_version: str) -> None:
         """How fresh our knowledge of nodes is."""

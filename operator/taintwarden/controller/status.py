@@ -11,8 +11,7 @@ from taintwarden.controller.clock import Clock
 from taintwarden.controller.gauges import Gauges
 from taintwarden.controller.ledger import Ledger
 from taintwarden.controller.summary import accepted, conditions, summary
-from taintwarden.engine.machine import Machine
-from taintwarden.engine.machine.report import PolicyReport, matched_pods, report
+from taintwarden.engine.machine import PolicyReport, View
 from taintwarden.kube.client import Client
 from taintwarden.kube.policies import patch_status
 from taintwarden.kube.profiles import patch_profile_status
@@ -28,7 +27,7 @@ class StatusWriter:
 
     Args:
         client: the session to use.
-        machine: whose state is told.
+        view: whose state is told.
         metrics: gauges to set.
         clock: for transition times.
         standings: the stored policies by name, kept by the handlers.
@@ -41,7 +40,7 @@ class StatusWriter:
     def __init__(
         self,
         client: Client,
-        machine: Machine,
+        view: View,
         metrics: Metrics,
         clock: Clock,
         standings: dict[str, Standing],
@@ -50,8 +49,8 @@ class StatusWriter:
         *,
         dry_run: bool = False,
     ) -> None:
-        self._machine = machine
-        self._gauges = Gauges(metrics, machine)
+        self._view = view
+        self._gauges = Gauges(metrics, view)
         self._clock = clock
         self._standings = standings
         self._profiles = profiles
@@ -65,12 +64,12 @@ class StatusWriter:
         """Refresh the gauges and, while leading, the statuses, forever."""
         ledgers = (self._of_policies, self._of_profiles)
         while True:
-            reports = {entry.policy.name: entry for entry in report(self._machine, self._clock())}
+            reports = {entry.policy.name: entry for entry in self._view.report(self._clock())}
             self._gauges.measure(reports.values())
             self._gauges.count_profiles(bool(standing.problem) for standing in self._profiles.values())
             for ledger in ledgers:
                 ledger.prune()
-            if self._may_write() and self._machine.synced:
+            if self._may_write() and self._view.is_synced:
                 for name, standing in list(self._standings.items()):
                     await self._write(name, standing, reports.get(name))
                 await self._write_profiles()
@@ -88,13 +87,13 @@ class StatusWriter:
 
     async def _write(self, name: str, standing: Standing, entry: PolicyReport | None) -> None:
         told = PolicyStatus() if entry is None else summary(entry, self._clock().wall)
-        said = conditions(entry, standing.problem, standing.generation, dry_run=self._dry_run)
+        said = conditions(entry, standing.problem, dry_run=self._dry_run)
         # Nobody else writes of a guard that is not there any more.
-        more = {"guard": None} if entry is not None and name not in self._machine.limiter.guards else {}
+        more = {"guard": None} if entry is not None and self._view.guard(name, self._clock()) is None else {}
         await self._of_policies.tell(name, told, standing, said, more)
 
     async def _write_profiles(self) -> None:
-        matched = matched_pods(self._machine)
+        matched = self._view.matched_pods()
         written = 0
         for key in self._of_profiles.oldest_first():
             standing = self._profiles.get(key)

@@ -16,9 +16,8 @@ from taintwarden.api.status import (
 from taintwarden.controller import wording
 from taintwarden.engine.limits.refusal import BUDGET_LIMITS
 from taintwarden.engine.limits.zones import ZoneState
-from taintwarden.engine.machine.pending import Pending, Phase
-from taintwarden.engine.machine.report import LimitReport, PolicyReport
-from taintwarden.engine.model import GuardAction, Mode
+from taintwarden.engine.machine import ClaimView, LimitReport, Phase, PolicyReport
+from taintwarden.engine.model import Mode
 
 Said = tuple[str, str, str, str]
 """Type, status, reason and message of a condition."""
@@ -40,12 +39,12 @@ def summary(entry: PolicyReport, now: float) -> PolicyStatus:
         zones=tuple(
             ZoneStatus(one.zone, ZoneState(one.state), one.nodes, one.degraded_nodes) for one in entry.zones[:MAX_ZONES]
         ),
-        next_pods=tuple(_next_pod(pending, now) for pending in entry.next_pods),
+        next_pods=tuple(_next_pod(claim, now) for claim in entry.next_pods),
     )
 
 
-def conditions(entry: PolicyReport | None, problem: str, generation: int, *, dry_run: bool = False) -> list[Said]:
-    """What holds of a policy. ``problem``: why its newest version, ``generation``, is not accepted, if so.
+def conditions(entry: PolicyReport | None, problem: str, *, dry_run: bool = False) -> list[Said]:
+    """What holds of a policy. ``problem``: why its newest version is not accepted, if so.
 
     ``dry_run``: the operator lets no policy enforce.
     """
@@ -57,7 +56,7 @@ def conditions(entry: PolicyReport | None, problem: str, generation: int, *, dry
         *said,
         ("Enforcing", *_enforcing(entry, dry_run=dry_run)),
         ("Progressing", *_progressing(entry)),
-        ("GuardOpen", *_guard_open(entry, generation)),
+        ("GuardTripped", *_guard_tripped(entry)),
     ]
 
 
@@ -102,20 +101,21 @@ def _by_budgets(entry: PolicyReport, main: LimitReport | None) -> str:
     return f"PodDisruptionBudgets hold {entry.blocked}{since}{most}"
 
 
-def _guard_open(entry: PolicyReport, generation: int) -> tuple[str, str, str]:
-    guard = entry.guard
+def _guard_tripped(entry: PolicyReport) -> tuple[str, str, str]:
+    policy, guard = entry.policy, entry.guard
+    if guard is not None and (record := guard.record).open_since is not None:
+        effect = "nothing is evicted" if guard.halts else "evictions go on (action Report)"
+        message = (
+            f"since {wording.at(record.open_since)} {effect}: {wording.pods(record.would_evict)} would be evicted "
+            f"within one window, and {guard.limit} may be. Cause: {record.cause}. {wording.guard_advice(policy.name)}"
+        )
+        return "True", "MassEviction", message
+    if entry.all_zones_full and entry.pending and policy.mode is not Mode.PAUSED and policy.reclaim is None:
+        return "True", "AllZonesFull", wording.all_zones_full(policy, entry.pending, len(entry.zones))
     if guard is None:
         return "False", "NoGuard", "the policy has no guard"
-    if guard.open_since is None:
-        return "False", "Closed", f"a reset lets {wording.pods(guard.accepted)} go" if guard.accepted else ""
-    settings = entry.policy.limits.guard
-    halts = settings is None or settings.action is GuardAction.HALT
-    effect = "nothing is evicted" if halts else "evictions go on (action Report)"
-    message = (
-        f"since {wording.at(guard.open_since)} {effect}: {wording.pods(guard.would_evict)} would leave within one "
-        f"window. Cause: {guard.cause}. To let them go: {wording.guard_reset(entry.policy.name, generation)}"
-    )
-    return "True", "MassEviction", message
+    released = guard.record.accepted
+    return "False", "Armed", f"a reset lets {wording.pods(released)} be evicted" if released else ""
 
 
 def _limit(one: LimitReport) -> LimitStatus:
@@ -133,16 +133,16 @@ def _budget(name: str, pods: int) -> BlockedBudget:
     return BlockedBudget(namespace, short, pods)
 
 
-def _next_pod(pending: Pending, now: float) -> NextPod:
-    pod = pending.pod
+def _next_pod(claim: ClaimView, now: float) -> NextPod:
+    pod = claim.pod
     return NextPod(
-        pod.namespace, pod.name, pod.node, str(pending.verdict.taint), wording.at(pending.due_at), _state(pending, now)
+        pod.namespace, pod.name, pod.node, str(claim.verdict.taint), wording.at(claim.due_at), _state(claim, now)
     )
 
 
-def _state(pending: Pending, now: float) -> PodState:
-    if pending.phase is Phase.WAITING and pending.outcome is not None:
+def _state(claim: ClaimView, now: float) -> PodState:
+    if claim.phase is Phase.DELAYED and claim.outcome is not None:
         return PodState.BLOCKED
-    if pending.phase is Phase.HELD and pending.limit in BUDGET_LIMITS:
+    if claim.phase is Phase.BLOCKED and claim.limit in BUDGET_LIMITS:
         return PodState.BLOCKED
-    return PodState.WAITING if pending.due_at <= now else PodState.SCHEDULED
+    return PodState.WAITING if claim.due_at <= now else PodState.SCHEDULED

@@ -10,14 +10,15 @@ from msgspec.structs import replace
 from taintwarden.engine.evaluate import Kind, TaintVerdict
 from taintwarden.engine.limits import refusal
 from taintwarden.engine.matching.tolerations import Match, match
-from taintwarden.engine.model import Gates, Pod, Taint, Toleration
+from taintwarden.engine.model import Gates, Pod, Policy, Taint, Toleration
 
 END_OF_TIME = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 """Stands for everything later: no calendar goes further, and a huge ``tolerationSeconds`` means "very late"."""
+_BEGINNING = datetime.min.replace(tzinfo=UTC).timestamp()
 
 HOLDS = {
     refusal.WINDOW: "it is outside the windows of the policy",
-    refusal.GUARD: "the guard is open, since too many would leave",
+    refusal.GUARD: "the guard has tripped, since too many would be evicted",
     refusal.GUARD_RECORD: "the guard waits for its record to be stored",
     refusal.ALL_ZONES_FULL: "every zone is Full, which looks like a fault of the monitoring",
     refusal.POLICY_RATE: "the rate of the policy",
@@ -41,18 +42,31 @@ HOLDS = {
 
 def at(moment: float) -> str:
     """A time as RFC 3339 in UTC, to the second."""
-    known = END_OF_TIME if moment >= END_OF_TIME.timestamp() else datetime.fromtimestamp(math.floor(moment), UTC)
-    return known.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _written(math.floor(_within(moment)), "seconds")
 
 
 def exactly(moment: float) -> str:
     """A time as Kubernetes' MicroTime, which is read back as the same time."""
-    return datetime.fromtimestamp(min(moment, END_OF_TIME.timestamp()), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return _written(_within(moment), "microseconds")
+
+
+def _within(moment: float) -> float:
+    """The nearest moment that a calendar has. What is no number at all never comes."""
+    return END_OF_TIME.timestamp() if math.isnan(moment) else min(max(moment, _BEGINNING), END_OF_TIME.timestamp())
+
+
+def _written(moment: float, precision: str) -> str:
+    return datetime.fromtimestamp(moment, UTC).replace(tzinfo=None).isoformat(timespec=precision) + "Z"
 
 
 def pods(number: int) -> str:
     """So many pods."""
-    return "1 pod" if number == 1 else f"{number} pods"
+    return several(number, "pod")
+
+
+def several(number: int, what: str) -> str:
+    """So many of something."""
+    return f"1 {what}" if number == 1 else f"{number} {what}s"
 
 
 def held(limit: str, number: int, since: float, until: float | None) -> str:
@@ -61,8 +75,35 @@ def held(limit: str, number: int, since: float, until: float | None) -> str:
     return told if until is None else f"{told}; the next may go at {at(until)}"
 
 
+def too_many(waiting: int, evicted: int, limit: int) -> str:
+    """What a tripped guard has counted."""
+    beside = f" beside {evicted} already evicted" if evicted else ""
+    return f"{pods(waiting)} would be evicted within one window{beside}, and {limit} may be"
+
+
+def guard_advice(policy: str) -> str:
+    """What to do about a tripped guard, the cautious first."""
+    return (
+        f"Pause the policy (taintwarden pause {policy}), repair the cause, and check with taintwarden plan what would "
+        f"be evicted; the guard is armed again when the cause is gone. Only if all these pods shall be evicted: "
+        f"taintwarden guard reset {policy}"
+    )
+
+
+def all_zones_full(policy: Policy, waiting: int, zones: int) -> str:
+    """Why nothing is evicted while every zone is Full, and what to do about it."""
+    count = "Its only zone is" if zones == 1 else f"All its {zones} zones are"
+    are_held = f"{pods(waiting)} {'is' if waiting == 1 else 'are'} held"
+    advice = "Look at the monitoring, and check with taintwarden plan what would be evicted"
+    if policy.limits.guard is not None:
+        them = "it" if waiting == 1 else "them"
+        advice += f". Only if {'this pod' if waiting == 1 else 'all these pods'} shall be evicted, release {them}: "
+        advice += f"taintwarden guard reset {policy.name}"
+    return f"{count} Full, which looks like a fault of the monitoring: {are_held}. {advice}"
+
+
 def guard_reset(policy: str, generation: int) -> str:
-    """What a person types to let go what an open guard holds."""
+    """What a person types to release the pods that are held now."""
     return f"kubectl annotate tep/{policy} taintwarden.io/guard-reset={generation} --overwrite"
 
 

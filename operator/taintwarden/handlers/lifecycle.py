@@ -1,6 +1,8 @@
 """The operator's start, stop and login, as kopf sees them."""
 
+import dataclasses
 import itertools
+import ssl
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Protocol
 
@@ -62,16 +64,24 @@ def run_with_kopf(registry: kopf.OperatorRegistry, make_app: Callable[[], Awaita
             await memo.own_app.stop()
 
 
+@dataclasses.dataclass(frozen=True)
+class Login(kopf.ConnectionInfo):
+    """Our own connection in kopf's form."""
+
+    tls: ssl.SSLContext | None = None
+
+    def as_ssl_context(self) -> ssl.SSLContext:
+        """The context that our own requests use: kopf's would verify more than API servers' certificates have."""
+        return self.tls or super().as_ssl_context()
+
+
 def connection_info(connection: Connection) -> kopf.ConnectionInfo:
     """The same credentials in kopf's form, asked for again whenever the server refuses them."""
-    configuration = connection.configuration
-    scheme, _, token = (connection.authorization() or "").partition(" ")
-    return kopf.ConnectionInfo(
+    scheme, _, token = (connection.renew().authorization or "").partition(" ")
+    return Login(
         server=connection.server,
-        ca_path=configuration.ssl_ca_cert,
-        insecure=not configuration.verify_ssl,
-        certificate_path=configuration.cert_file,
-        private_key_path=configuration.key_file,
         scheme=scheme or None,
         token=token or None,
+        proxy_url=connection.proxy,
+        tls=connection.ssl if isinstance(connection.ssl, ssl.SSLContext) else None,
     )

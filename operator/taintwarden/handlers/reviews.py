@@ -3,8 +3,10 @@
 What goes wrong here never keeps anybody from running a pod: an object that we stumble over is let through.
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any, Literal
 
 import msgspec
@@ -13,13 +15,26 @@ from aiohttp import web
 
 from taintwarden.admission.door import Kind, Request
 from taintwarden.admission.ruling import Ruling
-from taintwarden.api.errors import FieldError, InvalidObject
+from taintwarden.api.errors import MAX_LISTED, FieldError, InvalidObject
+from taintwarden.api.text import printable
 
-MAX_BODY_BYTES = 8 * 2**20
-"""The API server takes objects of 3 MiB, and a review may have two."""
+MAX_BODY_BYTES = 3 * 2**20
+"""As much as an API server takes of a client. A review of a change has two objects, but what is stored has 1.5 MiB."""
+LOOKED_AT_BYTES = 2**20
+"""Objects in larger bodies are let through as they are: what is made of JSON takes twenty times its size. No pod that
+is meant to run comes near it: etcd takes 1.5 MiB of an object.
+"""
+SMALL_BODY_BYTES = 64 * 2**10
+MAX_LARGE_BODIES = 4
+"""Bodies above the small size that are in memory at once. Of small ones there are as many as connections."""
+BODY_SECONDS = 3.0
+"""For a body to arrive. No API server waits for an answer for longer than its webhook's timeoutSeconds, which is 2."""
 
 Judge = Callable[[Request], Ruling]
 Observe = Callable[[str, str, float], None]
+Refuse = Callable[[web.Request], str]
+"""Why a caller is not answered; empty if it is."""
+Answered = Callable[[web.Request], None]
 
 log = structlog.get_logger()
 
@@ -32,37 +47,109 @@ class Review(msgspec.Struct, rename="camel"):
     request: Request
 
 
+class _Head(msgspec.Struct, frozen=True, kw_only=True):
+    """A request without its objects."""
+
+    uid: str
+    kind: Kind
+    name: str = ""
+    namespace: str = ""
+
+
+class _ReviewHead(msgspec.Struct, rename="camel"):
+    api_version: Literal["admission.k8s.io/v1"]
+    kind: Literal["AdmissionReview"]
+    request: _Head
+
+
 _DECODER = msgspec.json.Decoder(Review)
+_HEAD_DECODER = msgspec.json.Decoder(_ReviewHead)
+_TOO_LARGE = Ruling(
+    warnings=(f"the object is larger than {LOOKED_AT_BYTES} bytes, and taintwarden does not look at it",)
+)
 
 
-def review_app(judges: Mapping[str, Judge], observe: Observe) -> web.Application:
+def decode(body: bytes) -> tuple[Request, Ruling | None]:
+    """The request in an AdmissionReview, and the ruling if it is too large to be looked at.
+
+    Raises:
+        msgspec.DecodeError, UnicodeDecodeError, RecursionError: it is none.
+
+    """
+    if len(body) <= LOOKED_AT_BYTES:
+        return _DECODER.decode(body).request, None
+    head = _HEAD_DECODER.decode(body).request
+    return Request(uid=head.uid, kind=head.kind, name=head.name, namespace=head.namespace), _TOO_LARGE
+
+
+def review_app(
+    judges: Mapping[str, Judge], observe: Observe, refuse: Refuse = lambda _: "", answered: Answered = lambda _: None
+) -> web.Application:
     """Build the web application.
 
     Args:
         judges: who rules on what is sent to ``/<name>``.
         observe: told of each review: name, result, seconds.
+        refuse: says which callers are not answered.
+        answered: told of each request that was a review.
 
     """
     app = web.Application(client_max_size=MAX_BODY_BYTES)
-    app.add_routes([web.post(f"/{name}", _handler(name, judge, observe)) for name, judge in judges.items()])
+    large = asyncio.Semaphore(MAX_LARGE_BODIES)
+    app.add_routes(
+        [
+            web.post(f"/{name}", _handler(name, judge, observe, refuse, answered, large))
+            for name, judge in judges.items()
+        ]
+    )
     return app
 
 
-def _handler(name: str, judge: Judge, observe: Observe) -> Callable[[web.Request], Any]:
+def _handler(
+    name: str, judge: Judge, observe: Observe, refuse: Refuse, answered: Answered, large: asyncio.Semaphore
+) -> Callable[[web.Request], Any]:
     async def review(http: web.Request) -> web.Response:
-        body = await http.read()
+        if reason := refuse(http):
+            observe(name, "stranger", 0.0)
+            return _declined(403, reason)
+        length = http.content_length
+        if length is None:
+            return _declined(411, "Content-Length is required")
+        if length > MAX_BODY_BYTES:
+            observe(name, "too-large", 0.0)
+            return _declined(413, f"at most {MAX_BODY_BYTES} bytes are read")
+        slot = large if length > SMALL_BODY_BYTES else nullcontext()
+        try:
+            async with asyncio.timeout(BODY_SECONDS), slot:
+                body = await http.read()
+                return _answered(http, body)
+        except TimeoutError:
+            observe(name, "late", BODY_SECONDS)
+            return _declined(408, f"the body did not arrive within {BODY_SECONDS:g} s")
+
+    def _answered(http: web.Request, body: bytes) -> web.Response:
         began = time.perf_counter()
         try:
-            request = _DECODER.decode(body).request
+            request, left_alone = decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             observe(name, "malformed", time.perf_counter() - began)
-            return web.Response(status=400, text=f"no AdmissionReview of admission.k8s.io/v1: {error}\n")
-        ruling, result = _judged(name, judge, request)
+            return web.Response(
+                status=400, text=f"no AdmissionReview of admission.k8s.io/v1: {printable(str(error), 300)}\n"
+            )
+        ruling, result = _judged(name, judge, request) if left_alone is None else (left_alone, "too-large")
         answer = web.Response(body=encode(request, ruling), content_type="application/json")
         observe(name, result, time.perf_counter() - began)
+        answered(http)
         return answer
 
     return review
+
+
+def _declined(status: int, reason: str) -> web.Response:
+    """An answer after which the connection is closed: what was sent on it is not read."""
+    response = web.Response(status=status, text=reason + "\n")
+    response.force_close()
+    return response
 
 
 def _judged(name: str, judge: Judge, request: Request) -> tuple[Ruling, str]:
@@ -84,12 +171,19 @@ def encode(request: Request, ruling: Ruling) -> bytes:
     """The AdmissionReview that answers ``request``."""
     response: dict[str, Any] = {"uid": request.uid, "allowed": not ruling.refusals}
     if ruling.warnings:
-        response["warnings"] = ruling.warnings
+        response["warnings"] = _first(ruling.warnings)
     if ruling.refusals:
         response["status"] = _status(request, ruling.refusals)
     elif ruling.patch:
         response |= {"patchType": "JSONPatch", "patch": msgspec.json.encode(ruling.patch)}  # bytes become base64
     return msgspec.json.encode({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
+
+
+def _first(warnings: tuple[str, ...]) -> tuple[str, ...]:
+    """As many as a person reads: each is a header of the API server's answer."""
+    if len(warnings) <= MAX_LISTED:
+        return warnings
+    return (*warnings[: MAX_LISTED - 1], f"and {len(warnings) - MAX_LISTED + 1} more")
 
 
 def _status(request: Request, refusals: tuple[FieldError, ...]) -> dict[str, Any]:
@@ -101,7 +195,7 @@ def _status(request: Request, refusals: tuple[FieldError, ...]) -> dict[str, Any
             "reason": "FieldValueRequired" if refusal.is_missing else "FieldValueInvalid",
             "message": refusal.detail,
         }
-        for refusal in refusals
+        for refusal in refusals[:MAX_LISTED]
     ]
     return {
         "code": 422,

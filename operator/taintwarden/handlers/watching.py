@@ -8,6 +8,8 @@ import kopf
 from taintwarden.controller.books import Book
 
 GROUP_VERSION = ("taintwarden.io", "v1alpha1")
+WATCHED = frozenset({"taintevictionpolicies", "tolerationprofiles"})
+"""The plurals of our kinds."""
 
 
 def watch_policies(registry: kopf.OperatorRegistry) -> None:

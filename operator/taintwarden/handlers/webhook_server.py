@@ -1,13 +1,7 @@
-"""The HTTPS server of the webhooks. Every replica serves, whether it leads or not.
-
-It is not kopf's: kopf's life begins again when its watch ends, and no call of an API server may fail because of that.
-"""
+"""The HTTPS server of the webhooks."""
 
 import asyncio
-import os
 import ssl
-import tempfile
-from collections.abc import Callable
 
 import structlog
 from aiohttp import web
@@ -16,16 +10,20 @@ from taintwarden.admission.door import Door
 from taintwarden.certificates.pairs import Pair
 from taintwarden.controller.certificates import CertificateKeeper
 from taintwarden.controller.clock import Clock
+from taintwarden.handlers.listening import Listener
 from taintwarden.handlers.reviews import review_app
 from taintwarden.kube.client import Client
 from taintwarden.kube.errors import ConfigError
-from taintwarden.settings import Settings
+from taintwarden.kube.pem import load_chain
+from taintwarden.settings import WebhookSettings
 from taintwarden.telemetry.metrics import Metrics
 
 KEEP_ALIVE_SECONDS = 300.0
 """API servers close idle connections after 90 s. If we were first, a call could meet a closing connection."""
 LINGER_SECONDS = 3.0
 """How long a replica that stops answers on, until everybody has heard that the Service leads elsewhere."""
+LINGERING_SECONDS = 1.0
+"""What is sent after an answer that did not wait for it is read for so long."""
 STOP_SECONDS = 2.0
 """For calls under way when the operator stops: longer than that no API server waits."""
 
@@ -36,11 +34,9 @@ class WebhookServer:
     """The webhooks of one replica.
 
     Args:
-        settings: the host to listen on, and where the certificates come from.
-        port: to listen on.
+        settings: where to listen, where the certificates come from, and who may ask.
         client: the session to use.
         door: answers.
-        leads: whether this replica may write the certificates.
         metrics: of requests, and of the certificate.
         clock: both clocks.
 
@@ -48,36 +44,42 @@ class WebhookServer:
 
     def __init__(
         self,
-        settings: Settings,
-        port: int,
+        settings: WebhookSettings,
         client: Client,
         door: Door,
         *,
-        leads: Callable[[], bool],
         metrics: Metrics,
         clock: Clock,
     ) -> None:
-        self._host, self._port = settings.http_host, port
+        self._host, self._port = settings.http_host, settings.webhook_port
+        self._names = frozenset(filter(None, (name.strip() for name in settings.webhook_client_names.split(","))))
         self._metrics = metrics
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         # API servers resume no session (Go's client does not unless told to), and tickets are a fifth of a handshake.
         self._tls.num_tickets = 0
+        if settings.webhook_client_ca is not None:
+            self._ask_for_certificates(settings.webhook_client_ca)
+        elif self._names:
+            msg = "--webhook-client-names needs --webhook-client-ca: without it callers show no certificate"
+            raise ConfigError(msg)
         self.keeper = CertificateKeeper(
             client,
             namespace=settings.namespace,
             service=settings.webhook_service,
             makes_own=settings.webhook_certificates == "own",
-            leads=leads,
             serve=self._serve,
             metrics=metrics,
             clock=clock,
         )
+        self._listener: Listener | None = None
         judges = {"validate": door.validate, "mutate": door.mutate}
         self._runner = web.AppRunner(
-            review_app(judges, self._observe),
+            review_app(judges, self._observe, self._refuse, self._answered),
             access_log=None,
             keepalive_timeout=KEEP_ALIVE_SECONDS,
             shutdown_timeout=STOP_SECONDS,
+            lingering_time=LINGERING_SECONDS,
+            auto_decompress=False,  # API servers compress nothing, and a small body may stand for gigabytes
         )
 
     async def start(self) -> None:
@@ -88,10 +90,13 @@ class WebhookServer:
 
         """
         await self._runner.setup()
+        serve = self._runner.server
+        assert serve is not None  # noqa: S101 - it is set up
+        self._listener = Listener(serve, self._tls)
         try:
-            await web.TCPSite(self._runner, self._host, self._port, ssl_context=self._tls).start()
+            self._listener.start(self._host, self._port)
         except OSError as error:
-            where = f"{self._host}:{self._port} (--http-host, --webhook-port)"
+            where = f"{self._host or '*'}:{self._port} (--http-host, --webhook-port)"
             msg = f"cannot listen on {where}: {error.strerror}"
             raise ConfigError(msg) from error
 
@@ -101,31 +106,46 @@ class WebhookServer:
 
     async def stop(self) -> None:
         """Let calls under way end, then close."""
+        if self._listener is not None:
+            await self._listener.stop()
         await self._runner.cleanup()
+        if self._listener is not None:
+            self._listener.close()
+
+    @property
+    def ended(self) -> int:
+        """How many connections have ended so far."""
+        return 0 if self._listener is None else self._listener.ended
 
     def unready(self) -> str:
         """Why API servers should not call yet; empty if they may."""
         return "" if self.keeper.served else "no certificate for the webhooks yet"
 
+    def _ask_for_certificates(self, authority: str) -> None:
+        """Have whoever connects show a certificate that ``authority`` vouches for."""
+        try:
+            self._tls.load_verify_locations(cafile=authority)
+        except OSError as error:  # an SSLError is one
+            msg = f"cannot use {authority} (--webhook-client-ca): {error.strerror or error}"
+            raise ConfigError(msg) from error
+        self._tls.verify_mode = ssl.CERT_REQUIRED
+
+    def _refuse(self, request: web.Request) -> str:
+        """Why this caller is not answered; empty if it is. The handshake has checked its certificate."""
+        if not self._names:
+            return ""
+        shown = request.get_extra_info("peercert") or {}
+        names = {value for part in shown.get("subject", ()) for field, value in part if field == "commonName"}
+        return "" if names & self._names else "the certificate is not one of --webhook-client-names"
+
     def _serve(self, pair: Pair) -> None:
         """Use the certificate for every connection from now on; those that are open stay."""
-        load(self._tls, pair)
+        load_chain(self._tls, pair.certificate.rstrip() + b"\n" + pair.key)
+
+    def _answered(self, request: web.Request) -> None:
+        if self._listener is not None:
+            self._listener.answered(request.transport)
 
     def _observe(self, webhook: str, result: str, seconds: float) -> None:
         self._metrics.admission_requests.labels(webhook, result).inc()
         self._metrics.admission_duration.labels(webhook).observe(seconds)
-
-
-def load(context: ssl.SSLContext, pair: Pair) -> None:
-    """Load a pair from memory. OpenSSL reads files only, and the file system of a pod is read-only and on a disk."""
-    content = pair.certificate.rstrip() + b"\n" + pair.key
-    if hasattr(os, "memfd_create"):
-        with os.fdopen(os.memfd_create("certificate"), "wb") as file:
-            file.write(content)
-            file.flush()
-            context.load_cert_chain(f"/proc/self/fd/{file.fileno()}")
-    else:
-        with tempfile.NamedTemporaryFile() as file:
-            file.write(content)
-            file.flush()
-            context.load_cert_chain(file.name)

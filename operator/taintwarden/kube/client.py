@@ -8,6 +8,7 @@ import aiohttp
 import msgspec
 from yarl import URL
 
+from taintwarden.api.text import printable
 from taintwarden.kube.connection import Connection
 from taintwarden.kube.errors import ApiError, Unreachable
 
@@ -37,7 +38,7 @@ class Client:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> "Client":
-        connector = aiohttp.TCPConnector(limit=self._max_connections, ssl=self._connection.ssl, keepalive_timeout=60)
+        connector = aiohttp.TCPConnector(limit=self._max_connections, keepalive_timeout=60)
         self._session = aiohttp.ClientSession(
             connector=connector,
             timeout=_DEFAULT_TIMEOUT,
@@ -71,8 +72,15 @@ class Client:
         data = None if body is None else msgspec.json.encode(body)
         try:
             timeout = _DEFAULT_TIMEOUT if timeout_seconds is None else aiohttp.ClientTimeout(total=timeout_seconds)
-            async with self._open(method, path, params, timeout, data=data, content_type=content_type) as response:
+            authorization = await self._connection.authorization()
+            headers = {"Content-Type": content_type} if data is not None else {}
+            async with self._open(method, path, params, timeout, authorization, data, headers) as response:
                 answer: bytes = await response.read()
+            if response.status == 401 and await self._connection.refused(authorization):
+                # Nothing was done: who asks was not known. By now there are other credentials.
+                authorization = await self._connection.authorization()
+                async with self._open(method, path, params, timeout, authorization, data, headers) as response:
+                    answer = await response.read()
         except _NETWORK_ERRORS as error:
             raise _unreachable(error) from error
         if response.status >= 300:
@@ -94,7 +102,10 @@ class Client:
             total=None, sock_connect=CONNECT_TIMEOUT_SECONDS, sock_read=idle_timeout_seconds
         )
         try:
-            async with self._open("GET", path, params, timeout) as response:
+            authorization = await self._connection.authorization()
+            async with self._open("GET", path, params, timeout, authorization) as response:
+                if response.status == 401:
+                    await self._connection.refused(authorization)
                 if response.status >= 300:
                     raise ApiError.from_response(response.status, await response.read(), response.headers)
                 yield response.content.iter_any()
@@ -107,28 +118,31 @@ class Client:
         path: str,
         params: Mapping[str, str] | None,
         timeout: aiohttp.ClientTimeout,
-        *,
+        authorization: str | None,
         data: bytes | None = None,
-        content_type: str = "",
+        headers: Mapping[str, str] | None = None,
     ) -> Any:
         if self._session is None:
             msg = "the client is used outside its context"
             raise RuntimeError(msg)
-        headers = {"Content-Type": content_type} if data is not None else {}
-        if authorization := self._connection.authorization():
-            headers["Authorization"] = authorization
+        sent = dict(headers or {})
+        if authorization is not None:
+            sent["Authorization"] = authorization
         return self._session.request(
             method,
             # Names in paths are DNS labels: nothing to quote, and quoting costs more than the rest of a request.
             URL(self._connection.server + path, encoded=True),
             params=params,
             data=data,
-            headers=headers,
+            headers=sent,
             timeout=timeout,
+            # The context of now: that of before may hold certificates that have expired.
+            ssl=self._connection.ssl,
+            proxy=self._connection.proxy,
             server_hostname=self._connection.tls_server_name,
         )
 
 
 def _unreachable(error: BaseException) -> Unreachable:
     text = str(error) or type(error).__name__
-    return Unreachable(text[:200])
+    return Unreachable(printable(text, 200))

@@ -1,75 +1,179 @@
-"""Where the API server is and who we are.
+"""The API server, and who we are to it: address, proxy, TLS and credentials, each as fresh as its files."""
 
-The ``kubernetes`` package reads it, exec plugins and token rotation included.
-"""
-
+import asyncio
+import os
 import ssl
+import threading
 import time
 from pathlib import Path
 
+import structlog
 import yaml
-from kubernetes import client, config
+from yarl import URL
 
+from taintwarden.kube.credentials import Credentials, CredentialsError, Proof
 from taintwarden.kube.errors import ConfigError
+from taintwarden.kube.kubeconfig import SERVICE_ACCOUNT, Material, Source, default_paths, from_files, in_cluster
+from taintwarden.kube.pem import load_chain
 
-TOKEN_LIFETIME_SECONDS = 10.0
-"""How long a token is used before the loader is asked again; it has its own idea of when to renew."""
+FILES_SECONDS = 10.0
+"""How often files of certificates are looked at: whether they changed is a call for each."""
+RETRY_SECONDS = 5.0
+"""After credentials could not be read, while those from before are used."""
+
+log = structlog.get_logger()
 
 
 class Connection:
-    """Server address, TLS context and credentials.
+    """Server address, TLS context and credentials. May be used from several threads.
+
+    Args:
+        source: where everything comes from.
 
     Raises:
-        ConfigError: nothing usable was found; the message says where it was looked for.
+        ConfigError: certificates or proxy cannot be used.
 
     """
 
-    def __init__(self, configuration: client.Configuration) -> None:
-        self.server: str = str(configuration.host).rstrip("/")
-        self.configuration = configuration
-        self.ssl = _ssl_context(configuration)
-        self.tls_server_name: str | None = configuration.tls_server_name or None
-        self._authorization: str | None = None
-        self._read_at = float("-inf")
+    def __init__(self, source: Source) -> None:
+        self.server = source.server
+        self.tls_server_name = source.tls_server_name
+        self.proxy = _checked_proxy(source.proxy)
+        self._source = source
+        self._credentials = Credentials(source)
+        self._lock = threading.Lock()
+        self._proof: Proof | None = None
+        self._is_stale = False
+        self._retry_at = float("-inf")
+        self._looked_at = time.monotonic()
+        self._files: tuple[object, ...] = ()
+        self.ssl: ssl.SSLContext | bool = self._context(Proof(None, source.certificate, source.key))
 
     @classmethod
     def load(cls, kubeconfig: str | None = None, context: str | None = None) -> "Connection":
-        """Use this kubeconfig, else the service account of the pod we run in, else the user's default kubeconfig."""
-        configuration = client.Configuration()
+        """Use this kubeconfig, else the service account of the pod we run in, else the user's default kubeconfig.
+
+        Raises:
+            ConfigError: nothing usable was found; the message says where it was looked for.
+
+        """
+        environment = os.environ
         try:
-            if kubeconfig is None and context is None and Path(config.incluster_config.SERVICE_TOKEN_FILENAME).exists():
-                config.load_incluster_config(client_configuration=configuration)
+            if kubeconfig is not None:
+                source = from_files([Path(kubeconfig)], context, environment)
+            elif context is None and (SERVICE_ACCOUNT / "token").exists():
+                source = in_cluster(environment, SERVICE_ACCOUNT)
             else:
-                config.load_kube_config(
-                    config_file=kubeconfig, context=context, client_configuration=configuration, persist_config=False
-                )
-            if configuration.host == client.Configuration().host:
-                msg = "its cluster has no server"
-                raise ValueError(msg)
-            return cls(configuration)
-        except (config.ConfigException, yaml.YAMLError, OSError, ValueError, LookupError, TypeError) as error:
-            # The loader of the kubernetes package lets whatever a malformed file causes escape.
+                source = from_files(default_paths(environment), context, environment)
+            return cls(source)
+        except (yaml.YAMLError, OSError, ValueError, TypeError, RecursionError) as error:
             where = kubeconfig or "the service account and the default kubeconfig"
             reason = " ".join(str(error).split()) or type(error).__name__
             msg = f"cannot use {where}: {reason[:300]}"
             raise ConfigError(msg) from error
 
-    def authorization(self) -> str | None:
-        """The ``Authorization`` header, renewed as needed; None where a client certificate or nothing is used."""
+    async def authorization(self) -> str | None:
+        """The ``Authorization`` header, renewed as needed; None where a client certificate or nothing is used.
+
+        Raises:
+            CredentialsError: there is none, and never was.
+
+        """
+        if self._is_due():
+            await asyncio.to_thread(self.renew)
+        return None if self._proof is None else self._proof.authorization
+
+    async def refused(self, authorization: str | None) -> bool:
+        """The server does not accept this header. Whether there is another one by now."""
+        if not self._credentials.can_change:
+            return False
+        if self._proof is not None and self._proof.authorization == authorization:
+            self._is_stale = True
+            await asyncio.to_thread(self.renew)
+        return self._proof is not None and self._proof.authorization != authorization
+
+    def renew(self) -> Proof:
+        """Read credentials and certificates again where that is due. Blocks.
+
+        Raises:
+            CredentialsError: there are no credentials, and never were.
+
+        """
+        with self._lock:
+            now = time.monotonic()
+            if self._proof is None or self._is_stale or self._proof.fresh_until <= now:
+                try:
+                    self._proof = self._credentials.read()
+                    self._is_stale = False
+                except CredentialsError as error:
+                    if self._proof is None:
+                        raise
+                    self._retry_at = now + RETRY_SECONDS
+                    log.warning("credentials-not-renewed", reason=str(error))
+            self._looked_at = now
+            if self._stamps(self._proof) != self._files:
+                self._take_certificates(self._proof)
+            return self._proof
+
+    def _is_due(self) -> bool:
         now = time.monotonic()
-        if now - self._read_at > TOKEN_LIFETIME_SECONDS:
-            self._authorization = self.configuration.get_api_key_with_prefix("BearerToken", "authorization")
-            self._read_at = now
-        return self._authorization
+        if self._proof is None:
+            return True
+        if now < self._retry_at:
+            return False
+        return self._is_stale or self._proof.fresh_until <= now or now - self._looked_at > FILES_SECONDS
+
+    def _take_certificates(self, proof: Proof) -> None:
+        try:
+            self.ssl = self._context(proof)
+        except (OSError, ValueError) as error:  # half written, perhaps: those from before are used
+            self._files = ()
+            self._retry_at = time.monotonic() + RETRY_SECONDS
+            log.warning("certificates-not-renewed", reason=str(error))
+
+    def _stamps(self, proof: Proof) -> tuple[object, ...]:
+        """What tells whether a certificate changed."""
+        return tuple(_stamp(one) for one in (self._source.authority, proof.certificate, proof.key))
+
+    def _context(self, proof: Proof) -> ssl.SSLContext | bool:
+        if not self.server.startswith("https"):
+            return False
+        self._files = self._stamps(proof)
+        context = ssl.create_default_context(cadata=_authority(self._source.authority))
+        # Python 3.13 asks of certificates what many clusters' lack (key identifiers, RFC 5280) and Go does not.
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        if not self._source.is_verified:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if proof.certificate:
+            load_chain(context, b"\n".join(part.read() for part in (proof.certificate, proof.key) if part))
+        return context
 
 
-def _ssl_context(configuration: client.Configuration) -> ssl.SSLContext | bool:
-    if not str(configuration.host).startswith("https"):
-        return False
-    context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
-    if not configuration.verify_ssl:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    if configuration.cert_file:
-        context.load_cert_chain(configuration.cert_file, configuration.key_file)
-    return context
+def _authority(material: Material) -> str | None:
+    """The certificates to trust; None for those that the machine trusts."""
+    if not material:
+        return None
+    if not (content := material.read().decode("ascii", "replace").strip()):  # not the same as none being named
+        msg = f"the certificate authority {material.file} is empty"
+        raise ValueError(msg)
+    return content
+
+
+def _stamp(material: Material) -> object:
+    if not material.file:
+        return material.content
+    try:
+        found = Path(material.file).stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _checked_proxy(url: str | None) -> str | None:
+    if url is None:
+        return None
+    if URL(url).scheme not in ("http", "https"):
+        msg = f"the proxy {url} cannot be used: only those of http and https"
+        raise ConfigError(msg)
+    return url

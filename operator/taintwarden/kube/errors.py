@@ -4,9 +4,18 @@ from typing import Any, TypeVar
 
 import msgspec
 
-MAX_MESSAGE_LENGTH = 512
-"""Messages of the server are cut here, so that no payload ends up in logs and Events."""
+from taintwarden.api.text import printable
 
+MAX_MESSAGE_LENGTH = 512
+"""Messages of the server are cut here, so that no payload ends up in logs and Events. Nor do control characters: a
+webhook or a gateway may have written the message, and people read it in a terminal.
+"""
+MAX_CAUSES = 10
+
+LONGEST_RETRY_AFTER_SECONDS = 300.0
+"""Whatever a server or a proxy asks for: after so long it may answer otherwise."""
+
+UID_CONFLICTS = ("the UID in the precondition", "UID in precondition", "uid mismatch")
 
 NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError)
 """What msgspec raises for bytes that are not the JSON they should be; ValidationError is a DecodeError."""
@@ -58,19 +67,19 @@ class ApiError(KubeError):
     Attributes:
         code: the HTTP status.
         reason: ``Status.reason``, for example ``Conflict``.
-        retry_after: seconds that the server asks to wait, if it does.
+        retry_after: seconds that the server asks to wait, if it does; five minutes at most.
         causes: ``Status.details.causes``.
 
     """
 
     def __init__(self, code: int, status: Status, retry_after: float | None = None) -> None:
         self.code = code
-        self.reason = status.reason
-        self.message = status.message[:MAX_MESSAGE_LENGTH] or f"HTTP status {code}"
+        self.reason = printable(status.reason, MAX_MESSAGE_LENGTH)
+        self.message = printable(status.message, MAX_MESSAGE_LENGTH) or f"HTTP status {code}"
         details = status.details or Details()
-        self.causes = details.causes
-        asked = details.retry_after_seconds
-        self.retry_after = retry_after if retry_after is not None else (None if asked is None else float(asked))
+        self.causes = tuple(map(_fit, details.causes[:MAX_CAUSES]))
+        asked = details.retry_after_seconds if retry_after is None else retry_after
+        self.retry_after = None if asked is None else min(float(asked), LONGEST_RETRY_AFTER_SECONDS)
         super().__init__(f"{code} {self.reason}: {self.message}" if self.reason else f"{code}: {self.message}")
 
     @property
@@ -78,10 +87,19 @@ class ApiError(KubeError):
         """Whether the object is gone, or another one bears its name.
 
         A precondition on the UID fails with 409, but in the body of a patch or an apply it is an immutable field: 422.
+        Other 409 are conflicts of versions, which only the message tells apart (``registry/rest/delete.go``,
+        ``storage/interfaces.go``): the Eviction API gives one when it could not update the budget of the pod.
         """
         if self.code == 422:
             return any(cause.field == "metadata.uid" for cause in self.causes)
-        return self.code in (404, 409)
+        if self.code == 409:
+            return any(words in self.message for words in UID_CONFLICTS)
+        return self.code == 404
+
+    @property
+    def is_conflict(self) -> bool:
+        """Whether somebody else was faster: of this object there is another version, and a new try may pass."""
+        return self.code == 409 and not self.is_about_another
 
     @classmethod
     def from_response(cls, code: int, body: bytes, headers: Any = None) -> "ApiError":
@@ -91,6 +109,10 @@ class ApiError(KubeError):
         except NOT_JSON:
             status = Status(message=" ".join(body[:200].decode("utf-8", "replace").split()))
         return cls(code, status, _seconds((headers or {}).get("Retry-After", "")))
+
+
+def _fit(cause: Cause) -> Cause:
+    return Cause(*(printable(text, MAX_MESSAGE_LENGTH) for text in (cause.reason, cause.message, cause.field)))
 
 
 T = TypeVar("T")
@@ -106,7 +128,7 @@ def decoded(body: bytes, kind: type[T], what: str) -> T:
     try:
         return msgspec.json.decode(body, type=kind)
     except NOT_JSON as error:
-        msg = f"the answer is no {what}: {error}"
+        msg = f"the answer is no {what}: {printable(str(error), MAX_MESSAGE_LENGTH)}"
         raise Unreachable(msg) from error
 
 

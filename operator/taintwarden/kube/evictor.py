@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.engine.machine.events import Outcome
+from taintwarden.engine.machine import Outcome
 from taintwarden.engine.model import Pod
 from taintwarden.kube.client import STRATEGIC_PATCH, Client
 from taintwarden.kube.errors import ApiError, Unreachable
@@ -65,7 +65,8 @@ def outcome_of(error: ApiError) -> Result:
     code  told apart by                  outcome       reason
     ===== ============================== ============= ==================================================
     404                                  GONE          nothing to do
-    409                                  GONE          the UID is another pod's (the precondition)
+    409   "UID in (the) precondition"    GONE          the UID is another pod's
+    409   otherwise                      FAILED        of the budget, or of the pod, there is another version
     422   cause field ``metadata.uid``   GONE          the same, where a patch carries the UID
     429   cause ``DisruptionBudget``     BLOCKED       a budget allows nothing now
     429   reason ``TooManyRequests`` and BLOCKED       the budget was not looked at by its controller yet
@@ -87,7 +88,7 @@ def outcome_of(error: ApiError) -> Result:
         return Result(Outcome.THROTTLED, message, error.retry_after)
     if error.code == 500 and "more than one PodDisruptionBudget" in message:
         return Result(Outcome.MISCONFIGURED, message)
-    if 400 <= error.code < 500 and error.code != 408:
+    if 400 <= error.code < 500 and error.code not in (408, 409):
         return Result(Outcome.REFUSED, message, error.retry_after)
     return Result(Outcome.FAILED, message, error.retry_after)
 

@@ -49,7 +49,7 @@ class Lease:
         client: the session to use.
         namespace: where the Lease lives.
         name: its name.
-        identity: ours, unique among all candidates, for example the pod's name with a random part.
+        identity: ours, unique among all candidates that live at a time, for example the pod's name and UID.
         monotonic: the clock that the deadline is measured with.
         on_change: called with True when leadership is gained and False when it is lost.
 
@@ -75,6 +75,8 @@ class Lease:
         self._on_error = on_error
         self._renewed_at: float | None = None
         self._observed: tuple[str, float] = ("", float("-inf"))
+        self._expires: float | None = None
+        """When another holder's lease runs out as far as we have seen."""
         self._announced = False
 
     @property
@@ -120,8 +122,13 @@ class Lease:
             self._on_error(str(error) or "not released in time")
 
     async def _sleep(self) -> None:
-        """Until the next try, or until leadership runs out, whichever comes first."""
-        await asyncio.sleep(min(RETRY_SECONDS, self._left()) if self.held else RETRY_SECONDS)
+        """Until the next try, or until leadership runs out, ours or another's, whichever comes first."""
+        seconds = RETRY_SECONDS
+        if self.held:
+            seconds = min(seconds, self._left())
+        elif self._expires is not None and (left := self._expires - self._monotonic()) > 0:
+            seconds = min(seconds, left)
+        await asyncio.sleep(seconds)
         self._announce()
 
     def _announce(self) -> None:
@@ -131,6 +138,7 @@ class Lease:
             self._on_change(held)
 
     async def _try(self) -> bool:
+        self._expires = None
         lease = await self._read()
         if lease is None:
             fresh = LeaseObject({"name": self._name}, self._renewed(LeaseSpec(lease_transitions=-1)))
@@ -142,6 +150,7 @@ class Lease:
             self._observed = (seen, self._monotonic())
         expires = self._observed[1] + (spec.lease_duration_seconds or LEASE_SECONDS)
         if spec.holder_identity not in (None, "", self._identity) and self._monotonic() < expires:
+            self._expires = expires
             return False
         return await self._write("PUT", f"{self._path}/{self._name}", LeaseObject(lease.metadata, self._renewed(spec)))
 

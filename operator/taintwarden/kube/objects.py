@@ -3,7 +3,7 @@
 Everything has a default, so that an ``ERROR`` or ``BOOKMARK`` frame decodes with the same decoder as an object.
 """
 
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -214,7 +214,27 @@ class BudgetObject(msgspec.Struct):
     status: BudgetStatus | None = None
 
 
-Followed = PodObject | NodeObject | NamespaceObject | WorkloadObject | BudgetObject
+class CustomMeta(msgspec.Struct, rename="camel", omit_defaults=True):
+    """``metadata`` of an object of our own kinds."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: str | None = None
+
+
+class CustomObject(msgspec.Struct, rename="camel"):
+    """An object of our own kinds. What it says is read by the package ``api``, which finds every fault of it."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: CustomMeta = msgspec.field(default_factory=CustomMeta)
+    spec: Any = None
+
+
+Followed = PodObject | NodeObject | NamespaceObject | WorkloadObject | BudgetObject | CustomObject
 """What is listed and watched."""
 Object = TypeVar("Object", bound=Followed)
 
@@ -245,22 +265,18 @@ class RawPage(msgspec.Struct):
     items: list[msgspec.Raw] | None = []
 
 
-class AnyMeta(msgspec.Struct, rename="camel"):
-    """What can be told of an object that does not decode."""
+class Identity(msgspec.Struct, frozen=True):
+    """What can be told of an object that does not decode; what cannot is empty."""
 
     name: str = ""
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
+    node_name: str = ""
+    """``spec.nodeName``, of pods."""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name or "unknown"
-
-
-class AnyObject(msgspec.Struct):
-    """An object of which only its identity and version are read."""
-
-    metadata: AnyMeta = msgspec.field(default_factory=AnyMeta)
 
 
 def version_number(text: str, unreadable: int = 2**63) -> int:

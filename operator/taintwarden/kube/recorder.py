@@ -80,6 +80,9 @@ class Recorder:
 
     def record(self, message: Message) -> None:
         """Queue one Event. Never waits, never fails."""
+        note = message.note[:MAX_NOTE_BYTES]  # the queue is bounded in bytes, too
+        if note != message.note:
+            message = msgspec.structs.replace(message, note=note)
         name = event_name(message)
         now = asyncio.get_running_loop().time()
         if now - self._written.get(name, float("-inf")) < REPEAT_SECONDS:

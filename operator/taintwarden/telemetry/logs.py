@@ -7,10 +7,22 @@ from typing import Any, TextIO
 import msgspec
 import structlog
 
+from taintwarden.api.text import printable
+
+
+def _escape(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """No value acts on the terminal that a log is read in, whoever wrote it. Tracebacks keep their lines."""
+    for name, value in event.items():
+        if isinstance(value, str) and name != "exception" and not value.isprintable():
+            event[name] = printable(value)
+    return event
+
+
 _SHARED: list[structlog.typing.Processor] = [
     structlog.processors.add_log_level,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
     structlog.processors.format_exc_info,
+    _escape,
 ]
 
 

@@ -29,6 +29,11 @@ class Metrics:
             registry=registry,
         )
         self.leader = Gauge("taintwarden_leader", "1 if this replica decides and evicts.", registry=registry)
+        self.policies_watched = Gauge(
+            "taintwarden_policies_watched",
+            "0 while policies and profiles are only listed now and then, because their watch does not work.",
+            registry=registry,
+        )
         self.sync_seconds = Gauge(
             "taintwarden_sync_seconds", "Seconds from start until everything was known.", registry=registry
         )
@@ -64,7 +69,7 @@ class Metrics:
         )
         self.guard_open = Gauge(
             "taintwarden_guard_open",
-            "1 if the guard of the policy is open; absent without one.",
+            "1 if the guard of the policy has tripped; absent without one.",
             ["policy"],
             registry=registry,
         )
@@ -139,7 +144,8 @@ class Metrics:
         )
         self.watch_restarts = Counter(
             "taintwarden_watch_restarts",
-            "Watches that ended or failed: ended (it ran out), expired, refused, unreachable, empty.",
+            "Watches that ended or failed: ended (it ran out), expired, refused, unreachable, empty, late (open after "
+            "a gap), behind (it did not bring what the server has), unconfirmed (nobody told what the server has).",
             ["resource", "reason"],
             registry=registry,
         )

@@ -9,10 +9,10 @@ from structlog.testing import capture_logs
 from controller import NOW, pod, policy, verdict
 from taintwarden.api.errors import FieldError
 from taintwarden.controller.cache import PodIssue
-from taintwarden.controller.record import Record
+from taintwarden.controller.notifier import Notifier
 from taintwarden.engine.evaluate import Kind
 from taintwarden.engine.machine import commands
-from taintwarden.engine.model import Gates, Mode, Owner, PodClass, Taint, Toleration, Tolerations
+from taintwarden.engine.model import Gates, GuardSettings, Limits, Mode, Owner, PodClass, Taint, Toleration, Tolerations
 from taintwarden.kube.recorder import NORMAL, WARNING, Message, Subject
 from taintwarden.telemetry.metrics import Metrics
 
@@ -32,13 +32,13 @@ class Events:
 
 
 class Told:
-    """A record whose Events are kept, and what it logged."""
+    """A notifier whose Events are kept, and what it logged."""
 
     def __init__(self, gates: Gates | None = None) -> None:
         self.metrics = Metrics()
         self.events: list[Message] = []
         self.logs: list[Any] = []
-        self.about = Record(Events(self.events), self.metrics, gates or Gates())
+        self.about = Notifier(Events(self.events), self.metrics, gates or Gates())
 
     def notice(self, notice: commands.Notice) -> "Told":
         with capture_logs() as self.logs:
@@ -156,12 +156,13 @@ def test_left(told):
 
 @pytest.mark.parametrize(("held", "said"), [(True, "last valid value"), (False, "onInvalidValue: Evict")])
 def test_invalid_value(told, held, said):
-    told.notice(commands.InvalidValue("n1", "uid-n1", Taint("sla", "high"), held))
+    told.notice(commands.InvalidValue("n1", "uid-n1", Taint("sla", "high"), policy(), held))
     assert told.log == {
         "event": "taint-value-invalid",
         "log_level": "warning",
         "node": "n1",
         "taint": "sla=high:NoExecute",
+        "policy": "sla",
         "held": held,
     }
     assert (told.event.subject, told.event.type, told.event.reason) == (NODE, WARNING, "InvalidTaintValue")
@@ -171,9 +172,19 @@ def test_invalid_value(told, held, said):
 
 
 def test_degraded(told):
-    told.notice(commands.Degraded("n1", "uid-n1", Taint("sla", "940"), 12))
+    told.notice(commands.Degraded("n1", "uid-n1", Taint("sla", "940"), policy(), 12))
     assert (told.log["event"], told.log["pods"], told.log["taint"]) == ("node-degraded", 12, "sla=940:NoExecute")
     assert (told.event.subject, told.event.reason) == (NODE, "DegradedNode")
+    assert told.event.note == "Pods have to leave because of taint sla=940:NoExecute (policy sla)"
+
+
+def test_events_of_nodes_say_that_nothing_is_evicted_in_a_rehearsal(told):
+    rehearsing = policy(mode=Mode.DRY_RUN)
+    told.notice(commands.Degraded("n1", "uid-n1", Taint("sla", "940"), rehearsing, 12))
+    told.notice(commands.InvalidValue("n1", "uid-n1", Taint("sla", "high"), rehearsing, held=False))
+    degraded, invalid = (event.note for event in told.events)
+    assert degraded == "Pods would have to leave because of taint sla=940:NoExecute (policy sla: DryRun)"
+    assert invalid.endswith("would be evicted (onInvalidValue: Evict) (policy sla: DryRun)")
 
 
 def test_taint_that_labels_cannot_repeat(told):
@@ -239,61 +250,109 @@ def test_held_as_bouncing_where_there_is_no_other_node(told):
 CAUSE = "taint sla:NoExecute on 9 nodes, such as sla=0:NoExecute on n1, 980 before"
 
 
-def guard_opened(
-    *, halts: bool = True, examples: tuple[str, ...] = ("shop/web-1", "shop/web-2")
-) -> commands.GuardOpened:
-    return commands.GuardOpened(policy(uid="uid-sla", generation=3), CAUSE, 120, 200, 50, examples, halts)
+GUARDED = policy(uid="uid-sla", generation=3, limits=Limits(guard=GuardSettings()))
+ADVICE = (
+    "Pause the policy (taintwarden pause sla), repair the cause, and check with taintwarden plan what would be "
+    "evicted; the guard is armed again when the cause is gone. Only if all these pods shall be evicted: "
+    "taintwarden guard reset sla"
+)
 
 
-def test_guard_opened(told):
-    told.notice(guard_opened())
+def tripped(**more: Any) -> commands.GuardTripped:
+    told = {"cause": CAUSE, "waiting": 120, "evicted": 3, "population": 200, "limit": 50, "halts": True}
+    return commands.GuardTripped(**{"policy": GUARDED, "examples": ("shop/web-1", "shop/web-2")} | told | more)
+
+
+def test_guard_tripped(told):
+    told.notice(tripped())
     assert told.log == {
-        "event": "guard-opened",
+        "event": "guard-tripped",
         "log_level": "warning",
         "policy": "sla",
         "cause": CAUSE,
-        "pods": 120,
+        "waiting": 120,
+        "evicted": 3,
         "population": 200,
         "limit": 50,
         "halts": True,
         "examples": ["shop/web-1", "shop/web-2"],
     }
     note = (
-        f"Nothing is evicted: 120 of 200 pods would leave within one window, and 50 may. Cause: {CAUSE}. "
-        "To let them go: kubectl annotate tep/sla taintwarden.io/guard-reset=3 --overwrite. "
-        "Among them: shop/web-1, shop/web-2"
+        "Nothing is evicted: 120 pods would be evicted within one window beside 3 already evicted, and 50 may be, of "
+        f"200 pods. Cause: {CAUSE}. {ADVICE}. Among them: shop/web-1, shop/web-2"
     )
-    assert told.event == event(WARNING, "GuardOpened", "Guard", note, OUR_POLICY)
+    assert told.event == event(WARNING, "GuardTripped", "Guard", note, OUR_POLICY)
+
+
+def test_one_pod_that_is_one_too_many(told):
+    told.notice(tripped(waiting=1, evicted=0, population=1, limit=0))
+    assert "Nothing is evicted: 1 pod would be evicted within one window, and 0 may be, of 1 pod." in told.event.note
 
 
 def test_a_guard_that_only_reports_does_not_claim_to_hold_anybody(told):
-    told.notice(guard_opened(halts=False))
-    assert told.event.note.startswith("Evictions go on (action Report): 120 of 200 pods")
+    told.notice(tripped(halts=False))
+    assert told.event.note.startswith("Evictions go on (action Report): 120 pods")
+
+
+def test_a_guard_of_a_policy_that_rehearses_says_so(told):
+    told.notice(tripped(policy=policy(uid="uid-sla", mode=Mode.DRY_RUN)))
+    assert told.event.note.startswith("Only rehearsed, in mode DryRun: Nothing is evicted: 120 pods")
 
 
 def test_a_guard_without_examples_names_none(told):
-    told.notice(guard_opened(examples=()))
-    assert told.event.note.endswith("--overwrite")
+    told.notice(tripped(examples=()))
+    assert told.event.note.endswith("taintwarden guard reset sla")
 
 
 def test_the_remedy_is_told_however_long_the_names_are(told):
     """What is too long is cut at its end."""
-    told.notice(guard_opened(examples=tuple(f"shop/{'x' * 250}-{number}" for number in range(5))))
-    assert "guard-reset=3 --overwrite" in told.event.note[:1_024]
+    told.notice(tripped(examples=tuple(f"shop/{'x' * 250}-{number}" for number in range(5))))
+    assert "taintwarden guard reset sla" in told.event.note[:1_024]
 
 
-def test_guard_closed(told):
-    told.notice(commands.GuardClosed(policy(uid="uid-sla"), None))
-    assert told.log == {"event": "guard-closed", "log_level": "info", "policy": "sla", "accepted": None}
-    note = "No window would hold too many evictions any more"
-    assert told.event == event(NORMAL, "GuardClosed", "Guard", note, OUR_POLICY)
+def test_guard_armed(told):
+    told.notice(commands.GuardArmed(GUARDED, None))
+    assert told.log == {"event": "guard-armed", "log_level": "info", "policy": "sla", "released": None}
+    assert told.event == event(NORMAL, "GuardArmed", "Guard", "The cause is gone: evictions go on", OUR_POLICY)
 
 
-@pytest.mark.parametrize(("accepted", "said"), [(120, "120 pods"), (1, "1 pod")])
-def test_guard_reset(told, accepted, said):
-    told.notice(commands.GuardClosed(policy(uid="uid-sla"), accepted))
-    assert told.log["accepted"] == accepted
-    assert told.event.note == f"It was reset: {said} may leave, once"
+@pytest.mark.parametrize(("released", "said"), [(120, "120 pods"), (1, "1 pod")])
+def test_guard_reset(told, released, said):
+    told.notice(commands.GuardArmed(GUARDED, released))
+    assert told.log["released"] == released
+    assert told.event.note == f"A person reset the guard: {said} may be evicted that it was holding"
+
+
+def test_evictions_halted(told):
+    told.notice(commands.EvictionsHalted(GUARDED, 3, 120))
+    assert told.log == {
+        "event": "evictions-halted",
+        "log_level": "warning",
+        "policy": "sla",
+        "zones": 3,
+        "waiting": 120,
+    }
+    note = (
+        "All its 3 zones are Full, which looks like a fault of the monitoring: 120 pods are held. Look at the "
+        "monitoring, and check with taintwarden plan what would be evicted. Only if all these pods shall be evicted, "
+        "release them: taintwarden guard reset sla"
+    )
+    assert told.event == event(WARNING, "EvictionsHalted", "Halt", note, OUR_POLICY)
+
+
+def test_evictions_halted_in_the_only_zone_and_without_a_guard(told):
+    told.notice(commands.EvictionsHalted(policy(uid="uid-sla", limits=Limits(guard=None)), 1, 1))
+    assert told.event.note == (
+        "Its only zone is Full, which looks like a fault of the monitoring: 1 pod is held. Look at the monitoring, and "
+        "check with taintwarden plan what would be evicted"
+    )
+
+
+def test_evictions_resumed(told):
+    told.notice(commands.EvictionsResumed(GUARDED))
+    assert told.log == {"event": "evictions-resumed", "log_level": "info", "policy": "sla"}
+    note = "Not every zone is Full any more: evictions go on"
+    assert told.event == event(NORMAL, "EvictionsResumed", "Halt", note, OUR_POLICY)
 
 
 LATE = "it asks for 30 s to stop, and 5 s are left at best"
@@ -318,11 +377,6 @@ def test_deadline_missed(told, reason, said):
     assert told.log == info("deadline-missed", gone=DUE, reason=reason) | {"log_level": "warning"}
     assert told.event == event(WARNING, "DeadlineMissed", "Evict", f"{said}: n1 is gone at {DUE}")
     assert told.counted("taintwarden_missed_deadlines_total", policy="sla", reason=reason) == 1
-
-
-def test_every_notice_of_the_machine_is_told(told):
-    handled = set(told.about._tell)
-    assert handled == set(commands.Notice.__args__)
 
 
 def test_gates_are_told_as_they_are():
@@ -382,7 +436,7 @@ def test_a_reset_of_another_version_of_the_policy(told):
 
 def test_no_label_of_a_metric_names_a_pod_or_a_node(told):
     told.notice(commands.Evicted(pod("very-special"), verdict(), 0.0))
-    told.notice(commands.Degraded("very-special-node", "u", Taint("sla"), 1))
+    told.notice(commands.Degraded("very-special-node", "u", Taint("sla"), policy(), 1))
     assert b"very-special" not in told.metrics.exposition()
 
 
@@ -390,3 +444,12 @@ def test_a_toleration_that_was_used_is_named(told):
     used = Toleration(key="sla", operator="Exists", toleration_seconds=30)
     told.notice(commands.Evicted(pod(tolerations=[used]), verdict(kind=Kind.TOLERATED_FOR, toleration=used), 0.0))
     assert "is tolerated by sla Exists for 30s only" in told.event.note
+
+
+def test_the_faults_of_a_pod_are_one_short_line(told):
+    faults = tuple(FieldError(f"f{number}", "x" * 500, "y" * 500) for number in range(10))
+    with capture_logs() as logs:
+        told.about.pod_issue(PodIssue("web-1", "shop", "uid-web-1", faults))
+    [line] = logs
+    assert len(line["errors"]) < 1_100
+    assert len(told.events[0].note) < 1_200

@@ -1,12 +1,13 @@
 """From the machine's notices to what people see: one table from notice to metric, log line and Event."""
 
-from collections.abc import Callable
-from typing import Any
+from typing import assert_never
 
 import structlog
 
+from taintwarden.api.text import printable
 from taintwarden.controller import wording
 from taintwarden.controller.cache import PodIssue
+from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import commands
 from taintwarden.engine.model import Gates, Mode, Pod, Policy
 from taintwarden.kube.recorder import NORMAL, WARNING, Message, Recorder, Subject
@@ -18,45 +19,85 @@ MISSED = {
 }
 """Reason of a missed deadline -> what happened."""
 
+MAX_FAULTS_CHARACTERS = 1_000
+"""Of the faults of one pod: an Event's note has room for about as many, and tenants must not fill the log."""
+
+_AboutPod = (
+    commands.Scheduled
+    | commands.Cancelled
+    | commands.Decided
+    | commands.Rehearsed
+    | commands.Evicted
+    | commands.Hindered
+    | commands.Left
+    | commands.HeldByBudget
+    | commands.Bounced
+    | commands.HeldAsBouncing
+    | commands.DeadlineAtRisk
+    | commands.DeadlineMissed
+)
+
 log = structlog.get_logger()
 
 
-class Record:
+class Notifier:
     """Tells people what happened. The only place that does."""
 
     def __init__(self, recorder: Recorder, metrics: Metrics, gates: Gates) -> None:
         self._recorder = recorder
         self._metrics = metrics
         self._gates = gates
-        self._tell: dict[type, Callable[[Any], None]] = {
-            commands.Scheduled: self._scheduled,
-            commands.Cancelled: self._cancelled,
-            commands.Decided: self._decided,
-            commands.Rehearsed: self._rehearsed,
-            commands.Evicted: self._evicted,
-            commands.Hindered: self._hindered,
-            commands.Left: self._left,
-            commands.InvalidValue: self._invalid_value,
-            commands.NotMirrored: self._not_mirrored,
-            commands.Degraded: self._degraded,
-            commands.HeldByBudget: self._held_by_budget,
-            commands.Bounced: self._bounced,
-            commands.HeldAsBouncing: self._held_as_bouncing,
-            commands.GuardOpened: self._guard_opened,
-            commands.GuardClosed: self._guard_closed,
-            commands.DeadlineAtRisk: self._deadline_at_risk,
-            commands.DeadlineMissed: self._deadline_missed,
-            commands.UnreadableHistory: self._unreadable_history,
-        }
 
-    def notice(self, notice: commands.Notice) -> None:
+    def notice(self, notice: commands.Notice) -> None:  # noqa: C901, PLR0912 - one row for each kind of notice
         """Tell one notice of the machine."""
-        self._tell[type(notice)](notice)
+        match notice:
+            case commands.Scheduled():
+                self._scheduled(notice)
+            case commands.Cancelled():
+                self._cancelled(notice)
+            case commands.Decided():
+                self._decided(notice)
+            case commands.Rehearsed():
+                self._rehearsed(notice)
+            case commands.Evicted():
+                self._evicted(notice)
+            case commands.Hindered():
+                self._hindered(notice)
+            case commands.Left():
+                self._left(notice)
+            case commands.InvalidValue():
+                self._invalid_value(notice)
+            case commands.NotMirrored():
+                self._not_mirrored(notice)
+            case commands.Degraded():
+                self._degraded(notice)
+            case commands.HeldByBudget():
+                self._held_by_budget(notice)
+            case commands.Bounced():
+                self._bounced(notice)
+            case commands.HeldAsBouncing():
+                self._held_as_bouncing(notice)
+            case commands.GuardTripped():
+                self._guard_tripped(notice)
+            case commands.GuardArmed():
+                self._guard_armed(notice)
+            case commands.EvictionsHalted():
+                self._evictions_halted(notice)
+            case commands.EvictionsResumed():
+                self._evictions_resumed(notice)
+            case commands.DeadlineAtRisk():
+                self._deadline_at_risk(notice)
+            case commands.DeadlineMissed():
+                self._deadline_missed(notice)
+            case commands.UnreadableHistory():
+                self._unreadable_history(notice)
+            case _:
+                assert_never(notice)
 
     def pod_issue(self, issue: PodIssue) -> None:
         """A pod's annotation has entries which cannot be used."""
         self._metrics.invalid_values.labels("toleration").inc()
-        faults = "; ".join(str(error) for error in issue.errors)
+        faults = printable("; ".join(str(error) for error in issue.errors), MAX_FAULTS_CHARACTERS)
         log.warning("toleration-invalid", pod=f"{issue.namespace}/{issue.name}", errors=faults)
         subject = Subject("Pod", issue.name, issue.uid, issue.namespace)
         note = f"These tolerations count as absent: {faults}"
@@ -84,19 +125,19 @@ class Record:
         )
         self._recorder.record(Message(_subject(name, uid), WARNING, "GuardResetOutdated", "Guard", note))
 
-    def _why(self, notice: Any) -> str:
-        return wording.why(notice.verdict, self._gates)
+    def _why(self, verdict: TaintVerdict) -> str:
+        return wording.why(verdict, self._gates)
 
     def _scheduled(self, notice: commands.Scheduled) -> None:
         due = wording.at(notice.due_at)
         log.info("eviction-scheduled", **_facts(notice), due=due)
-        policy = _policy(notice)
-        fate, mode = ("Would", ": DryRun") if policy.mode is Mode.DRY_RUN else ("Will", "")
-        note = f"{fate} be evicted from {notice.pod.node} at {due}: {self._why(notice)} (policy {policy.name}{mode})"
+        policy = notice.verdict.policy
+        fate = "Will" if policy.mode is Mode.ENFORCE else "Would"
+        note = f"{fate} be evicted from {notice.pod.node} at {due}: {self._why(notice.verdict)} ({_named(policy)})"
         self._pod_event(notice.pod, NORMAL, "EvictionScheduled", "Schedule", note)
 
     def _cancelled(self, notice: commands.Cancelled) -> None:
-        self._metrics.cancelled.labels(_policy(notice).name).inc()
+        self._metrics.cancelled.labels(notice.verdict.policy.name).inc()
         log.info("eviction-cancelled", **_facts(notice))
         note = f"Stays on {notice.pod.node}: taint {notice.verdict.taint} no longer makes it leave"
         self._pod_event(notice.pod, NORMAL, "EvictionCancelled", "Cancel", note)
@@ -104,25 +145,24 @@ class Record:
     def _decided(self, notice: commands.Decided) -> None:
         if notice.limit:
             self._metrics.limit_wait.labels(notice.limit).observe(notice.waited)
-        log.info("eviction-decided", **_facts(notice), due=wording.at(notice.due_at), why=self._why(notice))
+        log.info("eviction-decided", **_facts(notice), due=wording.at(notice.due_at), why=self._why(notice.verdict))
 
     def _rehearsed(self, notice: commands.Rehearsed) -> None:
-        self._metrics.evictions.labels(_policy(notice).name, "dry-run").inc()
-        log.info("eviction-rehearsed", **_facts(notice), why=self._why(notice))
-        note = (
-            f"Would be evicted from {notice.pod.node} now: {self._why(notice)} (policy {_policy(notice).name}: DryRun)"
-        )
+        self._metrics.evictions.labels(notice.verdict.policy.name, "dry-run").inc()
+        log.info("eviction-rehearsed", **_facts(notice), why=self._why(notice.verdict))
+        policy = notice.verdict.policy
+        note = f"Would be evicted from {notice.pod.node} now: {self._why(notice.verdict)} ({_named(policy)})"
         self._pod_event(notice.pod, NORMAL, "EvictionDryRun", "Evict", note)
 
     def _evicted(self, notice: commands.Evicted) -> None:
-        self._metrics.evictions.labels(_policy(notice).name, "evicted").inc()
+        self._metrics.evictions.labels(notice.verdict.policy.name, "evicted").inc()
         self._metrics.lateness.observe(notice.lateness)
         log.info("eviction-settled", **_facts(notice), outcome="evicted", lateness=round(notice.lateness, 3))
-        note = f"Evicted from {notice.pod.node}: {self._why(notice)} (policy {_policy(notice).name})"
+        note = f"Evicted from {notice.pod.node}: {self._why(notice.verdict)} ({_named(notice.verdict.policy)})"
         self._pod_event(notice.pod, NORMAL, "Evicted", "Evict", note)
 
     def _hindered(self, notice: commands.Hindered) -> None:
-        self._metrics.evictions.labels(_policy(notice).name, notice.outcome).inc()
+        self._metrics.evictions.labels(notice.verdict.policy.name, notice.outcome).inc()
         facts = _facts(notice) | {"outcome": notice.outcome, "message": notice.message, "attempts": notice.attempts}
         log.info("eviction-settled", **facts, retry=wording.at(notice.retry_at))
         blocked = notice.outcome == "blocked"
@@ -132,7 +172,7 @@ class Record:
         self._pod_event(notice.pod, WARNING, reason, "Evict", note)
 
     def _left(self, notice: commands.Left) -> None:
-        self._metrics.evictions.labels(_policy(notice).name, "gone").inc()
+        self._metrics.evictions.labels(notice.verdict.policy.name, "gone").inc()
         log.info("eviction-settled", **_facts(notice), outcome="gone")
 
     def _held_by_budget(self, notice: commands.HeldByBudget) -> None:
@@ -143,7 +183,7 @@ class Record:
         self._pod_event(notice.pod, WARNING, "EvictionBlocked", "Evict", note)
 
     def _bounced(self, notice: commands.Bounced) -> None:
-        self._metrics.bounces.labels(_policy(notice).name).inc()
+        self._metrics.bounces.labels(notice.verdict.policy.name).inc()
         log.info("eviction-bounced", **_facts(notice), in_a_row=notice.in_a_row)
 
     def _held_as_bouncing(self, notice: commands.HeldAsBouncing) -> None:
@@ -152,13 +192,14 @@ class Record:
         note = f"Is held until {until}: {notice.reason}. {wording.comes_back(notice.pod)}."
         self._pod_event(notice.pod, WARNING, "EvictionBouncing", "Evict", note)
 
-    def _guard_opened(self, notice: commands.GuardOpened) -> None:
+    def _guard_tripped(self, notice: commands.GuardTripped) -> None:
         policy = notice.policy
         log.warning(
-            "guard-opened",
+            "guard-tripped",
             policy=policy.name,
             cause=notice.cause,
-            pods=notice.pods,
+            waiting=notice.waiting,
+            evicted=notice.evicted,
             population=notice.population,
             limit=notice.limit,
             halts=notice.halts,
@@ -167,18 +208,29 @@ class Record:
         effect = "Nothing is evicted" if notice.halts else "Evictions go on (action Report)"
         examples = f". Among them: {', '.join(notice.examples)}" if notice.examples else ""
         note = (
-            f"{effect}: {notice.pods} of {wording.pods(notice.population)} would leave within one window, "
-            f"and {notice.limit} may. Cause: {notice.cause}. "
-            f"To let them go: {wording.guard_reset(policy.name, policy.generation)}{examples}"
+            f"{_mode(policy)}{effect}: {wording.too_many(notice.waiting, notice.evicted, notice.limit)}, "
+            f"of {wording.pods(notice.population)}. Cause: {notice.cause}. "
+            f"{wording.guard_advice(policy.name)}{examples}"
         )
-        self._recorder.record(Message(_subject(policy.name, policy.uid), WARNING, "GuardOpened", "Guard", note))
+        self._policy_event(policy, WARNING, "GuardTripped", "Guard", note)
 
-    def _guard_closed(self, notice: commands.GuardClosed) -> None:
-        policy, accepted = notice.policy, notice.accepted
-        log.info("guard-closed", policy=policy.name, accepted=accepted)
-        reset = f"It was reset: {wording.pods(accepted or 0)} may leave, once"
-        note = "No window would hold too many evictions any more" if accepted is None else reset
-        self._recorder.record(Message(_subject(policy.name, policy.uid), NORMAL, "GuardClosed", "Guard", note))
+    def _guard_armed(self, notice: commands.GuardArmed) -> None:
+        policy, released = notice.policy, notice.released
+        log.info("guard-armed", policy=policy.name, released=released)
+        reset = f"A person reset the guard: {wording.pods(released or 0)} may be evicted that it was holding"
+        note = "The cause is gone: evictions go on" if released is None else reset
+        self._policy_event(policy, NORMAL, "GuardArmed", "Guard", note)
+
+    def _evictions_halted(self, notice: commands.EvictionsHalted) -> None:
+        policy = notice.policy
+        log.warning("evictions-halted", policy=policy.name, zones=notice.zones, waiting=notice.waiting)
+        note = _mode(policy) + wording.all_zones_full(policy, notice.waiting, notice.zones)
+        self._policy_event(policy, WARNING, "EvictionsHalted", "Halt", note)
+
+    def _evictions_resumed(self, notice: commands.EvictionsResumed) -> None:
+        log.info("evictions-resumed", policy=notice.policy.name)
+        note = "Not every zone is Full any more: evictions go on"
+        self._policy_event(notice.policy, NORMAL, "EvictionsResumed", "Halt", note)
 
     def _deadline_at_risk(self, notice: commands.DeadlineAtRisk) -> None:
         gone = wording.at(notice.hard_at)
@@ -188,16 +240,21 @@ class Record:
 
     def _deadline_missed(self, notice: commands.DeadlineMissed) -> None:
         gone = wording.at(notice.hard_at)
-        self._metrics.missed_deadlines.labels(_policy(notice).name, notice.reason).inc()
+        self._metrics.missed_deadlines.labels(notice.verdict.policy.name, notice.reason).inc()
         log.warning("deadline-missed", **_facts(notice), gone=gone, reason=notice.reason)
         note = f"{MISSED.get(notice.reason, notice.reason)}: {notice.pod.node} is gone at {gone}"
         self._pod_event(notice.pod, WARNING, "DeadlineMissed", "Evict", note)
 
     def _invalid_value(self, notice: commands.InvalidValue) -> None:
         self._metrics.invalid_values.labels("taint").inc()
-        effect = "judged by their last valid value" if notice.held else "evicted (onInvalidValue: Evict)"
-        log.warning("taint-value-invalid", node=notice.node, taint=str(notice.taint), held=notice.held)
-        note = f"The value of taint {notice.taint} cannot be compared: pods that ask for a comparison are {effect}"
+        policy, held = notice.policy, notice.held
+        log.warning("taint-value-invalid", node=notice.node, taint=str(notice.taint), policy=policy.name, held=held)
+        fate = "are" if policy.mode is Mode.ENFORCE else "would be"
+        effect = "are judged by their last valid value" if held else f"{fate} evicted (onInvalidValue: Evict)"
+        note = (
+            f"The value of taint {notice.taint} cannot be compared: pods that ask for a comparison {effect} "
+            f"({_named(policy)})"
+        )
         self._node_event(notice.node, notice.node_uid, "InvalidTaintValue", note)
 
     def _not_mirrored(self, notice: commands.NotMirrored) -> None:
@@ -209,8 +266,10 @@ class Record:
         self._node_event(notice.node, notice.node_uid, "TaintNotMirrored", note)
 
     def _degraded(self, notice: commands.Degraded) -> None:
-        log.info("node-degraded", node=notice.node, taint=str(notice.taint), pods=notice.pods)
-        note = f"Pods have to leave because of taint {notice.taint}"
+        policy = notice.policy
+        log.info("node-degraded", node=notice.node, taint=str(notice.taint), policy=policy.name, pods=notice.pods)
+        must = "have" if policy.mode is Mode.ENFORCE else "would have"
+        note = f"Pods {must} to leave because of taint {notice.taint} ({_named(policy)})"
         self._node_event(notice.node, notice.node_uid, "DegradedNode", note)
 
     def _unreadable_history(self, notice: commands.UnreadableHistory) -> None:
@@ -220,25 +279,32 @@ class Record:
         subject = Subject("Pod", pod.name, pod.uid, pod.namespace)
         self._recorder.record(Message(subject, kind, reason, action, note))
 
+    def _policy_event(self, policy: Policy, kind: str, reason: str, action: str, note: str) -> None:
+        self._recorder.record(Message(_subject(policy.name, policy.uid), kind, reason, action, note))
+
     def _node_event(self, name: str, uid: str, reason: str, note: str) -> None:
         self._recorder.record(Message(Subject("Node", name, uid), WARNING, reason, "Evaluate", note))
 
 
-def _policy(notice: Any) -> Policy:
-    policy: Policy = notice.verdict.policy
-    return policy
+def _named(policy: Policy) -> str:
+    """The policy, and its mode where that means that nothing is evicted."""
+    return f"policy {policy.name}" + ("" if policy.mode is Mode.ENFORCE else f": {policy.mode}")
+
+
+def _mode(policy: Policy) -> str:
+    """What a note on a policy begins with where nothing is evicted in its mode."""
+    return "" if policy.mode is Mode.ENFORCE else f"Only rehearsed, in mode {policy.mode}: "
 
 
 def _subject(policy: str, uid: str) -> Subject:
     return Subject("TaintEvictionPolicy", policy, uid, api_version="taintwarden.io/v1alpha1")
 
 
-def _facts(notice: Any) -> dict[str, str]:
-    pod: Pod = notice.pod
+def _facts(notice: _AboutPod) -> dict[str, str]:
     return {
-        "pod": str(pod),
-        "uid": pod.uid,
-        "node": pod.node,
+        "pod": str(notice.pod),
+        "uid": notice.pod.uid,
+        "node": notice.pod.node,
         "taint": str(notice.verdict.taint),
-        "policy": _policy(notice).name,
+        "policy": notice.verdict.policy.name,
     }

@@ -1,0 +1,212 @@
+"""Carries out what the machine orders: evictions, fresh reads of nodes, and writes to nodes and policies.
+
+Each answer goes back to the machine as an event. A write is tried once: when it is tried again is the machine's to
+decide. Nothing is decided here but whether the lease is still held.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any, Protocol, assert_never
+
+import structlog
+
+from taintwarden.controller import guard_record, wording
+from taintwarden.controller.cache import Translator
+from taintwarden.controller.loop import Feed
+from taintwarden.engine.machine import Outcome, WriteOutcome, commands, events, key_of
+from taintwarden.kube.client import Client
+from taintwarden.kube.errors import ApiError, KubeError
+from taintwarden.kube.evictor import Evictor
+from taintwarden.kube.nodes import read_node, save_history, save_labels
+from taintwarden.kube.policies import clear_guard_reset, save_guard
+from taintwarden.telemetry.metrics import Metrics
+
+NODE_READS = 8
+"""Fresh reads of nodes under way at once; due pods wait for them."""
+HISTORY_WRITES = 2
+"""Histories being written at once: few, since the evictions of a wave come first."""
+LABEL_WRITES = 4
+"""Nodes being labelled at once: those who replace evicted pods are placed by these labels."""
+GUARD_TRIES = 5
+"""How often a guard is written when somebody else, mostly our own status, writes the policy at the same moment."""
+MAX_COMPLAINTS = 1_000
+"""Of so many writes it is remembered why they failed last, so that each reason is logged once."""
+CONFLICT = 409
+MAY_PASS = (408, 429)
+"""Client errors that are none: the same write may succeed a moment later."""
+
+log = structlog.get_logger()
+
+
+class Held(Protocol):
+    """Whoever knows whether we may act."""
+
+    @property
+    def held(self) -> bool:
+        """Whether the lease is ours at this moment."""
+
+
+class Effector:
+    """Tasks for calls under way. ``spawn`` starts one that must be let to its end, ``spawn_minor`` any other."""
+
+    def __init__(
+        self,
+        *,
+        client: Client,
+        evictor: Evictor,
+        lease: Held,
+        translator: Translator,
+        metrics: Metrics,
+        feed: Feed,
+        newest_version: Callable[[], int],
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
+        spawn_minor: Callable[[Coroutine[Any, Any, None]], object],
+    ) -> None:
+        self._client = client
+        self._evictor = evictor
+        self._lease = lease
+        self._translator = translator
+        self._metrics = metrics
+        self._feed = feed
+        self._newest_version = newest_version
+        self._spawn = spawn
+        self._spawn_minor = spawn_minor
+        self._reads = asyncio.Semaphore(NODE_READS)
+        self._history_writes = asyncio.Semaphore(HISTORY_WRITES)
+        self._label_writes = asyncio.Semaphore(LABEL_WRITES)
+        self._complaints: OrderedDict[str, tuple[str, ...]] = OrderedDict()
+        """Key of a write -> why it failed, as it was logged."""
+
+    def carry_out(self, order: commands.Order) -> None:
+        """Start the call; never waits."""
+        match order:
+            case commands.Evict():
+                self._spawn(self._evict(order))
+            case commands.CheckNode():
+                self._spawn_minor(self._check(order))
+            case commands.SaveGuard() | commands.ClearGuardReset():
+                self._spawn(self._write(order))
+            case commands.SaveHistory() | commands.SaveLabels():
+                self._spawn_minor(self._write(order))
+            case _:
+                assert_never(order)
+
+    async def _evict(self, command: commands.Evict) -> None:
+        pod, grace = command.pod, command.grace_period_seconds
+        if not self._lease.held:
+            self._feed(events.Settled(pod.uid, Outcome.NOT_LEADING))
+            return
+        with self._metrics.request_duration.time():
+            if command.delete:
+                reason = f"Taintwarden: {wording.why(command.verdict)}"
+                result = await self._evictor.delete(pod, grace, reason)
+            else:
+                result = await self._evictor.evict(pod, grace)
+        self._feed(events.Settled(pod.uid, result.outcome, result.message, result.retry_after))
+
+    async def _check(self, command: commands.CheckNode) -> None:
+        async with self._reads:
+            version = self._newest_version()
+            try:
+                node = await read_node(self._client, command.name)
+            except KubeError as error:
+                log.warning("node-check-failed", node=command.name, reason=str(error))
+                self._feed(events.CheckFailed(command.name))
+                return
+        seen = None if node is None else self._translator.node(node)
+        self._feed(events.NodeChecked(command.name, seen, version))
+
+    async def _write(self, order: commands.Write) -> None:
+        self._feed(events.Written(order, await self._written(order)))
+
+    async def _written(self, order: commands.Write) -> WriteOutcome:
+        try:
+            async with self._slots(order):
+                if not self._lease.held:
+                    return WriteOutcome.FAILED
+                is_there = await self._store(order)
+        except KubeError as error:
+            outcome = _outcome(error)
+            if outcome is not WriteOutcome.GONE:
+                self._complain(order, error)
+            return outcome
+        self._complaints.pop(key_of(order), None)
+        return WriteOutcome.DONE if is_there else WriteOutcome.GONE
+
+    def _slots(self, order: commands.Write) -> AbstractAsyncContextManager[object]:
+        """Bounds how many such writes are under way."""
+        match order:
+            case commands.SaveHistory():
+                return self._history_writes
+            case commands.SaveLabels():
+                return self._label_writes
+            case commands.SaveGuard() | commands.ClearGuardReset():
+                return nullcontext()
+            case _:
+                assert_never(order)
+
+    async def _store(self, order: commands.Write) -> bool:
+        """Make the write; False: the object is gone.
+
+        Raises:
+            KubeError: it was not made, or nobody knows.
+
+        """
+        match order:
+            case commands.SaveHistory():
+                await save_history(self._client, order.node, order.uid, order.text)
+            case commands.SaveLabels():
+                await save_labels(self._client, order.node, order.uid, order.labels)
+            case commands.SaveGuard():
+                return await self._save_guard(order)
+            case commands.ClearGuardReset():
+                await clear_guard_reset(self._client, order.policy.name, order.policy.uid)
+            case _:
+                assert_never(order)
+        return True
+
+    async def _save_guard(self, order: commands.SaveGuard) -> bool:
+        """Evictions wait for it: where somebody else wrote the policy meanwhile, it is tried again at once."""
+        policy, guard = order.policy, guard_record.written(order.record)
+        for _ in range(GUARD_TRIES - 1):
+            try:
+                return await save_guard(self._client, policy.name, policy.uid, guard)
+            except ApiError as error:
+                if error.code != CONFLICT or not self._lease.held:
+                    raise
+        return await save_guard(self._client, policy.name, policy.uid, guard)
+
+    def _complain(self, order: commands.Write, error: KubeError) -> None:
+        """Log why a write failed, once while that does not change."""
+        key = key_of(order)
+        kind = (
+            (type(error).__name__, str(error.code), error.reason) if isinstance(error, ApiError) else ("Unreachable",)
+        )
+        if self._complaints.get(key) == kind:
+            return
+        self._complaints[key] = kind
+        self._complaints.move_to_end(key)
+        if len(self._complaints) > MAX_COMPLAINTS:
+            self._complaints.popitem(last=False)
+        match order:
+            case commands.SaveHistory():
+                log.warning("taint-history-not-saved", node=order.node, reason=str(error))
+            case commands.SaveLabels():
+                log.warning("node-labels-not-written", node=order.node, reason=str(error))
+            case commands.SaveGuard():
+                log.warning("guard-not-saved", policy=order.policy.name, reason=str(error))
+            case commands.ClearGuardReset():
+                log.warning("guard-reset-not-cleared", policy=order.policy.name, reason=str(error))
+            case _:
+                assert_never(order)
+
+
+def _outcome(error: KubeError) -> WriteOutcome:
+    """What an error means for the next try."""
+    if not isinstance(error, ApiError) or error.code in MAY_PASS or not 400 <= error.code < 500:
+        return WriteOutcome.FAILED
+    if error.is_conflict:  # somebody else was faster
+        return WriteOutcome.FAILED
+    return WriteOutcome.GONE if error.is_about_another else WriteOutcome.REFUSED

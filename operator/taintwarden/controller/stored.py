@@ -1,0 +1,57 @@
+"""The stream of objects of our own kinds into the book that keeps them, for a process without kopf."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from taintwarden.controller.books import Book
+from taintwarden.controller.sinks import Sink
+from taintwarden.kube.objects import CustomMeta, CustomObject, Identity
+from taintwarden.telemetry.metrics import Metrics
+
+
+class BookSink(Sink[CustomObject]):
+    """Receives the stream of one of our kinds.
+
+    Args:
+        resource: whose stream it receives.
+        book: keeps the objects.
+        metrics: counts restarts and faults.
+
+    """
+
+    def __init__(self, resource: str, book: Book[Any], metrics: Metrics) -> None:
+        super().__init__(resource, lambda _: None, metrics)
+        self._book = book
+        self._listed: list[dict[str, Any]] = []
+
+    def list_began(self) -> None:
+        """Collect the list from here."""
+        self._listed = []
+
+    def listed(self, objects: Sequence[CustomObject]) -> None:
+        """One page of objects."""
+        self._listed.extend(map(msgspec.to_builtins, objects))
+
+    def list_ended(self, resource_version: str) -> None:
+        """The book holds what the list named, and nothing else."""
+        self._book.load(self._listed, resource_version)
+        self._listed = []
+        self.listed_once.set()
+
+    def lost(self, what: Identity) -> bool:
+        """The book knows objects by name and UID."""
+        if not (what.name and what.uid):
+            return False
+        self._book.gone({"metadata": msgspec.to_builtins(CustomMeta(what.name, what.namespace, what.uid))})
+        return True
+
+    def changed(self, changes: Sequence[tuple[str, CustomObject]]) -> None:
+        """Watch frames."""
+        for kind, obj in changes:
+            stored = msgspec.to_builtins(obj)
+            if kind == "DELETED":
+                self._book.gone(stored)
+            else:
+                self._book.seen(stored)

@@ -1,0 +1,218 @@
+"""Accepts TLS connections, within bounds that nobody who reaches the port can exceed.
+
+Whoever connects costs memory before anything is known of him: OpenSSL and asyncio keep a third of a megabyte for each
+connection. So there are only so many; beyond that the least useful one makes room for the next.
+"""
+
+import asyncio
+import contextlib
+import errno
+import os
+import socket
+import ssl
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import partial
+
+MAX_CONNECTIONS = 128
+"""Three API servers keep some dozen each while hundreds of pods a second are created."""
+HANDSHAKE_SECONDS = 5.0
+FIRST_ANSWER_SECONDS = 10.0
+"""From the handshake: for the headers and the body of a first request, and its answer."""
+SHUTDOWN_SECONDS = 1.0
+"""For the other side to agree to the end of a connection."""
+ACCEPT_RETRY_SECONDS = 1.0
+"""After a failure to accept, as when there are no file descriptors left."""
+BACKLOG = 128
+
+Factory = Callable[[], asyncio.Protocol]
+
+
+class Listener:
+    """Listens on one port, and bounds how many connections there are.
+
+    Args:
+        make: makes what speaks on a connection.
+        tls: the certificate to serve with.
+
+    """
+
+    def __init__(self, make: Factory, tls: ssl.SSLContext) -> None:
+        self._make = make
+        self._tls = tls
+        self._sockets: list[socket.socket] = []
+        self._accepting: list[asyncio.Task[None]] = []
+        self._open: OrderedDict[int, _Connection] = OrderedDict()
+        """The one that was answered last stands at the end."""
+        self._next = 0
+        self.ended = 0
+        """How many connections have ended so far."""
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def start(self, host: str, port: int) -> None:
+        """Listen, on every address of both families where ``host`` is empty.
+
+        Raises:
+            OSError: the port is not to be had.
+
+        """
+        self._sockets = listen(host, port)
+        self._accepting = [asyncio.create_task(self._accept(one)) for one in self._sockets]
+
+    async def stop(self) -> None:
+        """Accept nobody any more. What is open stays."""
+        for task in self._accepting:
+            task.cancel()
+        await asyncio.gather(*self._accepting, return_exceptions=True)
+        for one in self._sockets:
+            one.close()
+        self._sockets, self._accepting = [], []
+
+    def close(self) -> None:
+        """End every connection."""
+        for connection in tuple(self._open.values()):
+            connection.end()
+
+    def answered(self, transport: asyncio.BaseTransport | None) -> None:
+        """A request on this connection was answered: it is of use."""
+        for key, connection in self._open.items():
+            if connection.transport is transport:
+                connection.is_useful = True
+                self._open.move_to_end(key)
+                return
+
+    async def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                accepted, _ = await loop.sock_accept(listening)
+            except OSError:
+                await asyncio.sleep(ACCEPT_RETRY_SECONDS)
+                continue
+            if len(self._open) >= MAX_CONNECTIONS:
+                self._least_useful().end()
+            self._next += 1
+            key = self._next
+            self._open[key] = _Connection(accepted, self._make(), self._tls, partial(self._forget, key))
+
+    def _forget(self, key: int) -> None:
+        if self._open.pop(key, None) is not None:
+            self.ended += 1
+
+    def _least_useful(self) -> "_Connection":
+        """The oldest that nothing was answered to, else the one that was silent for the longest time."""
+        waiting = (one for one in self._open.values() if not one.is_useful)
+        return next(waiting, None) or next(iter(self._open.values()))
+
+
+class _Connection(asyncio.Protocol):
+    """One connection, from before its handshake to its end. What is said on it is the business of ``inner``."""
+
+    def __init__(
+        self, accepted: socket.socket, inner: asyncio.Protocol, tls: ssl.SSLContext, forget: Callable[[], None]
+    ) -> None:
+        self.transport: asyncio.Transport | None = None
+        self.is_useful = False
+        self._inner = inner
+        self._forget = forget
+        self._overdue: asyncio.TimerHandle | None = None
+        self._task = asyncio.create_task(self._begin(accepted, tls))
+
+    async def _begin(self, accepted: socket.socket, tls: ssl.SSLContext) -> None:
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: self,
+                accepted,
+                ssl=tls,
+                ssl_handshake_timeout=HANDSHAKE_SECONDS,
+                ssl_shutdown_timeout=SHUTDOWN_SECONDS,
+            )
+        except (OSError, asyncio.CancelledError):  # it never was a connection; an SSLError is an OSError
+            accepted.close()
+            self._forget()
+
+    def end(self) -> None:
+        """End it now, whatever it does."""
+        self._forget()
+        if self.transport is not None:
+            self.transport.abort()
+        else:
+            self._task.cancel()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The handshake is done."""
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - a stream, as was asked for
+        self.transport = transport
+        self._overdue = asyncio.get_running_loop().call_later(FIRST_ANSWER_SECONDS, self._give_up)
+        self._inner.connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is over."""
+        if self._overdue is not None:
+            self._overdue.cancel()
+        self._forget()
+        self._inner.connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Hand on."""
+        self._inner.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        """Hand on."""
+        return self._inner.eof_received()
+
+    def pause_writing(self) -> None:
+        """Hand on."""
+        self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Hand on."""
+        self._inner.resume_writing()
+
+    def _give_up(self) -> None:
+        if not self.is_useful:
+            self.end()
+
+
+def listen(host: str, port: int) -> list[socket.socket]:
+    """Sockets that listen on ``host``; where it is empty, on all addresses of those families that the machine has.
+
+    Raises:
+        OSError: the port is not to be had.
+
+    """
+    found: list[socket.socket] = []
+    flags = socket.AI_PASSIVE
+    addresses = dict.fromkeys(socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=flags))
+    missing: OSError | None = None
+    for family, kind, protocol, _, address in addresses:
+        try:
+            found.append(_listening(family, kind, protocol, address))
+        except OSError as error:
+            if error.errno not in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
+                for one in found:
+                    one.close()
+                raise
+            missing = error  # the machine has no IPv6, or no IPv4
+    if missing is not None and not found:
+        raise missing
+    return found
+
+
+def _listening(family: int, kind: int, protocol: int, address: object) -> socket.socket:
+    made = socket.socket(family, kind, protocol)
+    try:
+        made.setblocking(False)  # noqa: FBT003 - that is how it is called
+        if os.name == "posix":
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:  # the other family has a socket of its own
+            with contextlib.suppress(OSError):
+                made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        made.bind(address)  # type: ignore[arg-type] # as getaddrinfo gave it
+        made.listen(BACKLOG)
+    except OSError:
+        made.close()
+        raise
+    return made

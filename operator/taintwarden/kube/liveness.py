@@ -1,0 +1,79 @@
+"""Whether what a stream has delivered is up to date.
+
+Two facts are proofs. A list holds everything up to the moment at which it was asked for. A watch that delivered
+everything up to a resourceVersion read after the watch was opened has caught up, and stays so while it is open: events
+come in order. Without an open watch the proof lasts for a short time (the gap), which is enough to open the next one.
+That a watch is open, or has delivered something, proves nothing: a backlog may be on its way.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+NEVER = float("-inf")
+
+
+class Liveness:
+    """Tells whenever the answer changes, and by a timer when a gap becomes too long. Times are the event loop's.
+
+    Args:
+        tell: called with each new answer. The first is given by the first call of a method.
+        gap_seconds: how long the proof lasts without an open watch.
+
+    """
+
+    def __init__(self, tell: Callable[[bool], None], gap_seconds: float) -> None:
+        self._tell = tell
+        self._gap_seconds = gap_seconds
+        self._live: bool | None = None
+        self._complete_at = NEVER
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._live)
+
+    def lose(self) -> None:
+        """Nothing is known to be up to date."""
+        self._stop_timer()
+        self._complete_at = NEVER
+        self._set(live=False)
+
+    def complete(self, at: float) -> None:
+        """A list ended that was asked for at this moment."""
+        self._complete_at = at
+        self.interrupt()
+
+    def interrupt(self) -> None:
+        """No watch is open (any more): the proof lasts for the rest of the gap."""
+        self._stop_timer()
+        ends_at = self._complete_at + self._gap_seconds
+        loop = asyncio.get_running_loop()
+        if ends_at <= loop.time():
+            self._set(live=False)
+        else:
+            self._timer = loop.call_at(ends_at, self.lose)
+            self._set(live=True)
+
+    def resume(self) -> bool:
+        """A watch is open. True: soon enough to go on where the last one ended; False: it has to catch up."""
+        self._stop_timer()
+        return bool(self._live)
+
+    def progress(self) -> None:
+        """The open watch has delivered something, or was ended by the server after it had delivered everything."""
+        if self._live:
+            self._complete_at = asyncio.get_running_loop().time()
+
+    def catch_up(self) -> None:
+        """The open watch has delivered everything up to a version that was read after it was opened."""
+        self._complete_at = asyncio.get_running_loop().time()
+        self._set(live=True)
+
+    def _set(self, *, live: bool) -> None:
+        if live != self._live:
+            self._live = live
+            self._tell(live)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -1,0 +1,53 @@
+"""Which proxy leads to a server, by the variables that Go and curl know (golang.org/x/net/http/httpproxy)."""
+
+import ipaddress
+from collections.abc import Mapping
+
+from yarl import URL
+
+
+def proxy_for(server: str, environment: Mapping[str, str]) -> str | None:
+    """The proxy from ``HTTPS_PROXY`` (``HTTP_PROXY`` for plain http), unless ``NO_PROXY`` excepts the server."""
+    url = URL(server)
+    name = "HTTPS_PROXY" if url.scheme == "https" else "HTTP_PROXY"
+    proxy = environment.get(name) or environment.get(name.lower())
+    host = url.host or ""
+    excepted = environment.get("NO_PROXY") or environment.get("no_proxy") or ""
+    if not proxy or _is_local(host) or any(_matches(one.strip(), host, url.port) for one in excepted.split(",")):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def _is_local(host: str) -> bool:
+    address = _address(host)
+    return host == "localhost" or (address is not None and address.is_loopback)
+
+
+def _matches(entry: str, host: str, port: int | None) -> bool:
+    """Whether an entry of ``NO_PROXY`` names the host: ``*``, address, network or domain, perhaps with a port."""
+    if entry in ("", "*"):
+        return entry == "*"
+    address = _address(host)
+    if "/" in entry:
+        try:
+            return address is not None and address in ipaddress.ip_network(entry, strict=False)
+        except ValueError:
+            return False
+    name, wanted = entry, None
+    head, colon, tail = entry.rpartition(":")
+    if colon and tail.isdigit() and (":" not in head or head.startswith("[")):
+        name, wanted = head, int(tail)
+    if wanted is not None and wanted != port:
+        return False
+    named = _address(name.strip("[]"))
+    if named is not None or address is not None:
+        return named is not None and named == address
+    name, host = name.lower().removeprefix("*"), host.lower()
+    return host.endswith(name) if name.startswith(".") else host == name or host.endswith(f".{name}")
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None

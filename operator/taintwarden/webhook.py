@@ -1,0 +1,176 @@
+"""The composition root of ``taintwarden webhook``: the admission webhooks, in a process of their own.
+
+It answers API servers and keeps the certificate that it answers with. It evicts nobody, knows neither pods nor nodes,
+and its account may change nothing else, so whoever floods or takes it over stops no eviction.
+"""
+
+import asyncio
+import gc
+import signal
+from collections.abc import Coroutine
+from typing import Any
+
+import structlog
+from aiohttp import web
+
+from taintwarden.admission.door import Door
+from taintwarden.admission.known import Known
+from taintwarden.controller.cache import Translator
+from taintwarden.controller.clock import Clock, system_clock
+from taintwarden.controller.keyed_sinks import NamespaceSink
+from taintwarden.controller.policies import PolicyBook
+from taintwarden.controller.profiles import ProfileBook
+from taintwarden.controller.sinks import Sink
+from taintwarden.controller.stored import BookSink
+from taintwarden.engine.machine import events
+from taintwarden.engine.model import Gates
+from taintwarden.handlers.listening import listen
+from taintwarden.handlers.probes import probe_app
+from taintwarden.handlers.webhook_server import WebhookServer
+from taintwarden.kube.client import Client
+from taintwarden.kube.connection import Connection
+from taintwarden.kube.custom import POLICIES, PROFILES
+from taintwarden.kube.errors import ConfigError
+from taintwarden.kube.resources import NAMESPACES, Resource
+from taintwarden.kube.streams import Stream
+from taintwarden.settings import WebhookSettings
+from taintwarden.telemetry.metrics import Metrics
+
+MAX_API_CONNECTIONS = 8
+"""Three watches, and the calls about the certificate."""
+COLLECT_SECONDS = 1.0
+"""A TLS connection that ended is a cycle of a third of a megabyte in few objects: the collector, which counts objects,
+would let a flood of them pile up."""
+
+log = structlog.get_logger()
+
+
+class WebhookApp:
+    """One running webhook.
+
+    Args:
+        settings: process settings.
+        connection: the cluster.
+        clock: both clocks.
+
+    """
+
+    def __init__(self, settings: WebhookSettings, connection: Connection, clock: Clock = system_clock) -> None:
+        self.settings = settings
+        self.connection = connection
+        self.failure: BaseException | None = None
+        self.metrics = Metrics()
+        self.client = Client(connection, max_connections=MAX_API_CONNECTIONS)
+        self._failed = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._probes: web.AppRunner | None = None
+        gates = Gates(settings.numeric_operators, settings.semver_operators)
+        self.known = Known()
+        feed = self.known.feed
+        policies = PolicyBook(lambda valid: feed(events.PoliciesChanged(valid)), _untold)
+        profiles = ProfileBook(feed, _untold)
+        self._followed: list[tuple[Resource[Any], Sink[Any]]] = [
+            (POLICIES, BookSink(POLICIES.name, policies, self.metrics)),
+            (PROFILES, BookSink(PROFILES.name, profiles, self.metrics)),
+            (NAMESPACES, NamespaceSink(NAMESPACES.name, feed, self.metrics)),
+        ]
+        door = Door(self.known, Translator(clock), gates)
+        self.server = WebhookServer(settings, self.client, door, metrics=self.metrics, clock=clock)
+
+    async def start(self) -> None:
+        """Listen, and begin to follow the cluster.
+
+        Raises:
+            ConfigError: a port is not to be had.
+
+        """
+        await self.client.__aenter__()
+        settings = self.settings
+        app = probe_app(unready=self._unready, dead=self._dead, metrics=self.metrics.exposition)
+        self._probes = web.AppRunner(app, access_log=None)
+        await self._probes.setup()
+        try:
+            for one in listen(settings.http_host, settings.http_port):
+                await web.SockSite(self._probes, one).start()
+        except OSError as error:
+            where = f"{settings.http_host or '*'}:{settings.http_port} (--http-host, --http-port)"
+            msg = f"cannot listen on {where}: {error.strerror}"
+            raise ConfigError(msg) from error
+        await self.server.start()
+        self._task(self.server.keeper.run())
+        self._task(self._collect())
+        for resource, sink in self._followed:
+            self._task(Stream(self.client, resource, sink).run())
+        log.info("webhook-started", server=self.connection.server, port=settings.webhook_port)
+
+    async def stop(self) -> None:
+        """Answer until everybody has heard that the Service leads elsewhere, then end."""
+        if self.failure is None:
+            await self.server.linger()
+        await self.server.stop()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._probes is not None:
+            await self._probes.cleanup()
+        await self.client.__aexit__()
+        log.info("webhook-stopped")
+
+    async def failed(self) -> None:
+        """Wait until a task has failed."""
+        await self._failed.wait()
+
+    async def _collect(self) -> None:
+        """Free what connections leave behind, soon after they end."""
+        gc.freeze()  # what was imported stays
+        ended = self.server.ended
+        while True:
+            await asyncio.sleep(COLLECT_SECONDS)
+            if self.server.ended != ended:
+                ended = self.server.ended
+                gc.collect()
+
+    def _task(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None and self.failure is None:
+            self.failure = error
+            log.critical("task-failed", exc_info=error)
+            self._failed.set()
+
+    def _unready(self) -> str:
+        missing = [sink.resource for _, sink in self._followed if not sink.listed_once.is_set()]
+        return f"not known yet: {', '.join(missing)}" if missing else self.server.unready()
+
+    def _dead(self) -> str:
+        return f"a task failed: {self.failure}" if self.failure else ""
+
+
+def _untold(_key: str, _uid: str, _reason: str) -> None:
+    """Faults of stored objects are told by the operator."""
+
+
+async def run(settings: WebhookSettings) -> BaseException | None:
+    """Serve until told to stop; what made it fail, if anything.
+
+    Raises:
+        ConfigError: the kubeconfig, a port or a certificate of callers cannot be used.
+
+    """
+    app = WebhookApp(settings, Connection.load(settings.kubeconfig, settings.context))
+    stopping, running = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        running.add_signal_handler(number, stopping.set)
+    ends = [asyncio.create_task(stopping.wait()), asyncio.create_task(app.failed())]
+    try:
+        await app.start()
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in ends:
+            task.cancel()
+        await app.stop()
+    return app.failure

@@ -1,0 +1,367 @@
+"""Orders carried out: one call each, one event back, and nothing without the lease."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from controller import NOW, Clock, pod, policy, verdict
+from kube.scripted import Call, ScriptedClient, by_path, refusal
+from taintwarden.controller import effector
+from taintwarden.controller.cache import Translator
+from taintwarden.controller.effector import GUARD_TRIES, HISTORY_WRITES, LABEL_WRITES, NODE_READS, Effector
+from taintwarden.engine.limits.guard import GuardRecord
+from taintwarden.engine.machine import Outcome, WriteOutcome, commands, events
+from taintwarden.kube.errors import Unreachable
+from taintwarden.kube.evictor import Evictor
+from taintwarden.telemetry.metrics import Metrics
+
+pytestmark = pytest.mark.looptime
+
+SAVE = commands.SaveHistory("n1", "uid-n1", "text")
+EVICT = commands.Evict(pod(), verdict())
+BLOCKED = refusal(429, "disruption budget", retry_after=10.0)
+
+
+class Held:
+    held = True
+
+
+class Stage:
+    def __init__(self, *answers: Any, default: Any = lambda _: {}) -> None:
+        self.client = ScriptedClient(*answers, default=default)
+        self.lease = Held()
+        self.fed: list[Any] = []
+        self.metrics = Metrics()
+        self.major: list[asyncio.Task[None]] = []
+        self.minor: list[asyncio.Task[None]] = []
+        self.version = 7
+        self.effector = Effector(
+            client=self.client,
+            evictor=Evictor(self.client),
+            lease=self.lease,
+            translator=Translator(Clock()),
+            metrics=self.metrics,
+            feed=self.fed.append,
+            newest_version=lambda: self.version,
+            spawn=self._spawning(self.major),
+            spawn_minor=self._spawning(self.minor),
+        )
+
+    @staticmethod
+    def _spawning(tasks: list[asyncio.Task[None]]) -> Any:
+        def spawn(work: Coroutine[Any, Any, None]) -> None:
+            tasks.append(asyncio.create_task(work))
+
+        return spawn
+
+    async def carry_out(self, *orders: Any) -> list[Any]:
+        for order in orders:
+            self.effector.carry_out(order)
+        await asyncio.gather(*self.major, *self.minor)
+        return self.fed
+
+
+# -- evictions --------------------------------------------------------------------------------------------------------
+
+
+async def test_an_eviction_is_answered():
+    stage = Stage()
+    assert await stage.carry_out(EVICT) == [events.Settled("uid-web-1", Outcome.EVICTED)]
+    assert stage.client.paths() == ["/api/v1/namespaces/shop/pods/web-1/eviction"]
+
+
+async def test_what_the_server_says_comes_back():
+    stage = Stage(BLOCKED)
+    assert await stage.carry_out(EVICT) == [events.Settled("uid-web-1", Outcome.BLOCKED, "disruption budget", 10.0)]
+
+
+async def test_without_the_lease_nothing_is_asked():
+    stage = Stage()
+    stage.lease.held = False
+    assert await stage.carry_out(EVICT) == [events.Settled("uid-web-1", Outcome.NOT_LEADING)]
+    assert stage.client.calls == []
+
+
+async def test_a_deletion_is_one_with_its_reason():
+    stage = Stage()
+    await stage.carry_out(commands.Evict(pod(), verdict(), delete=True))
+    patch, delete = stage.client.calls
+    assert (patch.method, delete.method) == ("PATCH", "DELETE")
+    [condition] = patch.body["status"]["conditions"]
+    assert condition["message"] == "Taintwarden: taint sla=940:NoExecute is not tolerated (sla Gt '950' does not hold)"
+
+
+@pytest.mark.parametrize("delete", [False, True])
+async def test_a_grace_period_is_handed_on(delete):
+    stage = Stage()
+    await stage.carry_out(commands.Evict(pod(), verdict(), delete, 3))
+    body = stage.client.calls[-1].body
+    assert (body if delete else body["deleteOptions"])["gracePeriodSeconds"] == 3
+
+
+async def test_calls_are_measured():
+    stage = Stage()
+    await stage.carry_out(EVICT)
+    count = stage.metrics.registry.get_sample_value("taintwarden_eviction_request_duration_seconds_count")
+    assert count == 1
+
+
+async def test_evictions_are_let_to_their_end_and_reads_are_not():
+    stage = Stage()
+    await stage.carry_out(EVICT, commands.CheckNode("n1"), SAVE)
+    assert (len(stage.major), len(stage.minor)) == (1, 2)
+
+
+# -- fresh reads ------------------------------------------------------------------------------------------------------
+
+NODE = {"metadata": {"name": "n1", "uid": "uid-n1", "resourceVersion": "5"}}
+
+
+async def test_a_node_is_read_and_told_with_the_version_the_read_began_at():
+    stage = Stage(NODE)
+    [event] = await stage.carry_out(commands.CheckNode("n1"))
+    assert isinstance(event, events.NodeChecked)
+    assert (event.name, event.resource_version) == ("n1", 7)
+    assert event.node is not None
+    assert event.node.uid == "uid-n1"
+
+
+async def test_what_comes_during_the_read_is_not_covered_by_it():
+    async def slow(_: Call) -> Any:
+        stage.version = 99
+        return NODE
+
+    stage = Stage(slow)
+    [event] = await stage.carry_out(commands.CheckNode("n1"))
+    assert event.resource_version == 7
+
+
+async def test_a_node_that_is_gone_is_told():
+    stage = Stage(refusal(404))
+    assert await stage.carry_out(commands.CheckNode("n1")) == [events.NodeChecked("n1", None, 7)]
+
+
+@pytest.mark.parametrize("error", [refusal(500), refusal(403), Unreachable("reset")])
+async def test_a_read_that_fails_is_told_and_logged(error):
+    stage = Stage(error)
+    with capture_logs() as logs:
+        assert await stage.carry_out(commands.CheckNode("n1")) == [events.CheckFailed("n1")]
+    assert [(entry["event"], entry["node"]) for entry in logs] == [("node-check-failed", "n1")]
+
+
+async def test_few_nodes_are_read_at_once():
+    under_way = most = 0
+
+    async def slow(_: Call) -> Any:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(1)
+        under_way -= 1
+        return NODE
+
+    stage = Stage(default=slow)
+    await stage.carry_out(*[commands.CheckNode(f"n{number}") for number in range(40)])
+    assert most == NODE_READS
+    assert len(stage.fed) == 40
+
+
+# -- writes -----------------------------------------------------------------------------------------------------------
+
+LABELS = commands.SaveLabels("n1", "uid-n1", {"value.taintwarden.io/sla": "950", "value.taintwarden.io/cni": None})
+STORED = {"metadata": {"uid": "uid-sla", "resourceVersion": "7"}}
+SAVE_GUARD = commands.SaveGuard(policy(uid="uid-sla"), GuardRecord(spent=((NOW, 10),)))
+CLEAR = commands.ClearGuardReset(policy(uid="uid-sla"))
+CONFLICT = refusal(409, "the object has been modified")
+NOT_SAVED = {
+    commands.SaveHistory: "taint-history-not-saved",
+    commands.SaveLabels: "node-labels-not-written",
+    commands.SaveGuard: "guard-not-saved",
+    commands.ClearGuardReset: "guard-reset-not-cleared",
+}
+by_kind = pytest.mark.parametrize("order", [SAVE, LABELS, SAVE_GUARD, CLEAR], ids=lambda order: type(order).__name__)
+
+
+def gone(order: commands.Write) -> Any:
+    return events.Written(order, WriteOutcome.GONE)
+
+
+def failed(order: commands.Write) -> Any:
+    return events.Written(order, WriteOutcome.FAILED)
+
+
+@by_kind
+async def test_a_write_is_made_and_answered_by_the_very_order(order):
+    stage = Stage(default=lambda _: STORED)
+    [event] = await stage.carry_out(order)
+    assert event == events.Written(order, WriteOutcome.DONE)
+    assert event.order is order
+
+
+async def test_what_is_written():
+    stage = Stage(default=lambda _: STORED)
+    await stage.carry_out(SAVE, LABELS, CLEAR)
+    history, labels, reset = (call.body["metadata"] for call in stage.client.calls)
+    assert history["annotations"] == {"taintwarden.io/taint-history": "text"}
+    assert labels == {"uid": "uid-n1", "labels": LABELS.labels}
+    assert reset == {"uid": "uid-sla", "annotations": {"taintwarden.io/guard-reset": None}}
+    await stage.carry_out(SAVE_GUARD)
+    guard = stage.client.calls[-1].body["status"]["guard"]
+    assert guard["spent"] == [{"until": "2023-11-14T22:13:20.000000Z", "pods": 10}]
+
+
+@by_kind
+async def test_without_the_lease_nothing_is_written(order):
+    stage = Stage()
+    stage.lease.held = False
+    assert await stage.carry_out(order) == [failed(order)]
+    assert stage.client.calls == []
+
+
+@by_kind
+@pytest.mark.parametrize("error", [refusal(500), refusal(503), refusal(408), refusal(429), Unreachable("reset")])
+async def test_what_may_pass_is_tried_once_and_left_to_the_machine(order, error):
+    stage = Stage(default=lambda _: error)
+    with capture_logs() as logs:
+        assert await stage.carry_out(order) == [failed(order)]
+    assert len(stage.client.calls) == 1
+    assert [entry["event"] for entry in logs] == [NOT_SAVED[type(order)]]
+
+
+@by_kind
+@pytest.mark.parametrize("code", [400, 403, 422])
+async def test_a_refusal_is_told_as_one(order, code):
+    stage = Stage(default=lambda _: refusal(code))
+    with capture_logs() as logs:
+        assert await stage.carry_out(order) == [events.Written(order, WriteOutcome.REFUSED)]
+    assert [entry["event"] for entry in logs] == [NOT_SAVED[type(order)]]
+
+
+NAMESAKE = refusal(422, causes=[{"field": "metadata.uid"}])
+
+
+@pytest.mark.parametrize(
+    ("order", "error"),
+    [
+        (SAVE, refusal(404)),
+        (SAVE, refusal(409, "UID in precondition: a")),
+        (SAVE, NAMESAKE),
+        (LABELS, refusal(404)),
+        (LABELS, NAMESAKE),
+        (CLEAR, refusal(404)),
+        (CLEAR, NAMESAKE),
+        (SAVE_GUARD, refusal(404)),
+    ],
+)
+async def test_what_is_gone_needs_no_write_and_no_complaint(order, error):
+    stage = Stage(default=lambda _: error)
+    with capture_logs() as logs:
+        assert await stage.carry_out(order) == [gone(order)]
+    assert logs == []
+
+
+@pytest.mark.parametrize("order", [LABELS, CLEAR])
+async def test_whoever_writes_the_same_object_meanwhile_does_not_make_it_gone(order):
+    """The API server tries a merge patch a few times itself; then it says 409."""
+    stage = Stage(CONFLICT)
+    with capture_logs():
+        assert await stage.carry_out(order) == [failed(order)]
+
+
+@by_kind
+async def test_a_write_that_fails_for_long_is_complained_about_once_for_each_reason(order):
+    answer: Any = refusal(500)
+    stage = Stage(default=lambda _: answer)
+    with capture_logs() as logs:
+        for answer in (refusal(500, "one"), refusal(500, "two"), refusal(403), STORED, refusal(403)):  # noqa: B007
+            await stage.carry_out(order)
+    assert len(logs) == 3
+
+
+async def test_complaints_are_forgotten_before_they_fill_memory(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(effector, "MAX_COMPLAINTS", 3)
+    stage = Stage(default=lambda _: refusal(500))
+    with capture_logs() as logs:
+        await stage.carry_out(*[commands.SaveHistory(f"n{number}", "u", "t") for number in range(10)])
+    assert len(logs) == 10
+    assert len(stage.effector._complaints) == 3
+
+
+@pytest.mark.parametrize(
+    ("order", "most"),
+    [
+        (lambda name: commands.SaveHistory(name, "u", "t"), HISTORY_WRITES),
+        (lambda name: commands.SaveLabels(name, "u", {}), LABEL_WRITES),
+    ],
+    ids=["histories", "labels"],
+)
+async def test_few_nodes_are_written_at_once(order, most):
+    under_way = seen = 0
+
+    async def slow(_: Call) -> Any:
+        nonlocal under_way, seen
+        under_way += 1
+        seen = max(seen, under_way)
+        await asyncio.sleep(1)
+        under_way -= 1
+        return {}
+
+    stage = Stage(default=slow)
+    await stage.carry_out(*[order(f"n{number}") for number in range(10)])
+    assert seen == most
+    assert len(stage.fed) == 10
+
+
+async def test_the_lease_is_asked_for_when_it_is_the_turn_of_the_write():
+    def lose(_: Call) -> Any:
+        stage.lease.held = False
+        return {}
+
+    stage = Stage(default=lose)
+    answers = await stage.carry_out(*[commands.SaveHistory(f"n{number}", "u", "t") for number in range(10)])
+    assert len(stage.client.calls) == 1
+    assert [event.outcome for event in answers].count(WriteOutcome.FAILED) == 9
+
+
+# -- guards -----------------------------------------------------------------------------------------------------------
+
+
+async def test_the_guard_of_a_namesake_is_told_as_gone_and_without_complaint():
+    stage = Stage({"metadata": {"uid": "another", "resourceVersion": "7"}})
+    with capture_logs() as logs:
+        assert await stage.carry_out(SAVE_GUARD) == [gone(SAVE_GUARD)]
+    assert (logs, stage.client.paths("PATCH")) == ([], [])
+
+
+async def test_whoever_writes_the_policy_meanwhile_makes_it_read_again():
+    stage = Stage(STORED, CONFLICT, STORED, {})
+    assert await stage.carry_out(SAVE_GUARD) == [events.Written(SAVE_GUARD, WriteOutcome.DONE)]
+
+
+async def test_a_policy_that_is_written_all_the_time_is_left_to_the_machine():
+    stage = Stage(default=by_path({"GET /sla": STORED, "PATCH /status": CONFLICT}))
+    with capture_logs():
+        assert await stage.carry_out(SAVE_GUARD) == [failed(SAVE_GUARD)]
+    assert len(stage.client.paths("PATCH")) == GUARD_TRIES
+
+
+async def test_whoever_lost_the_lead_does_not_write_over_the_next_leader():
+    stage = Stage(STORED)
+
+    def lose(_: Call) -> Exception:
+        stage.lease.held = False
+        return CONFLICT
+
+    stage.client.answers.append(lose)
+    with capture_logs():
+        assert await stage.carry_out(SAVE_GUARD) == [failed(SAVE_GUARD)]
+    assert len(stage.client.calls) == 2
+
+
+async def test_what_concerns_guards_is_let_to_its_end():
+    stage = Stage(STORED)
+    await stage.carry_out(SAVE_GUARD, CLEAR)
+    assert (len(stage.major), len(stage.minor)) == (2, 0)

@@ -1,0 +1,89 @@
+"""Objects of our own kinds from a stream: what is listed, changed, and gone."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from taintwarden.controller.profiles import ProfileBook
+from taintwarden.controller.stored import BookSink
+from taintwarden.engine.machine import events
+from taintwarden.kube.custom import PROFILES
+from taintwarden.kube.objects import CustomObject, Identity
+from taintwarden.telemetry.metrics import Metrics
+
+
+def profile(name: str, version: int, key: str = "sla", uid: str = "") -> CustomObject:
+    stored: dict[str, Any] = {
+        "apiVersion": "taintwarden.io/v1alpha1",
+        "kind": "TolerationProfile",
+        "metadata": {"name": name, "namespace": "shop", "uid": uid or name, "resourceVersion": str(version)},
+        "spec": {"tolerations": [{"key": key, "operator": "Exists"}]},
+        "status": {"conditions": []},
+    }
+    return msgspec.convert(stored, CustomObject)
+
+
+class Stage:
+    """A sink, and what its book tells."""
+
+    def __init__(self) -> None:
+        self.told: list[events.Event] = []
+        self.faults: list[str] = []
+        book = ProfileBook(self.told.append, lambda key, uid, reason: self.faults.append(f"{key} {uid}: {reason}"))
+        self.sink = BookSink(PROFILES.name, book, Metrics())
+
+    def list(self, *objects: CustomObject, version: int = 10) -> None:
+        self.sink.list_began()
+        self.sink.listed(objects)
+        self.sink.list_ended(str(version))
+
+    @property
+    def known(self) -> dict[str, str]:
+        """What is in force now: name -> key."""
+        found: dict[str, str] = {}
+        for event in self.told:
+            if isinstance(event, events.ProfileSeen):
+                found[event.profile.name] = event.profile.tolerations[0].key
+            elif isinstance(event, events.ProfileGone):
+                found.pop(event.name, None)
+        return found
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+def test_a_list_is_told(stage):
+    stage.list(profile("a", 1), profile("b", 2))
+    assert stage.known == {"a": "sla", "b": "sla"}
+    assert stage.sink.listed_once.is_set()
+
+
+def test_what_another_list_does_not_name_is_gone(stage):
+    stage.list(profile("a", 1), profile("b", 2))
+    stage.list(profile("b", 2), version=20)
+    assert stage.known == {"b": "sla"}
+
+
+def test_changes_are_told(stage):
+    stage.list(profile("a", 1))
+    stage.sink.changed([("MODIFIED", profile("a", 11, "version")), ("ADDED", profile("b", 12))])
+    assert stage.known == {"a": "version", "b": "sla"}
+    stage.sink.changed([("DELETED", profile("a", 13))])
+    assert stage.known == {"b": "sla"}
+
+
+def test_a_deletion_that_does_not_decode_is_one_if_it_can_be_told_whose(stage):
+    stage.list(profile("a", 1), profile("b", 2))
+    assert stage.sink.lost(Identity("a", "shop", "a"))
+    assert not stage.sink.lost(Identity("b", "shop"))
+    assert stage.known == {"b": "sla"}
+
+
+def test_an_object_that_is_not_accepted_keeps_its_last_version_in_force(stage):
+    stage.list(profile("a", 1))
+    stage.sink.changed([("MODIFIED", profile("a", 11, "not a key"))])
+    assert stage.known == {"a": "sla"}
+    assert "spec.tolerations[0].key" in stage.faults[0]

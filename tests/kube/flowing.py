@@ -1,0 +1,109 @@
+"""A server of one resource whose watches flow as a test says, on the event loop's own clock."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from taintwarden.kube.errors import Unreachable
+
+Json = dict[str, Any]
+OPEN_SECONDS = 1_000.0
+
+
+async def at_once() -> None:
+    """No delay."""
+
+
+async def for_ever() -> None:
+    """No answer, until the client gives up."""
+    await asyncio.sleep(OPEN_SECONDS)
+    raise Unreachable("timed out")
+
+
+async def refused() -> None:
+    """Nobody listens."""
+    raise Unreachable("connection refused")
+
+
+def after(seconds: float) -> Callable[[], Awaitable[None]]:
+    """An answer that takes some time."""
+
+    async def wait() -> None:
+        await asyncio.sleep(seconds)
+
+    return wait
+
+
+class Watch:
+    """One open watch."""
+
+    def __init__(self, params: Mapping[str, str]) -> None:
+        self.since = params["resourceVersion"]
+        self.seconds = int(params["timeoutSeconds"])
+        self._chunks: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
+
+    def send(self, version: int, name: str = "a", kind: str = "MODIFIED") -> None:
+        meta = {"name": name, "namespace": "shop", "uid": f"uid-{name}", "resourceVersion": str(version)}
+        self.send_raw({"type": kind, "object": {"metadata": meta}})
+
+    def bookmark(self, version: int) -> None:
+        self.send_raw({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": str(version)}}})
+
+    def send_raw(self, frame: Json) -> None:
+        self._chunks.put_nowait(json.dumps(frame).encode() + b"\n")
+
+    def end(self) -> None:
+        """As the server ends it: after all that it had to send."""
+        self._chunks.put_nowait(None)
+
+    def cut(self) -> None:
+        self._chunks.put_nowait(Unreachable("connection reset"))
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        try:
+            async with asyncio.timeout(self.seconds):
+                while (chunk := await self._chunks.get()) is not None:
+                    if isinstance(chunk, Exception):
+                        raise chunk
+                    yield chunk
+        except TimeoutError:
+            return
+
+
+class Server:
+    """Answers lists and watches. ``listing``, ``asking`` and ``opening`` delay or refuse the requests of their kind."""
+
+    def __init__(self, version: int = 10) -> None:
+        self.version = version
+        self.listing: Callable[[], Awaitable[None]] = at_once
+        self.asking: Callable[[], Awaitable[None]] = at_once
+        self.opening: Callable[[], Awaitable[None]] = at_once
+        self.watches: list[Watch] = []
+        self.lists = 0
+        self.asked = 0
+
+    @property
+    def watch(self) -> Watch:
+        """The one that was opened last."""
+        return self.watches[-1]
+
+    async def request(self, method: str, path: str, *, params: Mapping[str, str], **_: Any) -> bytes:
+        del method, path
+        version = self.version
+        if params["limit"] == "1":
+            self.asked += 1
+            await self.asking()
+        else:
+            self.lists += 1
+            await self.listing()
+        return json.dumps({"metadata": {"resourceVersion": str(version)}, "items": []}).encode()
+
+    @asynccontextmanager
+    async def stream(self, path: str, params: Mapping[str, str], idle: float) -> AsyncIterator[AsyncIterator[bytes]]:
+        del path, idle
+        await self.opening()
+        watch = Watch(params)
+        self.watches.append(watch)
+        yield watch.chunks()

@@ -1,0 +1,135 @@
+"""Each right that is shipped is for a call that the code makes, and each call has its right."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from controller import pod
+from kube.scripted import Call, ScriptedClient, refusal
+from kube.stored_webhooks import StoredWebhooks
+from taintwarden import app, webhook
+from taintwarden.controller.clock import system_clock
+from taintwarden.handlers.watching import GROUP_VERSION
+from taintwarden.kube import nodes, policies, profiles
+from taintwarden.kube.connection import Connection
+from taintwarden.kube.evictor import Evictor
+from taintwarden.kube.kubeconfig import Source
+from taintwarden.kube.lease import LEASE_NAME, Lease
+from taintwarden.kube.recorder import NORMAL, Message, Recorder, Subject
+from taintwarden.kube.webhooks import ConfigurationKind, Webhook, apply_bundle, read_secret, read_webhooks, write_secret
+from taintwarden.settings import Settings, WebhookSettings
+
+Right = tuple[str, str, str]
+"""Group, resource with its subresource, verb."""
+BASE = Path(__file__).parents[2] / "deploy" / "base"
+PATH = re.compile(
+    r"/(?:api/v1|apis/(?P<group>[^/]+)/[^/]+)(?:/namespaces/[^/]+(?=/))?"
+    r"/(?P<resource>[a-z]+)(?:/(?P<name>[^/]+)(?:/(?P<sub>[a-z]+))?)?"
+)
+VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+SOURCE = Source("https://127.0.0.1:1", token="t")
+
+
+def right(call: Call) -> Right:
+    found = PATH.fullmatch(call.path)
+    assert found is not None, call.path
+    resource = found["resource"] + (f"/{found['sub']}" if found["sub"] else "")
+    verb = VERBS.get(call.method) or ("get" if found["name"] else "list")
+    return found["group"] or "", resource, verb
+
+
+def used(calls: Iterable[Call]) -> set[Right]:
+    return {right(call) for call in calls}
+
+
+def followed(process: Any) -> set[Right]:
+    return {
+        (group, resource, verb)
+        for source, _ in process._followed
+        for group, resource, _ in [right(Call("GET", source.path, {}))]
+        for verb in ("list", "watch")
+    }
+
+
+def shipped(file: str, *roles: str) -> set[Right]:
+    return {
+        (group, resource, verb)
+        for role in yaml.safe_load_all((BASE / file).read_text())
+        if "rules" in role and role["metadata"]["name"] in roles
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+async def lease_calls() -> list[Call]:
+    held = {"metadata": {"name": LEASE_NAME}, "spec": {"holderIdentity": "me"}}
+    client = ScriptedClient(refusal(404), {}, held, {}, held, {})
+    more: Any = {"monotonic": lambda: 0.0, "on_change": lambda _: None, "on_error": lambda _: None}
+    lease = Lease(client, namespace="home", name=LEASE_NAME, identity="me", **more)
+    await lease._try()
+    await lease._try()
+    return client.calls
+
+
+async def event_calls() -> list[Call]:
+    client = ScriptedClient(refusal(409), {})
+    subject = Subject("Pod", "web-1", "uid", "shop")
+    await Recorder(client, "me", 1.0)._write("name", Message(subject, NORMAL, "Evicted", "Evict", "note"))
+    return client.calls
+
+
+async def test_the_operator_has_the_rights_that_it_uses_and_no_other():
+    node, named = {"metadata": {}}, {"metadata": {"uid": "u", "resourceVersion": "1"}}
+    listed = {"items": [], "metadata": {"resourceVersion": "1"}}
+    client = ScriptedClient(listed, listed, node, {}, {}, {}, {}, {}, named, {}, {})
+    await policies.list_policies(client)
+    await profiles.list_profiles(client)
+    await nodes.read_node(client, "n1")
+    await nodes.save_history(client, "n1", "u", "{}")
+    await nodes.save_labels(client, "n1", "u", {})
+    await Evictor(client).evict(pod())
+    await policies.patch_status(client, "p", {})
+    await profiles.patch_profile_status(client, "shop/p", {})
+    await policies.save_guard(client, "p", "u", {})
+    await policies.clear_guard_reset(client, "p", "u")
+    calls = [*client.calls, *await lease_calls(), *await event_calls()]
+    operator = app.App(Settings(identity="me"), Connection(SOURCE), system_clock)
+    ours = {(GROUP_VERSION[0], f"{kind}", "watch") for kind in ("taintevictionpolicies", "tolerationprofiles")}
+    assert used(calls) | followed(operator) | ours == shipped("rbac.yaml", "taintwarden")
+
+
+async def test_deleting_uses_the_rights_of_its_role_and_no_other():
+    client = ScriptedClient({}, {})
+    await Evictor(client).delete(pod(), None, "because")
+    assert used(client.calls) == shipped("rbac.yaml", "taintwarden-delete")
+
+
+async def test_the_webhook_has_the_rights_that_it_uses_and_no_other():
+    api = StoredWebhooks()
+    client = ScriptedClient(default=api)
+    await read_secret(client, "home", "door")
+    await write_secret(client, "home", "door", {}, str(api.version))
+    for kind in ConfigurationKind:
+        found: list[Webhook] = await read_webhooks(client, kind, "home", "door")
+        await apply_bundle(client, kind, found, b"")
+    process = webhook.WebhookApp(WebhookSettings(), Connection(SOURCE), system_clock)
+    assert used(client.calls) | followed(process) == shipped("webhook-rbac.yaml", "taintwarden-webhook")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "expected"),
+    [
+        ("GET", "/api/v1/namespaces", ("", "namespaces", "list")),
+        ("GET", "/api/v1/namespaces/shop/pods/a", ("", "pods", "get")),
+        ("POST", "/api/v1/namespaces/shop/pods/a/eviction", ("", "pods/eviction", "create")),
+        ("PATCH", "/apis/a.io/v1/things/b/status", ("a.io", "things/status", "patch")),
+    ],
+)
+def test_a_call_needs_the_right_that_rbac_would_ask_for(method, path, expected):
+    assert right(Call(method, path, {})) == expected

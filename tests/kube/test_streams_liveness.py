@@ -1,0 +1,397 @@
+"""Whether what a stream has delivered is up to date: what counts as a proof, how long, and what does not."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+
+from kube.flowing import Server, after, at_once, for_ever, refused
+from taintwarden.kube.resources import PODS
+from taintwarden.kube.streams import Stream
+from taintwarden.kube.timings import StreamTimings
+
+pytestmark = pytest.mark.looptime
+
+
+class Told:
+    """A sink that keeps when the view was up to date, and why watches were begun again."""
+
+    def __init__(self) -> None:
+        self.live_now = False
+        self.changes: list[tuple[float, bool]] = []
+        self.restarts: list[str] = []
+        self.undecodables: list[tuple[Any, bool]] = []
+        self.tells_deleted = True
+
+    def live(self, *, live: bool) -> None:
+        if live != self.live_now:
+            self.live_now = live
+            self.changes.append((asyncio.get_running_loop().time(), live))
+
+    def restarted(self, reason: str, _: str) -> None:
+        self.restarts.append(reason)
+
+    def undecodable(self, what: Any, _: str, *, deleted: bool) -> bool:
+        self.undecodables.append((what, deleted))
+        return self.tells_deleted
+
+    def changed(self, changes: Sequence[Any]) -> None:
+        pass
+
+    def listed(self, objects: Sequence[Any]) -> None:
+        pass
+
+    def list_began(self) -> None:
+        pass
+
+    def list_ended(self, _: str) -> None:
+        pass
+
+    def reached(self, _: str) -> None:
+        pass
+
+
+class Scene:
+    """A stream that follows a server."""
+
+    def __init__(self) -> None:
+        self.server = Server()
+        self.told = Told()
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        self._task = asyncio.create_task(Stream(self.server, PODS, self.told, jitter=lambda: 0.5).run())  # type: ignore[arg-type]
+
+    async def up(self) -> None:
+        """It is up to date, with a watch open for a while."""
+        self.begin()
+        await asyncio.sleep(10)
+        assert self.live
+
+    async def end(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    async def go_away(self, seconds: float) -> None:
+        """The server is gone and comes back; the watch is opened again."""
+        self.server.opening = refused
+        self.server.watch.cut()
+        await asyncio.sleep(seconds)
+        self.server.opening = at_once
+        before = len(self.server.watches)
+        while len(self.server.watches) == before:
+            await asyncio.sleep(0.1)
+
+    @property
+    def live(self) -> bool:
+        return self.told.live_now
+
+
+@pytest.fixture
+async def scene() -> AsyncIterator[Scene]:
+    """One that has not begun."""
+    made = Scene()
+    yield made
+    await made.end()
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+# -- lists ------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_list_that_comes_soon_is_a_proof(scene: Scene) -> None:
+    scene.server.listing = after(1.5)
+    scene.begin()
+    await asyncio.sleep(1.4)
+    assert not scene.live
+    await asyncio.sleep(0.2)
+    assert scene.live
+    assert scene.server.watch.seconds > 40
+
+
+async def test_a_list_is_of_its_beginning(scene: Scene) -> None:
+    """Meanwhile nodes may have recovered: after a long one the watch has to catch up first."""
+    scene.server.listing = after(3)
+    scene.begin()
+    await asyncio.sleep(2)
+    scene.server.version = 11
+    await asyncio.sleep(1.5)
+    assert not scene.live
+    scene.server.watch.send(11)
+    await asyncio.sleep(0.1)
+    assert scene.live
+
+
+async def test_after_a_long_list_a_quiet_server_confirms_at_once(scene: Scene) -> None:
+    scene.server.listing = after(3)
+    scene.begin()
+    await asyncio.sleep(3.1)
+    assert scene.live
+
+
+async def test_before_the_first_list_nothing_is_up_to_date(scene: Scene) -> None:
+    scene.server.listing = for_ever
+    scene.begin()
+    await asyncio.sleep(1)
+    assert not scene.live
+
+
+async def test_the_view_is_lost_when_the_watch_after_a_list_does_not_open(scene: Scene) -> None:
+    scene.server.opening = for_ever
+    scene.begin()
+    await asyncio.sleep(1.9)
+    assert scene.live
+    await asyncio.sleep(0.2)
+    assert not scene.live
+
+
+# -- an outage --------------------------------------------------------------------------------------------------------
+
+
+async def test_the_first_frame_of_a_backlog_is_no_proof(scene: Scene) -> None:
+    await scene.up()
+    scene.server.version = 50
+    await scene.go_away(6)
+    scene.server.watch.send(20)
+    await asyncio.sleep(0.5)
+    assert not scene.live
+    scene.server.watch.send(49)
+    await asyncio.sleep(0.5)
+    assert not scene.live
+    scene.server.watch.send(50)
+    await asyncio.sleep(0.1)
+    assert scene.live
+
+
+async def test_silence_is_no_proof(scene: Scene) -> None:
+    await scene.up()
+    scene.server.version = 50
+    scene.server.asking = for_ever
+    await scene.go_away(6)
+    await asyncio.sleep(3)
+    assert not scene.live
+
+
+async def test_a_bookmark_is_a_proof(scene: Scene) -> None:
+    await scene.up()
+    scene.server.version = 50
+    await scene.go_away(6)
+    scene.server.watch.bookmark(50)
+    await asyncio.sleep(0.1)
+    assert scene.live
+
+
+async def test_versions_are_numbers(scene: Scene) -> None:
+    await scene.up()
+    scene.server.version = 100
+    await scene.go_away(6)
+    scene.server.watch.bookmark(99)
+    await asyncio.sleep(0.1)
+    assert not scene.live
+
+
+async def test_what_came_before_the_answer_counts(scene: Scene) -> None:
+    await scene.up()
+    scene.server.version = 50
+    scene.server.asking = after(1)
+    await scene.go_away(6)
+    scene.server.watch.send(50)
+    await asyncio.sleep(0.5)
+    assert not scene.live
+    await asyncio.sleep(1)
+    assert scene.live
+
+
+async def test_the_first_watch_after_an_outage_is_short_and_the_next_is_not(scene: Scene) -> None:
+    await scene.up()
+    scene.server.version = 50
+    await scene.go_away(6)
+    watch = scene.server.watch
+    assert watch.seconds == 4
+    watch.bookmark(50)
+    await asyncio.sleep(5)
+    assert scene.server.watch.seconds == 60
+    assert scene.live
+    assert scene.told.changes[-1][1] is True
+    assert scene.server.lists == 1
+
+
+async def test_a_watch_that_does_not_bring_what_the_server_has_is_followed_by_a_list(scene: Scene) -> None:
+    await scene.up()
+    scene.server.version = 50
+    await scene.go_away(6)
+    await asyncio.sleep(5)
+    assert "behind" in scene.told.restarts
+    assert scene.server.lists == 2
+    assert scene.live
+
+
+async def test_a_server_that_does_not_tell_its_version_is_asked_again(scene: Scene) -> None:
+    await scene.up()
+    scene.server.asking = for_ever
+    await scene.go_away(6)
+    await asyncio.sleep(5)
+    assert not scene.live
+    assert "unconfirmed" in scene.told.restarts
+    scene.server.asking = at_once
+    await asyncio.sleep(5)
+    assert scene.live
+    assert scene.server.lists == 1
+
+
+async def test_a_store_that_was_restored_is_listed_again(scene: Scene) -> None:
+    """Its versions are lower than ours, and a watch from ours brings nothing that it writes."""
+    await scene.up()
+    scene.server.version = 5
+    await scene.go_away(6)
+    await asyncio.sleep(5)
+    assert scene.server.lists == 2
+    assert scene.live
+
+
+async def test_a_second_outage_needs_a_proof_of_its_own(scene: Scene) -> None:
+    await scene.up()
+    scene.server.version = 50
+    await scene.go_away(6)
+    scene.server.watch.bookmark(50)
+    await asyncio.sleep(0.1)
+    scene.server.version = 60
+    await scene.go_away(6)
+    assert not scene.live
+
+
+# -- gaps -------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_watch_that_ended_and_is_open_again_soon_changes_nothing(scene: Scene) -> None:
+    await scene.up()
+    scene.server.version = 50
+    scene.server.opening = after(1.5)
+    scene.server.watch.end()
+    await asyncio.sleep(10)
+    assert scene.live
+    assert [at for at, up in scene.told.changes if not up] == []
+
+
+@pytest.mark.parametrize("opening", [for_ever, refused, after(3)], ids=["hangs", "refused", "slow"])
+async def test_a_watch_that_is_not_open_again_is_missed_after_the_gap(scene: Scene, opening: Any) -> None:
+    await scene.up()
+    scene.server.opening = opening
+    scene.server.watch.end()
+    ended = now()
+    await asyncio.sleep(1.9)
+    assert scene.live
+    await asyncio.sleep(0.2)
+    assert not scene.live
+    assert scene.told.changes[-1][0] == pytest.approx(ended + 2.0, abs=0.01)
+
+
+async def test_a_watch_that_opens_after_the_gap_has_to_catch_up(scene: Scene) -> None:
+    await scene.up()
+    scene.server.version = 50
+    scene.server.opening = after(3)
+    scene.server.watch.end()
+    await asyncio.sleep(3.5)
+    assert "late" in scene.told.restarts
+    await asyncio.sleep(3)
+    assert scene.server.watch.seconds == 4
+    assert not scene.live
+    scene.server.watch.bookmark(50)
+    await asyncio.sleep(0.1)
+    assert scene.live
+
+
+async def test_a_connection_that_broke_may_have_been_dead_before(scene: Scene) -> None:
+    await scene.up()
+    scene.server.watch.send(11)
+    await asyncio.sleep(30)
+    scene.server.opening = refused
+    scene.server.watch.cut()
+    await asyncio.sleep(0.1)
+    assert not scene.live
+
+
+async def test_a_connection_that_broke_after_a_frame_is_a_gap_like_any_other(scene: Scene) -> None:
+    await scene.up()
+    await asyncio.sleep(30)
+    scene.server.watch.send(11)
+    await asyncio.sleep(0.5)
+    scene.server.watch.cut()
+    await asyncio.sleep(10)
+    assert [up for _, up in scene.told.changes] == [True]
+
+
+async def test_a_watch_of_what_never_changes_is_not_taken_for_dead(scene: Scene) -> None:
+    """A real server sends nothing for many minutes; it ends the watch when it was asked to."""
+    await scene.up()
+    await asyncio.sleep(600)
+    assert len(scene.server.watches) > 5
+    assert [up for _, up in scene.told.changes] == [True]
+    assert set(scene.told.restarts) == {"ended"}
+    assert StreamTimings().watch[1] < StreamTimings().idle
+
+
+async def test_watches_that_end_at_once_prove_nothing(scene: Scene) -> None:
+    """A gateway that answers every request with an empty page, say."""
+    await scene.up()
+
+    async def empty() -> None:
+        asyncio.get_running_loop().call_soon(end)
+
+    def end() -> None:
+        scene.server.watch.end()
+
+    scene.server.opening = empty
+    scene.server.watch.end()
+    await asyncio.sleep(3)
+    assert not scene.live
+
+
+async def test_a_stream_that_is_not_followed_any_more_is_not_live(scene: Scene) -> None:
+    await scene.up()
+    await scene.end()
+    assert not scene.live
+
+
+# -- deletions that do not decode -------------------------------------------------------------------------------------
+
+
+def broken(kind: str, metadata: Any, spec: Any = None) -> dict[str, Any]:
+    return {"type": kind, "object": {"metadata": metadata, "spec": spec or {"nodeName": "n1"}}}
+
+
+META = {"name": "a", "namespace": "shop", "uid": "uid-a", "resourceVersion": "11", "labels": ["no", "map"]}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "spec", "expected"),
+    [
+        (META, {"nodeName": "n1"}, ("a", "shop", "uid-a", "11", "n1")),
+        (META | {"name": 7}, {"nodeName": "n1"}, ("", "shop", "uid-a", "11", "n1")),
+        (META, {"nodeName": {}}, ("a", "shop", "uid-a", "11", "")),
+        (META, "none", ("a", "shop", "uid-a", "11", "")),
+        ("none", {"nodeName": "n1"}, ("", "", "", "", "n1")),
+    ],
+)
+async def test_whatever_tells_which_object_it_is_is_read(scene: Scene, metadata, spec, expected) -> None:
+    await scene.up()
+    scene.server.watch.send_raw(broken("DELETED", metadata, spec))
+    await asyncio.sleep(0.1)
+    [(what, deleted)] = scene.told.undecodables
+    assert (what.name, what.namespace, what.uid, what.resource_version, what.node_name) == expected
+    assert deleted
+    assert scene.server.lists == 1
+
+
+async def test_a_deletion_that_cannot_be_told_from_others_is_found_by_a_list(scene: Scene) -> None:
+    await scene.up()
+    scene.told.tells_deleted = False
+    await asyncio.sleep(10)
+    scene.server.watch.send_raw(broken("DELETED", {"labels": 7}))
+    await asyncio.sleep(0.1)
+    assert scene.server.lists == 2
