@@ -1,4 +1,4 @@
-"""Requests are answered from what the machine knows: its policies, profiles and namespaces."""
+"""Requests are answered from what is known: policies, profiles and namespaces."""
 
 import msgspec
 import pytest
@@ -6,12 +6,13 @@ import pytest
 from admission.patching import patched
 from admission.workloads import Json, exists, extended, gt, inside, pod, review
 from taintwarden.admission.door import Door, Request
+from taintwarden.admission.known import Known
 from taintwarden.admission.ruling import Ruling
 from taintwarden.controller.cache import Translator
 from taintwarden.controller.clock import system_clock
-from taintwarden.engine.machine import Machine, events
+from taintwarden.engine.machine import events
 from taintwarden.engine.matching.tolerations import ALL_GATES
-from taintwarden.engine.model import Exclude, Instant, Operator, Policy, Profile, TaintSelector, Toleration
+from taintwarden.engine.model import Exclude, Operator, Policy, Profile, TaintSelector, Toleration
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
 
 POD = {"group": "", "version": "v1", "kind": "Pod"}
@@ -19,15 +20,15 @@ GOLD = LabelSelector((Requirement("tier", SelectorOperator.IN, ("gold",)),))
 
 
 class Stage:
-    """A machine, and the door in front of it."""
+    """What is known, and the door in front of it."""
 
     def __init__(self) -> None:
-        self.machine = Machine()
-        self.door = Door(self.machine, Translator(system_clock), ALL_GATES)
+        self.known = Known()
+        self.door = Door(self.known, Translator(system_clock), ALL_GATES)
 
     def feed(self, *fed: events.Event) -> None:
         for event in fed:
-            self.machine.step(event, Instant(0.0, 0.0))
+            self.known.feed(event)
 
     def profile(self, selector: LabelSelector = EVERYTHING, namespace: str = "shop") -> None:
         toleration = Toleration("sla", Operator.GT, "950", "NoExecute")
@@ -126,8 +127,10 @@ def test_a_companion_is_missed_unless_the_namespace_asks_for_it(stage):
     assert stage.door.validate(request) == Ruling()
 
 
-def test_what_the_door_asks_of_the_machine_leaves_no_trace(stage):
-    stage.place()
-    stage.mutate(pod(extended(gt())))
-    assert stage.machine.nodes == {}
-    assert stage.machine.pending == {}
+def test_a_namespace_that_comes_back_has_its_profiles_still(stage):
+    """They have a stream of their own, which tells when they are gone."""
+    stage.profile()
+    stage.feed(events.NamespaceSeen("shop", {}), events.NamespaceGone("shop"), events.NamespaceSeen("shop", {}))
+    assert stage.mutate(pod()).patch
+    stage.feed(events.ProfileGone("shop", "gold"), events.ProfileGone("shop", "never"))
+    assert stage.mutate(pod()).patch == ()

@@ -234,6 +234,7 @@ BAD: dict[str, Bad] = {
     "priority_fraction": Bad("spec.exclude.priorityAtLeast", _with(exclude={"priorityAtLeast": 0.5})),
     "priority_beyond_int32": Bad("spec.exclude.priorityAtLeast", _with(exclude={"priorityAtLeast": 2**31})),
     "daemon_sets": Bad("spec.exclude.daemonSets", _with(exclude={"daemonSets": "no"})),
+    "do_not_evict": Bad("spec.exclude.respectDoNotEvict", _with(exclude={"respectDoNotEvict": "no"})),
     "do_not_disrupt": Bad("spec.exclude.respectDoNotDisrupt", _with(exclude={"respectDoNotDisrupt": 0})),
     "grace_negative": Bad("spec.timing.violationGraceSeconds", _with(timing={"violationGraceSeconds": -1})),
     "grace_text": Bad("spec.timing.violationGraceSeconds", _with(timing={"violationGraceSeconds": "30s"})),

@@ -27,15 +27,17 @@ FOLLOWED = (
 )
 
 
-def shipped(kind: str) -> dict[str, Any]:
-    ours = (document for document in SHIPPED if document["kind"] == kind)
-    (found,) = (document for document in ours if document["metadata"]["name"] != "taintwarden-view")  # that is people's
+def shipped(kind: str, name: str = "taintwarden") -> dict[str, Any]:
+    (found,) = (one for one in SHIPPED if one["kind"] == kind and one["metadata"]["name"] == name)
     return found
 
 
-def rights(kind: str) -> set[tuple[str, str]]:
+def rights(kind: str, name: str = "taintwarden") -> set[tuple[str, str]]:
     return {
-        (resource, verb) for rule in shipped(kind)["rules"] for resource in rule["resources"] for verb in rule["verbs"]
+        (resource, verb)
+        for rule in shipped(kind, name)["rules"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
     }
 
 
@@ -103,22 +105,38 @@ def test_every_definition_is_installed_with_the_base():
 def test_cluster_rights_are_the_least():
     assert rights("ClusterRole") == {
         *(("nodes", verb) for verb in ("get", "list", "watch", "patch")),
-        *(("pods", verb) for verb in ("list", "watch", "delete")),
-        ("pods/status", "patch"),
+        *(("pods", verb) for verb in ("list", "watch")),
         ("pods/eviction", "create"),
         *((resource, verb) for resource in FOLLOWED for verb in ("list", "watch")),
         ("events", "create"),
         ("events", "patch"),
         *(("taintevictionpolicies", verb) for verb in ("get", "list", "watch", "patch")),
         ("taintevictionpolicies/status", "patch"),
-        *(("tolerationprofiles", verb) for verb in ("get", "list", "watch")),
+        *(("tolerationprofiles", verb) for verb in ("list", "watch")),
         ("tolerationprofiles/status", "patch"),
+    }
+    assert rights("ClusterRole", "taintwarden-delete") == {("pods", "delete"), ("pods/status", "patch")}
+
+
+def test_the_webhook_may_read_and_keep_its_certificate():
+    assert rights("ClusterRole", "taintwarden-webhook") == {
+        *(
+            (resource, verb)
+            for resource in ("namespaces", "taintevictionpolicies", "tolerationprofiles")
+            for verb in ("list", "watch")
+        ),
         *((f"{kind}webhookconfigurations", verb) for kind in ("validating", "mutating") for verb in ("get", "patch")),
     }
+    assert rights("Role", "taintwarden-webhook") == {("secrets", "get"), ("secrets", "patch")}
+
+
+def test_the_right_to_delete_is_bound_to_nobody():
+    bound = [one["roleRef"]["name"] for one in SHIPPED if one["kind"].endswith("RoleBinding")]
+    assert sorted(bound) == ["taintwarden"] * 2 + ["taintwarden-webhook"] * 2
 
 
 def test_only_its_own_lease_and_secret_can_be_taken():
-    rules = shipped("Role")["rules"]
+    rules = [*shipped("Role")["rules"], *shipped("Role", "taintwarden-webhook")["rules"]]
     names = {(*rule["resources"], *rule["verbs"]): rule.get("resourceNames") for rule in rules}
     assert names == {
         ("leases", "get", "update"): ["taintwarden"],
@@ -128,13 +146,13 @@ def test_only_its_own_lease_and_secret_can_be_taken():
 
 
 def test_only_its_own_webhook_configurations_can_be_changed():
-    rules = shipped("ClusterRole")["rules"]
+    rules = shipped("ClusterRole", "taintwarden-webhook")["rules"]
     (rule,) = (rule for rule in rules if rule["apiGroups"] == ["admissionregistration.k8s.io"])
     assert rule["resourceNames"] == ["taintwarden"]
 
 
 def test_no_right_is_a_wildcard():
-    rules = [rule for kind in ("ClusterRole", "Role") for rule in shipped(kind)["rules"]]
+    rules = [rule for one in SHIPPED for rule in one.get("rules", ())]
     assert not [rule for rule in rules if "*" in (*rule["apiGroups"], *rule["resources"], *rule["verbs"])]
 
 

@@ -66,7 +66,13 @@ def test_every_field_arrives():
             "nodeSelector": {"matchLabels": {"b": "2", "a": "1"}},
             "podSelector": {"matchExpressions": [{"key": "c", "operator": "NotIn", "values": ["x", "y"]}]},
             "namespaceSelector": {"matchExpressions": [{"key": "d", "operator": "Exists"}]},
-            "exclude": {"namespaces": ["n"], "priorityAtLeast": 7, "daemonSets": False, "respectDoNotDisrupt": False},
+            "exclude": {
+                "namespaces": ["n"],
+                "priorityAtLeast": 7,
+                "daemonSets": False,
+                "respectDoNotDisrupt": False,
+                "respectDoNotEvict": False,
+            },
             "timing": {"violationGraceSeconds": 1, "stabilizationWindowSeconds": 2},
             "eviction": {
                 "method": "Delete",
@@ -115,7 +121,7 @@ def test_every_field_arrives():
         ),
         pod_selector=LabelSelector((Requirement("c", SelectorOperator.NOT_IN, ("x", "y")),)),
         namespace_selector=LabelSelector((Requirement("d", SelectorOperator.EXISTS),)),
-        exclude=Exclude(("n",), 7, daemon_sets=False, respect_do_not_disrupt=False),
+        exclude=Exclude(("n",), 7, daemon_sets=False, respect_do_not_disrupt=False, respect_do_not_evict=False),
         timing=Timing(1, 2),
         eviction=EvictionSettings(Method.DELETE, 3, 4, (OrderBy.LONGEST_GRACE, OrderBy.PRIORITY)),
         limits=Limits(

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
+from taintwarden.settings import WebhookSettings
+
 BASE = Path(__file__).parents[2] / "deploy" / "base"
 DOCUMENTS = {
     document["kind"]: document for document in yaml.safe_load_all((BASE / "webhooks.yaml").read_text()) if document
@@ -15,7 +17,7 @@ WEBHOOKS = {
     for kind in ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
     for webhook in DOCUMENTS[kind]["webhooks"]
 }
-DEPLOYMENT = yaml.safe_load((BASE / "deployment.yaml").read_text())
+DEPLOYMENT, _ = yaml.safe_load_all((BASE / "webhook-deployment.yaml").read_text())
 POD = DEPLOYMENT["spec"]["template"]
 CONTAINER = POD["spec"]["containers"][0]
 MUTATING = DOCUMENTS["MutatingWebhookConfiguration"]["webhooks"]
@@ -60,7 +62,7 @@ def test_a_webhook_calls_the_service(webhook):
 def test_the_service_leads_to_the_port_that_is_served():
     (port,) = (port for port in CONTAINER["ports"] if port["name"] == "webhook")
     assert DOCUMENTS["Service"]["spec"]["ports"][0]["targetPort"] == port["name"]
-    assert {"name": "TAINTWARDEN_WEBHOOK_PORT", "value": str(port["containerPort"])} in CONTAINER["env"]
+    assert port["containerPort"] == WebhookSettings().webhook_port
     assert DOCUMENTS["Service"]["spec"]["selector"].items() <= POD["metadata"]["labels"].items()
 
 

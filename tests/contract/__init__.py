@@ -1,6 +1,6 @@
 """One suite for two API servers: what a kube-apiserver does, as far as the operator and its tests rely on it.
 
-The cases are coroutines that take an `Api`. `test_contract.py` runs them against `taintwarden.localcluster`; the
+The cases are coroutines that take an `Api`. `test_contract.py` runs them against `localcluster`; the
 end-to-end tests run the very same ones against the real server, so the small one is never kinder than that.
 
     pytest.register_assert_rewrite(*[f"contract.{name}" for name in contract.MODULES])  # before the next import

@@ -15,7 +15,6 @@ Json = dict[str, Any]
 
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
-JSON_PATCH = "application/json-patch+json"
 APPLY = "application/apply-patch+yaml"
 
 DEADLINE_SECONDS = 15.0

@@ -11,7 +11,7 @@ from contract import MODULES
 pytest.register_assert_rewrite(*[f"contract.{name}" for name in MODULES])
 
 from contract.api import Api  # noqa: E402 the assertions of the cases are rewritten first
-from taintwarden.localcluster import LocalCluster  # noqa: E402
+from localcluster import LocalCluster  # noqa: E402
 
 
 @asynccontextmanager

@@ -1,6 +1,6 @@
 """Merge patch, strategic merge patch, JSON patch."""
 
-from contract.api import JSON_PATCH, MERGE, STRATEGIC, Api, condition_of
+from contract.api import MERGE, STRATEGIC, Api, condition_of
 
 
 async def _node(api: Api) -> str:
@@ -73,20 +73,6 @@ async def a_strategic_patch_replaces_tolerations(api: Api) -> None:
     patch = {"spec": {"tolerations": [{"key": "b", "operator": "Exists"}]}}
     answer = await api.request("PATCH", f"{api.pods}/{pod['metadata']['name']}", patch, content_type=STRATEGIC)
     assert answer.status == 422
-
-
-async def a_json_patch_tests_and_adds(api: Api) -> None:
-    path = await _node(api)
-    await api.ok("PATCH", path, {"metadata": {"labels": {"a": "1"}}}, content_type=MERGE)
-    patch = [
-        {"op": "test", "path": "/metadata/labels/a", "value": "1"},
-        {"op": "add", "path": "/metadata/labels/x~1y", "value": "2"},
-        {"op": "remove", "path": "/metadata/labels/a"},
-    ]
-    node = await api.ok("PATCH", path, patch, content_type=JSON_PATCH)
-    assert node["metadata"]["labels"] == {"x/y": "2"}
-    again = await api.request("PATCH", path, patch, content_type=JSON_PATCH)
-    assert (again.status, again.reason) == (422, "Invalid")
 
 
 async def a_patch_of_nothing_is_a_404(api: Api) -> None:

@@ -10,6 +10,8 @@ from controlplane.client import ApiError, Client, Json
 from controlplane.waiting import wait_until
 
 IMAGE = "registry.k8s.io/pause:3.10"  # named, never pulled: nothing runs a container here
+SCHEDULER = "default-scheduler"
+NOBODY = "nobody"  # schedules pods that a test binds itself: on a cluster of others a scheduler would be faster
 ADMISSION_KEYS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
@@ -18,8 +20,13 @@ def now() -> str:
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def condition(kind: str, *, holds: bool = True) -> Json:
-    return {"type": kind, "status": "True" if holds else "False", "reason": "Test", "lastTransitionTime": now()}
+def condition(kind: str, *, holds: bool | None = True) -> Json:
+    return {
+        "type": kind,
+        "status": "Unknown" if holds is None else str(holds),
+        "reason": "Test",
+        "lastTransitionTime": now(),
+    }
 
 
 def is_evicted(pod: Json | None) -> bool:
@@ -56,12 +63,13 @@ class Cluster(Client):
         labels: Mapping[str, str] | None = None,
         taints: Sequence[Json] = (),
         *,
-        ready: bool = True,
+        ready: bool | None = True,
         annotations: Mapping[str, str] | None = None,
     ) -> Json:
         """Create a node that carries exactly these taints.
 
         Admission adds not-ready:NoSchedule to a new node; a Ready node loses it, as node-lifecycle would see to.
+        `ready` is None for a node whose kubelet is silent: then node-lifecycle leaves unreachable where it is.
         """
         labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", **(labels or {})}
         metadata = {"name": name, "labels": labels, "annotations": dict(annotations or {})}
@@ -93,6 +101,7 @@ class Cluster(Client):
         """Create a pod, on a node if one is given, with the status a kubelet would report. `spec` overrides fields.
 
         `owner` is an ownerReference without `controller`, such as {"apiVersion", "kind", "name", "uid"}.
+        Without a node it waits to be bound, and no scheduler touches it unless `spec` names one.
         With grace 0 an eviction removes the pod at once; otherwise it stays Terminating.
         """
         metadata: Json = {"name": name, "labels": dict(labels or {}), "annotations": dict(annotations or {})}
@@ -103,7 +112,7 @@ class Cluster(Client):
             "terminationGracePeriodSeconds": grace_seconds,
             "tolerations": list(tolerations),
             "automountServiceAccountToken": False,
-            **({"nodeName": node} if node else {}),
+            **({"nodeName": node} if node else {"schedulerName": NOBODY}),
             **(spec or {}),
         }
         pod = self.create("pods", {"metadata": metadata, "spec": body}, namespace)

@@ -15,6 +15,8 @@ ACCESS_KINDS = (
     "Role",
     "RoleBinding",
     "PriorityClass",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
 )
 
 
@@ -27,6 +29,9 @@ def documents(folder: Path) -> Iterator[tuple[Path, Json]]:
 
 
 def access_documents(folder: Path) -> list[Json]:
-    """What gives the operator its rights; no Deployment, which nothing would run, and no webhook, which none serves."""
+    """What gives operator and webhook their rights, and bounds them.
+
+    No Deployment, which nothing would run, and no configuration of webhooks, which nobody serves.
+    """
     found = [document for _, document in documents(folder) if document["kind"] in ACCESS_KINDS]
     return sorted(found, key=lambda document: ACCESS_KINDS.index(document["kind"]))

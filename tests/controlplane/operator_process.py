@@ -26,6 +26,8 @@ STOP_SECONDS = 20
 class Operator:
     """`taintwarden run` outside the cluster. Starts in seconds; the log goes on over restarts."""
 
+    COMMAND = "run"
+
     def __init__(
         self,
         kubeconfig: Path,
@@ -40,7 +42,7 @@ class Operator:
         self.url = f"http://{LOOPBACK}:{port}"
         selected = [f"--context={context}"] if context else []
         flags = [f"--kubeconfig={kubeconfig}", f"--http-host={LOOPBACK}", f"--http-port={port}"]
-        command = [EXECUTABLE, "run", *flags, f"--namespace={namespace}", *selected, *args]
+        command = [EXECUTABLE, self.COMMAND, *flags, f"--namespace={namespace}", *selected, *args]
         self.process = Process(name, command, folder / f"{name}.log", env=BYTECODE, patience_seconds=STOP_SECONDS)
 
     def __enter__(self) -> Self:
@@ -110,6 +112,17 @@ class Operator:
         """The log lines as structlog wrote them; what is no JSON (a traceback) comes as {"text": line}."""
         lines = self.process.log.read_text().splitlines() if self.process.log.exists() else []
         return [parse_line(line) for line in lines if line]
+
+
+class Webhook(Operator):
+    """`taintwarden webhook` outside the cluster, on a port that API servers call."""
+
+    COMMAND = "webhook"
+
+    def __init__(
+        self, kubeconfig: Path, folder: Path, port: int, *, args: Sequence[str] = (), name: str = "webhook"
+    ) -> None:
+        super().__init__(kubeconfig, folder, args=[f"--webhook-port={port}", *args], name=name)
 
 
 def parse_line(line: str) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from controlplane.waiting import wait_until
 
 OPERATOR_NAMESPACE = "taintwarden-system"
 OPERATOR_SERVICE_ACCOUNT = "taintwarden"
+WEBHOOK_SERVICE_ACCOUNT = "taintwarden-webhook"
+MANIFESTS = (ROOT / "deploy" / "base", ROOT / "deploy" / "components" / "allow-delete")
 OPERATOR_USER = f"system:serviceaccount:{OPERATOR_NAMESPACE}:{OPERATOR_SERVICE_ACCOUNT}"
 TOKEN_SECONDS = 24 * 3600
 SERVED_SECONDS = 60
@@ -65,10 +67,14 @@ class Target:
             path = f"{group_path(spec['group'] + '/' + spec['versions'][0]['name'])}/{spec['names']['plural']}"
             wait_until(lambda path=path: self.answers(path), SERVED_SECONDS, f"{path} to be served")
 
-    def apply_manifests(self, folder: Path = ROOT / "deploy" / "base") -> None:
-        """Apply what gives the operator its rights; see manifests.access_documents."""
-        for document in access_documents(folder):
-            self.client.apply(document)
+    def apply_manifests(self, *folders: Path) -> None:
+        """Apply what gives operator and webhook their rights; see manifests.access_documents.
+
+        Without folders: all that is shipped, the right to delete pods included.
+        """
+        for folder in folders or MANIFESTS:
+            for document in access_documents(folder):
+                self.client.apply(document)
 
     def operator_kubeconfig(self, server: str = "") -> Path:
         """A kubeconfig of the operator's service account, which holds the shipped role and nothing else.
@@ -78,9 +84,18 @@ class Target:
         path = self.folder / ("operator-proxied.kubeconfig" if server else "operator.kubeconfig")
         return write_kubeconfig(path, server or self.server, self.ca, token=self._operator_token())
 
+    def webhook_kubeconfig(self) -> Path:
+        """The same of the webhook's service account."""
+        token = self._token(WEBHOOK_SERVICE_ACCOUNT)
+        return write_kubeconfig(self.folder / "webhook.kubeconfig", self.server, self.ca, token=token)
+
     def operator_client(self) -> Cluster:
         """A client with the operator's rights, to see what it may not do. Close it."""
         return Cluster(self.server, self.ca, token=self._operator_token())
+
+    def webhook_client(self) -> Cluster:
+        """A client with the webhook's rights. Close it."""
+        return Cluster(self.server, self.ca, token=self._token(WEBHOOK_SERVICE_ACCOUNT))
 
     def answers(self, path: str) -> bool:
         """Whether a GET as administrator succeeds; nobody there and "not yet" are both a no."""
@@ -91,10 +106,13 @@ class Target:
         return True
 
     def _operator_token(self) -> str:
+        return self._token(OPERATOR_SERVICE_ACCOUNT)
+
+    def _token(self, account: str) -> str:
         """A token by TokenRequest, as a kubelet would mount it."""
         body = {"spec": {"expirationSeconds": TOKEN_SECONDS}}
-        account = {"name": OPERATOR_SERVICE_ACCOUNT, "subresource": "token"}
-        return self.client.create("serviceaccounts", body, OPERATOR_NAMESPACE, **account)["status"]["token"]
+        path = {"name": account, "subresource": "token"}
+        return self.client.create("serviceaccounts", body, OPERATOR_NAMESPACE, **path)["status"]["token"]
 
 
 def existing_cluster(kubeconfig: Path, context: str, folder: Path) -> Target:

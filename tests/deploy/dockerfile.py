@@ -12,7 +12,7 @@ from pathlib import Path
 from controlplane.binaries import ROOT
 
 DOCKERFILE = ROOT / "deploy" / "Dockerfile"
-IGNORED = ROOT / "deploy" / "Dockerfile.dockerignore"
+IGNORED = ROOT / ".dockerignore"  # BuildKit and the classic builder both know this one
 SECONDS = 300
 
 
@@ -44,7 +44,7 @@ def stages() -> list[Stage]:
     found: list[Stage] = []
     for line in "\n".join(lines).replace("\\\n", " ").splitlines():
         instruction, _, rest = line.strip().partition(" ")
-        if instruction == "ARG":
+        if instruction == "ARG" and not found:
             name, _, value = rest.partition("=")
             arguments[name] = value
         elif instruction == "FROM":

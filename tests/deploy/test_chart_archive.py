@@ -12,7 +12,13 @@ import yaml
 from controlplane.binaries import ROOT
 from deploy.rendering import CHART, RenderingError, chart, run, tool
 
-LINKS = {"crds": "crds", "rbac.yaml": "deploy/base/rbac.yaml", "webhooks.yaml": "deploy/base/webhooks.yaml"}
+LINKS = {
+    "crds": "crds",
+    **{
+        name: f"deploy/base/{name}"
+        for name in ("admission-policy.yaml", "rbac.yaml", "webhook-rbac.yaml", "webhooks.yaml")
+    },
+}
 META = yaml.safe_load((CHART / "Chart.yaml").read_text())
 
 

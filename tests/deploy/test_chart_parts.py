@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from deploy.rendering import Json, by_key, chart, key
+from deploy.rendering import Json, RenderingError, by_key, chart, key
 from deploy.test_chart_values import container, pod
-from taintwarden.settings import load_settings
+from taintwarden.settings import load_webhook_settings
 
 SELECTOR = {"app.kubernetes.io/name": "taintwarden"}
 
@@ -24,9 +24,11 @@ ALL = {"webhooks": {"enabled": True}, "serviceMonitor": {"enabled": True}, "netw
         ({"crds": {"install": False}}, {"CustomResourceDefinition"}),
         ({"serviceAccount": {"create": False}}, {"ServiceAccount"}),
         ({"rbac": {"create": False}}, {"ClusterRoleBinding", "Role", "RoleBinding"}),
+        (
+            {"admissionPolicy": {"enabled": False}},
+            {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
+        ),
         ({"podDisruptionBudget": {"enabled": False}}, {"PodDisruptionBudget"}),
-        ({"resourceQuota": {"enabled": False}}, {"ResourceQuota"}),
-        ({"priorityClassName": "high"}, {"ResourceQuota"}),
         (
             {"webhooks": {"enabled": False}},
             {"Service", "Secret", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"},
@@ -45,10 +47,48 @@ def test_without_rights_people_may_still_look():
 
 
 def test_the_rights_go_to_the_service_account_that_was_named():
-    objects = by_key(chart({"serviceAccount": {"create": False, "name": "mine"}}))
-    subjects = [one["subjects"] for (kind, _), one in objects.items() if kind.endswith("Binding")]
-    assert {subject["name"] for [subject] in subjects} == {"mine"}
-    assert objects["Deployment", "taintwarden"]["spec"]["template"]["spec"]["serviceAccountName"] == "mine"
+    named: Json = {"serviceAccount": {"create": False, "name": "mine"}, "webhooks": {"serviceAccountName": "other"}}
+    objects = by_key(chart(named | {"rbac": {"allowDelete": True}}))
+    bound = {
+        name: subject["name"]
+        for (kind, name), one in objects.items()
+        if kind in ("RoleBinding", "ClusterRoleBinding")
+        for subject in one["subjects"]
+    }
+    assert bound == {"taintwarden": "mine", "taintwarden-delete": "mine", "taintwarden-webhook": "other"}
+    for name, account in (("taintwarden", "mine"), ("taintwarden-webhook", "other")):
+        assert objects["Deployment", name]["spec"]["template"]["spec"]["serviceAccountName"] == account
+    assert not [name for kind, name in objects if kind == "ServiceAccount"]
+
+
+def test_the_admission_policies_are_about_the_service_account_that_was_named():
+    found = [
+        condition["expression"]
+        for one in chart({"serviceAccount": {"name": "mine"}}, namespace="ops")
+        if one["kind"] == "ValidatingAdmissionPolicy"
+        for condition in one["spec"]["matchConditions"]
+    ]
+    assert set(found) == {"request.userInfo.username == 'system:serviceaccount:ops:mine'"}
+    assert len(found) == 3
+
+
+def test_pods_are_deleted_only_where_that_was_asked_for():
+    binding = ("ClusterRoleBinding", "taintwarden-delete")
+    assert binding not in names()
+    assert names(rbac={"allowDelete": True}) == names() | {binding}
+
+
+def test_critical_pods_get_a_quota_only_where_that_was_asked_for():
+    quota = ("ResourceQuota", "critical-pods")
+    assert quota not in names()
+    assert names(resourceQuota={"enabled": True}) == names() | {quota}
+    assert quota not in names(resourceQuota={"enabled": True}, priorityClassName="high")
+
+
+def test_no_quota_counts_the_critical_pods_of_kube_system():
+    with pytest.raises(RenderingError, match="would count every critical pod"):
+        chart({"resourceQuota": {"enabled": True}}, namespace="kube-system")
+    assert not [one for one in chart(namespace="kube-system") if one["kind"] == "ResourceQuota"]
 
 
 def test_definitions_are_never_removed_by_helm():
@@ -60,18 +100,41 @@ def test_definitions_are_never_removed_by_helm():
 
 
 def rules(**values: Any) -> list[Json]:
+    """Those of the webhook."""
     objects = by_key(chart(values))
-    return [*objects["ClusterRole", "taintwarden"]["rules"], *objects["Role", "taintwarden"]["rules"]]
+    return [
+        *objects["ClusterRole", "taintwarden-webhook"]["rules"],
+        *objects["Role", "taintwarden-webhook"]["rules"],
+    ]
 
 
 def test_without_webhooks_nothing_of_them_is_left():
-    off: Json = {"webhooks": {"enabled": False}}
-    only = container(**off)
-    assert [port["name"] for port in only["ports"]] == ["http"]
-    assert not [one for one in only["env"] if "WEBHOOK" in one["name"]]
-    resources = {resource for rule in rules(**off) for resource in rule["resources"]}
-    assert not {one for one in resources if "webhook" in one or one == "secrets"}
-    assert len(rules()) == len(rules(**off)) + 2
+    assert not [name for name in names(webhooks={"enabled": False}) if "webhook" in str(name).lower()]
+    assert [port["name"] for port in container()["ports"]] == ["http"]
+
+
+def test_with_cert_manager_no_certificate_can_be_written():
+    left = rules(webhooks={"certificates": "cert-manager"})
+    assert not [rule for rule in left if "admissionregistration.k8s.io" in rule["apiGroups"]]
+    assert [rule["verbs"] for rule in left if "secrets" in rule["resources"]] == [["get"]]
+    assert [rule["verbs"] for rule in rules() if "secrets" in rule["resources"]] == [["get", "patch"]]
+
+
+def webhook_container(**values: Any) -> Json:
+    [only] = by_key(chart(values))["Deployment", "taintwarden-webhook"]["spec"]["template"]["spec"]["containers"]
+    return only
+
+
+def test_callers_are_checked_with_the_certificates_that_were_named():
+    callers = {"configMap": "api-servers", "names": ["kube-apiserver", "other"]}
+    made = webhook_container(webhooks={"callers": callers})
+    given = {one["name"]: one.get("value", "") for one in made["env"]}
+    settings = load_webhook_settings(given)
+    assert settings.webhook_client_ca == f"{made['volumeMounts'][0]['mountPath']}/ca.crt"
+    assert settings.webhook_client_names == "kube-apiserver,other"
+    assert load_webhook_settings({one["name"]: one.get("value", "") for one in webhook_container()["env"]}) == (
+        load_webhook_settings({"POD_NAMESPACE": ""})
+    )
 
 
 def test_cert_manager_makes_the_secret_and_injects_the_authority():
@@ -90,9 +153,11 @@ def test_cert_manager_makes_the_secret_and_injects_the_authority():
 
 
 @pytest.mark.parametrize(("certificates", "read"), [("own", "own"), ("cert-manager", "external")])
-def test_the_operator_makes_certificates_only_if_nobody_else_does(certificates, read):
-    given = {one["name"]: one.get("value", "") for one in container(webhooks={"certificates": certificates})["env"]}
-    settings = load_settings(given)
+def test_the_webhook_makes_certificates_only_if_nobody_else_does(certificates, read):
+    given = {
+        one["name"]: one.get("value", "") for one in webhook_container(webhooks={"certificates": certificates})["env"]
+    }
+    settings = load_webhook_settings(given)
     assert settings.webhook_certificates == read
     assert settings.webhook_service == "taintwarden-webhook"
 
@@ -135,22 +200,25 @@ def test_the_service_of_the_webhooks_is_not_scraped():
     assert not wanted.items() <= objects["Service", "taintwarden-webhook"]["metadata"]["labels"].items()
 
 
-@pytest.mark.parametrize(("webhooks", "let_in"), [(True, ["http", "webhook"]), (False, ["http"])])
-def test_the_network_policy_lets_in_what_the_container_serves(webhooks, let_in):
-    values: Json = {"networkPolicy": {"enabled": True}, "webhooks": {"enabled": webhooks}}
-    policy = by_key(chart(values))["NetworkPolicy", "taintwarden"]["spec"]
+@pytest.mark.parametrize(("name", "let_in"), [("taintwarden", ["http"]), ("taintwarden-webhook", ["http", "webhook"])])
+def test_a_network_policy_lets_in_what_the_container_serves(name, let_in):
+    objects = by_key(chart({"networkPolicy": {"enabled": True}}))
+    policy, template = objects["NetworkPolicy", name]["spec"], objects["Deployment", name]["spec"]["template"]
     assert [rule["ports"][0]["port"] for rule in policy["ingress"]] == let_in
-    assert {port["name"] for port in container(**values)["ports"]} == set(let_in)
+    assert {port["name"] for port in template["spec"]["containers"][0]["ports"]} == set(let_in)
     assert [port["port"] for port in policy["egress"][0]["ports"]] == [443, 6443]
-    assert policy["podSelector"]["matchLabels"] == SELECTOR
+    assert policy["podSelector"]["matchLabels"] == template["metadata"]["labels"]
 
 
-def test_who_may_scrape_can_be_narrowed_and_the_api_server_still_comes_in():
+def test_who_may_scrape_and_who_may_ask_can_be_narrowed():
     prometheus = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
-    policy = by_key(chart({"networkPolicy": {"enabled": True, "metricsFrom": prometheus}}))
-    http, webhook = policy["NetworkPolicy", "taintwarden"]["spec"]["ingress"]
-    assert http["from"] == prometheus
-    assert "from" not in webhook
+    servers = [{"ipBlock": {"cidr": "192.0.2.0/28"}}]
+    given = {"enabled": True, "metricsFrom": prometheus, "webhookFrom": servers}
+    objects = by_key(chart({"networkPolicy": given}))
+    http, webhook = objects["NetworkPolicy", "taintwarden-webhook"]["spec"]["ingress"]
+    assert (http["from"], webhook["from"]) == (prometheus, servers)
+    [only] = objects["NetworkPolicy", "taintwarden"]["spec"]["ingress"]
+    assert only["from"] == prometheus
 
 
 def test_everything_at_once_names_each_object_once():

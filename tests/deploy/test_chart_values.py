@@ -12,7 +12,7 @@ from taintwarden.settings import Settings, load_settings
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 OF_THE_PROCESS = {"kubeconfig", "context", "namespace", "identity", "http_host", "http_port"}
-OF_VALUES = {"dry_run", "webhook_port", "webhook_service", "webhook_certificates"}
+OF_VALUES = {"dry_run"}
 """Said by values of their own."""
 
 
@@ -120,7 +120,7 @@ def test_the_operator_reads_what_was_set():
 
 
 def test_nothing_is_set_that_was_not_asked_for():
-    assert set(environment()) == {"TAINTWARDEN_WEBHOOK_PORT"}
+    assert set(environment()) == set()
 
 
 @pytest.mark.parametrize(("asked", "read"), [(True, True), (False, False)])

@@ -6,6 +6,7 @@ configuration into them; there it ends. Whether Kubernetes then comes up is not 
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from controlplane.binaries import ROOT, binary
+from controlplane.binaries import ROOT, binary, pinned_version
 from controlplane.target import ALLOWED_CONTEXTS
 from deploy.rendering import tool
 
@@ -107,12 +108,12 @@ def test_nobody_else_evicts_by_taints(cluster):
 def test_workers_are_in_three_zones(nodes):
     zones = {name: labels(node).get("topology.kubernetes.io/zone") for name, node in nodes.items()}
     assert zones.pop(f"{NAME}-control-plane") is None
-    assert sorted(zones.values()) == ["a", "a", "b", "c"]
+    assert sorted(zones.values()) == ["a", "b", "c"]
 
 
 def test_the_tests_agree_to_evict_there():
     assert f"kind-{NAME}" in ALLOWED_CONTEXTS
-    assert f"context kind-{NAME}" in (ROOT / "Makefile").read_text()
+    assert f"cluster={NAME}" in (ROOT / "tests" / "kind" / "e2e").read_text()
 
 
 @pytest.mark.parametrize(
@@ -133,6 +134,15 @@ def test_the_real_controller_manager_understands_its_arguments(cluster, tmp_path
     assert (f"{tmp_path / 'none'}: no such file" not in done.stderr) is refused, done.stderr[-2000:]
 
 
+def test_kubelets_may_run_on_the_old_control_groups(nodes):
+    assert all(node["KubeletConfiguration"]["failCgroupV1"] is False for node in nodes.values())
+
+
+def test_the_published_node_is_of_the_minor_version_of_the_other_tests():
+    [image] = re.findall(r"NODE_IMAGE:-kindest/node:(v\d+\.\d+)\.\d+@sha256:[0-9a-f]{64}}", UP.read_text())
+    assert pinned_version().startswith(f"{image}.")
+
+
 # -- the script -------------------------------------------------------------------------------------------------------
 
 
@@ -146,13 +156,15 @@ def test_the_script_says_what_is_missing():
     assert done.stderr == "kind: no-such-engine is needed (ENGINE=podman for Podman)\n"
 
 
-def test_the_script_makes_this_cluster_and_stops_when_that_fails(engine):
+def test_the_script_makes_this_cluster_and_stops_when_that_fails(engine, tmp_path):
     log = Path(engine["ENGINE_DOUBLE"]) / "commands"
     log.write_text("")
-    done = up(engine)
+    done = up({**engine, "NODE_IMAGE": "node:of-mine", "KIND_KUBECONFIG": str(tmp_path / "kubeconfig")})
     assert done.returncode != 0
     commands = [json.loads(line) for line in log.read_text().splitlines()]
     started = [words[words.index("--name") + 1] for words in commands if words[0] == "run"]
     assert sorted(started)[0] == f"{NAME}-control-plane"
     assert len(started) == len(CONFIG["nodes"])
+    images = {words[-1] for words in commands if words[0] == "run"}
+    assert images == {"node:of-mine"}
     assert not [words for words in commands if words[0] == "build"]

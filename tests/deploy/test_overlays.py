@@ -40,7 +40,11 @@ def test_an_overlay_changes_nothing_but_the_deployment(folder: Path):
     base, found = by_key(kustomize(BASE)), by_key(kustomize(folder))
     changed = {name for name in base if found.get(name) != base[name]}
     assert changed == {DEPLOYMENT}
-    assert found.keys() - base.keys() <= {("NetworkPolicy", "taintwarden")}
+    assert found.keys() - base.keys() <= {
+        ("NetworkPolicy", "taintwarden"),
+        ("NetworkPolicy", "taintwarden-webhook"),
+        ("ClusterRoleBinding", "taintwarden-delete"),
+    }
 
 
 def test_a_dry_run_is_one_of_the_operator():
@@ -70,10 +74,13 @@ def test_in_production_memory_is_set_aside():
     assert only["resources"]["requests"]["memory"] == only["resources"]["limits"]["memory"]
 
 
-def test_the_network_policy_names_ports_that_the_container_has():
-    [only] = template("production")["spec"]["containers"]
-    rules = rendered("production")["NetworkPolicy", "taintwarden"]["spec"]["ingress"]
-    assert {rule["ports"][0]["port"] for rule in rules} == {port["name"] for port in only["ports"]}
+@pytest.mark.parametrize("name", ["taintwarden", "taintwarden-webhook"])
+def test_a_network_policy_names_the_ports_of_its_pods(name):
+    objects = rendered("production")
+    template, policy = objects["Deployment", name]["spec"]["template"], objects["NetworkPolicy", name]["spec"]
+    [only] = template["spec"]["containers"]
+    assert {rule["ports"][0]["port"] for rule in policy["ingress"]} == {port["name"] for port in only["ports"]}
+    assert policy["podSelector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
 
 
 def test_instead_of_the_built_in_controller_replicas_on_dead_nodes_are_removed_too():

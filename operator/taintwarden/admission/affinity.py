@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import chain, product
+from math import prod
 from typing import Any
 
 from taintwarden.engine.placement import Alternatives, effect_label, value_label, version_label
@@ -30,26 +31,35 @@ def restrict(
     of_nodes = whole.get("nodeAffinity") or {}
     required = of_nodes.get(_REQUIRED)
     given = [{}] if required is None else required.get("nodeSelectorTerms") or []
-    merged = [new for term in given for new in _multiplied(term, restricting, may_be_empty=required is None)]
-    if merged == given:
+    if len(given) > MAX_TERMS:  # looked at one by one they would only show that nothing can be added
+        return affinity, f"has {len(given)} nodeSelectorTerms of its own, and {MAX_TERMS} are possible for placement"
+    lacking = [(term, _missing(term, restricting, may_be_empty=required is None)) for term in given]
+    if not any(missing for _, missing in lacking):
         return affinity, None
-    if len(merged) > MAX_TERMS:
+    number = sum(prod(len(one.terms) for one in missing) for _, missing in lacking)
+    if number > MAX_TERMS:  # counted before they are made: a pod may bring many terms, and ask for many combinations
         keys = ", ".join(alternatives.key for alternatives in restricting)
-        return affinity, f"placement by {keys} takes {len(merged)} nodeSelectorTerms, at most {MAX_TERMS} are possible"
+        return affinity, f"placement by {keys} takes {number} nodeSelectorTerms, at most {MAX_TERMS} are possible"
+    merged = [new for term, missing in lacking for new in _multiplied(term, missing)]
     required = {**(required or {}), "nodeSelectorTerms": merged}
     return {**whole, "nodeAffinity": {**of_nodes, _REQUIRED: required}}, None
 
 
-def _multiplied(term: Json, restricting: Sequence[Alternatives], *, may_be_empty: bool) -> list[Json]:
-    """One term for each combination of what the keys allow. Empty: none was there, so it stands for every node."""
+def _missing(term: Json, restricting: Sequence[Alternatives], *, may_be_empty: bool) -> list[Alternatives]:
+    """The keys whose requirements a term lacks. Empty: none was there, so it stands for every node."""
     expressions = term.get("matchExpressions") or []
     if not (may_be_empty or expressions or term.get("matchFields")):
-        return [term]
+        return []
     mentioned = {expression.get("key") for expression in expressions}
-    missing = [one.terms for one in restricting if mentioned.isdisjoint(label(one.key) for label in _LABELS)]
+    return [one for one in restricting if mentioned.isdisjoint(label(one.key) for label in _LABELS)]
+
+
+def _multiplied(term: Json, missing: Sequence[Alternatives]) -> list[Json]:
+    """One term for each combination of what the keys allow."""
     if not missing:
         return [term]
+    expressions = term.get("matchExpressions") or []
     return [
         {**term, "matchExpressions": [*expressions, *(added.as_json() for added in chain(*combination))]}
-        for combination in product(*missing)
+        for combination in product(*(one.terms for one in missing))
     ]

@@ -17,7 +17,6 @@ from taintwarden.engine.model import Policy, Profile
 
 INJECT = "taintwarden.io/inject"
 """Label: "true" on a namespace has its pods completed, "false" on a pod (or template) leaves that one as it is."""
-_NATIVE = "spec.tolerations["
 _COUNTS_AS_ABSENT = "counts as absent"
 
 Json = Mapping[str, Any]
@@ -47,10 +46,9 @@ def check_change(
     changed = _changed_annotations(template, None if old is None else pod_in(old, group, kind))
     may_refuse = not _is_controlled(obj)
     refusals, warnings = [], []
-    for severity, fault in check_object(obj, group, kind, policies, profiles, is_completed=is_completed):
+    found = check_object(obj, group, kind, policies, profiles, is_completed=is_completed, checks_native=False)
+    for severity, fault in found:
         annotation = _annotation_of(fault)
-        if _NATIVE in fault.path:  # the API server has its own word on them, and has said it
-            continue
         if severity is Severity.WARNING or annotation is None:
             warnings.append(str(fault))
         elif may_refuse and annotation in changed:

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from msgspec import UNSET
 
-from taintwarden.api.errors import FieldError
+from taintwarden.api.errors import MAX_LISTED, FieldError
 from taintwarden.api.types import GROUP
 
 
@@ -27,11 +27,16 @@ def annotation_path(name: str) -> str:
 
 def check_annotation_names(obj: object, known: Sequence[str]) -> Found:
     """Annotations of our group that mean nothing on such an object."""
-    for name in mapping(look(obj, "metadata", "annotations")):
-        if name.startswith(f"{GROUP}/") and name not in known:
-            near = get_close_matches(name, known, n=1, cutoff=0.6)
-            remedy = f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}"
-            yield Severity.WARNING, FieldError(annotation_path(name), UNSET, "unknown annotation", remedy)
+    names = mapping(look(obj, "metadata", "annotations"))
+    unknown = [name for name in names if name.startswith(f"{GROUP}/") and name not in known]
+    if len(unknown) > MAX_LISTED:
+        reason, remedy = f"has {len(unknown)} unknown annotations of {GROUP}", f"known here: {', '.join(known)}"
+        yield Severity.WARNING, FieldError("metadata.annotations", unknown[0], reason, remedy)
+        return
+    for name in unknown:
+        near = get_close_matches(name, known, n=1, cutoff=0.6)
+        remedy = f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}"
+        yield Severity.WARNING, FieldError(annotation_path(name), UNSET, "unknown annotation", remedy)
 
 
 def look(value: object, *names: str) -> object:

@@ -1,14 +1,16 @@
-"""What is answered to a request of the API server, from what the operator knows at this moment."""
+"""What is answered to a request of the API server, from what is known of the cluster at this moment."""
 
 from typing import Any
 
 import msgspec
 
 from taintwarden.admission.changes import INJECT, check_change
+from taintwarden.admission.checking import look, sequence
 from taintwarden.admission.injection import inject
+from taintwarden.admission.known import Known
+from taintwarden.admission.objects import TEMPLATES, pod_in
 from taintwarden.admission.ruling import Ruling
-from taintwarden.controller.cache import Translator
-from taintwarden.engine.machine import Machine
+from taintwarden.controller.cache import MAX_NATIVE_TOLERATIONS, Translator
 from taintwarden.engine.model import Gates
 from taintwarden.kube.objects import PodObject
 
@@ -33,17 +35,17 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Door:
-    """Answers from the machine's policies, profiles and namespaces.
+    """Answers from the policies, profiles and namespaces that are known.
 
     Args:
-        machine: where they are.
+        known: where they are.
         translator: makes engine values of pods.
         gates: which operators may match at all.
 
     """
 
-    def __init__(self, machine: Machine, translator: Translator, gates: Gates) -> None:
-        self._machine = machine
+    def __init__(self, known: Known, translator: Translator, gates: Gates) -> None:
+        self._known = known
         self._translator = translator
         self._gates = gates
 
@@ -51,14 +53,16 @@ class Door:
         """Whether the object may be stored."""
         if request.object is None:
             return Ruling()
-        labels = self._machine.namespace_labels(request.namespace) or {}
+        kind = (request.kind.group, request.kind.kind)
+        if kind in TEMPLATES and (left_alone := _too_large(pod_in(request.object, *kind))):
+            return left_alone
+        labels = self._known.namespace_labels(request.namespace) or {}
         return check_change(
             request.object,
             request.old_object,
-            request.kind.group,
-            request.kind.kind,
-            self._machine.policies,
-            self._machine.profiles,
+            *kind,
+            self._known.policies,
+            self._known.profiles_in(request.namespace),
             is_injected=labels.get(INJECT) == "true",
         )
 
@@ -66,9 +70,20 @@ class Door:
         """What a pod gets before it is stored."""
         if request.object is None or (request.kind.group, request.kind.kind) != ("", "Pod"):
             return Ruling()
+        if left_alone := _too_large(request.object):
+            return left_alone
         pod = msgspec.convert(request.object, PodObject)
         # A pod whose name is still to be made may come without its namespace, too.
         pod.metadata.namespace = request.namespace
         pod_class = self._translator.pod_class(pod)
-        tolerations = self._machine.tolerations_of(pod_class)
-        return inject(request.object, tolerations, self._machine.policies_for(pod_class), self._gates)
+        tolerations = self._known.tolerations_of(pod_class)
+        return inject(request.object, tolerations, self._known.policies_for(pod_class), self._gates)
+
+
+def _too_large(pod: object) -> Ruling | None:
+    """The ruling on a pod with more tolerations than count: it is let through as it is. None for any other."""
+    native = len(sequence(look(pod, "spec", "tolerations")))
+    if native <= MAX_NATIVE_TOLERATIONS:
+        return None
+    told = f"spec.tolerations has {native} items, of which {MAX_NATIVE_TOLERATIONS} count: the pod is not looked at"
+    return Ruling(warnings=(told,))

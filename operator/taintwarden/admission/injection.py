@@ -34,11 +34,12 @@ def inject(pod: Mapping[str, Any], tolerations: Tolerations, policies: Sequence[
 
 def _companions(pod: Mapping[str, Any], extended: Sequence[Toleration]) -> list[PatchStep]:
     native = sequence(look(pod, "spec", "tolerations"))
+    covered = _covered(native)
     wanted = dict.fromkeys((entry.key, entry.effect) for entry in extended if entry.key)
     missing = [
         _companion(key, effect)
         for key, effect in wanted
-        if not any(_covers(mapping(entry), key, effect) for entry in native)
+        if covered.isdisjoint((("", ""), ("", effect), (key, ""), (key, effect)))
         and not (effect and (key, "") in wanted)  # the one for every effect comes, too
     ]
     if not missing:
@@ -53,14 +54,16 @@ def _companion(key: str, effect: str) -> dict[str, str]:
     return companion | {"effect": Effect(effect).value} if effect else companion
 
 
-def _covers(native: Mapping[str, object], key: str, effect: str) -> bool:
-    """Whether a native toleration leaves every decision about the taint to us, for ever."""
-    return (
-        native.get("operator") == Operator.EXISTS
-        and native.get("key") in (None, "", key)
-        and native.get("effect") in (None, "", effect)
-        and native.get("tolerationSeconds") is None
-    )
+def _covered(native: Sequence[object]) -> set[tuple[object, object]]:
+    """The taints, by key and effect, about which native tolerations leave every decision to us, for ever.
+
+    An empty key or effect stands for every one.
+    """
+    return {
+        (look(entry, "key") or "", look(entry, "effect") or "")
+        for entry in native
+        if look(entry, "operator") == Operator.EXISTS and look(entry, "tolerationSeconds") is None
+    }
 
 
 def _placed(

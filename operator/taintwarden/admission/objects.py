@@ -62,18 +62,21 @@ def check_object(
     profiles: Sequence[Profile] = (),
     *,
     is_completed: bool = False,
+    checks_native: bool = True,
 ) -> Found:
     """All faults of an object. ``policies`` and ``profiles`` (of all namespaces) are those it will live with.
 
     ``is_completed``: native tolerations that are missing beside extended ones will be added (see ``injection``).
+    ``checks_native``: not where the API server has its own word on native tolerations.
     """
+    flags = {"is_completed": is_completed, "checks_native": checks_native}
     match subject_of(group, kind):
         case Subject.POLICY:
             yield from _check_parsed(parse_policy, obj)
         case Subject.PROFILE:
             yield from _check_parsed(parse_profile, obj)
         case Subject.POD:
-            yield from _check_workload(obj, TEMPLATES[group, kind], profiles, is_completed=is_completed)
+            yield from _check_workload(obj, TEMPLATES[group, kind], profiles, **flags)
         case Subject.NODE:
             yield from check_node(obj, policies)
         case Subject.STRANGER:
@@ -95,13 +98,11 @@ def pod_in(obj: Mapping[str, Any], group: str, kind: str) -> object:
     return look(obj, *path.split(".")) if path else obj
 
 
-def _check_workload(obj: Mapping[str, Any], path: str, profiles: Sequence[Profile], *, is_completed: bool) -> Found:
+def _check_workload(obj: Mapping[str, Any], path: str, profiles: Sequence[Profile], **flags: bool) -> Found:
     template = look(obj, *path.split(".")) if path else obj
     namespace = look(obj, "metadata", "namespace") or "default"
     here = [profile for profile in profiles if (profile.namespace or "default") == namespace]
-    yield from (
-        (severity, fault.below(path)) for severity, fault in check_pod(template, here, is_completed=is_completed)
-    )
+    yield from ((severity, fault.below(path)) for severity, fault in check_pod(template, here, **flags))
     if path:
         yield from check_owner(obj, path)
 

@@ -1,6 +1,6 @@
 """What can be wrong with a pod or a pod template: our annotations, and native tolerations which some servers refuse."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import UNSET
 
@@ -30,27 +30,53 @@ ANNOTATIONS = (TOLERATIONS_ANNOTATION, DO_NOT_EVICT)
 _BESIDE = "write it in the annotation taintwarden.io/tolerations, beside a native Exists for the key"
 _NUMERIC_NEEDS = "Kubernetes 1.35 or newer with the feature gate TaintTolerationComparisonOperators"
 _SEMVER_NEEDS = "an API server that has KEP-5721"
-_COVERS_ALL = ExtendedToleration(operator=Operator.EXISTS)
 
 
-def check_pod(pod: object, profiles: Sequence[Profile] = (), *, is_completed: bool = False) -> Found:
+class Covered:
+    """Which taint keys the native tolerations of a pod name, so that each is looked up and not searched."""
+
+    def __init__(self, *, everything: bool = False) -> None:
+        self._everything = everything
+        self._keys: set[str] = set()
+
+    def add(self, key: str | None) -> None:
+        """A toleration for a key, or without one."""
+        if key is None:
+            self._everything = True
+        else:
+            self._keys.add(key)
+
+    def without(self, keys: Iterable[str]) -> list[str]:
+        """Those of ``keys`` that no native toleration names, each once."""
+        return [] if self._everything else [key for key in dict.fromkeys(keys) if key and key not in self._keys]
+
+
+def check_pod(
+    pod: object, profiles: Sequence[Profile] = (), *, is_completed: bool = False, checks_native: bool = True
+) -> Found:
     """A pod, or the template that pods are made from. ``profiles`` are those of its namespace in the same input.
 
-    ``is_completed``: native tolerations that are missing beside extended ones will be added.
+    ``is_completed``: native tolerations that are missing beside extended ones will be added. ``checks_native``: not
+    where the API server has its own word on native tolerations.
     """
-    native = [_COVERS_ALL] if is_completed else []
+    covered = Covered(everything=is_completed)
     for index, entry in enumerate(sequence(look(pod, "spec", "tolerations"))):
+        if not checks_native:
+            key = look(entry, "key")
+            if key or look(entry, "operator") == Operator.EXISTS:
+                covered.add(str(key) if key else None)
+            continue
         path = f"spec.tolerations[{index}]"
         read, errors = decode(without(entry, "", None), ExtendedToleration, path)
         yield from ((Severity.ERROR, error) for error in errors)
         if read is not None:
-            native.append(read)
+            covered.add(read.key)
             yield from ((severity, fault.below(path)) for severity, fault in _check_native(read))
     yield from check_annotation_names(pod, ANNOTATIONS)
     annotations = mapping(look(pod, "metadata", "annotations"))
     yield from _check_opt_out(annotations.get(DO_NOT_EVICT))
-    yield from _check_extended(annotations.get(TOLERATIONS_ANNOTATION), native)
-    yield from _check_profiles(pod, profiles, native)
+    yield from _check_extended(annotations.get(TOLERATIONS_ANNOTATION), covered)
+    yield from _check_profiles(pod, profiles, covered)
 
 
 def check_owner(workload: object, template: str) -> Found:
@@ -91,7 +117,7 @@ def _check_opt_out(value: object) -> Found:
         yield Severity.ERROR, FieldError(annotation_path(DO_NOT_EVICT), value, "must be a string", remedy)
 
 
-def _check_extended(text: object, native: Sequence[ExtendedToleration]) -> Found:
+def _check_extended(text: object, covered: Covered) -> Found:
     if text is None:
         return
     if not isinstance(text, str):
@@ -100,12 +126,12 @@ def _check_extended(text: object, native: Sequence[ExtendedToleration]) -> Found
         return
     extended, faults = parse_tolerations(text)
     yield from ((Severity.ERROR, fault) for fault in faults)
-    yield from _check_companions(extended, native)
+    yield from _check_companions(extended, covered)
 
 
-def _check_companions(extended: Sequence[Toleration], native: Sequence[ExtendedToleration]) -> Found:
+def _check_companions(extended: Sequence[Toleration], covered: Covered) -> Found:
     """Only we read the annotation: the scheduler, the kubelet and the built-in controller want a native toleration."""
-    for key in _uncovered(extended, native):
+    for key in covered.without(one.key for one in extended):
         fault = FieldError(
             TOLERATIONS_PATH,
             key,
@@ -115,11 +141,13 @@ def _check_companions(extended: Sequence[Toleration], native: Sequence[ExtendedT
         yield Severity.WARNING, fault
 
 
-def _check_profiles(pod: object, profiles: Sequence[Profile], native: Sequence[ExtendedToleration]) -> Found:
+def _check_profiles(pod: object, profiles: Sequence[Profile], covered: Covered) -> Found:
     """The same goes for profiles that select the pod."""
     labels = {key: str(value) for key, value in mapping(look(pod, "metadata", "labels")).items()}
     for profile in profiles:
-        for key in _uncovered(profile.tolerations, native) if profile.selector.selects(labels) else ():
+        if not profile.selector.selects(labels):
+            continue
+        for key in covered.without(one.key for one in profile.tolerations):
             fault = FieldError(
                 "spec.tolerations",
                 key,
@@ -127,9 +155,3 @@ def _check_profiles(pod: object, profiles: Sequence[Profile], native: Sequence[E
                 f"add key: {key}, operator: Exists; the profile still decides",
             )
             yield Severity.WARNING, fault
-
-
-def _uncovered(extended: Sequence[Toleration], native: Sequence[ExtendedToleration]) -> list[str]:
-    """The keys that extended tolerations name and no native one."""
-    keys = dict.fromkeys(one.key for one in extended if one.key)
-    return [key for key in keys if not any(one.key in (None, key) for one in native)]

@@ -17,6 +17,10 @@ T = TypeVar("T")
 
 MIN_INT64 = -(2**63)
 MAX_INT64 = 2**63 - 1
+MAX_UNKNOWN_FIELDS = 3
+"""Of one object, so many are named; more are a mistake of another kind, or made to cost time."""
+LONGEST_TYPO = 64
+"""A longer text is not compared with names that may have been meant: that takes time with its square."""
 
 
 class _Invalid:
@@ -116,8 +120,11 @@ class _Walk:
             elif one.required:
                 decoded[one.name] = self._fail(join(path, name), UNSET, "must be given")
         unknown = [name for name in value if name not in fields] if wanted.forbid_unknown_fields else []
-        for name in unknown:
-            self._fail(join(path, str(name)), value[name], "unknown field", _suggest(str(name), fields))
+        if len(unknown) > MAX_UNKNOWN_FIELDS:
+            self._fail(path, unknown[0], f"has {len(unknown)} unknown fields", f"known fields: {', '.join(fields)}")
+        else:
+            for name in unknown:
+                self._fail(join(path, str(name)), value[name], "unknown field", _suggest(str(name), fields))
         if unknown or any(one is _INVALID for one in decoded.values()):
             return _INVALID
         return wanted.cls(**decoded)
@@ -201,6 +208,8 @@ def _without_quotes(value: object) -> str:
 
 def nearest(text: str, known: Iterable[str]) -> str | None:
     """The one of ``known`` that was probably meant, whatever its case."""
+    if len(text) > LONGEST_TYPO:
+        return None
     by_lower = {one.lower(): one for one in known}
     near = get_close_matches(text.lower(), by_lower, n=1, cutoff=0.6)
     return by_lower[near[0]] if near else None

@@ -4,19 +4,39 @@ from collections.abc import Sequence
 
 import msgspec
 
+from taintwarden.api.text import printable
+
 MAX_SHOWN_CHARACTERS = 100
+"""Of a value."""
+MAX_PATH_CHARACTERS = 400
+"""Longer than any path of ours with a key of a label in it: only an unknown field's name can be cut."""
+MAX_REASON_CHARACTERS = 500
+MAX_LISTED = 10
+"""Faults of one object that are kept, or listed in a text; of more only the number is told."""
 
 
 class FieldError(msgspec.Struct, frozen=True):
     """One fault of one field. A ``value`` of ``UNSET`` means that the field is missing.
 
-    ``reason`` says what is wrong, ``remedy`` what to write instead (empty where the reason says it all).
+    ``reason`` says what is wrong, ``remedy`` what to write instead (empty where the reason says it all). All of it is
+    printable and bounded in length, whatever the object held: faults are kept, queued, logged and shown.
     """
 
     path: str
     value: object
     reason: str
     remedy: str = ""
+
+    def __post_init__(self) -> None:
+        texts = {
+            "path": printable(self.path, MAX_PATH_CHARACTERS),
+            "value": _bounded(self.value),
+            "reason": printable(self.reason, MAX_REASON_CHARACTERS),
+            "remedy": printable(self.remedy, MAX_REASON_CHARACTERS),
+        }
+        for name, text in texts.items():
+            if text is not getattr(self, name):
+                msgspec.structs.force_setattr(self, name, text)
 
     @property
     def is_missing(self) -> bool:
@@ -47,7 +67,9 @@ class InvalidObject(ValueError):  # noqa: N818 - named for what it is, as kubect
         super().__init__(kind, name, self.errors)
 
     def __str__(self) -> str:
-        lines = [str(error) for error in self.errors]
+        lines = [str(error) for error in self.errors[:MAX_LISTED]]
+        if len(self.errors) > MAX_LISTED:
+            lines.append(f"and {len(self.errors) - MAX_LISTED} more")
         listed = f" {lines[0]}" if len(lines) == 1 else "".join(f"\n* {line}" for line in lines)
         return f'{self.kind} "{self.name}" is invalid:{listed}'
 
@@ -57,7 +79,28 @@ def join(path: str, field: str) -> str:
     return f"{path}.{field}" if path and field and not field.startswith("[") else path + field
 
 
+class _Cut(str):
+    """The beginning of a value that is not kept, as it is shown."""
+
+    __slots__ = ()
+
+
+def _bounded(value: object) -> object:
+    """``value`` where it is small; else what would be shown of it."""
+    if isinstance(value, str):
+        return value if len(value) <= MAX_SHOWN_CHARACTERS else _Cut(_shown(value[: MAX_SHOWN_CHARACTERS + 1]))
+    if isinstance(value, list | tuple | dict):
+        text = _shown(value)
+        return value if len(text) <= MAX_SHOWN_CHARACTERS else _Cut(text)
+    return value
+
+
 def _shown(value: object) -> str:
     """``value`` as JSON, cut where it is long: it stands in events and conditions."""
-    text = msgspec.json.encode(value, enc_hook=str).decode()
-    return text if len(text) <= MAX_SHOWN_CHARACTERS else text[:MAX_SHOWN_CHARACTERS] + "..."
+    if isinstance(value, _Cut):
+        return value
+    try:
+        text = msgspec.json.encode(value, enc_hook=str).decode("utf-8", "replace")
+    except (UnicodeEncodeError, OverflowError, RecursionError):  # lone surrogates, whole numbers beyond 64 bits
+        text = ascii(value) if isinstance(value, str | int) else type(value).__name__
+    return printable(text, MAX_SHOWN_CHARACTERS)

@@ -44,15 +44,25 @@ def check_key_selector(text: str) -> Iterator[FieldError]:
         yield FieldError("", text, f"is not a taint key: {_KEY_RULE}", "write for example sla or example.com/sla")
 
 
+def is_key(text: str) -> bool:
+    """Whether this is the key of a label or of a toleration."""
+    return _matches(KEY, text)
+
+
+def is_label_value(text: str) -> bool:
+    """Whether this is the value of a label or of a taint."""
+    return re.fullmatch(LABEL_VALUE, text) is not None
+
+
 def check_key(text: str) -> Iterator[FieldError]:
     """The key of a label or of a toleration."""
-    if not _matches(KEY, text):
+    if not is_key(text):
         yield FieldError("", text, f"is not a key: {_KEY_RULE}", "write for example sla or example.com/sla")
 
 
 def check_label_value(text: str) -> Iterator[FieldError]:
     """The value of a label or of a taint."""
-    if not re.fullmatch(LABEL_VALUE, text):
+    if not is_label_value(text):
         yield FieldError(
             "",
             text,

@@ -101,6 +101,7 @@ class GuardStatus(Status, frozen=True):
     cause: str | None = None
     would_evict: int | None = None
     accepted: int | None = None
+    released_at: str | None = None
     spent: tuple[SpentEvictions, ...] = ()
 
 

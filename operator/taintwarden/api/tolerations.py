@@ -1,17 +1,17 @@
 """The pod annotation ``taintwarden.io/tolerations``: extended tolerations, entry by entry."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated
 
 import msgspec
 from msgspec import UNSET, Meta
 
 from taintwarden.api import names
-from taintwarden.api.decode import decode
+from taintwarden.api.decode import MAX_INT64, MIN_INT64, decode
 from taintwarden.api.errors import FieldError
 from taintwarden.api.types import Spec, checked
-from taintwarden.engine.matching.numeric import explain_integer
+from taintwarden.engine.matching.numeric import explain_integer, parse_integer
 from taintwarden.engine.matching.versions import parse_version
 from taintwarden.engine.model import (
     COMPARISON_OPERATORS,
@@ -25,6 +25,10 @@ TOLERATIONS_ANNOTATION = "taintwarden.io/tolerations"
 PATH = f"metadata.annotations[{TOLERATIONS_ANNOTATION}]"
 MAX_TOLERATIONS = 100
 MAX_CHARACTERS = 65_536
+MAX_FAULTS = 10
+"""Of one annotation, so many are kept: a person mends the first ones first."""
+MAX_FIELDS = 64
+"""An entry with more fields has unknown ones, whatever they hold."""
 MAX_VALUE_LENGTH = 256
 """Taints have at most 63 characters, so nothing longer is meant."""
 
@@ -64,43 +68,97 @@ def parse_tolerations(text: str) -> tuple[tuple[Toleration, ...], tuple[FieldErr
 
     An invalid entry counts as absent and costs no other entry. Two equal entries are no fault: the first match decides.
     """
-    entries, fault = _read(text)
+    entries, number, fault = _read(text)
     if fault is not None:
         return (), (fault,)
     tolerations: list[Toleration] = []
     errors: list[FieldError] = []
-    for index, entry in enumerate(entries[:MAX_TOLERATIONS]):
-        read, found = decode(_without_empty(entry), ExtendedToleration, f"{PATH}[{index}]")
-        found += () if read is None else tuple(error.below(f"{PATH}[{index}]") for error in check_toleration(read))
-        errors.extend(found)
-        if read is not None and not found:
+    unexplained = 0
+    for index, entry in enumerate(entries):
+        given = _given(entry)
+        read = _valid(given)
+        if read is not None:
             tolerations.append(toleration(read))
-    if len(entries) > MAX_TOLERATIONS:
-        reason = f"has {len(entries)} items, at most {MAX_TOLERATIONS} are allowed"
-        errors.append(FieldError(PATH, len(entries), reason, "those after the limit count as absent"))
+        elif len(errors) < MAX_FAULTS:
+            errors.extend(_faults(given, f"{PATH}[{index}]"))
+        else:
+            unexplained += 1
+    if number > MAX_TOLERATIONS:
+        reason = f"has {number} items, at most {MAX_TOLERATIONS} are allowed"
+        errors[MAX_FAULTS - 1 :] = [FieldError(PATH, number, reason, "those after the limit count as absent")]
+    elif unexplained or len(errors) > MAX_FAULTS:
+        left_out = unexplained + len(errors) - MAX_FAULTS + 1
+        errors[MAX_FAULTS - 1 :] = [FieldError(PATH, number, f"has {left_out} more faults")]
     return tuple(tolerations), tuple(errors)
 
 
-def _read(text: str) -> tuple[list[object], FieldError | None]:
-    if len(text) > MAX_CHARACTERS:
-        return [], FieldError(PATH, text, f"has {len(text)} characters, at most {MAX_CHARACTERS} are allowed")
+def _valid(given: object) -> ExtendedToleration | None:
+    """The entry, if nothing is wrong with it: most are valid, and this takes a twentieth of finding out what is."""
     try:
+        read = msgspec.convert(given, ExtendedToleration)
+    except (msgspec.ValidationError, UnicodeEncodeError):
+        return None
+    is_valid = (read.key is None or names.is_key(read.key)) and _fits_together(read)
+    return read if is_valid else None
+
+
+def _fits_together(read: ExtendedToleration) -> bool:
+    return (
+        (read.key is not None or read.operator == Operator.EXISTS)
+        and (read.violation_grace_seconds is None or read.operator in COMPARISON_OPERATORS)
+        and MIN_INT64 <= (read.toleration_seconds or 0) <= MAX_INT64
+        and (read.violation_grace_seconds or 0) <= MAX_INT64
+        and _takes(read.operator, read.value)
+    )
+
+
+def _faults(given: object, path: str) -> tuple[FieldError, ...]:
+    """What is wrong with an entry that is not valid."""
+    read, found = decode(given, ExtendedToleration, path)
+    return found if read is None else tuple(error.below(path) for error in check_toleration(read))
+
+
+_ENTRIES = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+def _read(text: str) -> tuple[list[object], int, FieldError | None]:
+    """The entries that count, and how many there are."""
+    if len(text) > MAX_CHARACTERS:
+        return [], 0, FieldError(PATH, text, f"has {len(text)} characters, at most {MAX_CHARACTERS} are allowed")
+    try:
+        number, text = _shortened(text)
         entries = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        return [], FieldError(PATH, text, f"is not JSON: {error}", _EXAMPLE)
+        return [], 0, FieldError(PATH, text, f"is not JSON: {error}", _EXAMPLE)
     except RecursionError:
-        return [], FieldError(PATH, text, "is nested too deeply", _EXAMPLE)
+        return [], 0, FieldError(PATH, text, "is nested too deeply", _EXAMPLE)
     except UnicodeEncodeError:
-        return [], FieldError(PATH, ascii(text), "is not valid Unicode", _EXAMPLE)
+        return [], 0, FieldError(PATH, ascii(text), "is not valid Unicode", _EXAMPLE)
     if not isinstance(entries, list):
-        return [], FieldError(PATH, entries, "must be a JSON list of tolerations", _EXAMPLE)
-    return entries, None
+        return [], 0, FieldError(PATH, entries, "must be a JSON list of tolerations", _EXAMPLE)
+    return entries, number, None
 
 
-def _without_empty(entry: object) -> object:
-    if not isinstance(entry, Mapping):
+def _shortened(text: str) -> tuple[int, str]:
+    """How many entries a list has, and the list without those that do not count: of these nothing is made."""
+    try:
+        raw = _ENTRIES.decode(text)
+    except msgspec.ValidationError:  # no list: whoever decodes it all sees what it is
+        return 0, text
+    if len(raw) <= MAX_TOLERATIONS:
+        return len(raw), text
+    return len(raw), f"[{b','.join(map(bytes, raw[:MAX_TOLERATIONS])).decode()}]"
+
+
+def _given(entry: object) -> object:
+    """What an entry says: nothing where a field is null or empty, and 30 for the JSON number 30.0."""
+    if not isinstance(entry, dict) or len(entry) > MAX_FIELDS:
         return entry
-    return {name: value for name, value in entry.items() if not (name in _MAY_BE_EMPTY and value == "")}
+    return {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        for name, value in entry.items()
+        if value is not None and not (value == "" and name in _MAY_BE_EMPTY)
+    }
 
 
 def toleration(read: ExtendedToleration) -> Toleration:
@@ -115,15 +173,27 @@ def toleration(read: ExtendedToleration) -> Toleration:
     )
 
 
+def _takes(operator: Operator, value: str) -> bool:
+    """Whether an operator can compare with this value."""
+    if operator == Operator.EXISTS:
+        return not value
+    if operator in NUMERIC_OPERATORS:
+        return parse_integer(value) is not None
+    if operator in COMPARISON_OPERATORS:
+        return parse_version(value) is not None
+    return names.is_label_value(value)
+
+
 def _check_value(operator: Operator, value: str) -> Iterator[FieldError]:
-    if operator == Operator.EXISTS and value:
+    if _takes(operator, value):
+        return
+    if operator == Operator.EXISTS:
         yield FieldError("", value, "Exists takes no value", "remove it, or use another operator")
     elif operator == Operator.EQUAL:
         yield from names.check_label_value(value)
-    elif operator in COMPARISON_OPERATORS:
+    else:
         fault = explain_integer(value) if operator in NUMERIC_OPERATORS else explain_version(value)
-        if fault:
-            yield FieldError("", value, fault)
+        yield FieldError("", value, fault or "")
 
 
 def explain_version(text: str) -> str | None:

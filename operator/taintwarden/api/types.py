@@ -134,6 +134,7 @@ class ExcludeSpec(Spec, frozen=True):
     priority_at_least: Annotated[int, Meta(ge=-(2**31), le=MAX_INT32)] | None = 2_000_000_000
     daemon_sets: bool = True
     respect_do_not_disrupt: bool = True
+    respect_do_not_evict: bool = True
 
 
 class TimingSpec(Spec, frozen=True):
@@ -206,7 +207,7 @@ class GuardSpec(Spec, frozen=True):
     """The mass-eviction breaker. A shorter window than a minute would write the status all the time."""
 
     max_percent: Annotated[int, Meta(ge=1, le=100)] = 20
-    min_pods: Annotated[int, Meta(ge=0, le=MAX_INT32)] = 50
+    min_pods: Annotated[int, Meta(ge=0, le=MAX_INT32)] | None = None
     window_seconds: Annotated[int, Meta(ge=60, le=86_400)] = 600
     settle_seconds: Annotated[int, Meta(ge=0, le=300)] = 2
     action: GuardAction = GuardAction.HALT

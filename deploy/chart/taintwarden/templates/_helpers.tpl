@@ -11,6 +11,11 @@ taintwarden
 app.kubernetes.io/name: {{ include "taintwarden.name" . }}
 {{- end -}}
 
+{{/* The labels of the webhook's pods. */}}
+{{- define "taintwarden.webhookSelector" -}}
+app.kubernetes.io/name: {{ include "taintwarden.name" . }}-webhook
+{{- end -}}
+
 {{- define "taintwarden.labels" -}}
 {{ include "taintwarden.selector" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -65,26 +70,61 @@ chart has to be packaged before.
 {{- end -}}
 
 {{/*
-The rules of a role in source/rbac.yaml, as a map `rules`. Arguments: root, kind, name.
-Without webhooks nothing of theirs is granted.
+The rules of a role, as a map `rules`. Arguments: root, file (of source/), kind, name.
+With cert-manager nothing is granted that would write a certificate.
 */}}
 {{- define "taintwarden.rules" -}}
-{{- $text := include "taintwarden.source" (dict "root" .root "file" "rbac.yaml") -}}
+{{- $text := include "taintwarden.source" (dict "root" .root "file" .file) -}}
 {{- $found := list -}}
 {{- range splitList "\n---\n" $text -}}
 {{- $document := fromYaml . -}}
 {{- if and (eq $document.kind $.kind) (eq $document.metadata.name $.name) -}}
 {{- range $document.rules -}}
-{{- $ofWebhooks := or (has "secrets" .resources) (has "admissionregistration.k8s.io" .apiGroups) -}}
-{{- if or $.root.Values.webhooks.enabled (not $ofWebhooks) -}}
-{{- $found = append $found . -}}
+{{- $rule := . -}}
+{{- if eq $.root.Values.webhooks.certificates "cert-manager" -}}
+{{- if has "admissionregistration.k8s.io" .apiGroups -}}{{- $rule = dict -}}{{- end -}}
+{{- if has "secrets" .resources -}}{{- $rule = mergeOverwrite (deepCopy .) (dict "verbs" (list "get")) -}}{{- end -}}
 {{- end -}}
+{{- if $rule -}}{{- $found = append $found $rule -}}{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 {{- if not $found -}}
-{{- fail (printf "source/rbac.yaml has no %s %s" .kind .name) -}}
+{{- fail (printf "source/%s has no %s %s" .file .kind .name) -}}
 {{- end -}}
 rules:
   {{- toYaml $found | nindent 2 }}
+{{- end -}}
+
+{{/* A service account. Arguments: root, name. */}}
+{{- define "taintwarden.serviceAccount" -}}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ .name }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "taintwarden.labels" .root | nindent 4 }}
+  {{- with merge (dict) .root.Values.serviceAccount.annotations .root.Values.commonAnnotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+automountServiceAccountToken: false # the deployment asks for it where it is needed
+{{- end -}}
+
+{{/* Binds a role to a service account. Arguments: root, kind (of the role), name (of the role), account. */}}
+{{- define "taintwarden.binding" -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ .kind }}Binding
+metadata:
+  {{- $metadata := ternary "taintwarden.clusterMetadata" "taintwarden.metadata" (eq .kind "ClusterRole") }}
+  {{- include $metadata (list .root .name) | nindent 2 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: {{ .kind }}
+  name: {{ .name }}
+subjects:
+  - kind: ServiceAccount
+    name: {{ .account }}
+    namespace: {{ .root.Release.Namespace }}
 {{- end -}}

@@ -1,0 +1,54 @@
+"""What admission has to know of the cluster: policies, profiles, and the labels of namespaces."""
+
+from collections.abc import Sequence
+
+from taintwarden.engine.evaluate import selects_pod
+from taintwarden.engine.machine import events
+from taintwarden.engine.model import PodClass, Policy, Profile, Tolerations
+from taintwarden.engine.profiles import effective, matching
+
+
+class Known:
+    """The state of the webhook's process. It decides about no pod that runs, so it knows neither pods nor nodes."""
+
+    def __init__(self) -> None:
+        self.policies: tuple[Policy, ...] = ()
+        """Those in force, by name."""
+        self._profiles: dict[str, dict[str, Profile]] = {}
+        self._namespaces: dict[str, dict[str, str]] = {}
+
+    def feed(self, event: events.Event) -> None:
+        """Take in what happened. Events about anything else do not matter here."""
+        match event:
+            case events.PoliciesChanged(policies):
+                self.policies = tuple(sorted(policies, key=lambda policy: policy.name))
+            case events.ProfileSeen(profile):
+                self._profiles.setdefault(profile.namespace, {})[profile.name] = profile
+            case events.ProfileGone(namespace, name):
+                named = self._profiles.get(namespace, {})
+                named.pop(name, None)
+                if not named:
+                    self._profiles.pop(namespace, None)
+            case events.NamespaceSeen(name, labels):
+                self._namespaces[name] = labels
+            case events.NamespaceGone(name):
+                self._namespaces.pop(name, None)
+            case _:
+                pass
+
+    def namespace_labels(self, name: str) -> dict[str, str] | None:
+        """The labels of a namespace; None if it is not known."""
+        return self._namespaces.get(name)
+
+    def profiles_in(self, namespace: str) -> Sequence[Profile]:
+        """The profiles of a namespace."""
+        return tuple(self._profiles.get(namespace, {}).values())
+
+    def tolerations_of(self, pod_class: PodClass) -> Tolerations:
+        """All that pods of a class tolerate, by themselves and by profiles."""
+        return effective(pod_class, matching(self.profiles_in(pod_class.namespace), pod_class))
+
+    def policies_for(self, pod_class: PodClass) -> tuple[Policy, ...]:
+        """The policies that may touch pods of a class, by name."""
+        labels = self.namespace_labels(pod_class.namespace)
+        return tuple(policy for policy in self.policies if selects_pod(policy, pod_class, labels))

@@ -1,0 +1,90 @@
+"""Reviews as large and as hostile as tenants may send them: each is answered in tens of milliseconds."""
+
+import json
+import time
+import tracemalloc
+
+import pytest
+
+from admission.workloads import ANNOTATION, Json, review
+from taintwarden.admission.door import Door
+from taintwarden.admission.known import Known
+from taintwarden.controller.cache import Translator
+from taintwarden.controller.clock import system_clock
+from taintwarden.engine.machine import events
+from taintwarden.engine.matching.tolerations import ALL_GATES
+from taintwarden.engine.model import Policy, TaintSelector
+from taintwarden.handlers.reviews import LOOKED_AT_BYTES, decode
+
+MOST_SECONDS = 0.1
+"""Of CPU, with decoding, on a machine that others use; the objects that take longest are a megabyte of JSON."""
+EXTENDED = json.dumps([{"key": f"k{n}", "operator": "Gt", "value": str(n), "effect": "NoExecute"} for n in range(100)])
+POD = {"group": "", "version": "v1", "kind": "Pod"}
+TERM = {"matchExpressions": [{"key": "a", "operator": "Exists"}]}
+
+
+def pod(*, annotations: Json | None = None, labels: Json | None = None, **spec: object) -> Json:
+    annotations = {ANNOTATION: EXTENDED} if annotations is None else annotations
+    return {"metadata": {"name": "web", "annotations": annotations, "labels": labels or {}}, "spec": spec}
+
+
+def required(terms: list[Json]) -> Json:
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+
+
+HOSTILE = {
+    "80,000 tolerations": pod(tolerations=[{"key": "a"}] * 80_000),
+    "a thousand tolerations": pod(tolerations=[{"key": f"a{n}", "operator": "Exists"} for n in range(1_000)]),
+    "labels": pod(labels={f"k{n}": "v" * 63 for n in range(10_000)}),
+    "environment": pod(containers=[{"env": [{"name": "a"}] * 60_000}]),
+    "unknown annotations": pod(annotations={f"taintwarden.io/x{n}": "1" for n in range(9_000)}),
+    "terms of affinity": pod(affinity=required([TERM] * 15_000)),
+    "terms that multiply": pod(affinity=required([TERM] * 60)),
+}
+
+
+@pytest.fixture(scope="module")
+def door() -> Door:
+    known = Known()
+    taints = tuple(TaintSelector(f"k{n}", placement=True) for n in range(10))
+    known.feed(events.PoliciesChanged((Policy(name="p", taints=taints),)))
+    return Door(known, Translator(system_clock), ALL_GATES)
+
+
+@pytest.mark.parametrize("webhook", ["validate", "mutate"])
+@pytest.mark.parametrize("obj", HOSTILE.values(), ids=list(HOSTILE))
+def test_a_hostile_pod_costs_little(door, obj, webhook):
+    body = json.dumps(review(kind=POD, object=obj), separators=(",", ":")).encode()
+    assert len(body) < LOOKED_AT_BYTES
+    costs = []
+    for _ in range(3):
+        began = time.thread_time()
+        getattr(door, webhook)(decode(body)[0])
+        costs.append(time.thread_time() - began)
+    assert min(costs) < MOST_SECONDS
+
+
+def test_a_pod_with_more_tolerations_than_count_is_let_through_with_a_warning(door):
+    body = json.dumps(review(kind=POD, object=HOSTILE["80,000 tolerations"]), separators=(",", ":")).encode()
+    request, _ = decode(body)
+    for ruling in (door.validate(request), door.mutate(request)):
+        assert not ruling.refusals
+        assert not ruling.patch
+        assert ruling.warnings == ("spec.tolerations has 80000 items, of which 1000 count: the pod is not looked at",)
+
+
+def test_what_is_larger_than_a_megabyte_is_not_even_decoded():
+    body = json.dumps(
+        review(kind=POD, object=pod(tolerations=[{"key": "a"}] * 200_000)), separators=(",", ":")
+    ).encode()
+    tracemalloc.start()
+    began = time.thread_time()
+    request, ruling = decode(body)
+    seconds = time.thread_time() - began
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert request.object is None
+    assert ruling is not None
+    assert not ruling.refusals
+    assert seconds < 0.1
+    assert peak < 100_000

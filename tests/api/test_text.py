@@ -1,0 +1,42 @@
+"""Foreign text: printable, bounded, valid, and the same where nothing is wrong with it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taintwarden.api.text import printable
+
+ANY = st.text(st.characters(exclude_categories=()), max_size=50)
+
+
+@given(ANY, st.integers(1, 60) | st.none())
+def test_it_is_one_printable_line_within_its_bound(text, limit):
+    told = printable(text, limit)
+    assert told.isprintable()
+    assert limit is None or len(told) <= limit + len("...")
+    assert told.encode().decode() == told
+
+
+@given(st.text(st.characters(categories=("L", "N", "P", "S"))))
+def test_what_is_printable_stays_as_it_is(text):
+    assert printable(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a\x1b[31mb", r"a\x1b[31mb"),
+        ("two\nlines\ttab", r"two\nlines\ttab"),
+        ("\x9b2J\x7f", r"\x9b2J\x7f"),
+        ("\u202eabc\u2066", r"\u202eabc\u2066"),
+        ("no\u00a0break\u2028line", "no break line"),
+        ("\ud800", r"\ud800"),
+        ("Zürich 数 🙂", "Zürich 数 🙂"),
+    ],
+)
+def test_what_a_terminal_would_act_on_is_written_out(text, told):
+    assert printable(text) == told
+
+
+def test_long_text_is_cut():
+    assert printable("x" * 20, 10) == "x" * 10 + "..."

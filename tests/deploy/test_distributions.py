@@ -1,0 +1,65 @@
+"""What is built for a package index: the product, and beside it the demo and its API server."""
+
+import re
+import sys
+import tarfile
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+
+from controlplane.binaries import ROOT
+from deploy.rendering import run
+
+DISTRIBUTIONS = {
+    "taintwarden": "taintwarden",
+    "taintwarden_demo": "taintwarden_demo",
+    "taintwarden_localcluster": "localcluster",
+}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Source distributions, and the wheels that come of them."""
+    folder = tmp_path_factory.mktemp("dist")
+    run(Path(sys.executable).with_name("uv"), "build", "--all-packages", "--quiet", "--out-dir", folder, ROOT)
+    return folder
+
+
+def wheel(built: Path, distribution: str) -> zipfile.ZipFile:
+    [path] = built.glob(f"{distribution}-*.whl")
+    return zipfile.ZipFile(path)
+
+
+def test_every_package_is_built(built):
+    for pattern in ("*.tar.gz", "*.whl"):
+        assert {re.split(r"-\d", path.name)[0] for path in built.glob(pattern)} == DISTRIBUTIONS.keys()
+
+
+@pytest.mark.parametrize(("distribution", "package"), DISTRIBUTIONS.items())
+def test_a_wheel_holds_one_package(built, distribution, package):
+    names = wheel(built, distribution).namelist()
+    assert {name.partition("/")[0] for name in names if ".dist-info/" not in name} == {package}
+
+
+def test_the_wheel_of_a_source_distribution_has_definitions_and_role(built):
+    names = set(wheel(built, "taintwarden").namelist())
+    wanted = {f"taintwarden/crds/{path.name}" for path in (ROOT / "crds").glob("*.yaml")}
+    assert names >= wanted | {"taintwarden/rbac.yaml"}
+
+
+def test_the_source_distribution_holds_the_product_alone(built):
+    [path] = built.glob("taintwarden-*.tar.gz")
+    with tarfile.open(path) as packed:
+        folders = {one.name.split("/")[1] for one in packed if one.name.count("/") > 1}
+    assert folders == {"operator", "crds", "deploy"}
+
+
+def test_the_demo_is_an_extra(built):
+    [name] = [one for one in wheel(built, "taintwarden").namelist() if one.endswith(".dist-info/METADATA")]
+    asked = Parser().parsestr(wheel(built, "taintwarden").read(name).decode()).get_all("Requires-Dist") or []
+    assert [one for one in asked if "taintwarden" in one] == [
+        one for one in asked if one.startswith("taintwarden-demo==") and one.endswith("extra == 'demo'")
+    ]
+    assert any(one.startswith("taintwarden-demo==") for one in asked)
