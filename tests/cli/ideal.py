@@ -8,12 +8,11 @@ import msgspec
 from cli.world import Json
 from simulated import Simulation
 from taintwarden.api.policies import parse_policy
-from taintwarden.cli.planning.snapshot import Snapshot
-from taintwarden.engine.machine import events
-from taintwarden.engine.machine.events import Outcome
+from taintwarden.engine.machine import Outcome, events
 from taintwarden.engine.model import Budget
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 from taintwarden.kube.objects import BudgetObject, NodeObject, PodObject, WorkloadObject
+from taintwarden.rehearsal.snapshot import Snapshot
 
 GOOD, BAD = "980", "900"
 READY = [{"type": "Ready", "status": "True"}]

@@ -10,7 +10,7 @@ import yaml
 from click.testing import Result
 
 from cli.world import Json
-from taintwarden.localcluster import LocalCluster
+from localcluster import LocalCluster
 
 CRDS = Path(__file__).parents[2] / "crds"
 POLICIES = "taintevictionpolicies"

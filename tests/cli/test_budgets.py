@@ -1,21 +1,21 @@
-import msgspec
+"""What `explain` says of the PodDisruptionBudgets of a pod."""
+
 import pytest
 
-from cli.world import budget, pod
-from taintwarden.cli.budgets import covering, refusal
-from taintwarden.kube.objects import BudgetObject, PodObject
+from cli.world import Json, budget, explained, node, pod, policy
+from taintwarden.cli.explanation import BudgetExplanation
 
 NOT_READY = {"conditions": [{"type": "Ready", "status": "False"}]}
 
 
-def read_pod(**more) -> PodObject:
-    return msgspec.convert(pod(**more), PodObject)
+def told(*budgets: Json, **more) -> list[BudgetExplanation]:
+    return explained(pod(**more), node(), policy(), *budgets).budgets
 
 
-def read_budget(name="web", allowed=0, status=None, **spec) -> BudgetObject:
-    obj = budget(name, allowed, **spec)
-    obj["status"] |= status or {}
-    return msgspec.convert(obj, BudgetObject)
+def given_budget(name="web", allowed=0, status=None, **spec) -> Json:
+    made = budget(name, allowed, **spec)
+    made["status"] |= status or {}
+    return made
 
 
 @pytest.mark.parametrize(
@@ -30,22 +30,22 @@ def read_budget(name="web", allowed=0, status=None, **spec) -> BudgetObject:
     ],
 )
 def test_selector_covers_pod(selector, covers):
-    assert bool(covering([read_budget(selector=selector)], read_pod())) == covers
+    assert bool(told(given_budget(selector=selector))) == covers
 
 
 def test_budget_of_another_namespace_covers_nothing():
-    other = read_budget()
-    other.metadata.namespace = "bank"
-    assert covering([other], read_pod()) == []
+    other = given_budget()
+    other["metadata"]["namespace"] = "bank"
+    assert told(other) == []
 
 
 def test_pending_pod_is_asked_of_no_budget():
-    assert covering([read_budget()], read_pod(status={"phase": "Pending"})) == []
+    assert told(given_budget(), status={"phase": "Pending"}) == []
 
 
 def test_budgets_come_by_name():
-    found = covering([read_budget("b"), read_budget("a")], read_pod())
-    assert [one.metadata.name for one in found] == ["a", "b"]
+    found = told(given_budget("b"), given_budget("a"))
+    assert [one.name for one in found] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,9 @@ def test_budgets_come_by_name():
     ],
 )
 def test_refusal_of_a_ready_pod(given, why):
-    told = refusal(read_budget(**given), read_pod())
-    assert told == why if not why else told.startswith(why)
+    (one,) = told(given_budget(**given))
+    assert one.allows == (not why)
+    assert one.reason.startswith(why or "it allows a disruption")
 
 
 @pytest.mark.parametrize(
@@ -75,10 +76,12 @@ def test_refusal_of_a_ready_pod(given, why):
     ],
 )
 def test_unready_pod_may_go_where_it_does_not_count(given, allowed):
-    assert (refusal(read_budget(**given), read_pod(status=NOT_READY)) == "") == allowed
+    (one,) = told(given_budget(**given), status=NOT_READY)
+    assert one.allows == allowed
 
 
 def test_budget_without_status_was_not_looked_at():
-    fresh = read_budget()
-    fresh.status = None
-    assert "not looked at" in refusal(fresh, read_pod())
+    fresh = given_budget()
+    del fresh["status"]
+    (one,) = told(fresh)
+    assert "not looked at" in one.reason

@@ -11,17 +11,17 @@ from cli.diagnosis.scene import controlled, replicas
 from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_status
 from cli.test_plan import add_node
 from cli.world import Json, budget, namespace, pod, policy, toleration
-from taintwarden.cli.demonstration.definitions import shipped_definitions
-from taintwarden.cli.demonstration.scenario import tell_story
-from taintwarden.cli.demonstration.world import build_world
+from localcluster import LocalCluster
 from taintwarden.cli.diagnosis.catalogue import CATALOGUE
 from taintwarden.controller import wording
 from taintwarden.kube.lease import LEASE_NAME
-from taintwarden.localcluster import LocalCluster
+from taintwarden_demo.definitions import shipped_definitions
+from taintwarden_demo.scenario import tell_story
+from taintwarden_demo.world import build_world
 
 STRICT = toleration("Gt", "950")
 EXISTS = toleration("Exists")
-FINE = [condition("Accepted", "True"), condition("GuardOpen", "False", reason="Closed")]
+FINE = [condition("Accepted", "True"), condition("GuardTripped", "False", reason="Armed")]
 SYSTEM = "taintwarden-system"
 
 

@@ -48,7 +48,7 @@ async def test_every_example_works(cluster, cli, tmp_path, monkeypatch):
     async with running(cluster, cli, tmp_path) as run:
         for example in examples:
             opened = {"open": True, "since": "2026-01-31T12:00:00.000000Z", "cause": "c", "wouldEvict": 9, "spent": []}
-            set_status(cluster, guard=opened, conditions=[condition("GuardOpen", "True", "9 pods")])
+            set_status(cluster, guard=opened, conditions=[condition("GuardTripped", "True", "9 pods", "MassEviction")])
             _, *args = shlex.split(example.removeprefix("kubectl "), comments=True)
             args = [one for one in args if one not in ("--context", "production")]
             asks = args[:1] == ["guard"] and "--yes" not in args  # nobody is there to say yes

@@ -11,7 +11,7 @@ import yaml
 from click.testing import Result
 
 from cli.world import budget, namespace, node, pod, policy, profile, taint, toleration
-from taintwarden.localcluster import LocalCluster
+from localcluster import LocalCluster
 
 DEFINITIONS = sorted((Path(__file__).parents[2] / "crds").glob("*.yaml"))
 GRACE = toleration("Gt", "950", tolerationSeconds=300)

@@ -7,7 +7,6 @@ from cli.world import (
     answers,
     budget,
     explained,
-    facts,
     history,
     kept_from_enforcing,
     namespace,
@@ -17,12 +16,13 @@ from cli.world import (
     policy,
     profile,
     reasons,
+    snapshot,
     taint,
     toleration,
 )
 from taintwarden.cli.explanation import Fate
-from taintwarden.cli.manifests import BadInput
 from taintwarden.engine.model import Gates
+from taintwarden.rehearsal.manifests import BadInput
 
 GT = toleration("Gt", "950")
 FELL = history(("980", 3600), ("940", 60))
@@ -371,19 +371,19 @@ def test_deadline_comes_before_the_budget():
 
 def test_pod_that_is_not_in_the_files():
     with pytest.raises(BadInput, match="the files hold no Pod shop/web; they hold Node n1, TaintEvictionPolicy sla"):
-        facts(BAD_NODE, policy())
+        snapshot(BAD_NODE, policy())
 
 
 def test_node_that_is_not_in_the_files():
     with pytest.raises(BadInput, match="the files hold no Node n1, which pod shop/web is bound to"):
-        facts(pod(), policy())
+        snapshot(pod(), policy())
 
 
 def test_object_of_the_wrong_shape_is_named_with_its_place():
     with pytest.raises(
         BadInput, match=r"world.yaml:1: document 2: Node/n1: Expected `str`, got `int`.*taints\[0\].value"
     ):
-        facts(pod(), node(taint(950)))
+        snapshot(pod(), node(taint(950)))
 
 
 def test_nulls_count_as_absent():
@@ -400,3 +400,37 @@ def test_answer_is_as_of_the_given_time():
     grace = pod(toleration("Gt", "950", tolerationSeconds=300))
     later = explained(grace, BAD_NODE, policy(), now=NOON + 600)
     assert (later.at, later.seconds_left) == ("2026-01-31T12:10:00Z", -360)
+
+
+# -- several policies --------------------------------------------------------------------------------------------------
+
+
+def test_every_policy_that_wants_the_pod_gone_is_told_what_is_enforced_first():
+    bad = node(taint("940"), taint("1", key="cni"), taint("1", key="gpu"), recorded=FELL)
+    tolerated = toleration("Exists", key="cni", tolerationSeconds=7200), toleration("Exists", key="gpu")
+    policies = (
+        policy(timing={"violationGraceSeconds": 300}),
+        policy("cni", key="cni"),
+        policy("gpu", key="gpu"),
+        policy("rehearsed", key="sla", nodeSelector={"matchLabels": {"no": "where"}}),
+    )
+    answer = explained(pod(*tolerated), bad, *policies)
+    assert (answer.fate, answer.policy) == (Fate.LEAVES, "sla")
+    (other,) = answer.claims
+    assert (other.policy, other.mode, other.seconds_left) == ("cni", "Enforce", 7200)
+    assert other.deadline == "2026-01-31T14:00:00Z"
+    assert other.waits_for == "its deadline, in 2h"
+    assert "tolerated by cni Exists:NoExecute for 7200s only" in other.reason
+
+
+@pytest.mark.parametrize(("mode", "why"), [("DryRun", "DryRun"), ("Paused", "Paused")])
+def test_what_another_policy_would_do_comes_after_what_is_enforced(mode, why):
+    bad = node(taint("940"), taint("1", key="cni"), recorded=FELL)
+    answer = explained(pod(), bad, policy(), policy("cni", key="cni", mode=mode))
+    (other,) = answer.claims
+    assert (answer.policy, other.policy, other.mode) == ("sla", "cni", why)
+    assert other.waits_for.startswith(f"nothing: policy cni is in mode {mode}")
+
+
+def test_one_policy_alone_is_told_once():
+    assert explained(pod(GT), BAD_NODE, policy()).claims == []

@@ -1,4 +1,4 @@
-"""`guard reset` shows what an open guard holds, asks, and annotates the policy that was looked at; nothing else."""
+"""`guard reset` shows what is held, and why, asks, and annotates the policy that was looked at; nothing else."""
 
 import sys
 from collections.abc import AsyncIterator
@@ -8,9 +8,9 @@ import pytest
 
 from cli.policies import POLICIES, Run, annotations, condition, empty_cluster, running, set_status, stored
 from cli.world import policy
+from localcluster import LocalCluster
 from taintwarden.cli import guard_reset
 from taintwarden.kube.policies import GUARD_RESET_ANNOTATION
-from taintwarden.localcluster import LocalCluster
 
 SINCE = "2026-01-31T12:00:00.250000Z"
 GUARD = {"open": True, "since": SINCE, "cause": "taint sla=900 on 4 nodes", "wouldEvict": 120, "spent": []}
@@ -20,7 +20,9 @@ GUARD = {"open": True, "since": SINCE, "cause": "taint sla=900 on 4 nodes", "wou
 def cluster() -> LocalCluster:
     cluster = empty_cluster()
     cluster.create(POLICIES, policy())
-    set_status(cluster, guard=GUARD, conditions=[condition("GuardOpen", "True", "120 pods would leave", "Mass")])
+    set_status(
+        cluster, guard=GUARD, conditions=[condition("GuardTripped", "True", "120 pods would leave", "MassEviction")]
+    )
     return cluster
 
 
@@ -39,20 +41,20 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_yes_asks_the_operator(cluster, run):
     result = await run("guard", "reset", "sla", "--yes")
     assert result.exit_code == 0
-    assert result.stdout.endswith("the operator is asked to let 120 pods of policy sla go\n")
+    assert result.stdout.endswith("the operator is asked to release 120 pods of policy sla\n")
     assert annotations(cluster) == {GUARD_RESET_ANNOTATION: str(stored(cluster)["metadata"]["generation"])}
 
 
 async def test_it_shows_what_the_guard_holds(run):
     shown = (await run("guard", "reset", "sla", "--yes")).stdout
-    for told in (SINCE, "120 pods that would leave", "taint sla=900 on 4 nodes", "120 pods would leave"):
+    for told in (SINCE, "120 pods that would be evicted", "taint sla=900 on 4 nodes", "120 pods would leave"):
         assert told in shown
 
 
 async def test_nobody_to_ask_is_told_to_say_yes(cluster, run):
     result = await run("guard", "reset", "sla")
     assert (result.exit_code, annotations(cluster)) == (2, {})
-    assert result.stderr == "taintwarden: nobody can be asked here: say --yes to let them go\n"
+    assert result.stderr == "taintwarden: nobody can be asked here: say --yes to release them\n"
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1), ("\n", 1)])
@@ -60,14 +62,32 @@ async def test_nobody_to_ask_is_told_to_say_yes(cluster, run):
 async def test_on_a_terminal_it_asks(cluster, run, answer, code):
     result = await run("guard", "reset", "sla", stdin=answer)
     assert (result.exit_code, GUARD_RESET_ANNOTATION in annotations(cluster)) == (code, code == 0)
-    assert "Let them go? [y/N]" in result.stderr
+    assert "Release them? [y/N]" in result.stderr
 
 
-async def test_closed_guard_is_refused(cluster, run):
+async def test_armed_guard_is_refused(cluster, run):
     set_status(cluster, guard={"open": False})
     result = await run("guard", "reset", "sla", "--yes")
     assert (result.exit_code, annotations(cluster)) == (1, {})
-    assert result.stderr == "taintwarden: the guard of policy sla is not open: there is nothing to reset\n"
+    told = "the guard of policy sla has not tripped, and not every zone is Full: there is nothing to reset"
+    assert result.stderr == f"taintwarden: {told}\n"
+
+
+FULL = condition("GuardTripped", "True", "All its 3 zones are Full: 7 pods are held", "AllZonesFull")
+
+
+async def test_zones_that_are_all_full_can_be_overruled(cluster, run):
+    set_status(cluster, guard={"open": False}, pending=7, conditions=[FULL])
+    result = await run("guard", "reset", "sla", "--yes")
+    assert result.exit_code == 0
+    assert "7 pods, since every zone is Full" in result.stdout
+    assert result.stdout.endswith("the operator is asked to release 7 pods of policy sla\n")
+    assert annotations(cluster) == {GUARD_RESET_ANNOTATION: str(stored(cluster)["metadata"]["generation"])}
+
+
+async def test_without_a_guard_there_is_nobody_to_overrule_full_zones(cluster, run):
+    set_status(cluster, guard=None, pending=7, conditions=[FULL])
+    assert (await run("guard", "reset", "sla", "--yes")).exit_code == 1
 
 
 async def test_policy_without_a_guard_is_refused(cluster, run):
@@ -94,7 +114,7 @@ async def test_guard_that_opened_anew_meanwhile_is_not_reset(cluster, run, monke
     monkeypatch.setattr(guard_reset, "look", slow_look)
     result = await run("guard", "reset", "sla", "--yes")
     assert (result.exit_code, annotations(cluster)) == (1, {})
-    assert "is not the one that was shown any more: look again" in result.stderr
+    assert "is not what was shown any more: look again" in result.stderr
 
 
 async def test_missing_right_is_one_line(cluster, run):

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from cli.test_explain_cluster import DEFINITIONS
+from localcluster import LocalCluster
 from taintwarden.cli import main
-from taintwarden.localcluster import LocalCluster
 
 COMMANDS = (["explain", "pod"], ["validate"])
 
@@ -59,9 +59,10 @@ def test_help_names_its_exit_codes(cli, command):
 
 
 def test_every_command_has_help(cli):
-    for name, command in main.commands.items():
-        assert name in cli("--help").stdout
-        assert command.get_short_help_str()
+    listed = cli("--help").stdout
+    for name, entry in main.entries.items():
+        assert f"  {name} " in listed
+        assert entry.short_help in listed
 
 
 def test_unknown_command_ends_in_one_clear_line(cli):

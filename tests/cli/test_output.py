@@ -4,8 +4,9 @@ from enum import StrEnum
 import msgspec
 import pytest
 import yaml
+from rich.cells import cell_len
 
-from taintwarden.cli.output import duration, printable, relative, write_data
+from taintwarden.cli.output import Lines, duration, printable, relative, render, write_data
 
 
 class Colour(StrEnum):
@@ -46,3 +47,16 @@ def test_data_is_ascii_and_reads_back(form, load, capsys):
     text = capsys.readouterr().out
     assert text.isascii()
     assert load(text) == {"firstField": "Zürich \U0001f600", "colour": "Red", "nothing": None}
+
+
+def widest(line: str) -> int:
+    """On a terminal that draws an emoji's tone, or what a variation selector makes wide, beside what stands before."""
+    return cell_len(line) + sum(2 if "\U0001f3fb" <= one <= "\U0001f3ff" else one == "\ufe0f" for one in line)
+
+
+@pytest.mark.parametrize("before", range(80, 90))
+@pytest.mark.parametrize("character", ["\U0001f44d\U0001f3fd", "x\U0001f3fd", "\u2764\ufe0f", "a\u0301", "\u4e2d"])
+def test_a_table_is_as_wide_as_any_terminal_takes_it_for(character, before):
+    lines = Lines()
+    lines.add("value", "x" * before + character * 4)
+    assert max(map(widest, render(lines.grid).splitlines())) <= 100

@@ -7,8 +7,8 @@ import pytest
 
 from cli.policies import POLICIES, Run, annotations, empty_cluster, running, stored
 from cli.world import policy
+from localcluster import LocalCluster
 from taintwarden.cli.pausing import PAUSED_MODE_ANNOTATION
-from taintwarden.localcluster import LocalCluster
 
 WRITE = f"{POLICIES}/sla$"
 

@@ -9,7 +9,7 @@ import yaml
 
 from cli.policies import POLICIES, Run, empty_cluster, running
 from cli.world import Json, budget, kept_from_enforcing, namespace, pod, policy, profile, taint, toleration
-from taintwarden.localcluster import LocalCluster
+from localcluster import LocalCluster
 
 STRICT = toleration("Gt", "950")
 NO_LIMITS = {"base": "None"}
@@ -223,7 +223,7 @@ async def test_what_cannot_be_read_is_one_clear_line(cluster, run, what):
 
 
 async def test_lists_are_read_page_by_page(cluster, run, monkeypatch):
-    monkeypatch.setattr("taintwarden.cli.session.PAGE_SIZE", 2)
+    monkeypatch.setattr("taintwarden.rehearsal.session.PAGE_SIZE", 2)
     assert (await planned(run, "--node", "a1", *DROP))["leaving"] == 3
 
 

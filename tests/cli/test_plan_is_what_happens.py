@@ -1,15 +1,22 @@
 """A plan foretells what the operator does: the same pods, in the same order, at the same time, in an ideal cluster."""
 
+import msgspec
 import pytest
 
-from cli.ideal import SETTLED_SECONDS, IdealCluster
+from cli.ideal import SETTLED_SECONDS, IdealCluster, sla
+from cli.world import Json
+from simulated import Simulation
 from simulated.cluster import CALL_SECONDS
-from taintwarden.cli.planning import play
-from taintwarden.cli.planning.answer import Fate
-from taintwarden.cli.planning.changes import Change, Where
-from taintwarden.cli.planning.play import Play
-from taintwarden.cli.planning.world import Assumptions
+from taintwarden.api.policies import parse_policy
+from taintwarden.engine.machine import events
 from taintwarden.engine.model import Gates, Taint
+from taintwarden.kube.objects import NodeObject, PodObject, WorkloadObject
+from taintwarden.rehearsal import play
+from taintwarden.rehearsal.changes import Change, Where
+from taintwarden.rehearsal.ideal import Assumptions
+from taintwarden.rehearsal.plan import Fate
+from taintwarden.rehearsal.play import Play
+from taintwarden.rehearsal.snapshot import Snapshot
 
 CLUSTERS = 50
 HORIZON = 600.0
@@ -35,3 +42,57 @@ def test_plan_is_what_happens(seed: int, monkeypatch: pytest.MonkeyPatch) -> Non
     planned = [(str(one), one.after_seconds) for one in plan.pods if one.fate is Fate.LEAVES]
     assert [name for name, _ in planned] == [name for name, _ in happened]
     assert [at for _, at in planned] == pytest.approx([at for _, at in happened], abs=CLOSE_SECONDS)
+
+
+PODS, NODES = 25, 3
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{}, {"base": "None", "guard": {}}, {"base": "None", "guard": {"action": "Report"}}],
+    ids=["default", "guard-alone", "guard-reports"],
+)
+def test_every_value_falls_to_nothing(limits: Json, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script that wrote 0 on every node: what the guard and the zones hold then is what was foretold."""
+    spec = {"taints": [{"key": "sla"}], "limits": limits}
+    stored: Json = {
+        "apiVersion": "taintwarden.io/v1alpha1",
+        "kind": "TaintEvictionPolicy",
+        "metadata": {"name": "one", "uid": "uid-one", "generation": 1},
+        "spec": spec,
+    }
+    sim = Simulation([parse_policy(stored)])
+    sim.kubelet = lambda pod: (30.0, 4.0)
+    replicas = [events.WorkloadSeen("rs-web", PODS)]
+    sim.listers.append(lambda: replicas)
+    for node in range(NODES):
+        sim.create_node(f"n{node}", sla("980"))
+    owner = {"kind": "ReplicaSet", "name": "web", "uid": "rs-web", "controller": True}
+    strict = {"key": "sla", "operator": "Gt", "value": "950"}
+    ready = [{"type": "Ready", "status": "True"}]
+    for pod in range(PODS):
+        sim.create_pod(f"web-{pod}", f"n{pod % NODES}", [strict], owners=[owner], conditions=ready)
+    sim.start()
+    sim.run(SETTLED_SECONDS)
+
+    monkeypatch.setattr(play, "MONOTONIC", sim.instant.monotonic)
+    before = Snapshot(
+        policies=[stored],
+        nodes=msgspec.convert(list(sim.nodes.values()), list[NodeObject]),
+        pods=msgspec.convert(list(sim.pods.values()), list[PodObject]),
+        workloads={
+            "replicasets": [
+                msgspec.convert({"metadata": {"uid": "rs-web"}, "spec": {"replicas": PODS}}, WorkloadObject)
+            ]
+        },
+        budgets=[],
+    )
+    made = Play(before, sim.instant.wall, Assumptions(30.0, 4.0, CALL_SECONDS), Gates())
+    plan = made.run([Change(Where(nodes=tuple(sim.nodes)), (Taint("sla", "0"),))], HORIZON)
+
+    for node in list(sim.nodes):
+        sim.set_taints(node, sla("0"))
+    sim.run(SETTLED_SECONDS + HORIZON)
+    assert plan.leaving == len(sim.evicted)
+    assert plan.leaving + plan.held == PODS
+    assert plan.held == (0 if limits.get("guard") == {"action": "Report"} else PODS)

@@ -14,10 +14,10 @@ import yaml
 
 from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_status
 from cli.world import policy
-from taintwarden.localcluster import LocalCluster
+from localcluster import LocalCluster
 
 SINCE = "2026-01-31T12:00:00Z"
-FINE = [condition("Accepted", "True"), condition("GuardOpen", "False", reason="Closed")]
+FINE = [condition("Accepted", "True"), condition("GuardTripped", "False", reason="Armed")]
 OPEN = {"open": True, "since": "2026-01-31T12:00:00.000000Z", "cause": "taint sla=900", "wouldEvict": 120, "spent": []}
 BUSY = {
     "conditions": [*FINE, condition("Progressing", "True", "12 pods have to leave")],
@@ -66,8 +66,8 @@ async def test_one_line_for_each_policy(run):
     assert header.split() == [
         "POLICY", "MODE", "ACCEPTED", "NODES", "DEGRADED", "PENDING", "BLOCKED", "EVICTED", "GUARD", "LIMIT",
     ]  # fmt: skip
-    assert sla.split() == ["sla", "Enforce", "True", "120", "4", "12", "3", "1234", "closed", "max-unavailable"]
-    assert spot.split() == ["spot", "Enforce", "True", "0", "0", "0", "0", "0", "closed", "-"]
+    assert sla.split() == ["sla", "Enforce", "True", "120", "4", "12", "3", "1234", "armed", "max-unavailable"]
+    assert spot.split() == ["spot", "Enforce", "True", "0", "0", "0", "0", "0", "armed", "-"]
     assert result.exit_code == 0
 
 
@@ -99,13 +99,22 @@ async def test_only_policy_in_detail(cluster, run):
 
 
 async def test_open_guard_calls_for_a_person(cluster, run):
-    opened = [condition("Accepted", "True"), condition("GuardOpen", "True", "120 pods would leave")]
+    opened = [condition("Accepted", "True"), condition("GuardTripped", "True", "120 pods would leave")]
     set_status(cluster, "spot", conditions=opened, guard=OPEN)
     result = await run("status", "spot")
     assert result.exit_code == 10
-    assert "120 pods would leave within one window" in result.stdout
+    assert "120 pods would be evicted within one window" in result.stdout
     assert "taint sla=900" in result.stdout
-    assert "its guard is open" in (await run("status")).stdout
+    assert "its guard has tripped" in (await run("status")).stdout
+
+
+async def test_zones_that_are_all_full_call_for_a_person(cluster, run):
+    full = condition("GuardTripped", "True", "All its 3 zones are Full: 7 pods are held", "AllZonesFull")
+    set_status(cluster, "spot", conditions=[condition("Accepted", "True"), full], guard={"open": False})
+    result = await run("status", "spot")
+    assert result.exit_code == 10
+    assert "All its 3 zones are Full: 7 pods are held" in result.stdout
+    assert "every zone is Full, so nothing is evicted" in (await run("status")).stdout
 
 
 async def test_policy_that_is_not_accepted_calls_for_a_person(cluster, run):

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from cli.world import history, node, pod, policy, profile, taint, toleration
-from taintwarden.cli.findings import check_files
+from taintwarden.cli.validation import check_files
 
 EXISTS = toleration("Exists")
 ANNOTATION = "metadata.annotations[taintwarden.io/tolerations]"

@@ -7,9 +7,10 @@ from typing import Any
 
 from taintwarden.cli.explaining import explain
 from taintwarden.cli.explanation import PodExplanation, TaintExplanation
-from taintwarden.cli.facts import Facts, facts_from_files
-from taintwarden.cli.manifests import Document
 from taintwarden.engine.model import Gates
+from taintwarden.rehearsal.files import snapshot_from_files
+from taintwarden.rehearsal.manifests import Document
+from taintwarden.rehearsal.snapshot import Snapshot
 
 Json = dict[str, Any]
 
@@ -89,13 +90,13 @@ def budget(name: str = "web", allowed: int = 0, **spec: Any) -> Json:
     }
 
 
-def facts(*objects: Json, now: float = NOON) -> Facts:
+def snapshot(*objects: Json, now: float = NOON) -> Snapshot:
     documents = [Document("world.yaml", index, 1, one) for index, one in enumerate(objects, 1)]
-    return facts_from_files(documents, "shop", "web", now)
+    return snapshot_from_files(documents, "shop", "web", now)
 
 
 def explained(*objects: Json, now: float = NOON, gates: Gates | None = None) -> PodExplanation:
-    return explain(facts(*objects, now=now), gates or Gates())
+    return explain(snapshot(*objects, now=now), gates or Gates())
 
 
 def only_taint(*objects: Json, **more: Any) -> TaintExplanation:

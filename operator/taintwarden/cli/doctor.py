@@ -14,8 +14,7 @@ from taintwarden.cli.output import output_option, write, write_data
 from taintwarden.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from taintwarden.cli.diagnosis.checks import Check
-    from taintwarden.cli.diagnosis.finding import Diagnosis
+    from taintwarden.cli.diagnosis.check import Check, Diagnosis
     from taintwarden.settings import Settings
 
 FINE, USAGE, PERSON = 0, 2, 10
@@ -101,17 +100,15 @@ def doctor(only: tuple[str, ...], list_checks: bool, show_all: bool, output: str
 
 def _look(settings: "Settings", checks: "tuple[Check, ...]") -> "Diagnosis":
     from taintwarden.cli.diagnosis.diagnose import diagnose, wanted  # noqa: PLC0415
-    from taintwarden.cli.diagnosis.reading import MAX_CONNECTIONS, Reader  # noqa: PLC0415
+    from taintwarden.cli.diagnosis.reading import MAX_CONNECTIONS, read_for  # noqa: PLC0415
+    from taintwarden.cli.diagnosis.snapshot import DoctorSnapshot  # noqa: PLC0415
     from taintwarden.cli.session import ask  # noqa: PLC0415
     from taintwarden.engine.model import Gates  # noqa: PLC0415
 
     with Progress() as progress:
         progress.say("reading the cluster")
-        snapshot = ask(
-            settings,
-            lambda session: Reader(session, settings.namespace, time.time(), progress.say).read(wanted(checks)),
-            MAX_CONNECTIONS,
-        )
+        snapshot = DoctorSnapshot(time.time(), namespace=settings.namespace)
+        ask(settings, lambda session: read_for(wanted(checks), session, snapshot, progress.say), MAX_CONNECTIONS)
         progress.say(f"making {len(checks)} checks")
         return diagnose(snapshot, checks, Gates(settings.numeric_operators, settings.semver_operators))
 

@@ -7,9 +7,9 @@ from datetime import datetime
 import click
 
 from taintwarden.cli.errors import fail
-from taintwarden.cli.manifests import BadInput, read_documents
 from taintwarden.cli.options import cluster_options
 from taintwarden.cli.output import output_option, printable, write, write_data
+from taintwarden.rehearsal.manifests import BadInput, read_documents
 
 STAYS, ERROR, USAGE, LEAVES = 0, 1, 2, 10
 
@@ -39,9 +39,10 @@ Exit codes:
   10  the pod has to leave: it has a deadline, or is due
 
 JSON and YAML have: at, pod, fate (Stays, Leaves, WouldLeave, NotActedOn), reason, waitsFor, policy, deadline,
-secondsLeft, taints[] (key, value, effect, verdict, reason, policy, mode, otherPolicies, tolerations, judgedValue,
-addedAt, since, clockRecorded, graceSeconds, deadline, secondsLeft), policies[], profiles[], budgets[],
-budgetsProblem, invalidTolerations[], notes[]. Times are RFC 3339 in UTC; what does not apply is null.
+secondsLeft, claims[] (other policies that want it gone: policy, mode, reason, deadline, secondsLeft, waitsFor),
+taints[] (key, value, effect, verdict, reason, policy, mode, otherPolicies, tolerations, judgedValue, addedAt, since,
+clockRecorded, graceSeconds, deadline, secondsLeft), policies[], profiles[], budgets[], budgetsProblem,
+invalidTolerations[], notes[]. Times are RFC 3339 in UTC; what does not apply is null.
 """
 
 
@@ -85,13 +86,13 @@ def pod(
 ) -> None:
     """Read the arguments, ask, print; the text of ``--help`` is above."""
     # The engine and the cluster's client take a while to import; `--help` need not wait for them.
-    from taintwarden.cli.cluster import facts_from_cluster  # noqa: PLC0415
-    from taintwarden.cli.explaining import explain as explain_facts  # noqa: PLC0415
+    from taintwarden.cli.explaining import explain as explain_snapshot  # noqa: PLC0415
     from taintwarden.cli.explanation import Fate  # noqa: PLC0415
     from taintwarden.cli.explanation_table import table  # noqa: PLC0415
-    from taintwarden.cli.facts import facts_from_files  # noqa: PLC0415
     from taintwarden.cli.session import ask, settings_of  # noqa: PLC0415
     from taintwarden.engine.model import Gates  # noqa: PLC0415
+    from taintwarden.rehearsal.files import snapshot_from_files  # noqa: PLC0415
+    from taintwarden.rehearsal.reading import read_around  # noqa: PLC0415
 
     space, name = _split(pod, namespace)
     if files and (flags["kubeconfig"] or flags["context"]):
@@ -101,10 +102,10 @@ def pod(
     try:
         if files:
             documents = [document for file in files for document in read_documents(file)]
-            facts = facts_from_files(documents, space, name, now)
+            snapshot = snapshot_from_files(documents, space, name, now)
         else:
-            facts = ask(settings, lambda session: facts_from_cluster(session, space, name, now))
-        answer = explain_facts(facts, Gates(settings.numeric_operators, settings.semver_operators))
+            snapshot = ask(settings, lambda session: read_around(session, space, name, now))
+        answer = explain_snapshot(snapshot, Gates(settings.numeric_operators, settings.semver_operators))
     except BadInput as error:
         fail(printable(str(error)), USAGE if files else ERROR)
     if output == "table":

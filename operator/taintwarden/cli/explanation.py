@@ -93,6 +93,17 @@ class BudgetExplanation(msgspec.Struct, rename="camel"):
     reason: str
 
 
+class ClaimExplanation(msgspec.Struct, rename="camel"):
+    """A policy that wants the pod gone, when, and what its eviction waits for."""
+
+    policy: str
+    mode: str
+    reason: str
+    deadline: str
+    seconds_left: int
+    waits_for: str
+
+
 class PodReference(msgspec.Struct, rename="camel"):
     """Which pod."""
 
@@ -114,6 +125,8 @@ class PodExplanation(msgspec.Struct, rename="camel", kw_only=True):
     policy: str | None = None
     deadline: str | None = None
     seconds_left: int | None = None
+    claims: list[ClaimExplanation] = field(default_factory=list)
+    """Other policies that want it gone, too: what is enforced first, then the earliest."""
     taints: list[TaintExplanation] = field(default_factory=list)
     policies: list[PolicyExplanation] = field(default_factory=list)
     profiles: list[ProfileExplanation] = field(default_factory=list)

@@ -51,6 +51,9 @@ def _head(answer: PodExplanation) -> Lines:
     lines.add("Because", answer.reason)
     lines.add("Policy", answer.policy)
     lines.add("Waits for", answer.waits_for)
+    for claim in answer.claims:
+        due = _time(claim.deadline, claim.seconds_left)
+        lines.add("Also by", f"policy {claim.policy} ({claim.mode}) at {due}, waits for {claim.waits_for}")
     for budget in answer.budgets:
         lines.add("Budget", f"PodDisruptionBudget {budget.name}: {budget.reason}", "" if budget.allows else "yellow")
     lines.add("Budget", answer.budgets_problem and f"not known: {answer.budgets_problem}", "yellow")

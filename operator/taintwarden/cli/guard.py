@@ -8,15 +8,17 @@ import click
 from taintwarden.cli.errors import fail
 from taintwarden.cli.options import cluster_options
 from taintwarden.cli.output import Lines, printable, render, write
+from taintwarden.controller.wording import pods
 
 if TYPE_CHECKING:
-    from taintwarden.cli.guard_reset import OpenGuard
+    from taintwarden.cli.guard_reset import Halted
 
-_HELP = """Let go, once, what the open guard of a policy holds. What that is, and why, is shown first.
+_HELP = """Release the pods that the tripped guard of a policy holds, or that are held since every zone is Full. Which
+change did it, and how many they are, is shown first. What comes later is counted again.
 
 On a terminal it asks before it does so; scripts say --yes. It sets the annotation taintwarden.io/guard-reset of the
-policy to its generation; the operator obeys it and takes it off. It refuses where the guard is not open, where the
-operator has not seen the newest version of the policy, and where the guard opened anew while you looked.
+policy to its generation; the operator obeys it and takes it off. It refuses where nothing is held, where the operator
+has not seen the newest version of the policy, and where the guard tripped anew while you looked.
 
 Needs the rights to get and patch taintevictionpolicies.
 
@@ -33,12 +35,12 @@ Exit codes:
 """
 
 
-@click.group(short_help="Let go what an open guard holds.")
+@click.group(short_help="Release the pods that a tripped guard holds.")
 def guard() -> None:
-    """Let go what an open guard holds."""
+    """Release the pods that a tripped guard holds."""
 
 
-@guard.command(help=_HELP, short_help="Let go, once, what an open guard holds.")
+@guard.command(help=_HELP, short_help="Release the pods that a tripped guard holds.")
 @click.argument("policy")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @cluster_options
@@ -54,18 +56,21 @@ def reset(policy: str, yes: bool, **flags: object) -> None:
     write(_shown(found))
     if not yes:
         if not sys.stdin.isatty():
-            fail("nobody can be asked here: say --yes to let them go", USAGE)
-        if not click.confirm("Let them go?", err=True):
+            fail("nobody can be asked here: say --yes to release them", USAGE)
+        if not click.confirm("Release them?", err=True):
             fail("nothing was changed", REFUSED)
     write(printable(ask(settings, lambda session: reset_guard(session, found))))
 
 
-def _shown(found: "OpenGuard") -> str:
+def _shown(found: "Halted") -> str:
     """What people look at before they let it go."""
     lines, guard = Lines(), found.guard
     lines.add("Policy", f"{found.policy}, generation {found.generation}", "bold")
-    lines.add("Open since", guard.since)
-    lines.add("Holds", f"{guard.would_evict or 0} pods that would leave within one window", "yellow")
-    lines.add("Cause", guard.cause or "the operator has not told it yet")
+    if found.zones_full:
+        lines.add("Held", f"{pods(found.pods)}, since every zone is Full", "yellow")
+    else:
+        lines.add("Tripped", guard.since)
+        lines.add("Held", f"{pods(found.pods)} that would be evicted within one window", "yellow")
+        lines.add("Cause", guard.cause or "the operator has not told it yet")
     lines.add("It says", found.message)
     return render(lines.grid)

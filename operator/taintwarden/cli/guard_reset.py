@@ -1,34 +1,38 @@
-"""Looks at what an open guard holds, and asks the operator to let it go."""
+"""Looks at what a tripped guard, or zones that are all Full, hold, and asks the operator to release it."""
 
 import msgspec
 
 from taintwarden.api.status import GuardStatus
-from taintwarden.cli.session import ClusterError, Session
 from taintwarden.cli.stored_policy import StoredPolicy, change_policy, read_policy, until_unchanged
 from taintwarden.controller.wording import pods
 from taintwarden.kube.policies import GUARD_RESET_ANNOTATION
+from taintwarden.rehearsal.session import ClusterError, Session
 
 
-class OpenGuard(msgspec.Struct):
-    """An open guard as its policy tells of it; ``message`` is the condition's."""
+class Halted(msgspec.Struct):
+    """What keeps a policy from evicting anything, as its status has it; ``message`` is the condition's."""
 
     policy: str
     generation: int
     guard: GuardStatus
+    pods: int
+    """How many pods are held."""
     message: str
+    zones_full: bool = False
+    """Every zone is Full, and the guard itself is armed."""
 
 
-async def look(session: Session, name: str) -> OpenGuard:
-    """What the open guard of a policy holds.
+async def look(session: Session, name: str) -> Halted:
+    """What is held of a policy.
 
     Raises:
-        ClusterError: there is no such policy, its guard is not open, or the operator has not seen its newest version.
+        ClusterError: there is no such policy, nothing is held, or the operator has not seen its newest version.
 
     """
-    return _open_guard(await read_policy(session, name))
+    return _halted(await read_policy(session, name))
 
 
-async def reset(session: Session, seen: OpenGuard) -> str:
+async def reset(session: Session, seen: Halted) -> str:
     """Ask for the reset, if the guard is still the one that was looked at; returns what is to be told.
 
     Raises:
@@ -38,18 +42,18 @@ async def reset(session: Session, seen: OpenGuard) -> str:
 
     async def attempt() -> str:
         stored = await read_policy(session, seen.policy)
-        now = _open_guard(stored)
-        if (now.guard.since, now.generation) != (seen.guard.since, seen.generation):
-            msg = f"the guard of policy {seen.policy} is not the one that was shown any more: look again"
+        now = _halted(stored)
+        if (now.guard.since, now.generation, now.zones_full) != (seen.guard.since, seen.generation, seen.zones_full):
+            msg = f"what holds policy {seen.policy} is not what was shown any more: look again"
             raise ClusterError(msg)
         asked = {GUARD_RESET_ANNOTATION: str(now.generation)}
         await change_policy(session, stored, {"metadata": {"annotations": asked}})
-        return f"the operator is asked to let {pods(now.guard.would_evict or 0)} of policy {seen.policy} go"
+        return f"the operator is asked to release {pods(now.pods)} of policy {seen.policy}"
 
     return await until_unchanged(attempt)
 
 
-def _open_guard(stored: StoredPolicy) -> OpenGuard:
+def _halted(stored: StoredPolicy) -> Halted:
     name, generation, status = stored.metadata.name, stored.metadata.generation, stored.status
     if generation != status.observed_generation:
         msg = (
@@ -57,8 +61,11 @@ def _open_guard(stored: StoredPolicy) -> OpenGuard:
             " try again in some seconds, or see whether it runs"
         )
         raise ClusterError(msg)
-    if status.guard is None or not status.guard.open:
-        msg = f"the guard of policy {name} is not open: there is nothing to reset"
-        raise ClusterError(msg)
-    condition = stored.condition("GuardOpen")
-    return OpenGuard(name, generation, status.guard, condition.message if condition else "")
+    condition = stored.condition("GuardTripped")
+    message = condition.message if condition else ""
+    if status.guard is not None and status.guard.open:
+        return Halted(name, generation, status.guard, status.guard.would_evict or 0, message)
+    if status.guard is not None and condition is not None and condition.reason == "AllZonesFull":
+        return Halted(name, generation, status.guard, status.pending, message, zones_full=True)
+    msg = f"the guard of policy {name} has not tripped, and not every zone is Full: there is nothing to reset"
+    raise ClusterError(msg)

@@ -1,33 +1,29 @@
 """The ``taintwarden`` command group; kubectl finds it as ``kubectl taintwarden``."""
 
-from importlib.metadata import version
-
 import click
 
-from taintwarden.cli.demo import demo
-from taintwarden.cli.doctor import doctor
-from taintwarden.cli.explain import explain
-from taintwarden.cli.guard import guard
-from taintwarden.cli.pause import pause, resume
-from taintwarden.cli.plan import plan
-from taintwarden.cli.run import run
-from taintwarden.cli.status import status
-from taintwarden.cli.validate import validate
+from taintwarden.cli.lazy import Entry, LazyGroup
+
+_COMMANDS = {
+    "run": Entry("taintwarden.cli.run:run", "Run the operator."),
+    "webhook": Entry("taintwarden.cli.webhook:webhook", "Run the admission webhooks."),
+    "demo": Entry("taintwarden.cli.demo:demo", "Show the operator at work on a cluster in this process."),
+    "explain": Entry("taintwarden.cli.explain:explain", "Say why a pod stays or leaves, and when."),
+    "validate": Entry("taintwarden.cli.validate:validate", "Check policies, profiles, pods and nodes in files."),
+    "status": Entry("taintwarden.cli.status:status", "Show how policies stand."),
+    "plan": Entry("taintwarden.cli.plan:plan", "Show what follows from changed taints."),
+    "doctor": Entry("taintwarden.cli.doctor:doctor", "Find what is wrong or surprising in a cluster."),
+    "pause": Entry("taintwarden.cli.pause:pause", "Stop a policy."),
+    "resume": Entry("taintwarden.cli.pause:resume", "Set a paused policy going again."),
+    "guard": Entry("taintwarden.cli.guard:guard", "Release the pods that a tripped guard holds."),
+}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(version("taintwarden"), prog_name="taintwarden")
+@click.group(
+    cls=LazyGroup,
+    entries=_COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(package_name="taintwarden", prog_name="taintwarden")
 def main() -> None:
     """Decide when pods must leave a node whose taints changed."""
-
-
-main.add_command(run)
-main.add_command(demo)
-main.add_command(explain)
-main.add_command(validate)
-main.add_command(status)
-main.add_command(plan)
-main.add_command(doctor)
-main.add_command(pause)
-main.add_command(resume)
-main.add_command(guard)

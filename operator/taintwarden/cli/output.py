@@ -1,17 +1,21 @@
-"""What commands print: text for people, JSON and YAML for scripts, always safe for the terminal or file it goes to."""
+"""What commands print: text for people, JSON and YAML for scripts, always safe for the terminal or file it goes to.
+
+Every command imports this for its options, and rich only when it prints.
+"""
 
 import sys
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
-import msgspec
-import yaml
-from rich.console import Console, RenderableType
-from rich.table import Table
-from rich.text import Text
+
+if TYPE_CHECKING:
+    import msgspec
+    from rich.console import RenderableType
 
 WIDTH = 100
+# Tones of emoji and variation selectors: some terminals draw them into what stands before, others beside it.
+_WIDTH_CHANGES = frozenset(map(chr, [*range(0x1F3FB, 0x1F400), *range(0xFE00, 0xFE10)]))
 Command = TypeVar("Command", bound=Callable[..., None])
 
 
@@ -23,8 +27,11 @@ def output_option(command: Command) -> Command:
     )
 
 
-def write_data(data: msgspec.Struct, form: str) -> None:
+def write_data(data: "msgspec.Struct", form: str) -> None:
     """Print ``data`` as ``json`` or ``yaml``, ASCII only, fields in their order."""
+    import msgspec  # noqa: PLC0415
+    import yaml  # noqa: PLC0415
+
     if form == "json":
         text = msgspec.json.format(msgspec.json.encode(data), indent=2).decode()
         write("".join(one if one < "\x7f" else _escaped(one) for one in text))
@@ -44,12 +51,17 @@ def write(text: str) -> None:
 
 
 def printable(text: str) -> str:
-    """``text`` in one line, which no control character can make the terminal misread."""
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+    """``text`` in one line, which no control character can make the terminal misread, and of a width that is known."""
+    return "".join(
+        one if one.isprintable() and one not in _WIDTH_CHANGES else one.encode("unicode_escape").decode()
+        for one in text
+    )
 
 
-def render(*parts: RenderableType) -> str:
+def render(*parts: "RenderableType") -> str:
     """``parts`` as text: plain and 100 columns wide in a file or pipe, in colour on a terminal."""
+    from rich.console import Console  # noqa: PLC0415
+
     console = Console(highlight=False, markup=False, emoji=False, soft_wrap=False)
     console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
     with console.capture() as captured:
@@ -62,6 +74,8 @@ class Lines:
     """Rows of a label and a text, which is folded; empty texts leave no row."""
 
     def __init__(self) -> None:
+        from rich.table import Table  # noqa: PLC0415
+
         self.grid = Table.grid(padding=(0, 2))
         self.grid.add_column(min_width=10, no_wrap=True)
         self.grid.add_column(overflow="fold")
@@ -69,6 +83,8 @@ class Lines:
     def add(self, label: str, text: str | None, style: str = "") -> None:
         """One row."""
         if text:
+            from rich.text import Text  # noqa: PLC0415
+
             self.grid.add_row(Text(label, style="dim"), Text(printable(text), style=style))
 
 

@@ -1,9 +1,9 @@
 """Stops a policy and sets it going again; what it did before is remembered in an annotation of its own."""
 
 from taintwarden.api.types import GROUP
-from taintwarden.cli.session import ClusterError, Session
 from taintwarden.cli.stored_policy import change_policy, read_policy, until_unchanged
 from taintwarden.engine.model import Mode
+from taintwarden.rehearsal.session import ClusterError, Session
 
 PAUSED_MODE_ANNOTATION = f"{GROUP}/paused-mode"
 

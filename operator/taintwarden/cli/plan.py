@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from taintwarden.cli.errors import fail
-from taintwarden.cli.manifests import BadInput, read_documents
 from taintwarden.cli.options import cluster_options
 from taintwarden.cli.output import duration, output_option, printable, write, write_data
 from taintwarden.cli.progress import Progress
+from taintwarden.rehearsal.manifests import BadInput, read_documents
 
 if TYPE_CHECKING:
-    from taintwarden.cli.planning.answer import Plan
-    from taintwarden.cli.planning.changes import Change
-    from taintwarden.cli.planning.snapshot import Snapshot
-    from taintwarden.cli.planning.world import Assumptions
+    from taintwarden.rehearsal.changes import Change
+    from taintwarden.rehearsal.ideal import Assumptions
+    from taintwarden.rehearsal.plan import Plan
+    from taintwarden.rehearsal.snapshot import Snapshot
     from taintwarden.settings import Settings
 
 FINE, ERROR, USAGE, PERSON = 0, 1, 2, 10
 SHOWN_PODS = 40
 
 _HELP = """Show what follows from changed taints: who leaves, in which order and by when under all limits, which limit
-they wait for, who is held and by what, whether a guard opens, and who has nowhere to go. Nothing is changed.
+they wait for, who is held and by what, whether a guard trips, and who has nowhere to go. Nothing is changed.
 
 The cluster is read once; then the operator's own engine plays the time after the change on a clock of its own, in an
 idealised cluster: evictions succeed, pods stop in --stop-seconds, a replacement is Ready after --replacement-seconds
@@ -55,7 +55,7 @@ Exit codes:
   0   nothing stands out
   1   the cluster cannot be asked, or has no such nodes
   2   wrong flags or unusable files
-  10  a person should look first: a guard opens, pods are held at the end, or have nowhere to go
+  10  a person should look first: a guard trips, pods are held at the end, or have nowhere to go
 
 JSON and YAML have: at, changes[], changedNodes, horizonSeconds, endedAfterSeconds, assumptions, leaving, held, later,
 wouldLeave, nowhere, pods[] (namespace, name, node, policy, taint, fate, deadline, already, order, at, afterSeconds,
@@ -123,10 +123,10 @@ def plan(
 ) -> None:
     """Read the arguments, ask, play, print; the text of ``--help`` is above."""
     # The engine and the cluster's client take a while to import; `--help` need not wait for them.
-    from taintwarden.cli.planning.snapshot import read_snapshot  # noqa: PLC0415
-    from taintwarden.cli.planning.table import table  # noqa: PLC0415
-    from taintwarden.cli.planning.world import Assumptions  # noqa: PLC0415
+    from taintwarden.cli.plan_table import table  # noqa: PLC0415
     from taintwarden.cli.session import ask, settings_of  # noqa: PLC0415
+    from taintwarden.rehearsal.ideal import Assumptions  # noqa: PLC0415
+    from taintwarden.rehearsal.reading import read_snapshot  # noqa: PLC0415
 
     settings = settings_of(flags)
     try:
@@ -135,8 +135,8 @@ def plan(
         fail(printable(str(error)), USAGE)
     with Progress() as progress:
         progress.say("reading the cluster")
-        snapshot = ask(settings, read_snapshot, max_connections=12)
         now = time.time()
+        snapshot = ask(settings, lambda session: read_snapshot(session, now), max_connections=12)
         assumptions = Assumptions(replacement_seconds, stop_seconds)
         try:
             answer = _play(snapshot, changes, horizon, now, assumptions, settings, progress)
@@ -158,8 +158,8 @@ def _play(
     settings: "Settings",
     progress: Progress,
 ) -> "Plan":
-    from taintwarden.cli.planning.play import Play  # noqa: PLC0415
     from taintwarden.engine.model import Gates  # noqa: PLC0415
+    from taintwarden.rehearsal.play import Play  # noqa: PLC0415
 
     progress.say(f"looking at {len(snapshot.pods)} pods on {len(snapshot.nodes)} nodes")
     gates = Gates(settings.numeric_operators, settings.semver_operators)
@@ -178,7 +178,7 @@ def _changes(
     remove: tuple[str, ...],
     files: tuple[str, ...],
 ) -> "list[Change]":
-    from taintwarden.cli.planning.changes import (  # noqa: PLC0415
+    from taintwarden.rehearsal.changes import (  # noqa: PLC0415
         Change,
         Where,
         parse_removal,

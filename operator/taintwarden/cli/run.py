@@ -9,7 +9,6 @@ import click
 from taintwarden.cli.errors import fail
 from taintwarden.kube.errors import ConfigError, KubeError
 from taintwarden.settings import Settings, SettingsError, load_settings
-from taintwarden.telemetry.logs import configure_logs
 
 _DEFAULTS = Settings()
 
@@ -18,20 +17,9 @@ _DEFAULTS = Settings()
 @click.option("--kubeconfig", type=click.Path(), help="Kubeconfig file. Default: the pod's service account.")
 @click.option("--context", help="Context of the kubeconfig. Default: its current one.")
 @click.option("--namespace", help=f"Namespace of the leader election Lease. [default: {_DEFAULTS.namespace}]")
-@click.option("--identity", help="Name among replicas. Default: the pod's name and a random part.")
-@click.option("--http-host", help=f"Address for probes, metrics and webhooks. [default: {_DEFAULTS.http_host}]")
+@click.option("--identity", help="Name among replicas. Default: the pod's name and UID.")
+@click.option("--http-host", help="Address for probes and metrics. [default: all, IPv4 and IPv6]")
 @click.option("--http-port", type=int, help=f"Port for /livez, /readyz and /metrics. [default: {_DEFAULTS.http_port}]")
-@click.option(
-    "--webhook-port", type=int, help="Port for the admission webhooks, over HTTPS. [default: none are served]"
-)
-@click.option(
-    "--webhook-service", help=f"Name of the webhooks' Service and Secret. [default: {_DEFAULTS.webhook_service}]"
-)
-@click.option(
-    "--webhook-certificates",
-    type=click.Choice(["own", "external"]),
-    help="Make the webhooks' certificates, or only read what another program writes. [default: own]",
-)
 @click.option(
     "--max-evictions-per-second",
     type=float,
@@ -56,8 +44,9 @@ def run(**flags: object) -> None:
 
     Exit codes: 0 stopped as asked, 1 the cluster cannot be used or a fault, 2 wrong flags or kubeconfig.
     """
-    # kopf takes half a second to import; `taintwarden --help` need not wait for it.
+    # kopf takes half a second to import; `taintwarden run --help` need not wait for it.
     from taintwarden import app  # noqa: PLC0415
+    from taintwarden.telemetry.logs import configure_logs  # noqa: PLC0415
 
     try:
         settings = load_settings(os.environ, **flags)

@@ -1,147 +1,22 @@
-"""Asks a cluster with the rights of whoever asks, and turns whatever goes wrong into one line."""
+"""Flags and environment of a command become an answer of the cluster, or one line and an exit code."""
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any, Generic, TypeVar
-
-import msgspec
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
 
 from taintwarden.cli.errors import fail
-from taintwarden.kube.client import MERGE_PATCH, Client
+from taintwarden.kube.client import Client
 from taintwarden.kube.connection import Connection
-from taintwarden.kube.errors import ApiError, ConfigError, KubeError, Unreachable
-from taintwarden.kube.objects import ListMeta, Object
-from taintwarden.kube.streams import PAGE_SIZE, Resource
+from taintwarden.kube.errors import ConfigError
+from taintwarden.rehearsal.session import ClusterError, Session
 from taintwarden.settings import Settings, SettingsError, load_settings
 from taintwarden.telemetry.logs import configure_logs
 
-TIMEOUT_SECONDS = 10.0
 REFUSED, USAGE = 1, 2
 """Exit codes: the cluster cannot be asked or says no; wrong flags or kubeconfig."""
 
 T = TypeVar("T")
-
-
-class ClusterError(Exception):
-    """The cluster did not tell or do what is needed; the message is one line and says what was asked."""
-
-
-class ChangedMeanwhileError(ClusterError):
-    """Somebody else wrote the object since it was read."""
-
-
-class Session:
-    """Requests to one cluster.
-
-    Args:
-        client: an open client.
-        server: its address, for people.
-
-    """
-
-    def __init__(self, client: Client, server: str) -> None:
-        self.server = server
-        self._client = client
-
-    async def read(self, path: str, wanted: type[T], what: str, params: Mapping[str, str] | None = None) -> T | None:
-        """One object, or one page of a list; None where there is no such thing.
-
-        Raises:
-            ClusterError: it cannot be read.
-
-        """
-        try:
-            return msgspec.json.decode(await self._request("GET", path, f"read {what}", params=params), type=wanted)
-        except _NothingThereError:
-            return None
-        except msgspec.DecodeError as error:
-            msg = f"cannot read {what}: {one_line(error)}"
-            raise ClusterError(msg) from error
-
-    async def list_all(self, resource: Resource[Object]) -> list[Object]:
-        """Every object of a resource, page by page.
-
-        Raises:
-            ClusterError: they cannot be read, or the cluster does not serve such things.
-
-        """
-        kind: Any = resource.type
-        pages = self.pages(resource.path, kind, resource.name, resource.field_selector)
-        return [one async for page in pages for one in page]
-
-    async def pages(self, path: str, kind: type[T], what: str, field_selector: str = "") -> AsyncIterator[list[T]]:
-        """A list, page by page, so that a big one is never held whole.
-
-        Raises:
-            ClusterError: it cannot be read, or the cluster does not serve such things.
-
-        """
-        params = {"limit": str(PAGE_SIZE)}
-        if field_selector:
-            params["fieldSelector"] = field_selector
-        wanted: Any = kind
-        while True:
-            page = await self.read(path, _Page[wanted], what, params)
-            if page is None:
-                msg = f"the cluster at {self.server} does not serve {path}"
-                raise ClusterError(msg)
-            yield page.items
-            if not page.metadata.continue_:
-                return
-            params["continue"] = page.metadata.continue_
-
-    async def review(
-        self, path: str, body: Mapping[str, Any], wanted: type[T], action: str, params: Mapping[str, str] | None = None
-    ) -> T:
-        """Ask something that is asked by a POST and stores nothing; ``action`` is a verb with its object.
-
-        Raises:
-            ClusterError: there is no answer.
-
-        """
-        answer = await self._request("POST", path, action, body=body, params=params)
-        try:
-            return msgspec.json.decode(answer, type=wanted)
-        except msgspec.DecodeError as error:
-            msg = f"cannot {action}: {one_line(error)}"
-            raise ClusterError(msg) from error
-
-    async def patch(self, path: str, body: Mapping[str, Any], what: str) -> None:
-        """Merge ``body`` into an object. A ``resourceVersion`` in it has to be that of the stored object.
-
-        Raises:
-            ChangedMeanwhileError: it is not.
-            ClusterError: the object is not changed, or nobody knows.
-
-        """
-        await self._request("PATCH", path, f"change {what}", body=body, content_type=MERGE_PATCH)
-
-    async def _request(self, method: str, path: str, action: str, **more: Any) -> bytes:
-        try:
-            return await self._client.request(method, path, timeout_seconds=TIMEOUT_SECONDS, **more)
-        except ApiError as error:
-            if error.code == 404 and method == "GET":
-                raise _NothingThereError from error
-            verb = "you may not" if error.code in (401, 403) else "cannot"
-            kind = ChangedMeanwhileError if error.code == 409 else ClusterError
-            msg = f"{verb} {action}: {one_line(error)}"
-            raise kind(msg) from error
-        except Unreachable as error:
-            msg = f"cannot reach the cluster at {self.server}: {one_line(error)}"
-            raise ClusterError(msg) from error
-        except KubeError as error:
-            msg = f"cannot {action}: {one_line(error)}"
-            raise ClusterError(msg) from error
-
-
-class _Page(msgspec.Struct, Generic[T]):
-    items: list[T] = []
-    metadata: ListMeta = msgspec.field(default_factory=ListMeta)
-
-
-class _NothingThereError(Exception):
-    """404."""
 
 
 def settings_of(flags: Mapping[str, object]) -> Settings:
@@ -168,8 +43,3 @@ def ask(settings: Settings, question: Callable[[Session], Awaitable[T]], max_con
         fail(str(error), USAGE)
     except ClusterError as error:
         fail(str(error), REFUSED)
-
-
-def one_line(error: BaseException) -> str:
-    """The text of an error without its line breaks."""
-    return " ".join(str(error).split())

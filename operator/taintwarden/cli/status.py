@@ -6,22 +6,21 @@ import time
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console, Group
 
 from taintwarden.cli.errors import fail
 from taintwarden.cli.options import cluster_options
 from taintwarden.cli.output import output_option, render, write, write_data
 
 if TYPE_CHECKING:
-    from taintwarden.cli.session import Session
-    from taintwarden.cli.standing import Standings
+    from taintwarden.cli.policy_status import StatusSummary
+    from taintwarden.rehearsal.session import Session
 
 FINE, ERROR, USAGE, PERSON = 0, 1, 2, 10
 
 _HELP = """Show how policies stand: mode, whether they are accepted, nodes, pods that have to leave, guards and limits.
 
 All policies in a table. Of those that are named, or of the only one, also each limit that holds pods, zones, budgets,
-the next pods and what opened the guard. It is what the operator wrote into their status, seconds ago.
+the next pods and what tripped the guard. It is what the operator wrote into their status, seconds ago.
 
 Needs the right to list taintevictionpolicies.
 
@@ -37,7 +36,8 @@ Exit codes:
   0   nobody has to do anything
   1   the cluster cannot be asked, or has no such policy
   2   wrong flags or kubeconfig
-  10  a person has to look: a policy is not accepted, its newest version was not looked at, or its guard is open
+  10  a person has to look: a policy is not accepted, its newest version was not looked at, its guard has tripped,
+      or every zone is Full
 
 JSON and YAML have: at, policies[] (name, mode, accepted, problem, progress, selectedNodes, degradedNodes, pending,
 blocked, evicted, heldInvalid, nextDeadline, guard, limitedBy, limits[], zones[], blockedBudgets[], nextPods[]); what
@@ -75,27 +75,27 @@ def status(policies: tuple[str, ...], watch: bool, interval: float, output: str,
     sys.exit(_code(found))
 
 
-async def _look(session: "Session", names: tuple[str, ...]) -> "Standings":
-    from taintwarden.cli.cluster import stored_policies  # noqa: PLC0415
-    from taintwarden.cli.standing import standings  # noqa: PLC0415
+async def _look(session: "Session", names: tuple[str, ...]) -> "StatusSummary":
+    from taintwarden.cli.policy_status import summarize  # noqa: PLC0415
+    from taintwarden.rehearsal.reading import stored_policies  # noqa: PLC0415
 
     try:
-        return standings(await stored_policies(session), names, time.time())
+        return summarize(await stored_policies(session), names, time.time())
     except LookupError as error:
         fail(str(error), ERROR)
 
 
-def _details(found: "Standings", names: tuple[str, ...]) -> bool:
+def _details(found: "StatusSummary", names: tuple[str, ...]) -> bool:
     return bool(names) or len(found.policies) == 1
 
 
-def _text(found: "Standings", names: tuple[str, ...]) -> str:
-    from taintwarden.cli.standing_table import parts  # noqa: PLC0415
+def _text(found: "StatusSummary", names: tuple[str, ...]) -> str:
+    from taintwarden.cli.policy_status_table import parts  # noqa: PLC0415
 
     return render(*parts(found, details=_details(found, names)))
 
 
-def _code(found: "Standings | None") -> int:
+def _code(found: "StatusSummary | None") -> int:
     if found is None:
         return ERROR
     return PERSON if found.needs_a_person else FINE
@@ -105,18 +105,21 @@ class _Watch:
     """Shows it again and again: in place on a terminal, elsewhere whenever it changed."""
 
     def __init__(self, names: tuple[str, ...], interval: float) -> None:
-        self.found: Standings | None = None
+        self.found: StatusSummary | None = None
         self._names = names
         self._interval = interval
 
     async def run(self, session: "Session") -> None:
         """Until interrupted."""
+        from rich.console import Console  # noqa: PLC0415
+
         await (self._live(session) if Console().is_terminal else self._lines(session))
 
     async def _live(self, session: "Session") -> None:
-        from rich.live import Live  # noqa: PLC0415 - drawing is not needed elsewhere
+        from rich.console import Console, Group  # noqa: PLC0415 - drawing is not needed elsewhere
+        from rich.live import Live  # noqa: PLC0415
 
-        from taintwarden.cli.standing_table import parts  # noqa: PLC0415
+        from taintwarden.cli.policy_status_table import parts  # noqa: PLC0415
 
         with Live(
             console=Console(markup=False, emoji=False, highlight=False), auto_refresh=False, screen=False
@@ -141,7 +144,7 @@ class _Watch:
 
     async def _try(self, session: "Session") -> str:
         """Look; what went wrong, if the cluster has answered before. It may come back."""
-        from taintwarden.cli.session import ClusterError  # noqa: PLC0415
+        from taintwarden.rehearsal.session import ClusterError  # noqa: PLC0415
 
         try:
             self.found = await _look(session, self._names)

@@ -7,8 +7,8 @@ from urllib.parse import quote
 import msgspec
 
 from taintwarden.api.status import Condition, GuardStatus
-from taintwarden.cli.session import ChangedMeanwhileError, ClusterError, Session
 from taintwarden.kube.policies import PATH
+from taintwarden.rehearsal.session import ChangedMeanwhileError, ClusterError, Session
 
 TRIES = 5
 """The operator writes the status of a busy policy every few seconds, which changes its version."""
@@ -34,6 +34,7 @@ class Status(msgspec.Struct, rename="camel"):
     """``status``, as far as it is about the guard."""
 
     observed_generation: int = 0
+    pending: int = 0
     conditions: list[Condition] = []
     guard: GuardStatus | None = None
 

@@ -8,7 +8,7 @@ import click
 from taintwarden.cli.output import output_option, printable, write, write_data
 
 if TYPE_CHECKING:
-    from taintwarden.cli.findings import Report
+    from taintwarden.cli.validation import Report
 
 FINE, FAULTY, UNREADABLE = 0, 1, 2
 
@@ -46,7 +46,7 @@ reason).
 def validate(files: tuple[str, ...], output: str) -> None:
     """Read the arguments, check, print; the text of ``--help`` is above."""
     # Loads the engine, which `--help` need not wait for.
-    from taintwarden.cli.findings import check_files  # noqa: PLC0415
+    from taintwarden.cli.validation import check_files  # noqa: PLC0415
 
     report = check_files(files)
     if output == "table":

@@ -8,13 +8,13 @@ import msgspec
 
 from cli.world import NOON, Json, node, pod
 from taintwarden.admission.objects import TEMPLATES
-from taintwarden.cli.diagnosis.census import Census
+from taintwarden.cli.diagnosis.check import Diagnosis, Finding
 from taintwarden.cli.diagnosis.diagnose import chosen, diagnose
-from taintwarden.cli.diagnosis.finding import Diagnosis, Finding
-from taintwarden.cli.diagnosis.snapshot import FullBudget, Snapshot, WebhookConfiguration
-from taintwarden.cli.diagnosis.sources import WORKLOADS
+from taintwarden.cli.diagnosis.inventory import Inventory
+from taintwarden.cli.diagnosis.snapshot import DoctorSnapshot, FullBudget, WebhookConfiguration
 from taintwarden.engine.model import Gates
 from taintwarden.kube.objects import NamespaceObject, NodeObject
+from taintwarden.rehearsal.sources import WORKLOADS
 
 KINDS = {listing.kind: listing for listing in WORKLOADS.values()}
 Taking: dict[str, tuple[str, type[Any]]] = {
@@ -74,20 +74,18 @@ def named(name: str, *taints: Json, **labels: str) -> Json:
     return made
 
 
-def snapshot(*objects: Json | list[Json], now: float = NOON, **more: Any) -> Snapshot:
-    census, found = Census(now), Snapshot(now, server="https://test", namespace="taintwarden-system")
+def snapshot(*objects: Json | list[Json], now: float = NOON, **more: Any) -> DoctorSnapshot:
+    inventory, found = Inventory(now), DoctorSnapshot(now, server="https://test", namespace="taintwarden-system")
     for one in (each for part in objects for each in (part if isinstance(part, list) else [part])):
         kind = one["kind"]
         if kind == "Pod":
-            census.add_pods([json.dumps(one).encode()])
+            inventory.add_pods([json.dumps(one).encode()])
         elif kind in KINDS:
-            census.add_workloads(KINDS[kind], [json.dumps(one).encode()])
+            inventory.add_workloads(KINDS[kind], [json.dumps(one).encode()])
         else:
             field, wanted = Taking[kind]
             setattr(found, field, [*getattr(found, field), msgspec.convert(one, wanted)])
-    census.close()
-    found.groups, found.pods, found.templates = census.groups, census.pods, census.templates
-    found.unreadable = census.unreadable
+    found.take(inventory)
     for field, value in more.items():
         setattr(found, field, value)
     return found

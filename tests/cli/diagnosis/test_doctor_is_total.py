@@ -5,13 +5,14 @@ import json
 import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from cli.diagnosis.scene import KINDS, diagnosed
 from cli.test_explain_is_total import POLICY, PROFILE, TAINTS, TOLERATION, VALUES
 from cli.world import NOON, budget, namespace, node, pod
 from taintwarden.cli.diagnosis.catalogue import CATALOGUE
-from taintwarden.cli.diagnosis.census import Census
 from taintwarden.cli.diagnosis.diagnose import chosen
+from taintwarden.cli.diagnosis.inventory import Inventory
 from taintwarden.cli.diagnosis.snapshot import BuiltIn, OperatorSettings, Rights, Trial
 from taintwarden.cli.diagnosis.table import table
 from taintwarden.engine.model import Gates
@@ -130,16 +131,16 @@ def test_answers_always(pods, workloads, taints, policies, profiles, budgets, la
     assert all(one.check in ids and one.message and one.remedy and one.name for one in found.findings)
     assert found.errors + found.warnings + found.infos == len(found.findings)
     assert found.checks == len(CATALOGUE)
-    assert max(map(len, table(found, chosen(()), None).splitlines())) <= 100
+    assert max(map(cell_len, table(found, chosen(()), None).splitlines())) <= 100
     msgspec.json.encode(found)
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(JSON.map(lambda one: json.dumps(one).encode()) | st.binary(max_size=30), max_size=3))
 def test_census_takes_anything(raw):
-    census = Census(NOON)
-    census.add_pods(raw)
+    inventory = Inventory(NOON)
+    inventory.add_pods(raw)
     for listing in KINDS.values():
-        census.add_workloads(listing, raw)
-    census.close()
-    assert len(census.unreadable) <= len(raw) * (1 + len(KINDS))
+        inventory.add_workloads(listing, raw)
+    inventory.close()
+    assert len(inventory.unreadable) <= len(raw) * (1 + len(KINDS))

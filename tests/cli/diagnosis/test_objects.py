@@ -4,26 +4,26 @@ import json
 
 from cli.diagnosis.scene import KINDS, asking
 from cli.world import NOON, pod, toleration
-from taintwarden.cli.diagnosis.census import Census
-from taintwarden.cli.diagnosis.subjects import Subject
+from taintwarden.cli.diagnosis.inventory import Inventory
+from taintwarden.rehearsal.sources import Subject
 
 GOOD = json.dumps(pod(toleration("Exists"))).encode()
 
 
 def test_unreadable_object_is_told_by_its_name():
     odd = json.dumps(pod(spec={"priority": "high"})).encode()
-    census = Census(NOON)
-    census.add_pods([odd, GOOD, b"{}", b"no JSON"])
-    census.close()
-    assert [str(one) for one, _ in census.unreadable] == ["Pod shop/web", "Pod unknown"]
-    assert [str(one.subject) for one in census.groups] == ["Pod shop/web"]
+    inventory = Inventory(NOON)
+    inventory.add_pods([odd, GOOD, b"{}", b"no JSON"])
+    inventory.close()
+    assert [str(one) for one, _ in inventory.unreadable] == ["Pod shop/web", "Pod unknown"]
+    assert [str(one.subject) for one in inventory.groups] == ["Pod shop/web"]
 
 
 def test_unreadable_template_is_told():
-    census = Census(NOON)
+    inventory = Inventory(NOON)
     odd = {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"template": {"spec": {"tolerations": "all"}}}}
-    census.add_workloads(KINDS["Deployment"], [json.dumps(odd).encode()])
-    assert [str(one) for one, _ in census.unreadable] == ["Deployment shop/web"]
+    inventory.add_workloads(KINDS["Deployment"], [json.dumps(odd).encode()])
+    assert [str(one) for one, _ in inventory.unreadable] == ["Deployment shop/web"]
 
 
 def test_check_tells_them():

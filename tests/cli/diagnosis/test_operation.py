@@ -72,14 +72,6 @@ def test_right_to_delete_is_missed_where_a_policy_deletes():
     assert len(rights(policy(eviction={"method": "Delete"}), rights=lacking)) == 1
 
 
-@pytest.mark.parametrize("resource", ["secrets", "mutatingwebhookconfigurations.admissionregistration.k8s.io"])
-def test_rights_for_webhooks_are_missed_where_there_are_some(resource):
-    lacking = Rights("tw/taintwarden", 40, (Missing(resource, ("get", "patch")),), 2)
-    hooks = {"kind": "ValidatingWebhookConfiguration", "metadata": {"name": "taintwarden"}}
-    assert rights(rights=lacking) == []
-    assert len(rights(hooks, rights=lacking)) == 1
-
-
 def test_all_rights_are_left_in_peace():
     assert rights(rights=Rights("tw/taintwarden", 40)) == []
 

@@ -7,7 +7,7 @@ from cli.policies import condition
 from cli.world import NOON, policy, taint
 
 STATUS = {"observedGeneration": 1}
-FINE = [condition("Accepted", "True"), condition("GuardOpen", "False", reason="Closed")]
+FINE = [condition("Accepted", "True"), condition("GuardTripped", "False", reason="Armed")]
 GUARD = {"open": True, "since": "2026-01-31T12:00:00.000000Z", "cause": "taint sla=900", "wouldEvict": 120, "spent": []}
 
 
@@ -53,7 +53,7 @@ def test_open_guard():
     shut = observed()
     shut["status"] |= {
         "guard": GUARD,
-        "conditions": [FINE[0], condition("GuardOpen", "True", "120 pods", "MassEviction")],
+        "conditions": [FINE[0], condition("GuardTripped", "True", "120 pods", "MassEviction")],
     }
     (found,) = asking("policy-guard-open")(shut)
     assert (found.severity, found.message) == ("error", "120 pods")

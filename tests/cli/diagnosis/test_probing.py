@@ -9,9 +9,9 @@ from cli.world import NOON, Json
 from taintwarden.cli.diagnosis import probing
 from taintwarden.cli.diagnosis.rights import shipped_rights
 from taintwarden.cli.diagnosis.snapshot import BuiltIn, Missing, Trial
-from taintwarden.cli.session import ClusterError
 from taintwarden.controller import wording
 from taintwarden.kube.errors import ApiError, Cause, Details, Status
+from taintwarden.rehearsal.session import ClusterError
 
 
 class Answers:

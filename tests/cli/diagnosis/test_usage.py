@@ -4,7 +4,7 @@ import pytest
 
 from cli.diagnosis.scene import asking, controlled, replicas, subjects, workload
 from cli.world import pod, profile, toleration
-from taintwarden.cli.diagnosis.sources import WORKLOADS
+from taintwarden.rehearsal.sources import WORKLOADS
 
 annotated = asking("uses-annotation")
 natively = asking("uses-native-comparison")

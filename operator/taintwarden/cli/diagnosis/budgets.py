@@ -2,49 +2,38 @@
 
 from collections.abc import Iterator
 
-from taintwarden.cli.diagnosis.census import Group
-from taintwarden.cli.diagnosis.checks import Check, about
-from taintwarden.cli.diagnosis.finding import Found, Severity
-from taintwarden.cli.diagnosis.ground import Look
+from taintwarden.cli.diagnosis.check import Check, Found, Severity, about
+from taintwarden.cli.diagnosis.context import Context
+from taintwarden.cli.diagnosis.inventory import Group
 from taintwarden.cli.diagnosis.snapshot import FullBudget
-from taintwarden.cli.diagnosis.sources import JUDGING, OWNERS, Source
-from taintwarden.cli.diagnosis.subjects import Subject
-from taintwarden.controller.selecting import label_selector
 from taintwarden.engine.model import Method, Policy
+from taintwarden.rehearsal.sources import EVALUATION, OWNERS, Source, Subject
 
 
-def _several(look: Look) -> Iterator[Found]:
-    for group in look.running:
-        names = [budget.metadata.name for budget in look.snapshot.budgets if _selects(budget, group)]
+def _several(context: Context) -> Iterator[Found]:
+    for group in context.running:
+        names = [budget.metadata.name for budget in context.budgets(group)]
         if len(names) > 1:
-            message = (
-                f"{len(names)} PodDisruptionBudgets select them, {', '.join(sorted(names))}: every eviction is refused"
-            )
+            message = f"{len(names)} PodDisruptionBudgets select them, {', '.join(names)}: every eviction is refused"
             yield about(group, message)
 
 
-def _never(look: Look) -> Iterator[Found]:
-    for budget in look.snapshot.budgets:
-        why = _why_never(budget)
-        groups = [group for group in look.running if _selects(budget, group) and _asking(look, group)] if why else ()
-        if groups:
-            policies = dict.fromkeys(policy.name for group in groups for policy in _asking(look, group))
-            message = f"{why}, and policy {', '.join(policies)} may evict pods that it selects"
+def _never(context: Context) -> Iterator[Found]:
+    found: dict[Subject, tuple[FullBudget, list[Group]]] = {}
+    for group in context.running:
+        for budget in context.budgets(group) if _asking(context, group) else ():
             subject = Subject("PodDisruptionBudget", budget.metadata.name, budget.metadata.namespace)
+            found.setdefault(subject, (budget, []))[1].append(group)
+    for subject, (budget, groups) in found.items():
+        if why := _why_never(budget):
+            policies = dict.fromkeys(policy.name for group in groups for policy in _asking(context, group))
+            message = f"{why}, and policy {', '.join(policies)} may evict pods that it selects"
             yield Found(subject, message, pods=sum(group.count for group in groups))
 
 
-def _asking(look: Look, group: Group) -> list[Policy]:
+def _asking(context: Context, group: Group) -> list[Policy]:
     """The policies that may evict the group's pods, and never go past a budget."""
-    return [policy for policy in look.may_leave(group) if policy.eviction.method is Method.EVICT]
-
-
-def _selects(budget: FullBudget, group: Group) -> bool:
-    return (
-        budget.metadata.namespace == group.pod_class.namespace
-        and budget.spec.selector is not None
-        and label_selector(budget.spec.selector).selects(group.pod_class.labels)
-    )
+    return [policy for policy in context.may_leave(group) if policy.eviction.method is Method.EVICT]
 
 
 def _why_never(budget: FullBudget) -> str:
@@ -74,7 +63,7 @@ CHECKS = (
         severity=Severity.WARNING,
         finds="budgets that can never allow a disruption, on pods that a policy may evict",
         remedy="allow at least one, or give the policy eviction.method EvictThenDelete",
-        needs=(Source.BUDGETS, *JUDGING),
+        needs=(Source.BUDGETS, *EVALUATION),
         run=_never,
     ),
 )

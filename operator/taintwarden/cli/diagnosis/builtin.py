@@ -2,35 +2,34 @@
 
 from collections.abc import Iterator
 
-from taintwarden.cli.diagnosis.checks import Check, about
-from taintwarden.cli.diagnosis.finding import Found, Severity
-from taintwarden.cli.diagnosis.ground import Look
+from taintwarden.cli.diagnosis.check import Check, Found, Severity, about
+from taintwarden.cli.diagnosis.context import Context
 from taintwarden.cli.diagnosis.snapshot import BuiltIn
-from taintwarden.cli.diagnosis.sources import JUDGING, OWNERS, TEMPLATES, Source
 from taintwarden.cli.diagnosis.usage import comparisons
 from taintwarden.engine.evaluate import Kind, TaintVerdict, judge
 from taintwarden.engine.matching.tolerations import applies
 from taintwarden.engine.model import Effect, Gates, Mode, Policy, Taint, TolerationSecondsMode
+from taintwarden.rehearsal.sources import EVALUATION, OWNERS, TEMPLATES, Source
 
 _SWITCH = "--controllers=*,-taint-eviction-controller"
 
 
-def _runs(look: Look) -> bool:
-    return look.snapshot.built_in is not BuiltIn.ABSENT
+def _runs(context: Context) -> bool:
+    return context.snapshot.built_in is not BuiltIn.ABSENT
 
 
-def _evicts(look: Look) -> Iterator[Found]:
-    if not _runs(look):
+def _evicts(context: Context) -> Iterator[Found]:
+    if not _runs(context):
         return
-    for group in look.running:
+    for group in context.running:
         found: dict[tuple[str, str], int] = {}
-        for _, count, verdicts in look.judged(group):
+        for _, count, verdicts in context.evaluated(group):
             for verdict in verdicts:
-                if _lets_stay(verdict) and not _is_tolerated_natively(verdict, look.gates):
+                if _lets_stay(verdict) and not _is_tolerated_natively(verdict, context.gates):
                     key = (str(verdict.taint), verdict.policy.name)
                     found[key] = found.get(key, 0) + count
         for (taint, policy), pods in found.items():
-            sure = look.snapshot.built_in is BuiltIn.RUNS
+            sure = context.snapshot.built_in is BuiltIn.RUNS
             fate = "they are evicted" if sure else "they are evicted if the built-in controller is on"
             message = f"policy {policy} lets them stay with {taint}, and no native toleration does: {fate}"
             yield Found(group.subject, message, pods=pods)
@@ -46,16 +45,16 @@ def _is_tolerated_natively(verdict: TaintVerdict, gates: Gates) -> bool:
     return judge(native, verdict.taint, TolerationSecondsMode.KUBERNETES, gates=gates).tolerated
 
 
-def _reads_otherwise(look: Look) -> Iterator[Found]:
-    if not _runs(look):
+def _reads_otherwise(context: Context) -> Iterator[Found]:
+    if not _runs(context):
         return
-    for group in look.groups:
-        policies = look.verdicts.selecting(group.pod_class)
-        every = look.verdicts.tolerations(group.pod_class)
+    for group in context.groups:
+        policies = context.view.policies_for(group.pod_class)
+        every = context.view.tolerations_of(group.pod_class)
         for one in comparisons(every.native):
             if one.toleration_seconds is None or one not in every.relevant_to(one.key):
                 continue
-            taints = [taint for taint in look.taints if taint.effect == Effect.NO_EXECUTE and applies(one, taint)]
+            taints = [taint for taint in context.taints if taint.effect == Effect.NO_EXECUTE and applies(one, taint)]
             if policy := _after_violation(policies, taints):
                 message = (
                     f"{one}: for policy {policy} these seconds are the grace once it no longer holds; the built-in "
@@ -79,7 +78,7 @@ CHECKS = (
         severity=Severity.ERROR,
         finds="pods that an enforcing policy lets stay with a NoExecute taint, and the built-in controller does not",
         remedy=f"add a native Exists for the key; or run kube-controller-manager with {_SWITCH}",
-        needs=JUDGING,
+        needs=EVALUATION,
         uses=(*OWNERS, Source.BUILT_IN, Source.OPERATOR),
         run=_evicts,
     ),
@@ -88,7 +87,7 @@ CHECKS = (
         severity=Severity.WARNING,
         finds="native comparisons with tolerationSeconds, which the policy and the built-in controller read otherwise",
         remedy="write violationGraceSeconds in the annotation, or tolerationSecondsMode: Kubernetes in the policy",
-        needs=JUDGING,
+        needs=EVALUATION,
         uses=(*TEMPLATES, Source.BUILT_IN),
         run=_reads_otherwise,
     ),

@@ -15,7 +15,7 @@ from taintwarden.cli.diagnosis import (
     values,
     webhooks,
 )
-from taintwarden.cli.diagnosis.checks import Check
+from taintwarden.cli.diagnosis.check import Check
 
 CATALOGUE: tuple[Check, ...] = (
     *operation.CHECKS,

@@ -3,14 +3,13 @@
 from collections.abc import Iterable, Sequence
 
 from taintwarden.cli.diagnosis.catalogue import CATALOGUE
-from taintwarden.cli.diagnosis.checks import Check
-from taintwarden.cli.diagnosis.finding import Diagnosis, Finding, Found, NotChecked, Scope, Severity
-from taintwarden.cli.diagnosis.ground import Look
-from taintwarden.cli.diagnosis.snapshot import Snapshot
-from taintwarden.cli.diagnosis.sources import Source
+from taintwarden.cli.diagnosis.check import Check, Diagnosis, Finding, Found, NotChecked, Scope, Severity
+from taintwarden.cli.diagnosis.context import Context
+from taintwarden.cli.diagnosis.snapshot import DoctorSnapshot
 from taintwarden.cli.output import printable
 from taintwarden.controller import wording
 from taintwarden.engine.model import Gates
+from taintwarden.rehearsal.sources import Source
 
 _RANK = {severity: rank for rank, severity in enumerate(Severity)}
 
@@ -34,17 +33,17 @@ def wanted(checks: Iterable[Check]) -> frozenset[Source]:
     return frozenset(source for check in checks for source in (*check.needs, *check.uses))
 
 
-def diagnose(snapshot: Snapshot, checks: Sequence[Check], gates: Gates) -> Diagnosis:
+def diagnose(snapshot: DoctorSnapshot, checks: Sequence[Check], gates: Gates) -> Diagnosis:
     """What ``checks`` find."""
-    look = Look(snapshot, gates)
-    made = [check for check in checks if all(look.knows(source) for source in check.needs)]
-    findings = [finding for check in made for finding in _merged(check, check.run(look))]
+    context = Context(snapshot, gates)
+    made = [check for check in checks if all(context.knows(source) for source in check.needs)]
+    findings = [finding for check in made for finding in _merged(check, check.run(context))]
     findings.sort(key=lambda one: _RANK[one.severity])  # stable: the order of the catalogue stays
     severities = [one.severity for one in findings]
     return Diagnosis(
         at=wording.at(snapshot.now),
         server=snapshot.server,
-        scope=_scope(look, checks),
+        scope=_scope(context, checks),
         checks=len(made),
         errors=severities.count(Severity.ERROR),
         warnings=severities.count(Severity.WARNING),
@@ -78,22 +77,22 @@ def _merged(check: Check, found: Iterable[Found]) -> list[Finding]:
     return sorted(merged.values(), key=lambda one: (_RANK[one.severity], one.subject, one.message))
 
 
-def _scope(look: Look, checks: Sequence[Check]) -> Scope:
-    snapshot, read = look.snapshot, wanted(checks)
+def _scope(context: Context, checks: Sequence[Check]) -> Scope:
+    snapshot, read = context.snapshot, wanted(checks)
 
     def number(source: Source, count: int) -> int | None:
-        return count if source in read and look.knows(source) else None
+        return count if source in read and context.knows(source) else None
 
     return Scope(
         nodes=number(Source.NODES, len(snapshot.nodes)),
-        pods=number(Source.PODS, snapshot.pods),
-        templates=number(Source.DEPLOYMENTS, snapshot.templates),
+        pods=number(Source.PODS, snapshot.pod_count),
+        templates=number(Source.DEPLOYMENTS, snapshot.template_count),
         policies=number(Source.POLICIES, len(snapshot.policies)),
         profiles=number(Source.PROFILES, len(snapshot.profiles)),
     )
 
 
-def _not_checked(snapshot: Snapshot, checks: Sequence[Check]) -> list[NotChecked]:
+def _not_checked(snapshot: DoctorSnapshot, checks: Sequence[Check]) -> list[NotChecked]:
     told: dict[tuple[str, bool], list[str]] = {}
     for source, problem in snapshot.problems.items():
         for check in checks:

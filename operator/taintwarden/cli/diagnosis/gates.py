@@ -2,41 +2,39 @@
 
 from collections.abc import Iterator
 
-from taintwarden.cli.diagnosis.checks import Check, about
-from taintwarden.cli.diagnosis.finding import Found, Severity
-from taintwarden.cli.diagnosis.ground import Look
-from taintwarden.cli.diagnosis.sources import TEMPLATES, Source
-from taintwarden.cli.diagnosis.subjects import Subject
+from taintwarden.cli.diagnosis.check import Check, Found, Severity, about
+from taintwarden.cli.diagnosis.context import Context
 from taintwarden.cli.diagnosis.usage import comparisons, texts
 from taintwarden.engine.model import NUMERIC_OPERATORS, SEMVER_OPERATORS, Operator
+from taintwarden.rehearsal.sources import TEMPLATES, Source, Subject
 
 _FAMILIES = {Operator.GT: NUMERIC_OPERATORS, Operator.SEMVER_GT: SEMVER_OPERATORS}
 """The operator that a trial is made with, and those that come and go with it."""
 
 
-def _state(look: Look) -> Iterator[Found]:
-    for trial in look.snapshot.trials:
+def _state(context: Context) -> Iterator[Found]:
+    for trial in context.snapshot.trials:
         family = ", ".join(_FAMILIES[Operator(trial.operator)])
         told = f"the API server {'accepts' if trial.accepted else 'refuses'} {family} in spec.tolerations"
-        yield Found(Subject("Cluster", look.snapshot.server), told)
+        yield Found(Subject("Cluster", context.snapshot.server), told)
 
 
-def _skew(look: Look) -> Iterator[Found]:
+def _skew(context: Context) -> Iterator[Found]:
     refused = [
-        one for trial in look.snapshot.trials if not trial.accepted for one in _FAMILIES[Operator(trial.operator)]
+        one for trial in context.snapshot.trials if not trial.accepted for one in _FAMILIES[Operator(trial.operator)]
     ]
-    for group in look.groups:
+    for group in context.groups:
         stored = [one for one in comparisons(group.pod_class.tolerations.native) if one.operator in refused]
         if stored:
             yield about(group, f"{texts(stored)}: the API server refuses it by now, so lost pods are not replaced")
 
 
-def _operator_off(look: Look) -> Iterator[Found]:
+def _operator_off(context: Context) -> Iterator[Found]:
     off: list[str] = []
-    off += [] if look.gates.numeric_operators else NUMERIC_OPERATORS
-    off += [] if look.gates.semver_operators else SEMVER_OPERATORS
-    for group in look.groups:
-        every = look.verdicts.tolerations(group.pod_class)
+    off += [] if context.gates.numeric_operators else NUMERIC_OPERATORS
+    off += [] if context.gates.semver_operators else SEMVER_OPERATORS
+    for group in context.groups:
+        every = context.view.tolerations_of(group.pod_class)
         using = [
             one
             for one in comparisons((*every.native, *every.extended))

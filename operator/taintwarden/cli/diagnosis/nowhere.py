@@ -5,41 +5,39 @@ Not looked at: free resources, affinity to pods, topology spread, volumes, ports
 
 from collections.abc import Iterator
 
-from taintwarden.cli.diagnosis.census import Group
-from taintwarden.cli.diagnosis.checks import Check
-from taintwarden.cli.diagnosis.finding import Found, Severity
-from taintwarden.cli.diagnosis.ground import Look
+from taintwarden.cli.diagnosis.check import Check, Found, Severity
+from taintwarden.cli.diagnosis.context import Context
 from taintwarden.cli.diagnosis.injection import injects
-from taintwarden.cli.diagnosis.sources import JUDGING, TEMPLATES, Source
-from taintwarden.cli.diagnosis.subjects import Subject
+from taintwarden.cli.diagnosis.inventory import Group
 from taintwarden.engine.evaluate import TaintVerdict
-from taintwarden.engine.machine.inventory import NodeState
+from taintwarden.engine.machine import NodeView
 from taintwarden.engine.matching.tolerations import Match, match
 from taintwarden.engine.model import Effect, Mode, Taint
+from taintwarden.rehearsal.sources import EVALUATION, TEMPLATES, Source, Subject
 
 _NAMED = 3
 """So many taints are named."""
 
 
-def _nowhere(look: Look) -> Iterator[Found]:
+def _nowhere(context: Context) -> Iterator[Found]:
     told: set[Subject] = set()
-    nodes = _Nodes(look)
-    for group in look.groups:
+    nodes = _Nodes(context)
+    for group in context.groups:
         if group.pod_class.daemon_set or group.subject.kind == "Pod":
             continue  # nothing takes their place elsewhere
-        leaving = _leaving(look, group)
+        leaving = _leaving(context, group)
         if leaving and not nodes.take(group):
             told.add(group.subject)
             yield from _told(group, leaving)
-    for group in look.groups:
+    for group in context.groups:
         if group.template and group.wanted > 0 and group.subject not in told and not group.pod_class.daemon_set:
-            yield from _unplaceable(look, group, nodes)
+            yield from _unplaceable(context, group, nodes)
 
 
-def _leaving(look: Look, group: Group) -> list[tuple[TaintVerdict, int]]:
+def _leaving(context: Context, group: Group) -> list[tuple[TaintVerdict, int]]:
     """Why pods have to leave where they are, with how many."""
     found: dict[str, tuple[TaintVerdict, int]] = {}
-    for _, count, verdicts in look.judged(group):
+    for _, count, verdicts in context.evaluated(group):
         verdict = next((one for one in verdicts if one.evicts), None)
         if verdict is not None:
             first, pods = found.setdefault(str(verdict.taint), (verdict, 0))
@@ -55,14 +53,14 @@ def _told(group: Group, leaving: list[tuple[TaintVerdict, int]]) -> Iterator[Fou
         yield Found(group.subject, message, severity=None if enforced else Severity.WARNING, pods=pods)
 
 
-def _unplaceable(look: Look, group: Group, nodes: "_Nodes") -> Iterator[Found]:
+def _unplaceable(context: Context, group: Group, nodes: "_Nodes") -> Iterator[Found]:
     """A workload that could be placed, if it were not for taints that policies act on."""
     if nodes.take(group):
         return
     candidates, blocking = 0, dict[str, None]()
-    for state in look.states.values():
-        if _suits(group, state):
-            taint = _blocking(look, group, state)
+    for node in context.nodes.values():
+        if _suits(group, node):
+            taint = _blocking(context, group, node)
             if taint is None:
                 return
             candidates += 1
@@ -76,52 +74,51 @@ def _unplaceable(look: Look, group: Group, nodes: "_Nodes") -> Iterator[Found]:
 class _Nodes:
     """The nodes, those first that took somebody last: they probably take the next one, too."""
 
-    def __init__(self, look: Look) -> None:
-        self._look = look
-        self._states = list(look.states.values())
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._nodes = list(context.nodes.values())
 
     def take(self, group: Group) -> bool:
         """Whether some node would take the pods and keep them."""
-        for index, state in enumerate(self._states):
-            if self._takes(state, group):
-                self._states.insert(0, self._states.pop(index))
+        for index, node in enumerate(self._nodes):
+            if self._takes(node, group):
+                self._nodes.insert(0, self._nodes.pop(index))
                 return True
         return False
 
-    def _takes(self, state: NodeState, group: Group) -> bool:
-        look = self._look
+    def _takes(self, node: NodeView, group: Group) -> bool:
+        context = self._context
         return (
-            _suits(group, state)
-            and all(_schedules(look, group, taint) for taint, _ in state.taints())
-            and not any(verdict.evicts for verdict in look.verdicts.of(state, group.pod_class))
+            _suits(group, node)
+            and all(_schedules(context, group, taint) for taint, _ in node.taints)
+            and not any(verdict.evicts for verdict in context.verdicts(node.node.name, group))
         )
 
 
-def _suits(group: Group, state: NodeState) -> bool:
-    return state.node is not None and group.shape.place.fits(state.name, state.node.labels)
+def _suits(group: Group, node: NodeView) -> bool:
+    return group.shape.place.fits(node.node.name, node.node.labels)
 
 
-def _blocking(look: Look, group: Group, state: NodeState) -> Taint | None:
+def _blocking(context: Context, group: Group, node: NodeView) -> Taint | None:
     """A taint that keeps the pods off a node, and that a policy acts on."""
-    evicting = (one.taint for one in look.verdicts.of(state, group.pod_class) if one.evicts)
-    policies = look.verdicts.select(state)
+    evicting = (one.taint for one in context.verdicts(node.node.name, group) if one.evicts)
     refused = (
         taint
-        for taint, _ in state.taints()
-        if any(policy.selector_for(taint) for policy in policies) and not _schedules(look, group, taint)
+        for taint, _ in node.taints
+        if any(policy.selector_for(taint) for policy in node.policies) and not _schedules(context, group, taint)
     )
     return next(evicting, None) or next(refused, None)
 
 
-def _schedules(look: Look, group: Group, taint: Taint) -> bool:
+def _schedules(context: Context, group: Group, taint: Taint) -> bool:
     """Whether the scheduler, which knows native tolerations only, would accept the taint."""
     tolerations = group.pod_class.tolerations
     if taint.effect == Effect.PREFER_NO_SCHEDULE:
         return True
-    if any(match(one, taint, look.gates) is Match.HOLDS for one in tolerations.native):
+    if any(match(one, taint, context.gates) is Match.HOLDS for one in tolerations.native):
         return True
-    every = look.verdicts.tolerations(group.pod_class)
-    return injects(look, group) and any(one.key == taint.key for one in every.extended)
+    every = context.view.tolerations_of(group.pod_class)
+    return injects(context, group) and any(one.key == taint.key for one in every.extended)
 
 
 CHECKS = (
@@ -130,7 +127,7 @@ CHECKS = (
         severity=Severity.ERROR,
         finds="pods that must leave, and workloads, that no node would take by taints, nodeSelector and nodeAffinity",
         remedy="add nodes, loosen the tolerations, or pause the policy until there are; resources were not looked at",
-        needs=JUDGING,
+        needs=EVALUATION,
         uses=(*TEMPLATES, Source.MUTATING),
         run=_nowhere,
     ),

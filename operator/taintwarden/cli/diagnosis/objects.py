@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 
-from taintwarden.cli.diagnosis.checks import Check
-from taintwarden.cli.diagnosis.finding import Found, Severity
-from taintwarden.cli.diagnosis.ground import Look
+from taintwarden.cli.diagnosis.check import Check, Found, Severity
+from taintwarden.cli.diagnosis.context import Context
 
 
-def _unreadable(look: Look) -> Iterator[Found]:
-    for subject, why in look.snapshot.unreadable:
+def _unreadable(context: Context) -> Iterator[Found]:
+    for subject, why in context.snapshot.unreadable:
         yield Found(subject, f"cannot be read: {why}")
 
 

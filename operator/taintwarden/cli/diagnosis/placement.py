@@ -1,51 +1,38 @@
 """The labels by which the scheduler is kept off nodes: as the operator would write them now."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from taintwarden.cli.diagnosis.checks import Check
-from taintwarden.cli.diagnosis.finding import Found, Severity
-from taintwarden.cli.diagnosis.ground import Look
-from taintwarden.cli.diagnosis.sources import Source
-from taintwarden.cli.diagnosis.subjects import Subject
-from taintwarden.engine.machine.commands import MirrorTaints, NotMirrored
-from taintwarden.engine.machine.inventory import NodeState
-from taintwarden.engine.machine.mirrors import Mirrors
+from taintwarden.cli.diagnosis.check import Check, Found, Severity
+from taintwarden.cli.diagnosis.context import Context
+from taintwarden.engine.placement import is_mirror_label
+from taintwarden.rehearsal.sources import Source, Subject
 
 
-def _stale(look: Look) -> Iterator[Found]:
-    for state, command in _wanted(look):
-        if isinstance(command, MirrorTaints):
-            yield Found(
-                Subject("Node", state.name), f"its labels do not repeat its taints: {_difference(state, command)}"
-            )
+def _stale(context: Context) -> Iterator[Found]:
+    for name, node in context.nodes.items():
+        wanted = context.view.placement_labels(name)
+        present = {label: value for label, value in node.node.labels.items() if is_mirror_label(label)}
+        told = ", ".join(_differences(present, wanted.labels if wanted else {}))
+        if told:
+            yield Found(Subject("Node", name), f"its labels do not repeat its taints: {told}")
 
 
-def _inexpressible(look: Look) -> Iterator[Found]:
-    for state, command in _wanted(look):
-        if isinstance(command, NotMirrored):
-            yield Found(Subject("Node", state.name), f"{command.taint}: {command.reason}")
+def _inexpressible(context: Context) -> Iterator[Found]:
+    for name in context.nodes:
+        wanted = context.view.placement_labels(name)
+        for taint, reason in wanted.faults if wanted else ():
+            yield Found(Subject("Node", name), f"{taint}: {reason}")
 
 
-def _wanted(look: Look) -> Iterator[tuple[NodeState, MirrorTaints | NotMirrored]]:
-    """What the operator would write, or tell, if it looked at the nodes now."""
-    mirrors = Mirrors()
-    for state in look.states.values():
-        for command in mirrors.look(state, look.verdicts.select(state)):
-            yield state, command
-
-
-def _difference(state: NodeState, command: MirrorTaints) -> str:
-    present = state.node.labels if state.node else {}
-    told = []
-    for label, value in command.labels.items():
-        before = present.get(label)
-        if value is None:
-            told.append(f"{label}={before} is left over")
-        elif before is None:
-            told.append(f"{label}={value} is missing")
-        elif before != value:
-            told.append(f"{label} is {before} and should be {value}")
-    return ", ".join(told)
+def _differences(present: Mapping[str, str], wanted: Mapping[str, str]) -> Iterator[str]:
+    for label, value in present.items():
+        if label not in wanted:
+            yield f"{label}={value} is left over"
+    for label, value in wanted.items():
+        if label not in present:
+            yield f"{label}={value} is missing"
+        elif present[label] != value:
+            yield f"{label} is {present[label]} and should be {value}"
 
 
 CHECKS = (

@@ -7,30 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from taintwarden.engine.selectors import Requirement, SelectorOperator
-
-
-class NodeRequirement(msgspec.Struct, frozen=True):
-    """An entry of ``matchExpressions`` or ``matchFields``, with the operators that only nodes know."""
-
-    key: str = ""
-    operator: str = ""
-    values: tuple[str, ...] = ()
-
-    def holds(self, labels: Mapping[str, str]) -> bool:
-        """Whether ``labels`` meet it."""
-        if self.operator in ("Gt", "Lt"):
-            return self._compares(labels.get(self.key))
-        if self.operator not in list(SelectorOperator):
-            return False
-        return Requirement(self.key, SelectorOperator(self.operator), self.values).holds(labels)
-
-    def _compares(self, value: str | None) -> bool:
-        try:
-            left, right = int(value or ""), int(self.values[0])
-        except (ValueError, IndexError):
-            return False
-        return left > right if self.operator == "Gt" else left < right
+from taintwarden.rehearsal.node_requirements import NodeRequirement
 
 
 class NodeTerm(msgspec.Struct, frozen=True, rename="camel"):

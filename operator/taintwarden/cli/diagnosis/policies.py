@@ -2,18 +2,17 @@
 
 from collections.abc import Iterator
 
-from taintwarden.cli.conditions import conditions
-from taintwarden.cli.diagnosis.checks import Check
-from taintwarden.cli.diagnosis.finding import Found, Severity
-from taintwarden.cli.diagnosis.ground import Look, named
-from taintwarden.cli.diagnosis.sources import Source
-from taintwarden.cli.diagnosis.subjects import Subject
+from taintwarden.cli.diagnosis.check import Check, Found, Severity
+from taintwarden.cli.diagnosis.context import Context
 from taintwarden.cli.output import duration
-from taintwarden.cli.standing import NOT_OBSERVED, OUTDATED, PolicyStanding, standings
+from taintwarden.cli.policy_status import NOT_OBSERVED, OUTDATED, PolicySummary, summarize
 from taintwarden.controller.times import moment
 from taintwarden.engine.evaluate import acting_policy
 from taintwarden.engine.model import Exclude, Mode, Policy, Taint
 from taintwarden.engine.selectors import LabelSelector
+from taintwarden.rehearsal.conditions import conditions
+from taintwarden.rehearsal.rehearsal import named
+from taintwarden.rehearsal.sources import Source, Subject
 
 STATIC_MARKERS = ("cloud.google.com/gke-spot", "kubernetes.azure.com/scalesetpriority")
 """Taints that tell of which class a node is, all its life long: nothing is about to happen to it."""
@@ -25,14 +24,14 @@ def _subject(name: str) -> Subject:
     return Subject("TaintEvictionPolicy", name)
 
 
-def _standings(look: Look) -> list[PolicyStanding]:
-    stored = [one for one in look.snapshot.policies if named(one)[1]]
-    return standings(stored, (), look.snapshot.now).policies
+def _summaries(context: Context) -> list[PolicySummary]:
+    stored = [one for one in context.snapshot.policies if named(one)[1]]
+    return summarize(stored, (), context.snapshot.now).policies
 
 
-def _not_accepted(look: Look) -> Iterator[Found]:
-    told = dict(look.policy_problems)
-    for one in _standings(look):
+def _not_accepted(context: Context) -> Iterator[Found]:
+    told = dict(context.policy_problems)
+    for one in _summaries(context):
         guard_only = one.guard is not None and one.guard.open and one.accepted == "True"
         if one.problem and one.problem not in (NOT_OBSERVED, OUTDATED) and not guard_only:
             told.setdefault(one.name, one.problem)
@@ -40,39 +39,39 @@ def _not_accepted(look: Look) -> Iterator[Found]:
         yield Found(_subject(name), why)
 
 
-def _not_observed(look: Look) -> Iterator[Found]:
-    for one in _standings(look):
-        if one.problem in (NOT_OBSERVED, OUTDATED) and one.name not in look.policy_problems:
+def _not_observed(context: Context) -> Iterator[Found]:
+    for one in _summaries(context):
+        if one.problem in (NOT_OBSERVED, OUTDATED) and one.name not in context.policy_problems:
             yield Found(_subject(one.name), one.problem)
 
 
-def _guard_open(look: Look) -> Iterator[Found]:
-    for one in _standings(look):
+def _guard_open(context: Context) -> Iterator[Found]:
+    for one in _summaries(context):
         if one.guard is not None and one.guard.open:
             yield Found(
-                _subject(one.name), one.guard.message or f"its guard is open: {one.guard.cause or 'no cause told'}"
+                _subject(one.name), one.guard.message or f"its guard has tripped: {one.guard.cause or 'no cause told'}"
             )
 
 
-def _paused(look: Look) -> Iterator[Found]:
-    for policy in look.policies:
+def _paused(context: Context) -> Iterator[Found]:
+    for policy in context.policies:
         if policy.mode is Mode.PAUSED:
-            since = _since(look, policy, "Paused")
-            ago = f" for {duration(look.snapshot.now - since)}" if since is not None else ""
+            since = _since(context, policy, "Paused")
+            ago = f" for {duration(context.snapshot.now - since)}" if since is not None else ""
             yield Found(_subject(policy.name), f"is paused{ago}: it evicts nobody, and shields its taints from others")
 
 
-def _long_dry_run(look: Look) -> Iterator[Found]:
-    for policy in look.policies:
-        since = _since(look, policy, "DryRun") or policy.created_at
-        age = look.snapshot.now - since
+def _long_dry_run(context: Context) -> Iterator[Found]:
+    for policy in context.policies:
+        since = _since(context, policy, "DryRun") or policy.created_at
+        age = context.snapshot.now - since
         if policy.mode is Mode.DRY_RUN and since and age > LONG_SECONDS:
             yield Found(_subject(policy.name), f"has rehearsed for {duration(age)}: it evicts nobody")
 
 
-def _since(look: Look, policy: Policy, reason: str) -> float | None:
+def _since(context: Context, policy: Policy, reason: str) -> float | None:
     """When its condition Enforcing became what it is for this reason."""
-    stored = next((one for one in look.snapshot.policies if named(one)[1] == policy.name), {})
+    stored = next((one for one in context.snapshot.policies if named(one)[1] == policy.name), {})
     for condition in conditions(stored):
         if condition.get("type") == "Enforcing" and condition.get("reason") == reason:
             try:
@@ -82,9 +81,9 @@ def _since(look: Look, policy: Policy, reason: str) -> float | None:
     return None
 
 
-def _static_markers(look: Look) -> Iterator[Found]:
-    carried = {taint.key for taint in look.taints}
-    for policy in look.policies:
+def _static_markers(context: Context) -> Iterator[Found]:
+    carried = {taint.key for taint in context.taints}
+    for policy in context.policies:
         for marker in STATIC_MARKERS:
             chosen = [
                 selector
@@ -95,18 +94,18 @@ def _static_markers(look: Look) -> Iterator[Found]:
                 yield Found(_subject(policy.name), f"acts on {marker}, which such nodes carry all their life")
 
 
-def _no_node(look: Look) -> Iterator[Found]:
-    for policy in look.policies:
-        if look.states and policy.node_selector.requirements and not look.selecting(policy):
-            yield Found(_subject(policy.name), f"its nodeSelector selects none of {len(look.states)} nodes")
+def _no_node(context: Context) -> Iterator[Found]:
+    for policy in context.policies:
+        if context.nodes and policy.node_selector.requirements and not context.selecting(policy):
+            yield Found(_subject(policy.name), f"its nodeSelector selects none of {len(context.nodes)} nodes")
 
 
-def _shielded(look: Look) -> Iterator[Found]:
-    for policy in look.policies:
+def _shielded(context: Context) -> Iterator[Found]:
+    for policy in context.policies:
         shields: dict[str, None] = {}
         pairs = [(selector.key, effect) for selector in policy.taints for effect in selector.effects]
         for key, effect in pairs:
-            by = [one.name for one in look.policies if one is not policy and _shields(one, policy, key, effect)]
+            by = [one.name for one in context.policies if one is not policy and _shields(one, policy, key, effect)]
             if not by:
                 break
             shields |= dict.fromkeys(by)
@@ -142,6 +141,7 @@ def _excludes_no_more(mine: Exclude, theirs: Exclude) -> bool:
         and (bound is None or (other is not None and bound >= other))
         and (theirs.daemon_sets or not mine.daemon_sets)
         and (theirs.respect_do_not_disrupt or not mine.respect_do_not_disrupt)
+        and (theirs.respect_do_not_evict or not mine.respect_do_not_evict)
     )
 
 
@@ -165,8 +165,8 @@ CHECKS = (
     Check(
         id="policy-guard-open",
         severity=Severity.ERROR,
-        finds="policies whose guard is open: too many pods would leave",
-        remedy="mend the cause, or let them go: taintwarden guard reset NAME",
+        finds="policies whose guard has tripped: too many pods would be evicted",
+        remedy="repair the cause, or release the pods: taintwarden guard reset NAME",
         needs=(Source.POLICIES,),
         run=_guard_open,
     ),

@@ -10,11 +10,11 @@ import msgspec
 from taintwarden.cli.diagnosis.rights import ACCOUNT, MissingRoleError, Right, shipped_rights
 from taintwarden.cli.diagnosis.snapshot import BuiltIn, Missing, OperatorSettings, Rights, Trial
 from taintwarden.cli.run import run
-from taintwarden.cli.session import ClusterError, Session
 from taintwarden.controller.times import moment
 from taintwarden.engine.model import Gates, Operator
 from taintwarden.kube.errors import ApiError
 from taintwarden.kube.lease import LeaseObject
+from taintwarden.rehearsal.session import ClusterError, Session
 from taintwarden.settings import Settings, SettingsError, load_settings
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces"

@@ -2,41 +2,40 @@
 
 from collections.abc import Iterator
 
-from taintwarden.cli.diagnosis.checks import Check
-from taintwarden.cli.diagnosis.finding import Found, Severity
-from taintwarden.cli.diagnosis.ground import Look
-from taintwarden.cli.diagnosis.sources import TEMPLATES, Source
-from taintwarden.cli.diagnosis.subjects import Subject
+from taintwarden.cli.diagnosis.check import Check, Found, Severity
+from taintwarden.cli.diagnosis.context import Context
 from taintwarden.engine.model import Policy, Profile
 from taintwarden.engine.profiles import matching
+from taintwarden.rehearsal.sources import TEMPLATES, Source, Subject
 
 
 def _subject(profile: Profile) -> Subject:
     return Subject("TolerationProfile", profile.name, profile.namespace)
 
 
-def _not_accepted(look: Look) -> Iterator[Found]:
-    for (namespace, name), why in sorted(look.profile_problems.items()):
+def _not_accepted(context: Context) -> Iterator[Found]:
+    for key, why in sorted(context.profile_problems.items()):
+        namespace, _, name = key.partition("/")
         yield Found(Subject("TolerationProfile", name, namespace), why)
 
 
-def _matches_nothing(look: Look) -> Iterator[Found]:
-    for profile in look.profiles:
-        if not any(matching([profile], group.pod_class) for group in look.groups):
+def _matches_nothing(context: Context) -> Iterator[Found]:
+    for profile in context.profiles:
+        if not any(matching([profile], group.pod_class) for group in context.groups):
             yield Found(_subject(profile), "its podSelector selects no pod and no template of its namespace")
 
 
-def _selects_everything(look: Look) -> Iterator[Found]:
-    for profile in look.profiles:
+def _selects_everything(context: Context) -> Iterator[Found]:
+    for profile in context.profiles:
         if not profile.selector.requirements:
             yield Found(_subject(profile), f"has no podSelector, so it is about every pod of {profile.namespace}")
 
 
-def _excluded(look: Look) -> Iterator[Found]:
-    for profile in look.profiles:
+def _excluded(context: Context) -> Iterator[Found]:
+    for profile in context.profiles:
         keys = {one.key for one in profile.tolerations}
-        acting = [policy for policy in look.policies if any(_names(policy, key) for key in keys)]
-        if acting and all(_leaves_alone(look, policy, profile.namespace) for policy in acting):
+        acting = [policy for policy in context.policies if any(_names(policy, key) for key in keys)]
+        if acting and all(_leaves_alone(context, policy, profile.namespace) for policy in acting):
             told = ", ".join(policy.name for policy in acting)
             yield Found(_subject(profile), f"has no effect: {told} leaves namespace {profile.namespace} alone")
 
@@ -51,10 +50,10 @@ def _names(policy: Policy, key: str) -> bool:
     )
 
 
-def _leaves_alone(look: Look, policy: Policy, namespace: str) -> bool:
+def _leaves_alone(context: Context, policy: Policy, namespace: str) -> bool:
     if namespace in policy.exclude.namespaces:
         return True
-    labels = next((one.metadata.labels for one in look.snapshot.namespaces if one.metadata.name == namespace), None)
+    labels = next((one.metadata.labels for one in context.snapshot.namespaces if one.metadata.name == namespace), None)
     return labels is not None and not policy.namespace_selector.selects(labels)
 
 

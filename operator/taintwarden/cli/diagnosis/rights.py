@@ -14,6 +14,8 @@ _PACKAGE = Path(taintwarden.__file__).parent
 PLACES = (_PACKAGE / "rbac.yaml", _PACKAGE.parent.parent / "deploy" / "base" / "rbac.yaml")
 """Beside the package in a wheel, in ``deploy/`` of a checkout."""
 ACCOUNT = "taintwarden"
+OPTIONAL_ROLE = "taintwarden-delete"
+"""Bound by a component of its own, where policies delete."""
 
 
 class MissingRoleError(Exception):
@@ -48,14 +50,21 @@ def shipped_rights(namespace: str, places: Iterable[Path] = PLACES) -> list[Righ
 
 
 def _rights(documents: list[dict[str, Any]], namespace: str) -> Iterator[Right]:
+    for role in documents:
+        if role["metadata"]["name"] == OPTIONAL_ROLE:
+            yield from _of_role(role, "")
     roles = {(one["kind"], one["metadata"]["name"]): one for one in documents if "rules" in one}
     for binding in documents:
         if not any(subject.get("name") == ACCOUNT for subject in binding.get("subjects", ())):
             continue
         role = roles[binding["roleRef"]["kind"], binding["roleRef"]["name"]]
         here = namespace if binding["kind"] == "RoleBinding" else ""
-        for rule in role["rules"]:
-            names = rule.get("resourceNames") or [""]
-            for group, resource, verb, name in product(rule["apiGroups"], rule["resources"], rule["verbs"], names):
-                whole, _, sub = resource.partition("/")
-                yield Right(group, whole, sub, verb, here, name)
+        yield from _of_role(role, here)
+
+
+def _of_role(role: dict[str, Any], namespace: str) -> Iterator[Right]:
+    for rule in role["rules"]:
+        names = rule.get("resourceNames") or [""]
+        for group, resource, verb, name in product(rule["apiGroups"], rule["resources"], rule["verbs"], names):
+            whole, _, sub = resource.partition("/")
+            yield Right(group, whole, sub, verb, namespace, name)

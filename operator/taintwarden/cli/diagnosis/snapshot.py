@@ -1,17 +1,15 @@
-"""What was read of a cluster, once."""
+"""What the checks know beyond the snapshot that a machine is taught from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any
 
 import msgspec
 
-from taintwarden.cli.diagnosis.census import Group
-from taintwarden.cli.diagnosis.sources import Source
-from taintwarden.cli.diagnosis.subjects import Subject
+from taintwarden.cli.diagnosis.inventory import Group, Inventory
 from taintwarden.engine.model import Gates
 from taintwarden.kube.lease import LeaseObject
-from taintwarden.kube.objects import BudgetMeta, BudgetObject, BudgetSpec, BudgetStatus, NamespaceObject, NodeObject
+from taintwarden.kube.objects import BudgetMeta, BudgetObject, BudgetSpec, BudgetStatus
+from taintwarden.rehearsal.snapshot import Snapshot
 
 
 class FullBudgetSpec(BudgetSpec, rename="camel"):
@@ -107,23 +105,14 @@ class Rights(msgspec.Struct):
     missed: int = 0
 
 
-class Snapshot(msgspec.Struct):
-    """What was there at one moment. ``problems`` are the sources that could not be read; their fields are empty."""
+class DoctorSnapshot(Snapshot):
+    """What checks look at. Pods are kept in groups only."""
 
-    now: float
-    server: str = ""
     namespace: str = ""
     """Where the operator is looked for."""
-    problems: Mapping[Source, str] = {}
     groups: Sequence[Group] = ()
-    pods: int = 0
-    templates: int = 0
-    unreadable: Sequence[tuple[Subject, str]] = ()
-    nodes: Sequence[NodeObject] = ()
-    namespaces: Sequence[NamespaceObject] = ()
-    budgets: Sequence[FullBudget] = ()
-    policies: Sequence[Mapping[str, Any]] = ()
-    profiles: Sequence[Mapping[str, Any]] = ()
+    pod_count: int = 0
+    template_count: int = 0
     mutating: Sequence[WebhookConfiguration] = ()
     validating: Sequence[WebhookConfiguration] = ()
     lease: LeaseObject | None = None
@@ -131,3 +120,9 @@ class Snapshot(msgspec.Struct):
     built_in: BuiltIn = BuiltIn.PERHAPS
     trials: Sequence[Trial] = ()
     rights: Rights | None = None
+
+    def take(self, inventory: Inventory) -> None:
+        """All pods and templates are read."""
+        inventory.close()
+        self.groups, self.pod_count, self.template_count = inventory.groups, inventory.pods, inventory.templates
+        self.unreadable = [*self.unreadable, *inventory.unreadable]

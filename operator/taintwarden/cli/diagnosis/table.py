@@ -8,8 +8,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from taintwarden.cli.diagnosis.checks import Check
-from taintwarden.cli.diagnosis.finding import Diagnosis, Finding, Severity
+from taintwarden.cli.diagnosis.check import Check, Diagnosis, Finding, Severity
 from taintwarden.cli.output import printable, render
 from taintwarden.controller import wording
 

@@ -8,21 +8,20 @@ from taintwarden.admission.objects import check_object
 from taintwarden.admission.pods import check_owner
 from taintwarden.api.errors import FieldError
 from taintwarden.api.tolerations import PATH
-from taintwarden.cli.diagnosis.census import Group
-from taintwarden.cli.diagnosis.checks import Check, about
-from taintwarden.cli.diagnosis.finding import Found, Severity
-from taintwarden.cli.diagnosis.ground import Look
+from taintwarden.cli.diagnosis.check import Check, Found, Severity, about
+from taintwarden.cli.diagnosis.context import Context
 from taintwarden.cli.diagnosis.injection import injects
-from taintwarden.cli.diagnosis.sources import TEMPLATES, Source
+from taintwarden.cli.diagnosis.inventory import Group
 from taintwarden.engine.model import Effect, Operator, Toleration
+from taintwarden.rehearsal.sources import TEMPLATES, Source
 
 _COMPANION_PATHS = (PATH, "spec.tolerations")
 """Where admission says that a native toleration is missing beside an extended one; other warnings stand elsewhere."""
 
 
-def _invalid(look: Look) -> Iterator[Found]:
-    for group in look.groups:
-        for severity, fault in _faults(look, group):
+def _invalid(context: Context) -> Iterator[Found]:
+    for group in context.groups:
+        for severity, fault in _faults(context, group):
             if severity is checking.Severity.ERROR:
                 yield about(group, str(fault))
             elif fault.path.startswith("metadata.annotations") and fault.path != PATH:
@@ -37,36 +36,36 @@ def _misplaced(group: Group) -> Iterator[Found]:
         yield Found(group.subject, f"{fault.path} {fault.reason}", fault.remedy, Severity.WARNING)
 
 
-def _without_companion(look: Look) -> Iterator[Found]:
-    for group in look.groups:
-        if not injects(look, group):
-            for fault in companions(look, group):
+def _without_companion(context: Context) -> Iterator[Found]:
+    for group in context.groups:
+        if not injects(context, group):
+            for fault in companions(context, group):
                 yield about(group, f"{fault.value}: {fault.reason}", fault.remedy)
 
 
-def companions(look: Look, group: Group) -> Iterator[FieldError]:
+def companions(context: Context, group: Group) -> Iterator[FieldError]:
     """The native tolerations that admission misses; ``value`` is the key."""
-    for severity, fault in _faults(look, group):
+    for severity, fault in _faults(context, group):
         if severity is checking.Severity.WARNING and fault.path in _COMPANION_PATHS:
             yield fault
 
 
-def _faults(look: Look, group: Group) -> checking.Found:
+def _faults(context: Context, group: Group) -> checking.Found:
     """What admission finds in the pod, also in the one that a template makes: so both say the same."""
-    return check_object(group.shape.as_pod(), "", "Pod", (), look.profiles)
+    return check_object(group.shape.as_pod(), "", "Pod", (), context.profiles)
 
 
-def _overridden(look: Look) -> Iterator[Found]:
-    for group in look.groups:
-        for native, key in _narrowed(look, group):
+def _overridden(context: Context) -> Iterator[Found]:
+    for group in context.groups:
+        for native, key in _narrowed(context, group):
             if native.operator != Operator.EXISTS:
                 message = f"{native} does not count: extended tolerations name {key}, and Kubernetes goes by it alone"
                 yield about(group, message)
 
 
-def _timed(look: Look) -> Iterator[Found]:
-    for group in look.groups:
-        for native, key in _narrowed(look, group):
+def _timed(context: Context) -> Iterator[Found]:
+    for group in context.groups:
+        for native, key in _narrowed(context, group):
             if (
                 native.operator == Operator.EXISTS
                 and native.toleration_seconds is not None
@@ -79,9 +78,9 @@ def _timed(look: Look) -> Iterator[Found]:
                 yield about(group, message)
 
 
-def _narrowed(look: Look, group: Group) -> Iterator[tuple[Toleration, str]]:
+def _narrowed(context: Context, group: Group) -> Iterator[tuple[Toleration, str]]:
     """The native tolerations for keys that extended ones name."""
-    every = look.verdicts.tolerations(group.pod_class)
+    every = context.view.tolerations_of(group.pod_class)
     named = {one.key for one in every.extended if one.key}
     for native in every.native:
         if native.key in named:

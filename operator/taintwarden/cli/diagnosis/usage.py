@@ -2,30 +2,28 @@
 
 from collections.abc import Iterable, Iterator
 
-from taintwarden.cli.diagnosis.checks import Check, about
-from taintwarden.cli.diagnosis.finding import Found, Severity
-from taintwarden.cli.diagnosis.ground import Look
-from taintwarden.cli.diagnosis.sources import OWNERS, TEMPLATES, Source
-from taintwarden.cli.diagnosis.subjects import Subject
+from taintwarden.cli.diagnosis.check import Check, Found, Severity, about
+from taintwarden.cli.diagnosis.context import Context
 from taintwarden.engine.model import COMPARISON_OPERATORS, Toleration
 from taintwarden.engine.profiles import matching
+from taintwarden.rehearsal.sources import OWNERS, TEMPLATES, Source, Subject
 
 
-def _extended(look: Look) -> Iterator[Found]:
-    for group in look.groups:
+def _extended(context: Context) -> Iterator[Found]:
+    for group in context.groups:
         if group.pod_class.tolerations.extended:
             yield about(group, texts(group.pod_class.tolerations.extended))
 
 
-def _profiles(look: Look) -> Iterator[Found]:
-    for profile in look.profiles:
-        pods = sum(group.count for group in look.running if matching([profile], group.pod_class))
+def _profiles(context: Context) -> Iterator[Found]:
+    for profile in context.profiles:
+        pods = sum(group.count for group in context.running if matching([profile], group.pod_class))
         subject = Subject("TolerationProfile", profile.name, profile.namespace)
         yield Found(subject, texts(profile.tolerations), pods=pods)
 
 
-def _native(look: Look) -> Iterator[Found]:
-    for group in look.groups:
+def _native(context: Context) -> Iterator[Found]:
+    for group in context.groups:
         if found := comparisons(group.pod_class.tolerations.native):
             yield about(group, texts(found))
 

@@ -4,16 +4,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from taintwarden.admission.objects import check_object
-from taintwarden.cli.diagnosis.census import Group
-from taintwarden.cli.diagnosis.checks import Check, about
-from taintwarden.cli.diagnosis.finding import Found, Severity
-from taintwarden.cli.diagnosis.ground import Look
-from taintwarden.cli.diagnosis.sources import TEMPLATES, Source
-from taintwarden.cli.diagnosis.subjects import Subject
+from taintwarden.cli.diagnosis.check import Check, Found, Severity, about
+from taintwarden.cli.diagnosis.context import Context
+from taintwarden.cli.diagnosis.inventory import Group
 from taintwarden.cli.diagnosis.usage import comparisons
 from taintwarden.engine.evaluate import Kind, TaintVerdict
 from taintwarden.engine.matching.tolerations import Match, applies, match
 from taintwarden.engine.model import Gates, Operator, Taint, Toleration
+from taintwarden.rehearsal.sources import TEMPLATES, Source, Subject
 
 _REVERSE = {
     Operator.GT: Operator.LT,
@@ -25,27 +23,27 @@ _NAMED = 3
 """So many owners are named."""
 
 
-def _unreadable(look: Look) -> Iterator[Found]:
-    asking = _asking(look)
-    for name, state in look.states.items():
-        policies = look.verdicts.select(state)
-        for taint, _ in state.taints():
-            typed = [one for one in policies if (chosen := one.selector_for(taint)) and chosen.value_type is not None]
+def _unreadable(context: Context) -> Iterator[Found]:
+    asking = _asking(context)
+    for name, seen in context.nodes.items():
+        for taint, _ in seen.taints:
+            chosen = {policy.name: policy.selector_for(taint) for policy in seen.policies}
+            typed = [one for one in seen.policies if (by := chosen[one.name]) and by.value_type is not None]
             node = {"spec": {"taints": [{"key": taint.key, "value": taint.value, "effect": taint.effect}]}}
             faults = [str(fault.remedy or fault.reason) for _, fault in check_object(node, "", "Node", typed)]
             if typed and faults:
-                chosen = typed[0].selector_for(taint)
-                wanted = chosen.value_type if chosen else ""
+                by = chosen[typed[0].name]
+                wanted = by.value_type if by else ""
                 yield Found(Subject("Node", name), f"{taint}: policy {typed[0].name} expects {wanted}; {faults[0]}")
             elif asked := _who_cannot(taint, asking):
                 yield Found(Subject("Node", name), f"{taint} cannot be compared, which {asked} ask for")
 
 
-def _asking(look: Look) -> dict[Toleration, dict[Subject, None]]:
+def _asking(context: Context) -> dict[Toleration, dict[Subject, None]]:
     """Every comparison that counts, with who asks it."""
     found: dict[Toleration, dict[Subject, None]] = {}
-    for group in look.groups:
-        every = look.verdicts.tolerations(group.pod_class)
+    for group in context.groups:
+        every = context.view.tolerations_of(group.pod_class)
         for one in comparisons((*every.native, *every.extended)):
             if one in every.relevant_to(one.key):
                 found.setdefault(one, {})[group.subject] = None
@@ -64,14 +62,14 @@ def _who_cannot(taint: Taint, asking: dict[Toleration, dict[Subject, None]]) -> 
     return ", ".join(named) + (f" and {more} more" if more else "")
 
 
-def _held(look: Look) -> Iterator[Found]:
+def _held(context: Context) -> Iterator[Found]:
     found: dict[tuple[str, str, bool], int] = Counter()
-    for group in look.running:
-        for state, count, verdicts in look.judged(group):
+    for group in context.running:
+        for name, count, verdicts in context.evaluated(group):
             for verdict in verdicts:
                 if verdict.invalid:
                     evicts = verdict.evicts and verdict.judged_value is None
-                    found[state.name, _how(verdict), evicts] += count
+                    found[name, _how(verdict), evicts] += count
     for (node, told, evicts), pods in found.items():
         yield Found(Subject("Node", node), told, severity=Severity.ERROR if evicts else None, pods=pods)
 
@@ -85,30 +83,30 @@ def _how(verdict: TaintVerdict) -> str:
     return f"{taint}: policy {policy} has onInvalidValue Evict, so pods leave because of a value nobody can compare"
 
 
-def _nowhere(look: Look) -> Iterator[Found]:
-    for group, toleration, taints in _never(look):
-        if not _reversed(toleration, taints, look.gates):
+def _nowhere(context: Context) -> Iterator[Found]:
+    for group, toleration, taints in _never(context):
+        if not _reversed(toleration, taints, context.gates):
             yield about(group, f"{toleration} holds for none of {_values(taints)}")
 
 
-def _probably_reversed(look: Look) -> Iterator[Found]:
-    for group, toleration, taints in _never(look):
-        if reverse := _reversed(toleration, taints, look.gates):
+def _probably_reversed(context: Context) -> Iterator[Found]:
+    for group, toleration, taints in _never(context):
+        if reverse := _reversed(toleration, taints, context.gates):
             message = f"{toleration} holds for none of {_values(taints)}, but {reverse.operator} would"
             yield about(group, message)
 
 
-def _never(look: Look) -> Iterator[tuple[Group, Toleration, list[Taint]]]:
+def _never(context: Context) -> Iterator[tuple[Group, Toleration, list[Taint]]]:
     """Comparisons that hold for no taint on any node, where no other toleration of the pod does."""
-    for group in look.groups:
-        every = look.verdicts.tolerations(group.pod_class)
+    for group in context.groups:
+        every = context.view.tolerations_of(group.pod_class)
         for key in dict.fromkeys(one.key for one in comparisons((*every.native, *every.extended))):
             relevant = every.relevant_to(key)
-            taints = [taint for taint in look.taints if taint.key == key]
-            if any(match(one, taint, look.gates) is Match.HOLDS for one in relevant for taint in taints):
+            taints = [taint for taint in context.taints if taint.key == key]
+            if any(match(one, taint, context.gates) is Match.HOLDS for one in relevant for taint in taints):
                 continue
             for one in comparisons(relevant):
-                answers = {taint: match(one, taint, look.gates) for taint in taints if applies(one, taint)}
+                answers = {taint: match(one, taint, context.gates) for taint in taints if applies(one, taint)}
                 compared = [taint for taint, answer in answers.items() if answer is Match.DIFFERS]
                 if compared:
                     yield group, one, compared

@@ -2,50 +2,48 @@
 
 from collections.abc import Iterator
 
-from taintwarden.cli.diagnosis.checks import Check, about
-from taintwarden.cli.diagnosis.finding import Found, Severity
-from taintwarden.cli.diagnosis.ground import Look
+from taintwarden.cli.diagnosis.check import Check, Found, Severity, about
+from taintwarden.cli.diagnosis.context import Context
 from taintwarden.cli.diagnosis.injection import CONFIGURATION, INJECT_LABEL, injects, mutating, opted_in
 from taintwarden.cli.diagnosis.snapshot import WebhookConfiguration
-from taintwarden.cli.diagnosis.sources import OWNERS, Source
-from taintwarden.cli.diagnosis.subjects import Subject
 from taintwarden.cli.diagnosis.tolerations import companions
+from taintwarden.rehearsal.sources import OWNERS, Source, Subject
 
 _MUTATING, _VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"
 
 
-def _ours(look: Look) -> Iterator[tuple[Subject, WebhookConfiguration]]:
-    for kind, listed in ((_MUTATING, look.snapshot.mutating), (_VALIDATING, look.snapshot.validating)):
+def _ours(context: Context) -> Iterator[tuple[Subject, WebhookConfiguration]]:
+    for kind, listed in ((_MUTATING, context.snapshot.mutating), (_VALIDATING, context.snapshot.validating)):
         for one in listed:
             if one.metadata.name == CONFIGURATION:
                 yield Subject(kind, CONFIGURATION), one
 
 
-def _missing(look: Look) -> Iterator[Found]:
-    if mutating(look) is None:
-        for name in opted_in(look):
+def _missing(context: Context) -> Iterator[Found]:
+    if mutating(context) is None:
+        for name in opted_in(context):
             message = f"asks for native tolerations by {INJECT_LABEL}=true, and there is no {_MUTATING} {CONFIGURATION}"
             yield Found(Subject("Namespace", name), message)
 
 
-def _without_authority(look: Look) -> Iterator[Found]:
-    for subject, configuration in _ours(look):
+def _without_authority(context: Context) -> Iterator[Found]:
+    for subject, configuration in _ours(context):
         for webhook in configuration.webhooks:
             if not webhook.client_config.ca_bundle:
                 yield Found(subject, f"webhook {webhook.name} has no caBundle, so the API server cannot trust it")
 
 
-def _fails_closed(look: Look) -> Iterator[Found]:
-    for subject, configuration in _ours(look):
+def _fails_closed(context: Context) -> Iterator[Found]:
+    for subject, configuration in _ours(context):
         for webhook in configuration.webhooks:
             if webhook.failure_policy == "Fail":
                 yield Found(subject, f"webhook {webhook.name} has failurePolicy Fail: without it nothing is created")
 
 
-def _skipped(look: Look) -> Iterator[Found]:
-    for group in look.running:
-        if injects(look, group):
-            for fault in companions(look, group):
+def _skipped(context: Context) -> Iterator[Found]:
+    for group in context.running:
+        if injects(context, group):
+            for fault in companions(context, group):
                 message = f"{fault.value}: pods have no native toleration, although their namespace asks for it"
                 yield about(group, message)
 

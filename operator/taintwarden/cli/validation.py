@@ -12,8 +12,8 @@ from taintwarden.api.errors import FieldError, InvalidObject
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.api.types import POLICY_KIND, PROFILE_KIND
-from taintwarden.cli.manifests import BadInput, Document, read_documents
 from taintwarden.engine.model import Policy, Profile
+from taintwarden.rehearsal.manifests import BadInput, Document, read_documents
 
 T = TypeVar("T")
 

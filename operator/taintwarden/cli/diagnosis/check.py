@@ -1,10 +1,13 @@
-"""What ``doctor`` found. The structs are what ``-o json`` and ``-o yaml`` print."""
+"""What a check is, and what checks find. ``Diagnosis`` is what ``-o json`` and ``-o yaml`` print."""
 
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 
 import msgspec
 
-from taintwarden.cli.diagnosis.subjects import Subject
+from taintwarden.cli.diagnosis.context import Context
+from taintwarden.cli.diagnosis.inventory import Group
+from taintwarden.rehearsal.sources import Source, Subject
 
 
 class Severity(StrEnum):
@@ -29,6 +32,27 @@ class Found(msgspec.Struct, frozen=True):
     """How many pods it is about."""
     template: bool = False
     """It is about the template that its next pods are made from."""
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing to look for.
+
+    ``needs`` must have been read for it; without one of ``uses`` it looks at less. ``finds`` and ``remedy`` are what
+    people read.
+    """
+
+    id: str
+    severity: Severity
+    finds: str
+    remedy: str
+    needs: Sequence[Source]
+    uses: Sequence[Source] = ()
+    run: Callable[[Context], Iterator[Found]]
+
+
+def about(group: Group, message: str, remedy: str = "", *, severity: Severity | None = None) -> Found:
+    """A finding about all pods of a group, or about a template."""
+    return Found(group.subject, message, remedy, severity, pods=group.count, template=group.template)
 
 
 class Finding(msgspec.Struct, rename="camel", kw_only=True):
@@ -85,5 +109,5 @@ class Diagnosis(msgspec.Struct, rename="camel", kw_only=True):
 
     @property
     def needs_a_person(self) -> bool:
-        """Whether somebody has to look."""
+        """Whether somebody has to context."""
         return bool(self.errors or self.warnings)

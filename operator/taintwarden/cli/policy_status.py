@@ -20,10 +20,12 @@ from taintwarden.api.status import (
 from taintwarden.controller import wording
 
 NOT_OBSERVED = "no operator has looked at it yet"
+TRIPPED, ZONES_FULL = "MassEviction", "AllZonesFull"
+"""Reasons of the condition GuardTripped while it holds."""
 OUTDATED = "the operator has not looked at its newest version yet"
 
 
-class GuardStanding(msgspec.Struct, rename="camel"):
+class GuardSummary(msgspec.Struct, rename="camel"):
     """A policy's guard. ``accepted``: how many pods a reset lets go."""
 
     open: bool
@@ -32,9 +34,11 @@ class GuardStanding(msgspec.Struct, rename="camel"):
     would_evict: int | None = None
     accepted: int | None = None
     message: str = ""
+    zones_full: bool = False
+    """Every zone is Full, so that nothing is evicted either."""
 
 
-class PolicyStanding(msgspec.Struct, rename="camel", kw_only=True):
+class PolicySummary(msgspec.Struct, rename="camel", kw_only=True):
     """One policy."""
 
     name: str
@@ -52,7 +56,7 @@ class PolicyStanding(msgspec.Struct, rename="camel", kw_only=True):
     evicted: int = 0
     held_invalid: int = 0
     next_deadline: str | None = None
-    guard: GuardStanding | None = None
+    guard: GuardSummary | None = None
     """None: it has none, or has not been looked at."""
     limited_by: str | None = None
     limits: tuple[LimitStatus, ...] = ()
@@ -66,11 +70,11 @@ class PolicyStanding(msgspec.Struct, rename="camel", kw_only=True):
         return bool(self.problem)
 
 
-class Standings(msgspec.Struct):
+class StatusSummary(msgspec.Struct):
     """The policies, by name. ``at`` is when they were read."""
 
     at: str
-    policies: list[PolicyStanding]
+    policies: list[PolicySummary]
 
     @property
     def needs_a_person(self) -> bool:
@@ -82,25 +86,25 @@ class _Status(PolicyStatus, frozen=True):
     guard: GuardStatus | None = None
 
 
-def standings(stored: Iterable[Mapping[str, Any]], names: Sequence[str], now: float) -> Standings:
+def summarize(stored: Iterable[Mapping[str, Any]], names: Sequence[str], now: float) -> StatusSummary:
     """How the policies ``names`` stand, or all of them.
 
     Raises:
         LookupError: there is no such policy; the text says which.
 
     """
-    found = sorted((_standing(one) for one in stored), key=lambda one: one.name)
+    found = sorted((_summary(one) for one in stored), key=lambda one: one.name)
     known = {one.name for one in found}
     if missing := [name for name in names if name not in known]:
         told = ", ".join(missing)
         msg = f"there is no TaintEvictionPolicy {told}; there is {', '.join(sorted(known)) or 'none at all'}"
         raise LookupError(msg)
-    return Standings(wording.at(now), [one for one in found if not names or one.name in names])
+    return StatusSummary(wording.at(now), [one for one in found if not names or one.name in names])
 
 
-def _standing(stored: Mapping[str, Any]) -> PolicyStanding:
+def _summary(stored: Mapping[str, Any]) -> PolicySummary:
     meta, spec = stored["metadata"], stored.get("spec") or {}
-    answer = PolicyStanding(name=meta["name"], mode=str(spec.get("mode", "Enforce")), accepted="Unknown")
+    answer = PolicySummary(name=meta["name"], mode=str(spec.get("mode", "Enforce")), accepted="Unknown")
     try:
         status = msgspec.convert(stored.get("status") or {}, _Status)
     except msgspec.ValidationError as error:
@@ -112,13 +116,20 @@ def _standing(stored: Mapping[str, Any]) -> PolicyStanding:
     answer.limited_by, answer.limits, answer.zones = status.limited_by, status.limits, status.zones
     answer.blocked_budgets, answer.next_pods = status.blocked_budgets, status.next_pods
     answer.progress = said["Progressing"].message if "Progressing" in said else ""
-    told = said.get("GuardOpen")
+    told = said.get("GuardTripped")
     if told is not None and told.reason != "NoGuard":
         # The condition is seconds older than the guard's own record, which is what decides.
-        guard = status.guard or GuardStatus(open=told.status is ConditionStatus.TRUE)
-        answer.guard = GuardStanding(
-            guard.open, guard.since, guard.cause, guard.would_evict, guard.accepted, told.message
+        guard = status.guard or GuardStatus(open=told.reason == TRIPPED)
+        answer.guard = GuardSummary(
+            guard.open,
+            guard.since,
+            guard.cause,
+            guard.would_evict,
+            guard.accepted,
+            told.message,
+            told.reason == ZONES_FULL,
         )
+    zones_full = told is not None and told.reason == ZONES_FULL
     if status.observed_generation is None:
         answer.problem = NOT_OBSERVED
     elif status.observed_generation < meta.get("generation", 0):
@@ -129,5 +140,7 @@ def _standing(stored: Mapping[str, Any]) -> PolicyStanding:
         if accepted is not None and accepted.status is not ConditionStatus.TRUE:
             answer.problem = f"it is not accepted: {accepted.message}"
     if not answer.problem and answer.guard is not None and answer.guard.open:
-        answer.problem = "its guard is open"
+        answer.problem = "its guard has tripped"
+    elif not answer.problem and zones_full:
+        answer.problem = "every zone is Full, so nothing is evicted"
     return answer

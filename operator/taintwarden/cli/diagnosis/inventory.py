@@ -10,11 +10,10 @@ from taintwarden.admission.checking import look, mapping, sequence
 from taintwarden.admission.objects import TEMPLATES
 from taintwarden.api.types import GROUP
 from taintwarden.cli.diagnosis.places import NodeTerm, Place
-from taintwarden.cli.diagnosis.sources import Listing
-from taintwarden.cli.diagnosis.subjects import UNREADABLE, Subject, identity
 from taintwarden.controller.cache import Translator
-from taintwarden.engine.model import Instant, PodClass
+from taintwarden.engine.model import Instant, MonotonicTime, PodClass, WallTime
 from taintwarden.kube.objects import OwnerReference, PodObject
+from taintwarden.rehearsal.sources import UNREADABLE, Listing, Subject, identity
 
 _NOWHERE = "a template"
 """Stands for the node of a template, which is on none: only bound pods are translated."""
@@ -101,7 +100,7 @@ class _Pod(msgspec.Struct):
     spec: _Spec = msgspec.field(default_factory=_Spec)
 
 
-class Census:
+class Inventory:
     """Takes pods and workloads in as they are read.
 
     Args:
@@ -114,7 +113,7 @@ class Census:
         self.unreadable: list[tuple[Subject, str]] = []
         self.pods = 0
         self.templates = 0
-        self._translator = Translator(lambda: Instant(now, now))
+        self._translator = Translator(lambda: Instant(WallTime(now), MonotonicTime(now)))
         self._pod_decoder = msgspec.json.Decoder(PodObject)
         self._more_decoder = msgspec.json.Decoder(_Pod)
         self._owners: dict[str, _Owner] = {}

@@ -7,8 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from taintwarden.cli.output import Lines, duration, printable, render
-from taintwarden.cli.planning.answer import Fate, Plan, PlannedPod, Replacement
 from taintwarden.controller.wording import pods
+from taintwarden.rehearsal.plan import Fate, Plan, PlannedPod, Replacement
 
 _STYLES = {Fate.LEAVES: "", Fate.HELD: "bold red", Fate.LATER: "dim", Fate.WOULD_LEAVE: "yellow"}
 
@@ -43,11 +43,11 @@ def _head(plan: Plan) -> Lines:
     lines.add("Nowhere", nowhere if plan.nowhere else None, "bold red")
     for guard in plan.guards:
         opened = max(0.0, guard.opened_after_seconds)
-        when = "is open already" if guard.opened_after_seconds < 0 else f"opens after {duration(opened)}"
+        when = "has tripped already" if guard.opened_after_seconds < 0 else f"trips after {duration(opened)}"
         closed = (
-            "" if guard.closed_after_seconds is None else f" and closes after {duration(guard.closed_after_seconds)}"
+            "" if guard.closed_after_seconds is None else f" and is armed after {duration(guard.closed_after_seconds)}"
         )
-        effect = "nobody leaves while it is open" if guard.halts else "it only tells"
+        effect = "nothing is evicted meanwhile" if guard.halts else "it only reports"
         text = f"of policy {guard.policy} {when}{closed}: {pods(guard.pods)} would leave, {guard.limit} may; {effect}"
         lines.add("Guard", text, "bold red")
         lines.add("", guard.cause)

@@ -8,13 +8,14 @@ from rich.table import Table
 from rich.text import Text
 
 from taintwarden.cli.output import Lines, printable
-from taintwarden.cli.standing import PolicyStanding, Standings
+from taintwarden.cli.policy_status import PolicySummary, StatusSummary
+from taintwarden.controller.wording import pods
 
 _ACCEPTED = {"True": "green", "False": "bold red", "Unknown": "yellow"}
 _ZONES = {"Normal": "green", "Degraded": "yellow", "Full": "bold red"}
 
 
-def parts(found: Standings, *, details: bool) -> Iterator[RenderableType]:
+def parts(found: StatusSummary, *, details: bool) -> Iterator[RenderableType]:
     """The table, then a block for each policy if asked for."""
     if not found.policies:
         yield Text("There is no TaintEvictionPolicy.")
@@ -26,7 +27,7 @@ def parts(found: Standings, *, details: bool) -> Iterator[RenderableType]:
         yield Padding(_details(policy).grid if details else _problem(policy).grid, (0, 0, 0, 2))
 
 
-def _overview(found: Standings) -> Table:
+def _overview(found: StatusSummary) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", collapse_padding=True)
     table.add_column("POLICY", overflow="fold", min_width=8)
     for name in ("MODE", "ACCEPTED"):
@@ -55,19 +56,19 @@ def _number(number: int) -> Text:
     return Text(str(number), style="yellow" if number else "")
 
 
-def _guard(policy: PolicyStanding) -> Text:
+def _guard(policy: PolicySummary) -> Text:
     if policy.guard is None:
         return Text("-")
-    return Text("open", style="bold red") if policy.guard.open else Text("closed", style="green")
+    return Text("tripped", style="bold red") if policy.guard.open else Text("armed", style="green")
 
 
-def _problem(policy: PolicyStanding) -> Lines:
+def _problem(policy: PolicySummary) -> Lines:
     lines = Lines()
     lines.add("Problem", policy.problem, "bold red")
     return lines
 
 
-def _details(policy: PolicyStanding) -> Lines:
+def _details(policy: PolicySummary) -> Lines:
     lines = _problem(policy)
     lines.add("Now", policy.progress)
     lines.add("Next", policy.next_deadline and f"the first deadline is {policy.next_deadline}")
@@ -76,7 +77,7 @@ def _details(policy: PolicyStanding) -> Lines:
     if (guard := policy.guard) is not None:
         lines.add("Guard", _guard_text(policy), "bold red" if guard.open else "")
         lines.add("  cause", guard.cause)
-        if guard.open:
+        if guard.open or guard.zones_full:
             lines.add("  says", guard.message)
     for limit in policy.limits:
         until = f", the next may go at {limit.until}" if limit.until else ""
@@ -91,9 +92,9 @@ def _details(policy: PolicyStanding) -> Lines:
     return lines
 
 
-def _guard_text(policy: PolicyStanding) -> str:
+def _guard_text(policy: PolicySummary) -> str:
     guard = policy.guard
     if guard is None or not guard.open:
         accepted = guard.accepted if guard else None
-        return f"closed; a reset lets {accepted} pods go" if accepted else "closed"
-    return f"open since {guard.since}: {guard.would_evict or 0} pods would leave within one window"
+        return f"armed; a reset lets {pods(accepted)} be evicted" if accepted else "armed"
+    return f"tripped at {guard.since}: {pods(guard.would_evict or 0)} would be evicted within one window"

@@ -1,0 +1,90 @@
+"""What every check reads: a snapshot, and the view of the operator's machine that was taught from it."""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+from taintwarden.cli.diagnosis.inventory import Group
+from taintwarden.cli.diagnosis.snapshot import DoctorSnapshot, FullBudget
+from taintwarden.engine.evaluate import TaintVerdict
+from taintwarden.engine.machine import NodeView
+from taintwarden.engine.model import Gates, PodClass, Policy, Taint
+from taintwarden.rehearsal.rehearsal import Rehearsal, at_once
+from taintwarden.rehearsal.sources import Source
+
+
+class Context:
+    """A snapshot, and what the operator makes of it. Checks read nothing else.
+
+    Args:
+        snapshot: what was read.
+        gates: which operators may match, where the operator's Deployment does not say.
+
+    """
+
+    def __init__(self, snapshot: DoctorSnapshot, gates: Gates) -> None:
+        self.snapshot = snapshot
+        self.gates = snapshot.operator.gates if snapshot.operator else gates
+        rehearsal = Rehearsal(snapshot, self.gates, at_once(snapshot.now))
+        rehearsal.teach()
+        self.view = rehearsal.view
+        self.policies, self.policy_problems = rehearsal.policies, rehearsal.policy_problems
+        self.profiles, self.profile_problems = rehearsal.profiles, rehearsal.profile_problems
+        self._verdicts: dict[tuple[str, PodClass], tuple[TaintVerdict, ...]] = {}
+        self._budgets = {f"{one.metadata.namespace}/{one.metadata.name}": one for one in snapshot.budgets}
+
+    def knows(self, source: Source) -> bool:
+        """Whether it was read."""
+        return self.snapshot.knows(source)
+
+    @property
+    def groups(self) -> Sequence[Group]:
+        """Pods and templates by owner."""
+        return self.snapshot.groups
+
+    @property
+    def running(self) -> Iterator[Group]:
+        """Those that are pods on nodes."""
+        return (group for group in self.groups if not group.template)
+
+    @cached_property
+    def nodes(self) -> dict[str, NodeView]:
+        """The nodes as the operator's machine has them, by name."""
+        return {name: node for name in self.view.nodes if (node := self.view.node(name)) is not None}
+
+    @cached_property
+    def taints(self) -> dict[Taint, list[str]]:
+        """Every taint that some node carries, with the nodes."""
+        found: dict[Taint, list[str]] = {}
+        for name, node in self.nodes.items():
+            for taint, _ in node.taints:
+                found.setdefault(taint, []).append(name)
+        return found
+
+    def verdicts(self, node: str, group: Group) -> tuple[TaintVerdict, ...]:
+        """The verdicts on pods of a group on a node, where there need not be one."""
+        key = (node, group.pod_class)
+        found = self._verdicts.get(key)
+        if found is None:
+            found = self._verdicts[key] = self.view.verdicts(node, group.pod_class)
+        return found
+
+    def evaluated(self, group: Group) -> Iterator[tuple[str, int, tuple[TaintVerdict, ...]]]:
+        """The verdicts on a group's pods: each node with how many of them are there."""
+        for name, count in sorted(group.pods.items()):
+            if name in self.nodes:
+                yield name, count, self.verdicts(name, group)
+
+    def budgets(self, group: Group) -> list[FullBudget]:
+        """The PodDisruptionBudgets that select a group's pods, by name."""
+        found = (self._budgets[str(one)] for one in self.view.budgets_of(group.pod_class))
+        return [one for one in found if isinstance(one, FullBudget)]
+
+    def selecting(self, policy: Policy) -> list[str]:
+        """The nodes that a policy acts on."""
+        return [name for name, node in self.nodes.items() if policy in node.policies]
+
+    def may_leave(self, group: Group) -> list[Policy]:
+        """The policies that may evict the group's pods where they are."""
+        here = [self.nodes[name] for name in group.pods if name in self.nodes]
+        policies = self.view.policies_for(group.pod_class)
+        return [policy for policy in policies if any(policy in node.policies for node in here)]

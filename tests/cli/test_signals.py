@@ -1,0 +1,84 @@
+"""SIGTERM ends the operator from its first instruction on, as process 1 of a container has it.
+
+The kernel drops a signal that process 1 has no handler for; here it is ignored until there is one, which is the same.
+"""
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+PATIENCE_SECONDS = 30
+END_SECONDS = 1.0
+
+
+@contextmanager
+def operator(*args: str, path: Path | None = None) -> Iterator[subprocess.Popen[str]]:
+    """`taintwarden run`, with this folder before all others that hold packages."""
+    process = subprocess.Popen(
+        ["sh", "-c", 'trap "" TERM; exec "$@"', "sh", sys.executable, "-m", "taintwarden", "run", *args],
+        env={"PYTHONPATH": str(path)} if path else {},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def end(process: subprocess.Popen[str]) -> tuple[int, float]:
+    """What it ends with after SIGTERM, and after how many seconds."""
+    asked_at = time.monotonic()
+    process.terminate()
+    return process.wait(PATIENCE_SECONDS), time.monotonic() - asked_at
+
+
+@pytest.fixture
+def silent_server(tmp_path: Path) -> Iterator[tuple[socket.socket, Path]]:
+    """One that takes connections and never says a word, and a kubeconfig for it."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(PATIENCE_SECONDS)
+        kubeconfig = tmp_path / "kubeconfig"
+        cluster = {"server": f"http://127.0.0.1:{listening.getsockname()[1]}"}
+        content = {
+            "clusters": [{"name": "c", "cluster": cluster}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "users": [{"name": "u", "user": {}}],
+            "current-context": "c",
+        }
+        kubeconfig.write_text(yaml.safe_dump(content))
+        yield listening, kubeconfig
+
+
+def test_it_ends_while_it_imports(tmp_path):
+    """kopf and what it needs take a second on a fast machine."""
+    (tmp_path / "kopf.py").write_text(
+        "print('importing', file=__import__('sys').stderr, flush=True)\nimport time\ntime.sleep(60)"
+    )
+    with operator(path=tmp_path) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "importing\n"
+        code, seconds = end(process)
+    assert (code, seconds < END_SECONDS) == (0, True), seconds
+
+
+def test_it_ends_while_a_server_does_not_answer(silent_server):
+    listening, kubeconfig = silent_server
+    with operator("--kubeconfig", str(kubeconfig)) as process, listening.accept()[0]:
+        code, seconds = end(process)
+    assert (code, seconds < END_SECONDS) == (0, True), seconds
+
+
+def test_the_handler_comes_before_anything_that_takes_time():
+    """Each of these takes longer than the interpreter itself."""
+    code = "import sys, taintwarden.entry; print(*sorted({'msgspec', 'kopf', 'click', 'aiohttp'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=30)
+    assert done.stdout == "\n"
