@@ -1,7 +1,7 @@
 # Everything a developer or a newcomer runs. `make help` lists it.
 # The environment is .venv, made on first use from Python 3.11+ and the package index alone.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fmt reference pictures control-plane cluster deploy-tools test-deploy test-e2e kind kind-e2e kind-down bench clean
+.PHONY: help demo test search check fmt reference pictures control-plane cluster deploy-tools test-deploy test-e2e kind kind-image kind-e2e kind-stories kind-down bench clean
 PYTHON ?= python3
 UV_VERSION := 0.13.8
 VENV := $(CURDIR)/.venv
@@ -11,7 +11,7 @@ READY := $(VENV)/.ready
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-$(READY): pyproject.toml uv.lock
+$(READY): pyproject.toml uv.lock packages/localcluster/pyproject.toml packages/demo/pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Taintwarden needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 ..." >&2; rm -rf $(VENV); exit 1; }
@@ -24,6 +24,9 @@ demo: $(READY) ## an SLA drop on a cluster inside the process, as a live timelin
 
 test: $(READY) ## unit, property and simulation tests (no cluster needed)
 	@$(BIN)/python -m pytest $(ARGS)
+
+search: $(READY) ## the property tests with new cases, chosen at random
+	@$(BIN)/python -m pytest -m hypothesis --hypothesis-profile=search $(ARGS)
 
 check: $(READY) ## format, lint, types, import rules
 	$(BIN)/ruff format --check .
@@ -56,18 +59,20 @@ cluster: $(READY) control-plane ## the real control plane with six nodes and the
 test-e2e: $(READY) control-plane deploy-tools ## end-to-end tests on the real control plane
 	@$(BIN)/python -m pytest tests/e2e $(ARGS)
 
-KIND_KUBECONFIG := .cache/kind/kubeconfig
-
 kind: ## a kind cluster with this operator in it, and no built-in taint eviction (needs Docker or Podman, Go)
 	@deploy/kind/up
 
-# The operators of the tests are processes here, so the one in the cluster has to let go of its Lease.
-kind-e2e: $(READY) deploy-tools kind ## the end-to-end tests on that cluster
-	@kubectl --kubeconfig $(KIND_KUBECONFIG) -n taintwarden-system scale deployment/taintwarden --replicas 0
-	@$(BIN)/python -m pytest tests/e2e --kubeconfig $(KIND_KUBECONFIG) --context kind-taintwarden-e2e $(ARGS)
+kind-image: control-plane deploy-tools ## build kind's images where no registry can be reached (needs Debian, root, Go)
+	@DOCKER_HOST=$$(tests/kind/engine start) tests/kind/image
 
-kind-down: ## remove that cluster
-	@.cache/deploy-tools/bin/kind delete cluster --name taintwarden-e2e
+kind-e2e: $(READY) control-plane deploy-tools ## the end-to-end tests on a kind cluster; starts an engine if none runs
+	@tests/kind/e2e $(ARGS)
+
+kind-stories: $(READY) control-plane deploy-tools ## of these only the ones that need real kubelets
+	@tests/kind/e2e stories $(ARGS)
+
+kind-down: ## remove that cluster, and end the engine that was started for it
+	@tests/kind/e2e down
 
 bench: $(READY) control-plane ## compare with the built-in controller on the real control plane
 	@$(BIN)/python -m bench $(ARGS)

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from controlplane import Cluster, ControlPlane, MissingBinariesError, Operator, Target, WorkingCluster
+from controlplane import Cluster, ControlPlane, MissingBinariesError, Operator, Target, Webhook, WorkingCluster
 from controlplane.binaries import binaries_folder
+from controlplane.leftovers import nothing_left
 from controlplane.target import ForbiddenContextError, check_context, existing_cluster
 from e2e import doors
 from e2e.limit_scenes import LimitScene
@@ -20,12 +21,6 @@ from e2e.stories import Told, telling
 # Without it the server refuses Gt and Lt in spec.tolerations.
 FEATURE_GATES = {"TaintTolerationComparisonOperators": True}
 NO_CLUSTER = 3  # exit code: neither passed (0) nor failed (1)
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("taintwarden end-to-end")
-    group.addoption("--kubeconfig", type=Path, help="run against an existing cluster instead of starting one")
-    group.addoption("--context", default="", help="its context; must be on the allow list, since the tests evict pods")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -48,7 +43,8 @@ def bare_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
     folder = tmp_path_factory.mktemp("control-plane")
     if kubeconfig := request.config.getoption("--kubeconfig"):
         target = existing_cluster(kubeconfig, request.config.getoption("--context"), folder)
-        yield target
+        with nothing_left(target.client):
+            yield target
         target.client.close()
     else:
         with ControlPlane(folder, feature_gates=FEATURE_GATES) as started:
@@ -117,10 +113,10 @@ def limits_told(
 
 
 @pytest.fixture(scope="module")
-def door(own_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
-    """An operator whose webhooks the API server calls, for all tests of a module."""
-    with doors.opened(own_control_plane, tmp_path_factory.mktemp("door")) as operator:
-        yield operator
+def door(own_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Webhook]:
+    """A webhook that the API server calls, for all tests of a module."""
+    with doors.opened(own_control_plane, tmp_path_factory.mktemp("door")) as webhook:
+        yield webhook
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The shipped webhooks for an operator that runs outside the cluster.
+"""The shipped webhooks for a webhook process that runs outside the cluster.
 
 Only the way is another one: the Service is an alias of this machine, and the port is that of the process. Names,
 certificates, rules and rights are those that are shipped.
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from controlplane import Cluster, Operator, Target
+from controlplane import Cluster, Target, Webhook
 from controlplane.api_server import free_port
 from controlplane.binaries import ROOT, binary
 from controlplane.manifests import documents
@@ -78,14 +78,14 @@ def wait_trusted(cluster: Cluster) -> None:
     wait_until(lambda: are_trusted(cluster), TRUSTED_SECONDS, "the webhooks to be trusted")
 
 
-def reviews(operator: Operator, **labels: str) -> float:
-    """How many the operator has answered."""
-    return operator.metric("taintwarden_admission_requests_total", **labels)
+def reviews(webhook: Webhook, /, **labels: str) -> float:
+    """How many it has answered."""
+    return webhook.metric("taintwarden_admission_requests_total", **labels)
 
 
-def wait_asked(cluster: Cluster, operator: Operator, **labels: str) -> None:
-    """Until the API server asks this operator, seen by a rehearsed policy that the webhook has to look at."""
-    before = reviews(operator)
+def wait_asked(cluster: Cluster, webhook: Webhook) -> None:
+    """Until the API server asks this one, seen by a rehearsed policy that it has to look at."""
+    before = reviews(webhook)
     probe = {
         "apiVersion": "taintwarden.io/v1alpha1",
         "kind": "TaintEvictionPolicy",
@@ -95,21 +95,21 @@ def wait_asked(cluster: Cluster, operator: Operator, **labels: str) -> None:
 
     def is_asked() -> bool:
         cluster.create("taintevictionpolicies", probe, dryRun="All")
-        return reviews(operator) > before
+        return reviews(webhook) > before
 
     wait_until(is_asked, HEARD_SECONDS, "the webhooks to be asked")
 
 
 @contextmanager
-def opened(target: Target, folder: Path) -> Iterator[Operator]:
-    """One operator whose webhooks the API server calls, with the shipped rights, and nothing of it afterwards."""
+def opened(target: Target, folder: Path) -> Iterator[Webhook]:
+    """One webhook that the API server calls, with the shipped rights, and nothing of it afterwards."""
     port = free_port()
     install(target.client, port)
     try:
-        with Operator(target.operator_kubeconfig(), folder, args=[f"--webhook-port={port}"]) as operator:
+        with Webhook(target.webhook_kubeconfig(), folder, port) as webhook:
             wait_trusted(target.client)
-            wait_asked(target.client, operator)
-            yield operator
+            wait_asked(target.client, webhook)
+            yield webhook
     finally:
         remove(target.client)
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from controlplane import Json, WorkingCluster, wait_until
+from controlplane import Json, Webhook, WorkingCluster, wait_until
 from controlplane.api_server import free_port
-from controlplane.cluster import condition
+from controlplane.cluster import SCHEDULER, condition
 from e2e import doors
 from e2e.limit_scenes import SCENE_LABEL, LimitScene
 from e2e.replay.pod_watch import RUN_LABEL
@@ -76,7 +76,7 @@ class PlacementScene(LimitScene):
         """Create a pod for the scheduler with these extended tolerations, if any; returns its name."""
         labels = {RUN_LABEL: self.run, "app": name}
         given = {"annotations": annotation(*tolerations) if tolerations else {}, "labels": labels, **more}
-        selected = {"nodeSelector": {SCENE_LABEL: self.namespace}}
+        selected = {"nodeSelector": {SCENE_LABEL: self.namespace}, "schedulerName": SCHEDULER}
         self.cluster.create_pod(name, self.namespace, spec={**selected, **(spec or {})}, **given)
         return name
 
@@ -153,7 +153,10 @@ def placing(
     port, on = free_port(), partial(scene, ground=ground)
     doors.install(ground.client, port)
     try:
-        with telling(request, ground, folder, stories, specs, f"--webhook-port={port}", scene=on) as told:
+        with (
+            Webhook(ground.webhook_kubeconfig(), folder, port),
+            telling(request, ground, folder, stories, specs, scene=on) as told,
+        ):
             yield told
     finally:
         doors.remove(ground.client)

@@ -6,6 +6,7 @@ processes share this machine's network, and a file system that cannot be written
 
 import re
 import sys
+import uuid
 from pathlib import Path
 from typing import Any, Self
 
@@ -82,7 +83,8 @@ class RenderedOperator:
 def environment(deployment: Json) -> dict[str, str]:
     """The variables of the container, with what the kubelet fills in."""
     template = deployment["spec"]["template"]
-    fields = {"metadata.name": POD_NAME, "metadata.namespace": deployment["metadata"]["namespace"]}
+    namespace = deployment["metadata"]["namespace"]
+    fields = {"metadata.name": POD_NAME, "metadata.namespace": namespace, "metadata.uid": str(uuid.uuid4())}
     found = {}
     for one in template["spec"]["containers"][0]["env"]:
         assert re.fullmatch(r"[A-Z_]+", one["name"])

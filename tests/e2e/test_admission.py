@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from admission.workloads import ANNOTATION, PATHS, exists, extended, gt
-from controlplane import ApiError, Cluster, ControlPlane, Operator
+from controlplane import ApiError, Cluster, ControlPlane, Webhook
 from controlplane.waiting import wait_until
 from e2e.doors import Kubectl, reviews
 
@@ -316,7 +316,7 @@ def test_placement_comes_with_the_companion(cluster, injected, create_policy):
     )
 
 
-def test_what_was_answered_is_counted_and_timed(door: Operator):
+def test_what_was_answered_is_counted_and_timed(door: Webhook):
     assert reviews(door, webhook="validate", result="refused") > 0
     assert reviews(door, webhook="mutate", result="patched") > 0
     assert reviews(door, result="failed") == reviews(door, result="malformed") == 0

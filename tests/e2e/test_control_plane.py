@@ -22,6 +22,7 @@ from controlplane import (
 )
 from controlplane import wait_until as wait
 from controlplane.binaries import ROOT, binaries_folder, pinned_version
+from controlplane.cluster import SCHEDULER
 from controlplane.kubeconfig import CONTEXT
 from controlplane.manifests import documents
 from controlplane.processes import exists
@@ -78,6 +79,8 @@ def test_a_budget_forbids_an_eviction(cluster: Cluster, namespace: str) -> None:
     with pytest.raises(ApiError) as refused:
         cluster.evict("p1", namespace)
     assert refused.value.status == 429
+    # A disruption controller, where one runs, comes to the same.
+    cluster.patch("poddisruptionbudgets", "budget", {"spec": {"minAvailable": 0}}, namespace)
     cluster.set_disruptions_allowed("budget", namespace, 1)
     cluster.evict("p1", namespace)
     cluster.wait_evicted("p1", namespace)
@@ -165,7 +168,7 @@ def test_controllers_run_beside_it(own_control_plane: ControlPlane, namespace: s
     manager = own_control_plane.start_controller_manager("disruption-controller")
     scheduler = own_control_plane.start_scheduler()
     cluster.create_node(f"{namespace}-n1")
-    cluster.create_pod("p1", namespace, labels={"app": "a"})
+    cluster.create_pod("p1", namespace, labels={"app": "a"}, spec={"schedulerName": SCHEDULER})
     wait(lambda: cluster.get("pods", "p1", namespace)["spec"].get("nodeName"), 20, "the scheduler to bind the pod")
     scheduler.stop()
     spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "a"}}}

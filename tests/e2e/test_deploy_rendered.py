@@ -100,7 +100,7 @@ def test_a_pod_that_may_do_more_is_refused(target: Target) -> None:
 
 
 def test_an_unknown_field_is_refused(target: Target) -> None:
-    [deployment] = [one for one in chart() if one["kind"] == "Deployment"]
+    deployment = next(one for one in chart() if one["kind"] == "Deployment")
     deployment["spec"]["replica"] = 3
     with pytest.raises(ApiError, match="replica"):
         target.client.apply(deployment, dry_run=True)

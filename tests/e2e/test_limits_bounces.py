@@ -18,7 +18,7 @@ LIMIT = "bounce"
 PAUSE_SECONDS = 10
 SHORT = {"base": "None", LIMIT: {"afterEvictions": 2, "maxBackoffSeconds": PAUSE_SECONDS}}
 POLICIES = {
-    NOTICED: {"limits": {}},
+    NOTICED: {"limits": {"guard": {"minPods": 50}}},
     RECOVERED: {"limits": {"base": "None", LIMIT: {}}},
     SLOWER: {"limits": SHORT},
     TURNS: {"limits": SHORT},

@@ -14,7 +14,8 @@ from e2e.stories import Stories, Story, Told, calls
 
 ONE_BY_ONE, NEVER, SEVERAL, SHARED = "budget-one", "budget-never", "budget-several", "budget-shared"
 POLICIES = {
-    name: {"limits": {"perWorkload": {"maxUnavailable": "100%"}}} for name in (ONE_BY_ONE, NEVER, SEVERAL, SHARED)
+    name: {"limits": {"perWorkload": {"maxUnavailable": "100%"}, "guard": {"minPods": 50}}}
+    for name in (ONE_BY_ONE, NEVER, SEVERAL, SHARED)
 }
 STORIES = Stories()
 

@@ -58,10 +58,10 @@ def a_zero_on_every_node_evicts_nobody(scene: LimitScene) -> None:
     nodes, pods = too_many(scene)
     fell = zero(scene, nodes)
     scene.wait_limit("guard", PODS)
-    condition = scene.wait_condition("GuardOpen", "True")
+    condition = scene.wait_condition("GuardTripped", "True")
     for word in (f"{PODS} pods", "sla=0:NoExecute", "980"):
         assert word in condition["message"]
-    event = scene.event(scene.policy, "GuardOpened")
+    event = scene.event(scene.policy, "GuardTripped")
     assert event["type"] == "Warning"
     assert event["regarding"]["kind"] == "TaintEvictionPolicy"
     for word in (f"{PODS} pods", "sla=0:NoExecute", "980"):
@@ -73,10 +73,10 @@ def a_zero_on_every_node_evicts_nobody(scene: LimitScene) -> None:
     assert status["guard"]["wouldEvict"] == len(pods)
     scene.stays(*pods, until=fell + OBSERVED_SECONDS)
     scene.recover(*nodes)
-    scene.wait_condition("GuardOpen", "False")
-    scene.event(scene.policy, "GuardClosed")
+    scene.wait_condition("GuardTripped", "False")
+    scene.event(scene.policy, "GuardArmed")
     scene.stays(*pods, until=time.monotonic() + OBSERVED_SECONDS)
-    assert len(scene.policy_events("GuardOpened")) == 1
+    assert len(scene.policy_events("GuardTripped")) == 1
 
 
 @STORIES.under(RECOVERING)
@@ -84,11 +84,11 @@ def values_that_come_back_one_by_one_evict_nobody(scene: LimitScene) -> None:
     """Also not when those that are left are few enough: they are about to come back as well."""
     nodes, pods = too_many(scene)
     zero(scene, nodes)
-    scene.wait_condition("GuardOpen", "True")
+    scene.wait_condition("GuardTripped", "True")
     for node in nodes:
         recovered = scene.recover(node)
         scene.stays(*pods, until=recovered + 1.2)
-    scene.wait_condition("GuardOpen", "False")
+    scene.wait_condition("GuardTripped", "False")
     scene.stays(*pods, until=time.monotonic() + OBSERVED_SECONDS)
 
 
@@ -96,7 +96,7 @@ def values_that_come_back_one_by_one_evict_nobody(scene: LimitScene) -> None:
 def a_reset_lets_them_go(scene: LimitScene) -> None:
     nodes, pods = too_many(scene)
     zero(scene, nodes)
-    scene.wait_condition("GuardOpen", "True")
+    scene.wait_condition("GuardTripped", "True")
     generation = scene.status()["observedGeneration"]
     scene.cluster.annotate("taintevictionpolicies", scene.policy, {RESET_ANNOTATION: str(generation + 1)})
     scene.stays(*pods, until=time.monotonic() + OBSERVED_SECONDS)
@@ -105,7 +105,7 @@ def a_reset_lets_them_go(scene: LimitScene) -> None:
     for pod in pods:
         scene.leaves(pod, reset, slack=LEAVE_SECONDS)
     wait_until(lambda: RESET_ANNOTATION not in annotations_of(scene), PATIENCE_SECONDS, "the annotation to be removed")
-    scene.wait_condition("GuardOpen", "False")
+    scene.wait_condition("GuardTripped", "False")
     assert scene.status()["observedGeneration"] == generation
 
 
@@ -116,9 +116,9 @@ def evictions_of_the_same_window_count_together(scene: LimitScene) -> None:
     fell = zero(scene, nodes[:2])
     for pod in first:
         scene.leaves(pod, fell, slack=LEAVE_SECONDS)
-    assert scene.policy_events("GuardOpened") == []
+    assert scene.policy_events("GuardTripped") == []
     fell = zero(scene, nodes[2:])
-    scene.wait_condition("GuardOpen", "True")
+    scene.wait_condition("GuardTripped", "True")
     scene.stays(*second, until=fell + OBSERVED_SECONDS)
 
 
@@ -126,10 +126,10 @@ def evictions_of_the_same_window_count_together(scene: LimitScene) -> None:
 def a_guard_opens_long_before_the_deadline(scene: LimitScene) -> None:
     nodes, pods = too_many(scene)
     fell = zero(scene, nodes)
-    scene.wait_condition("GuardOpen", "True")
+    scene.wait_condition("GuardTripped", "True")
     assert time.monotonic() - fell < GRACE_SECONDS
     scene.recover(*nodes)
-    scene.wait_condition("GuardOpen", "False")
+    scene.wait_condition("GuardTripped", "False")
     scene.stays(*pods, until=fell + OBSERVED_SECONDS)
 
 
@@ -137,7 +137,7 @@ def a_guard_opens_long_before_the_deadline(scene: LimitScene) -> None:
 def a_guard_that_only_reports_lets_them_go(scene: LimitScene) -> None:
     nodes, pods = too_many(scene)
     fell = zero(scene, nodes)
-    scene.event(scene.policy, "GuardOpened")
+    scene.event(scene.policy, "GuardTripped")
     for pod in pods:
         scene.leaves(pod, fell, slack=LEAVE_SECONDS)
 
@@ -146,5 +146,5 @@ def a_guard_that_only_reports_lets_them_go(scene: LimitScene) -> None:
 def a_rehearsal_tells_that_the_guard_would_open(scene: LimitScene) -> None:
     nodes, pods = too_many(scene)
     fell = zero(scene, nodes)
-    scene.event(scene.policy, "GuardOpened")
+    scene.event(scene.policy, "GuardTripped")
     scene.stays(*pods, until=fell + OBSERVED_SECONDS)

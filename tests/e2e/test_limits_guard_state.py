@@ -54,10 +54,10 @@ class Life:
         return [pod.name for pod in self.pods[name] if watch.evicted_at(pod.uid) is not None]
 
     def guard(self, policy: str) -> Json:
-        """The condition GuardOpen and what the status says of the guard."""
+        """The condition GuardTripped and what the status says of the guard."""
         cluster = self.control_plane.client
         status = cluster.get("taintevictionpolicies", policy).get("status", {})
-        return {"condition": conditions(cluster, policy).get("GuardOpen", {}), "guard": status.get("guard", {})}
+        return {"condition": conditions(cluster, policy).get("GuardTripped", {}), "guard": status.get("guard", {})}
 
     def has_told(self, policy: str, pods: int) -> bool:
         """Whether the condition and the guard's record, of different writers, both tell of so many pods and why."""
@@ -67,7 +67,7 @@ class Life:
         return would_evict == pods and str(pods) in message.split() and bool(cause) and cause in message
 
     def wait_open(self, policy: str, status: str) -> None:
-        what = f"GuardOpen of {policy} to be {status}"
+        what = f"GuardTripped of {policy} to be {status}"
         wait_until(lambda: self.guard(policy)["condition"].get("status") == status, PATIENCE_SECONDS, what)
 
 
@@ -117,8 +117,8 @@ def live(life: Life) -> None:
 
     cluster.set_taints(many, [GOOD])
     life.wait_open(OPEN, "False")
-    wait_until(lambda: events(cluster, "default", OPEN, "GuardClosed"), PATIENCE_SECONDS, "the Event")
-    life.told = {reason: len(events(cluster, "default", OPEN, reason)) for reason in ("GuardOpened", "GuardClosed")}
+    wait_until(lambda: events(cluster, "default", OPEN, "GuardArmed"), PATIENCE_SECONDS, "the Event")
+    life.told = {reason: len(events(cluster, "default", OPEN, reason)) for reason in ("GuardTripped", "GuardArmed")}
 
 
 def test_an_open_guard_stays_open(life: Life) -> None:
@@ -138,7 +138,7 @@ def test_it_still_says_why(life: Life) -> None:
 
 
 def test_it_opens_once_and_closes_once(life: Life) -> None:
-    assert life.told == {"GuardOpened": 1, "GuardClosed": 1}
+    assert life.told == {"GuardTripped": 1, "GuardArmed": 1}
 
 
 def test_an_open_guard_let_nobody_go(life: Life) -> None:

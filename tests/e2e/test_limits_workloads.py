@@ -15,13 +15,15 @@ QUARTER, STUCK, TAKEN, SMALL, SLOW, TWO, UNLIMITED = (
 # Nothing but this limit is to slow the stories down.
 FAST_ZONES = {"fullEvictionsPerSecond": 50, "degradedEvictionsPerSecond": 50}
 POLICIES = {
-    QUARTER: {"limits": {"perWorkload": {"maxUnavailable": "25%"}, "zoneHealth": FAST_ZONES}},
+    QUARTER: {"limits": {"perWorkload": {"maxUnavailable": "25%"}, "zoneHealth": FAST_ZONES, "guard": {"minPods": 50}}},
     **{
         name: {"limits": {"base": "None", "perWorkload": {"maxUnavailable": "25%"}}}
         for name in (STUCK, TAKEN, SMALL, SLOW)
     },
     TWO: {"limits": {"base": "None", "perWorkload": {"maxUnavailable": 2}}},
-    UNLIMITED: {"limits": {"zoneHealth": FAST_ZONES, "perWorkload": {"maxUnavailable": "100%"}}},
+    UNLIMITED: {
+        "limits": {"guard": {"minPods": 50}, "zoneHealth": FAST_ZONES, "perWorkload": {"maxUnavailable": "100%"}}
+    },
 }
 STORIES = Stories()
 

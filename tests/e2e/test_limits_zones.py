@@ -33,7 +33,7 @@ POLICIES = {
     SMALL: only(),
     HALTED: only(haltSmallZones=True, smallZone=10),
     FULL: only(),
-    EVERYWHERE: paused(),
+    EVERYWHERE: paused(guard={"minPods": 50}),
 }
 STORIES = Stories()
 

@@ -10,6 +10,7 @@ from itertools import product
 import pytest
 
 from controlplane import ApiError, Cluster, Json, WorkingCluster, wait_until
+from controlplane.cluster import SCHEDULER
 from engine.placement.node_selector import term_holds
 from taintwarden.engine.model import Taint, TaintSelector
 from taintwarden.engine.placement import node_labels
@@ -83,7 +84,7 @@ def admitted(working_cluster: WorkingCluster) -> Iterator[dict[str, set[str]]]:
 
 def create(cluster: Cluster, namespace: str, name: str, term: Json) -> None:
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
-    cluster.create_pod(name, namespace, spec={"affinity": {"nodeAffinity": required}})
+    cluster.create_pod(name, namespace, spec={"schedulerName": SCHEDULER, "affinity": {"nodeAffinity": required}})
 
 
 def is_decided(pod: Json) -> bool:

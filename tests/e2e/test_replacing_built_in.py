@@ -26,7 +26,7 @@ REPLICA_SECONDS = 60  # it tolerates a dead node for 30 of them
 def dead_node(cluster: Cluster, namespace: str) -> str:
     """A node as node-lifecycle-controller taints it when its kubelet is silent."""
     name = f"{namespace}-dead"
-    cluster.create_node(name, taints=[{"key": DEAD, "effect": "NoExecute"}])
+    cluster.create_node(name, taints=[{"key": DEAD, "effect": "NoExecute"}], ready=None)
     return name
 
 

@@ -87,6 +87,9 @@ def replayed(
         for _ in range(ATTEMPTS):
             wanted = selected(request, "shared")
             left = [SCENARIOS[name] for name in wanted if name not in played or played[name].stage.is_late]
+            for scenario in left:
+                if scenario.id in played:
+                    played[scenario.id].stage.tear_down()
             if left:
                 played |= play(control_plane.client, left, props)
     yield played
@@ -126,16 +129,21 @@ def selected(request: pytest.FixtureRequest, parameter: str) -> list[str]:
 
 
 def play(cluster: Cluster, scenarios: list[Scenario], props: Props) -> dict[str, Replayed]:
-    """Play scenarios side by side under names of their own."""
+    """Play scenarios side by side under names of their own. What could not be played is cleared away."""
     run = uuid.uuid4().hex[:6]
     stages = [Stage(scenario, props, run) for scenario in scenarios]
-    for stage in stages:
-        stage.set_up()
-    with PodWatch(cluster, run) as watch:
-        Timeline().play(stages)
-        sleep_until(max(stage.over_at + watch.pulse.lost(stage.started_at) for stage in stages))
-        watch.check()
-        return {stage.scenario.id: Replayed(stage, outcomes(stage, watch)) for stage in stages}
+    try:
+        for stage in stages:
+            stage.set_up()
+        with PodWatch(cluster, run) as watch:
+            Timeline().play(stages)
+            sleep_until(max(stage.over_at + watch.pulse.lost(stage.started_at) for stage in stages))
+            watch.check()
+            return {stage.scenario.id: Replayed(stage, outcomes(stage, watch)) for stage in stages}
+    except BaseException:
+        for stage in stages:
+            stage.tear_down()
+        raise
 
 
 def judge(replayed: Replayed) -> None:

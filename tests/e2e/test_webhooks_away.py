@@ -1,4 +1,4 @@
-"""The operator is away, or does not answer: pods are created all the same, and whole again when it is back."""
+"""The webhook is away, or does not answer: pods are created all the same, and whole again when it is back."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from admission.workloads import ANNOTATION, exists, extended, gt
-from controlplane import Cluster, Operator
+from controlplane import Cluster, Webhook
 from controlplane.waiting import sleep_until, wait_until
 
 Json = dict[str, Any]
@@ -32,7 +32,7 @@ def is_completed(pod: Json) -> bool:
     return exists() in pod["spec"]["tolerations"]
 
 
-def test_30_seconds_without_the_operator_refuse_no_pod(cluster, injected, door: Operator):
+def test_30_seconds_without_a_webhook_refuse_no_pod(cluster, injected, door: Webhook):
     assert is_completed(create(cluster, injected, "before"))
     door.kill9()
     began = time.monotonic()
@@ -44,7 +44,7 @@ def test_30_seconds_without_the_operator_refuse_no_pod(cluster, injected, door: 
     wait_until(lambda: is_completed(create(cluster, injected, f"after-{next(names)}")), 30, "a completed pod")
 
 
-def test_an_operator_that_is_told_to_stop_answers_a_while(cluster, injected, door: Operator):
+def test_a_webhook_that_is_told_to_stop_answers_a_while(cluster, injected, door: Webhook):
     os.kill(door.process.pid, signal.SIGTERM)
     began = time.monotonic()
     for number in range(8):
@@ -55,7 +55,7 @@ def test_an_operator_that_is_told_to_stop_answers_a_while(cluster, injected, doo
     door.start()
 
 
-def test_an_operator_that_does_not_answer_refuses_no_pod(cluster, injected, door: Operator):
+def test_a_webhook_that_does_not_answer_refuses_no_pod(cluster, injected, door: Webhook):
     wait_until(lambda: is_completed(cluster.create_pod("warm", injected, annotations={ANNOTATION: GOOD})), 30, "a pod")
     os.kill(door.process.pid, signal.SIGSTOP)
     try:

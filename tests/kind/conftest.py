@@ -1,0 +1,74 @@
+"""Fixtures of the stories with real kubelets: the kind cluster with the operator in it, as deploy/kind/up makes it."""
+
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from controlplane import Cluster
+from controlplane.target import ForbiddenContextError, check_context, existing_cluster
+from kind.installation import Installation
+from kind.scene import Scene
+
+NO_CLUSTER = 3  # exit code: neither passed (0) nor failed (1)
+STORY_SECONDS = 400
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Say before the first test that there is nothing to test against: skipping would look like success."""
+    if session.config.option.collectonly or not session.items:
+        return
+    if not session.config.getoption("--kubeconfig"):
+        pytest.exit("the stories with real kubelets need --kubeconfig and --context: make kind-e2e", NO_CLUSTER)
+    try:
+        check_context(session.config.getoption("--context"), os.environ)
+    except ForbiddenContextError as error:
+        pytest.exit(str(error), returncode=NO_CLUSTER)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A story waits for kubelets, nodes and leases, each within its own time."""
+    for item in items:
+        item.add_marker(pytest.mark.timeout(STORY_SECONDS))
+
+
+@pytest.fixture(scope="session")
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """The administrator's client."""
+    kubeconfig: Path = request.config.getoption("--kubeconfig")
+    target = existing_cluster(kubeconfig, request.config.getoption("--context"), tmp_path_factory.mktemp("kind"))
+    yield target.client
+    target.client.close()
+
+
+@pytest.fixture(scope="session")
+def workers(cluster: Cluster) -> list[str]:
+    """The nodes that run pods."""
+    return sorted(
+        node["metadata"]["name"]
+        for node in cluster.items("nodes")
+        if "node-role.kubernetes.io/control-plane" not in node["metadata"]["labels"]
+    )
+
+
+@pytest.fixture
+def operator(cluster: Cluster) -> Installation:
+    """The operator, complete and led by somebody."""
+    installed = Installation(cluster)
+    if installed.deployment["spec"]["replicas"] == 0:
+        installed.scale(3)
+    installed.wait_complete()
+    installed.leader()
+    return installed
+
+
+@pytest.fixture
+def scene(operator: Installation, workers: list[str]) -> Iterator[Scene]:
+    """A namespace for a story, and the policy and taints that go with it."""
+    name = f"story-{uuid.uuid4().hex[:6]}"
+    operator.cluster.create_namespace(name)
+    made = Scene(operator.cluster, name, operator.image, workers)
+    yield made
+    made.end()

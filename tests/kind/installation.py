@@ -1,0 +1,142 @@
+"""The operator as it is installed: its pods, its Lease, and ways to disturb them."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from controlplane import OPERATOR_NAMESPACE, ApiError, Cluster, Json, wait_until
+from kind.nodes import kill_container, on_node
+from kind.scene import is_ready
+
+SECONDS = 120
+NAME = "taintwarden"
+WEBHOOK = "taintwarden-webhook"
+
+
+class Installation:
+    """One Deployment in the namespace of the operator: that of the operator, or of the webhook."""
+
+    def __init__(self, cluster: Cluster, name: str = NAME):
+        self.cluster = cluster
+        self.name = name
+
+    @property
+    def deployment(self) -> Json:
+        return self.cluster.get("deployments", self.name, OPERATOR_NAMESPACE)
+
+    @property
+    def image(self) -> str:
+        return self.deployment["spec"]["template"]["spec"]["containers"][0]["image"]
+
+    def pods(self) -> list[Json]:
+        """The replicas that are to stay."""
+        return [pod for pod in self.all_pods() if "deletionTimestamp" not in pod["metadata"]]
+
+    def all_pods(self) -> list[Json]:
+        """With those that are on their way out: they answer for a while."""
+        return self.cluster.items("pods", OPERATOR_NAMESPACE, labelSelector=f"app.kubernetes.io/name={self.name}")
+
+    def holder(self) -> str:
+        """The identity in the Lease; empty without one."""
+        lease = self.cluster.find("leases", NAME, OPERATOR_NAMESPACE)
+        return (lease or {}).get("spec", {}).get("holderIdentity") or ""
+
+    def leader(self) -> Json:
+        """The pod that holds the Lease."""
+
+        def leading() -> Json | None:
+            holder = self.holder().partition("_")[0]
+            return next((pod for pod in self.pods() if pod["metadata"]["name"] == holder), None)
+
+        return wait_until(leading, SECONDS, "a leader") or {}
+
+    def leader_among(self, nodes: Sequence[str]) -> Json:
+        """The leader, once it is on one of these nodes. One on another node makes way: that is the API server's own."""
+
+        def found() -> Json | None:
+            leader = self.leader()
+            if leader["spec"]["nodeName"] in nodes:
+                return leader
+            self.cluster.delete("pods", leader["metadata"]["name"], OPERATOR_NAMESPACE)
+            self.wait_complete()
+            return None
+
+        return wait_until(found, SECONDS, "a leader on a worker") or {}
+
+    def scale(self, replicas: int) -> None:
+        self.cluster.patch("deployments", self.name, {"spec": {"replicas": replicas}}, OPERATOR_NAMESPACE)
+        self.wait_complete(replicas)
+        wait_until(lambda: len(self.all_pods()) == replicas, SECONDS, "the others to be gone")
+
+    def wait_complete(self, replicas: int | None = None) -> None:
+        """Wait until all replicas are of the newest template and Ready, and no others are there."""
+
+        def complete() -> bool:
+            deployment = self.deployment
+            wanted = deployment["spec"]["replicas"] if replicas is None else replicas
+            status = deployment.get("status", {})
+            told = status.get("observedGeneration") == deployment["metadata"]["generation"]
+            counts = [status.get(name, 0) for name in ("replicas", "updatedReplicas", "readyReplicas")]
+            return told and counts == [wanted] * 3 and len(self.pods()) == wanted
+
+        wait_until(complete, SECONDS, "all replicas of the operator")
+
+    def replace_restarted(self) -> None:
+        """Make new pods of those whose container was started again: for them kubelets wait ever longer."""
+        for pod in self.pods():
+            if self.restarts(pod):
+                self.cluster.delete("pods", pod["metadata"]["name"], OPERATOR_NAMESPACE)
+        self.wait_complete()
+        self.leader()
+
+    def crash(self, pod: Json) -> None:
+        """End the container of a replica with SIGKILL."""
+        kill_container(pod["spec"]["nodeName"], container_id(pod))
+
+    def execute(self, pod: Json, code: str) -> str:
+        """Run Python code in the container of a replica; what it prints."""
+        return on_node(pod["spec"]["nodeName"], "crictl", "exec", container_id(pod), "python3", "-c", code)
+
+    def restarts(self, pod: Json) -> int:
+        now = self.cluster.get("pods", pod["metadata"]["name"], OPERATOR_NAMESPACE)
+        return now["status"]["containerStatuses"][0]["restartCount"]
+
+    def wait_restarted(self, pod: Json) -> None:
+        """Wait until the container of this pod was started again, and is Ready."""
+        name, before = pod["metadata"]["name"], pod["status"]["containerStatuses"][0]["restartCount"]
+
+        def restarted() -> bool:
+            now = self.cluster.get("pods", name, OPERATOR_NAMESPACE)
+            return now["status"]["containerStatuses"][0]["restartCount"] > before and is_ready(now)
+
+        wait_until(restarted, SECONDS, f"{name} to be ready again")
+
+    def proxied(self, pod: Json, path: str) -> Any:
+        """What a replica answers on its port for probes and metrics, through the API server."""
+        name = f"{pod['metadata']['name']}:8080"
+
+        def answer() -> Any:
+            try:
+                return self.cluster.request("GET", f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/pods/{name}/proxy{path}")
+            except ApiError as error:
+                if error.status != 503:  # its container starts again, which its kubelet has not reported yet
+                    raise
+                return None
+
+        return wait_until(answer, SECONDS, f"{name} to answer")
+
+    def metric(self, pod: Json, name: str) -> float:
+        found = re.search(rf"^{name}(?:\{{[^}}]*\}})? (\S+)$", self.proxied(pod, "/metrics"), re.MULTILINE)
+        return float(found[1]) if found else 0.0
+
+    def log(self, pod: Json) -> str:
+        path = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/pods/{pod['metadata']['name']}/log"
+        return self.cluster.request("GET", path)
+
+    def ready(self) -> list[Json]:
+        return [pod for pod in self.pods() if is_ready(pod)]
+
+
+def container_id(pod: Json) -> str:
+    [status] = pod["status"]["containerStatuses"]
+    return status["containerID"].partition("://")[2]

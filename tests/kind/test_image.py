@@ -1,0 +1,80 @@
+"""The image under exactly the conditions of its pod, seen from inside the container."""
+
+import json
+
+import pytest
+
+from kind.installation import Installation
+from kind.nodes import ENGINE, engine
+from kind.scene import Scene
+
+MOST_BYTES = 250_000_000
+START_CPU_SECONDS = 1.5
+LOOK = r"""
+import getpass, json, os, pathlib
+status = dict(line.split(":", 1) for line in pathlib.Path("/proc/1/status").read_text().splitlines())
+variables = dict(one.split("=", 1) for one in pathlib.Path("/proc/1/environ").read_text().split("\0") if one)
+def attempt(action):
+    try:
+        return str(action())
+    except OSError as error:
+        return type(error).__name__ + ": " + str(error)
+print(json.dumps({
+    "user": status["Uid"].split(), "capabilities": status["CapEff"].strip() + status["CapBnd"].strip(),
+    "no_new_privileges": status["NoNewPrivs"].strip(), "variables": sorted(variables),
+    "name": attempt(getpass.getuser), "writing": attempt(lambda: open("/tmp/x", "w")),
+    "packages": sorted(path.name for path in pathlib.Path("/opt/taintwarden").glob("lib/python3*/site-packages/*")),
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def seen(cluster) -> dict:
+    """What the process finds around itself."""
+    installed = Installation(cluster)
+    installed.wait_complete()
+    return json.loads(installed.execute(installed.leader(), LOOK))
+
+
+def test_nobody_has_a_name_or_a_right(seen: dict) -> None:
+    assert set(seen["user"]) == {"65532"}
+    assert int(seen["capabilities"], 16) == 0
+    assert seen["no_new_privileges"] == "1"
+    assert not {"USER", "LOGNAME"} & set(seen["variables"])
+    assert "Error" in seen["name"]
+
+
+def test_nothing_can_be_written(seen: dict) -> None:
+    assert "Read-only file system" in seen["writing"]
+
+
+def test_what_a_pod_does_not_need_is_not_there(seen: dict) -> None:
+    assert not {"kubernetes", "uv", "pytest", "requests"} & set(seen["packages"])
+
+
+@pytest.mark.usefixtures("scene")
+def test_every_replica_watches_policies_and_none_fell_over(operator: Installation, scene: Scene) -> None:
+    """Under these conditions kopf once failed every five seconds, and the probe said that all was well."""
+    scene.policy()
+    scene.wait_enforcing()
+    for pod in operator.pods():
+        assert operator.metric(pod, "taintwarden_policies_watched") == 1
+        assert "policy-watch-restarted" not in operator.log(pod)
+
+
+def test_a_start_is_cheap(operator: Installation) -> None:
+    """Of the newest container: what it had used when it was a few seconds old."""
+    operator.replace_restarted()
+    leader = operator.leader()["metadata"]["name"]
+    pod = next(one for one in operator.pods() if one["metadata"]["name"] != leader)
+    operator.crash(pod)
+    operator.wait_restarted(pod)
+    assert operator.metric(pod, "process_cpu_seconds_total") < START_CPU_SECONDS
+
+
+def test_it_is_small_and_says_what_it_is(operator: Installation) -> None:
+    [image] = json.loads(engine("image", "inspect", operator.image))
+    assert image["Size"] < MOST_BYTES, f"{ENGINE} says {image['Size']:,} bytes"
+    labels = image["Config"]["Labels"]
+    assert labels["org.opencontainers.image.title"] == "taintwarden"
+    assert labels["org.opencontainers.image.version"] == operator.image.rpartition(":")[2]

@@ -1,0 +1,145 @@
+"""Pods of every kind leave a tainted node as real kubelets, controllers and the scheduler make them."""
+
+import pytest
+import yaml
+
+from controlplane import wait_until
+from kind.nodes import remove_static_pod, write_static_pod
+from kind.scene import GOOD, KEY, LEAVE_SECONDS, SLACK_SECONDS, Scene, above
+
+STAYS_SECONDS = 4
+
+
+@pytest.mark.parametrize(
+    ("pod", "least", "most"),
+    [
+        pytest.param({"stop_seconds": 0}, 0, 1, id="ends-at-once"),
+        pytest.param({"stop_seconds": 3}, 3, 4, id="takes-its-time"),
+        pytest.param({"stop_seconds": 600, "grace_seconds": 6}, 6, 7, id="ignores-sigterm"),
+        pytest.param(
+            {"container": {"lifecycle": {"preStop": {"exec": {"command": ["sleep", "3"]}}}}}, 3, 4, id="has-a-pre-stop"
+        ),
+    ],
+)  # fmt: skip
+def test_a_pod_has_its_grace(scene: Scene, pod: dict, least: float, most: float) -> None:
+    """A bare one, which nobody makes again."""
+    node = scene.workers[0]
+    uid = scene.pod("web", on=node, **pod)
+    scene.wait_running()
+    scene.policy()
+    scene.wait_enforcing()
+    seconds = scene.wait_gone("web", uid, scene.taint(node))
+    assert least <= seconds <= most + SLACK_SECONDS
+    assert scene.pods() == []
+
+
+def test_a_pod_that_tolerates_the_value_stays(scene: Scene) -> None:
+    node = scene.workers[0]
+    uids = {
+        name: scene.pod(name, on=node, tolerations=[above(**more)])
+        for name, more in (("web", {}), ("other", {"value": "990"}))
+    }
+    scene.wait_running(2)
+    scene.policy()
+    scene.wait_enforcing()
+    scene.wait_gone("other", uids["other"], scene.taint(node, GOOD))
+    assert list(scene.running()) == ["web"]
+    scene.wait_gone("web", uids["web"], scene.taint(node))
+
+
+def test_a_stateful_pod_comes_back_elsewhere_with_its_name_and_volume(scene: Scene) -> None:
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}
+    template = scene.template(container={"volumeMounts": [{"name": "data", "mountPath": "/data"}]})
+    scene.workload(
+        "statefulsets",
+        "web",
+        template,
+        serviceName="web",
+        volumeClaimTemplates=[{"metadata": {"name": "data"}, "spec": claim}],
+    )
+    node = scene.wait_running()["web-0"]
+    before = scene.cluster.get("pods", "web-0", scene.name)["metadata"]["uid"]
+    scene.policy()
+    scene.wait_enforcing()
+    scene.wait_gone("web-0", before, scene.taint(node))
+    assert list(scene.wait_running(off=node)) == ["web-0"]
+    [volume] = scene.cluster.items("v1/persistentvolumeclaims", scene.name)
+    assert volume["metadata"]["name"] == "data-web-0"
+
+
+def test_a_daemon_set_stays_unless_the_policy_says_otherwise(scene: Scene) -> None:
+    """It goes only where that is wanted, and is back when the taint is gone.
+
+    By NoSchedule: pods that do not tolerate NoExecute are taken off the node by the controller of the set itself.
+    """
+    effect = "NoSchedule"
+    scene.workload("daemonsets", "web", scene.template())
+    number = len(scene.workers)
+    scene.wait_running(number)
+    node = scene.workers[0]
+    scene.policy(taints=[{"key": KEY, "effects": [effect]}])
+    scene.wait_enforcing()
+    scene.taint(node, effect=effect)
+    with pytest.raises(TimeoutError):
+        wait_until(lambda: len(scene.running()) < number, STAYS_SECONDS, "a pod to leave, which none should")
+    scene.cluster.patch("taintevictionpolicies", scene.name, {"spec": {"exclude": {"daemonSets": False}}})
+    wait_until(lambda: node not in scene.running().values(), LEAVE_SECONDS, "its pod to leave")
+    scene.untaint(node)
+    scene.wait_running(number)
+
+
+def test_a_static_pod_is_left_to_its_kubelet(scene: Scene) -> None:
+    node = scene.workers[0]
+    template = scene.template()
+    template["metadata"] |= {"name": "web", "namespace": scene.name}
+    write_static_pod(node, scene.name, yaml.safe_dump({"apiVersion": "v1", "kind": "Pod", **template}))
+    try:
+        scene.wait_running()
+        uid = scene.pod("beside", on=node)
+        scene.wait_running(2)
+        scene.policy()
+        scene.wait_enforcing()
+        scene.wait_gone("beside", uid, scene.taint(node))
+        assert list(scene.running()) == [f"web-{node}"]
+    finally:
+        remove_static_pod(node, scene.name)
+    wait_until(lambda: scene.pods() == [], LEAVE_SECONDS, "the kubelet to end it")
+
+
+def test_a_job_is_finished_elsewhere(scene: Scene) -> None:
+    """The eviction does not count as a failure where the Job says so."""
+    rule = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    template = scene.template(restartPolicy="Never", grace_seconds=1, exit_code=1)
+    scene.workload("batch/v1/jobs", "web", template, backoffLimit=0, podFailurePolicy={"rules": [rule]})
+    [(name, node)] = scene.wait_running().items()
+    uid = scene.cluster.get("pods", name, scene.name)["metadata"]["uid"]
+    scene.policy()
+    scene.wait_enforcing()
+    scene.wait_gone(name, uid, scene.taint(node))
+    scene.wait_running(off=node)
+    assert "failed" not in scene.cluster.get("batch/v1/jobs", "web", scene.name)["status"]
+
+
+def test_a_budget_is_kept_while_all_leave(scene: Scene) -> None:
+    """Never fewer Ready pods than the disruption controller allows, and in the end all are elsewhere."""
+    node, replicas, minimum = scene.workers[0], 3, 2
+    cluster, own = scene.cluster, {"kubernetes.io/hostname": node}
+    scene.workload("replicasets", "web", scene.template(nodeSelector=own), replicas=replicas)
+    scene.wait_running(replicas)
+    # What is made from now on may be anywhere.
+    cluster.patch("replicasets", "web", {"spec": {"template": {"spec": {"nodeSelector": None}}}}, scene.name)
+    budget = {"minAvailable": minimum, "selector": {"matchLabels": {"app": "web"}}}
+    cluster.create("poddisruptionbudgets", {"metadata": {"name": "web"}, "spec": budget}, scene.name)
+    scene.policy()
+    scene.wait_enforcing()
+    scene.taint(node)
+    fewest = replicas
+
+    def moved() -> bool:
+        nonlocal fewest
+        running = scene.running()
+        fewest = min(fewest, len(running))
+        return len(running) == replicas and node not in running.values()
+
+    wait_until(moved, 60, "all to be elsewhere")
+    assert fewest >= minimum

@@ -1,0 +1,97 @@
+"""The chart over what kubectl installed, with some of the same stories, and what an uninstall leaves."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from controlplane import OPERATOR_NAMESPACE, Cluster, wait_until
+from deploy.rendering import CHART, kustomize, run, tool
+from kind.installation import Installation
+from kind.test_nodes import manager_arguments, prompt, replacing, test_a_stopped_node_loses_its_pods_and_comes_back
+from kind.test_wave import test_an_upgrade_in_the_middle_of_a_wave_loses_nothing
+from kind.test_webhooks import (
+    test_a_fault_is_refused_through_the_service,
+    test_a_replacement_lands_where_it_may_stay,
+    test_nothing_is_stopped_while_all_are_gone,
+    test_one_replica_that_is_gone_makes_no_difference,
+)
+
+__all__ = [
+    "manager_arguments",
+    "prompt",
+    "replacing",
+    "test_a_fault_is_refused_through_the_service",
+    "test_a_replacement_lands_where_it_may_stay",
+    "test_a_stopped_node_loses_its_pods_and_comes_back",
+    "test_an_upgrade_in_the_middle_of_a_wave_loses_nothing",
+    "test_nothing_is_stopped_while_all_are_gone",
+    "test_one_replica_that_is_gone_makes_no_difference",
+]
+OVERLAY = CHART.parents[1] / "overlays" / "replacing-built-in"
+VALUES = [
+    "--set=replicas=2",
+    "--set=podAnnotations=null",
+    "--set=image.pullPolicy=Never",
+    "--set=rbac.allowDelete=true",
+]
+KINDS = {
+    "Deployment": "deployments",
+    "Service": "services",
+    "PodDisruptionBudget": "poddisruptionbudgets",
+    "ServiceAccount": "serviceaccounts",
+    "ClusterRole": "clusterroles",
+    "ClusterRoleBinding": "clusterrolebindings",
+    "MutatingWebhookConfiguration": "admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration": "admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def helm(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[list[str | Path]]:
+    """The release, over what was there. Afterwards that is there again."""
+    where: list[str | Path] = [
+        f"--namespace={OPERATOR_NAMESPACE}",
+        f"--kubeconfig={request.config.getoption('--kubeconfig')}",
+        f"--kube-context={request.config.getoption('--context')}",
+    ]
+    run(
+        tool("helm"),
+        "upgrade",
+        "--install",
+        "taintwarden",
+        CHART,
+        *VALUES,
+        "--take-ownership",
+        "--force-conflicts",
+        *where,
+    )
+    Installation(cluster).wait_complete(2)
+    yield where
+    for document in kustomize(OVERLAY):
+        cluster.apply(document)
+    Installation(cluster).wait_complete()
+
+
+def test_the_release_runs(operator: Installation) -> None:
+    assert operator.deployment["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "Helm"
+    assert operator.metric(operator.leader(), "taintwarden_policies_watched") == 1
+
+
+def test_zz_an_uninstall_leaves_what_the_docs_say(cluster: Cluster, helm: list[str | Path]) -> None:
+    """The definitions and the namespace stay, and nothing of the operator runs or is called. The last of this file."""
+    began = time.monotonic()
+    run(tool("helm"), "uninstall", "taintwarden", "--wait", *helm)
+    assert time.monotonic() - began < 60
+    left = {kind: cluster.items(resource) for kind, resource in KINDS.items()}
+    named = {
+        f"{kind}/{one['metadata']['name']}"
+        for kind, found in left.items()
+        for one in found
+        if one["metadata"]["name"].startswith("taintwarden")
+    }
+    assert named == set()
+    wait_until(lambda: not Installation(cluster).pods(), 60, "the pods to be gone")
+    definitions = {one["metadata"]["name"] for one in cluster.items("customresourcedefinitions")}
+    assert {"taintevictionpolicies.taintwarden.io", "tolerationprofiles.taintwarden.io"} <= definitions
