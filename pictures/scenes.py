@@ -7,13 +7,13 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import Path
 
+from localcluster import LocalCluster
 from pictures.drawing import draw
 from pictures.terminal import record
-from taintwarden.cli.demonstration.play import set_stage
-from taintwarden.cli.demonstration.scenario import POLICY, tell_story
-from taintwarden.cli.demonstration.timeline import Nothing
-from taintwarden.cli.demonstration.world import set_value
-from taintwarden.localcluster import LocalCluster
+from taintwarden_demo.play import set_stage
+from taintwarden_demo.scenario import POLICY, tell_story
+from taintwarden_demo.timeline import Nothing
+from taintwarden_demo.world import set_value
 
 TAINTWARDEN = Path(sys.executable).with_name("taintwarden")
 PERSON = 10

@@ -1,4 +1,4 @@
-"""The page of the command line: the help of each command, and the flags of ``run`` as variables."""
+"""The page of the command line: the help of each command, and the flags of processes as variables."""
 
 import re
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ import click
 
 from reference.markdown import block, code, plain, table
 from taintwarden.cli import main
-from taintwarden.settings import PREFIX, Settings
+from taintwarden.settings import PREFIX, CommonSettings, Settings, WebhookSettings
 
 WIDTH = 100
 HEAD = """\
@@ -17,6 +17,7 @@ is on the `PATH`. Exit codes are part of the interface; 2 is always a wrong flag
 SETTINGS = """\
 A flag goes before its variable, the variable before the default. Policies are not here: they live in the cluster.
 """
+PROCESSES: dict[str, CommonSettings] = {"run": Settings(), "webhook": WebhookSettings()}
 
 
 def commands_page() -> str:
@@ -25,8 +26,8 @@ def commands_page() -> str:
     whole = click.Context(main, info_name="taintwarden", terminal_width=WIDTH, **main.context_settings)
     for context in _contexts(whole):
         parts += [f"## {context.command_path}\n", block(context.get_help())]
-        if context.command is main.commands["run"]:
-            rows = [_setting(one) for one in context.command.params if isinstance(one, click.Option)]
+        if settings := PROCESSES.get(context.command.name or ""):
+            rows = [_setting(one, settings) for one in context.command.params if isinstance(one, click.Option)]
             parts += [SETTINGS, table(("flag", "variable", "default", "meaning"), rows)]
     return "\n".join(parts)
 
@@ -34,15 +35,16 @@ def commands_page() -> str:
 def _contexts(context: click.Context) -> Iterator[click.Context]:
     yield context
     if isinstance(context.command, click.Group):
-        for name, command in sorted(context.command.commands.items()):
-            if not command.hidden:
+        for name in context.command.list_commands(context):
+            command = context.command.get_command(context, name)
+            if command is not None and not command.hidden:
                 yield from _contexts(click.Context(command, info_name=name, parent=context, terminal_width=WIDTH))
 
 
-def _setting(option: click.Option) -> tuple[str, str, str, str]:
-    """A flag of ``run``, which is a field of the settings under the same name."""
+def _setting(option: click.Option, settings: CommonSettings) -> tuple[str, str, str, str]:
+    """A flag of a process, which is a field of its settings under the same name."""
     name = str(option.name)
-    value = getattr(Settings(), name)
+    value = getattr(settings, name)
     meaning, default = option.help or "", ""
     if found := re.search(r"\s*(\[default: .*\]|Default: .*)$", meaning):
         meaning, default = meaning[: found.start()], plain(found[1].strip("[]").partition(": ")[2].rstrip("."))

@@ -1,15 +1,24 @@
-"""Hypothesis: the same cases in every automated run, so that main is not guarded by chance; new ones on a desk."""
+"""Options of the tests that take a cluster, and Hypothesis: the same cases in every run, so that nothing is guarded by
+chance. `make search` looks for new ones.
+"""
 
 import asyncio
-import os
+from pathlib import Path
 
 import pytest
 import structlog
 from hypothesis import settings
 
-settings.register_profile("ci", derandomize=True, deadline=None)
-settings.register_profile("desk", deadline=None)
-settings.load_profile("ci" if os.environ.get("CI") else "desk")
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("taintwarden end-to-end")
+    group.addoption("--kubeconfig", type=Path, help="run against an existing cluster instead of starting one")
+    group.addoption("--context", default="", help="its context; must be on the allow list, since the tests evict pods")
+
+
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("search", deadline=None, print_blob=True)
+settings.load_profile("same")
 
 # looptime asks for the current loop before each test, and Python makes one for the first that is not asynchronous,
 # which nobody closes. From here on it is told that there is none.

@@ -9,11 +9,12 @@ import pytest
 
 from docs.pages import BLOCKS, BY_NAME, PAGES, ROOT
 from taintwarden.cli import main
-from taintwarden.settings import PREFIX, Settings
+from taintwarden.settings import PREFIX, Settings, WebhookSettings
 
 SHELL = ("sh", "console")
 TARGETS = set(re.findall(r"^([a-z0-9-]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))
 FOREIGN_FLAGS = {
+    "--admission-control-config-file",
     "--controllers",
     "--feature-gates",
     "--kube-api-burst",
@@ -48,9 +49,10 @@ def check(words: list[str]) -> None:
                 given = value if equals else words.pop(0)
                 option.type.convert(given, option, None)
         elif isinstance(command, click.Group):
-            if word not in command.commands:
+            found = command.get_command(click.Context(command), word)
+            if found is None:
                 raise WrongCommandError(f"{command.name} has no command {word}")
-            command = command.commands[word]
+            command = found
 
 
 def lines(text: str) -> Iterator[str]:
@@ -98,7 +100,7 @@ def test_a_wrong_command_is_noticed(words):
 
 def test_every_command_is_in_the_readme():
     named = set(re.findall(r"`taintwarden (\w+)`", BY_NAME["README.md"].text))
-    assert set(main.commands) <= named
+    assert set(main.entries) <= named
 
 
 def test_flags_in_the_prose_exist():
@@ -111,12 +113,18 @@ def test_flags_in_the_prose_exist():
 
 def _all_commands(command: click.Command) -> Iterator[click.Command]:
     yield command
-    for one in getattr(command, "commands", {}).values():
-        yield from _all_commands(one)
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            one = command.get_command(context, name)
+            assert one is not None
+            yield from _all_commands(one)
 
 
 def test_variables_exist():
-    known = {PREFIX + name.upper() for name in Settings.__struct_fields__} | FOREIGN_VARIABLES
+    known = {
+        PREFIX + name.upper() for kind in (Settings, WebhookSettings) for name in kind.__struct_fields__
+    } | FOREIGN_VARIABLES
     named = {name for page in PAGES for name in re.findall(r"\bTAINTWARDEN_[A-Z0-9_]+\b", page.text)}
     assert named - known == set()
 

@@ -10,13 +10,13 @@ import yaml
 
 from docs.pages import BY_NAME, PAGES, ROOT, Table, only_span, spans
 from taintwarden.engine.limits import refusal
-from taintwarden.engine.machine.events import Outcome
+from taintwarden.engine.machine import Outcome
 
 POLICIES, OPERATING, CONCEPTS, TROUBLESHOOTING = (
     BY_NAME[f"docs/{name}.md"] for name in ("policies", "operating", "concepts", "troubleshooting")
 )
 PACKAGE = ROOT / "operator" / "taintwarden"
-CONDITION_TYPES = ("Accepted", "Enforcing", "Progressing", "GuardOpen")
+CONDITION_TYPES = ("Accepted", "Enforcing", "Progressing", "GuardTripped")
 LIMIT_NAMES = {value for name, value in vars(refusal).items() if name.isupper() and isinstance(value, str)}
 
 
@@ -77,9 +77,9 @@ def _texts(node: ast.expr, function: ast.AST) -> set[str]:
 
 def event_reasons() -> set[str]:
     """The third argument of whatever makes an Event."""
-    tree = ast.parse((PACKAGE / "controller" / "record.py").read_text())
+    tree = ast.parse((PACKAGE / "controller" / "notifier.py").read_text())
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    makers = ("self._pod_event", "self._node_event", "Message")
+    makers = ("self._pod_event", "self._node_event", "self._policy_event", "Message")
     return {
         text
         for function in functions
@@ -108,7 +108,7 @@ def logged(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def test_the_log_events_are_those_that_are_written():
-    rooms = ("app.py", "controller", "handlers", "kube", "telemetry")
+    rooms = ("app.py", "webhook.py", "controller", "handlers", "kube", "telemetry")
     files = [
         file for room in rooms for file in ([PACKAGE / room] if room.endswith(".py") else (PACKAGE / room).glob("*.py"))
     ]
@@ -149,7 +149,7 @@ def test_the_outcomes_are_those_of_the_engine():
 
 
 def test_the_delays_are_those_of_the_engine():
-    source = (PACKAGE / "engine" / "machine" / "pending.py").read_text()
+    source = (PACKAGE / "engine" / "machine" / "timings.py").read_text()
     delays = dict(re.findall(r"Outcome\.([A-Z]+): (\([\d., ]+\)),", source))
     table = CONCEPTS.table("From due to gone")
     for outcome, when in zip(table.column("outcome"), table.column("next try"), strict=True):
