@@ -5,7 +5,6 @@ and its account may change nothing else, so whoever floods or takes it over stop
 """
 
 import asyncio
-import gc
 import signal
 from collections.abc import Coroutine
 from typing import Any
@@ -38,9 +37,6 @@ from taintwarden.telemetry.metrics import Metrics
 
 MAX_API_CONNECTIONS = 8
 """Three watches, and the calls about the certificate."""
-COLLECT_SECONDS = 1.0
-"""A TLS connection that ended is a cycle of a third of a megabyte in few objects: the collector, which counts objects,
-would let a flood of them pile up."""
 
 log = structlog.get_logger()
 
@@ -98,7 +94,6 @@ class WebhookApp:
             raise ConfigError(msg) from error
         await self.server.start()
         self._task(self.server.keeper.run())
-        self._task(self._collect())
         for resource, sink in self._followed:
             self._task(Stream(self.client, resource, sink).run())
         log.info("webhook-started", server=self.connection.server, port=settings.webhook_port)
@@ -119,16 +114,6 @@ class WebhookApp:
     async def failed(self) -> None:
         """Wait until a task has failed."""
         await self._failed.wait()
-
-    async def _collect(self) -> None:
-        """Free what connections leave behind, soon after they end."""
-        gc.freeze()  # what was imported stays
-        ended = self.server.ended
-        while True:
-            await asyncio.sleep(COLLECT_SECONDS)
-            if self.server.ended != ended:
-                ended = self.server.ended
-                gc.collect()
 
     def _task(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

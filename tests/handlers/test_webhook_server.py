@@ -2,11 +2,13 @@
 
 import asyncio
 import contextlib
+import gc
 import gzip
 import json
 import socket
 import ssl
 import time
+from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -233,6 +235,43 @@ async def test_headers_that_do_not_end_are_not_waited_for(server, api, port, mon
         with contextlib.suppress(ConnectionError):
             await reader.read()
     writer.transport.abort()
+
+
+@pytest.mark.parametrize("said", ["nothing", "handshake", "body"])
+async def test_a_connection_that_ended_holds_no_memory_until_the_collector_runs(server, api, port, said):
+    """A flood of them would otherwise pile up: a third of a megabyte each, in few objects."""
+    await server.keeper.look()
+    more = {} if said == "nothing" else {"ssl": trusting(api.bundles()["one"]), "server_hostname": NAME}
+    gc.collect()
+    gc.disable()
+    try:
+        before = server_connections()
+        for _ in range(3):
+            _, writer = await asyncio.open_connection(HOST, port, **more)
+            if said == "body":
+                writer.write(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n" + b" " * 500_000)
+            await asyncio.sleep(0.1)
+            writer.transport.abort()
+            await asyncio.sleep(0.1)
+        assert server_connections() == before
+    finally:
+        gc.enable()
+
+
+async def test_a_body_that_is_broken_off_is_counted(server, api, port, metrics):
+    await server.keeper.look()
+    _, writer = await asyncio.open_connection(HOST, port, ssl=trusting(api.bundles()["one"]), server_hostname=NAME)
+    writer.write(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 300\r\n\r\n")
+    await asyncio.sleep(0.1)
+    writer.transport.abort()
+    labels = {"webhook": "validate", "result": "broken-off"}
+    async with asyncio.timeout(5):
+        while metrics.registry.get_sample_value("taintwarden_admission_requests_total", labels) != 1:
+            await asyncio.sleep(0.01)
+
+
+def server_connections() -> int:
+    return sum(isinstance(each, SSLProtocol) and each._server_side for each in gc.get_objects())
 
 
 async def test_both_families_are_served(api, metrics):

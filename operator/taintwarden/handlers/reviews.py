@@ -69,7 +69,7 @@ _TOO_LARGE = Ruling(
 )
 
 
-def decode(body: bytes) -> tuple[Request, Ruling | None]:
+def decode(body: bytes | bytearray) -> tuple[Request, Ruling | None]:
     """The request in an AdmissionReview, and the ruling if it is too large to be looked at.
 
     Raises:
@@ -121,13 +121,15 @@ def _handler(
         slot = large if length > SMALL_BODY_BYTES else nullcontext()
         try:
             async with asyncio.timeout(BODY_SECONDS), slot:
-                body = await http.read()
-                return _answered(http, body)
+                return _answered(http, await _read(http))
         except TimeoutError:
             observe(name, "late", BODY_SECONDS)
             return _declined(408, f"the body did not arrive within {BODY_SECONDS:g} s")
+        except ConnectionError:
+            observe(name, "broken-off", 0.0)
+            return _declined(400, "the connection ended before the body")
 
-    def _answered(http: web.Request, body: bytes) -> web.Response:
+    def _answered(http: web.Request, body: bytearray) -> web.Response:
         began = time.perf_counter()
         try:
             request, left_alone = decode(body)
@@ -143,6 +145,18 @@ def _handler(
         return answer
 
     return review
+
+
+async def _read(http: web.Request) -> bytearray:
+    """The body. aiohttp's own ``read`` copies it, and lets a connection buffer as much as the largest body has."""
+    body = bytearray()
+    try:
+        while chunk := await http.content.readany():
+            body += chunk
+    except BaseException:
+        body.clear()  # the error may be kept with this frame, and so with what had arrived
+        raise
+    return body
 
 
 def _declined(status: int, reason: str) -> web.Response:

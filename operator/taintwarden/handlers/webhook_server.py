@@ -24,6 +24,8 @@ LINGER_SECONDS = 3.0
 """How long a replica that stops answers on, until everybody has heard that the Service leads elsewhere."""
 LINGERING_SECONDS = 1.0
 """What is sent after an answer that did not wait for it is read for so long."""
+READ_BYTES = 2**16
+"""Of a body that nobody reads yet, for each connection."""
 STOP_SECONDS = 2.0
 """For calls under way when the operator stops: longer than that no API server waits."""
 
@@ -79,6 +81,7 @@ class WebhookServer:
             keepalive_timeout=KEEP_ALIVE_SECONDS,
             shutdown_timeout=STOP_SECONDS,
             lingering_time=LINGERING_SECONDS,
+            read_bufsize=READ_BYTES,
             auto_decompress=False,  # API servers compress nothing, and a small body may stand for gigabytes
         )
 
@@ -111,11 +114,6 @@ class WebhookServer:
         await self._runner.cleanup()
         if self._listener is not None:
             self._listener.close()
-
-    @property
-    def ended(self) -> int:
-        """How many connections have ended so far."""
-        return 0 if self._listener is None else self._listener.ended
 
     def unready(self) -> str:
         """Why API servers should not call yet; empty if they may."""
