@@ -19,11 +19,11 @@ from admission.workloads import extended, gt, pod, review
 from controlplane.certificates import Authority
 from kube.scripted import ScriptedClient
 from kube.stored_webhooks import StoredWebhooks
-from taintwarden.admission.door import Door
 from taintwarden.admission.known import Known
+from taintwarden.admission.webhooks import AdmissionWebhooks
 from taintwarden.certificates.pairs import make_pair
-from taintwarden.controller.cache import Translator
 from taintwarden.controller.clock import system_clock
+from taintwarden.controller.decoding import Decoder
 from taintwarden.engine.matching.tolerations import ALL_GATES
 from taintwarden.handlers import listening
 from taintwarden.handlers.webhook_server import WebhookServer
@@ -31,7 +31,7 @@ from taintwarden.kube.errors import ConfigError
 from taintwarden.settings import WebhookSettings
 from taintwarden.telemetry.metrics import Metrics
 
-HOST, NAME = "127.0.0.1", "door.home.svc"
+HOST, NAME = "127.0.0.1", "webhook.home.svc"
 POD = {"group": "", "version": "v1", "kind": "Pod"}
 
 
@@ -48,10 +48,10 @@ def metrics() -> Metrics:
 
 
 def make_server(api: StoredWebhooks, port: int, metrics: Metrics, **more: str) -> WebhookServer:
-    settings = WebhookSettings(http_host=HOST, namespace="home", webhook_service="door", webhook_port=port, **more)
-    door = Door(Known(), Translator(system_clock), ALL_GATES)
+    settings = WebhookSettings(http_host=HOST, namespace="home", webhook_service="webhook", webhook_port=port, **more)
+    webhook = AdmissionWebhooks(Known(), Decoder(system_clock), ALL_GATES)
     client = ScriptedClient(default=api)
-    return WebhookServer(settings, client, door, metrics=metrics, clock=system_clock)
+    return WebhookServer(settings, client, webhook, metrics=metrics, clock=system_clock)
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ async def test_another_certificate_is_served_without_a_restart_and_a_connection_
     await server.keeper.look()
     tls = trusting(api.bundles()["one"])
     _, writer = await asyncio.open_connection(HOST, port, ssl=tls, server_hostname=NAME)
-    following = make_pair((NAME, "door.home", "door"), time.time())
+    following = make_pair((NAME, "webhook.home", "webhook"), time.time())
     api.put(tls_crt=following.certificate, tls_key=following.key, ca_crt=following.certificate)
     await server.keeper.look()
     assert (await ask(port, trusting(following.certificate)))["allowed"] is False

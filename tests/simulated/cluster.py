@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from simulated.trace import CarriedOut, Killed, Moment, Started
-from taintwarden.controller.cache import PodIssue, Translator
+from taintwarden.controller.decoding import Decoder, PodIssue
 from taintwarden.engine.limits.guard import GuardRecord
 from taintwarden.engine.machine import Event, Machine, Outcome, WriteOutcome, commands, events
 from taintwarden.engine.model import Instant, Policy
@@ -77,7 +77,7 @@ class Simulation:
         self._life += 1
         self._boot += 1_000.0 * self._life  # another process has another monotonic clock
         self.note(Started())
-        self.translator = Translator(lambda: self.instant, self.issues.append)
+        self.decoder = Decoder(lambda: self.instant, self.issues.append)
         self.machine = Machine(**self._machine_options)
         self.newest_version = -1
         self.feed(events.PoliciesChanged(self.policies))
@@ -324,13 +324,13 @@ class Simulation:
             action()
 
     def _node_seen(self, node: Json) -> events.NodeSeen:
-        translator = getattr(self, "translator", None) or Translator(lambda: self.instant)
-        return events.NodeSeen(translator.node(msgspec.convert(node, NodeObject)))
+        decoder = getattr(self, "decoder", None) or Decoder(lambda: self.instant)
+        return events.NodeSeen(decoder.node(msgspec.convert(node, NodeObject)))
 
     def _show(self, pod: Json) -> None:
         if self.machine is None:
             return
-        seen = self.translator.pod(msgspec.convert(pod, PodObject))
+        seen = self.decoder.pod(msgspec.convert(pod, PodObject))
         if seen is not None:
             self.feed(events.PodSeen(seen))
             return

@@ -31,7 +31,7 @@ class _Stored(msgspec.Struct):
     """The value that a reset was handed on for: it counts once, until it is taken off."""
 
 
-class GuardBook:
+class GuardStore:
     """Stored policies in, events about their guards out.
 
     Args:

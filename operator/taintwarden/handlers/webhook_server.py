@@ -6,7 +6,7 @@ import ssl
 import structlog
 from aiohttp import web
 
-from taintwarden.admission.door import Door
+from taintwarden.admission.webhooks import AdmissionWebhooks
 from taintwarden.certificates.pairs import Pair
 from taintwarden.controller.certificates import CertificateKeeper
 from taintwarden.controller.clock import Clock
@@ -38,7 +38,7 @@ class WebhookServer:
     Args:
         settings: where to listen, where the certificates come from, and who may ask.
         client: the session to use.
-        door: answers.
+        webhook: answers the requests.
         metrics: of requests, and of the certificate.
         clock: both clocks.
 
@@ -48,7 +48,7 @@ class WebhookServer:
         self,
         settings: WebhookSettings,
         client: Client,
-        door: Door,
+        webhook: AdmissionWebhooks,
         *,
         metrics: Metrics,
         clock: Clock,
@@ -74,7 +74,7 @@ class WebhookServer:
             clock=clock,
         )
         self._listener: Listener | None = None
-        judges = {"validate": door.validate, "mutate": door.mutate}
+        judges = {"validate": webhook.validate, "mutate": webhook.mutate}
         self._runner = web.AppRunner(
             review_app(judges, self._observe, self._refuse, self._answered),
             access_log=None,
