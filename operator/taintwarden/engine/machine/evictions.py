@@ -18,6 +18,9 @@ from taintwarden.engine.machine.timings import Timings
 from taintwarden.engine.model import Instant, Method, Mode, Pod, later
 from taintwarden.engine.spread import Spread
 
+_OVER = (Outcome.EVICTED, Outcome.GONE)
+"""Outcomes after which the watch has to say that the pod is gone."""
+
 
 class Evictions:
     """Calls under way, and why the next ones are not.
@@ -229,7 +232,7 @@ class Evictions:
         self.in_flight -= 1
         call.is_answered = True
         pod = call.order.pod
-        if event.outcome in (Outcome.EVICTED, Outcome.GONE):
+        if event.outcome in _OVER:
             # A pod that is gone after a call that may have been carried out was evicted by that, most likely.
             evicted = event.outcome is Outcome.EVICTED or evictee.is_uncertain
             call.reservation(Settlement.EVICTED if evicted else Settlement.STAYS)

@@ -29,6 +29,10 @@ from taintwarden.engine.spread import Group, Spread
 REVISION_LABELS = ("pod-template-hash", "controller-revision-hash")
 """What a ReplicaSet of a Deployment, and a StatefulSet or DaemonSet, call the revision of a pod."""
 
+# To look a member up on its class costs more than all the rest of a transition.
+_WAITING, _READY, _BLOCKED = Phase.WAITING, Phase.READY, Phase.BLOCKED
+_ON_A_DELAY = (Phase.DELAYED, Phase.LEAVING)
+
 
 class Lane(NamedTuple):
     """A policy's due pods; lanes with hard deadlines come first."""
@@ -167,13 +171,13 @@ class Queues:
         if phase not in TRANSITIONS[claim.phase]:
             raise IllegalTransition(claim, phase)
         before, claim.phase = claim.phase, phase
-        if before is Phase.WAITING:
+        if before is _WAITING:
             self._deadlines.cancel(claim.key)
-        elif before is Phase.READY:
+        elif before is _READY:
             self._leave_lane(claim, release_next=release_next)
-        elif before is Phase.BLOCKED:
+        elif before is _BLOCKED:
             self._leave_line(claim)
-        elif before is Phase.DELAYED or before is Phase.LEAVING:
+        elif before in _ON_A_DELAY:
             self._delays.cancel(claim.key)
 
     def _leave_lane(self, claim: Claim, *, release_next: bool) -> None:
