@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench import door, engine, reports, spread, sync, waves
+from bench import engine, reports, spread, sync, waves, webhook
 from bench.cluster import Store
 from bench.population import Shape
 from bench.subjects import FAST_CLIENT, Subject, built_in, floor, taintwarden
@@ -53,9 +53,9 @@ def run_spread(options: argparse.Namespace, _: Path) -> Rows:
     return collect([*spread.SUBJECTS] * options.repeat, str, lambda subject: spread.measure(subject, scale))
 
 
-def run_door(options: argparse.Namespace, _: Path) -> Rows:
-    with door.measuring(door.QUICK_SECONDS if options.quick else door.SECONDS) as measure:
-        return collect([*door.SUBJECTS] * options.repeat, lambda subject: subject.name, measure)
+def run_webhook(options: argparse.Namespace, _: Path) -> Rows:
+    with webhook.measuring(webhook.QUICK_SECONDS if options.quick else webhook.SECONDS) as measure:
+        return collect([*webhook.SUBJECTS] * options.repeat, lambda subject: subject.name, measure)
 
 
 def collect(work: list[Any], name: Callable[[Any], str], measure: Callable[[Any], Any]) -> Rows:
@@ -73,7 +73,7 @@ BENCHES = {
     "sync": (run_sync, reports.sync),
     "engine": (run_engine, reports.engine),
     "spread": (run_spread, reports.spread),
-    "door": (run_door, reports.door),
+    "webhook": (run_webhook, reports.webhook),
 }
 
 

@@ -15,9 +15,9 @@ from uuid import UUID
 from bench import population
 from bench.limit_cases import NONE, decision_pass
 from bench.usage import MIB, memory
-from taintwarden.controller.cache import Translator
 from taintwarden.controller.clock import system_clock
-from taintwarden.controller.sinks import PodSink
+from taintwarden.controller.decoding import Decoder
+from taintwarden.controller.stream_handlers import PodHandler
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits.bucket import TokenBucket
 from taintwarden.engine.machine import Machine, Outcome, commands, events
@@ -197,10 +197,10 @@ async def list_pods(pods: int) -> Result:
     machine = Machine()
     for index in range(pods // PODS_PER_NODE):
         machine.step(events.NodeSeen(node_named(index)), now())
-    sink = PodSink("pods", lambda event: machine.step(event, now()), Metrics(), Translator(system_clock))
+    handler = PodHandler("pods", lambda event: machine.step(event, now()), Metrics(), Decoder(system_clock))
     before_mib, began = memory().rss_mib, time.process_time()
-    running = asyncio.create_task(Stream(pages, PODS, sink).run())  # type: ignore[arg-type]
-    await sink.listed_once.wait()
+    running = asyncio.create_task(Stream(pages, PODS, handler).run())  # type: ignore[arg-type]
+    await handler.listed_once.wait()
     seconds = time.process_time() - began - pages.cpu_seconds
     running.cancel()
     gc.collect()

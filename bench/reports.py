@@ -95,7 +95,7 @@ def spread(found: Medians) -> str:
     )
 
 
-def door(found: Medians) -> str:
+def webhook(found: Medians) -> str:
     """Creations of pods, with the time of each subject beside that without webhooks."""
     headings = [
         "subject",

@@ -3,7 +3,7 @@
 The way of the data, one room each::
 
     watch          kube.streams              list and watch of pods, nodes and namespaces
-    cache          controller.cache          API objects become small values; the machine's state holds them
+    cache          controller.decoding          API objects become small values; the machine's state holds them
     evaluate       engine.evaluate           a verdict per taint, shared by all pods of a class on a node
     deadlines      engine.machine.queues     one heap; a new verdict replaces the old one
     limits         engine.limits             admit, or refuse with a reason and a time

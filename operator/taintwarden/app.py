@@ -14,24 +14,24 @@ import kopf
 import structlog
 from aiohttp import web
 
-from taintwarden.controller.cache import Translator
 from taintwarden.controller.clock import Clock, system_clock
+from taintwarden.controller.decoding import Decoder
 from taintwarden.controller.effector import Effector
-from taintwarden.controller.guards import GuardBook
+from taintwarden.controller.guards import GuardStore
 from taintwarden.controller.issues import Issues
-from taintwarden.controller.keyed_sinks import BudgetSink, NamespaceSink, WorkloadSink
+from taintwarden.controller.keyed_handlers import BudgetHandler, NamespaceHandler, WorkloadHandler
 from taintwarden.controller.loop import Loop
 from taintwarden.controller.notifier import Notifier
-from taintwarden.controller.policies import PolicyBook
-from taintwarden.controller.profiles import ProfileBook
-from taintwarden.controller.sinks import NodeSink, PodSink, Sink
+from taintwarden.controller.policies import PolicyStore
+from taintwarden.controller.profiles import ProfileStore
 from taintwarden.controller.status import StatusWriter
+from taintwarden.controller.stream_handlers import NodeHandler, PodHandler, StreamHandler
 from taintwarden.engine.machine import Machine, events
 from taintwarden.engine.model import Gates
 from taintwarden.handlers.lifecycle import run_with_kopf
 from taintwarden.handlers.listening import listen
-from taintwarden.handlers.lives import Supervisor
 from taintwarden.handlers.probes import probe_app
+from taintwarden.handlers.supervisor import Supervisor
 from taintwarden.handlers.watching import WATCHED, watch_policies, watch_profiles
 from taintwarden.kube.client import Client
 from taintwarden.kube.connection import Connection
@@ -126,12 +126,12 @@ class App:
             on_change=self._leadership_changed,
             on_error=lambda reason: log.warning("lease-not-renewed", reason=reason),
         )
-        translator = Translator(clock, self.issues.pod)
+        decoder = Decoder(clock, self.issues.pod)
         self.effector = Effector(
             client=self.client,
             evictor=Evictor(self.client),
             lease=self.lease,
-            translator=translator,
+            decoder=decoder,
             metrics=self.metrics,
             feed=self._feed,
             newest_version=lambda: self.loop.newest_version,
@@ -139,26 +139,26 @@ class App:
             spawn_minor=self._task,
         )
         self.loop = Loop(self.machine, clock, self.effector.carry_out, self.notifier.notice)
-        self.guards = GuardBook(self._feed, self.issues)
-        self.book = PolicyBook(
+        self.guards = GuardStore(self._feed, self.issues)
+        self.policies = PolicyStore(
             changed=lambda policies: self._feed(events.PoliciesChanged(policies)),
             issue=self.issues.policy,
             guards=self.guards,
             dry_run=settings.dry_run,
         )
-        self.profiles = ProfileBook(self._feed, self.issues.profile)
-        books = (self.book.standings, self.profiles.standings)
+        self.profiles = ProfileStore(self._feed, self.issues.profile)
+        stores = (self.policies.observed, self.profiles.observed)
         self.status = StatusWriter(
-            self.client, self.machine.view, self.metrics, clock, *books, self._may_tell, dry_run=settings.dry_run
+            self.client, self.machine.view, self.metrics, clock, *stores, self._may_tell, dry_run=settings.dry_run
         )
         parts = (self._feed, self.metrics)
         workloads = (REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, REPLICATION_CONTROLLERS, JOBS)
-        self._followed: list[tuple[Resource[Any], Sink[Any]]] = [
-            (NODES, NodeSink(NODES.name, *parts, translator)),
-            (PODS, PodSink(PODS.name, *parts, translator)),
-            (NAMESPACES, NamespaceSink(NAMESPACES.name, *parts)),
-            (BUDGETS, BudgetSink(BUDGETS.name, *parts)),
-            *((resource, WorkloadSink(resource.name, *parts)) for resource in workloads),
+        self._followed: list[tuple[Resource[Any], StreamHandler[Any]]] = [
+            (NODES, NodeHandler(NODES.name, *parts, decoder)),
+            (PODS, PodHandler(PODS.name, *parts, decoder)),
+            (NAMESPACES, NamespaceHandler(NAMESPACES.name, *parts)),
+            (BUDGETS, BudgetHandler(BUDGETS.name, *parts)),
+            *((resource, WorkloadHandler(resource.name, *parts)) for resource in workloads),
         ]
 
     @classmethod
@@ -172,7 +172,7 @@ class App:
         app = cls(settings, Connection.load(settings.kubeconfig, settings.context), timings=timings)
         await app.client.__aenter__()
         try:
-            app.book.load(*await _first_answer(lambda: list_policies(app.client)))
+            app.policies.load(*await _first_answer(lambda: list_policies(app.client)))
             app.profiles.load(*await _first_answer(lambda: list_profiles(app.client)))
         except BaseException:
             await app.client.__aexit__()
@@ -217,8 +217,8 @@ class App:
         for gate, name in ((settings.numeric_operators, "Gt, Lt"), (settings.semver_operators, "Semver*")):
             if not gate:
                 log.warning("operators-switched-off", operators=name, effect="such tolerations never match")
-        for resource, sink in self._followed:
-            self._task(Stream(self.client, resource, sink, self._timings).run())
+        for resource, handler in self._followed:
+            self._task(Stream(self.client, resource, handler, self._timings).run())
         self._task(self._sync())
         self._task(self.recorder.run())
         self._task(self._resync())
@@ -242,8 +242,8 @@ class App:
     async def _sync(self) -> None:
         """Wait until everything was listed once, then decide."""
         began = self._clock().monotonic
-        for _, sink in self._followed:
-            await sink.listed_once.wait()
+        for _, handler in self._followed:
+            await handler.listed_once.wait()
         self._feed(events.Synced())
         # What is known now stays for long: the collector need not look at it again and again.
         gc.collect()
@@ -261,7 +261,7 @@ class App:
             await self._list_policies()
             await self._list_profiles()
             await asyncio.sleep(WATCH_LAG_SECONDS)
-            missed = [store.take_missed() for store in (self.book, self.profiles)]
+            missed = [store.take_missed() for store in (self.policies, self.profiles)]
             if any(missed) and self._supervisor is not None:
                 self._supervisor.renew("a list brought what the watch did not")
 
@@ -269,7 +269,7 @@ class App:
         """Whether they were listed."""
         try:
             async with self._listing:
-                self.book.load(*await list_policies(self.client))
+                self.policies.load(*await list_policies(self.client))
         except KubeError as error:
             log.warning("policies-not-listed", reason=str(error))
             return False

@@ -5,7 +5,6 @@ and its account may change nothing else, so whoever floods or takes it over stop
 """
 
 import asyncio
-import gc
 import signal
 from collections.abc import Coroutine
 from typing import Any
@@ -13,15 +12,15 @@ from typing import Any
 import structlog
 from aiohttp import web
 
-from taintwarden.admission.door import Door
 from taintwarden.admission.known import Known
-from taintwarden.controller.cache import Translator
+from taintwarden.admission.webhooks import AdmissionWebhooks
 from taintwarden.controller.clock import Clock, system_clock
-from taintwarden.controller.keyed_sinks import NamespaceSink
-from taintwarden.controller.policies import PolicyBook
-from taintwarden.controller.profiles import ProfileBook
-from taintwarden.controller.sinks import Sink
-from taintwarden.controller.stored import BookSink
+from taintwarden.controller.decoding import Decoder
+from taintwarden.controller.keyed_handlers import NamespaceHandler
+from taintwarden.controller.policies import PolicyStore
+from taintwarden.controller.profiles import ProfileStore
+from taintwarden.controller.store_handler import StoreHandler
+from taintwarden.controller.stream_handlers import StreamHandler
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Gates
 from taintwarden.handlers.listening import listen
@@ -38,9 +37,6 @@ from taintwarden.telemetry.metrics import Metrics
 
 MAX_API_CONNECTIONS = 8
 """Three watches, and the calls about the certificate."""
-COLLECT_SECONDS = 1.0
-"""A TLS connection that ended is a cycle of a third of a megabyte in few objects: the collector, which counts objects,
-would let a flood of them pile up."""
 
 log = structlog.get_logger()
 
@@ -67,15 +63,15 @@ class WebhookApp:
         gates = Gates(settings.numeric_operators, settings.semver_operators)
         self.known = Known()
         feed = self.known.feed
-        policies = PolicyBook(lambda valid: feed(events.PoliciesChanged(valid)), _untold)
-        profiles = ProfileBook(feed, _untold)
-        self._followed: list[tuple[Resource[Any], Sink[Any]]] = [
-            (POLICIES, BookSink(POLICIES.name, policies, self.metrics)),
-            (PROFILES, BookSink(PROFILES.name, profiles, self.metrics)),
-            (NAMESPACES, NamespaceSink(NAMESPACES.name, feed, self.metrics)),
+        policies = PolicyStore(lambda valid: feed(events.PoliciesChanged(valid)), _untold)
+        profiles = ProfileStore(feed, _untold)
+        self._followed: list[tuple[Resource[Any], StreamHandler[Any]]] = [
+            (POLICIES, StoreHandler(POLICIES.name, policies, self.metrics)),
+            (PROFILES, StoreHandler(PROFILES.name, profiles, self.metrics)),
+            (NAMESPACES, NamespaceHandler(NAMESPACES.name, feed, self.metrics)),
         ]
-        door = Door(self.known, Translator(clock), gates)
-        self.server = WebhookServer(settings, self.client, door, metrics=self.metrics, clock=clock)
+        webhook = AdmissionWebhooks(self.known, Decoder(clock), gates)
+        self.server = WebhookServer(settings, self.client, webhook, metrics=self.metrics, clock=clock)
 
     async def start(self) -> None:
         """Listen, and begin to follow the cluster.
@@ -98,9 +94,8 @@ class WebhookApp:
             raise ConfigError(msg) from error
         await self.server.start()
         self._task(self.server.keeper.run())
-        self._task(self._collect())
-        for resource, sink in self._followed:
-            self._task(Stream(self.client, resource, sink).run())
+        for resource, handler in self._followed:
+            self._task(Stream(self.client, resource, handler).run())
         log.info("webhook-started", server=self.connection.server, port=settings.webhook_port)
 
     async def stop(self) -> None:
@@ -120,16 +115,6 @@ class WebhookApp:
         """Wait until a task has failed."""
         await self._failed.wait()
 
-    async def _collect(self) -> None:
-        """Free what connections leave behind, soon after they end."""
-        gc.freeze()  # what was imported stays
-        ended = self.server.ended
-        while True:
-            await asyncio.sleep(COLLECT_SECONDS)
-            if self.server.ended != ended:
-                ended = self.server.ended
-                gc.collect()
-
     def _task(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
@@ -143,7 +128,7 @@ class WebhookApp:
             self._failed.set()
 
     def _unready(self) -> str:
-        missing = [sink.resource for _, sink in self._followed if not sink.listed_once.is_set()]
+        missing = [handler.resource for _, handler in self._followed if not handler.listed_once.is_set()]
         return f"not known yet: {', '.join(missing)}" if missing else self.server.unready()
 
     def _dead(self) -> str:

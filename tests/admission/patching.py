@@ -4,10 +4,10 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
-from taintwarden.admission.ruling import PatchStep
+from taintwarden.admission.response import PatchOperation
 
 
-def patched(obj: dict[str, Any], steps: Sequence[PatchStep]) -> dict[str, Any]:
+def patched(obj: dict[str, Any], steps: Sequence[PatchOperation]) -> dict[str, Any]:
     found = copy.deepcopy(obj)
     for step in steps:
         assert step.op == "add"

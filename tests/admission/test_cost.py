@@ -7,10 +7,10 @@ import tracemalloc
 import pytest
 
 from admission.workloads import ANNOTATION, Json, review
-from taintwarden.admission.door import Door
 from taintwarden.admission.known import Known
-from taintwarden.controller.cache import Translator
+from taintwarden.admission.webhooks import AdmissionWebhooks
 from taintwarden.controller.clock import system_clock
+from taintwarden.controller.decoding import Decoder
 from taintwarden.engine.machine import events
 from taintwarden.engine.matching.tolerations import ALL_GATES
 from taintwarden.engine.model import Policy, TaintSelector
@@ -44,33 +44,33 @@ HOSTILE = {
 
 
 @pytest.fixture(scope="module")
-def door() -> Door:
+def webhook() -> AdmissionWebhooks:
     known = Known()
     taints = tuple(TaintSelector(f"k{n}", placement=True) for n in range(10))
     known.feed(events.PoliciesChanged((Policy(name="p", taints=taints),)))
-    return Door(known, Translator(system_clock), ALL_GATES)
+    return AdmissionWebhooks(known, Decoder(system_clock), ALL_GATES)
 
 
-@pytest.mark.parametrize("webhook", ["validate", "mutate"])
+@pytest.mark.parametrize("review_of", ["validate", "mutate"])
 @pytest.mark.parametrize("obj", HOSTILE.values(), ids=list(HOSTILE))
-def test_a_hostile_pod_costs_little(door, obj, webhook):
+def test_a_hostile_pod_costs_little(webhook, obj, review_of):
     body = json.dumps(review(kind=POD, object=obj), separators=(",", ":")).encode()
     assert len(body) < LOOKED_AT_BYTES
     costs = []
     for _ in range(3):
         began = time.thread_time()
-        getattr(door, webhook)(decode(body)[0])
+        getattr(webhook, review_of)(decode(body)[0])
         costs.append(time.thread_time() - began)
     assert min(costs) < MOST_SECONDS
 
 
-def test_a_pod_with_more_tolerations_than_count_is_let_through_with_a_warning(door):
+def test_a_pod_with_more_tolerations_than_count_is_let_through_with_a_warning(webhook):
     body = json.dumps(review(kind=POD, object=HOSTILE["80,000 tolerations"]), separators=(",", ":")).encode()
     request, _ = decode(body)
-    for ruling in (door.validate(request), door.mutate(request)):
-        assert not ruling.refusals
-        assert not ruling.patch
-        assert ruling.warnings == ("spec.tolerations has 80000 items, of which 1000 count: the pod is not looked at",)
+    for response in (webhook.validate(request), webhook.mutate(request)):
+        assert not response.refusals
+        assert not response.patch
+        assert response.warnings == ("spec.tolerations has 80000 items, of which 1000 count: the pod is not looked at",)
 
 
 def test_what_is_larger_than_a_megabyte_is_not_even_decoded():
@@ -79,12 +79,12 @@ def test_what_is_larger_than_a_megabyte_is_not_even_decoded():
     ).encode()
     tracemalloc.start()
     began = time.thread_time()
-    request, ruling = decode(body)
+    request, response = decode(body)
     seconds = time.thread_time() - began
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert request.object is None
-    assert ruling is not None
-    assert not ruling.refusals
+    assert response is not None
+    assert not response.refusals
     assert seconds < 0.1
     assert peak < 100_000

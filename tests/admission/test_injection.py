@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from admission.patching import patched
 from admission.workloads import Json, exists, pod
 from taintwarden.admission.injection import inject
-from taintwarden.admission.ruling import Ruling
+from taintwarden.admission.response import AdmissionResponse
 from taintwarden.engine.matching.tolerations import ALL_GATES
 from taintwarden.engine.model import Effect, Mode, Operator, Policy, TaintSelector, Toleration, Tolerations
 
@@ -26,7 +26,7 @@ def placing(*effects: Effect, key: str = "sla", mode: Mode = Mode.ENFORCE) -> Po
     return Policy(name="p", taints=(selector,), mode=mode)
 
 
-def injected(obj: Json, *extended: Toleration, policies: tuple[Policy, ...] = ()) -> Ruling:
+def injected(obj: Json, *extended: Toleration, policies: tuple[Policy, ...] = ()) -> AdmissionResponse:
     native = msgspec.convert(obj["spec"].get("tolerations", []), tuple[Toleration, ...])
     return inject(obj, Tolerations(native, extended), policies, ALL_GATES)
 
@@ -36,7 +36,7 @@ def tolerations(obj: Json, *extended: Toleration) -> list[Json]:
 
 
 def test_a_pod_without_extended_tolerations_stays_as_it_is():
-    assert injected(pod(None, exists()), policies=(placing(),)) == Ruling()
+    assert injected(pod(None, exists()), policies=(placing(),)) == AdmissionResponse()
 
 
 def test_a_companion_is_added_for_the_key_and_the_effect():
@@ -90,11 +90,11 @@ def test_an_extended_one_for_every_key_gets_none():
 def test_a_mirror_pod_stays_as_it_is():
     obj = pod()
     obj["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
-    assert injected(obj, above()) == Ruling()
+    assert injected(obj, above()) == AdmissionResponse()
 
 
-def terms(ruling: Ruling) -> list[Json]:
-    (affinity,) = (step.value for step in ruling.patch if step.path == "/spec/affinity")
+def terms(response: AdmissionResponse) -> list[Json]:
+    (affinity,) = (step.value for step in response.patch if step.path == "/spec/affinity")
     return affinity["nodeAffinity"][REQUIRED][NODE_TERMS]
 
 
@@ -133,9 +133,9 @@ def test_what_affinity_cannot_say_is_a_warning():
 
 def test_too_many_terms_are_a_warning_and_leave_the_affinity_alone():
     mine = {"nodeAffinity": {REQUIRED: {NODE_TERMS: [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}] * 64}}}
-    ruling = injected(pod(affinity=mine), above(), policies=(placing(),))
-    assert [step.path for step in ruling.patch] == ["/spec/tolerations"]
-    assert "at most 64" in ruling.warnings[-1]
+    response = injected(pod(affinity=mine), above(), policies=(placing(),))
+    assert [step.path for step in response.patch] == ["/spec/tolerations"]
+    assert "at most 64" in response.warnings[-1]
 
 
 keys = st.sampled_from(["sla", "example.com/cni"])

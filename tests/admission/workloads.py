@@ -1,4 +1,4 @@
-"""Objects as they come to the door."""
+"""Objects as they come to the webhook."""
 
 import json
 from typing import Any

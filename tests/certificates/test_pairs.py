@@ -8,7 +8,7 @@ import pytest
 
 from taintwarden.certificates.pairs import LIFETIME_SECONDS, UnusablePair, make_pair, read_pair
 
-NAMES = ("door", "door.home", "door.home.svc")
+NAMES = ("webhook", "webhook.home", "webhook.home.svc")
 NOW = 1_800_000_000.0
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from taintwarden.certificates.pairs import LIFETIME_SECONDS, Pair, make_pair
 from taintwarden.certificates.rotation import TRUST_SECONDS, Plan, is_rotating, plan
 
-NAMES = ("door", "door.home", "door.home.svc")
+NAMES = ("webhook", "webhook.home", "webhook.home.svc")
 NOW = 1_800_000_000.0
 LATE = NOW + LIFETIME_SECONDS * 0.7
 AFTER = NOW + LIFETIME_SECONDS + 1
@@ -80,7 +80,7 @@ BROKEN = {
     "no key": (secret(pair(), tls_key=b""), "the key is missing"),
     "not PEM": (secret(pair(), tls_crt=b"nonsense"), "the certificate cannot be read"),
     "the key of another": (secret(pair(), tls_key=make_pair(NAMES, NOW).key), "the key is that of another certificate"),
-    "another service": (secret(pair(NOW, ("window.home.svc",))), "the certificate is not for door"),
+    "another service": (secret(pair(NOW, ("window.home.svc",))), "the certificate is not for webhook"),
 }
 
 

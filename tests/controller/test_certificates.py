@@ -16,7 +16,7 @@ from taintwarden.telemetry.metrics import Metrics
 
 pytestmark = pytest.mark.looptime
 
-NAMES = ("door.home.svc", "door.home", "door")
+NAMES = ("webhook.home.svc", "webhook.home", "webhook")
 OLD = NOW - LIFETIME_SECONDS * 0.7
 
 
@@ -36,7 +36,7 @@ class Replica:
         self.keeper = CertificateKeeper(
             ScriptedClient(default=api),
             namespace="home",
-            service="door",
+            service="webhook",
             makes_own=makes_own,
             serve=self.loaded.append,
             metrics=self.metrics,
@@ -148,7 +148,7 @@ async def test_a_broken_secret_is_made_anew_with_a_warning_that_names_it(api):
     with capture_logs() as logs:
         await replica.look()
     (warning,) = (line for line in logs if line["event"] == "webhook-certificate-repaired")
-    assert warning["secret"] == "home/door"
+    assert warning["secret"] == "home/webhook"
     assert warning["reason"] == "the certificate cannot be read, or names no server"
     assert len(replica.loaded) == 1
 
@@ -167,7 +167,7 @@ async def test_what_is_missing_is_told_once_and_we_try_again_soon(api):
         assert await replica.look() == RETRY_SECONDS
         await replica.look()
     assert [line["event"] for line in logs] == ["webhook-certificate-not-kept"]
-    assert 'secrets "door" not found' in logs[0]["reason"]
+    assert 'secrets "webhook" not found' in logs[0]["reason"]
 
 
 async def test_configurations_that_cannot_be_read_keep_nobody_from_serving(api):

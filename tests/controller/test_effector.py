@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from controller import NOW, Clock, pod, policy, verdict
 from kube.scripted import Call, ScriptedClient, by_path, refusal
 from taintwarden.controller import effector
-from taintwarden.controller.cache import Translator
+from taintwarden.controller.decoding import Decoder
 from taintwarden.controller.effector import GUARD_TRIES, HISTORY_WRITES, LABEL_WRITES, NODE_READS, Effector
 from taintwarden.engine.limits.guard import GuardRecord
 from taintwarden.engine.machine import Outcome, WriteOutcome, commands, events
@@ -42,7 +42,7 @@ class Stage:
             client=self.client,
             evictor=Evictor(self.client),
             lease=self.lease,
-            translator=Translator(Clock()),
+            decoder=Decoder(Clock()),
             metrics=self.metrics,
             feed=self.fed.append,
             newest_version=lambda: self.version,

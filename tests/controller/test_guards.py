@@ -2,12 +2,13 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from structlog.testing import capture_logs
 
 from controller import NOW
 from taintwarden.controller.guard_record import written
-from taintwarden.controller.guards import GuardBook
+from taintwarden.controller.guards import GuardStore
 from taintwarden.engine.limits.guard import GuardRecord
 from taintwarden.engine.machine import events
 
@@ -16,7 +17,8 @@ Json = dict[str, Any]
 OPEN = GuardRecord(NOW, "taint sla on 9 nodes", 120, None, None, ((NOW + 30, 12),))
 CLOSED = GuardRecord(spent=((NOW + 30.5, 7),))
 NOTHING = GuardRecord()
-RESET = events.GuardReset("p")
+RESET = events.GuardReset("p", "3")
+TAKEN_OFF = events.GuardReset("p", "")
 
 
 def stored(
@@ -32,8 +34,8 @@ def stored(
     }
 
 
-class Book(GuardBook):
-    """A book that keeps what it told."""
+class Store(GuardStore):
+    """A store that keeps what it told."""
 
     def __init__(self) -> None:
         self.fed: list[Any] = []
@@ -53,14 +55,14 @@ class Book(GuardBook):
 
 
 @pytest.fixture
-def book() -> Book:
-    return Book()
+def store() -> Store:
+    return Store()
 
 
 @pytest.fixture
-def leader(book: Book) -> Book:
-    book.lead(True)
-    return book
+def leader(store: Store) -> Store:
+    store.lead(True)
+    return store
 
 
 def restored(record: GuardRecord) -> events.GuardRestored:
@@ -71,59 +73,59 @@ def restored(record: GuardRecord) -> events.GuardRestored:
 
 
 @pytest.mark.parametrize("record", [OPEN, CLOSED])
-def test_at_first_sight_the_record_is_told(book, record):
-    assert book.told(stored(record)) == [restored(record)]
+def test_at_first_sight_the_record_is_told(store, record):
+    assert store.told(stored(record)) == [restored(record)]
 
 
-def test_a_policy_without_a_record_has_an_empty_one(book):
+def test_a_policy_without_a_record_has_an_empty_one(store):
     """Else a namesake would go on with that of the one before."""
-    assert book.told(stored()) == [restored(NOTHING)]
+    assert store.told(stored()) == [restored(NOTHING)]
 
 
 @pytest.mark.parametrize("status", [None, {}, {"guard": None}])
-def test_a_status_may_be_empty(book, status):
-    assert book.told(stored() | {"status": status}) == [restored(NOTHING)]
+def test_a_status_may_be_empty(store, status):
+    assert store.told(stored() | {"status": status}) == [restored(NOTHING)]
 
 
-def test_the_same_record_is_told_once(book):
-    assert book.told(*[stored(OPEN)] * 3) == [restored(OPEN)]
+def test_the_same_record_is_told_once(store):
+    assert store.told(*[stored(OPEN)] * 3) == [restored(OPEN)]
 
 
-def test_what_another_replica_writes_is_told(book):
-    assert book.told(stored(OPEN), stored(CLOSED)) == [restored(OPEN), restored(CLOSED)]
+def test_what_another_replica_writes_is_told(store):
+    assert store.told(stored(OPEN), stored(CLOSED)) == [restored(OPEN), restored(CLOSED)]
 
 
-def test_a_record_that_was_removed_is_told(book):
-    assert book.told(stored(OPEN), stored()) == [restored(OPEN), restored(NOTHING)]
+def test_a_record_that_was_removed_is_told(store):
+    assert store.told(stored(OPEN), stored()) == [restored(OPEN), restored(NOTHING)]
 
 
-def test_another_policy_of_the_same_name_inherits_nothing(book):
-    assert book.told(stored(OPEN), stored(uid="another")) == [restored(OPEN), restored(NOTHING)]
+def test_another_policy_of_the_same_name_inherits_nothing(store):
+    assert store.told(stored(OPEN), stored(uid="another")) == [restored(OPEN), restored(NOTHING)]
 
 
-def test_a_policy_that_comes_back_is_seen_anew(book):
-    book.told(stored(OPEN))
-    book.gone("p")
-    assert book.told(stored(OPEN)) == [restored(OPEN)]
+def test_a_policy_that_comes_back_is_seen_anew(store):
+    store.told(stored(OPEN))
+    store.gone("p")
+    assert store.told(stored(OPEN)) == [restored(OPEN)]
 
 
-def test_whoever_is_about_to_lead_hears_every_record_again(book):
+def test_whoever_is_about_to_lead_hears_every_record_again(store):
     """Those it heard of while it led itself before, it did not believe."""
-    book.told(stored(OPEN))
-    book.fed.clear()
-    book.restore()
-    assert book.fed == [restored(OPEN)]
+    store.told(stored(OPEN))
+    store.fed.clear()
+    store.restore()
+    assert store.fed == [restored(OPEN)]
 
 
-def test_a_record_that_cannot_be_read_is_absent_and_complained_about_once(book):
+def test_a_record_that_cannot_be_read_is_absent_and_complained_about_once(store):
     broken = stored() | {"status": {"guard": {"open": "yes"}}}
     with capture_logs() as logs:
-        assert book.told(broken, broken) == [restored(NOTHING)]
+        assert store.told(broken, broken) == [restored(NOTHING)]
     assert [(entry["event"], entry["policy"]) for entry in logs] == [("guard-record-unreadable", "p")]
 
 
-def test_the_same_version_again_changes_nothing(book):
-    assert book.told(stored(CLOSED, version=20), stored(CLOSED, version=20)) == [restored(CLOSED)]
+def test_the_same_version_again_changes_nothing(store):
+    assert store.told(stored(CLOSED, version=20), stored(CLOSED, version=20)) == [restored(CLOSED)]
 
 
 # -- resets -----------------------------------------------------------------------------------------------------------
@@ -144,26 +146,43 @@ def test_a_reset_counts_once_however_often_it_is_seen(leader):
 
 
 def test_a_reset_that_was_taken_off_can_be_asked_for_again(leader):
-    assert resets(leader.told(stored(reset="3"), stored(), stored(reset="3"))) == [RESET, RESET]
+    assert resets(leader.told(stored(reset="3"), stored(), stored(reset="3"))) == [RESET, TAKEN_OFF, RESET]
 
 
-def test_others_do_not_reset(book):
-    assert resets(book.told(stored(reset="3"))) == []
+def test_others_do_not_reset(store):
+    assert resets(store.told(stored(reset="3"))) == []
 
 
-def test_whoever_begins_to_lead_does_what_is_asked_for(book):
-    book.told(stored(reset="3"))
-    book.fed.clear()
-    book.lead(True)
-    assert book.fed == [RESET]
+def test_whoever_begins_to_lead_does_what_is_asked_for(store):
+    store.told(stored(reset="3"))
+    store.fed.clear()
+    store.lead(True)
+    assert store.fed == [RESET]
 
 
-def test_leading_again_does_not_reset_again(leader):
+def test_whoever_leads_again_is_told_again(leader):
+    """Whether it was granted, the record says."""
     leader.told(stored(reset="3"))
     leader.fed.clear()
     leader.lead(False)
     leader.lead(True)
-    assert leader.fed == []
+    assert leader.fed == [RESET]
+
+
+GRANTED = GuardRecord(accepted=8, released_at=NOW, reset="3")
+
+
+def test_a_reset_that_was_granted_is_told_as_granted_while_the_annotation_stands(store):
+    assert store.told(stored(GRANTED, reset="3")) == [restored(GRANTED)]
+
+
+def test_after_the_annotation_was_taken_off_the_same_reset_can_be_asked_for_again(store):
+    taken_off = msgspec.structs.replace(GRANTED, reset="")
+    assert store.told(stored(GRANTED)) == [restored(taken_off)]
+    store.told(stored(GRANTED, reset="3"), stored(GRANTED))
+    store.fed.clear()
+    store.restore()
+    assert store.fed == [restored(taken_off)]
 
 
 def test_a_reset_is_handed_on_after_the_policies_only(leader):
@@ -188,12 +207,12 @@ def test_a_reset_that_is_mended_counts(leader):
     assert resets(leader.told(stored(reset="2"), stored(reset="3"))) == [RESET]
 
 
-def test_a_policy_that_changes_before_anybody_leads_is_not_reset(book):
-    book.told(stored(reset="3"), stored(reset="3", generation=4))
-    book.fed.clear()
-    book.lead(True)
-    assert book.fed == []
-    assert book.issues == [("p", "uid-p", "3", 4)]
+def test_a_policy_that_changes_before_anybody_leads_is_not_reset(store):
+    store.told(stored(reset="3"), stored(reset="3", generation=4))
+    store.fed.clear()
+    store.lead(True)
+    assert store.fed == []
+    assert store.issues == [("p", "uid-p", "3", 4)]
 
 
 def test_a_policy_that_changes_after_its_reset_is_no_reason_to_complain(leader):

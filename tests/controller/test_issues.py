@@ -3,7 +3,7 @@
 import pytest
 
 from taintwarden.controller import issues
-from taintwarden.controller.cache import PodIssue
+from taintwarden.controller.decoding import PodIssue
 from taintwarden.controller.issues import Issues
 
 

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from controller import NOW, pod, policy, verdict
 from taintwarden.api.errors import FieldError
-from taintwarden.controller.cache import PodIssue
+from taintwarden.controller.decoding import PodIssue
 from taintwarden.controller.notifier import Notifier
 from taintwarden.engine.evaluate import Kind
 from taintwarden.engine.machine import commands

@@ -11,8 +11,8 @@ from structlog.testing import capture_logs
 from controller import GT_950, NOW, Clock
 from kube.scripted import ScriptedClient, refusal
 from simulated import policy
-from taintwarden.controller.books import Standing
 from taintwarden.controller.status import PROFILES_PER_TURN, REFRESH_SECONDS, StatusWriter
+from taintwarden.controller.stores import ObservedObject
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.machine import Machine, Outcome, events
 from taintwarden.engine.model import Instant, Node, Pod, Profile, Taint, Tolerations
@@ -32,12 +32,12 @@ class Stage:
         self.clock = Clock()
         self.machine = Machine()
         self.metrics = Metrics()
-        self.standings = {"p": Standing(1)}
-        self.profiles: dict[str, Standing] = {}
+        self.observed = {"p": ObservedObject(1)}
+        self.profiles: dict[str, ObservedObject] = {}
         self.leads = True
         self.interner = Interner()
         self.writer = StatusWriter(
-            self.client, self.machine.view, self.metrics, self.clock, self.standings, self.profiles, lambda: self.leads
+            self.client, self.machine.view, self.metrics, self.clock, self.observed, self.profiles, lambda: self.leads
         )
         self.step(events.PoliciesChanged((policy(**spec),)))
         self.step(events.LeadershipChanged(leading=True))
@@ -115,7 +115,7 @@ async def test_a_policy_that_enforces_nothing_says_so(mode):
 
 async def test_an_invalid_policy_with_a_valid_version_says_both():
     stage = Stage()
-    stage.standings["p"] = Standing(2, "spec.mode: wrong")
+    stage.observed["p"] = ObservedObject(2, "spec.mode: wrong")
     [status] = await stage.run()
     told = conditions(status)
     assert (told["Accepted"]["status"], told["Accepted"]["reason"]) == ("False", "Invalid")
@@ -126,7 +126,7 @@ async def test_an_invalid_policy_with_a_valid_version_says_both():
 
 async def test_a_policy_that_was_never_valid_does_nothing_and_says_so():
     stage = Stage()
-    stage.standings["new"] = Standing(1, "spec.mode: wrong")
+    stage.observed["new"] = ObservedObject(1, "spec.mode: wrong")
     status = (await stage.run())[-1]
     told = conditions(status)
     assert (told["Enforcing"]["status"], told["Enforcing"]["reason"]) == ("False", "NotAccepted")
@@ -135,7 +135,7 @@ async def test_a_policy_that_was_never_valid_does_nothing_and_says_so():
 
 async def test_a_long_message_is_cut():
     stage = Stage()
-    stage.standings["p"] = Standing(1, "x" * 50_000)
+    stage.observed["p"] = ObservedObject(1, "x" * 50_000)
     [status] = await stage.run()
     assert len(conditions(status)["Accepted"]["message"]) == 1024
 
@@ -153,7 +153,7 @@ async def test_a_condition_is_of_now():
 
 async def test_a_restart_is_no_transition():
     stage = Stage()
-    stage.standings["p"] = Standing(1, conditions={"Accepted": ("True", THEN), "Progressing": ("True", THEN)})
+    stage.observed["p"] = ObservedObject(1, conditions={"Accepted": ("True", THEN), "Progressing": ("True", THEN)})
     told = conditions((await stage.run())[0])
     assert told["Accepted"]["lastTransitionTime"] == THEN
     assert told["Progressing"]["lastTransitionTime"] == TODAY  # it is False now
@@ -163,7 +163,7 @@ async def test_a_condition_that_stays_keeps_its_time():
     stage = Stage()
     await stage.run()
     stage.clock.advance(100)
-    stage.standings["p"] = Standing(2)
+    stage.observed["p"] = ObservedObject(2)
     [status] = await stage.run()
     assert conditions(status)["Accepted"]["lastTransitionTime"] == TODAY
 
@@ -172,7 +172,7 @@ async def test_a_condition_that_turns_has_a_new_time():
     stage = Stage()
     await stage.run()
     stage.clock.advance(100)
-    stage.standings["p"] = Standing(2, "wrong")
+    stage.observed["p"] = ObservedObject(2, "wrong")
     [status] = await stage.run()
     assert conditions(status)["Accepted"]["lastTransitionTime"] == "2023-11-14T22:15:00Z"
 
@@ -181,9 +181,9 @@ async def test_another_policy_of_the_same_name_has_times_of_its_own():
     stage = Stage()
     await stage.run()
     stage.clock.advance(100)
-    del stage.standings["p"]
+    del stage.observed["p"]
     await stage.run(REFRESH_SECONDS)
-    stage.standings["p"] = Standing(1)
+    stage.observed["p"] = ObservedObject(1)
     [status] = await stage.run()
     assert conditions(status)["Accepted"]["lastTransitionTime"] == "2023-11-14T22:15:00Z"
 
@@ -191,8 +191,8 @@ async def test_another_policy_of_the_same_name_has_times_of_its_own():
 async def test_another_policy_of_the_same_name_gets_its_status_written():
     """Even if it says the same as the one before: it has none yet."""
     stage = Stage()
-    await stage.run(REFRESH_SECONDS * 2, also=lambda: stage.standings.pop("p"))
-    stage.standings["p"] = Standing(1)
+    await stage.run(REFRESH_SECONDS * 2, also=lambda: stage.observed.pop("p"))
+    stage.observed["p"] = ObservedObject(1)
     assert len(await stage.run()) == 1
 
 
@@ -300,7 +300,7 @@ async def test_what_could_not_be_written_is_tried_again():
 
 async def test_a_policy_that_cannot_be_written_costs_no_other():
     stage = Stage(refusal(404))
-    stage.standings["other"] = Standing(1, "wrong")
+    stage.observed["other"] = ObservedObject(1, "wrong")
     with capture_logs():
         await stage.run()
     assert [call.path.split("/")[-2] for call in stage.client.calls] == ["p", "other"]
@@ -349,7 +349,7 @@ async def test_a_guard_that_is_not_there_any_more_leaves_nothing_behind():
 async def test_the_guard_of_a_policy_that_cannot_be_read_any_more_is_kept():
     """It counts again as soon as the policy is mended."""
     stage = Stage()
-    stage.standings["broken"] = Standing(1, "spec.mode: wrong")
+    stage.observed["broken"] = ObservedObject(1, "spec.mode: wrong")
     status = (await stage.run())[-1]
     assert conditions(status)["Accepted"]["status"] == "False"
     assert "guard" not in status
@@ -358,7 +358,7 @@ async def test_the_guard_of_a_policy_that_cannot_be_read_any_more_is_kept():
 async def test_a_guard_that_appears_while_others_are_written_is_not_written_over():
     stage = Stage()
     stage.step(events.PoliciesChanged((policy("a"), policy("p"))))
-    stage.standings = stage.writer._standings = {"a": Standing(1), "p": Standing(1)}
+    stage.observed = stage.writer._observed = {"a": ObservedObject(1), "p": ObservedObject(1)}
 
     def change(_: Any) -> Json:
         stage.step(events.PoliciesChanged((policy("a"), policy("p", limits={"base": "Default"}))))
@@ -408,7 +408,7 @@ async def test_a_policy_that_is_gone_is_no_longer_measured():
 
     def delete() -> None:
         stage.step(events.PoliciesChanged(()))
-        stage.standings.pop("p")
+        stage.observed.pop("p")
         stage.wake()
 
     await stage.run(REFRESH_SECONDS * 2, also=delete)
@@ -425,7 +425,7 @@ def give(stage: Stage, name: str, **labels: str) -> None:
     """A profile in force, for pods of ``shop``."""
     requirements = tuple(Requirement(key, SelectorOperator.IN, (value,)) for key, value in labels.items())
     stage.step(events.ProfileSeen(Profile("shop", name, LabelSelector(requirements), (GT_950,))))
-    stage.profiles[f"shop/{name}"] = Standing(1)
+    stage.profiles[f"shop/{name}"] = ObservedObject(1)
 
 
 def of_profiles(stage: Stage, before: int = 0) -> dict[str, Json]:
@@ -476,7 +476,7 @@ async def test_a_refused_profile_says_why_and_what_counts_meanwhile(known, told)
     stage = Stage()
     if known:
         give(stage, "p")
-    stage.profiles["shop/p"] = Standing(2, "spec.tolerations: wrong")
+    stage.profiles["shop/p"] = ObservedObject(2, "spec.tolerations: wrong")
     await stage.run()
     accepted = conditions(of_profiles(stage)["p"])["Accepted"]
     assert (accepted["status"], accepted["reason"]) == ("False", "Invalid")
@@ -517,7 +517,7 @@ async def test_profiles_are_counted_by_whether_they_are_accepted():
     stage = Stage()
     give(stage, "a")
     give(stage, "b")
-    stage.profiles["shop/c"] = Standing(1, "wrong")
+    stage.profiles["shop/c"] = ObservedObject(1, "wrong")
     await stage.run()
     assert stage.gauge("taintwarden_profiles", accepted="true") == 2
     assert stage.gauge("taintwarden_profiles", accepted="false") == 1
@@ -525,7 +525,7 @@ async def test_profiles_are_counted_by_whether_they_are_accepted():
 
 async def test_a_profile_that_was_deleted_meanwhile_is_no_fault():
     stage = Stage(refusal(404))
-    stage.standings.clear()
+    stage.observed.clear()
     give(stage, "all")
     with capture_logs() as logs:
         await stage.run()

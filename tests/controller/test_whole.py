@@ -34,8 +34,8 @@ async def scene(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterato
 
 async def finished(scene: Whole) -> None:
     """All who have to leave left, once, and nobody else."""
-    await scene.until(lambda: not scene.standing(*WAVE))
-    assert scene.standing() >= set(ROCKS)
+    await scene.until(lambda: not scene.observed(*WAVE))
+    assert scene.observed() >= set(ROCKS)
     assert set(scene.evictions) == set(WAVE)
     assert set(scene.evictions.values()) == {1}
 
@@ -66,7 +66,7 @@ async def test_nobody_goes_while_nothing_changes(scene: Whole) -> None:
     await leads(scene)
     await asyncio.sleep(0.3)
     assert scene.evictions == {}
-    assert scene.standing() == {*WAVE, *ROCKS}
+    assert scene.observed() == {*WAVE, *ROCKS}
 
 
 async def test_a_wave_through_errors_of_every_kind(scene: Whole) -> None:
@@ -98,8 +98,8 @@ async def test_a_wave_with_objects_nobody_can_read(scene: Whole) -> None:
     await leads(scene)
     scene.faults.garble_watch("pods", times=5)
     drop(scene)
-    await scene.until(lambda: len(scene.standing(*WAVE)) == 0)
-    assert scene.standing() >= set(ROCKS)
+    await scene.until(lambda: len(scene.observed(*WAVE)) == 0)
+    assert scene.observed() >= set(ROCKS)
 
 
 async def test_a_recovery_that_nobody_saw_spares_them(scene: Whole) -> None:
@@ -128,7 +128,7 @@ async def test_what_happened_in_a_gap_with_expired_history_is_noticed(scene: Who
     scene.cluster.delete("pods", WAVE[0], "default", grace_seconds=0)
     scene.cluster.expire_history()
     away.times = 0
-    await scene.until(lambda: not scene.standing(*WAVE))
+    await scene.until(lambda: not scene.observed(*WAVE))
     assert set(scene.evictions) == set(WAVE[1:])
 
 
@@ -209,7 +209,7 @@ async def test_a_grace_survives_a_crash(scene: Whole) -> None:
     await scene.crash(app)
     await asyncio.sleep(0.2)
     await scene.start("two")
-    await scene.until(lambda: "patient" not in scene.standing())
+    await scene.until(lambda: "patient" not in scene.observed())
     assert loop.time() - began >= 1.0
 
 

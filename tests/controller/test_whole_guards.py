@@ -124,7 +124,7 @@ async def test_a_reset_lets_them_go_and_counts_once(guarded: Whole) -> None:
     await leads(guarded)
     await opened(guarded)
     annotate(guarded, "1")
-    await guarded.until(lambda: not guarded.standing(*CROWD))
+    await guarded.until(lambda: not guarded.observed(*CROWD))
     policy = guarded.cluster.store.get("taintevictionpolicies", "sla")
     assert RESET not in policy["metadata"].get("annotations", {})
     await guarded.until(lambda: not guard(guarded)["open"])
@@ -147,7 +147,7 @@ async def test_what_leaves_was_written_down_before(guarded: Whole) -> None:
     def note() -> bool:
         stored.append(sum(one["pods"] for one in guard(guarded).get("spent", ())))
         assert sum(guarded.evictions.values()) <= max(stored)
-        return not guarded.standing(*CROWD[:40])
+        return not guarded.observed(*CROWD[:40])
 
     crowd_elsewhere(guarded)
     for name in CROWD[40:]:
@@ -168,7 +168,7 @@ async def test_nobody_leaves_while_the_record_cannot_be_written(guarded: Whole) 
     await asyncio.sleep(2.5)
     assert guarded.evictions == {}
     refused.times = 0
-    await guarded.until(lambda: not guarded.standing(*CROWD[:10]))
+    await guarded.until(lambda: not guarded.observed(*CROWD[:10]))
 
 
 async def test_nobody_leads_before_it_has_read_what_the_one_before_wrote(guarded: Whole) -> None:

@@ -46,7 +46,7 @@ async def test_a_profile_decides_for_the_pods_it_selects(world: Whole) -> None:
     plain_pods(world, "web", app="web")
     plain_pods(world, "db", app="db")
     await world.start()
-    await world.until(lambda: world.standing() == {"db"})
+    await world.until(lambda: world.observed() == {"db"})
     await world.until(lambda: profile_status(world, "strict").get("matchedPods") == 0)
     assert accepted(world, "strict") == "True"
 
@@ -61,9 +61,9 @@ async def test_profiles_come_and_go_while_it_runs(world: Whole) -> None:
     await world.until(lambda: profile_status(world, "loose").get("matchedPods") == 3)
     world.profile("strict", GT_950, labels={"app": "web"})  # after loose by its name: the first that holds is used
     await world.until(lambda: accepted(world, "strict") == "True")
-    assert world.standing() == {"a", "b", "c"}
+    assert world.observed() == {"a", "b", "c"}
     world.cluster.delete("tolerationprofiles", "loose", "default")
-    await world.until(lambda: world.standing() == set())
+    await world.until(lambda: world.observed() == set())
 
 
 async def test_a_refused_version_leaves_the_last_valid_one_in_force(world: Whole) -> None:
@@ -79,7 +79,7 @@ async def test_a_refused_version_leaves_the_last_valid_one_in_force(world: Whole
     (condition,) = profile_status(world, "p")["conditions"]
     assert "spec.tolerations[0].value" in condition["message"]
     assert "write 900, not 0900" in condition["message"]
-    assert world.standing() == {"a"}
+    assert world.observed() == {"a"}
     assert app.machine.view.profiles
     await world.until(lambda: "InvalidProfile" in {one["reason"] for one in world.cluster.store.list("events")})
 
@@ -93,11 +93,11 @@ async def test_a_new_leader_knows_the_profiles(world: Whole) -> None:
     second = await world.start("two")
     await world.crash(first)
     await world.until(lambda: second.machine.view.is_leading)
-    assert world.standing() == {"a"}
+    assert world.observed() == {"a"}
     stored = world.cluster.store.get("tolerationprofiles", "p", "default")
     stored["spec"]["tolerations"] = [GT_950]
     world.cluster.store.update("tolerationprofiles", stored)
-    await world.until(lambda: world.standing() == set())
+    await world.until(lambda: world.observed() == set())
 
 
 async def test_without_the_definition_it_does_not_start_and_says_what_to_do(world: Whole) -> None:
@@ -115,4 +115,4 @@ async def test_a_profile_and_an_annotation_together(world: Whole) -> None:
     world.cluster.create("pods", body)
     plain_pods(world, "b")
     await world.start()
-    await world.until(lambda: world.standing() == {"a"})
+    await world.until(lambda: world.observed() == {"a"})

@@ -80,9 +80,9 @@ async def test_a_budget_that_cannot_be_read_holds_its_namespace_until_it_is_gone
     scene.taint("n1", "940")
     await scene.until(lambda: len([*app.machine.view.all_claims()]) == 2)
     await asyncio.sleep(0.2)
-    assert scene.standing() == {"a", "b"}
+    assert scene.observed() == {"a", "b"}
     scene.cluster.delete("poddisruptionbudgets", "odd", "default")
-    await scene.until(lambda: not scene.standing())
+    await scene.until(lambda: not scene.observed())
 
 
 def _undecodable(app: App) -> float:

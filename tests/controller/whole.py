@@ -95,7 +95,7 @@ class Whole:
         found: dict[str, str] = self.cluster.store.get("nodes", node)["metadata"].get("annotations") or {}
         return found
 
-    def standing(self, *names: str) -> set[str]:
+    def observed(self, *names: str) -> set[str]:
         """The pods that are there and not on their way out."""
         there = {
             one["metadata"]["name"]

@@ -15,7 +15,7 @@ from controlplane.binaries import binaries_folder
 from controlplane.comparisons import known_gates
 from controlplane.leftovers import nothing_left
 from controlplane.target import ForbiddenContextError, check_context, existing_cluster
-from e2e import doors
+from e2e import webhook_setup
 from e2e.limit_scenes import LimitScene
 from e2e.stories import Told, telling
 
@@ -114,9 +114,9 @@ def limits_told(
 
 
 @pytest.fixture(scope="module")
-def door(own_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Webhook]:
+def webhook(own_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Webhook]:
     """A webhook that the API server calls, for all tests of a module."""
-    with doors.opened(own_control_plane, tmp_path_factory.mktemp("door")) as webhook:
+    with webhook_setup.opened(own_control_plane, tmp_path_factory.mktemp("webhook")) as webhook:
         yield webhook
 
 

@@ -1,4 +1,4 @@
-"""What stories about placement have in common: a namespace whose pods are completed at the door, and where pods go."""
+"""Stories about placement: a namespace whose pods the webhook completes, and where these pods go."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ import pytest
 from controlplane import Json, Webhook, WorkingCluster, wait_until
 from controlplane.api_server import free_port
 from controlplane.cluster import SCHEDULER, condition
-from e2e import doors
+from e2e import webhook_setup
 from e2e.limit_scenes import SCENE_LABEL, LimitScene
 from e2e.replay.pod_watch import RUN_LABEL
 from e2e.stories import POLICY_LABEL, Story, Told, annotation, telling
@@ -30,7 +30,7 @@ class PlacementScene(LimitScene):
     # -- before
 
     def wait_completed(self, *tolerations: Json) -> None:
-        """Have the namespace's pods completed at the door, and wait until one with these extended ones would be."""
+        """Have the namespace's pods completed by the webhook, and wait until one with these extended ones would be."""
         label = {"taintwarden.io/inject": "true"}
         self.cluster.patch("namespaces", self.namespace, {"metadata": {"labels": label}})
         keys = {toleration["key"] for toleration in tolerations}
@@ -38,7 +38,7 @@ class PlacementScene(LimitScene):
         def completed() -> bool:
             return keys <= {native.get("key") for native in self.rehearsed(*tolerations).get("tolerations", [])}
 
-        wait_until(completed, DOOR_SECONDS, "pods to be completed at the door")
+        wait_until(completed, DOOR_SECONDS, "pods to be completed by the webhook")
 
     def opt_in(self, *tolerations: Json) -> None:
         """The same, and wait until such a pod would be kept from nodes that do not suit."""
@@ -151,7 +151,7 @@ def placing(
 ) -> Iterator[Told]:
     """Play stories with an operator that the API server asks about pods."""
     port, on = free_port(), partial(scene, ground=ground)
-    doors.install(ground.client, port)
+    webhook_setup.install(ground.client, port)
     try:
         with (
             Webhook(ground.webhook_kubeconfig(), folder, port),
@@ -159,4 +159,4 @@ def placing(
         ):
             yield told
     finally:
-        doors.remove(ground.client)
+        webhook_setup.remove(ground.client)

@@ -11,9 +11,9 @@ import pytest
 from admission.workloads import ANNOTATION, PATHS, exists, extended, gt
 from controlplane import ApiError, Cluster, ControlPlane, Webhook
 from controlplane.waiting import wait_until
-from e2e.doors import Kubectl, reviews
+from e2e.webhook_setup import Kubectl, reviews
 
-pytestmark = pytest.mark.usefixtures("door")
+pytestmark = pytest.mark.usefixtures("webhook")
 
 Json = dict[str, Any]
 GOOD, BAD, OTHER_BAD = extended(gt()), extended(gt("0950")), extended(gt("95.5"))
@@ -155,7 +155,7 @@ def test_a_missing_companion_is_a_warning(kubectl, namespace):
     assert "add to spec.tolerations: key: sla, operator: Exists" in said
 
 
-def test_none_is_missed_where_it_will_be_added(kubectl, cluster, injected, door):
+def test_none_is_missed_where_it_will_be_added(kubectl, cluster, injected, webhook):
     assert "Warning" not in kubectl.apply(deployment(injected, GOOD))[1]
     assert "Warning" in kubectl.apply(deployment(injected, GOOD, labels={"taintwarden.io/inject": "false"}))[1]
 
@@ -167,11 +167,11 @@ def test_an_annotation_on_the_workload_itself_is_a_warning(kubectl, namespace):
     assert (code, "move it to spec.template.metadata.annotations" in said) == (0, True)
 
 
-def test_objects_without_an_annotation_of_ours_are_not_sent(cluster, namespace, door):
-    before = reviews(door)
+def test_objects_without_an_annotation_of_ours_are_not_sent(cluster, namespace, webhook):
+    before = reviews(webhook)
     cluster.create("pods", pod(namespace, None), namespace)
     cluster.create("deployments", deployment(namespace, None), namespace)
-    assert reviews(door) == before
+    assert reviews(webhook) == before
 
 
 def is_refused(cluster: Cluster, namespace: str) -> bool:
@@ -214,16 +214,16 @@ def test_what_was_stored_before_can_be_scaled_and_mended_but_not_made_worse(clus
         annotate(BAD)
 
 
-def test_a_pod_of_a_replica_set_is_started_whatever_its_annotation_says(cluster, namespace, door):
+def test_a_pod_of_a_replica_set_is_started_whatever_its_annotation_says(cluster, namespace, webhook):
     owner = {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
         "name": "web",
         "uid": "6c1f9a0e-0000-4000-8000-000000000000",
     }
-    before = reviews(door, result="warned")
+    before = reviews(webhook, result="warned")
     assert cluster.create_pod("web-1", namespace, annotations={ANNOTATION: BAD}, owner=owner)
-    assert reviews(door, result="warned") == before + 1
+    assert reviews(webhook, result="warned") == before + 1
     with pytest.raises(ApiError, match="write 950, not 0950"):
         cluster.create_pod("web-2", namespace, annotations={ANNOTATION: BAD})
 
@@ -243,7 +243,7 @@ def test_a_pod_gets_the_companion_of_its_annotation(cluster, injected):
 
 
 @pytest.mark.usefixtures("gold")
-def test_a_pod_gets_the_companion_of_a_profile_that_selects_everything(cluster, injected, door):
+def test_a_pod_gets_the_companion_of_a_profile_that_selects_everything(cluster, injected, webhook):
     def is_known() -> bool:
         found = cluster.create("pods", pod(injected, None), injected, dryRun="All")["spec"]["tolerations"]
         return exists(effect="NoExecute") in found
@@ -286,17 +286,17 @@ def restricted(body: Json) -> Json:
 
 
 @pytest.mark.parametrize("system", ["kube-system", "taintwarden-system"])
-def test_no_pod_of_the_system_is_looked_into_even_if_asked(cluster, door, system):
+def test_no_pod_of_the_system_is_looked_into_even_if_asked(cluster, webhook, system):
     cluster.patch("namespaces", system, {"metadata": {"labels": {"taintwarden.io/inject": "true"}}})
     if not cluster.find("serviceaccounts", "default", system):
         cluster.create("serviceaccounts", {"metadata": {"name": "default"}}, system)
-    before = reviews(door)
+    before = reviews(webhook)
     try:
         stored = cluster.create("pods", restricted(pod(system, BAD)), system, dryRun="All")
     finally:
         cluster.patch("namespaces", system, {"metadata": {"labels": {"taintwarden.io/inject": None}}})
     assert exists() not in stored["spec"]["tolerations"]
-    assert reviews(door) == before
+    assert reviews(webhook) == before
 
 
 def test_placement_comes_with_the_companion(cluster, injected, create_policy):
@@ -316,9 +316,9 @@ def test_placement_comes_with_the_companion(cluster, injected, create_policy):
     )
 
 
-def test_what_was_answered_is_counted_and_timed(door: Webhook):
-    assert reviews(door, webhook="validate", result="refused") > 0
-    assert reviews(door, webhook="mutate", result="patched") > 0
-    assert reviews(door, result="failed") == reviews(door, result="malformed") == 0
-    assert door.metric("taintwarden_admission_duration_seconds_count") == reviews(door)
-    assert door.metric("taintwarden_webhook_configured", configuration="ValidatingWebhookConfiguration") == 1
+def test_what_was_answered_is_counted_and_timed(webhook: Webhook):
+    assert reviews(webhook, webhook="validate", result="refused") > 0
+    assert reviews(webhook, webhook="mutate", result="patched") > 0
+    assert reviews(webhook, result="failed") == reviews(webhook, result="malformed") == 0
+    assert webhook.metric("taintwarden_admission_duration_seconds_count") == reviews(webhook)
+    assert webhook.metric("taintwarden_webhook_configured", configuration="ValidatingWebhookConfiguration") == 1

@@ -20,7 +20,7 @@ import pytest
 from admission.workloads import ANNOTATION
 from controlplane import ApiError, Cluster, ControlPlane, Operator, Webhook
 from controlplane.api_server import LOOPBACK, free_port
-from e2e import doors
+from e2e import webhook_setup
 
 pytestmark = pytest.mark.timeout(600)  # the first test waits for the whole story
 
@@ -70,20 +70,20 @@ def story(own_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFact
             "spec": {"taints": [{"key": "sla"}], "limits": {"base": "None"}},
         },
     )
-    doors.install(cluster, port)
+    webhook_setup.install(cluster, port)
     try:
         with (
             Webhook(own_control_plane.webhook_kubeconfig(), folder, port) as webhook,
             Operator(own_control_plane.operator_kubeconfig(), folder) as operator,
         ):
             operator.wait_leading()
-            doors.wait_trusted(cluster)
-            doors.wait_asked(cluster, webhook)
+            webhook_setup.wait_trusted(cluster)
+            webhook_setup.wait_asked(cluster, webhook)
             play(told, own_control_plane, operator, webhook, port)
             judge(told, operator, webhook)
         yield told
     finally:
-        doors.remove(cluster)
+        webhook_setup.remove(cluster)
         cluster.delete("taintevictionpolicies", "attacked")
         cluster.delete_all("pods", NAMESPACE)
         for node in (NODE, QUIET):
@@ -112,9 +112,9 @@ def play(told: Story, target: ControlPlane, operator: Operator, webhook: Webhook
         while cluster.find("pods", f"victim-{VICTIMS - 1}", NAMESPACE) and operator.process.is_running:
             time.sleep(1)
         time.sleep(2)
-        before = doors.reviews(webhook)
+        before = webhook_setup.reviews(webhook)
         cluster.create_pod("after", NAMESPACE, annotations={ANNOTATION: "[]"})
-        told.is_useful_after = doors.reviews(webhook) > before
+        told.is_useful_after = webhook_setup.reviews(webhook) > before
     finally:
         ended.set()
         prober.join()

@@ -12,7 +12,7 @@ import yaml
 from controlplane import OPERATOR_NAMESPACE, Cluster, Json, Target, is_evicted
 from controlplane.binaries import ROOT
 from deploy.rendering import BASE, OVERLAYS, by_key, kustomize
-from e2e import doors
+from e2e import webhook_setup
 from e2e.rendered_operator import RenderedOperator
 
 SAMPLE = yaml.safe_load((ROOT / "deploy" / "samples" / "replacing-built-in.yaml").read_text())
@@ -38,7 +38,7 @@ def overlay(control_plane: Target) -> Iterator[Json]:
     for document in rendered.values():
         control_plane.client.apply(document)
     yield deployment
-    doors.remove(control_plane.client)
+    webhook_setup.remove(control_plane.client)
     control_plane.client.delete("networking.k8s.io/v1/networkpolicies", "taintwarden", OPERATOR_NAMESPACE)
 
 

@@ -10,7 +10,7 @@ from controlplane import ApiError, Cluster, ControlPlane, Target
 from controlplane.manifests import access_documents
 from controlplane.target import MANIFESTS
 from controlplane.waiting import wait_until
-from e2e import doors
+from e2e import webhook_setup
 
 Json = dict[str, Any]
 HEARD_SECONDS = 30
@@ -44,12 +44,12 @@ def tried(own_control_plane: ControlPlane) -> Iterator[Tried]:
     admin.patch("nodes", NODE, {"metadata": {"annotations": {"who": "me"}, "labels": {"who": "me"}}})
     admin.create("taintevictionpolicies", POLICY)
     admin.create_pod(POD, "default", node=NODE)
-    doors.install(admin, 1)
+    webhook_setup.install(admin, 1)
     wait_until(
         lambda: is_refused(lambda: cordon(made.operator)), HEARD_SECONDS, "the admission policies to be heard of"
     )
     yield made
-    doors.remove(admin)
+    webhook_setup.remove(admin)
     admin.delete("taintevictionpolicies", "tried")
     admin.delete("pods", POD, "default", grace_seconds=0)
     admin.delete("nodes", NODE)
@@ -150,9 +150,9 @@ def test_the_policies_concern_nobody_else(tried):
 
 
 def test_the_operator_may_not_touch_webhooks(tried):
-    for resource in doors.CONFIGURATIONS.values():
+    for resource in webhook_setup.CONFIGURATIONS.values():
         assert is_refused(lambda resource=resource: tried.operator.get(resource, "taintwarden"))
-    assert is_refused(lambda: tried.operator.get("secrets", doors.NAME, doors.NAMESPACE))
+    assert is_refused(lambda: tried.operator.get("secrets", webhook_setup.NAME, webhook_setup.NAMESPACE))
 
 
 def test_every_verb_on_every_resource_is_what_the_roles_say(tried, own_control_plane):
@@ -170,7 +170,7 @@ def test_every_verb_on_every_resource_is_what_the_roles_say(tried, own_control_p
                     for verb in rule["verbs"]
                 }
     for account, client in (("taintwarden", tried.operator), ("taintwarden-webhook", tried.webhook)):
-        body = {"spec": {"namespace": doors.NAMESPACE}}
+        body = {"spec": {"namespace": webhook_setup.NAMESPACE}}
         review = client.create("authorization.k8s.io/v1/selfsubjectrulesreviews", body)["status"]
         found = {
             (group, resource, verb)
@@ -185,7 +185,7 @@ def test_every_verb_on_every_resource_is_what_the_roles_say(tried, own_control_p
 
 def test_no_admission_policy_reaches_webhook_configurations(tried):
     """Why the certificate of the webhooks is bounded by rights alone: API servers ask no policy about these."""
-    for resource in doors.CONFIGURATIONS.values():
+    for resource in webhook_setup.CONFIGURATIONS.values():
         webhooks = tried.admin.get(resource, "taintwarden")["webhooks"]
         assert webhooks
         tried.webhook.patch(resource, "taintwarden", metadata(labels={"a": "b"}), dryRun="All")

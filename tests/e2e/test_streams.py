@@ -29,7 +29,7 @@ pytestmark = pytest.mark.timeout(180)
 
 
 class Told:
-    """A sink that keeps what it is told, and when."""
+    """A handler that keeps what it is told, and when."""
 
     def __init__(self) -> None:
         self.live_now = False

@@ -17,7 +17,7 @@ from admission.workloads import ANNOTATION, extended, gt
 from controlplane import ApiError, Cluster, ControlPlane, Webhook
 from controlplane.api_server import free_port
 from controlplane.waiting import wait_until
-from e2e import doors
+from e2e import webhook_setup
 from taintwarden.certificates.pairs import LIFETIME_SECONDS, make_pair
 
 pytestmark = pytest.mark.timeout(600)  # the first test waits for the whole story
@@ -76,7 +76,7 @@ class Story:
 
 
 def stored(cluster: Cluster) -> dict[str, bytes]:
-    data = cluster.get("secrets", doors.NAME, doors.NAMESPACE).get("data") or {}
+    data = cluster.get("secrets", webhook_setup.NAME, webhook_setup.NAMESPACE).get("data") or {}
     return {key: base64.b64decode(value) for key, value in data.items()}
 
 
@@ -85,11 +85,11 @@ def store(cluster: Cluster, **content: bytes | None) -> None:
         key.replace("_", "."): None if value is None else base64.b64encode(value).decode()
         for key, value in content.items()
     }
-    cluster.patch("secrets", doors.NAME, {"data": data}, doors.NAMESPACE)
+    cluster.patch("secrets", webhook_setup.NAME, {"data": data}, webhook_setup.NAMESPACE)
 
 
 def carries(cluster: Cluster, certificate: bytes) -> bool:
-    bundles = [webhook["clientConfig"].get("caBundle", "") for webhook in doors.webhooks(cluster)]
+    bundles = [webhook["clientConfig"].get("caBundle", "") for webhook in webhook_setup.webhooks(cluster)]
     return all(certificate in base64.b64decode(bundle) for bundle in bundles)
 
 
@@ -110,7 +110,7 @@ def story(own_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFact
     replicas = {
         name: Webhook(own_control_plane.webhook_kubeconfig(), folder, port, name=name) for name, port in ports.items()
     }
-    doors.install(cluster, ports["first"])
+    webhook_setup.install(cluster, ports["first"])
     told = Story()
     try:
         play(told, cluster, replicas, ports)
@@ -119,23 +119,23 @@ def story(own_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFact
     finally:
         for replica in replicas.values():
             replica.process.stop()
-        doors.remove(cluster)
+        webhook_setup.remove(cluster)
 
 
 def play(told: Story, cluster: Cluster, replicas: dict[str, Webhook], ports: dict[str, int]) -> None:
     began = time.monotonic()
     for replica in replicas.values():
         replica.start(wait_ready=False)
-    doors.wait_trusted(cluster)
+    webhook_setup.wait_trusted(cluster)
     for replica in replicas.values():
         replica.wait_ready()
     wait_until(lambda: is_refused(cluster), 30, "the first refusal")
     told.seconds_to_trust = time.monotonic() - began
     told.secrets.append(stored(cluster))
     # The second answers, too: from here on the Service leads to it.
-    doors.lead_to(cluster, ports["second"])
-    doors.wait_asked(cluster, replicas["second"])
-    told.asked_second = doors.reviews(replicas["second"])
+    webhook_setup.lead_to(cluster, ports["second"])
+    webhook_setup.wait_asked(cluster, replicas["second"])
+    told.asked_second = webhook_setup.reviews(replicas["second"])
 
     # A certificate of 63 days ago, which the API server trusts: a third of its life is left.
     aged = make_pair(NAMES, time.time() - LIFETIME_SECONDS * 0.7)
@@ -204,7 +204,7 @@ def test_a_broken_secret_is_made_anew_by_the_other(story):
 
 def test_only_the_bundle_is_ours_in_the_configurations(story: Any, own_control_plane: ControlPlane):
     """The field manager of the webhook owns caBundle and nothing else, so that others may apply the rest."""
-    for resource in doors.CONFIGURATIONS.values():
+    for resource in webhook_setup.CONFIGURATIONS.values():
         fields = own_control_plane.client.get(resource, "taintwarden")["metadata"]["managedFields"]
         (ours,) = (entry for entry in fields if entry["manager"] == "taintwarden-webhooks")
         for name, owned in ours["fieldsV1"]["f:webhooks"].items():

@@ -32,35 +32,35 @@ def is_completed(pod: Json) -> bool:
     return exists() in pod["spec"]["tolerations"]
 
 
-def test_30_seconds_without_a_webhook_refuse_no_pod(cluster, injected, door: Webhook):
+def test_30_seconds_without_a_webhook_refuse_no_pod(cluster, injected, webhook: Webhook):
     assert is_completed(create(cluster, injected, "before"))
-    door.kill9()
+    webhook.kill9()
     began = time.monotonic()
     for number in range(int(AWAY_SECONDS / EVERY_SECONDS)):
         sleep_until(began + number * EVERY_SECONDS)
         assert not is_completed(create(cluster, injected, f"away-{number}"))
-    door.start()
+    webhook.start()
     names = iter(range(1000))
     wait_until(lambda: is_completed(create(cluster, injected, f"after-{next(names)}")), 30, "a completed pod")
 
 
-def test_a_webhook_that_is_told_to_stop_answers_a_while(cluster, injected, door: Webhook):
-    os.kill(door.process.pid, signal.SIGTERM)
+def test_a_webhook_that_is_told_to_stop_answers_a_while(cluster, injected, webhook: Webhook):
+    os.kill(webhook.process.pid, signal.SIGTERM)
     began = time.monotonic()
     for number in range(8):
         sleep_until(began + number * EVERY_SECONDS)
         assert is_completed(create(cluster, injected, f"last-{number}"))
-    wait_until(lambda: not door.process.is_running, 30, "its end")
-    assert door.process.exit_code == 0
-    door.start()
+    wait_until(lambda: not webhook.process.is_running, 30, "its end")
+    assert webhook.process.exit_code == 0
+    webhook.start()
 
 
-def test_a_webhook_that_does_not_answer_refuses_no_pod(cluster, injected, door: Webhook):
+def test_a_webhook_that_does_not_answer_refuses_no_pod(cluster, injected, webhook: Webhook):
     wait_until(lambda: is_completed(cluster.create_pod("warm", injected, annotations={ANNOTATION: GOOD})), 30, "a pod")
-    os.kill(door.process.pid, signal.SIGSTOP)
+    os.kill(webhook.process.pid, signal.SIGSTOP)
     try:
         assert not is_completed(create(cluster, injected, "stuck", extended(gt("0950"))))
     finally:
-        os.kill(door.process.pid, signal.SIGCONT)
+        os.kill(webhook.process.pid, signal.SIGCONT)
     names = iter(range(1000))
     wait_until(lambda: is_completed(create(cluster, injected, f"after-{next(names)}")), 30, "a completed pod")

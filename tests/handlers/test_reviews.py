@@ -14,8 +14,8 @@ from msgspec import UNSET
 from structlog.testing import capture_logs
 
 from admission.workloads import Json, review
-from taintwarden.admission.door import Request
-from taintwarden.admission.ruling import PatchStep, Ruling
+from taintwarden.admission.response import AdmissionResponse, PatchOperation
+from taintwarden.admission.webhooks import Request
 from taintwarden.api.errors import FieldError
 from taintwarden.handlers import reviews
 from taintwarden.handlers.reviews import review_app
@@ -30,15 +30,15 @@ class Bench:
     port: int
 
     def __init__(self) -> None:
-        self.ruling: Ruling | Exception = Ruling()
+        self.judged: AdmissionResponse | Exception = AdmissionResponse()
         self.asked: list[Request] = []
         self.observed: list[tuple[str, str]] = []
 
-    def judge(self, request: Request) -> Ruling:
+    def judge(self, request: Request) -> AdmissionResponse:
         self.asked.append(request)
-        if isinstance(self.ruling, Exception):
-            raise self.ruling
-        return self.ruling
+        if isinstance(self.judged, Exception):
+            raise self.judged
+        return self.judged
 
     async def post(self, body: Any, path: str = "/validate") -> tuple[int, str]:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -79,7 +79,7 @@ async def test_the_judge_gets_the_object_and_what_it_replaces(bench):
 
 
 async def test_a_refusal_is_told_as_the_server_tells_its_own(bench):
-    bench.ruling = Ruling(refusals=(WRONG,))
+    bench.judged = AdmissionResponse(refusals=(WRONG,))
     response = await bench.response()
     assert response["allowed"] is False
     status = response["status"]
@@ -104,19 +104,19 @@ async def test_a_refusal_is_told_as_the_server_tells_its_own(bench):
 
 
 async def test_a_field_that_is_missing_has_a_cause_of_its_own(bench):
-    bench.ruling = Ruling(refusals=(FieldError("spec.key", UNSET, "Gt needs a key"),))
+    bench.judged = AdmissionResponse(refusals=(FieldError("spec.key", UNSET, "Gt needs a key"),))
     (cause,) = (await bench.response())["status"]["details"]["causes"]
     assert (cause["reason"], cause["message"]) == ("FieldValueRequired", "Required value: Gt needs a key")
 
 
 async def test_warnings_come_with_what_is_allowed(bench):
-    bench.ruling = Ruling(warnings=("mind the gap",))
+    bench.judged = AdmissionResponse(warnings=("mind the gap",))
     assert await bench.response() == {"uid": "u", "allowed": True, "warnings": ["mind the gap"]}
     assert bench.observed == [("validate", "warned")]
 
 
 async def test_a_patch_is_base64_of_json(bench):
-    bench.ruling = Ruling(patch=(PatchStep("add", "/spec/tolerations", [{"key": "sla"}]),))
+    bench.judged = AdmissionResponse(patch=(PatchOperation("add", "/spec/tolerations", [{"key": "sla"}]),))
     response = await bench.response()
     assert response["patchType"] == "JSONPatch"
     assert json.loads(base64.b64decode(response["patch"])) == [
@@ -151,7 +151,7 @@ async def test_what_is_no_review_is_answered_400_without_noise(bench, body):
 
 
 async def test_a_fault_of_ours_lets_the_object_through_and_is_logged(bench):
-    bench.ruling = ValueError("oh no")
+    bench.judged = ValueError("oh no")
     with capture_logs() as logs:
         assert await bench.response() == {"uid": "u", "allowed": True}
     assert [(line["event"], line["object"]) for line in logs] == [("admission-failed", "shop/web")]
@@ -164,13 +164,13 @@ async def test_other_paths_are_not_served(bench):
 
 async def test_an_object_that_is_large_is_looked_at(bench):
     big = {"metadata": {"name": "web"}, "data": "x" * (2**20 - 2_000)}
-    bench.ruling = Ruling(refusals=(WRONG,))
+    bench.judged = AdmissionResponse(refusals=(WRONG,))
     assert not (await bench.response(object=big))["allowed"]
 
 
 async def test_an_object_that_is_too_large_is_let_through_with_a_warning(bench):
     big = {"metadata": {"name": "web"}, "data": "x" * (3 * 2**20 - 2_000)}
-    bench.ruling = Ruling(refusals=(WRONG,))
+    bench.judged = AdmissionResponse(refusals=(WRONG,))
     response = await bench.response(object=big)
     assert response["allowed"]
     assert response["warnings"] == ["the object is larger than 1048576 bytes, and taintwarden does not look at it"]
@@ -218,14 +218,16 @@ async def test_large_bodies_in_memory_are_few(bench, monkeypatch):
 
 
 async def test_of_many_warnings_the_first_are_told(bench):
-    bench.ruling = Ruling(warnings=tuple(f"warning {number}" for number in range(100)))
+    bench.judged = AdmissionResponse(warnings=tuple(f"warning {number}" for number in range(100)))
     told = (await bench.response())["warnings"]
     assert len(told) == 10
     assert told[-1] == "and 91 more"
 
 
 async def test_of_many_faults_the_first_are_told(bench):
-    bench.ruling = Ruling(refusals=tuple(FieldError(f"spec.f{number}", 1, "is wrong") for number in range(100)))
+    bench.judged = AdmissionResponse(
+        refusals=tuple(FieldError(f"spec.f{number}", 1, "is wrong") for number in range(100))
+    )
     status = (await bench.response())["status"]
     assert len(status["details"]["causes"]) == 10
     assert status["message"].endswith("* and 90 more")

@@ -8,7 +8,7 @@ import pytest
 from taintwarden.handlers.watching import watch_policies, watch_profiles
 
 
-class Book:
+class Store:
     def __init__(self) -> None:
         self.calls: list[tuple[str, str]] = []
 
@@ -21,7 +21,7 @@ class Book:
 
 class App:
     def __init__(self) -> None:
-        self.book, self.profiles = Book(), Book()
+        self.policies, self.profiles = Store(), Store()
         self.handed_over: list[tuple[Any, Any]] = []
 
     def hand_over(self, action: Any, *args: Any) -> None:
@@ -43,13 +43,13 @@ def test_policies_and_profiles_are_watched():
 
 @pytest.mark.parametrize("kind", [(None, "seen"), ("ADDED", "seen"), ("MODIFIED", "seen"), ("DELETED", "gone")])
 @pytest.mark.parametrize("plural", ["taintevictionpolicies", "tolerationprofiles"])
-async def test_events_go_to_the_book(plural, kind):
+async def test_events_go_to_the_store(plural, kind):
     happened, call = kind
     app = App()
-    mine, other = (app.book, app.profiles) if plural == "taintevictionpolicies" else (app.profiles, app.book)
+    mine, other = (app.policies, app.profiles) if plural == "taintevictionpolicies" else (app.profiles, app.policies)
     event = {"type": happened, "object": {"metadata": {"name": "p"}}}
     await handlers()[plural].fn(event=event, memo=kopf.Memo(app=app))
-    assert mine.calls == []  # the book lives with the machine, kopf in a loop of its own
+    assert mine.calls == []  # the store lives with the machine, kopf in a loop of its own
     for action, args in app.handed_over:
         action(*args)
     assert (mine.calls, other.calls) == ([(call, "p")], [])

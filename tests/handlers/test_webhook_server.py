@@ -2,11 +2,13 @@
 
 import asyncio
 import contextlib
+import gc
 import gzip
 import json
 import socket
 import ssl
 import time
+from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -17,11 +19,11 @@ from admission.workloads import extended, gt, pod, review
 from controlplane.certificates import Authority
 from kube.scripted import ScriptedClient
 from kube.stored_webhooks import StoredWebhooks
-from taintwarden.admission.door import Door
 from taintwarden.admission.known import Known
+from taintwarden.admission.webhooks import AdmissionWebhooks
 from taintwarden.certificates.pairs import make_pair
-from taintwarden.controller.cache import Translator
 from taintwarden.controller.clock import system_clock
+from taintwarden.controller.decoding import Decoder
 from taintwarden.engine.matching.tolerations import ALL_GATES
 from taintwarden.handlers import listening
 from taintwarden.handlers.webhook_server import WebhookServer
@@ -29,7 +31,7 @@ from taintwarden.kube.errors import ConfigError
 from taintwarden.settings import WebhookSettings
 from taintwarden.telemetry.metrics import Metrics
 
-HOST, NAME = "127.0.0.1", "door.home.svc"
+HOST, NAME = "127.0.0.1", "webhook.home.svc"
 POD = {"group": "", "version": "v1", "kind": "Pod"}
 
 
@@ -46,10 +48,10 @@ def metrics() -> Metrics:
 
 
 def make_server(api: StoredWebhooks, port: int, metrics: Metrics, **more: str) -> WebhookServer:
-    settings = WebhookSettings(http_host=HOST, namespace="home", webhook_service="door", webhook_port=port, **more)
-    door = Door(Known(), Translator(system_clock), ALL_GATES)
+    settings = WebhookSettings(http_host=HOST, namespace="home", webhook_service="webhook", webhook_port=port, **more)
+    webhook = AdmissionWebhooks(Known(), Decoder(system_clock), ALL_GATES)
     client = ScriptedClient(default=api)
-    return WebhookServer(settings, client, door, metrics=metrics, clock=system_clock)
+    return WebhookServer(settings, client, webhook, metrics=metrics, clock=system_clock)
 
 
 @pytest.fixture
@@ -105,7 +107,7 @@ async def test_another_certificate_is_served_without_a_restart_and_a_connection_
     await server.keeper.look()
     tls = trusting(api.bundles()["one"])
     _, writer = await asyncio.open_connection(HOST, port, ssl=tls, server_hostname=NAME)
-    following = make_pair((NAME, "door.home", "door"), time.time())
+    following = make_pair((NAME, "webhook.home", "webhook"), time.time())
     api.put(tls_crt=following.certificate, tls_key=following.key, ca_crt=following.certificate)
     await server.keeper.look()
     assert (await ask(port, trusting(following.certificate)))["allowed"] is False
@@ -233,6 +235,43 @@ async def test_headers_that_do_not_end_are_not_waited_for(server, api, port, mon
         with contextlib.suppress(ConnectionError):
             await reader.read()
     writer.transport.abort()
+
+
+@pytest.mark.parametrize("said", ["nothing", "handshake", "body"])
+async def test_a_connection_that_ended_holds_no_memory_until_the_collector_runs(server, api, port, said):
+    """A flood of them would otherwise pile up: a third of a megabyte each, in few objects."""
+    await server.keeper.look()
+    more = {} if said == "nothing" else {"ssl": trusting(api.bundles()["one"]), "server_hostname": NAME}
+    gc.collect()
+    gc.disable()
+    try:
+        before = server_connections()
+        for _ in range(3):
+            _, writer = await asyncio.open_connection(HOST, port, **more)
+            if said == "body":
+                writer.write(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n" + b" " * 500_000)
+            await asyncio.sleep(0.1)
+            writer.transport.abort()
+            await asyncio.sleep(0.1)
+        assert server_connections() == before
+    finally:
+        gc.enable()
+
+
+async def test_a_body_that_is_broken_off_is_counted(server, api, port, metrics):
+    await server.keeper.look()
+    _, writer = await asyncio.open_connection(HOST, port, ssl=trusting(api.bundles()["one"]), server_hostname=NAME)
+    writer.write(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 300\r\n\r\n")
+    await asyncio.sleep(0.1)
+    writer.transport.abort()
+    labels = {"webhook": "validate", "result": "broken-off"}
+    async with asyncio.timeout(5):
+        while metrics.registry.get_sample_value("taintwarden_admission_requests_total", labels) != 1:
+            await asyncio.sleep(0.01)
+
+
+def server_connections() -> int:
+    return sum(isinstance(each, SSLProtocol) and each._server_side for each in gc.get_objects())
 
 
 async def test_both_families_are_served(api, metrics):

@@ -5,10 +5,10 @@ from typing import Any
 
 from kube.scripted import Call, refusal
 
-SECRET = "/api/v1/namespaces/home/secrets/door"
+SECRET = "/api/v1/namespaces/home/secrets/webhook"
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 VALIDATING, MUTATING = (f"{GROUP}/{kind}webhookconfigurations/taintwarden" for kind in ("validating", "mutating"))
-SERVICE = {"namespace": "home", "name": "door", "path": "/validate", "port": 443}
+SERVICE = {"namespace": "home", "name": "webhook", "path": "/validate", "port": 443}
 
 
 class StoredWebhooks:
@@ -28,7 +28,7 @@ class StoredWebhooks:
         """Called once before the next write, as when somebody else is faster."""
 
     @staticmethod
-    def webhook(name: str, service: str = "door") -> dict[str, Any]:
+    def webhook(name: str, service: str = "webhook") -> dict[str, Any]:
         return {"name": name, "clientConfig": {"service": {**SERVICE, "name": service}}}
 
     def __call__(self, call: Call) -> Any:
@@ -54,7 +54,7 @@ class StoredWebhooks:
 
     def _secret(self, call: Call) -> Any:
         if self.secret is None:
-            raise refusal(404, 'secrets "door" not found')
+            raise refusal(404, 'secrets "webhook" not found')
         if call.method == "PATCH":
             if call.body["metadata"]["resourceVersion"] != str(self.version):
                 raise refusal(409, "the object has been modified")

@@ -113,10 +113,10 @@ async def test_deleting_uses_the_rights_of_its_role_and_no_other():
 async def test_the_webhook_has_the_rights_that_it_uses_and_no_other():
     api = StoredWebhooks()
     client = ScriptedClient(default=api)
-    await read_secret(client, "home", "door")
-    await write_secret(client, "home", "door", {}, str(api.version))
+    await read_secret(client, "home", "webhook")
+    await write_secret(client, "home", "webhook", {}, str(api.version))
     for kind in ConfigurationKind:
-        found: list[Webhook] = await read_webhooks(client, kind, "home", "door")
+        found: list[Webhook] = await read_webhooks(client, kind, "home", "webhook")
         await apply_bundle(client, kind, found, b"")
     process = webhook.WebhookApp(WebhookSettings(), Connection(SOURCE), system_clock)
     assert used(client.calls) | followed(process) == shipped("webhook-rbac.yaml", "taintwarden-webhook")

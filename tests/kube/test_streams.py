@@ -1,4 +1,4 @@
-"""Streams, by script: what the sink hears and what the API server is asked, whatever befalls the watch."""
+"""Streams, by script: what the handler hears and what the API server is asked, whatever befalls the watch."""
 
 import json
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ def name_of(one: Any) -> str:
     return one.metadata.uid.removeprefix("uid-") if isinstance(one, WorkloadObject) else one.metadata.name
 
 
-class Sink:
+class EventHandler:
     """Writes down what it hears."""
 
     def __init__(self) -> None:
@@ -74,9 +74,9 @@ class Sink:
 class Followed:
     """What came of following a script to its end."""
 
-    def __init__(self, client: ScriptedClient, sink: Sink, sleeps: list[float]) -> None:
+    def __init__(self, client: ScriptedClient, handler: EventHandler, sleeps: list[float]) -> None:
         self.calls = client.calls
-        self.heard = sink.heard
+        self.heard = handler.heard
         self.sleeps = sleeps
 
     def of(self, *kinds: str) -> Heard:
@@ -92,15 +92,15 @@ class Followed:
 
 
 async def follow(*answers: Any, resource: Any = PODS) -> Followed:
-    client, sink, sleeps = ScriptedClient(*answers), Sink(), []
+    client, handler, sleeps = ScriptedClient(*answers), EventHandler(), []
 
     async def sleep(seconds: float) -> None:
         sleeps.append(seconds)
 
-    stream = Stream(client, resource, sink, sleep=sleep, jitter=lambda: 0.5)  # the middle: delays are exact
+    stream = Stream(client, resource, handler, sleep=sleep, jitter=lambda: 0.5)  # the middle: delays are exact
     with pytest.raises(EndOfScriptError):
         await stream.run()
-    return Followed(client, sink, sleeps)
+    return Followed(client, handler, sleeps)
 
 
 def obj(name: str, version: int = 1, **more: Any) -> dict[str, Any]:
@@ -501,5 +501,5 @@ async def test_pauses_are_spread(jitter, expected):
 
     client = ScriptedClient(Unreachable("refused"))
     with pytest.raises(EndOfScriptError):
-        await Stream(client, NODES, Sink(), sleep=sleep, jitter=lambda: jitter).run()
+        await Stream(client, NODES, EventHandler(), sleep=sleep, jitter=lambda: jitter).run()
     assert sleeps == [pytest.approx(expected)]

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.looptime
 
 
 class Told:
-    """A sink that keeps when the view was up to date, and why watches were begun again."""
+    """A handler that keeps when the view was up to date, and why watches were begun again."""
 
     def __init__(self) -> None:
         self.live_now = False

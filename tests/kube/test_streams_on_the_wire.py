@@ -19,7 +19,7 @@ TIMINGS = StreamTimings(opening=0.5)
 
 
 class Known:
-    """What a listener takes for true: the pods by name, as the calls of a sink say."""
+    """What a listener takes for true: the pods by name, as the calls of a handler say."""
 
     def __init__(self) -> None:
         self.pods: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""A cluster in simulated time: an API with faults on one side, the real machine and translator on the other.
+"""A cluster in simulated time: an API with faults on one side, the real machine and decoder on the other.
 
 ``Simulation`` holds the truth and moves time; one seed gives one history. No test here waits for anything.
 """

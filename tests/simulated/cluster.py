@@ -9,13 +9,15 @@ from typing import Any
 import msgspec
 
 from simulated.trace import CarriedOut, Killed, Moment, Started
-from taintwarden.controller.cache import PodIssue, Translator
+from taintwarden.controller.decoding import Decoder, PodIssue
 from taintwarden.engine.limits.guard import GuardRecord
 from taintwarden.engine.machine import Event, Machine, Outcome, WriteOutcome, commands, events
 from taintwarden.engine.model import Instant, Policy
 from taintwarden.kube.objects import NodeObject, PodObject
 
 START = 1_700_000_000.25
+RESET = "3"
+"""What an annotation that asks for a reset says."""
 CALL_SECONDS = 0.05
 """How long an API call takes."""
 LATE_SECONDS = 1.5
@@ -77,7 +79,7 @@ class Simulation:
         self._life += 1
         self._boot += 1_000.0 * self._life  # another process has another monotonic clock
         self.note(Started())
-        self.translator = Translator(lambda: self.instant, self.issues.append)
+        self.decoder = Decoder(lambda: self.instant, self.issues.append)
         self.machine = Machine(**self._machine_options)
         self.newest_version = -1
         self.feed(events.PoliciesChanged(self.policies))
@@ -86,11 +88,12 @@ class Simulation:
         self.feed(events.NodesReached(self._last_version()))
         self._list_the_rest()
         for name, record in self.guard_records.items():
-            self.feed(events.GuardRestored(name, record))
+            wanted = record if name in self.resets_wanted else msgspec.structs.replace(record, reset="")
+            self.feed(events.GuardRestored(name, wanted))
         self.feed(events.Synced())
         self.feed(events.LeadershipChanged(leading=True))
         for name in list(self.resets_wanted):
-            self.feed(events.GuardReset(name))
+            self.feed(events.GuardReset(name, RESET))
         self._wake()
 
     def kill(self) -> None:
@@ -119,7 +122,7 @@ class Simulation:
     def reset_guard(self, policy: str) -> None:
         """Somebody annotates a policy."""
         self.resets_wanted[policy] = None
-        self.feed(events.GuardReset(policy))
+        self.feed(events.GuardReset(policy, RESET))
 
     def change_policies(self, policies: Iterable[Policy]) -> None:
         """Other policies are in force."""
@@ -324,13 +327,13 @@ class Simulation:
             action()
 
     def _node_seen(self, node: Json) -> events.NodeSeen:
-        translator = getattr(self, "translator", None) or Translator(lambda: self.instant)
-        return events.NodeSeen(translator.node(msgspec.convert(node, NodeObject)))
+        decoder = getattr(self, "decoder", None) or Decoder(lambda: self.instant)
+        return events.NodeSeen(decoder.node(msgspec.convert(node, NodeObject)))
 
     def _show(self, pod: Json) -> None:
         if self.machine is None:
             return
-        seen = self.translator.pod(msgspec.convert(pod, PodObject))
+        seen = self.decoder.pod(msgspec.convert(pod, PodObject))
         if seen is not None:
             self.feed(events.PodSeen(seen))
             return

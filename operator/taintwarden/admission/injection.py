@@ -9,7 +9,7 @@ from typing import Any
 
 from taintwarden.admission.affinity import restrict
 from taintwarden.admission.checking import look, mapping, sequence
-from taintwarden.admission.ruling import PatchStep, Ruling
+from taintwarden.admission.response import AdmissionResponse, PatchOperation
 from taintwarden.engine.model import Effect, Gates, Mode, Operator, Policy, Toleration, Tolerations
 from taintwarden.engine.placement import requirements
 
@@ -18,21 +18,23 @@ _PLACING = (Mode.ENFORCE, Mode.PAUSED)
 """A rehearsal must change nothing; a pause ends, and pods that were placed meanwhile would bounce."""
 
 
-def inject(pod: Mapping[str, Any], tolerations: Tolerations, policies: Sequence[Policy], gates: Gates) -> Ruling:
+def inject(
+    pod: Mapping[str, Any], tolerations: Tolerations, policies: Sequence[Policy], gates: Gates
+) -> AdmissionResponse:
     """What ``pod`` (as the API has it) lacks. What it brings is never changed, and asking again adds nothing.
 
     ``tolerations`` are all that it has, with profiles; ``policies`` those that may touch it.
     """
     if look(pod, "metadata", "annotations", _MIRROR) is not None:
-        return Ruling()
+        return AdmissionResponse()
     steps = _companions(pod, tolerations.extended)
     affinity, warnings = _placed(pod, tolerations.extended, policies, gates)
     if affinity is not None:
-        steps.append(PatchStep("add", "/spec/affinity", affinity))
-    return Ruling(warnings=warnings, patch=tuple(steps))
+        steps.append(PatchOperation("add", "/spec/affinity", affinity))
+    return AdmissionResponse(warnings=warnings, patch=tuple(steps))
 
 
-def _companions(pod: Mapping[str, Any], extended: Sequence[Toleration]) -> list[PatchStep]:
+def _companions(pod: Mapping[str, Any], extended: Sequence[Toleration]) -> list[PatchOperation]:
     native = sequence(look(pod, "spec", "tolerations"))
     covered = _covered(native)
     wanted = dict.fromkeys((entry.key, entry.effect) for entry in extended if entry.key)
@@ -45,8 +47,8 @@ def _companions(pod: Mapping[str, Any], extended: Sequence[Toleration]) -> list[
     if not missing:
         return []
     if not native:
-        return [PatchStep("add", "/spec/tolerations", missing)]
-    return [PatchStep("add", "/spec/tolerations/-", entry) for entry in missing]
+        return [PatchOperation("add", "/spec/tolerations", missing)]
+    return [PatchOperation("add", "/spec/tolerations/-", entry) for entry in missing]
 
 
 def _companion(key: str, effect: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import Any, Protocol, assert_never
 import structlog
 
 from taintwarden.controller import guard_record, wording
-from taintwarden.controller.cache import Translator
+from taintwarden.controller.decoding import Decoder
 from taintwarden.controller.loop import Feed
 from taintwarden.engine.machine import Outcome, WriteOutcome, commands, events, key_of
 from taintwarden.kube.client import Client
@@ -57,7 +57,7 @@ class Effector:
         client: Client,
         evictor: Evictor,
         lease: Held,
-        translator: Translator,
+        decoder: Decoder,
         metrics: Metrics,
         feed: Feed,
         newest_version: Callable[[], int],
@@ -67,7 +67,7 @@ class Effector:
         self._client = client
         self._evictor = evictor
         self._lease = lease
-        self._translator = translator
+        self._decoder = decoder
         self._metrics = metrics
         self._feed = feed
         self._newest_version = newest_version
@@ -115,7 +115,7 @@ class Effector:
                 log.warning("node-check-failed", node=command.name, reason=str(error))
                 self._feed(events.CheckFailed(command.name))
                 return
-        seen = None if node is None else self._translator.node(node)
+        seen = None if node is None else self._decoder.node(node)
         self._feed(events.NodeChecked(command.name, seen, version))
 
     async def _write(self, order: commands.Write) -> None:

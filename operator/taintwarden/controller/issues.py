@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable
 
-from taintwarden.controller.cache import PodIssue
+from taintwarden.controller.decoding import PodIssue
 from taintwarden.controller.notifier import Notifier
 
 MAX_WAITING = 1_000

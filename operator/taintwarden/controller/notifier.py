@@ -6,7 +6,7 @@ import structlog
 
 from taintwarden.api.text import printable
 from taintwarden.controller import wording
-from taintwarden.controller.cache import PodIssue
+from taintwarden.controller.decoding import PodIssue
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import commands
 from taintwarden.engine.model import Gates, Mode, Pod, Policy

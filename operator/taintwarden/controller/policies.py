@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 
 from taintwarden.api.policies import parse_policy
-from taintwarden.controller.books import Book
-from taintwarden.controller.guards import GuardBook
+from taintwarden.controller.guards import GuardStore
+from taintwarden.controller.stores import Store
 from taintwarden.engine.model import Mode, Policy
 
 
-class PolicyBook(Book[Policy]):
+class PolicyStore(Store[Policy]):
     """Stored policies in, valid ones out.
 
     Args:
@@ -26,7 +26,7 @@ class PolicyBook(Book[Policy]):
         self,
         changed: Callable[[tuple[Policy, ...]], None],
         issue: Callable[[str, str, str], None],
-        guards: GuardBook | None = None,
+        guards: GuardStore | None = None,
         *,
         dry_run: bool = False,
     ) -> None:

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 
 from taintwarden.api.profiles import parse_profile
-from taintwarden.controller.books import Book
 from taintwarden.controller.loop import Feed
+from taintwarden.controller.stores import Store
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Profile
 
 
-class ProfileBook(Book[Profile]):
+class ProfileStore(Store[Profile]):
     """Stored profiles in, events about valid ones out.
 
     Args:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import partial
 
 from taintwarden.api.status import PolicyStatus, ProfileStatus
-from taintwarden.controller.books import Standing
 from taintwarden.controller.clock import Clock
 from taintwarden.controller.gauges import Gauges
-from taintwarden.controller.ledger import Ledger
+from taintwarden.controller.status_patches import StatusPatcher
+from taintwarden.controller.stores import ObservedObject
 from taintwarden.controller.summary import accepted, conditions, summary
 from taintwarden.engine.machine import PolicyReport, View
 from taintwarden.kube.client import Client
@@ -30,7 +30,7 @@ class StatusWriter:
         view: whose state is told.
         metrics: gauges to set.
         clock: for transition times.
-        standings: the stored policies by name, kept by the handlers.
+        observed: the stored policies by name, kept by the handlers.
         profiles: the stored profiles by ``namespace/name``, kept by the handlers.
         may_write: whether this replica leads.
         dry_run: no policy may enforce.
@@ -43,8 +43,8 @@ class StatusWriter:
         view: View,
         metrics: Metrics,
         clock: Clock,
-        standings: dict[str, Standing],
-        profiles: dict[str, Standing],
+        observed: dict[str, ObservedObject],
+        profiles: dict[str, ObservedObject],
         may_write: Callable[[], bool],
         *,
         dry_run: bool = False,
@@ -52,12 +52,12 @@ class StatusWriter:
         self._view = view
         self._gauges = Gauges(metrics, view)
         self._clock = clock
-        self._standings = standings
+        self._observed = observed
         self._profiles = profiles
         self._may_write = may_write
         self._dry_run = dry_run
-        self._of_policies = Ledger("policy", partial(patch_status, client), standings, clock)
-        self._of_profiles = Ledger("profile", partial(patch_profile_status, client), profiles, clock)
+        self._of_policies = StatusPatcher("policy", partial(patch_status, client), observed, clock)
+        self._of_profiles = StatusPatcher("profile", partial(patch_profile_status, client), profiles, clock)
         self._wanted = asyncio.Event()
 
     async def run(self) -> None:
@@ -66,16 +66,16 @@ class StatusWriter:
         while True:
             reports = {entry.policy.name: entry for entry in self._view.report(self._clock())}
             self._gauges.measure(reports.values())
-            self._gauges.count_profiles(bool(standing.problem) for standing in self._profiles.values())
-            for ledger in ledgers:
-                ledger.prune()
+            self._gauges.count_profiles(bool(observed.problem) for observed in self._profiles.values())
+            for status_patcher in ledgers:
+                status_patcher.prune()
             if self._may_write() and self._view.is_synced:
-                for name, standing in list(self._standings.items()):
-                    await self._write(name, standing, reports.get(name))
+                for name, observed in list(self._observed.items()):
+                    await self._write(name, observed, reports.get(name))
                 await self._write_profiles()
             else:
-                for ledger in ledgers:
-                    ledger.clear()
+                for status_patcher in ledgers:
+                    status_patcher.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(REFRESH_SECONDS):
                     await self._wanted.wait()
@@ -85,22 +85,22 @@ class StatusWriter:
         """Write soon, without waiting for the next turn."""
         self._wanted.set()
 
-    async def _write(self, name: str, standing: Standing, entry: PolicyReport | None) -> None:
+    async def _write(self, name: str, observed: ObservedObject, entry: PolicyReport | None) -> None:
         told = PolicyStatus() if entry is None else summary(entry, self._clock().wall)
-        said = conditions(entry, standing.problem, dry_run=self._dry_run)
+        said = conditions(entry, observed.problem, dry_run=self._dry_run)
         # Nobody else writes of a guard that is not there any more.
         more = {"guard": None} if entry is not None and self._view.guard(name, self._clock()) is None else {}
-        await self._of_policies.tell(name, told, standing, said, more)
+        await self._of_policies.tell(name, told, observed, said, more)
 
     async def _write_profiles(self) -> None:
         matched = self._view.matched_pods()
         written = 0
         for key in self._of_profiles.oldest_first():
-            standing = self._profiles.get(key)
+            observed = self._profiles.get(key)
             if written >= PROFILES_PER_TURN:
                 break
-            if standing is None:  # deleted while others were written
+            if observed is None:  # deleted while others were written
                 continue
             told = ProfileStatus(matched_pods=matched.get(key, 0))
-            said = [accepted(standing.problem, in_force=key in matched)]
-            written += await self._of_profiles.tell(key, told, standing, said)
+            said = [accepted(observed.problem, in_force=key in matched)]
+            written += await self._of_profiles.tell(key, told, observed, said)

@@ -45,8 +45,6 @@ class Listener:
         self._open: OrderedDict[int, _Connection] = OrderedDict()
         """The one that was answered last stands at the end."""
         self._next = 0
-        self.ended = 0
-        """How many connections have ended so far."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -98,8 +96,7 @@ class Listener:
             self._open[key] = _Connection(accepted, self._make(), self._tls, partial(self._forget, key))
 
     def _forget(self, key: int) -> None:
-        if self._open.pop(key, None) is not None:
-            self.ended += 1
+        self._open.pop(key, None)
 
     def _least_useful(self) -> "_Connection":
         """The oldest that nothing was answered to, else the one that was silent for the longest time."""
@@ -129,7 +126,9 @@ class _Connection(asyncio.Protocol):
                 ssl_handshake_timeout=HANDSHAKE_SECONDS,
                 ssl_shutdown_timeout=SHUTDOWN_SECONDS,
             )
-        except (OSError, asyncio.CancelledError):  # it never was a connection; an SSLError is an OSError
+        except (OSError, asyncio.CancelledError) as error:  # it never was a connection; an SSLError is an OSError
+            # asyncio's frames refer to the error, and the error to them: a cycle that keeps the connection's buffers.
+            error.__traceback__ = None
             accepted.close()
             self._forget()
 

@@ -13,8 +13,8 @@ import msgspec
 import structlog
 from aiohttp import web
 
-from taintwarden.admission.door import Kind, Request
-from taintwarden.admission.ruling import Ruling
+from taintwarden.admission.response import AdmissionResponse
+from taintwarden.admission.webhooks import Kind, Request
 from taintwarden.api.errors import MAX_LISTED, FieldError, InvalidObject
 from taintwarden.api.text import printable
 
@@ -30,7 +30,7 @@ MAX_LARGE_BODIES = 4
 BODY_SECONDS = 3.0
 """For a body to arrive. No API server waits for an answer for longer than its webhook's timeoutSeconds, which is 2."""
 
-Judge = Callable[[Request], Ruling]
+Judge = Callable[[Request], AdmissionResponse]
 Observe = Callable[[str, str, float], None]
 Refuse = Callable[[web.Request], str]
 """Why a caller is not answered; empty if it is."""
@@ -64,13 +64,13 @@ class _ReviewHead(msgspec.Struct, rename="camel"):
 
 _DECODER = msgspec.json.Decoder(Review)
 _HEAD_DECODER = msgspec.json.Decoder(_ReviewHead)
-_TOO_LARGE = Ruling(
+_TOO_LARGE = AdmissionResponse(
     warnings=(f"the object is larger than {LOOKED_AT_BYTES} bytes, and taintwarden does not look at it",)
 )
 
 
-def decode(body: bytes) -> tuple[Request, Ruling | None]:
-    """The request in an AdmissionReview, and the ruling if it is too large to be looked at.
+def decode(body: bytes | bytearray) -> tuple[Request, AdmissionResponse | None]:
+    """The request in an AdmissionReview, and the response if it is too large to be looked at.
 
     Raises:
         msgspec.DecodeError, UnicodeDecodeError, RecursionError: it is none.
@@ -121,13 +121,15 @@ def _handler(
         slot = large if length > SMALL_BODY_BYTES else nullcontext()
         try:
             async with asyncio.timeout(BODY_SECONDS), slot:
-                body = await http.read()
-                return _answered(http, body)
+                return _answered(http, await _read(http))
         except TimeoutError:
             observe(name, "late", BODY_SECONDS)
             return _declined(408, f"the body did not arrive within {BODY_SECONDS:g} s")
+        except ConnectionError:
+            observe(name, "broken-off", 0.0)
+            return _declined(400, "the connection ended before the body")
 
-    def _answered(http: web.Request, body: bytes) -> web.Response:
+    def _answered(http: web.Request, body: bytearray) -> web.Response:
         began = time.perf_counter()
         try:
             request, left_alone = decode(body)
@@ -136,8 +138,8 @@ def _handler(
             return web.Response(
                 status=400, text=f"no AdmissionReview of admission.k8s.io/v1: {printable(str(error), 300)}\n"
             )
-        ruling, result = _judged(name, judge, request) if left_alone is None else (left_alone, "too-large")
-        answer = web.Response(body=encode(request, ruling), content_type="application/json")
+        response, result = _judged(name, judge, request) if left_alone is None else (left_alone, "too-large")
+        answer = web.Response(body=encode(request, response), content_type="application/json")
         observe(name, result, time.perf_counter() - began)
         answered(http)
         return answer
@@ -145,38 +147,50 @@ def _handler(
     return review
 
 
+async def _read(http: web.Request) -> bytearray:
+    """The body. aiohttp's own ``read`` copies it, and lets a connection buffer as much as the largest body has."""
+    body = bytearray()
+    try:
+        while chunk := await http.content.readany():
+            body += chunk
+    except BaseException:
+        body.clear()  # the error may be kept with this frame, and so with what had arrived
+        raise
+    return body
+
+
 def _declined(status: int, reason: str) -> web.Response:
     """An answer after which the connection is closed: what was sent on it is not read."""
-    response = web.Response(status=status, text=reason + "\n")
-    response.force_close()
-    return response
+    answer = web.Response(status=status, text=reason + "\n")
+    answer.force_close()
+    return answer
 
 
-def _judged(name: str, judge: Judge, request: Request) -> tuple[Ruling, str]:
+def _judged(name: str, judge: Judge, request: Request) -> tuple[AdmissionResponse, str]:
     try:
-        ruling = judge(request)
+        response = judge(request)
     except Exception as error:
         # A fault of ours must not keep anybody from running a pod.
         about = f"{request.namespace}/{request.name}"
         log.error("admission-failed", webhook=name, kind=request.kind.kind, object=about, exc_info=error)
-        return Ruling(), "failed"
-    if ruling.refusals:
-        return ruling, "refused"
-    if ruling.patch:
-        return ruling, "patched"
-    return ruling, "warned" if ruling.warnings else "allowed"
+        return AdmissionResponse(), "failed"
+    if response.refusals:
+        return response, "refused"
+    if response.patch:
+        return response, "patched"
+    return response, "warned" if response.warnings else "allowed"
 
 
-def encode(request: Request, ruling: Ruling) -> bytes:
+def encode(request: Request, response: AdmissionResponse) -> bytes:
     """The AdmissionReview that answers ``request``."""
-    response: dict[str, Any] = {"uid": request.uid, "allowed": not ruling.refusals}
-    if ruling.warnings:
-        response["warnings"] = _first(ruling.warnings)
-    if ruling.refusals:
-        response["status"] = _status(request, ruling.refusals)
-    elif ruling.patch:
-        response |= {"patchType": "JSONPatch", "patch": msgspec.json.encode(ruling.patch)}  # bytes become base64
-    return msgspec.json.encode({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
+    fields: dict[str, Any] = {"uid": request.uid, "allowed": not response.refusals}
+    if response.warnings:
+        fields["warnings"] = _first(response.warnings)
+    if response.refusals:
+        fields["status"] = _status(request, response.refusals)
+    elif response.patch:
+        fields |= {"patchType": "JSONPatch", "patch": msgspec.json.encode(response.patch)}  # bytes become base64
+    return msgspec.json.encode({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": fields})
 
 
 def _first(warnings: tuple[str, ...]) -> tuple[str, ...]:

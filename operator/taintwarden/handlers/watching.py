@@ -5,7 +5,7 @@ from typing import Any
 
 import kopf
 
-from taintwarden.controller.books import Book
+from taintwarden.controller.stores import Store
 
 GROUP_VERSION = ("taintwarden.io", "v1alpha1")
 WATCHED = frozenset({"taintevictionpolicies", "tolerationprofiles"})
@@ -14,7 +14,7 @@ WATCHED = frozenset({"taintevictionpolicies", "tolerationprofiles"})
 
 def watch_policies(registry: kopf.OperatorRegistry) -> None:
     """Register the handler of policies."""
-    _watch(registry, "taintevictionpolicies", lambda app: app.book)
+    _watch(registry, "taintevictionpolicies", lambda app: app.policies)
 
 
 def watch_profiles(registry: kopf.OperatorRegistry) -> None:
@@ -22,10 +22,10 @@ def watch_profiles(registry: kopf.OperatorRegistry) -> None:
     _watch(registry, "tolerationprofiles", lambda app: app.profiles)
 
 
-def _watch(registry: kopf.OperatorRegistry, plural: str, book_of: Callable[[Any], Book[Any]]) -> None:
+def _watch(registry: kopf.OperatorRegistry, plural: str, store_of: Callable[[Any], Store[Any]]) -> None:
     """Hand over what happens. It is an event handler: kopf writes no finalizers and no annotations for it."""
 
     @kopf.on.event(*GROUP_VERSION, plural, registry=registry, id=plural)
     async def changed(event: kopf.RawEvent, memo: kopf.Memo, **_: Any) -> None:
-        book = book_of(memo.app)
-        memo.app.hand_over(book.gone if event["type"] == "DELETED" else book.seen, event["object"])
+        store = store_of(memo.app)
+        memo.app.hand_over(store.gone if event["type"] == "DELETED" else store.seen, event["object"])

@@ -6,7 +6,7 @@ import ssl
 import structlog
 from aiohttp import web
 
-from taintwarden.admission.door import Door
+from taintwarden.admission.webhooks import AdmissionWebhooks
 from taintwarden.certificates.pairs import Pair
 from taintwarden.controller.certificates import CertificateKeeper
 from taintwarden.controller.clock import Clock
@@ -24,6 +24,8 @@ LINGER_SECONDS = 3.0
 """How long a replica that stops answers on, until everybody has heard that the Service leads elsewhere."""
 LINGERING_SECONDS = 1.0
 """What is sent after an answer that did not wait for it is read for so long."""
+READ_BYTES = 2**16
+"""Of a body that nobody reads yet, for each connection."""
 STOP_SECONDS = 2.0
 """For calls under way when the operator stops: longer than that no API server waits."""
 
@@ -36,7 +38,7 @@ class WebhookServer:
     Args:
         settings: where to listen, where the certificates come from, and who may ask.
         client: the session to use.
-        door: answers.
+        webhook: answers the requests.
         metrics: of requests, and of the certificate.
         clock: both clocks.
 
@@ -46,7 +48,7 @@ class WebhookServer:
         self,
         settings: WebhookSettings,
         client: Client,
-        door: Door,
+        webhook: AdmissionWebhooks,
         *,
         metrics: Metrics,
         clock: Clock,
@@ -72,13 +74,14 @@ class WebhookServer:
             clock=clock,
         )
         self._listener: Listener | None = None
-        judges = {"validate": door.validate, "mutate": door.mutate}
+        judges = {"validate": webhook.validate, "mutate": webhook.mutate}
         self._runner = web.AppRunner(
             review_app(judges, self._observe, self._refuse, self._answered),
             access_log=None,
             keepalive_timeout=KEEP_ALIVE_SECONDS,
             shutdown_timeout=STOP_SECONDS,
             lingering_time=LINGERING_SECONDS,
+            read_bufsize=READ_BYTES,
             auto_decompress=False,  # API servers compress nothing, and a small body may stand for gigabytes
         )
 
@@ -111,11 +114,6 @@ class WebhookServer:
         await self._runner.cleanup()
         if self._listener is not None:
             self._listener.close()
-
-    @property
-    def ended(self) -> int:
-        """How many connections have ended so far."""
-        return 0 if self._listener is None else self._listener.ended
 
     def unready(self) -> str:
         """Why API servers should not call yet; empty if they may."""

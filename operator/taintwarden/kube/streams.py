@@ -24,7 +24,7 @@ OUT_OF_REACH = 2**64
 Received_contra = TypeVar("Received_contra", bound=Followed, contravariant=True)
 
 
-class Sink(Protocol[Received_contra]):
+class EventHandler(Protocol[Received_contra]):
     """Who receives a stream. Calls come in order and never overlap; none may raise."""
 
     def changed(self, changes: Sequence[tuple[str, Received_contra]]) -> None:
@@ -67,7 +67,7 @@ class Stream(Generic[Object]):
     Args:
         client: the session to use.
         resource: what to follow.
-        sink: who receives it.
+        handler: who receives it.
         timings: how long to wait for what.
         page_size: how many objects to ask for at once.
         sleep: waits for some seconds; replaced in tests.
@@ -79,7 +79,7 @@ class Stream(Generic[Object]):
         self,
         client: Client,
         resource: Resource[Object],
-        sink: Sink[Object],
+        handler: EventHandler[Object],
         timings: StreamTimings = StreamTimings(),  # noqa: B008 - it is frozen
         *,
         page_size: int = PAGE_SIZE,
@@ -88,7 +88,7 @@ class Stream(Generic[Object]):
     ) -> None:
         self._client = client
         self._resource = resource
-        self._sink = sink
+        self._handler = handler
         self._timings = timings
         self._page_size = page_size
         self._sleep = sleep
@@ -98,7 +98,7 @@ class Stream(Generic[Object]):
         self._listed_at = float("-inf")
         """When the last list ended, or began if it did not end."""
         self._decoder: Decoder[Object] = Decoder(resource.type)
-        self._liveness = Liveness(lambda live: sink.live(live=live), timings.gap)
+        self._liveness = Liveness(lambda live: handler.live(live=live), timings.gap)
         self._goal: int | None = None
         """The version up to which everything has to be delivered before the view is up to date; None: not known yet."""
 
@@ -120,7 +120,7 @@ class Stream(Generic[Object]):
             self._version = ""
             if _now() - self._listed_at > self._timings.forgiven:
                 # Everyday life, and the answer of a healthy server: list again at once.
-                self._sink.restarted(error.reason, str(error))
+                self._handler.restarted(error.reason, str(error))
             else:
                 await self._back_off(error.reason, str(error))
         except ApiError as error:
@@ -129,7 +129,7 @@ class Stream(Generic[Object]):
             await self._back_off("unreachable", str(error))
 
     async def _back_off(self, reason: str, detail: str, at_least: float | None = None) -> None:
-        self._sink.restarted(reason, detail)
+        self._handler.restarted(reason, detail)
         first, longest = self._timings.back_off
         delay = min(longest, first * 2.0 ** min(self._failures, 10)) * (0.5 + self._jitter())
         self._failures += 1
@@ -140,7 +140,7 @@ class Stream(Generic[Object]):
     async def _list(self) -> None:
         params = {"limit": str(self._page_size)} | self._resource.selection
         began = self._listed_at = _now()
-        self._sink.list_began()
+        self._handler.list_began()
         coming = asyncio.create_task(self._request_page(params))
         try:
             while True:
@@ -152,14 +152,14 @@ class Stream(Generic[Object]):
                     await asyncio.sleep(0)
                 good, bad = self._decoder.page(body)
                 for one in bad:
-                    self._sink.undecodable(one.identity, one.reason, deleted=False)
-                self._sink.listed(good)
+                    self._handler.undecodable(one.identity, one.reason, deleted=False)
+                self._handler.listed(good)
                 if not head.continue_:
                     break
         finally:
             coming.cancel()
         self._version = head.resource_version
-        self._sink.list_ended(self._version)
+        self._handler.list_ended(self._version)
         self._listed_at = _now()
         self._liveness.complete(began)  # all pages are of the moment of the first
 
@@ -183,7 +183,7 @@ class Stream(Generic[Object]):
                     async with self._goal_asked_for():
                         delivered = await self._read(chunks, began)
                 else:
-                    self._sink.restarted("late", "the watch was opened too late to go on as if nothing had happened")
+                    self._handler.restarted("late", "the watch was opened too late to go on as if nothing had happened")
                     return
                 if delivered or _now() - began >= self._timings.empty_watch:
                     self._liveness.progress()
@@ -192,9 +192,9 @@ class Stream(Generic[Object]):
         if not delivered and _now() - began < self._timings.empty_watch:
             await self._back_off("empty", "the watch ended at once")
         elif self._liveness:
-            self._sink.restarted("ended", "the watch ended")
+            self._handler.restarted("ended", "the watch ended")
         elif self._goal is None:
-            self._sink.restarted("unconfirmed", "nobody told how far the watch had to come")
+            self._handler.restarted("unconfirmed", "nobody told how far the watch had to come")
         else:
             msg = f"the watch did not come to {self._goal}"
             raise BehindError(msg)
@@ -250,9 +250,9 @@ class Stream(Generic[Object]):
                 break
             if isinstance(found, Undecodable):
                 if changes:  # what came before it is told before it: it may be the same object
-                    self._sink.changed(changes)
+                    self._handler.changed(changes)
                     changes = []
-                if not self._sink.undecodable(found.identity, found.reason, deleted=kind == "DELETED"):
+                if not self._handler.undecodable(found.identity, found.reason, deleted=kind == "DELETED"):
                     expired = ExpiredError("nobody can tell what was deleted", found.reason)
                     break
                 # A resumed watch does not stumble over it again.
@@ -262,9 +262,9 @@ class Stream(Generic[Object]):
             if kind != "BOOKMARK":
                 changes.append((kind, found))
         if changes:
-            self._sink.changed(changes)
+            self._handler.changed(changes)
         self._version = version
-        self._sink.reached(version)
+        self._handler.reached(version)
         if expired is not None:
             raise expired
 

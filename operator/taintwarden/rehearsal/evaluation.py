@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from taintwarden.controller.cache import PodIssue, Translator
+from taintwarden.controller.decoding import Decoder, PodIssue
 from taintwarden.engine.evaluate import TaintVerdict, acting_policy, exclusion, selects_node
 from taintwarden.engine.history import TaintHistory, decode_histories
 from taintwarden.engine.limits import Refusal
@@ -37,7 +37,7 @@ class Evaluation:
         self.policy_problems = taught.policy_problems
         self.profiles = taught.profiles
         self.profile_problems = {key.partition("/")[2]: why for key, why in taught.profile_problems.items()}
-        self.node: Node | None = taught.translator.node(snapshot.nodes[0]) if snapshot.nodes else None
+        self.node: Node | None = taught.decoder.node(snapshot.nodes[0]) if snapshot.nodes else None
         self.rehearsed_policies = {named(one)[1] for one in snapshot.policies if is_kept_from_enforcing(one)}
         """Policies that are to enforce, and do not since the operator runs with --dry-run."""
         self._namespace_labels = self._view.namespace_labels(self.object.metadata.namespace)
@@ -89,7 +89,7 @@ class Evaluation:
 
     def _translate(self) -> Pod | None:
         try:
-            return Translator(at_once(self.now), self.issues.append).pod(self.object)
+            return Decoder(at_once(self.now), self.issues.append).pod(self.object)
         except ValueError as error:
             meta = self.object.metadata
             msg = f"Pod {meta.namespace}/{meta.name}: {error}"

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from taintwarden.controller import cache
+from taintwarden.controller import decoding
 from taintwarden.engine.evaluate import claims
 from taintwarden.engine.limits import Freed
 from taintwarden.engine.limits.budgets import Budgets
@@ -80,7 +80,7 @@ class Allowances:
         self._allowed: dict[str, int] = {}
         """Below zero, so many pods have to become Ready before a budget allows a disruption."""
         for obj in objects:
-            budget, status = cache.budget(obj), obj.status
+            budget, status = decoding.budget(obj), obj.status
             if budget is not None:
                 short = min(0, status.current_healthy - status.desired_healthy) if status else 0
                 self._allowed[str(budget)] = budget.allowed or short

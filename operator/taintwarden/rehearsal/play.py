@@ -71,7 +71,7 @@ class Play:
         """
         changed = apply(changes, self._snapshot.nodes)
         for node in changed:
-            self._rehearsal.feed(events.NodeSeen(self._rehearsal.translator.node(node)))
+            self._rehearsal.feed(events.NodeSeen(self._rehearsal.decoder.node(node)))
         self._rehearsal.rest()
         self._places = Places(self._view, self._gates, self.instant.wall)
         while (moment := self._next(horizon)) is not None and moment <= horizon:

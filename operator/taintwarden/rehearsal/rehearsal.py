@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 
 from taintwarden.controller import guard_record
-from taintwarden.controller.cache import PodIssue, Translator
-from taintwarden.controller.keyed_sinks import BudgetSink, NamespaceSink, WorkloadSink
-from taintwarden.controller.policies import PolicyBook
-from taintwarden.controller.profiles import ProfileBook
-from taintwarden.controller.sinks import NodeSink, PodSink, Sink
+from taintwarden.controller.decoding import Decoder, PodIssue
+from taintwarden.controller.keyed_handlers import BudgetHandler, NamespaceHandler, WorkloadHandler
+from taintwarden.controller.policies import PolicyStore
+from taintwarden.controller.profiles import ProfileStore
+from taintwarden.controller.stream_handlers import NodeHandler, PodHandler, StreamHandler
 from taintwarden.engine.machine import Command, Event, Machine, events
 from taintwarden.engine.model import Gates, Instant, Mode, MonotonicTime, Policy, Profile, WallTime
 from taintwarden.kube.resources import BUDGETS, NAMESPACES, NODES, PODS
@@ -65,7 +65,7 @@ class Rehearsal:
         self._machine = Machine(gates=gates, **options)
         self.view = self._machine.view
         self.wake_after = self._machine.wake_after
-        self.translator = Translator(clock, self.pod_issues.append)
+        self.decoder = Decoder(clock, self.pod_issues.append)
         self._snapshot = snapshot
         self._clock = clock
         self._carry_out = carry_out
@@ -76,18 +76,18 @@ class Rehearsal:
         ``unpause``: paused policies rehearse, so that the view has what they would do.
         """
         snapshot, metrics = self._snapshot, _metrics()
-        PolicyBook(self._set_policies, _problems(self.policy_problems)).load(snapshot.policies)
+        PolicyStore(self._set_policies, _problems(self.policy_problems)).load(snapshot.policies)
         self.feed(events.PoliciesChanged(_unpaused(self.policies) if unpause else self.policies))
         self._restore_guards()
-        profiles = ProfileBook(self.feed, _problems(self.profile_problems))
+        profiles = ProfileStore(self.feed, _problems(self.profile_problems))
         profiles.load(snapshot.profiles)
         self.profiles = tuple(one for _, one in sorted(profiles.valid.items()))
-        self._list(NodeSink(NODES.name, self.feed, metrics, self.translator), snapshot.nodes)
-        self._list(NamespaceSink(NAMESPACES.name, self.feed, metrics), snapshot.namespaces)
+        self._list(NodeHandler(NODES.name, self.feed, metrics, self.decoder), snapshot.nodes)
+        self._list(NamespaceHandler(NAMESPACES.name, self.feed, metrics), snapshot.namespaces)
         for plural, workloads in snapshot.workloads.items():
-            self._list(WorkloadSink(plural, self.feed, metrics), workloads)
-        self._list(BudgetSink(BUDGETS.name, self.feed, metrics), snapshot.budgets)
-        self._list(PodSink(PODS.name, self.feed, metrics, self.translator), snapshot.pods)
+            self._list(WorkloadHandler(plural, self.feed, metrics), workloads)
+        self._list(BudgetHandler(BUDGETS.name, self.feed, metrics), snapshot.budgets)
+        self._list(PodHandler(PODS.name, self.feed, metrics, self.decoder), snapshot.pods)
         self.feed(events.NodesReached(NEWEST))
         self.feed(events.Synced())
 
@@ -124,10 +124,10 @@ class Rehearsal:
     def _set_policies(self, policies: tuple[Policy, ...]) -> None:
         self.policies = tuple(sorted(policies, key=lambda policy: policy.name))
 
-    def _list(self, sink: Sink[Any], objects: Sequence[Any]) -> None:
-        sink.list_began()
-        sink.listed(objects)
-        sink.list_ended("")
+    def _list(self, handler: StreamHandler[Any], objects: Sequence[Any]) -> None:
+        handler.list_began()
+        handler.listed(objects)
+        handler.list_ended("")
 
 
 def named(stored: Mapping[str, Any]) -> tuple[str, str]:
@@ -139,7 +139,7 @@ def named(stored: Mapping[str, Any]) -> tuple[str, str]:
 
 @cache
 def _metrics() -> Metrics:
-    """The sinks count; here nobody reads the numbers, and making them takes longer than teaching a small machine."""
+    """The handlers count; here nobody reads the numbers, and making them takes longer than teaching a small machine."""
     return Metrics()
 
 

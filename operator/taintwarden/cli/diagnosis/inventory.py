@@ -10,7 +10,7 @@ from taintwarden.admission.checking import look, mapping, sequence
 from taintwarden.admission.objects import TEMPLATES
 from taintwarden.api.types import GROUP
 from taintwarden.cli.diagnosis.places import NodeTerm, Place
-from taintwarden.controller.cache import Translator
+from taintwarden.controller.decoding import Decoder
 from taintwarden.engine.model import Instant, MonotonicTime, PodClass, WallTime
 from taintwarden.kube.objects import OwnerReference, PodObject
 from taintwarden.rehearsal.sources import UNREADABLE, Listing, Subject, identity
@@ -113,7 +113,7 @@ class Inventory:
         self.unreadable: list[tuple[Subject, str]] = []
         self.pods = 0
         self.templates = 0
-        self._translator = Translator(lambda: Instant(WallTime(now), MonotonicTime(now)))
+        self._decoder = Decoder(lambda: Instant(WallTime(now), MonotonicTime(now)))
         self._pod_decoder = msgspec.json.Decoder(PodObject)
         self._more_decoder = msgspec.json.Decoder(_Pod)
         self._owners: dict[str, _Owner] = {}
@@ -195,7 +195,7 @@ class Inventory:
 
     def _shape(self, raw: bytes) -> tuple[Shape | None, _Pod, PodObject]:
         obj, more = self._pod_decoder.decode(raw), self._more_decoder.decode(raw)
-        pod = self._translator.pod(obj)
+        pod = self._decoder.pod(obj)
         if pod is None:
             return None, more, obj
         required = more.spec.affinity and more.spec.affinity.node_affinity and more.spec.affinity.node_affinity.required

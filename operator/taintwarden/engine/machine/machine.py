@@ -459,7 +459,7 @@ class Machine:
             case commands.SaveHistory() | commands.SaveLabels():
                 self._stored(event.order, event.outcome)
             case commands.ClearGuardReset():
-                pass
+                self._guards.reset_taken_off(event.order, event.outcome)
             case _:
                 assert_never(event.order)
 

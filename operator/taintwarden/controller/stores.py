@@ -12,7 +12,7 @@ from taintwarden.kube.objects import version_number
 T = TypeVar("T")
 
 
-class Standing(msgspec.Struct, frozen=True):
+class ObservedObject(msgspec.Struct, frozen=True):
     """An object as it is stored: its generation, and why it is not accepted, if so."""
 
     generation: int
@@ -28,7 +28,7 @@ class _Known(msgspec.Struct, frozen=True):
     version: int
 
 
-class Book(ABC, Generic[T]):
+class Store(ABC, Generic[T]):
     """Stored objects of one kind in, valid ones out.
 
     An invalid object keeps its last valid version in force; a deleted one stops acting at once. Objects are known by
@@ -45,7 +45,7 @@ class Book(ABC, Generic[T]):
     """
 
     def __init__(self, parse: Callable[[Mapping[str, Any]], T], issue: Callable[[str, str, str], None]) -> None:
-        self.standings: dict[str, Standing] = {}
+        self.observed: dict[str, ObservedObject] = {}
         self.valid: dict[str, T] = {}
         """What is in force, by key."""
         self._parse = parse
@@ -112,13 +112,13 @@ class Book(ABC, Generic[T]):
 
     @abstractmethod
     def _tell(self, changes: Mapping[str, T | None]) -> None:
-        """These are in force now, None standing for what is not any more. Empty for a first list of nothing."""
+        """These are in force now, None for what is not any more. Empty for a first list of nothing."""
 
     def _met(self, obj: Mapping[str, Any]) -> None:
         """An object is stored like this, valid or not. Comes before it is in force."""
 
     def _forget(self, key: str) -> None:
-        self.standings.pop(key, None)
+        self.observed.pop(key, None)
         self._known.pop(key, None)
         self._put(key, None)
 
@@ -135,12 +135,12 @@ class Book(ABC, Generic[T]):
         try:
             self._put(key, self._parse(obj))
         except InvalidObject as error:
-            before = self.standings.get(key)
+            before = self.observed.get(key)
             if before is None or (before.generation, before.problem) != (generation, str(error)):
                 self._issue(key, uid, str(error))
-            self.standings[key] = Standing(generation, str(error), _conditions(obj))
+            self.observed[key] = ObservedObject(generation, str(error), _conditions(obj))
         else:
-            self.standings[key] = Standing(generation, conditions=_conditions(obj))
+            self.observed[key] = ObservedObject(generation, conditions=_conditions(obj))
         return True
 
     def _put(self, key: str, value: T | None) -> None:

@@ -7,9 +7,9 @@ from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
 from controller import NOW, Clock, budget_object, namespace_object, node_object, pod_object, workload_object
-from taintwarden.controller.cache import Translator
-from taintwarden.controller.keyed_sinks import DESIRED, BudgetSink, NamespaceSink, WorkloadSink
-from taintwarden.controller.sinks import NodeSink, PodSink, Sink
+from taintwarden.controller.decoding import Decoder
+from taintwarden.controller.keyed_handlers import DESIRED, BudgetHandler, NamespaceHandler, WorkloadHandler
+from taintwarden.controller.stream_handlers import NodeHandler, PodHandler, StreamHandler
 from taintwarden.engine.limits.workloads import COUNTED_KINDS
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Budget
@@ -19,17 +19,17 @@ from taintwarden.telemetry.metrics import Metrics
 
 
 class Fed:
-    """A sink of each kind, and the events that come out of it."""
+    """A handler of each kind, and the events that come out of it."""
 
     def __init__(self) -> None:
         self.metrics = Metrics()
         self.events: list[Any] = []
-        parts, translator = (self.events.append, self.metrics), Translator(Clock())
-        self.pods = PodSink("pods", *parts, translator)
-        self.nodes = NodeSink("nodes", *parts, translator)
-        self.namespaces = NamespaceSink("namespaces", *parts)
-        self.workloads = WorkloadSink("replicasets", *parts)
-        self.budgets = BudgetSink("poddisruptionbudgets", *parts)
+        parts, decoder = (self.events.append, self.metrics), Decoder(Clock())
+        self.pods = PodHandler("pods", *parts, decoder)
+        self.nodes = NodeHandler("nodes", *parts, decoder)
+        self.namespaces = NamespaceHandler("namespaces", *parts)
+        self.workloads = WorkloadHandler("replicasets", *parts)
+        self.budgets = BudgetHandler("poddisruptionbudgets", *parts)
 
     def take(self) -> list[Any]:
         taken, self.events[:] = list(self.events), []
@@ -185,8 +185,8 @@ def test_how_far_the_node_stream_has_come_is_told(fed):
 
 def test_how_far_other_streams_have_come_is_nothing(fed):
     fed.pods.reached("99")
-    for sink in (fed.namespaces, fed.workloads, fed.budgets):
-        sink.reached("99")
+    for handler in (fed.namespaces, fed.workloads, fed.budgets):
+        handler.reached("99")
     assert fed.events == []
 
 
@@ -244,10 +244,10 @@ def test_a_deleted_namespace_that_does_not_decode_is_gone_if_it_has_a_name(fed, 
 # -- workloads --------------------------------------------------------------------------------------------------------
 
 
-def list_all(sink: Sink[Any], *objects: Any) -> None:
-    sink.list_began()
-    sink.listed(objects)
-    sink.list_ended("10")
+def list_all(handler: StreamHandler[Any], *objects: Any) -> None:
+    handler.list_began()
+    handler.listed(objects)
+    handler.list_ended("10")
 
 
 def test_listed_workloads_are_seen_with_the_number_they_want(fed):
@@ -312,8 +312,8 @@ def test_all_kinds_that_the_limits_ask_for_are_followed():
     [("replicasets", 4), ("statefulsets", 4), ("replicationcontrollers", 4), ("daemonsets", 5), ("jobs", 6)],
 )
 def test_each_kind_wants_its_own_number(fed, resource, expected):
-    sink = WorkloadSink(resource, fed.events.append, fed.metrics)
-    sink.changed([("ADDED", workload_object("a", {"desiredNumberScheduled": 5}, replicas=4, parallelism=6))])
+    handler = WorkloadHandler(resource, fed.events.append, fed.metrics)
+    handler.changed([("ADDED", workload_object("a", {"desiredNumberScheduled": 5}, replicas=4, parallelism=6))])
     assert fed.events == [events.WorkloadSeen("a", expected)]
 
 
@@ -428,10 +428,13 @@ def test_what_is_remembered_of_undecodable_objects_is_bounded(fed):
 
 @pytest.mark.parametrize("name", ["pods", "nodes", "namespaces", "workloads", "budgets"])
 def test_whether_the_view_is_live_is_told_once(fed, name):
-    sink = getattr(fed, name)
+    handler = getattr(fed, name)
     for live in (True, False, False, True):
-        sink.live(live=live)
-    assert fed.events == [events.ViewChanged(sink.resource, live=False), events.ViewChanged(sink.resource, live=True)]
+        handler.live(live=live)
+    assert fed.events == [
+        events.ViewChanged(handler.resource, live=False),
+        events.ViewChanged(handler.resource, live=True),
+    ]
 
 
 @pytest.mark.parametrize(("reason", "logged"), [("ended", 0), ("expired", 1), ("unreachable", 1), ("refused", 1)])

@@ -8,8 +8,8 @@ import structlog
 
 from taintwarden.api.status import Condition, ConditionStatus, PolicyStatus, ProfileStatus
 from taintwarden.controller import wording
-from taintwarden.controller.books import Standing
 from taintwarden.controller.clock import Clock
+from taintwarden.controller.stores import ObservedObject
 from taintwarden.controller.summary import Said
 from taintwarden.kube.errors import ApiError, KubeError
 
@@ -18,13 +18,13 @@ S = TypeVar("S", PolicyStatus, ProfileStatus)
 log = structlog.get_logger()
 
 
-class Ledger:
+class StatusPatcher:
     """Remembers what was written, so that only changes are.
 
     Args:
         kind: what the objects are called in logs.
         write: merges what it is given into the status of the object of this key; raises KubeError.
-        standings: the stored objects by key.
+        observed: the stored objects by key.
         clock: for transition times.
 
     """
@@ -33,12 +33,12 @@ class Ledger:
         self,
         kind: str,
         write: Callable[[str, dict[str, Any]], Awaitable[None]],
-        standings: Mapping[str, Standing],
+        observed: Mapping[str, ObservedObject],
         clock: Clock,
     ) -> None:
         self._kind = kind
         self._write = write
-        self._standings = standings
+        self._observed = observed
         self._clock = clock
         self._written: dict[str, PolicyStatus | ProfileStatus] = {}
         """The one that was written longest ago comes first."""
@@ -47,7 +47,7 @@ class Ledger:
     def prune(self) -> None:
         """Forget what is not stored any more."""
         for known in (self._written, self._since):
-            for key in [key for key in known if key not in self._standings]:
+            for key in [key for key in known if key not in self._observed]:
                 del known[key]
 
     def clear(self) -> None:
@@ -56,10 +56,10 @@ class Ledger:
 
     def oldest_first(self) -> list[str]:
         """The keys of all stored objects: what was never written, then what was not for longest."""
-        return [key for key in self._standings if key not in self._written] + list(self._written)
+        return [key for key in self._observed if key not in self._written] + list(self._written)
 
     async def tell(
-        self, key: str, told: S, standing: Standing, said: Sequence[Said], more: Mapping[str, Any] | None = None
+        self, key: str, told: S, observed: ObservedObject, said: Sequence[Said], more: Mapping[str, Any] | None = None
     ) -> bool:
         """Write ``told`` with the conditions that ``said`` tells, and fields that are not compared (``more``) with it.
 
@@ -67,8 +67,8 @@ class Ledger:
         """
         status = msgspec.structs.replace(
             told,
-            observed_generation=standing.generation,
-            conditions=tuple(self._condition(key, standing, *one) for one in said),
+            observed_generation=observed.generation,
+            conditions=tuple(self._condition(key, observed, *one) for one in said),
         )
         if status == self._written.get(key):
             return False
@@ -82,10 +82,12 @@ class Ledger:
             self._written[key] = status
         return True
 
-    def _condition(self, key: str, standing: Standing, kind: str, value: str, reason: str, message: str) -> Condition:
-        since = self._since.setdefault(key, dict(standing.conditions))
+    def _condition(
+        self, key: str, observed: ObservedObject, kind: str, value: str, reason: str, message: str
+    ) -> Condition:
+        since = self._since.setdefault(key, dict(observed.conditions))
         known = since.get(kind)
         if known is None or known[0] != value:
             known = (value, wording.at(self._clock().wall))
         since[kind] = known
-        return Condition(kind, ConditionStatus(value), reason, message[:1024], known[1], standing.generation)
+        return Condition(kind, ConditionStatus(value), reason, message[:1024], known[1], observed.generation)

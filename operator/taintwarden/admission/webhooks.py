@@ -1,16 +1,16 @@
-"""What is answered to a request of the API server, from what is known of the cluster at this moment."""
+"""The validating and the mutating webhook: a response for each request, from what is known of the cluster now."""
 
 from typing import Any
 
 import msgspec
 
-from taintwarden.admission.changes import INJECT, check_change
 from taintwarden.admission.checking import look, sequence
 from taintwarden.admission.injection import inject
 from taintwarden.admission.known import Known
 from taintwarden.admission.objects import TEMPLATES, pod_in
-from taintwarden.admission.ruling import Ruling
-from taintwarden.controller.cache import MAX_NATIVE_TOLERATIONS, Translator
+from taintwarden.admission.response import AdmissionResponse
+from taintwarden.admission.validation import INJECT, check_change
+from taintwarden.controller.decoding import MAX_NATIVE_TOLERATIONS, Decoder
 from taintwarden.engine.model import Gates
 from taintwarden.kube.objects import PodObject
 
@@ -34,25 +34,25 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     old_object: dict[str, Any] | None = None
 
 
-class Door:
+class AdmissionWebhooks:
     """Answers from the policies, profiles and namespaces that are known.
 
     Args:
         known: where they are.
-        translator: makes engine values of pods.
+        decoder: makes engine values of pods.
         gates: which operators may match at all.
 
     """
 
-    def __init__(self, known: Known, translator: Translator, gates: Gates) -> None:
+    def __init__(self, known: Known, decoder: Decoder, gates: Gates) -> None:
         self._known = known
-        self._translator = translator
+        self._decoder = decoder
         self._gates = gates
 
-    def validate(self, request: Request) -> Ruling:
+    def validate(self, request: Request) -> AdmissionResponse:
         """Whether the object may be stored."""
         if request.object is None:
-            return Ruling()
+            return AdmissionResponse()
         kind = (request.kind.group, request.kind.kind)
         if kind in TEMPLATES and (left_alone := _too_large(pod_in(request.object, *kind))):
             return left_alone
@@ -66,24 +66,24 @@ class Door:
             is_injected=labels.get(INJECT) == "true",
         )
 
-    def mutate(self, request: Request) -> Ruling:
+    def mutate(self, request: Request) -> AdmissionResponse:
         """What a pod gets before it is stored."""
         if request.object is None or (request.kind.group, request.kind.kind) != ("", "Pod"):
-            return Ruling()
+            return AdmissionResponse()
         if left_alone := _too_large(request.object):
             return left_alone
         pod = msgspec.convert(request.object, PodObject)
         # A pod whose name is still to be made may come without its namespace, too.
         pod.metadata.namespace = request.namespace
-        pod_class = self._translator.pod_class(pod)
+        pod_class = self._decoder.pod_class(pod)
         tolerations = self._known.tolerations_of(pod_class)
         return inject(request.object, tolerations, self._known.policies_for(pod_class), self._gates)
 
 
-def _too_large(pod: object) -> Ruling | None:
-    """The ruling on a pod with more tolerations than count: it is let through as it is. None for any other."""
+def _too_large(pod: object) -> AdmissionResponse | None:
+    """Allows a pod with more tolerations than count, unread. None for any other pod."""
     native = len(sequence(look(pod, "spec", "tolerations")))
     if native <= MAX_NATIVE_TOLERATIONS:
         return None
     told = f"spec.tolerations has {native} items, of which {MAX_NATIVE_TOLERATIONS} count: the pod is not looked at"
-    return Ruling(warnings=(told,))
+    return AdmissionResponse(warnings=(told,))

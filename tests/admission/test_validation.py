@@ -1,10 +1,10 @@
-"""What is refused at the door, and what is only told."""
+"""What is refused at the webhook, and what is only told."""
 
 import pytest
 
 from admission.workloads import ANNOTATION, PATHS, Json, controlled, exists, extended, gt, inside, pod
-from taintwarden.admission.changes import check_change
-from taintwarden.admission.ruling import AS_IT_IS
+from taintwarden.admission.response import ALLOWED
+from taintwarden.admission.validation import check_change
 from taintwarden.engine.model import Operator, Profile, Toleration
 from taintwarden.engine.selectors import EVERYTHING
 
@@ -29,12 +29,12 @@ def test_a_bad_annotation_is_refused_wherever_the_pod_is(group, kind):
 
 @pytest.mark.parametrize(("group", "kind"), PATHS)
 def test_a_good_one_is_not(group, kind):
-    assert check(inside(PATHS[group, kind], pod(GOOD, exists())), None, group, kind) == AS_IT_IS
+    assert check(inside(PATHS[group, kind], pod(GOOD, exists())), None, group, kind) == ALLOWED
 
 
 def test_all_faults_are_told_at_once():
-    ruling = check(pod(extended(gt("0950"), gt(), {"key": "sla", "operator": "Above", "value": "1"}), exists()))
-    assert [refusal.path.rpartition("]")[2] or refusal.path for refusal in ruling.refusals] == [".value", ".operator"]
+    response = check(pod(extended(gt("0950"), gt(), {"key": "sla", "operator": "Above", "value": "1"}), exists()))
+    assert [refusal.path.rpartition("]")[2] or refusal.path for refusal in response.refusals] == [".value", ".operator"]
 
 
 @pytest.mark.parametrize(
@@ -55,13 +55,13 @@ def test_malformed_annotations_are_refused_with_the_reason(annotation, told):
 
 
 def test_the_same_entry_twice_is_no_fault():
-    assert check(pod(extended(gt(), gt()), exists())) == AS_IT_IS
+    assert check(pod(extended(gt(), gt()), exists())) == ALLOWED
 
 
 def test_an_annotation_that_did_not_change_refuses_nothing():
-    ruling = check(pod(BAD, exists(), labels={"a": "b"}), pod(BAD, exists()))
-    assert ruling.refusals == ()
-    assert "counts as absent" in ruling.warnings[0]
+    response = check(pod(BAD, exists(), labels={"a": "b"}), pod(BAD, exists()))
+    assert response.refusals == ()
+    assert "counts as absent" in response.warnings[0]
 
 
 def test_one_that_changed_refuses():
@@ -73,9 +73,9 @@ def test_one_that_is_new_refuses():
 
 
 def test_what_a_controller_makes_is_never_refused():
-    ruling = check(controlled(pod(BAD, exists())))
-    assert ruling.refusals == ()
-    assert "write 950, not 0950" in ruling.warnings[0]
+    response = check(controlled(pod(BAD, exists())))
+    assert response.refusals == ()
+    assert "write 950, not 0950" in response.warnings[0]
 
 
 def test_an_owner_that_does_not_control_is_no_excuse():
@@ -85,13 +85,13 @@ def test_an_owner_that_does_not_control_is_no_excuse():
 
 
 def test_a_missing_companion_is_a_warning():
-    ruling = check(pod(GOOD))
-    assert ruling.refusals == ()
-    assert "add to spec.tolerations: key: sla, operator: Exists" in ruling.warnings[0]
+    response = check(pod(GOOD))
+    assert response.refusals == ()
+    assert "add to spec.tolerations: key: sla, operator: Exists" in response.warnings[0]
 
 
 def test_no_companion_is_missed_in_a_template_whose_pods_will_get_it():
-    assert check(inside(PATHS[DEPLOYMENT], pod(GOOD)), None, *DEPLOYMENT, is_injected=True) == AS_IT_IS
+    assert check(inside(PATHS[DEPLOYMENT], pod(GOOD)), None, *DEPLOYMENT, is_injected=True) == ALLOWED
 
 
 def test_one_is_missed_in_a_template_that_opts_out():
@@ -124,8 +124,8 @@ def test_an_unknown_annotation_of_ours_is_a_warning_with_the_likely_name():
 
 
 def test_native_tolerations_are_the_servers_business():
-    assert check(pod(None, {"key": "sla", "operator": "Gt", "value": "950"})) == AS_IT_IS
-    assert check(pod(None, {"key": "sla", "operator": "Nonsense"})) == AS_IT_IS
+    assert check(pod(None, {"key": "sla", "operator": "Gt", "value": "950"})) == ALLOWED
+    assert check(pod(None, {"key": "sla", "operator": "Nonsense"})) == ALLOWED
 
 
 def policy(schedule: str, **meta: str) -> Json:
@@ -140,15 +140,15 @@ def test_a_policy_is_refused_for_what_its_schema_cannot_say():
 
 
 def test_a_policy_whose_spec_did_not_change_is_left_in_peace():
-    ruling = check(
+    response = check(
         policy("0 25 * * *", resourceVersion="2"), policy("0 25 * * *"), "taintwarden.io", "TaintEvictionPolicy"
     )
-    assert ruling == AS_IT_IS
+    assert response == ALLOWED
 
 
 def test_what_is_not_ours_is_let_through():
-    assert check({"metadata": {"annotations": {ANNOTATION: BAD}}}, None, "", "ConfigMap") == AS_IT_IS
+    assert check({"metadata": {"annotations": {ANNOTATION: BAD}}}, None, "", "ConfigMap") == ALLOWED
 
 
 def test_a_pod_without_anything_is_let_through():
-    assert check({}) == AS_IT_IS
+    assert check({}) == ALLOWED

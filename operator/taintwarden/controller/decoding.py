@@ -59,7 +59,7 @@ class PodIssue(msgspec.Struct, frozen=True):
     errors: tuple[FieldError, ...]
 
 
-class Translator:
+class Decoder:
     """Objects in, engine values out. Equal things come out as the same object."""
 
     def __init__(self, clock: Clock, on_issue: Callable[[PodIssue], None] = lambda _: None) -> None:

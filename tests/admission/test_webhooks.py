@@ -5,11 +5,11 @@ import pytest
 
 from admission.patching import patched
 from admission.workloads import Json, exists, extended, gt, inside, pod, review
-from taintwarden.admission.door import Door, Request
 from taintwarden.admission.known import Known
-from taintwarden.admission.ruling import Ruling
-from taintwarden.controller.cache import Translator
+from taintwarden.admission.response import AdmissionResponse
+from taintwarden.admission.webhooks import AdmissionWebhooks, Request
 from taintwarden.controller.clock import system_clock
+from taintwarden.controller.decoding import Decoder
 from taintwarden.engine.machine import events
 from taintwarden.engine.matching.tolerations import ALL_GATES
 from taintwarden.engine.model import Exclude, Operator, Policy, Profile, TaintSelector, Toleration
@@ -20,11 +20,11 @@ GOLD = LabelSelector((Requirement("tier", SelectorOperator.IN, ("gold",)),))
 
 
 class Stage:
-    """What is known, and the door in front of it."""
+    """What is known, and the webhook in front of it."""
 
     def __init__(self) -> None:
         self.known = Known()
-        self.door = Door(self.known, Translator(system_clock), ALL_GATES)
+        self.webhook = AdmissionWebhooks(self.known, Decoder(system_clock), ALL_GATES)
 
     def feed(self, *fed: events.Event) -> None:
         for event in fed:
@@ -42,11 +42,11 @@ class Stage:
         asked = review(kind=asked_kind, object=obj, **more)["request"]
         return msgspec.convert(asked, Request)
 
-    def mutate(self, obj: Json | None, **more: object) -> Ruling:
-        return self.door.mutate(self.ask(obj, **more))
+    def mutate(self, obj: Json | None, **more: object) -> AdmissionResponse:
+        return self.webhook.mutate(self.ask(obj, **more))
 
-    def validate(self, obj: Json | None, **more: object) -> Ruling:
-        return self.door.validate(self.ask(obj, **more))
+    def validate(self, obj: Json | None, **more: object) -> AdmissionResponse:
+        return self.webhook.validate(self.ask(obj, **more))
 
     def paths(self, obj: Json) -> list[str]:
         return [step.path for step in self.mutate(obj).patch]
@@ -99,7 +99,7 @@ def test_invalid_entries_get_nothing_and_the_others_do(stage):
 
 @pytest.mark.parametrize("annotation", ["sla > 950", "{}", "[[]]", "null", '[{"key": 7}]', "[" * 10_000])
 def test_a_malformed_annotation_adds_nothing(stage, annotation):
-    assert stage.mutate(pod(annotation)) == Ruling()
+    assert stage.mutate(pod(annotation)) == AdmissionResponse()
 
 
 def test_300_tolerations_add_one_companion_for_each_that_counts(stage):
@@ -108,11 +108,11 @@ def test_300_tolerations_add_one_companion_for_each_that_counts(stage):
 
 
 def test_what_is_no_pod_is_left_alone(stage):
-    assert stage.mutate(pod(extended(gt())), asked_kind={**POD, "kind": "ConfigMap"}) == Ruling()
+    assert stage.mutate(pod(extended(gt())), asked_kind={**POD, "kind": "ConfigMap"}) == AdmissionResponse()
 
 
 def test_a_request_without_an_object_is_allowed(stage):
-    assert stage.mutate(None) == stage.validate(None) == Ruling()
+    assert stage.mutate(None) == stage.validate(None) == AdmissionResponse()
 
 
 def test_an_invalid_annotation_is_refused(stage):
@@ -122,9 +122,9 @@ def test_an_invalid_annotation_is_refused(stage):
 def test_a_companion_is_missed_unless_the_namespace_asks_for_it(stage):
     kind = {"group": "apps", "version": "v1", "kind": "Deployment"}
     request = stage.ask(inside(("spec", "template"), pod(extended(gt()))), asked_kind=kind)
-    assert stage.door.validate(request).warnings
+    assert stage.webhook.validate(request).warnings
     stage.feed(events.NamespaceSeen("shop", {"taintwarden.io/inject": "true"}))
-    assert stage.door.validate(request) == Ruling()
+    assert stage.webhook.validate(request) == AdmissionResponse()
 
 
 def test_a_namespace_that_comes_back_has_its_profiles_still(stage):

@@ -1,6 +1,6 @@
 """What streams deliver becomes events for the machine, whose state is the cache.
 
-Pods and nodes, whose complete lists the machine itself compares with what it knows; others are in ``keyed_sinks``.
+Pods and nodes, whose complete lists the machine itself compares with what it knows; others are in ``keyed_handlers``.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from typing import Generic
 
 import structlog
 
-from taintwarden.controller.cache import Translator
+from taintwarden.controller.decoding import Decoder
 from taintwarden.controller.loop import Feed
 from taintwarden.controller.times import moment
 from taintwarden.engine.machine import events
@@ -20,8 +20,8 @@ from taintwarden.telemetry.metrics import Metrics
 log = structlog.get_logger()
 
 
-class Sink(ABC, Generic[Object]):
-    """What all sinks share: telling of restarts and of objects that do not decode.
+class StreamHandler(ABC, Generic[Object]):
+    """What all handlers share: telling of restarts and of objects that do not decode.
 
     Args:
         resource: whose stream it receives.
@@ -88,14 +88,14 @@ class Sink(ABC, Generic[Object]):
             log.warning("object-undecodable", resource=self.resource, name=name, reason=reason)
 
 
-class PodSink(Sink[PodObject]):
+class PodHandler(StreamHandler[PodObject]):
     """Receives the pod stream."""
 
     _seen: set[str]
 
-    def __init__(self, resource: str, feed: Feed, metrics: Metrics, translator: Translator) -> None:
+    def __init__(self, resource: str, feed: Feed, metrics: Metrics, decoder: Decoder) -> None:
         super().__init__(resource, feed, metrics)
-        self._translator = translator
+        self._decoder = decoder
 
     def list_began(self) -> None:
         """Remember from here which pods the list names."""
@@ -130,7 +130,7 @@ class PodSink(Sink[PodObject]):
 
     def _see(self, obj: PodObject) -> None:
         try:
-            pod = self._translator.pod(obj)
+            pod = self._decoder.pod(obj)
         except ValueError as error:
             self._complain(f"{obj.metadata.namespace}/{obj.metadata.name}", str(error))
             return
@@ -149,14 +149,14 @@ def _terminates_at(obj: PodObject) -> float | None:
         return None
 
 
-class NodeSink(Sink[NodeObject]):
+class NodeHandler(StreamHandler[NodeObject]):
     """Receives the node stream."""
 
     _seen: set[str]
 
-    def __init__(self, resource: str, feed: Feed, metrics: Metrics, translator: Translator) -> None:
+    def __init__(self, resource: str, feed: Feed, metrics: Metrics, decoder: Decoder) -> None:
         super().__init__(resource, feed, metrics)
-        self._translator = translator
+        self._decoder = decoder
 
     def list_began(self) -> None:
         """Remember from here which nodes the list names."""
@@ -166,7 +166,7 @@ class NodeSink(Sink[NodeObject]):
         """One page of nodes."""
         for obj in objects:
             self._seen.add(obj.metadata.name)
-            self.feed(events.NodeSeen(self._translator.node(obj), listed=True))
+            self.feed(events.NodeSeen(self._decoder.node(obj), listed=True))
 
     def list_ended(self, resource_version: str) -> None:
         """Whichever the list did not name is gone."""
@@ -179,7 +179,7 @@ class NodeSink(Sink[NodeObject]):
             if kind == "DELETED":
                 self.feed(events.NodeGone(obj.metadata.name))
             else:
-                self.feed(events.NodeSeen(self._translator.node(obj)))
+                self.feed(events.NodeSeen(self._decoder.node(obj)))
 
     def lost(self, what: Identity) -> bool:
         """The machine knows nodes by name."""

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from taintwarden.controller.profiles import ProfileBook
-from taintwarden.controller.stored import BookSink
+from taintwarden.controller.profiles import ProfileStore
+from taintwarden.controller.store_handler import StoreHandler
 from taintwarden.engine.machine import events
 from taintwarden.kube.custom import PROFILES
 from taintwarden.kube.objects import CustomObject, Identity
@@ -25,18 +25,18 @@ def profile(name: str, version: int, key: str = "sla", uid: str = "") -> CustomO
 
 
 class Stage:
-    """A sink, and what its book tells."""
+    """A handler, and what its store tells."""
 
     def __init__(self) -> None:
         self.told: list[events.Event] = []
         self.faults: list[str] = []
-        book = ProfileBook(self.told.append, lambda key, uid, reason: self.faults.append(f"{key} {uid}: {reason}"))
-        self.sink = BookSink(PROFILES.name, book, Metrics())
+        store = ProfileStore(self.told.append, lambda key, uid, reason: self.faults.append(f"{key} {uid}: {reason}"))
+        self.handler = StoreHandler(PROFILES.name, store, Metrics())
 
     def list(self, *objects: CustomObject, version: int = 10) -> None:
-        self.sink.list_began()
-        self.sink.listed(objects)
-        self.sink.list_ended(str(version))
+        self.handler.list_began()
+        self.handler.listed(objects)
+        self.handler.list_ended(str(version))
 
     @property
     def known(self) -> dict[str, str]:
@@ -58,7 +58,7 @@ def stage() -> Stage:
 def test_a_list_is_told(stage):
     stage.list(profile("a", 1), profile("b", 2))
     assert stage.known == {"a": "sla", "b": "sla"}
-    assert stage.sink.listed_once.is_set()
+    assert stage.handler.listed_once.is_set()
 
 
 def test_what_another_list_does_not_name_is_gone(stage):
@@ -69,21 +69,21 @@ def test_what_another_list_does_not_name_is_gone(stage):
 
 def test_changes_are_told(stage):
     stage.list(profile("a", 1))
-    stage.sink.changed([("MODIFIED", profile("a", 11, "version")), ("ADDED", profile("b", 12))])
+    stage.handler.changed([("MODIFIED", profile("a", 11, "version")), ("ADDED", profile("b", 12))])
     assert stage.known == {"a": "version", "b": "sla"}
-    stage.sink.changed([("DELETED", profile("a", 13))])
+    stage.handler.changed([("DELETED", profile("a", 13))])
     assert stage.known == {"b": "sla"}
 
 
 def test_a_deletion_that_does_not_decode_is_one_if_it_can_be_told_whose(stage):
     stage.list(profile("a", 1), profile("b", 2))
-    assert stage.sink.lost(Identity("a", "shop", "a"))
-    assert not stage.sink.lost(Identity("b", "shop"))
+    assert stage.handler.lost(Identity("a", "shop", "a"))
+    assert not stage.handler.lost(Identity("b", "shop"))
     assert stage.known == {"b": "sla"}
 
 
 def test_an_object_that_is_not_accepted_keeps_its_last_version_in_force(stage):
     stage.list(profile("a", 1))
-    stage.sink.changed([("MODIFIED", profile("a", 11, "not a key"))])
+    stage.handler.changed([("MODIFIED", profile("a", 11, "not a key"))])
     assert stage.known == {"a": "sla"}
     assert "spec.tolerations[0].key" in stage.faults[0]

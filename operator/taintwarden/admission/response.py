@@ -1,4 +1,4 @@
-"""What the API server is answered about an object at the door."""
+"""The admission webhooks' answer about one object."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import msgspec
 from taintwarden.api.errors import FieldError
 
 
-class PatchStep(msgspec.Struct, frozen=True):
+class PatchOperation(msgspec.Struct, frozen=True):
     """One operation of a JSON patch (RFC 6902)."""
 
     op: str
@@ -15,12 +15,12 @@ class PatchStep(msgspec.Struct, frozen=True):
     value: Any
 
 
-class Ruling(msgspec.Struct, frozen=True):
+class AdmissionResponse(msgspec.Struct, frozen=True):
     """An object is allowed unless something is refused. Warnings are shown to whoever sent it; a patch completes it."""
 
     refusals: tuple[FieldError, ...] = ()
     warnings: tuple[str, ...] = ()
-    patch: tuple[PatchStep, ...] = ()
+    patch: tuple[PatchOperation, ...] = ()
 
 
-AS_IT_IS = Ruling()
+ALLOWED = AdmissionResponse()

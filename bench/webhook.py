@@ -13,7 +13,7 @@ from typing import Any
 from bench.bulk import Bulk
 from bench.cluster import ControlPlane, Webhook, wait_until
 from bench.usage import CpuMeter, settle
-from e2e import doors  # after bench.cluster, which says where it is
+from e2e import webhook_setup  # after bench.cluster, which says where it is
 
 PER_SECOND = 100
 SECONDS, QUICK_SECONDS = 10, 3
@@ -80,12 +80,12 @@ class Ground:
     @classmethod
     @contextmanager
     def open(cls) -> Iterator["Ground"]:
-        port = doors.free_port()
+        port = webhook_setup.free_port()
         with ControlPlane() as control_plane:
             control_plane.apply_crds()
             control_plane.apply_manifests()
             control_plane.client.create_namespace(NAMESPACE)
-            doors.install(control_plane.client, port)
+            webhook_setup.install(control_plane.client, port)
             folder: Path = control_plane.folder
             with Webhook(control_plane.webhook_kubeconfig(), folder, port) as webhook:
                 yield cls(control_plane, webhook, port)
@@ -98,11 +98,11 @@ class Ground:
         if not self.webhook.process.is_running:
             self.webhook.start()
         if not subject.has_webhooks:
-            doors.remove_configurations(client)
+            webhook_setup.remove_configurations(client)
             return
-        doors.install(client, self.port)
-        doors.wait_trusted(client)
-        doors.wait_asked(client, self.webhook)
+        webhook_setup.install(client, self.port)
+        webhook_setup.wait_trusted(client)
+        webhook_setup.wait_asked(client, self.webhook)
         if subject.injects:
             wait_until(self._completes, HEARD_SECONDS, "pods to be completed")
         if not subject.is_answered:
@@ -133,12 +133,12 @@ def measure(ground: Ground, subject: Subject, seconds: int) -> Creations:
     ground.prepare(subject)
     settle(ground.pids())
     meter, waited = CpuMeter(ground.pids()), ground.waited()
-    answered = doors.reviews(ground.webhook) if subject.is_answered else 0
+    answered = webhook_setup.reviews(ground.webhook) if subject.is_answered else 0
     milliseconds, refused = asyncio.run(create_pods(ground, subject, seconds))
     cpu = meter.read()
     seconds_waited, calls = (after - before for after, before in zip(ground.waited(), waited, strict=True))
     if subject.is_answered:
-        answered = doors.reviews(ground.webhook) - answered
+        answered = webhook_setup.reviews(ground.webhook) - answered
     ground.control_plane.client.delete_all("pods", NAMESPACE)
     tenths, hundredths = quantiles(milliseconds, n=10), quantiles(milliseconds, n=100)
     return Creations(

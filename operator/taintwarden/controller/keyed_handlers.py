@@ -1,18 +1,18 @@
-"""Sinks that compare lists themselves, and tell the machine object by object what is there and what is gone."""
+"""Handlers that compare lists themselves, and tell the machine object by object what is there and what is gone."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 
-from taintwarden.controller import cache
+from taintwarden.controller import decoding
 from taintwarden.controller.loop import Feed
-from taintwarden.controller.sinks import Sink
+from taintwarden.controller.stream_handlers import StreamHandler
 from taintwarden.engine.machine import Event, events
 from taintwarden.engine.model import Budget
 from taintwarden.kube.objects import BudgetObject, Identity, NamespaceObject, Object, WorkloadObject
 from taintwarden.telemetry.metrics import Metrics
 
 
-class KeyedSink(Sink[Object]):
+class KeyedHandler(StreamHandler[Object]):
     """Remembers by key what was told, so that a list can be compared with it."""
 
     def __init__(self, resource: str, feed: Feed, metrics: Metrics) -> None:
@@ -75,7 +75,7 @@ class KeyedSink(Sink[Object]):
                 self.see(self.key(obj), obj)
 
 
-class NamespaceSink(KeyedSink[NamespaceObject]):
+class NamespaceHandler(KeyedHandler[NamespaceObject]):
     """Receives the namespace stream."""
 
     def key(self, obj: NamespaceObject) -> str:
@@ -97,16 +97,16 @@ class NamespaceSink(KeyedSink[NamespaceObject]):
 
 
 DESIRED: dict[str, Callable[[WorkloadObject], int]] = {
-    "replicasets": cache.desired_replicas,
-    "statefulsets": cache.desired_replicas,
-    "replicationcontrollers": cache.desired_replicas,
-    "daemonsets": cache.desired_on_nodes,
-    "jobs": cache.desired_parallelism,
+    "replicasets": decoding.desired_replicas,
+    "statefulsets": decoding.desired_replicas,
+    "replicationcontrollers": decoding.desired_replicas,
+    "daemonsets": decoding.desired_on_nodes,
+    "jobs": decoding.desired_parallelism,
 }
 """How many pods the objects of a resource want."""
 
 
-class WorkloadSink(KeyedSink[WorkloadObject]):
+class WorkloadHandler(KeyedHandler[WorkloadObject]):
     """Receives the stream of one kind of controllers of pods."""
 
     def __init__(self, resource: str, feed: Feed, metrics: Metrics) -> None:
@@ -138,7 +138,7 @@ class WorkloadSink(KeyedSink[WorkloadObject]):
         return super().undecodable(what, reason, deleted=deleted)
 
 
-class BudgetSink(KeyedSink[BudgetObject]):
+class BudgetHandler(KeyedHandler[BudgetObject]):
     """Receives the stream of PodDisruptionBudgets."""
 
     def key(self, obj: BudgetObject) -> str:
@@ -151,7 +151,7 @@ class BudgetSink(KeyedSink[BudgetObject]):
 
     def see(self, key: str, obj: BudgetObject) -> None:
         """Tell of it even if it is as before: the machine counts on hearing that its controller has looked again."""
-        budget = cache.budget(obj)
+        budget = decoding.budget(obj)
         if budget is None:
             self.lose(key)
         else:

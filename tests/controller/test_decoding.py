@@ -8,8 +8,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from controller import GT_950, NOW, Clock, budget_object, node_object, pod_object, workload_object
-from taintwarden.controller import cache
-from taintwarden.controller.cache import PodIssue, Translator
+from taintwarden.controller import decoding
+from taintwarden.controller.decoding import Decoder, PodIssue
 from taintwarden.engine.model import Owner, SpreadConstraint, Taint, Toleration
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 from taintwarden.kube.objects import version_number
@@ -23,8 +23,8 @@ def issues() -> list[PodIssue]:
 
 
 @pytest.fixture
-def translator(issues: list[PodIssue]) -> Translator:
-    return Translator(Clock(), issues.append)
+def decoder(issues: list[PodIssue]) -> Decoder:
+    return Decoder(Clock(), issues.append)
 
 
 def annotated(**annotations: str) -> dict[str, dict[str, str]]:
@@ -38,10 +38,10 @@ def extended(*entries: object, **metadata: str):
 # -- pods -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_running_pod_is_told_by_what_decides(translator):
+def test_a_running_pod_is_told_by_what_decides(decoder):
     tolerations = [{"key": "sla", "operator": "Gt", "value": "950"}]
     spec = {"tolerations": tolerations, "priority": 5}
-    pod = translator.pod(pod_object(metadata={"labels": {"app": "web"}}, spec=spec))
+    pod = decoder.pod(pod_object(metadata={"labels": {"app": "web"}}, spec=spec))
     assert (pod.uid, pod.name, pod.namespace, pod.node) == ("uid-web-1", "web-1", "shop", "n1")
     assert pod.resource_version == 7
     assert pod.shared.labels == {"app": "web"}
@@ -63,18 +63,18 @@ def test_a_running_pod_is_told_by_what_decides(translator):
     ],
     ids=["unbound", "terminating", "mirror", "mirror-empty", "succeeded", "failed"],
 )
-def test_there_is_nothing_to_evict_about(translator, left_out):
-    assert translator.pod(pod_object(**left_out)) is None
+def test_there_is_nothing_to_evict_about(decoder, left_out):
+    assert decoder.pod(pod_object(**left_out)) is None
 
 
 @pytest.mark.parametrize("phase", ["Pending", "Running", "Unknown", ""])
-def test_bound_pods_of_every_other_phase_count(translator, phase):
-    assert translator.pod(pod_object(status={"phase": phase})) is not None
+def test_bound_pods_of_every_other_phase_count(decoder, phase):
+    assert decoder.pod(pod_object(status={"phase": phase})) is not None
 
 
 @pytest.mark.parametrize(("value", "expected"), [("true", True), ("false", False), ("True", False), ("", False)])
-def test_a_pod_opts_out_by_our_annotation(translator, value, expected):
-    pod = translator.pod(pod_object(metadata=annotated(**{"taintwarden.io/do-not-evict": value})))
+def test_a_pod_opts_out_by_our_annotation(decoder, value, expected):
+    pod = decoder.pod(pod_object(metadata=annotated(**{"taintwarden.io/do-not-evict": value})))
     assert pod.shared.do_not_evict is expected
     assert not pod.shared.do_not_disrupt
 
@@ -89,8 +89,8 @@ def test_a_pod_opts_out_by_our_annotation(translator, value, expected):
         ("something.else/do-not-disrupt", "true", False),
     ],
 )
-def test_a_pod_opts_out_of_disruptions_by_annotations_of_others(translator, key, value, expected):
-    pod = translator.pod(pod_object(metadata=annotated(**{key: value})))
+def test_a_pod_opts_out_of_disruptions_by_annotations_of_others(decoder, key, value, expected):
+    pod = decoder.pod(pod_object(metadata=annotated(**{key: value})))
     assert pod.shared.do_not_disrupt is expected
     assert not pod.shared.do_not_evict
 
@@ -104,8 +104,8 @@ def test_a_pod_opts_out_of_disruptions_by_annotations_of_others(translator, key,
         ({"kind": "ReplicaSet", "controller": True}, False),
     ],
 )
-def test_daemon_set_pods_are_those_a_daemon_set_controls(translator, owner, expected):
-    assert translator.pod(pod_object(metadata={"ownerReferences": [owner]})).shared.daemon_set is expected
+def test_daemon_set_pods_are_those_a_daemon_set_controls(decoder, owner, expected):
+    assert decoder.pod(pod_object(metadata={"ownerReferences": [owner]})).shared.daemon_set is expected
 
 
 OWNERS = [
@@ -115,18 +115,18 @@ OWNERS = [
 
 
 @pytest.mark.parametrize(("owners", "expected"), [(OWNERS, Owner("ReplicaSet", "web-1", "uid-rs")), (OWNERS[:1], None)])
-def test_the_owner_is_the_controlling_one(translator, owners, expected):
-    assert translator.pod(pod_object(metadata={"ownerReferences": owners})).shared.owner == expected
+def test_the_owner_is_the_controlling_one(decoder, owners, expected):
+    assert decoder.pod(pod_object(metadata={"ownerReferences": owners})).shared.owner == expected
 
 
 @pytest.mark.parametrize(("spec", "expected"), [({}, 30), ({"terminationGracePeriodSeconds": 5}, 5)])
-def test_a_pod_has_its_grace_to_terminate(translator, spec, expected):
-    assert translator.pod(pod_object(spec=spec)).shared.grace_seconds == expected
+def test_a_pod_has_its_grace_to_terminate(decoder, spec, expected):
+    assert decoder.pod(pod_object(spec=spec)).shared.grace_seconds == expected
 
 
 @pytest.mark.parametrize(("phase", "running"), [("Pending", False), ("Running", True), ("Unknown", True)])
-def test_a_pod_runs_unless_it_is_pending(translator, phase, running):
-    assert translator.pod(pod_object(status={"phase": phase})).running is running
+def test_a_pod_runs_unless_it_is_pending(decoder, phase, running):
+    assert decoder.pod(pod_object(status={"phase": phase})).running is running
 
 
 @pytest.mark.parametrize(
@@ -139,12 +139,12 @@ def test_a_pod_runs_unless_it_is_pending(translator, phase, running):
         ([], False),
     ],
 )
-def test_a_pod_is_ready_if_its_condition_says_so(translator, conditions, expected):
-    assert translator.pod(pod_object(status={"conditions": conditions})).ready is expected
+def test_a_pod_is_ready_if_its_condition_says_so(decoder, conditions, expected):
+    assert decoder.pod(pod_object(status={"conditions": conditions})).ready is expected
 
 
-def test_pods_of_one_workload_share_one_class(translator):
-    first, second = (translator.pod(pod_object(name)) for name in ("web-1", "web-2"))
+def test_pods_of_one_workload_share_one_class(decoder):
+    first, second = (decoder.pod(pod_object(name)) for name in ("web-1", "web-2"))
     assert first.shared is second.shared
     assert first.node is second.node
 
@@ -158,8 +158,8 @@ def test_pods_of_one_workload_share_one_class(translator):
     ],
     ids=["owner", "grace", "spread"],
 )
-def test_pods_that_differ_in_what_decides_share_none(translator, other):
-    assert translator.pod(pod_object("a")).shared is not translator.pod(pod_object("b", **other)).shared
+def test_pods_that_differ_in_what_decides_share_none(decoder, other):
+    assert decoder.pod(pod_object("a")).shared is not decoder.pod(pod_object("b", **other)).shared
 
 
 # -- how a pod is spread ----------------------------------------------------------------------------------------------
@@ -170,53 +170,53 @@ IS_WEB = Requirement("app", SelectorOperator.IN, ("web",))
 OF_REVISION = Requirement("pod-template-hash", SelectorOperator.IN, ("abc",))
 
 
-def spread(translator: Translator, **constraint: object) -> list[tuple[str, tuple[Requirement, ...]]]:
+def spread(decoder: Decoder, **constraint: object) -> list[tuple[str, tuple[Requirement, ...]]]:
     constraints = [{"maxSkew": 1, "topologyKey": "zone"} | constraint]
-    pod = translator.pod(pod_object(metadata={"labels": LABELS}, spec={"topologySpreadConstraints": constraints}))
+    pod = decoder.pod(pod_object(metadata={"labels": LABELS}, spec={"topologySpreadConstraints": constraints}))
     return [(one.topology_key, one.selector.requirements) for one in pod.shared.spread]
 
 
-def test_a_pod_without_constraints_is_spread_over_nothing(translator):
-    assert translator.pod(pod_object()).shared.spread == ()
+def test_a_pod_without_constraints_is_spread_over_nothing(decoder):
+    assert decoder.pod(pod_object()).shared.spread == ()
 
 
-def test_constraints_come_in_order(translator):
+def test_constraints_come_in_order(decoder):
     keys = ["zone", "host"]
     constraints = [{"topologyKey": key, "labelSelector": {"matchLabels": {"app": "web"}}} for key in keys]
-    pod = translator.pod(pod_object(spec={"topologySpreadConstraints": constraints}))
+    pod = decoder.pod(pod_object(spec={"topologySpreadConstraints": constraints}))
     assert pod.shared.spread == tuple(SpreadConstraint(key, LabelSelector((IS_WEB,))) for key in keys)
 
 
-def test_a_constraint_selects_by_labels_and_expressions(translator):
+def test_a_constraint_selects_by_labels_and_expressions(decoder):
     expression = {"key": "tier", "operator": "NotIn", "values": ["a", "b"]}
     selector = {"matchLabels": {"app": "web"}, "matchExpressions": [expression]}
     expected = (IS_WEB, Requirement("tier", SelectorOperator.NOT_IN, ("a", "b")))
-    assert spread(translator, labelSelector=selector) == [("zone", expected)]
+    assert spread(decoder, labelSelector=selector) == [("zone", expected)]
 
 
-def test_match_label_keys_add_the_pods_own_values(translator):
-    found = spread(translator, labelSelector={"matchLabels": {"app": "web"}}, matchLabelKeys=["pod-template-hash"])
+def test_match_label_keys_add_the_pods_own_values(decoder):
+    found = spread(decoder, labelSelector={"matchLabels": {"app": "web"}}, matchLabelKeys=["pod-template-hash"])
     assert found == [("zone", (IS_WEB, OF_REVISION))]
 
 
-def test_match_label_keys_that_the_pod_lacks_are_ignored(translator):
-    found = spread(translator, labelSelector={"matchLabels": {"app": "web"}}, matchLabelKeys=["revision"])
+def test_match_label_keys_that_the_pod_lacks_are_ignored(decoder):
+    found = spread(decoder, labelSelector={"matchLabels": {"app": "web"}}, matchLabelKeys=["revision"])
     assert found == [("zone", (IS_WEB,))]
 
 
-def test_match_label_keys_that_the_api_server_has_merged_are_not_added_again(translator):
+def test_match_label_keys_that_the_api_server_has_merged_are_not_added_again(decoder):
     merged = {"key": "pod-template-hash", "operator": "In", "values": ["abc"]}
     selector = {"matchLabels": {"app": "web"}, "matchExpressions": [merged]}
-    found = spread(translator, labelSelector=selector, matchLabelKeys=["pod-template-hash"])
+    found = spread(decoder, labelSelector=selector, matchLabelKeys=["pod-template-hash"])
     assert found == [("zone", (IS_WEB, OF_REVISION))]
 
 
-def test_a_constraint_without_a_selector_counts_nobody(translator):
-    assert spread(translator, matchLabelKeys=["pod-template-hash"]) == []
+def test_a_constraint_without_a_selector_counts_nobody(decoder):
+    assert spread(decoder, matchLabelKeys=["pod-template-hash"]) == []
 
 
-def test_an_empty_selector_counts_everybody(translator):
-    assert spread(translator, labelSelector={}) == [("zone", ())]
+def test_an_empty_selector_counts_everybody(decoder):
+    assert spread(decoder, labelSelector={}) == [("zone", ())]
 
 
 # -- since when a pod is bound ----------------------------------------------------------------------------------------
@@ -227,42 +227,42 @@ def scheduled(at: str | None, status: str = "True"):
     return pod_object(status={"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}, condition]})
 
 
-def test_a_pod_is_bound_since_it_was_scheduled(translator):
-    assert translator.pod(scheduled("2023-11-14T22:05:00Z")).bound_at == NOW - 500 + 1
+def test_a_pod_is_bound_since_it_was_scheduled(decoder):
+    assert decoder.pod(scheduled("2023-11-14T22:05:00Z")).bound_at == NOW - 500 + 1
 
 
 @pytest.mark.parametrize("told", [("2023-11-14T22:05:00Z", "False"), (None, "True")])
-def test_a_pod_is_else_bound_since_it_was_created(translator, told):
-    assert translator.pod(scheduled(*told)).bound_at == NOW - 800 + 1
+def test_a_pod_is_else_bound_since_it_was_created(decoder, told):
+    assert decoder.pod(scheduled(*told)).bound_at == NOW - 800 + 1
 
 
-def test_a_pod_without_any_time_is_bound_now(translator):
-    assert translator.pod(pod_object(metadata={"creationTimestamp": None})).bound_at == NOW
+def test_a_pod_without_any_time_is_bound_now(decoder):
+    assert decoder.pod(pod_object(metadata={"creationTimestamp": None})).bound_at == NOW
 
 
-def test_a_pod_bound_in_the_future_is_bound_now(translator):
-    assert translator.pod(scheduled("2024-01-01T00:00:00Z")).bound_at == NOW
+def test_a_pod_bound_in_the_future_is_bound_now(decoder):
+    assert decoder.pod(scheduled("2024-01-01T00:00:00Z")).bound_at == NOW
 
 
 @pytest.mark.parametrize("time", ["yesterday", "2023-11-14", "2023-11-14T22:05:00", "12:00Z"])
-def test_a_time_that_is_none_is_an_error(translator, time):
+def test_a_time_that_is_none_is_an_error(decoder, time):
     with pytest.raises(ValueError, match=r"\w"):
-        translator.pod(scheduled(time))
+        decoder.pod(scheduled(time))
 
 
 # -- the annotation ---------------------------------------------------------------------------------------------------
 
 
-def test_extended_tolerations_come_from_the_annotation(translator, issues):
-    pod = translator.pod(extended({"key": "sla", "operator": "Gt", "value": "950", "violationGraceSeconds": 30}))
+def test_extended_tolerations_come_from_the_annotation(decoder, issues):
+    pod = decoder.pod(extended({"key": "sla", "operator": "Gt", "value": "950", "violationGraceSeconds": 30}))
     expected = Toleration(key="sla", operator="Gt", value="950", violation_grace_seconds=30)
     assert pod.shared.tolerations.extended == (expected,)
     assert issues == []
 
 
-def test_invalid_entries_count_as_absent_and_are_told(translator, issues):
+def test_invalid_entries_count_as_absent_and_are_told(decoder, issues):
     good = {"key": "sla", "operator": "Gt", "value": "950"}
-    pod = translator.pod(extended({"key": "sla", "operator": "Gt", "value": "0950"}, good))
+    pod = decoder.pod(extended({"key": "sla", "operator": "Gt", "value": "0950"}, good))
     assert pod.shared.tolerations.extended == (GT_950,)
     [issue] = issues
     assert (issue.name, issue.namespace, issue.uid) == ("web-1", "shop", "uid-web-1")
@@ -270,66 +270,66 @@ def test_invalid_entries_count_as_absent_and_are_told(translator, issues):
 
 
 @pytest.mark.parametrize("text", ["", "not json", "{}", "7", "null", '{"key":"sla"}', "[[]]"])
-def test_what_is_no_list_of_tolerations_is_told(translator, issues, text):
-    pod = translator.pod(pod_object(metadata=annotated(**{TOLERATIONS: text})))
+def test_what_is_no_list_of_tolerations_is_told(decoder, issues, text):
+    pod = decoder.pod(pod_object(metadata=annotated(**{TOLERATIONS: text})))
     assert pod.shared.tolerations.extended == ()
     assert len(issues) == 1
 
 
-def test_an_empty_list_is_fine(translator, issues):
-    translator.pod(extended())
+def test_an_empty_list_is_fine(decoder, issues):
+    decoder.pod(extended())
     assert issues == []
 
 
-def test_a_fault_is_told_once_however_often_the_pod_is_seen(translator, issues):
+def test_a_fault_is_told_once_however_often_the_pod_is_seen(decoder, issues):
     for _ in range(5):
-        translator.pod(extended({"key": 7}))
+        decoder.pod(extended({"key": 7}))
     assert len(issues) == 1
 
 
-def test_a_fault_of_several_pods_is_told_for_each(translator, issues):
+def test_a_fault_of_several_pods_is_told_for_each(decoder, issues):
     for uid in "ab":
-        translator.pod(extended({"key": 7}, uid=uid))
+        decoder.pod(extended({"key": 7}, uid=uid))
     assert [issue.uid for issue in issues] == ["a", "b"]
 
 
-def test_another_fault_of_the_same_pod_is_told_too(translator, issues):
-    translator.pod(extended({"key": 7}))
-    translator.pod(extended({"key": 8}))
+def test_another_fault_of_the_same_pod_is_told_too(decoder, issues):
+    decoder.pod(extended({"key": 7}))
+    decoder.pod(extended({"key": 8}))
     assert len(issues) == 2
 
 
-def test_a_pod_that_is_terminating_is_not_complained_about(translator, issues):
-    translator.pod(extended({"key": 7}, deletionTimestamp="2023-11-14T22:10:00Z"))
+def test_a_pod_that_is_terminating_is_not_complained_about(decoder, issues):
+    decoder.pod(extended({"key": 7}, deletionTimestamp="2023-11-14T22:10:00Z"))
     assert issues == []
 
 
-def test_the_same_faults_in_another_text_are_no_news(translator, issues):
-    translator.pod(extended({"key": 7}))
-    translator.pod(extended({"key": 7}, {"key": "sla", "operator": "Exists"}))
+def test_the_same_faults_in_another_text_are_no_news(decoder, issues):
+    decoder.pod(extended({"key": 7}))
+    decoder.pod(extended({"key": 7}, {"key": "sla", "operator": "Exists"}))
     assert len(issues) == 1
 
 
-def test_what_is_remembered_of_annotations_is_bounded_in_characters(translator, issues, monkeypatch):
-    monkeypatch.setattr(cache, "MAX_REMEMBERED_CHARACTERS", 100)
+def test_what_is_remembered_of_annotations_is_bounded_in_characters(decoder, issues, monkeypatch):
+    monkeypatch.setattr(decoding, "MAX_REMEMBERED_CHARACTERS", 100)
     for number in range(10):
-        translator.pod(extended({"key": number}, uid=str(number)))
-        assert sum(map(len, translator._annotations)) == translator._remembered_characters <= 100
+        decoder.pod(extended({"key": number}, uid=str(number)))
+        assert sum(map(len, decoder._annotations)) == decoder._remembered_characters <= 100
     assert len(issues) == 10
 
 
-def test_what_is_remembered_of_reports_is_bounded(translator, issues, monkeypatch):
-    monkeypatch.setattr(cache, "MAX_REMEMBERED_REPORTS", 3)
+def test_what_is_remembered_of_reports_is_bounded(decoder, issues, monkeypatch):
+    monkeypatch.setattr(decoding, "MAX_REMEMBERED_REPORTS", 3)
     for number in range(10):
-        translator.pod(extended({"key": number}, uid=str(number)))
-    assert list(translator._reported) == ["7", "8", "9"]
+        decoder.pod(extended({"key": number}, uid=str(number)))
+    assert list(decoder._reported) == ["7", "8", "9"]
 
 
-def test_hundreds_of_hostile_annotations_leave_little_behind(translator, issues):
+def test_hundreds_of_hostile_annotations_leave_little_behind(decoder, issues):
     tracemalloc.start()
     for number in range(300):
         entries = [{f"field{n}-{number}": "x" * 20 for n in range(15)} for _ in range(100)]
-        assert translator.pod(extended(*entries, uid=str(number))) is not None
+        assert decoder.pod(extended(*entries, uid=str(number))) is not None
     kept, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert kept < 20 * 2**20
@@ -337,17 +337,17 @@ def test_hundreds_of_hostile_annotations_leave_little_behind(translator, issues)
     assert max(len(issue.errors) for issue in issues) <= 10
 
 
-def test_what_an_owner_calls_its_kind_is_not_kept_for_ever(translator):
+def test_what_an_owner_calls_its_kind_is_not_kept_for_ever(decoder):
     before = sys.getallocatedblocks()
     for number in range(2_000):
         owner = {"apiVersion": "v1", "kind": f"Kind{number}" * 10, "name": "o", "uid": "u", "controller": True}
-        translator.pod(pod_object(metadata={"ownerReferences": [owner]}))
+        decoder.pod(pod_object(metadata={"ownerReferences": [owner]}))
     assert sys.getallocatedblocks() - before < 1_000
 
 
-def test_native_tolerations_beyond_a_thousand_do_not_count(translator, issues):
+def test_native_tolerations_beyond_a_thousand_do_not_count(decoder, issues):
     many = [{"key": f"k{number}", "operator": "Exists"} for number in range(1_500)]
-    pod = translator.pod(pod_object(spec={"tolerations": many}))
+    pod = decoder.pod(pod_object(spec={"tolerations": many}))
     assert len(pod.shared.tolerations.native) == 1_000
     [issue] = issues
     assert [str(error) for error in issue.errors] == [
@@ -360,12 +360,12 @@ def test_native_tolerations_beyond_a_thousand_do_not_count(translator, issues):
 
 @pytest.mark.parametrize(("spec", "expected"), [({"replicas": 4}, 4), ({"replicas": 0}, 0), ({}, 1)])
 def test_a_replica_set_wants_its_replicas(spec, expected):
-    assert cache.desired_replicas(workload_object(status={"desiredNumberScheduled": 9}, **spec)) == expected
+    assert decoding.desired_replicas(workload_object(status={"desiredNumberScheduled": 9}, **spec)) == expected
 
 
 @pytest.mark.parametrize(("status", "expected"), [({"desiredNumberScheduled": 9}, 9), ({}, 0)])
 def test_a_daemon_set_wants_a_pod_on_each_node_that_fits(status, expected):
-    assert cache.desired_on_nodes(workload_object(status=status)) == expected
+    assert decoding.desired_on_nodes(workload_object(status=status)) == expected
 
 
 @pytest.mark.parametrize(
@@ -384,32 +384,32 @@ def test_a_daemon_set_wants_a_pod_on_each_node_that_fits(status, expected):
     ids=["many", "last", "overdone", "none", "one", "queue", "queue-ends", "suspended", "default"],
 )
 def test_a_job_wants_what_is_left_of_it_but_so_many_at_once(spec, status, expected):
-    assert cache.desired_parallelism(workload_object(status=status, **spec)) == expected
+    assert decoding.desired_parallelism(workload_object(status=status, **spec)) == expected
 
 
 def test_a_budget_is_told_by_what_it_allows():
-    budget = cache.budget(budget_object(status={"disruptionsAllowed": 2}))
+    budget = decoding.budget(budget_object(status={"disruptionsAllowed": 2}))
     assert (budget.namespace, budget.name, budget.allowed) == ("shop", "web", 2)
     assert budget.selector == LabelSelector((IS_WEB,))
 
 
 def test_a_budget_without_a_selector_selects_nobody():
-    assert cache.budget(budget_object(selector=None)) is None
+    assert decoding.budget(budget_object(selector=None)) is None
 
 
 def test_a_budget_with_an_empty_selector_selects_everybody():
-    assert cache.budget(budget_object(selector={})).selector == LabelSelector()
+    assert decoding.budget(budget_object(selector={})).selector == LabelSelector()
 
 
 @pytest.mark.parametrize(("generation", "expected"), [(1, True), (2, False)])
 def test_the_numbers_of_a_budget_may_be_of_an_older_version(generation, expected):
-    assert cache.budget(budget_object(generation=generation)).observed is expected
+    assert decoding.budget(budget_object(generation=generation)).observed is expected
 
 
 def test_a_budget_without_a_status_allows_nothing_and_was_not_looked_at():
     obj = budget_object(generation=0)
     obj.status = None
-    budget = cache.budget(obj)
+    budget = decoding.budget(obj)
     assert (budget.allowed, budget.observed, budget.healthy_enough) == (0, False, False)
 
 
@@ -426,40 +426,40 @@ def test_a_budget_without_a_status_allows_nothing_and_was_not_looked_at():
 )
 def test_a_budget_lets_pods_go_that_are_not_ready(healthy, desired, policy, expected):
     status = {"currentHealthy": healthy, "desiredHealthy": desired}
-    assert cache.budget(budget_object(status=status, unhealthyPodEvictionPolicy=policy)).healthy_enough is expected
+    assert decoding.budget(budget_object(status=status, unhealthyPodEvictionPolicy=policy)).healthy_enough is expected
 
 
 # -- nodes ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_node_is_told_by_its_taints(translator):
+def test_a_node_is_told_by_its_taints(decoder):
     taints = [
         {"key": "sla", "value": "950", "effect": "NoExecute", "timeAdded": "2023-11-14T22:13:00Z"},
         {"key": "spot", "effect": "NoSchedule"},
     ]
-    node = translator.node(node_object(taints=taints, labels={"zone": "a"}))
+    node = decoder.node(node_object(taints=taints, labels={"zone": "a"}))
     assert (node.name, node.uid, node.labels, node.resource_version) == ("n1", "uid-n1", {"zone": "a"}, 5)
     assert node.taints == ((Taint("sla", "950"), NOW - 20 + 1), (Taint("spot", "", "NoSchedule"), None))
     assert node.history == ""
 
 
-def test_a_nodes_history_is_its_annotation(translator):
-    assert translator.node(node_object(annotations={"taintwarden.io/taint-history": "{}"})).history == "{}"
+def test_a_nodes_history_is_its_annotation(decoder):
+    assert decoder.node(node_object(annotations={"taintwarden.io/taint-history": "{}"})).history == "{}"
 
 
-def test_annotations_of_others_are_no_history(translator):
-    assert translator.node(node_object(annotations={"a": "b"})).history == ""
+def test_annotations_of_others_are_no_history(decoder):
+    assert decoder.node(node_object(annotations={"a": "b"})).history == ""
 
 
-def test_a_time_added_in_the_future_is_now(translator):
-    node = translator.node(node_object(taints=[{"key": "k", "timeAdded": "2033-01-01T00:00:00Z"}]))
+def test_a_time_added_in_the_future_is_now(decoder):
+    node = decoder.node(node_object(taints=[{"key": "k", "timeAdded": "2033-01-01T00:00:00Z"}]))
     assert node.taints[0][1] == NOW
 
 
 @pytest.mark.parametrize("time", ["yesterday", "", "2023-11-14T22:13:00"])
-def test_a_time_added_that_is_none_counts_as_not_set_and_is_logged(translator, time):
+def test_a_time_added_that_is_none_counts_as_not_set_and_is_logged(decoder, time):
     with capture_logs() as logs:
-        node = translator.node(node_object(taints=[{"key": "k", "timeAdded": time}]))
+        node = decoder.node(node_object(taints=[{"key": "k", "timeAdded": time}]))
     assert node.taints[0][1] is None
     assert [(entry["event"], entry["node"], entry["value"]) for entry in logs] == [
         ("time-added-unreadable", "n1", time)

@@ -1,4 +1,4 @@
-"""Whether an object may be stored as somebody wants it: what is refused, and what is only told.
+"""Validates objects before they are stored: what is refused, and what only gets a warning.
 
 Only what is ours is refused, and only where a person can mend it: an annotation that did not change is left in peace,
 and so is what a controller makes, since refusing that would keep a workload from running. An invalid entry of the
@@ -11,7 +11,7 @@ from typing import Any
 from taintwarden.admission.checking import Severity, look, mapping, sequence
 from taintwarden.admission.objects import Subject, check_object, pod_in, subject_of
 from taintwarden.admission.pods import ANNOTATIONS
-from taintwarden.admission.ruling import AS_IT_IS, Ruling
+from taintwarden.admission.response import ALLOWED, AdmissionResponse
 from taintwarden.api.errors import FieldError
 from taintwarden.engine.model import Policy, Profile
 
@@ -31,8 +31,8 @@ def check_change(
     profiles: Sequence[Profile] = (),
     *,
     is_injected: bool = False,
-) -> Ruling:
-    """The ruling on ``obj``, which takes the place of ``old`` if there is one.
+) -> AdmissionResponse:
+    """The response for ``obj``, which replaces ``old`` if there is one.
 
     ``is_injected``: pods of its namespace get the native tolerations that they lack. One that comes here has them.
     """
@@ -40,7 +40,7 @@ def check_change(
     if subject in (Subject.POLICY, Subject.PROFILE):
         return _check_own(obj, old, group, kind)
     if subject is not Subject.POD:
-        return AS_IT_IS
+        return ALLOWED
     template = pod_in(obj, group, kind)
     is_completed = is_injected and kind != "Pod" and not opts_out(template)
     changed = _changed_annotations(template, None if old is None else pod_in(old, group, kind))
@@ -55,7 +55,7 @@ def check_change(
             refusals.append(fault)
         else:
             warnings.append(f"{fault} ({_COUNTS_AS_ABSENT})" if _COUNTS_AS_ABSENT not in fault.remedy else str(fault))
-    return Ruling(tuple(refusals), tuple(warnings))
+    return AdmissionResponse(tuple(refusals), tuple(warnings))
 
 
 def opts_out(pod: object) -> bool:
@@ -63,11 +63,11 @@ def opts_out(pod: object) -> bool:
     return look(pod, "metadata", "labels", INJECT) == "false"
 
 
-def _check_own(obj: Json, old: Json | None, group: str, kind: str) -> Ruling:
+def _check_own(obj: Json, old: Json | None, group: str, kind: str) -> AdmissionResponse:
     """What the schema of our kinds could not say. One whose spec stays the same is not looked at again."""
     if old is not None and obj.get("spec") == old.get("spec"):
-        return AS_IT_IS
-    return Ruling(tuple(fault for _, fault in check_object(obj, group, kind)))
+        return ALLOWED
+    return AdmissionResponse(tuple(fault for _, fault in check_object(obj, group, kind)))
 
 
 def _annotation_of(fault: FieldError) -> str | None:

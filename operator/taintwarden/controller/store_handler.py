@@ -1,29 +1,29 @@
-"""The stream of objects of our own kinds into the book that keeps them, for a process without kopf."""
+"""The stream of objects of our own kinds into the store that keeps them, for a process without kopf."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from taintwarden.controller.books import Book
-from taintwarden.controller.sinks import Sink
+from taintwarden.controller.stores import Store
+from taintwarden.controller.stream_handlers import StreamHandler
 from taintwarden.kube.objects import CustomMeta, CustomObject, Identity
 from taintwarden.telemetry.metrics import Metrics
 
 
-class BookSink(Sink[CustomObject]):
+class StoreHandler(StreamHandler[CustomObject]):
     """Receives the stream of one of our kinds.
 
     Args:
         resource: whose stream it receives.
-        book: keeps the objects.
+        store: keeps the objects.
         metrics: counts restarts and faults.
 
     """
 
-    def __init__(self, resource: str, book: Book[Any], metrics: Metrics) -> None:
+    def __init__(self, resource: str, store: Store[Any], metrics: Metrics) -> None:
         super().__init__(resource, lambda _: None, metrics)
-        self._book = book
+        self._store = store
         self._listed: list[dict[str, Any]] = []
 
     def list_began(self) -> None:
@@ -35,16 +35,16 @@ class BookSink(Sink[CustomObject]):
         self._listed.extend(map(msgspec.to_builtins, objects))
 
     def list_ended(self, resource_version: str) -> None:
-        """The book holds what the list named, and nothing else."""
-        self._book.load(self._listed, resource_version)
+        """The store holds what the list named, and nothing else."""
+        self._store.load(self._listed, resource_version)
         self._listed = []
         self.listed_once.set()
 
     def lost(self, what: Identity) -> bool:
-        """The book knows objects by name and UID."""
+        """The store knows objects by name and UID."""
         if not (what.name and what.uid):
             return False
-        self._book.gone({"metadata": msgspec.to_builtins(CustomMeta(what.name, what.namespace, what.uid))})
+        self._store.gone({"metadata": msgspec.to_builtins(CustomMeta(what.name, what.namespace, what.uid))})
         return True
 
     def changed(self, changes: Sequence[tuple[str, CustomObject]]) -> None:
@@ -52,6 +52,6 @@ class BookSink(Sink[CustomObject]):
         for kind, obj in changes:
             stored = msgspec.to_builtins(obj)
             if kind == "DELETED":
-                self._book.gone(stored)
+                self._store.gone(stored)
             else:
-                self._book.seen(stored)
+                self._store.seen(stored)

@@ -9,9 +9,9 @@ import kopf
 import pytest
 
 from kube import wire
-from taintwarden.handlers import lives
+from taintwarden.handlers import supervisor as module
 from taintwarden.handlers.lifecycle import run_with_kopf
-from taintwarden.handlers.lives import PATIENCE_SECONDS, Supervisor
+from taintwarden.handlers.supervisor import PATIENCE_SECONDS, Supervisor
 
 Live = Callable[[asyncio.Event], Any]
 
@@ -31,7 +31,7 @@ def clock() -> Clock:
 @pytest.fixture
 def begun(monkeypatch) -> list[asyncio.Event]:
     """The flags of the lives that began; no pause between them."""
-    monkeypatch.setattr(lives, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(module, "PAUSE_SECONDS", 0.0)
     return []
 
 
