@@ -26,6 +26,11 @@ def wanted_version() -> str:
     return os.environ.get("KUBERNETES") or pinned_version()
 
 
+def is_before(minor: int) -> bool:
+    """Whether the Kubernetes under test is older than 1.MINOR."""
+    return int(wanted_version().split(".")[1]) < minor
+
+
 def binaries_folder() -> Path:
     """The folder with etcd and kube-apiserver. Raises MissingBinariesError."""
     given = os.environ.get("KUBEBUILDER_ASSETS")

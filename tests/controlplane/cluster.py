@@ -46,7 +46,7 @@ class Cluster(Client):
         self, resource: str, body: Json, namespace: str = "", *, name: str = "", subresource: str = "", **query: Any
     ) -> Json:
         """As a client does, with comparisons where this cluster takes them."""
-        fitting = body if self.native_comparisons or subresource else in_annotation(body)
+        fitting = body if self.native_comparisons or subresource else in_annotation(resource, body)
         return super().create(resource, fitting, namespace, name=name, subresource=subresource, **query)
 
     def create_namespace(self, name: str, labels: Mapping[str, str] | None = None) -> Json:
