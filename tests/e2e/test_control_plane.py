@@ -23,7 +23,7 @@ from controlplane import (
 from controlplane import wait_until as wait
 from controlplane.binaries import ROOT, binaries_folder, wanted_version
 from controlplane.cluster import SCHEDULER
-from controlplane.comparisons import SINCE_MINOR, known_gates
+from controlplane.comparisons import NOT_KNOWN, known_gates
 from controlplane.kubeconfig import CONTEXT
 from controlplane.manifests import documents
 from controlplane.processes import exists
@@ -37,7 +37,7 @@ def test_the_server_is_the_version_under_test(own_control_plane: ControlPlane) -
     assert own_control_plane.version() == wanted_version()
 
 
-@pytest.mark.skipif(not known_gates(), reason=f"Kubernetes before 1.{SINCE_MINOR} does not know Gt and Lt")
+@pytest.mark.skipif(not known_gates(), reason=NOT_KNOWN)
 def test_comparison_operators_are_accepted_and_version_operators_refused(cluster: Cluster) -> None:
     toleration = {"key": "sla", "value": "950", "effect": "NoExecute"}
     assert cluster.refusal_of_toleration({**toleration, "operator": "Gt"}) == ""
