@@ -3,6 +3,8 @@
 .DEFAULT_GOAL := help
 .PHONY: help demo test search check fmt reference pictures control-plane cluster deploy-tools test-deploy test-e2e kind kind-image kind-e2e kind-stories kind-down bench clean
 PYTHON ?= python3
+# Another control plane for the end-to-end tests: a version in tests/controlplane/versions.
+export KUBERNETES ?=
 UV_VERSION := 0.13.8
 VENV := $(CURDIR)/.venv
 BIN := $(VENV)/bin
@@ -56,7 +58,7 @@ test-deploy: $(READY) control-plane deploy-tools ## lint and render what deploy/
 cluster: $(READY) control-plane ## the real control plane with six nodes and the operator, to try things on, until Ctrl-C
 	@PYTHONPATH=tests $(BIN)/python -m controlplane
 
-test-e2e: $(READY) control-plane deploy-tools ## end-to-end tests on the real control plane
+test-e2e: $(READY) control-plane deploy-tools ## end-to-end tests on the real control plane (KUBERNETES=v1.30.14)
 	@$(BIN)/python -m pytest tests/e2e $(ARGS)
 
 kind: ## a kind cluster with this operator in it, and no built-in taint eviction (needs Docker or Podman, Go)
