@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -138,7 +139,9 @@ class Evaluator:
 
     def __init__(self, gates: Gates = ALL_GATES) -> None:
         self.gates = gates
-        self._judgements: dict[tuple[object, ...], Judgement] = {}
+        self._judgements: WeakKeyDictionary[Tolerations, dict[tuple[object, ...], Judgement]] = WeakKeyDictionary()
+        """They go with the last pod that has these tolerations: tenants may come with others again and again."""
+        self._kept = 0
         self.counts: Counter[tuple[str, str]] = Counter()
         """Judgements computed (not shared), by the operator that held and the result."""
 
@@ -198,14 +201,20 @@ class Evaluator:
         mode: TolerationSecondsMode,
         value_type: ValueType | None,
     ) -> Judgement:
-        key = (tolerations, taint.key, value, taint.effect, mode, value_type)
-        found = self._judgements.get(key)
+        judgements = self._judgements.get(tolerations)
+        if judgements is None:
+            judgements = self._judgements[tolerations] = {}
+        key = (taint.key, value, taint.effect, mode, value_type)
+        found = judgements.get(key)
         if found is None:
-            if len(self._judgements) >= self.MAX_JUDGEMENTS:
+            self._kept += 1
+            if self._kept > self.MAX_JUDGEMENTS:
                 self._judgements.clear()
+                self._judgements[tolerations] = judgements = {}
+                self._kept = 1
             relevant = tolerations.relevant_to(taint.key)
             asked = taint if value == taint.value else Taint(taint.key, value, taint.effect)
-            found = self._judgements[key] = judge(relevant, asked, mode, value_type, self.gates)
+            found = judgements[key] = judge(relevant, asked, mode, value_type, self.gates)
             operator = found.toleration.operator or Operator.EQUAL if found.toleration else "none"
             self.counts[operator, "tolerated" if found.tolerated else "invalid" if found.invalid else "violated"] += 1
         return found

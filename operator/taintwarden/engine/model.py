@@ -330,7 +330,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         return best if best.specificity(taint) else None
 
 
-class Tolerations(msgspec.Struct, frozen=True, cache_hash=True):
+class Tolerations(msgspec.Struct, frozen=True, cache_hash=True, weakref=True):
     """All tolerations of a pod: its own, then the extended ones of its annotation, then those of its profiles by name.
 
     Extended tolerations *narrow*: for a taint key they name, only they count. So a native ``Exists`` keeps the
@@ -350,7 +350,7 @@ class Tolerations(msgspec.Struct, frozen=True, cache_hash=True):
         return self.native + extended
 
 
-class Profile(msgspec.Struct, frozen=True):
+class Profile(msgspec.Struct, frozen=True, cache_hash=True):
     """A validated TolerationProfile: extended tolerations for the pods of its namespace that ``selector`` selects."""
 
     namespace: str
