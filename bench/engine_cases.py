@@ -248,7 +248,8 @@ def item(templates: list[bytes], index: int, nodes: int) -> bytes:
 
 
 CASES: dict[str, Callable[[float], Result]] = {
-    case.__name__: case for case in (shared_verdicts, node_change, profile_change, deadlines, decision_pass, token_bucket, feed)
+    case.__name__: case
+    for case in (shared_verdicts, node_change, profile_change, deadlines, decision_pass, token_bucket, feed)
 }
 
 if __name__ == "__main__":

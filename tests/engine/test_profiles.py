@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from engine.rig import START, Rig, exists, gt, limited
 from simulated import policy
+from taintwarden.engine import evaluate
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.machine import Outcome, commands, events
 from taintwarden.engine.matching.tolerations import Match, match
-from taintwarden.engine.model import GuardSettings, Profile, Taint, Toleration, Tolerations
+from taintwarden.engine.model import GuardSettings, Profile, SharedTolerations, Taint, Toleration, Tolerations
 from taintwarden.engine.profiles import Profiles, matching
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
 
@@ -331,9 +332,9 @@ def test_only_nodes_with_pods_that_are_concerned_are_looked_at_again(stage):
 
 
 class Counter:
-    """Counts the calls of a method of a class."""
+    """Counts the calls of a function of a class or module."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, of: type, name: str) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, of: object, name: str) -> None:
         self.calls = 0
         original = getattr(of, name)
 
@@ -381,6 +382,16 @@ def test_a_change_judges_once_for_pods_that_tolerate_the_same():
     before = sum(stage.machine.view.evaluations.values())
     stage.give("fast", gt("900"))
     assert sum(stage.machine.view.evaluations.values()) == before + 1
+
+
+def test_what_profiles_say_is_found_out_once_for_pods_that_differ(monkeypatch):
+    stage = Stage()
+    stage.node("n1", "sla=940")
+    for number in range(100):
+        stage.pod(f"pod-{number}", exists(f"own-{number}"))
+    compared = Counter(monkeypatch, evaluate, "match")
+    stage.give("all", *(gt(str(990 - number)) for number in range(40)))
+    assert compared.calls <= 100 + 40
 
 
 def test_a_pod_is_asked_of_profiles_that_may_select_it_alone(monkeypatch):
@@ -445,7 +456,7 @@ def test_the_verdict_tells_the_tolerations_of_profiles(stage):
     stage.node("n1", "sla=940")
     stage.pod("a", exists())
     (scheduled,) = stage.take(commands.Scheduled)
-    assert scheduled.verdict.tolerations == Tolerations((exists(),), (GRACE,))
+    assert scheduled.verdict.tolerations == Tolerations((exists(),), (), SharedTolerations((GRACE,)))
 
 
 def test_matched_pods_are_counted(stage):

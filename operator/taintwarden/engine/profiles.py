@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from weakref import WeakValueDictionary
 
-from taintwarden.engine.model import PodClass, Profile, Tolerations
+from taintwarden.engine.model import PodClass, Profile, SharedTolerations, Toleration, Tolerations
 from taintwarden.engine.selectors import LabelSelector, SelectorOperator
 
 Anchor = tuple[str, str | None] | None
@@ -23,9 +23,15 @@ def selects(profile: Profile, pod_class: PodClass) -> bool:
 
 def effective(pod_class: PodClass, profiles: Iterable[Profile]) -> Tolerations:
     """All that pods of a class tolerate: what they say themselves, then the ``profiles`` that match, in this order."""
-    own = pod_class.tolerations
-    more = tuple(toleration for profile in profiles for toleration in profile.tolerations)
-    return Tolerations(own.native, own.extended + more) if more else own
+    return _joined(pod_class, SharedTolerations(_entries(profiles)))
+
+
+def _entries(profiles: Iterable[Profile]) -> tuple[Toleration, ...]:
+    return tuple(toleration for profile in profiles for toleration in profile.tolerations)
+
+
+def _joined(pod_class: PodClass, shared: SharedTolerations) -> Tolerations:
+    return Tolerations(pod_class.tolerations.native, pod_class.tolerations.annotated, shared)
 
 
 class Profiles:
@@ -36,8 +42,8 @@ class Profiles:
         """Namespace -> name -> profile."""
         self._anchored: dict[str, dict[Anchor, dict[str, Profile]]] = {}
         """Namespace -> anchor -> name -> profile."""
-        self._shared: WeakValueDictionary[tuple[Tolerations, tuple[Profile, ...]], Tolerations] = WeakValueDictionary()
-        """Own tolerations and profiles -> both: classes that say the same share one object, and its judgements."""
+        self._shared: WeakValueDictionary[tuple[Profile, ...], SharedTolerations] = WeakValueDictionary()
+        """Profiles -> their tolerations, which are judged once for all pods that these profiles select."""
 
     def __iter__(self) -> Iterator[Profile]:
         for namespace in sorted(self._named):
@@ -72,11 +78,10 @@ class Profiles:
         """All that pods of a class tolerate, by themselves and by ``profiles``."""
         if not profiles:
             return pod_class.tolerations
-        key = (pod_class.tolerations, profiles)
-        found = self._shared.get(key)
-        if found is None:
-            found = self._shared[key] = effective(pod_class, profiles)
-        return found
+        shared = self._shared.get(profiles)
+        if shared is None:
+            shared = self._shared[profiles] = SharedTolerations(_entries(profiles))
+        return _joined(pod_class, shared)
 
 
 def _candidates(anchored: dict[Anchor, dict[str, Profile]], pod_class: PodClass) -> Iterator[Profile]:
