@@ -5,6 +5,8 @@ import ssl
 import time
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
 
 from taintwarden.certificates.pairs import LIFETIME_SECONDS, UnusablePair, make_pair, read_pair
 
@@ -72,3 +74,16 @@ async def shake_hands(serving: ssl.SSLContext, trusting: ssl.SSLContext) -> None
         assert await reader.read() == b""
         writer.close()
         await writer.wait_closed()
+
+
+@pytest.mark.parametrize("at", ["point", "algorithm"])
+def test_a_certificate_with_a_public_key_that_is_none_is_named(at):
+    pair = make_pair(NAMES, NOW)
+    certificate = x509.load_pem_x509_certificate(pair.certificate)
+    encoding, form = serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint
+    point = certificate.public_key().public_bytes(encoding, form)
+    unknown = b"\x06\x07*\x86H\xce=\x02\x01", b"\x06\x07*\x86H\xce=\x02\x77"
+    before, after = (point, point[:-1] + bytes([point[-1] ^ 1])) if at == "point" else unknown
+    der = certificate.public_bytes(serialization.Encoding.DER).replace(before, after)
+    with pytest.raises(UnusablePair, match="the certificate cannot be read"):
+        read_pair(ssl.DER_cert_to_PEM_cert(der).encode(), pair.key)
