@@ -76,14 +76,24 @@ async def shake_hands(serving: ssl.SSLContext, trusting: ssl.SSLContext) -> None
         await writer.wait_closed()
 
 
-@pytest.mark.parametrize("at", ["point", "algorithm"])
-def test_a_certificate_with_a_public_key_that_is_none_is_named(at):
-    pair = make_pair(NAMES, NOW)
-    certificate = x509.load_pem_x509_certificate(pair.certificate)
+def spoiled_point(certificate: x509.Certificate) -> tuple[bytes, bytes]:
     encoding, form = serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint
     point = certificate.public_key().public_bytes(encoding, form)
-    unknown = b"\x06\x07*\x86H\xce=\x02\x01", b"\x06\x07*\x86H\xce=\x02\x77"
-    before, after = (point, point[:-1] + bytes([point[-1] ^ 1])) if at == "point" else unknown
-    der = certificate.public_bytes(serialization.Encoding.DER).replace(before, after)
+    return point, point[:-1] + bytes([point[-1] ^ 1])
+
+
+@pytest.mark.parametrize(
+    "spoiled",
+    [
+        spoiled_point,
+        lambda _: (b"\x06\x07*\x86H\xce=\x02\x01", b"\x06\x07*\x86H\xce=\x02\x77"),
+        lambda _: (b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x38"),
+    ],
+    ids=["point", "algorithm", "version"],
+)
+def test_a_certificate_that_is_spoiled_is_named(spoiled):
+    pair = make_pair(NAMES, NOW)
+    certificate = x509.load_pem_x509_certificate(pair.certificate)
+    der = certificate.public_bytes(serialization.Encoding.DER).replace(*spoiled(certificate), 1)
     with pytest.raises(UnusablePair, match="the certificate cannot be read"):
         read_pair(ssl.DER_cert_to_PEM_cert(der).encode(), pair.key)

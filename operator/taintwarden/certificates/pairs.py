@@ -19,6 +19,7 @@ _UNREADABLE = (
     TypeError,  # a key wants a password
     UnsupportedAlgorithm,
     x509.ExtensionNotFound,
+    x509.InvalidVersion,
     x509.DuplicateExtension,
     x509.UnsupportedGeneralNameType,
 )
