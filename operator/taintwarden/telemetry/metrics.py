@@ -58,7 +58,7 @@ class Metrics:
         self.budget_blocked = Gauge(
             "taintwarden_budget_blocked_evictions",
             "Due pods that a PodDisruptionBudget holds, or the API server refuses for it; named only while it does. "
-            "100 budgets of a policy are named; the pods of all others are one series without a namespace and a budget.",
+            "100 budgets of a policy are named; pods of all others are one series without a namespace and a budget.",
             ["policy", "namespace", "budget"],
             registry=registry,
         )
