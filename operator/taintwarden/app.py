@@ -30,6 +30,7 @@ from taintwarden.engine.machine import Machine, events
 from taintwarden.engine.model import Gates
 from taintwarden.handlers.lifecycle import run_with_kopf
 from taintwarden.handlers.listening import listen
+from taintwarden.handlers.metrics_server import MetricsServer
 from taintwarden.handlers.probes import probe_app
 from taintwarden.handlers.supervisor import Supervisor
 from taintwarden.handlers.watching import WATCHED, watch_policies, watch_profiles
@@ -103,6 +104,7 @@ class App:
         self._tasks: set[asyncio.Task[None]] = set()
         self._calls: set[asyncio.Task[None]] = set()
         self._web: web.AppRunner | None = None
+        self._metrics_server: MetricsServer | None = None
         self._supervisor: Supervisor | None = None
         self._listing = asyncio.Lock()
         """Lists are loaded in the order in which they were asked for."""
@@ -200,9 +202,8 @@ class App:
         self._running = asyncio.get_running_loop()
         gc.set_threshold(*COLLECTOR_THRESHOLDS)
         settings = self.settings
-        self._web = web.AppRunner(
-            probe_app(unready=self._unready, dead=self._dead, metrics=self._exposition), access_log=None
-        )
+        read = None if settings.metrics_port else self._exposition
+        self._web = web.AppRunner(probe_app(unready=self._unready, dead=self._dead, metrics=read), access_log=None)
         await self._web.setup()
         try:
             for one in listen(settings.http_host, settings.http_port):
@@ -211,6 +212,9 @@ class App:
             where = f"{settings.http_host or '*'}:{settings.http_port} (--http-host, --http-port)"
             msg = f"cannot listen on {where}: {error.strerror}"
             raise ConfigError(msg) from error
+        if settings.metrics_port:
+            self._metrics_server = MetricsServer(settings, self.client, self._exposition, self._clock)
+            await self._metrics_server.start()
         log.info("operator-started", identity=settings.identity, server=self.connection.server)
         if settings.dry_run:
             log.warning("dry-run", effect="no policy evicts, whatever its mode")
@@ -236,6 +240,8 @@ class App:
             call.cancel()
         if self._web is not None:
             await self._web.cleanup()
+        if self._metrics_server is not None:
+            await self._metrics_server.stop()
         await self.client.__aexit__()
         log.info("operator-stopped", identity=self.settings.identity)
 

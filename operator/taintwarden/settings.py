@@ -38,7 +38,11 @@ class CommonSettings(msgspec.Struct, frozen=True, kw_only=True):
     http_host: str = ""
     """Address to listen on; empty for all of the machine, of IPv4 and IPv6."""
     http_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8080
-    """Serves /livez, /readyz and /metrics."""
+    """Serves /livez and /readyz, and /metrics too where it has no port of its own."""
+    metrics_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
+    """Serves /metrics over HTTPS, to tokens with the right to get it. 0: ``http_port`` serves it to anybody."""
+    metrics_certificate: str | None = None
+    """Folder of the files tls.crt and tls.key for that port; without one the certificate is made at each start."""
     numeric_operators: bool = True
     semver_operators: bool = True
     log_format: LogFormat = "auto"

@@ -2,10 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from heapq import nlargest
 
 from taintwarden.engine.machine import PolicyReport, View
 from taintwarden.telemetry.metrics import Metrics
 
+MAX_BUDGETS = 100
+"""Of one policy, so many have a series of their own, those that hold the most pods. Tenants name them."""
+MAX_ZONES = 100
+"""The same of zones, those in trouble first. Nodes name them."""
 ZONE_STATES = {"Normal": 0, "Degraded": 1, "Full": 2}
 
 
@@ -45,10 +50,12 @@ class Gauges:
             metrics.blocked.labels(name, reason).set(pods)
         for limit in entry.limits:
             metrics.limited.labels(name, limit.limit).set(limit.pods)
-        for budget, pods in entry.budgets:
+        for budget, pods in entry.budgets[:MAX_BUDGETS]:
             namespace, _, short = budget.partition("/")
             metrics.budget_blocked.labels(name, namespace, short).set(pods)
-        for zone in entry.zones:
+        if rest := entry.budgets[MAX_BUDGETS:]:
+            metrics.budget_blocked.labels(name, "", "").set(sum(pods for _, pods in rest))
+        for zone in nlargest(MAX_ZONES, entry.zones, key=lambda one: ZONE_STATES[one.state]):
             metrics.zone_state.labels(name, zone.zone).set(ZONE_STATES[zone.state])
         if entry.guard is not None:
             metrics.guard_open.labels(name).set(entry.guard.record.open_since is not None)

@@ -62,7 +62,7 @@ def conditions(entry: PolicyReport | None, problem: str, *, dry_run: bool = Fals
 
 def accepted(problem: str, *, in_force: bool) -> Said:
     """What holds of a profile. ``problem`` is as above; ``in_force``: a version of it counts."""
-    still = "its last valid version stays in force" if in_force else "no valid version is known, so it does nothing"
+    still = "its last valid version stays in force" if in_force else "no version of it counts, so it does nothing"
     return _accepted(f"{problem}; {still}" if problem else "")
 
 

@@ -1,4 +1,4 @@
-"""Every metric's name, unit and labels. No label holds a pod's or a node's name: their number is unbounded."""
+"""Every metric's name, unit and labels. No label holds a pod's or a node's name, and of others' names only so many."""
 
 from importlib.metadata import version
 
@@ -57,7 +57,8 @@ class Metrics:
         )
         self.budget_blocked = Gauge(
             "taintwarden_budget_blocked_evictions",
-            "Due pods that a PodDisruptionBudget holds, or the API server refuses for it; named only while it does.",
+            "Due pods that a PodDisruptionBudget holds, or the API server refuses for it; named only while it does. "
+            "100 budgets of a policy are named; pods of all others are one series without a namespace and a budget.",
             ["policy", "namespace", "budget"],
             registry=registry,
         )
@@ -75,7 +76,7 @@ class Metrics:
         )
         self.zone_state = Gauge(
             "taintwarden_zone_state",
-            "State of a zone for the policy: 0 Normal, 1 Degraded, 2 Full.",
+            "State of a zone for the policy: 0 Normal, 1 Degraded, 2 Full. 100 zones of a policy are named, the worst.",
             ["policy", "zone"],
             registry=registry,
         )
