@@ -149,7 +149,14 @@ class App:
         self.profiles = ProfileStore(self._feed, self.issues.profile)
         stores = (self.policies.observed, self.profiles.observed)
         self.status = StatusWriter(
-            self.client, self.machine.view, self.metrics, clock, *stores, self._may_tell, dry_run=settings.dry_run
+            self.client,
+            self.machine.view,
+            self.metrics,
+            clock,
+            *stores,
+            self._may_tell,
+            dry_run=settings.dry_run,
+            gates=gates,
         )
         parts = (self._feed, self.metrics)
         workloads = (REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, REPLICATION_CONTROLLERS, JOBS)

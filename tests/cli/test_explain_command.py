@@ -64,7 +64,7 @@ def test_held_taint_and_typo_are_shown():
     answers = pod(toleration("Gt", "950"), toleration("Gt", "1", key="other"))
     text = table(explained(answers, spoilt, policy(key="*")))
     assert "judged by   980, its last valid value" in text
-    assert "held: its value cannot be compared" in text
+    assert "retained: its value is invalid" in text
 
 
 @pytest.mark.parametrize(("form", "load"), [("json", json.loads), ("yaml", yaml.safe_load)])

@@ -7,11 +7,11 @@ from datetime import datetime
 import click
 
 from taintwarden.cli.errors import fail
-from taintwarden.cli.options import cluster_options
+from taintwarden.cli.options import cluster_options, operator_option
 from taintwarden.cli.output import output_option, printable, write, write_data
 from taintwarden.rehearsal.manifests import BadInput, read_documents
 
-STAYS, ERROR, USAGE, LEAVES = 0, 1, 2, 10
+STAYS, ERROR, USAGE, LEAVES, SILENT = 0, 1, 2, 10, 11
 
 
 _HELP = """Explain one pod: for each taint of its node, which policy acts on it and which do not, the toleration used or
@@ -37,8 +37,9 @@ Exit codes:
   1   the cluster cannot be asked, or has no such pod
   2   wrong flags or unusable files
   10  the pod has to leave: it has a deadline, or is due
+  11  no operator is at work: the answer holds once one runs
 
-JSON and YAML have: at, pod, fate (Stays, Leaves, WouldLeave, NotActedOn), reason, waitsFor, policy, deadline,
+JSON and YAML have: at, pod, fate (Stays, Leaves, WouldLeave, NotActedOn), reason, problem, waitsFor, policy, deadline,
 secondsLeft, claims[] (other policies that want it gone: policy, mode, reason, deadline, secondsLeft, waitsFor),
 taints[] (key, value, effect, verdict, reason, policy, mode, otherPolicies, tolerations, judgedValue, addedAt, since,
 clockRecorded, graceSeconds, deadline, secondsLeft), policies[], profiles[], budgets[], budgetsProblem,
@@ -70,10 +71,11 @@ def explain() -> None:
 
 @explain.command(help=_HELP, short_help="Explain one pod, taint by taint.")
 @click.argument("pod", metavar="NS/NAME")
-@click.option("-n", "--namespace", help="Namespace of the pod, where NAME alone is given.")
+@click.option("-n", "--namespace", "space", help="Namespace of the pod, where NAME alone is given.")
 @click.option(
     "-f", "--filename", "files", multiple=True, help="Read objects from this file, not a cluster; - is stdin."
 )
+@operator_option
 @cluster_options
 @click.option("--at", type=_Moment(), help="Answer as of this time (RFC 3339). Default: now.")
 @click.option(
@@ -81,9 +83,7 @@ def explain() -> None:
 )
 @click.option("--semver-operators/--no-semver-operators", default=None, help="Whether Semver* may match. [default: on]")
 @output_option
-def pod(
-    pod: str, namespace: str | None, files: tuple[str, ...], at: float | None, output: str, **flags: object
-) -> None:
+def pod(pod: str, space: str | None, files: tuple[str, ...], at: float | None, output: str, **flags: object) -> None:
     """Read the arguments, ask, print; the text of ``--help`` is above."""
     # The engine and the cluster's client take a while to import; `--help` need not wait for them.
     from taintwarden.cli.explaining import explain as explain_snapshot  # noqa: PLC0415
@@ -94,7 +94,7 @@ def pod(
     from taintwarden.rehearsal.files import snapshot_from_files  # noqa: PLC0415
     from taintwarden.rehearsal.reading import read_around  # noqa: PLC0415
 
-    space, name = _split(pod, namespace)
+    within, name = _split(pod, space)
     if files and (flags["kubeconfig"] or flags["context"]):
         raise click.UsageError("-f reads files and no cluster: leave out --kubeconfig and --context")
     now = time.time() if at is None else at
@@ -102,9 +102,9 @@ def pod(
     try:
         if files:
             documents = [document for file in files for document in read_documents(file)]
-            snapshot = snapshot_from_files(documents, space, name, now)
+            snapshot = snapshot_from_files(documents, within, name, now)
         else:
-            snapshot = ask(settings, lambda session: read_around(session, space, name, now))
+            snapshot = ask(settings, lambda session: read_around(session, settings.namespace, within, name, now))
         answer = explain_snapshot(snapshot, Gates(settings.numeric_operators, settings.semver_operators))
     except BadInput as error:
         fail(printable(str(error)), USAGE if files else ERROR)
@@ -112,7 +112,7 @@ def pod(
         write(table(answer))
     else:
         write_data(answer, output)
-    sys.exit(LEAVES if answer.fate is Fate.LEAVES else STAYS)
+    sys.exit(SILENT if answer.problem else LEAVES if answer.fate is Fate.LEAVES else STAYS)
 
 
 def _split(pod: str, namespace: str | None) -> tuple[str, str]:

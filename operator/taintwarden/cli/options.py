@@ -8,6 +8,12 @@ import click
 Command = TypeVar("Command", bound=Callable[..., None])
 
 
+def operator_option(command: Command) -> Command:
+    """Add ``--operator-namespace`` to a command, as the setting ``namespace``."""
+    told = "Namespace of the operator and its Lease. [default: taintwarden-system]"
+    return click.option("--operator-namespace", "namespace", metavar="NAMESPACE", help=told)(command)
+
+
 def cluster_options(command: Command) -> Command:
     """Add ``--kubeconfig`` and ``--context`` to a command."""
     context = click.option("--context", help="Context of the kubeconfig. Default: its current one.")

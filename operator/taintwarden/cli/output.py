@@ -86,24 +86,3 @@ class Lines:
             from rich.text import Text  # noqa: PLC0415
 
             self.grid.add_row(Text(label, style="dim"), Text(printable(text), style=style))
-
-
-def relative(at: float, now: float) -> str:
-    """How far ``at`` is from ``now``, in the two largest units: ``in 4m30s``, ``2d3h ago``."""
-    distance = duration(abs(at - now))
-    if distance == "0s":
-        return "now"
-    return f"in {distance}" if at > now else f"{distance} ago"
-
-
-def duration(seconds: float) -> str:
-    """Seconds as people say them, in the two largest units."""
-    rest = round(seconds)
-    parts: list[str] = []
-    for unit, size in (("y", 31_536_000), ("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
-        count, rest = divmod(rest, size)
-        if count or parts:
-            parts.append(f"{count}{unit}" if count else "")
-        if len(parts) == 2:
-            break
-    return "".join(parts) or "0s"

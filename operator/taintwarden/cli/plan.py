@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from taintwarden.cli.errors import fail
-from taintwarden.cli.options import cluster_options
-from taintwarden.cli.output import duration, output_option, printable, write, write_data
+from taintwarden.cli.options import cluster_options, operator_option
+from taintwarden.cli.output import output_option, printable, write, write_data
 from taintwarden.cli.progress import Progress
 from taintwarden.rehearsal.manifests import BadInput, read_documents
 
@@ -105,6 +105,7 @@ class _Duration(click.ParamType[float]):
     "--max-evictions-per-second", type=float, help="The operator's cap over all policies; 0 is no cap. [default: 50]"
 )
 @click.option("--all", "show_all", is_flag=True, help=f"Show more than {SHOWN_PODS} pods.")
+@operator_option
 @cluster_options
 @output_option
 def plan(
@@ -136,7 +137,7 @@ def plan(
     with Progress() as progress:
         progress.say("reading the cluster")
         now = time.time()
-        snapshot = ask(settings, lambda session: read_snapshot(session, now), max_connections=12)
+        snapshot = ask(settings, lambda session: read_snapshot(session, settings.namespace, now), max_connections=12)
         assumptions = Assumptions(replacement_seconds, stop_seconds)
         try:
             answer = _play(snapshot, changes, horizon, now, assumptions, settings, progress)
@@ -158,6 +159,7 @@ def _play(
     settings: "Settings",
     progress: Progress,
 ) -> "Plan":
+    from taintwarden.controller.wording import duration  # noqa: PLC0415
     from taintwarden.engine.model import Gates  # noqa: PLC0415
     from taintwarden.rehearsal.play import Play  # noqa: PLC0415
 

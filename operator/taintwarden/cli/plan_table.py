@@ -6,8 +6,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from taintwarden.cli.output import Lines, duration, printable, render
-from taintwarden.controller.wording import pods
+from taintwarden.cli.output import Lines, printable, render
+from taintwarden.controller.wording import duration, pods
 from taintwarden.rehearsal.plan import Fate, Plan, PlannedPod, Replacement
 
 _STYLES = {Fate.LEAVES: "", Fate.HELD: "bold red", Fate.LATER: "dim", Fate.WOULD_LEAVE: "yellow"}

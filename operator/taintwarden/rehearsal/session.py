@@ -23,6 +23,10 @@ class ChangedMeanwhileError(ClusterError):
     """Somebody else wrote the object since it was read."""
 
 
+class UndefinedKindError(ClusterError):
+    """The cluster does not serve one of our kinds."""
+
+
 class Session:
     """Requests to one cluster.
 
