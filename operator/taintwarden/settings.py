@@ -127,7 +127,7 @@ def _load(kind: type[AnySettings], environment: Mapping[str, str], flags: Mappin
     if "POD_NAMESPACE" in environment:
         values.setdefault("namespace", environment["POD_NAMESPACE"])
     try:
-        return msgspec.convert(values, kind, strict=False)
+        settings = msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
         reason, _, path = str(error).partition(" - at `$.")
         field = path.rstrip("`")
@@ -135,3 +135,8 @@ def _load(kind: type[AnySettings], environment: Mapping[str, str], flags: Mappin
             reason = f"expected one of {', '.join(_CHOICES[field])}"
         msg = f"--{field.replace('_', '-')} (or {PREFIX}{field.upper()}) is {values.get(field)!r}: {reason.lower()}"
         raise SettingsError(msg) from error
+    for field, value in msgspec.structs.asdict(settings).items():
+        if isinstance(value, float) and math.isnan(value):  # which is in every range
+            msg = f"--{field.replace('_', '-')} (or {PREFIX}{field.upper()}) is no number"
+            raise SettingsError(msg)
+    return settings

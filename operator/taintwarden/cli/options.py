@@ -1,11 +1,23 @@
 """Options that several commands have. Nothing here needs the cluster's client, which takes a second to import."""
 
+import math
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
 Command = TypeVar("Command", bound=Callable[..., None])
+
+
+class Seconds(click.FloatRange):
+    """A number of seconds. ``nan`` is in no range, though every comparison with it is false."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """As the range, but finite."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is no number of seconds", param, ctx)
+        return number
 
 
 def operator_option(command: Command) -> Command:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from taintwarden.cli.errors import fail
-from taintwarden.cli.options import cluster_options, operator_option
+from taintwarden.cli.options import Seconds, cluster_options, operator_option
 from taintwarden.cli.output import output_option, printable, write, write_data
 from taintwarden.cli.progress import Progress
 from taintwarden.rehearsal.manifests import BadInput, read_documents
@@ -29,7 +29,8 @@ they wait for, who is held and by what, whether a guard trips, and who has nowhe
 The cluster is read once; then the operator's own engine plays the time after the change on a clock of its own, in an
 idealised cluster: evictions succeed, pods stop in --stop-seconds, a replacement is Ready after --replacement-seconds
 on the emptiest node whose taints it tolerates, and PodDisruptionBudgets allow what their status says. Requests of
-pods, affinities and people are not looked at. Without a change it shows what happens anyway.
+pods, affinities and people are not looked at. Without a change it is a forecast of
+the current state. --enforce shows what follows when a policy that is paused or in mode DryRun begins to enforce now.
 
 --node, --zone and --selector each add nodes; --taint and --remove are about all of them. A file holds a list:
 
@@ -48,6 +49,7 @@ Examples:
   taintwarden plan --zone zone-a --taint sla=900:NoExecute --horizon 2h
   taintwarden plan --selector pool=spot --remove maintenance -o json
   taintwarden plan --file changes.yaml
+  taintwarden plan --enforce sla
   kubectl taintwarden plan
 
 \b
@@ -85,18 +87,19 @@ class _Duration(click.ParamType[float]):
 @click.option("-l", "--selector", "selectors", multiple=True, help="The nodes with these labels.")
 @click.option("--taint", "taints", multiple=True, help="A taint to set, KEY=VALUE:EFFECT.")
 @click.option("--remove", multiple=True, help="A taint to take away, KEY or KEY:EFFECT.")
+@click.option("--enforce", "enforced", multiple=True, metavar="POLICY", help="Plan as if this policy enforced.")
 @click.option("-f", "--file", "files", multiple=True, help="Read changes from this file; - is stdin.")
 @click.option("--horizon", type=_Duration(), default="1h", show_default=True, help="How far to look ahead.")
 @click.option(
     "--replacement-seconds",
-    type=click.FloatRange(0, 86_400),
+    type=Seconds(0, 86_400),
     default=30.0,
     show_default=True,
     help="Until the replacement of an evicted pod is Ready.",
 )
 @click.option(
     "--stop-seconds",
-    type=click.FloatRange(0, 86_400),
+    type=Seconds(0, 86_400),
     default=5.0,
     show_default=True,
     help="How long an evicted pod takes to stop; no longer than its grace period.",
@@ -114,6 +117,7 @@ def plan(
     selectors: tuple[str, ...],
     taints: tuple[str, ...],
     remove: tuple[str, ...],
+    enforced: tuple[str, ...],
     files: tuple[str, ...],
     horizon: float,
     replacement_seconds: float,
@@ -140,7 +144,7 @@ def plan(
         snapshot = ask(settings, lambda session: read_snapshot(session, settings.namespace, now), max_connections=12)
         assumptions = Assumptions(replacement_seconds, stop_seconds)
         try:
-            answer = _play(snapshot, changes, horizon, now, assumptions, settings, progress)
+            answer = _play(snapshot, changes, enforced, horizon, now, assumptions, settings, progress)
         except BadInput as error:
             fail(printable(str(error)), ERROR)
     if output == "table":
@@ -153,6 +157,7 @@ def plan(
 def _play(
     snapshot: "Snapshot",
     changes: "list[Change]",
+    enforced: tuple[str, ...],
     horizon: float,
     now: float,
     assumptions: "Assumptions",
@@ -166,7 +171,7 @@ def _play(
     progress.say(f"looking at {len(snapshot.pods)} pods on {len(snapshot.nodes)} nodes")
     gates = Gates(settings.numeric_operators, settings.semver_operators)
     limits: dict[str, Any] = {"overall_rate": settings.overall_rate, "max_in_flight": settings.max_in_flight}
-    play = Play(snapshot, now, assumptions, gates, **limits)
+    play = Play(snapshot, now, assumptions, gates, enforced, **limits)
     return play.run(
         changes,
         horizon,
@@ -199,6 +204,8 @@ def _changes(
         told = "name nodes by --node, --zone or --selector" if not any(where) else "say --taint or --remove"
         raise click.UsageError(f"nodes and changes belong together: {told}")
     if any(where):
-        change = Change(Where(*where), tuple(map(parse_taint, taints)), tuple(map(parse_removal, remove)))
+        named = Where(*where)
+        named.check()
+        change = Change(named, tuple(map(parse_taint, taints)), tuple(map(parse_removal, remove)))
         found.append(change)
     return found
