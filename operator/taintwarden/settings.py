@@ -31,7 +31,7 @@ class CommonSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What every process of Taintwarden needs to know. Each field is a flag and a ``TAINTWARDEN_*`` variable."""
 
     kubeconfig: str | None = None
-    """Path of a kubeconfig; without one, the pod's service account, else the user's default."""
+    """Path of a kubeconfig; without one as kubectl: KUBECONFIG, ``~/.kube/config``, the pod's service account."""
     context: str | None = None
     namespace: str = "taintwarden-system"
     """Where the Lease for leader election and the Secret of the webhooks are."""

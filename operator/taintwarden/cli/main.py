@@ -13,8 +13,8 @@ _COMMANDS = {
     "status": Entry("taintwarden.cli.status:status", "Show how policies stand."),
     "plan": Entry("taintwarden.cli.plan:plan", "Show what follows from changed taints."),
     "doctor": Entry("taintwarden.cli.doctor:doctor", "Find what is wrong or surprising in a cluster."),
-    "pause": Entry("taintwarden.cli.pause:pause", "Stop a policy."),
-    "resume": Entry("taintwarden.cli.pause:resume", "Set a paused policy going again."),
+    "pause": Entry("taintwarden.cli.pause:pause", "Stop policies."),
+    "resume": Entry("taintwarden.cli.pause:resume", "Set paused policies going again."),
     "guard": Entry("taintwarden.cli.guard:guard", "Release the pods that a tripped guard holds."),
 }
 

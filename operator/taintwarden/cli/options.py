@@ -20,6 +20,11 @@ class Seconds(click.FloatRange):
         return number
 
 
+def yes_option(command: Command) -> Command:
+    """Add ``--yes`` to a command that asks before it changes something."""
+    return click.option("--yes", is_flag=True, help="Do not ask.")(command)
+
+
 def operator_option(command: Command) -> Command:
     """Add ``--operator-namespace`` to a command, as the setting ``namespace``."""
     told = "Namespace of the operator and its Lease. [default: taintwarden-system]"
@@ -29,5 +34,5 @@ def operator_option(command: Command) -> Command:
 def cluster_options(command: Command) -> Command:
     """Add ``--kubeconfig`` and ``--context`` to a command."""
     context = click.option("--context", help="Context of the kubeconfig. Default: its current one.")
-    kubeconfig = click.option("--kubeconfig", type=click.Path(), help="Kubeconfig file. Default: kubectl's.")
+    kubeconfig = click.option("--kubeconfig", type=click.Path(), help="Kubeconfig file. Default: as kubectl.")
     return kubeconfig(context(command))

@@ -4,7 +4,7 @@ Every command imports this for its options, and rich only when it prints.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -86,3 +86,15 @@ class Lines:
             from rich.text import Text  # noqa: PLC0415
 
             self.grid.add_row(Text(label, style="dim"), Text(printable(text), style=style))
+
+
+def rows(header: Sequence[str], listed: Iterable[Sequence[str]]) -> "RenderableType":
+    """A plain table, whose last column is folded."""
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", collapse_padding=True)
+    for name in header:
+        table.add_column(name, overflow="fold", no_wrap=name != header[-1])
+    for one in listed:
+        table.add_row(*map(printable, one))
+    return table

@@ -33,11 +33,15 @@ class Session:
     Args:
         client: an open client.
         server: its address, for people.
+        origin: what chose this cluster, for people.
+        namespace: where objects are meant whose namespace nobody names.
 
     """
 
-    def __init__(self, client: Client, server: str) -> None:
+    def __init__(self, client: Client, server: str, origin: str = "", namespace: str = "") -> None:
         self.server = server
+        self.cluster = f"{server}, {origin}" if origin else server
+        self.namespace = namespace or "default"
         self._client = client
 
     async def read(self, path: str, wanted: type[T], what: str, params: Mapping[str, str] | None = None) -> T | None:

@@ -160,7 +160,7 @@ CHECKS = (
         id="policy-rehearses",
         severity=Severity.INFO,
         finds="policies in mode DryRun for more than a week",
-        remedy="look at what they would do, then: taintwarden resume NAME --mode Enforce",
+        remedy="look at what they would do (taintwarden plan --enforce NAME), then set spec.mode to Enforce",
         needs=(Source.POLICIES,),
         run=_long_dry_run,
     ),
