@@ -106,6 +106,8 @@ class App:
         self._supervisor: Supervisor | None = None
         self._listing = asyncio.Lock()
         """Lists are loaded in the order in which they were asked for."""
+        self._events_dropped = 0
+        """What the metric has counted."""
         self._term = 0
         """Counts changes of leadership: what was begun before the last one is of no use."""
         gates = Gates(settings.numeric_operators, settings.semver_operators)
@@ -351,9 +353,16 @@ class App:
         self.loop.feed(event)
 
     def _exposition(self) -> bytes:
-        self.metrics.events_dropped.set(self.recorder.dropped)
-        self.metrics.policies_watched.set(not self._unwatched())
-        return self.metrics.exposition()
+        metrics, view = self.metrics, self.machine.view
+        metrics.events_dropped.inc(self.recorder.dropped - self._events_dropped)
+        self._events_dropped = self.recorder.dropped
+        metrics.lease_age.set(self.lease.age_seconds or 0.0)
+        is_complete = view.is_synced and not view.is_blind
+        metrics.stale_view.set(not is_complete)
+        if is_complete:
+            metrics.complete_view.set(self._clock().wall)
+        metrics.policies_watched.set(not self._unwatched())
+        return metrics.exposition()
 
     def _unready(self) -> str:
         if not self.machine.view.is_synced:

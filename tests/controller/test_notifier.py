@@ -90,7 +90,7 @@ def test_cancelled(told):
     assert told.log == info("eviction-cancelled")
     note = "Stays on n1: taint sla=940:NoExecute no longer makes it leave"
     assert told.event == event(NORMAL, "EvictionCancelled", "Cancel", note)
-    assert told.counted("taintwarden_eviction_cancelled_total", policy="sla") == 1
+    assert told.counted("taintwarden_evictions_cancelled_total", policy="sla") == 1
 
 
 def test_decided(told):

@@ -422,7 +422,7 @@ async def test_what_limits_hold_is_measured():
 async def test_guards_and_zones_are_measured():
     stage = stage_with_pods(limits={"base": "Default"})
     await stage.run()
-    assert stage.gauge("taintwarden_guard_open", policy="p") == 0
+    assert stage.gauge("taintwarden_guard_tripped", policy="p") == 0
     assert stage.gauge("taintwarden_zone_state", policy="p", zone="none") == 0
 
 
@@ -444,7 +444,7 @@ async def test_a_policy_that_is_gone_is_no_longer_measured():
     await stage.run(REFRESH_SECONDS * 2, also=delete)
     assert stage.gauge("taintwarden_pending_evictions", policy="p") is None
     assert stage.gauge("taintwarden_degraded_nodes", policy="p") is None
-    assert stage.gauge("taintwarden_guard_open", policy="p") is None
+    assert stage.gauge("taintwarden_guard_tripped", policy="p") is None
     assert stage.gauge("taintwarden_zone_state", policy="p", zone="none") is None
 
 

@@ -74,7 +74,9 @@ class StatusWriter:
         ledgers = (self._of_policies, self._of_profiles)
         while True:
             reports = {entry.policy.name: entry for entry in self._view.report(self._clock())}
-            self._gauges.measure(reports.values())
+            refused = ((name, bool(observed.problem)) for name, observed in self._observed.items())
+            paused = self._paused.report(self._clock()) if self._view.is_leading else {}
+            self._gauges.measure(reports.values(), refused, paused)
             self._gauges.count_profiles(bool(observed.problem) for observed in self._profiles.values())
             for status_patcher in ledgers:
                 status_patcher.prune()
