@@ -102,7 +102,7 @@ def test_operators_switched_off_are_honoured(cli, samples):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["web-0"], "write NAMESPACE/NAME, or NAME with --namespace: 'web-0' is neither"),
+        (["a/b/web-0"], "write NAMESPACE/NAME, or NAME with --namespace: 'a/b/web-0' is neither"),
         (["a/b/c"], "write NAMESPACE/NAME"),
         (["shop/"], "write NAMESPACE/NAME"),
         (["shop/web-0", "-n", "bank"], "name two namespaces"),

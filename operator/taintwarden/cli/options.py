@@ -1,12 +1,30 @@
 """Options that several commands have. Nothing here needs the cluster's client, which takes a second to import."""
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
 Command = TypeVar("Command", bound=Callable[..., None])
+
+
+class Duration(click.ParamType[float]):
+    """``90s``, ``30m``, ``1h30m`` or seconds, as seconds."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Its seconds."""
+        if isinstance(value, float):
+            return value
+        found = re.fullmatch(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?", str(value))
+        parts = [int(part or 0) for part in found.groups()] if found and value else []
+        seconds = sum(part * size for part, size in zip(parts, (86_400, 3_600, 60, 1), strict=False))
+        if not 0 < seconds <= 30 * 86_400:
+            self.fail(f"{value!r} is no time up to 30 days: write for example 90s, 30m or 1h", param, ctx)
+        return float(seconds)
 
 
 class Seconds(click.FloatRange):

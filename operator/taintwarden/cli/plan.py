@@ -1,6 +1,5 @@
 """``taintwarden plan``: what follows from changed taints, before anybody changes them."""
 
-import re
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from taintwarden.cli.errors import fail
-from taintwarden.cli.options import Seconds, cluster_options, operator_option
+from taintwarden.cli.options import Duration, Seconds, cluster_options, operator_option
 from taintwarden.cli.output import output_option, printable, write, write_data
 from taintwarden.cli.progress import Progress
 from taintwarden.rehearsal.manifests import BadInput, read_documents
@@ -65,22 +64,6 @@ deleted, waitedSeconds, limit, reason, budgets[], replacement, replacedOn, late)
 """
 
 
-class _Duration(click.ParamType[float]):
-    """``90s``, ``30m``, ``1h30m`` or seconds, as seconds."""
-
-    name = "duration"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, float):
-            return value
-        found = re.fullmatch(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?", str(value))
-        parts = [int(part or 0) for part in found.groups()] if found and value else []
-        seconds = sum(part * size for part, size in zip(parts, (86_400, 3_600, 60, 1), strict=False))
-        if not 0 < seconds <= 30 * 86_400:
-            self.fail(f"{value!r} is no time up to 30 days: write for example 90s, 30m or 1h", param, ctx)
-        return float(seconds)
-
-
 @click.command(help=_HELP, short_help="Show what follows from changed taints.")
 @click.option("--node", "nodes", multiple=True, help="A node by its name.")
 @click.option("--zone", "zones", multiple=True, help="The nodes of a zone.")
@@ -89,7 +72,7 @@ class _Duration(click.ParamType[float]):
 @click.option("--remove", multiple=True, help="A taint to take away, KEY or KEY:EFFECT.")
 @click.option("--enforce", "enforced", multiple=True, metavar="POLICY", help="Plan as if this policy enforced.")
 @click.option("-f", "--file", "files", multiple=True, help="Read changes from this file; - is stdin.")
-@click.option("--horizon", type=_Duration(), default="1h", show_default=True, help="How far to look ahead.")
+@click.option("--horizon", type=Duration(), default="1h", show_default=True, help="How far to look ahead.")
 @click.option(
     "--replacement-seconds",
     type=Seconds(0, 86_400),

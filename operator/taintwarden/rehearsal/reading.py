@@ -136,10 +136,13 @@ async def read_snapshot(session: Session, operator: str, now: float) -> Snapshot
 async def read_around(session: Session, operator: str, namespace: str, name: str, now: float) -> Snapshot:
     """One pod, then all that belongs to it at once. ``operator``: the namespace of the operator.
 
+    Without a namespace it is that of the session.
+
     Raises:
         ClusterError: the pod, its node, the policies or the profiles cannot be read.
 
     """
+    namespace = namespace or session.namespace
     core, space = "/api/v1", quote(namespace, safe="")
     pod = await session.read(f"{core}/namespaces/{space}/pods/{quote(name, safe='')}", PodObject, "pods")
     if pod is None:

@@ -70,7 +70,9 @@ class Session:
         pages = self.pages(resource.path, kind, resource.name, resource.field_selector)
         return [one async for page in pages for one in page]
 
-    async def pages(self, path: str, kind: type[T], what: str, field_selector: str = "") -> AsyncIterator[list[T]]:
+    async def pages(
+        self, path: str, kind: type[T], what: str, field_selector: str = "", label_selector: str = ""
+    ) -> AsyncIterator[list[T]]:
         """A list, page by page, so that a big one is never held whole.
 
         Raises:
@@ -80,6 +82,8 @@ class Session:
         params = {"limit": str(PAGE_SIZE)}
         if field_selector:
             params["fieldSelector"] = field_selector
+        if label_selector:
+            params["labelSelector"] = label_selector
         wanted: Any = kind
         while True:
             page = await self.read(path, _Page[wanted], what, params)
