@@ -108,6 +108,8 @@ class App:
         self._supervisor: Supervisor | None = None
         self._listing = asyncio.Lock()
         """Lists are loaded in the order in which they were asked for."""
+        self._events_dropped = 0
+        """What the metric has counted."""
         self._term = 0
         """Counts changes of leadership: what was begun before the last one is of no use."""
         gates = Gates(settings.numeric_operators, settings.semver_operators)
@@ -151,7 +153,14 @@ class App:
         self.profiles = ProfileStore(self._feed, self.issues.profile)
         stores = (self.policies.observed, self.profiles.observed)
         self.status = StatusWriter(
-            self.client, self.machine.view, self.metrics, clock, *stores, self._may_tell, dry_run=settings.dry_run
+            self.client,
+            self.machine.view,
+            self.metrics,
+            clock,
+            *stores,
+            self._may_tell,
+            dry_run=settings.dry_run,
+            gates=gates,
         )
         parts = (self._feed, self.metrics)
         workloads = (REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, REPLICATION_CONTROLLERS, JOBS)
@@ -350,9 +359,16 @@ class App:
         self.loop.feed(event)
 
     def _exposition(self) -> bytes:
-        self.metrics.events_dropped.set(self.recorder.dropped)
-        self.metrics.policies_watched.set(not self._unwatched())
-        return self.metrics.exposition()
+        metrics, view = self.metrics, self.machine.view
+        metrics.events_dropped.inc(self.recorder.dropped - self._events_dropped)
+        self._events_dropped = self.recorder.dropped
+        metrics.lease_age.set(self.lease.age_seconds or 0.0)
+        is_complete = view.is_synced and not view.is_blind
+        metrics.stale_view.set(not is_complete)
+        if is_complete:
+            metrics.complete_view.set(self._clock().wall)
+        metrics.policies_watched.set(not self._unwatched())
+        return metrics.exposition()
 
     def _unready(self) -> str:
         if not self.machine.view.is_synced:

@@ -439,13 +439,13 @@ def test_how_the_operator_is_deployed(ground: Ground, operator: Operator, arg: s
 def test_rights_that_are_missing(ground: Ground, operator: Operator) -> None:
     """As shipped there are none missing; elsewhere nobody has any, or the cluster's role alone."""
     assert ground.doctor("--only", "rights-missing")[1]["findings"] == []
-    [none] = ground.doctor("--only", "rights-missing", "--namespace", ground.name)[1]["findings"]
+    [none] = ground.doctor("--only", "rights-missing", "--operator-namespace", ground.name)[1]["findings"]
     assert none["message"].startswith("has none of the ")
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "taintwarden"}
     account = {"kind": "ServiceAccount", "name": "taintwarden", "namespace": ground.name}
     ground.create("clusterrolebindings", ground.name, roleRef=role, subjects=[account])
     try:
-        some = ground.doctor("--only", "rights-missing", "--namespace", ground.name)[1]["findings"]
+        some = ground.doctor("--only", "rights-missing", "--operator-namespace", ground.name)[1]["findings"]
         lease = f"may not get, update leases.coordination.k8s.io taintwarden in {ground.name}"
         assert lease in [one["message"] for one in some]
         assert not [one for one in some if "pods" in one["message"]]

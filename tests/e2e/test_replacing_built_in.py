@@ -44,7 +44,7 @@ def overlay(control_plane: Target) -> Iterator[Json]:
 
 @pytest.fixture
 def policy(cluster: Cluster) -> Iterator[None]:
-    cluster.apply(SAMPLE)
+    cluster.apply({**SAMPLE, "spec": {**SAMPLE["spec"], "mode": "Enforce"}})
     yield
     cluster.delete("taintevictionpolicies", SAMPLE["metadata"]["name"])
 

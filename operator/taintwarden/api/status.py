@@ -113,6 +113,8 @@ class PolicyStatus(Status, frozen=True):
     """
 
     observed_generation: int | None = None
+    observed_at: str | None = None
+    """When the operator reported last: a status that is older than a minute is of an operator that does not run."""
     conditions: tuple[Condition, ...] = ()
     selected_nodes: int = 0
     degraded_nodes: int = 0

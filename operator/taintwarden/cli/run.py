@@ -14,7 +14,9 @@ _DEFAULTS = Settings()
 
 
 @click.command(short_help="Run the operator.")
-@click.option("--kubeconfig", type=click.Path(), help="Kubeconfig file. Default: the pod's service account.")
+@click.option(
+    "--kubeconfig", type=click.Path(), help="Kubeconfig file. Default: as kubectl; in a pod its service account."
+)
 @click.option("--context", help="Context of the kubeconfig. Default: its current one.")
 @click.option("--namespace", help=f"Namespace of the leader election Lease. [default: {_DEFAULTS.namespace}]")
 @click.option("--identity", help="Name among replicas. Default: the pod's name and UID.")

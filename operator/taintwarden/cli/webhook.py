@@ -14,7 +14,9 @@ _DEFAULTS = WebhookSettings()
 
 
 @click.command(short_help="Run the admission webhooks.")
-@click.option("--kubeconfig", type=click.Path(), help="Kubeconfig file. Default: the pod's service account.")
+@click.option(
+    "--kubeconfig", type=click.Path(), help="Kubeconfig file. Default: as kubectl; in a pod its service account."
+)
 @click.option("--context", help="Context of the kubeconfig. Default: its current one.")
 @click.option("--namespace", help=f"Namespace of the Service and the Secret. [default: {_DEFAULTS.namespace}]")
 @click.option("--http-host", help="Address for probes, metrics and webhooks. [default: all, IPv4 and IPv6]")
