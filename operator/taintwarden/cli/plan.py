@@ -98,6 +98,7 @@ deleted, waitedSeconds, limit, reason, budgets[], replacement, replacedOn, late)
 @click.option(
     "--max-evictions-per-second", type=float, help="The operator's cap over all policies; 0 is no cap. [default: 50]"
 )
+@click.option("-n", "--namespace", "space", default="", help="Only tell of the pods of this namespace. Default: all.")
 @click.option("--all", "show_all", is_flag=True, help=f"Show more than {SHOWN_PODS} pods.")
 @operator_option
 @cluster_options
@@ -113,6 +114,7 @@ def plan(
     horizon: float,
     replacement_seconds: float,
     stop_seconds: float,
+    space: str,
     show_all: bool,
     output: str,
     **flags: object,
@@ -138,6 +140,7 @@ def plan(
             answer = _play(snapshot, changes, enforced, horizon, now, assumptions, settings, progress)
         except BadInput as error:
             fail(printable(str(error)), ERROR)
+    answer = answer.narrowed(space) if space else answer
     if output == "table":
         write(table(answer, None if show_all else SHOWN_PODS))
     else:
