@@ -48,7 +48,7 @@ class Store(GuardStore):
         self.fed.clear()
         for obj in objects:
             self.seen(obj)
-            self.heed()
+            self.apply_resets()
         return self.fed
 
 
@@ -169,7 +169,7 @@ def test_leading_again_does_not_reset_again(leader):
 def test_a_reset_is_handed_on_after_the_policies_only(leader):
     leader.seen(stored(reset="3"))
     assert resets(leader.fed) == []
-    leader.heed()
+    leader.apply_resets()
     assert resets(leader.fed) == [RESET]
 
 

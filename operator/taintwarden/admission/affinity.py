@@ -20,9 +20,9 @@ def restrict(
 ) -> tuple[Mapping[str, Any] | None, str | None]:
     """``affinity`` with what each of ``per_key`` requires; or as it was, with the reason why nothing could be added.
 
-    Terms are alternatives, so each gets the requirements of every key, in every combination. A term that already speaks
-    of a key's labels is left alone for that key: people may write their own, and merging twice changes nothing. An
-    empty term matches no node and stays so. What is only preferred, and affinity to pods, is not touched.
+    Terms are alternatives, so each gets the requirements of every key, in every combination. A term that already
+    names a key's labels is not changed for that key: users may write their own terms, and merging twice has no effect.
+    An empty term matches no node and stays empty. Preferred affinity and affinity to pods are not changed.
     """
     restricting = [alternatives for alternatives in per_key if not alternatives.unrestricted]
     if not restricting:

@@ -12,7 +12,7 @@ MAX_PATH_CHARACTERS = 400
 """Longer than any path of ours with a key of a label in it: only an unknown field's name can be cut."""
 MAX_REASON_CHARACTERS = 500
 MAX_LISTED = 10
-"""Faults of one object that are kept, or listed in a text; of more only the number is told."""
+"""Maximum number of errors of one object that are kept, or listed in a message; further ones are only counted."""
 
 
 class FieldError(msgspec.Struct, frozen=True):

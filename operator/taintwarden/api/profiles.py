@@ -44,7 +44,7 @@ class ProfileObject(Spec, frozen=True):
 def parse_profile(obj: Mapping[str, Any]) -> Profile:
     """The profile in ``obj``, a whole object as the API server or a YAML parser gives it.
 
-    Unlike an annotation it counts as a whole: the API server has refused what is wrong before anybody relied on it.
+    Unlike an annotation it is valid or invalid as a whole: the API server rejects errors when it is applied.
 
     Raises:
         InvalidObject: with every fault of the object.

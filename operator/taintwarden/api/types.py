@@ -204,7 +204,7 @@ class ZoneHealthSpec(Spec, frozen=True):
 
 
 class GuardSpec(Spec, frozen=True):
-    """The mass-eviction breaker. A shorter window than a minute would write the status all the time."""
+    """The guard against mass evictions. A window below a minute would write the status continuously."""
 
     max_percent: Annotated[int, Meta(ge=1, le=100)] = 20
     min_pods: Annotated[int, Meta(ge=0, le=MAX_INT32)] | None = None

@@ -31,7 +31,7 @@ class Plan(msgspec.Struct, frozen=True):
     changes: dict[str, bytes | None] = {}
     reason: str = ""
     is_repair: bool = False
-    """What is stored cannot be used: somebody should know."""
+    """The stored certificate cannot be used, which is reported."""
 
 
 def plan(

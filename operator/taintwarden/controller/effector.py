@@ -24,13 +24,13 @@ from taintwarden.kube.policies import clear_guard_reset, save_guard
 from taintwarden.telemetry.metrics import Metrics
 
 NODE_READS = 8
-"""Fresh reads of nodes under way at once; due pods wait for them."""
+"""Fresh reads of nodes in progress at once; due pods wait for them."""
 HISTORY_WRITES = 2
 """Histories being written at once: few, since the evictions of a wave come first."""
 LABEL_WRITES = 4
 """Nodes being labelled at once: those who replace evicted pods are placed by these labels."""
 GUARD_TRIES = 5
-"""How often a guard is written when somebody else, mostly our own status, writes the policy at the same moment."""
+"""How often a guard is written when another write, usually of the status, changes the policy at the same moment."""
 MAX_COMPLAINTS = 1_000
 """Of so many writes it is remembered why they failed last, so that each reason is logged once."""
 CONFLICT = 409
@@ -41,7 +41,7 @@ log = structlog.get_logger()
 
 
 class Held(Protocol):
-    """Whoever knows whether we may act."""
+    """Knows whether this replica may act."""
 
     @property
     def held(self) -> bool:
@@ -49,7 +49,7 @@ class Held(Protocol):
 
 
 class Effector:
-    """Tasks for calls under way. ``spawn`` starts one that must be let to its end, ``spawn_minor`` any other."""
+    """Tasks for calls in progress. ``spawn`` starts one that must complete, ``spawn_minor`` any other."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class Effector:
         return WriteOutcome.DONE if is_there else WriteOutcome.GONE
 
     def _slots(self, order: commands.Write) -> AbstractAsyncContextManager[object]:
-        """Bounds how many such writes are under way."""
+        """Limits how many such writes are in progress."""
         match order:
             case commands.SaveHistory():
                 return self._history_writes
@@ -151,7 +151,7 @@ class Effector:
         """Make the write; False: the object is gone.
 
         Raises:
-            KubeError: it was not made, or nobody knows.
+            KubeError: it was not made, or the result is not known.
 
         """
         match order:
@@ -168,7 +168,7 @@ class Effector:
         return True
 
     async def _save_guard(self, order: commands.SaveGuard) -> bool:
-        """Evictions wait for it: where somebody else wrote the policy meanwhile, it is tried again at once."""
+        """Evictions wait for it: after a conflict it is retried at once."""
         policy, guard = order.policy, guard_record.written(order.record)
         for _ in range(GUARD_TRIES - 1):
             try:
@@ -207,6 +207,6 @@ def _outcome(error: KubeError) -> WriteOutcome:
     """What an error means for the next try."""
     if not isinstance(error, ApiError) or error.code in MAY_PASS or not 400 <= error.code < 500:
         return WriteOutcome.FAILED
-    if error.is_conflict:  # somebody else was faster
+    if error.is_conflict:  # another write was faster
         return WriteOutcome.FAILED
     return WriteOutcome.GONE if error.is_about_another else WriteOutcome.REFUSED

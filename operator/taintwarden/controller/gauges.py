@@ -1,4 +1,4 @@
-"""The metrics that tell a state: set anew from every round of reports, so that what is gone leaves nothing behind."""
+"""The metrics that show a state. Every round of reports sets all of them, so no series of a deleted object remains."""
 
 from collections import Counter
 from collections.abc import Iterable

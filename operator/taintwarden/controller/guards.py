@@ -1,4 +1,4 @@
-"""Guards as they stand in the store: what whoever leads remembers of them, and people's wishes to reset one."""
+"""Guards in the store: the records that the leader writes, and requests to reset one."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -26,9 +26,9 @@ class _Stored(msgspec.Struct):
     asked: tuple[str, int] | None = None
     """The value of the annotation, and the generation that it was compared with."""
     reset_wanted: bool = False
-    """It asks for a reset, which was not handed on yet."""
+    """It requests a reset, which is not passed on yet."""
     granted: str = ""
-    """The value that a reset was handed on for: it counts once, until it is taken off."""
+    """The value for which a reset was passed on: it counts once, until it is removed."""
 
 
 class GuardStore:
@@ -65,8 +65,8 @@ class GuardStore:
         """A policy was deleted."""
         self._stored.pop(name, None)
 
-    def heed(self) -> None:
-        """Hand on what is asked for, while leading. Comes after policies are in force."""
+    def apply_resets(self) -> None:
+        """Pass on the requested resets, while leading. Called after policies are in force."""
         if not self._leading:
             return
         for name, stored in list(self._stored.items()):
@@ -75,14 +75,14 @@ class GuardStore:
                 self._feed(events.GuardReset(name))
 
     def restore(self) -> None:
-        """Hand on every record again. Comes before leading: who leads knows best, and hears of none."""
+        """Pass on every record again. Called before leading: a leader ignores records, since it writes them itself."""
         for name, stored in self._stored.items():
             self._feed(events.GuardRestored(name, stored.record))
 
     def lead(self, leading: bool) -> None:  # noqa: FBT001 - a change's one value
         """Leadership changed."""
         self._leading = leading
-        self.heed()
+        self.apply_resets()
 
     def _note_reset(self, name: str, stored: _Stored, meta: Mapping[str, Any]) -> None:
         value = (meta.get("annotations") or {}).get(GUARD_RESET_ANNOTATION)

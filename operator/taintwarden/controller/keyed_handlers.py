@@ -13,7 +13,7 @@ from taintwarden.telemetry.metrics import Metrics
 
 
 class KeyedHandler(StreamHandler[Object]):
-    """Remembers by key what was told, so that a list can be compared with it."""
+    """Stores by key what was passed on, so that a list can be compared with it."""
 
     def __init__(self, resource: str, feed: Feed, metrics: Metrics) -> None:
         super().__init__(resource, feed, metrics)
@@ -34,16 +34,16 @@ class KeyedHandler(StreamHandler[Object]):
 
     @abstractmethod
     def gone(self, key: str) -> Event:
-        """The event that takes back what was told."""
+        """The event that withdraws what was passed on."""
 
     def lose(self, key: str) -> None:
-        """Take back what was told, if anything was."""
+        """Withdraw what was passed on, if anything."""
         if key in self._told:
             del self._told[key]
             self.feed(self.gone(key))
 
     def lost(self, what: Identity) -> bool:
-        """Take back what was told of it."""
+        """Withdraw what was passed on about it."""
         key = self.key_of(what)
         self.lose(key)
         return bool(key)
@@ -60,7 +60,7 @@ class KeyedHandler(StreamHandler[Object]):
             self.see(key, obj)
 
     def list_ended(self, resource_version: str) -> None:
-        """Whichever was told of and the list did not name is gone."""
+        """An object that was passed on and that the list did not name is gone."""
         for key in [key for key in self._told if key not in self._listed]:
             self.lose(key)
         self._listed = set()

@@ -16,8 +16,8 @@ class PolicyStore(Store[Policy]):
 
     Args:
         changed: receives all policies in force whenever they change.
-        issue: told name, UID and reason when a policy cannot be accepted.
-        guards: follows what is stored of guards, if anybody does.
+        issue: called with name, UID and reason when a policy cannot be accepted.
+        guards: follows what is stored of guards, if given.
         dry_run: policies that enforce only rehearse.
 
     """
@@ -49,7 +49,7 @@ class PolicyStore(Store[Policy]):
     def _publish(self, *, first: bool = False) -> None:
         super()._publish(first=first)
         if self._guards is not None:
-            self._guards.heed()
+            self._guards.apply_resets()
 
 
 def _parse_dry(obj: Mapping[str, Any]) -> Policy:

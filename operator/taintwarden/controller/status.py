@@ -27,7 +27,7 @@ class StatusWriter:
 
     Args:
         client: the session to use.
-        view: whose state is told.
+        view: the state to report.
         metrics: gauges to set.
         clock: for transition times.
         observed: the stored policies by name, kept by the handlers.
@@ -88,7 +88,7 @@ class StatusWriter:
     async def _write(self, name: str, observed: ObservedObject, entry: PolicyReport | None) -> None:
         told = PolicyStatus() if entry is None else summary(entry, self._clock().wall)
         said = conditions(entry, observed.problem, dry_run=self._dry_run)
-        # Nobody else writes of a guard that is not there any more.
+        # No other writer removes a guard that no longer exists.
         more = {"guard": None} if entry is not None and self._view.guard(name, self._clock()) is None else {}
         await self._of_policies.tell(name, told, observed, said, more)
 

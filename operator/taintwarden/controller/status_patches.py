@@ -51,7 +51,7 @@ class StatusPatcher:
                 del known[key]
 
     def clear(self) -> None:
-        """Somebody else writes now."""
+        """Another replica writes now."""
         self._written.clear()
 
     def oldest_first(self) -> list[str]:
@@ -75,7 +75,9 @@ class StatusPatcher:
         try:
             await self._write(key, {**msgspec.to_builtins(status), **(more or {})})
         except KubeError as error:
-            if not isinstance(error, ApiError) or error.code != 404:  # it was deleted meanwhile, as will be told
+            if (
+                not isinstance(error, ApiError) or error.code != 404
+            ):  # it was deleted meanwhile, which its watch reports
                 log.warning("status-not-written", **{self._kind: key}, reason=str(error))
         else:
             self._written.pop(key, None)

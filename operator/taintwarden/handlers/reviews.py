@@ -1,6 +1,6 @@
-"""AdmissionReviews (admission.k8s.io/v1) over HTTP: decoded, handed over, answered.
+"""AdmissionReviews (admission.k8s.io/v1) over HTTP: decoded, passed on, answered.
 
-What goes wrong here never keeps anybody from running a pod: an object that we stumble over is let through.
+An error here never blocks a request: an object that cannot be processed is admitted.
 """
 
 import asyncio
@@ -170,7 +170,7 @@ def _judged(name: str, judge: Judge, request: Request) -> tuple[AdmissionRespons
     try:
         response = judge(request)
     except Exception as error:
-        # A fault of ours must not keep anybody from running a pod.
+        # An internal error must not block a request.
         about = f"{request.namespace}/{request.name}"
         log.error("admission-failed", webhook=name, kind=request.kind.kind, object=about, exc_info=error)
         return AdmissionResponse(), "failed"

@@ -28,7 +28,7 @@ class Client:
 
     Args:
         connection: address and credentials.
-        max_connections: bounds what we have under way at the server, watches included.
+        max_connections: limits the requests in progress, watches included.
 
     """
 

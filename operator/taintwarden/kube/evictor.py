@@ -1,4 +1,4 @@
-"""Makes one pod leave. Three calls and one outcome: whoever decides never sees the client."""
+"""Evicts one pod. Three calls and one outcome: the code that decides never sees the client."""
 
 from typing import Any
 

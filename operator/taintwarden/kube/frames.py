@@ -74,7 +74,7 @@ def head_of(body: bytes) -> ListMeta:
     """What a list says of itself, with a hundredth of the work of decoding its items.
 
     Raises:
-        Unreachable: somebody else answered. Taken for an empty list it would empty our memory.
+        Unreachable: another server answered. As an empty list it would remove all known objects.
 
     """
     head = decoded(body, _Head, "list").metadata

@@ -45,7 +45,7 @@ class Plugin(msgspec.Struct, frozen=True):
     hint: str = ""
     """What to tell people whose program is missing."""
     cluster: Mapping[str, Any] | None = None
-    """What the program is told of the cluster, where it wants to know."""
+    """The description of the cluster that the plugin receives, if it requests one."""
 
 
 class Source(msgspec.Struct, frozen=True):

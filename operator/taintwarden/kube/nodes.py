@@ -44,7 +44,9 @@ async def save_history(client: Client, name: str, uid: str, text: str) -> None:
 
 
 async def save_labels(client: Client, name: str, uid: str, labels: Mapping[str, str | None]) -> None:
-    """Write labels of a node, and remove those that are None, whoever wrote them. The UID keeps it off a namesake.
+    """Write labels of a node, and remove those that are None, whichever client wrote them.
+
+    The UID is a precondition, since a new node may have the same name.
 
     Raises:
         KubeError: they were not written.

@@ -51,8 +51,8 @@ async def save_guard(client: Client, name: str, uid: str, guard: dict[str, Any])
     is written, nor does a write that was late undo one that was not.
 
     Raises:
-        ApiError: 409: somebody wrote the policy meanwhile.
-        KubeError: it was not saved, or nobody knows.
+        ApiError: 409: the policy was written meanwhile.
+        KubeError: it was not saved, or the result is not known.
 
     """
     try:

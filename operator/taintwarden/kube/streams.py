@@ -46,9 +46,9 @@ class EventHandler(Protocol[Received_contra]):
         """Whether what was delivered is up to date. It is not before this was called."""
 
     def undecodable(self, what: Identity, reason: str, *, deleted: bool) -> bool:
-        """An object of a list or a watch is not what it should be; the stream goes on without it.
+        """An object of a list or a watch cannot be decoded; the stream continues without it.
 
-        False: it was deleted, and cannot be told from others. Then only another list shows what is gone.
+        False: it was deleted, and its identity is not known. Then only another list shows what is gone.
         """
 
     def restarted(self, reason: str, detail: str) -> None:
@@ -183,7 +183,7 @@ class Stream(Generic[Object]):
                     async with self._goal_asked_for():
                         delivered = await self._read(chunks, began)
                 else:
-                    self._handler.restarted("late", "the watch was opened too late to go on as if nothing had happened")
+                    self._handler.restarted("late", "the watch was opened too long after the previous one")
                     return
                 if delivered or _now() - began >= self._timings.empty_watch:
                     self._liveness.progress()
@@ -194,7 +194,7 @@ class Stream(Generic[Object]):
         elif self._liveness:
             self._handler.restarted("ended", "the watch ended")
         elif self._goal is None:
-            self._handler.restarted("unconfirmed", "nobody told how far the watch had to come")
+            self._handler.restarted("unconfirmed", "the resourceVersion that the watch has to reach is not known")
         else:
             msg = f"the watch did not come to {self._goal}"
             raise BehindError(msg)
@@ -249,11 +249,11 @@ class Stream(Generic[Object]):
                 expired = error
                 break
             if isinstance(found, Undecodable):
-                if changes:  # what came before it is told before it: it may be the same object
+                if changes:  # earlier changes are passed on first: they may be of the same object
                     self._handler.changed(changes)
                     changes = []
                 if not self._handler.undecodable(found.identity, found.reason, deleted=kind == "DELETED"):
-                    expired = ExpiredError("nobody can tell what was deleted", found.reason)
+                    expired = ExpiredError("the deleted object is not known", found.reason)
                     break
                 # A resumed watch does not stumble over it again.
                 version = found.identity.resource_version or version
@@ -292,7 +292,7 @@ class Stream(Generic[Object]):
             )
             goal = version_number(head_of(body).resource_version)
         except KubeError:
-            return  # the next watch asks again
+            return  # the next watch retries
         # A store that was restored from a backup is behind us, and watches of what it has yet to write bring nothing.
         self._goal = goal if goal >= known else OUT_OF_REACH
         self._compare()

@@ -11,7 +11,7 @@ from taintwarden.api.text import printable
 
 
 def _escape(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """No value acts on the terminal that a log is read in, whoever wrote it. Tracebacks keep their lines."""
+    """No value controls the terminal on which a log is read, whatever its source. Tracebacks keep their lines."""
     for name, value in event.items():
         if isinstance(value, str) and name != "exception" and not value.isprintable():
             event[name] = printable(value)
