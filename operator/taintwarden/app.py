@@ -105,7 +105,7 @@ class App:
         self._web: web.AppRunner | None = None
         self._supervisor: Supervisor | None = None
         self._listing = asyncio.Lock()
-        """Lists are loaded in the order in which they were asked for."""
+        """Lists are loaded in the order in which they were requested."""
         self._term = 0
         """Counts changes of leadership: what was begun before the last one is of no use."""
         gates = Gates(settings.numeric_operators, settings.semver_operators)

@@ -369,7 +369,7 @@ def test_deadline_at_risk(told):
     ("reason", "said"),
     [
         ("not-evicted", "It was not evicted in time"),
-        ("grace-cut", "It had less time to stop than it asks for"),
+        ("grace-cut", "It had less time to stop than its terminationGracePeriodSeconds"),
     ],
 )
 def test_deadline_missed(told, reason, said):

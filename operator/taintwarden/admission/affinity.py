@@ -37,7 +37,7 @@ def restrict(
     if not any(missing for _, missing in lacking):
         return affinity, None
     number = sum(prod(len(one.terms) for one in missing) for _, missing in lacking)
-    if number > MAX_TERMS:  # counted before they are made: a pod may bring many terms, and ask for many combinations
+    if number > MAX_TERMS:  # counted before they are built: a pod may have many terms and many combinations
         keys = ", ".join(alternatives.key for alternatives in restricting)
         return affinity, f"placement by {keys} takes {number} nodeSelectorTerms, at most {MAX_TERMS} are possible"
     merged = [new for term, missing in lacking for new in _multiplied(term, missing)]

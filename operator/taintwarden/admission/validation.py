@@ -64,7 +64,7 @@ def opts_out(pod: object) -> bool:
 
 
 def _check_own(obj: Json, old: Json | None, group: str, kind: str) -> AdmissionResponse:
-    """What the schema of our kinds could not say. One whose spec stays the same is not looked at again."""
+    """Errors that the schemas of policies and profiles cannot detect. An unchanged spec is not checked again."""
     if old is not None and obj.get("spec") == old.get("spec"):
         return ALLOWED
     return AdmissionResponse(tuple(fault for _, fault in check_object(obj, group, kind)))

@@ -26,16 +26,16 @@ from taintwarden.telemetry.metrics import Metrics
 NODE_READS = 8
 """Fresh reads of nodes in progress at once; due pods wait for them."""
 HISTORY_WRITES = 2
-"""Histories being written at once: few, since the evictions of a wave come first."""
+"""Histories written at once: few, because the evictions of a wave take precedence."""
 LABEL_WRITES = 4
-"""Nodes being labelled at once: those who replace evicted pods are placed by these labels."""
+"""Nodes labelled at once: the scheduler places replacements by these labels."""
 GUARD_TRIES = 5
 """How often a guard is written when another write, usually of the status, changes the policy at the same moment."""
 MAX_COMPLAINTS = 1_000
-"""Of so many writes it is remembered why they failed last, so that each reason is logged once."""
+"""Number of writes whose last error is kept, so that each error is logged once."""
 CONFLICT = 409
 MAY_PASS = (408, 429)
-"""Client errors that are none: the same write may succeed a moment later."""
+"""Client errors that are temporary: the same write may succeed a moment later."""
 
 log = structlog.get_logger()
 
@@ -45,7 +45,7 @@ class Held(Protocol):
 
     @property
     def held(self) -> bool:
-        """Whether the lease is ours at this moment."""
+        """Whether this replica holds the lease at this moment."""
 
 
 class Effector:

@@ -18,7 +18,7 @@ class Gauges:
         self._judged: dict[tuple[str, str], int] = {}
 
     def measure(self, reports: Iterable[PolicyReport]) -> None:
-        """Tell one round of reports."""
+        """Set the gauges from one round of reports."""
         view, metrics = self._view, self._metrics
         metrics.nodes.set(len(view.nodes))
         metrics.pods.set(view.pod_count)
@@ -31,7 +31,7 @@ class Gauges:
             self._judged[key] = count
 
     def count_profiles(self, refused: Iterable[bool]) -> None:
-        """Tell how many profiles are stored. ``refused``: of each, whether its newest version is."""
+        """Set the number of stored profiles. ``refused``: for each, whether its newest version is refused."""
         counts = Counter(refused)
         self._metrics.profiles.labels("true").set(counts[False])
         self._metrics.profiles.labels("false").set(counts[True])

@@ -36,7 +36,7 @@ class GuardStore:
 
     Args:
         feed: takes the events.
-        issues: told of a reset that asks for something else than what is stored.
+        issues: reports a reset that names another generation than the stored one.
 
     """
 
@@ -47,7 +47,7 @@ class GuardStore:
         self._leading = False
 
     def seen(self, obj: Mapping[str, Any]) -> None:
-        """A policy is stored like this. Comes before it is in force, so that its guard begins with its record."""
+        """A policy is stored. Called before it is in force, so that its guard starts with its record."""
         meta = obj["metadata"]
         name, uid = meta["name"], meta.get("uid", "")
         stored = self._stored.get(name)

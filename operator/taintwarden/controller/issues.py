@@ -10,7 +10,7 @@ MAX_WAITING = 1_000
 
 
 class Issues:
-    """Holds issues back while another replica leads: it tells the same ones.
+    """Keeps issues while another replica leads, because that replica reports them.
 
     Args:
         notifier: reports them.

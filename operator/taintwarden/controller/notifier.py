@@ -15,7 +15,7 @@ from taintwarden.telemetry.metrics import Metrics
 
 MISSED = {
     "not-evicted": "It was not evicted in time",
-    "grace-cut": "It had less time to stop than it asks for",
+    "grace-cut": "It had less time to stop than its terminationGracePeriodSeconds",
 }
 """Reason of a missed deadline -> what happened."""
 
@@ -41,7 +41,7 @@ log = structlog.get_logger()
 
 
 class Notifier:
-    """Tells people what happened. The only place that does."""
+    """Reports what happened. The only place that does."""
 
     def __init__(self, recorder: Recorder, metrics: Metrics, gates: Gates) -> None:
         self._recorder = recorder
@@ -49,7 +49,7 @@ class Notifier:
         self._gates = gates
 
     def notice(self, notice: commands.Notice) -> None:  # noqa: C901, PLR0912 - one row for each kind of notice
-        """Tell one notice of the machine."""
+        """Report one notice of the machine."""
         match notice:
             case commands.Scheduled():
                 self._scheduled(notice)

@@ -53,6 +53,6 @@ class PolicyStore(Store[Policy]):
 
 
 def _parse_dry(obj: Mapping[str, Any]) -> Policy:
-    """The policy, which enforces nothing. A paused one stays paused: it announces nothing."""
+    """The policy in mode DryRun. A paused one stays paused: it reports nothing."""
     policy = parse_policy(obj)
     return msgspec.structs.replace(policy, mode=Mode.DRY_RUN) if policy.mode is Mode.ENFORCE else policy

@@ -19,7 +19,7 @@ log = structlog.get_logger()
 
 
 class StatusPatcher:
-    """Remembers what was written, so that only changes are.
+    """Keeps what was written, so that only changes are written.
 
     Args:
         kind: what the objects are called in logs.
@@ -45,7 +45,7 @@ class StatusPatcher:
         self._since: dict[str, dict[str, tuple[str, str]]] = {}
 
     def prune(self) -> None:
-        """Forget what is not stored any more."""
+        """Drop the entries of objects that no longer exist."""
         for known in (self._written, self._since):
             for key in [key for key in known if key not in self._observed]:
                 del known[key]
@@ -55,13 +55,13 @@ class StatusPatcher:
         self._written.clear()
 
     def oldest_first(self) -> list[str]:
-        """The keys of all stored objects: what was never written, then what was not for longest."""
+        """The keys of all stored objects: those never written first, then the oldest ones."""
         return [key for key in self._observed if key not in self._written] + list(self._written)
 
     async def tell(
         self, key: str, told: S, observed: ObservedObject, said: Sequence[Said], more: Mapping[str, Any] | None = None
     ) -> bool:
-        """Write ``told`` with the conditions that ``said`` tells, and fields that are not compared (``more``) with it.
+        """Write ``told`` with the conditions in ``said``, and with fields that are not compared (``more``).
 
         Returns whether it had changed.
         """

@@ -142,7 +142,7 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The handshake is done."""
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - a stream, as was asked for
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - a stream, as requested
         self.transport = transport
         self._overdue = asyncio.get_running_loop().call_later(FIRST_ANSWER_SECONDS, self._give_up)
         self._inner.connection_made(transport)

@@ -21,7 +21,7 @@ from taintwarden.api.text import printable
 MAX_BODY_BYTES = 3 * 2**20
 """As much as an API server takes of a client. A review of a change has two objects, but what is stored has 1.5 MiB."""
 LOOKED_AT_BYTES = 2**20
-"""Objects in larger bodies are let through as they are: what is made of JSON takes twenty times its size. No pod that
+"""Objects in larger bodies are admitted unread: what is made of JSON takes twenty times its size. No pod that
 is meant to run comes near it: etcd takes 1.5 MiB of an object.
 """
 SMALL_BODY_BYTES = 64 * 2**10
@@ -88,7 +88,7 @@ def review_app(
     """Build the web application.
 
     Args:
-        judges: who rules on what is sent to ``/<name>``.
+        judges: decide on the objects that are sent to ``/<name>``.
         observe: told of each review: name, result, seconds.
         refuse: says which callers are not answered.
         answered: told of each request that was a review.

@@ -36,7 +36,7 @@ class WebhookServer:
     """The webhooks of one replica.
 
     Args:
-        settings: where to listen, where the certificates come from, and who may ask.
+        settings: where to listen, the source of the certificates, and which clients are accepted.
         client: the session to use.
         webhook: answers the requests.
         metrics: of requests, and of the certificate.

@@ -1,4 +1,4 @@
-"""How we prove who we are, kept fresh as client-go does it: token files, exec plugins, certificates.
+"""Credentials, renewed as in client-go: token files, exec plugins, certificates.
 
 Files are read again after some seconds, plugins run again when their credentials expire, and both after a 401.
 """
@@ -30,7 +30,7 @@ log = structlog.get_logger()
 
 
 class CredentialsError(Unreachable):
-    """There is nothing to prove who we are with, for now: the token file is empty, or the plugin failed."""
+    """There are no credentials at the moment: the token file is empty, or the plugin failed."""
 
 
 class Proof(msgspec.Struct, frozen=True):
@@ -40,7 +40,7 @@ class Proof(msgspec.Struct, frozen=True):
     certificate: Material = Material()
     key: Material = Material()
     fresh_until: float = float("inf")
-    """Until then, on the monotonic clock, it need not be asked for again."""
+    """Valid until this time on the monotonic clock."""
 
 
 class Credentials:

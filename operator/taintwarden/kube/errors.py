@@ -13,7 +13,7 @@ webhook or a gateway may have written the message, and people read it in a termi
 MAX_CAUSES = 10
 
 LONGEST_RETRY_AFTER_SECONDS = 300.0
-"""Whatever a server or a proxy asks for: after so long it may answer otherwise."""
+"""The longest wait, whatever a server or a proxy requests: after that it may answer differently."""
 
 UID_CONFLICTS = ("the UID in the precondition", "UID in precondition", "uid mismatch")
 

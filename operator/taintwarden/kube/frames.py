@@ -85,7 +85,7 @@ def head_of(body: bytes) -> ListMeta:
 
 
 def identity_of(raw: bytes | msgspec.Raw) -> Identity:
-    """Whatever tells which object this is; each part is read by itself, and empty where it is not what it should be."""
+    """The identity of an object; each part is read separately, and empty if it is not valid."""
     parts = _read(raw, _Parts, _Parts())
     known = _read(parts.metadata, dict[str, msgspec.Raw], {})
     spec = _read(parts.spec, dict[str, msgspec.Raw], {})

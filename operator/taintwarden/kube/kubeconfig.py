@@ -1,4 +1,4 @@
-"""Where the API server is and how to prove who we are, as kubeconfigs and service accounts say it.
+"""Address and credentials of the API server, from kubeconfigs and service accounts.
 
 Read as client-go reads it: several files of ``KUBECONFIG`` are merged, and paths in a file are relative to it.
 """
@@ -43,7 +43,7 @@ class Plugin(msgspec.Struct, frozen=True):
     environment: tuple[tuple[str, str], ...] = ()
     folder: str = ""
     hint: str = ""
-    """What to tell people whose program is missing."""
+    """The hint to show if the program is missing."""
     cluster: Mapping[str, Any] | None = None
     """The description of the cluster that the plugin receives, if it requests one."""
 

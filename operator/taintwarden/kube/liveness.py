@@ -13,7 +13,7 @@ NEVER = float("-inf")
 
 
 class Liveness:
-    """Tells whenever the answer changes, and by a timer when a gap becomes too long. Times are the event loop's.
+    """Reports every change of the answer, and by a timer a gap that becomes too long. Times are the event loop's.
 
     Args:
         tell: called with each new answer. The first is given by the first call of a method.
@@ -38,7 +38,7 @@ class Liveness:
         self._set(live=False)
 
     def complete(self, at: float) -> None:
-        """A list ended that was asked for at this moment."""
+        """A list ended that was requested at this moment."""
         self._complete_at = at
         self.interrupt()
 

@@ -27,7 +27,7 @@ async def read_node(client: Client, name: str) -> NodeObject | None:
 
 
 async def save_history(client: Client, name: str, uid: str, text: str) -> None:
-    """Apply the annotation as its only owner; empty text gives it up. The UID keeps it off a namesake.
+    """Apply the annotation as its only owner; an empty text removes it. The UID is a precondition.
 
     Raises:
         KubeError: it was not saved.

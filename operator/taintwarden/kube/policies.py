@@ -75,7 +75,7 @@ async def save_guard(client: Client, name: str, uid: str, guard: dict[str, Any])
 
 
 async def clear_guard_reset(client: Client, name: str, uid: str) -> None:
-    """Take the annotation off that asked for a reset. Where it is not there any more, nothing is written.
+    """Remove the annotation that requested a reset. If it does not exist any more, nothing is written.
 
     Raises:
         KubeError: it was not taken off; ``is_about_another`` if the policy of this UID is gone.

@@ -57,7 +57,7 @@ class Recorder:
 
     Args:
         client: the session to use.
-        instance: who reports, for example the pod's name.
+        instance: the reporting instance, for example the pod's name.
         per_second: how many requests it may make in a second.
         is_busy: whether evictions need the API server more than Events do.
 

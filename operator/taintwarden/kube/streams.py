@@ -25,7 +25,7 @@ Received_contra = TypeVar("Received_contra", bound=Followed, contravariant=True)
 
 
 class EventHandler(Protocol[Received_contra]):
-    """Who receives a stream. Calls come in order and never overlap; none may raise."""
+    """Receives a stream. Calls come in order and never overlap; none may raise."""
 
     def changed(self, changes: Sequence[tuple[str, Received_contra]]) -> None:
         """Watch frames: ``ADDED``, ``MODIFIED`` or ``DELETED``, each with the object."""
@@ -67,9 +67,9 @@ class Stream(Generic[Object]):
     Args:
         client: the session to use.
         resource: what to follow.
-        handler: who receives it.
+        handler: receives the stream.
         timings: how long to wait for what.
-        page_size: how many objects to ask for at once.
+        page_size: how many objects to request at once.
         sleep: waits for some seconds; replaced in tests.
         jitter: a number in [0, 1); replaced in tests.
 
@@ -172,7 +172,7 @@ class Stream(Generic[Object]):
     # -- watch --------------------------------------------------------------------------------------------------
 
     async def _watch(self) -> None:
-        """One watch. The first after a gap is short: on a quiet resource only the bookmark at its end tells."""
+        """One watch. The first after a gap is short: without changes only the bookmark at its end shows the version."""
         catching_up = not self._liveness
         began, delivered = _now(), False
         try:
@@ -255,7 +255,7 @@ class Stream(Generic[Object]):
                 if not self._handler.undecodable(found.identity, found.reason, deleted=kind == "DELETED"):
                     expired = ExpiredError("the deleted object is not known", found.reason)
                     break
-                # A resumed watch does not stumble over it again.
+                # A resumed watch does not receive it again.
                 version = found.identity.resource_version or version
                 continue
             version = found.metadata.resource_version or version

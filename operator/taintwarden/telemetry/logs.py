@@ -45,9 +45,9 @@ def configure_logs(log_format: str, level: str, stream: TextIO = sys.stderr) -> 
         )
     )
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-    # kopf tells at INFO of every reaction to every object; what concerns users comes as warnings.
+    # kopf logs every reaction to every object at INFO; what concerns users are warnings.
     logging.getLogger("kopf").setLevel(logging.WARNING)
-    # Its complaint that it cannot see signals from its thread: we do, and tell it.
+    # Its warning that it cannot receive signals in its thread: the operator receives them and stops it.
     logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)
 
 
