@@ -14,6 +14,7 @@ from e2e.stories import taint, toleration
 from e2e.test_explain import run
 
 FINE, REFUSED, PERSON = 0, 1, 10
+LEAVES, SILENT = 10, 11
 WAIT_SECONDS = 40
 GOOD, BAD = taint("980"), taint("900")
 READERS = [
@@ -22,6 +23,9 @@ READERS = [
     {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["list"]},
     {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": ["list"]},
     {"apiGroups": ["taintwarden.io"], "resources": ["*"], "verbs": ["get", "list"]},
+    {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]},
+    {"apiGroups": [""], "resources": ["events"], "verbs": ["list"]},
+    {"apiGroups": [""], "resources": ["nodes", "pods", "namespaces"], "verbs": ["get"]},
 ]
 ADMIN = [*READERS, {"apiGroups": ["taintwarden.io"], "resources": ["taintevictionpolicies"], "verbs": ["patch"]}]
 
@@ -91,13 +95,19 @@ def test_paused_policy_evicts_nobody_until_it_is_resumed(
     name = policy()
     wait_until(lambda: told(as_user, name)["accepted"] == "True", WAIT_SECONDS, "the policy to be looked at")
     paused = as_user("pause", name)
-    assert (paused.returncode, paused.stdout) == (FINE, f"policy {name} is paused; its mode was Enforce\n")
+    assert paused.returncode == FINE
+    assert paused.stdout.startswith(f"policy {name} is paused; its mode was Enforce (cluster https://")
     wait_until(lambda: told(as_user, name)["accepted"] == "True", WAIT_SECONDS, "the operator to see the pause")
     cluster.set_taints(f"{namespace}-n", [BAD])
     with pytest.raises(TimeoutError):
         wait_until(lambda: gone(cluster, namespace), 4, "nobody")
     assert told(as_user, name)["mode"] == "Paused"
-    assert as_user("resume", name).stdout == f"policy {name} is in mode Enforce again\n"
+    would = "paused, 6 pods would be due"
+    wait_until(lambda: would in told(as_user, name)["progress"], WAIT_SECONDS, "the pods to be counted")
+    assert f"policy {name} is {would}" in as_user("plan").stdout.replace("\n            ", " ")
+    assert f"policy {name} is {would}" in as_user("explain", "pod", f"{namespace}/web-0").stdout.replace("\n", " ")
+    resumed = as_user("resume", name).stdout
+    assert resumed.startswith(f"policy {name} is in mode Enforce again; 6 pods would be due (cluster https://")
     wait_until(lambda: len(gone(cluster, namespace)) == len(pods), WAIT_SECONDS, "all to leave")
 
 
@@ -135,13 +145,48 @@ def test_whoever_may_only_read_is_told_so(policy: Command, as_user: Command) -> 
 def test_plan_is_what_then_happens(
     cluster: Cluster, namespace: str, pods: list[str], policy: Command, operator: Operator, as_user: Command
 ) -> None:
-    name = policy(evictionsPerSecond=1, burst=1)
+    name = policy(evictionsPerSecond=0.5, burst=1)  # seconds are the finest that deletionTimestamp tells
     wait_until(lambda: told(as_user, name)["selectedNodes"] == 1, WAIT_SECONDS, "the policy to be looked at")
     plan = as_user("plan", "--node", f"{namespace}-n", "--taint", "sla=900:NoExecute", "-o", "json")
     assert plan.returncode == FINE, plan.stderr
     planned = [one for one in json.loads(plan.stdout)["pods"] if one["namespace"] == namespace]
-    assert [round(one["afterSeconds"]) for one in planned] == [0, 1, 2, 3, 4, 5]
+    assert [round(one["afterSeconds"]) for one in planned] == [0, 2, 4, 6, 8, 10]
     assert gone(cluster, namespace) == []
     cluster.set_taints(f"{namespace}-n", [BAD])
     wait_until(lambda: len(gone(cluster, namespace)) == len(pods), WAIT_SECONDS, "all to leave")
     assert gone(cluster, namespace) == [one["name"] for one in planned]
+
+
+def test_operator_that_is_killed_is_told_first(
+    namespace: str, pods: list[str], policy: Command, operator: Operator, as_user: Command
+) -> None:
+    name = policy()
+    wait_until(lambda: told(as_user, name)["accepted"] == "True", WAIT_SECONDS, "the policy to be looked at")
+    operator.kill9()
+    wait_until(lambda: as_user("status", name).returncode == PERSON, 60, "the silence to be noticed")
+    shown = as_user("status", name)
+    assert shown.stdout.startswith("The operator has not reported for ")
+    explained = as_user("explain", "pod", f"{namespace}/{pods[0]}")
+    assert (explained.returncode, explained.stdout.startswith("Problem     the operator has not rep")) == (SILENT, True)
+    operator.start()
+    wait_until(lambda: as_user("status", name).returncode == FINE, WAIT_SECONDS, "a report")
+
+
+def test_node_is_explained_and_what_happened_is_told(
+    cluster: Cluster, namespace: str, pods: list[str], policy: Command, operator: Operator, as_user: Command
+) -> None:
+    name = policy(guard={"minPods": 3, "maxPercent": 20})
+    wait_until(lambda: told(as_user, name)["accepted"] == "True", WAIT_SECONDS, "the policy to be looked at")
+    cluster.set_taints(f"{namespace}-n", [BAD])
+
+    def tripped() -> bool:
+        found = as_user("history", "-o", "json")
+        assert found.returncode == FINE, found.stderr
+        happened = [(one["name"], one["reason"]) for one in json.loads(found.stdout)["happenings"]]
+        return (name, "GuardTripped") in happened
+
+    wait_until(tripped, WAIT_SECONDS, "the guard to be told of")
+    explained = as_user("explain", "node", f"{namespace}-n", "-o", "json")
+    assert (explained.returncode, json.loads(explained.stdout)["leaving"]) == (LEAVES, len(pods))
+    waiting = [one["waitsFor"] for one in json.loads(explained.stdout)["pods"]]
+    assert waiting == [f"the guard of policy {name} has tripped"] * len(pods)
