@@ -107,7 +107,7 @@ class App:
         self._metrics_server: MetricsServer | None = None
         self._supervisor: Supervisor | None = None
         self._listing = asyncio.Lock()
-        """Lists are loaded in the order in which they were asked for."""
+        """Lists are loaded in the order in which they were requested."""
         self._events_dropped = 0
         """What the metric has counted."""
         self._term = 0

@@ -40,7 +40,7 @@ class CommonSettings(msgspec.Struct, frozen=True, kw_only=True):
     http_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8080
     """Serves /livez and /readyz, and /metrics too where it has no port of its own."""
     metrics_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
-    """Serves /metrics over HTTPS, to tokens with the right to get it. 0: ``http_port`` serves it, to every client."""
+    """Serves /metrics over HTTPS, to tokens with the right to get it. 0: ``http_port`` serves it to every client."""
     metrics_certificate: str | None = None
     """Folder of the files tls.crt and tls.key for that port; without one the certificate is made at each start."""
     numeric_operators: bool = True

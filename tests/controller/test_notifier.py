@@ -18,7 +18,7 @@ from taintwarden.telemetry.metrics import Metrics
 
 WHY = "taint sla=940:NoExecute is not tolerated (sla Gt '950' does not hold)"
 FACTS = {"pod": "shop/web-1", "uid": "uid-web-1", "node": "n1", "taint": "sla=940:NoExecute", "policy": "sla"}
-REHEARSAL = "Rehearsal, policy sla is in mode DryRun: "
+REHEARSAL = "Dry run, policy sla is in mode DryRun: "
 DUE = "2023-11-14T22:13:20Z"
 POD = Subject("Pod", "web-1", "uid-web-1", "shop")
 NODE = Subject("Node", "n1", "uid-n1")

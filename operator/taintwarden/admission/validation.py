@@ -13,7 +13,7 @@ from taintwarden.admission.objects import Subject, check_object, pod_in, subject
 from taintwarden.admission.pods import ANNOTATIONS
 from taintwarden.admission.response import ALLOWED, AdmissionResponse
 from taintwarden.api.errors import FieldError, InvalidObject
-from taintwarden.api.profiles import check_room, entries, parse_profile
+from taintwarden.api.profiles import check_size, entries, parse_profile
 from taintwarden.api.types import PROFILE_KIND
 from taintwarden.engine.model import Policy, Profile
 
@@ -66,22 +66,22 @@ def opts_out(pod: object) -> bool:
 
 
 def _check_own(obj: Json, old: Json | None, group: str, kind: str, profiles: Sequence[Profile]) -> AdmissionResponse:
-    """What the schema of our kinds could not say. One whose spec stays the same is not looked at again."""
+    """Errors that the schemas of policies and profiles cannot detect. An unchanged spec is not checked again."""
     if old is not None and obj.get("spec") == old.get("spec"):
         return ALLOWED
     faults = tuple(fault for _, fault in check_object(obj, group, kind))
     if kind == PROFILE_KIND and not faults:
-        faults = tuple(_check_room(parse_profile(obj), profiles))
+        faults = tuple(_check_size(parse_profile(obj), profiles))
     return AdmissionResponse(faults)
 
 
-def _check_room(profile: Profile, profiles: Sequence[Profile]) -> Iterator[FieldError]:
+def _check_size(profile: Profile, profiles: Sequence[Profile]) -> Iterator[FieldError]:
     """``profiles`` are those that count in the namespace. One that becomes smaller is never refused."""
     before = next((one for one in profiles if one.name == profile.name), None)
     if before is not None and entries(profile) <= entries(before):
         return
     try:
-        check_room(profile, sum(entries(one) for one in profiles if one is not before))
+        check_size(profile, sum(entries(one) for one in profiles if one is not before))
     except InvalidObject as error:
         yield from error.errors
 

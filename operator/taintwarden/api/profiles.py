@@ -67,8 +67,8 @@ def entries(profile: Profile) -> int:
     return len(profile.tolerations) + asked
 
 
-def check_room(profile: Profile, used: int) -> None:
-    """Check that ``profile`` fits the bound of its namespace, where other profiles have ``used`` entries.
+def check_size(profile: Profile, used: int) -> None:
+    """Whether ``profile`` is within the limit of its namespace, where other profiles have ``used`` entries.
 
     Raises:
         InvalidObject: there is none.

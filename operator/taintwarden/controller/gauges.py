@@ -40,9 +40,9 @@ class Gauges:
         refused: Iterable[tuple[str, bool]] = (),
         paused: Mapping[str, PausedReport] = MappingProxyType({}),
     ) -> None:
-        """Tell one round of reports.
+        """Set the gauges from one round of reports.
 
-        ``refused``: whether the newest version of each stored policy is. ``paused``: what the paused ones would do.
+        ``refused``: whether the newest version of each stored policy is refused. ``paused``: what paused ones would do.
         """
         view, metrics = self._view, self._metrics
         metrics.nodes.set(len(view.nodes))

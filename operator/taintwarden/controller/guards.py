@@ -26,10 +26,10 @@ class _Stored(msgspec.Struct):
     asked: tuple[str, int] | None = None
     """The value of the annotation, and the generation that it was compared with."""
     handed_on: str = ""
-    """The value for which a reset was passed on since this process leads."""
+    """The value for which a reset was passed on, since this process leads."""
 
     def to_restore(self) -> GuardRecord:
-        """The record. A reset that was granted may be asked for again once the annotation is gone."""
+        """The record. A reset that was granted may be requested again once the annotation is gone."""
         return self.record if self.asked else msgspec.structs.replace(self.record, reset="")
 
 

@@ -252,7 +252,7 @@ class Notifier:
         fate = "are" if policy.mode is Mode.ENFORCE else "would be"
         effect = "are judged by their last valid value" if held else f"{fate} evicted (onInvalidValue: Evict)"
         note = (
-            f"{_mode(policy)}The value of taint {notice.taint} is invalid: pods that ask for a comparison {effect} "
+            f"{_mode(policy)}The value of taint {notice.taint} is invalid: pods with a comparison toleration {effect} "
             f"(policy {policy.name})"
         )
         self._node_event(notice.node, notice.node_uid, "InvalidTaintValue", note)
@@ -293,7 +293,7 @@ def _named(policy: Policy) -> str:
 
 def _mode(policy: Policy) -> str:
     """What a note on a policy or node begins with where nothing is evicted in its mode."""
-    return "" if policy.mode is Mode.ENFORCE else f"Rehearsal, policy {policy.name} is in mode {policy.mode}: "
+    return "" if policy.mode is Mode.ENFORCE else f"Dry run, policy {policy.name} is in mode {policy.mode}: "
 
 
 def _subject(policy: str, uid: str) -> Subject:

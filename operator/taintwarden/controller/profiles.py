@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from taintwarden.api.errors import InvalidObject
-from taintwarden.api.profiles import check_room, entries, parse_profile
+from taintwarden.api.profiles import check_size, entries, parse_profile
 from taintwarden.controller.loop import Feed
 from taintwarden.controller.stores import Store, key_of
 from taintwarden.engine.machine import events
@@ -16,7 +16,7 @@ from taintwarden.engine.model import Profile
 class ProfileStore(Store[Profile]):
     """Stored profiles in, events about valid ones out.
 
-    In a namespace, profiles count up to its bound, the oldest first: see :func:`.check_room`.
+    In a namespace the oldest profiles up to a limit count: see :func:`.check_size`.
 
     Args:
         feed: takes the events.
@@ -29,9 +29,9 @@ class ProfileStore(Store[Profile]):
         self._feed = feed
         self._created: dict[str, str] = {}
         self._parsed: dict[str, dict[str, Profile]] = {}
-        """Namespace -> key -> the last valid version, whether it exceeds the bound or not."""
+        """Namespace -> key -> the last valid version, within the limit or not."""
         self._excess: dict[str, str] = {}
-        """Those that exceed the bound, each with the reason that was reported."""
+        """Those beyond the limit, each with the reported reason."""
 
     def _met(self, obj: Mapping[str, Any]) -> None:
         self._created[key_of(obj)] = obj["metadata"].get("creationTimestamp") or ""
@@ -61,7 +61,7 @@ class ProfileStore(Store[Profile]):
         used = 0
         for key in sorted(found, key=lambda key: (self._created[key], key)):
             try:
-                check_room(found[key], used)
+                check_size(found[key], used)
             except InvalidObject as error:
                 super()._put(key, None)
                 self._refuse(key, str(error))

@@ -15,7 +15,7 @@ from taintwarden.kube.errors import KubeError
 
 METRICS_PATH = "/metrics"
 ALLOWED_SECONDS = 60.0
-"""For so long a right that is removed still counts."""
+"""A revoked right ends after this time."""
 REFUSED_SECONDS = 10.0
 """A right that is given begins after so long at the latest."""
 KNOWN_SECONDS = 600.0
@@ -39,7 +39,7 @@ class Access(Enum):
 
 
 class Scrapers:
-    """Decides by TokenReview and SubjectAccessReview. If they fail, the client is rejected.
+    """Decides by TokenReview and SubjectAccessReview. If they fail, no client is admitted.
 
     Args:
         client: the session to use.

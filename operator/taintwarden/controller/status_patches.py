@@ -50,7 +50,7 @@ class StatusPatcher:
         self._since: dict[str, dict[str, tuple[str, str]]] = {}
 
     def prune(self) -> None:
-        """Forget what is not stored any more."""
+        """Drop the entries of objects that no longer exist."""
         for known in (self._written, self._since, self._written_at):
             for key in [key for key in known if key not in self._observed]:
                 del known[key]

@@ -55,7 +55,7 @@ class Source(msgspec.Struct, frozen=True):
     origin: str = ""
     """What chose it, for people: a context, or the service account."""
     namespace: str = ""
-    """The namespace of objects that are named without one; empty if the context has none."""
+    """The default namespace; empty if none is set."""
     authority: Material = Material()
     is_verified: bool = True
     tls_server_name: str | None = None

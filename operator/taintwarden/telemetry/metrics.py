@@ -1,4 +1,4 @@
-"""Every metric's name, unit and labels. No label holds a pod's or a node's name, and of others' names only so many."""
+"""Name, unit and labels of every metric. No label contains the name of a pod or node, and other names are limited."""
 
 from importlib.metadata import version
 
@@ -76,7 +76,7 @@ class Metrics:
         )
         self.budget_blocked = Gauge(
             "taintwarden_budget_blocked_evictions",
-            "Due pods that a PodDisruptionBudget holds, or the API server refuses for it; named only while it does. "
+            "Due pods that a PodDisruptionBudget blocks; the series exists only while it does. "
             "100 budgets of a policy are named; pods of all others are one series without a namespace and a budget.",
             ["policy", "namespace", "budget"],
             registry=registry,
@@ -143,7 +143,7 @@ class Metrics:
         )
         self.cancelled = Counter(
             "taintwarden_evictions_cancelled",
-            "Announced or tried evictions that were called off.",
+            "Announced or tried evictions that were cancelled.",
             ["policy"],
             registry=registry,
         )
@@ -230,7 +230,9 @@ class Metrics:
             registry=registry,
         )
         self.events_dropped = Counter(
-            "taintwarden_events_dropped", "Kubernetes Events given up because too many waited.", registry=registry
+            "taintwarden_events_dropped",
+            "Kubernetes Events that were dropped because too many waited.",
+            registry=registry,
         )
 
     def exposition(self) -> bytes:
