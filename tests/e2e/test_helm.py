@@ -35,6 +35,11 @@ def helm(request: pytest.FixtureRequest, control_plane: Target) -> Iterator[Helm
 
     yield helm
     helm("uninstall", "taintwarden", "--ignore-not-found")
+    # On a cluster with controllers the webhook ran. While it ends it is denied what it asks for, and others count that.
+    webhooks = {"labelSelector": "app.kubernetes.io/name=taintwarden-webhook"}
+    wait_until(
+        lambda: not control_plane.client.items("pods", OPERATOR_NAMESPACE, **webhooks), WAIT_SECONDS, "no webhook"
+    )
     control_plane.apply_crds()
     control_plane.apply_manifests()
 

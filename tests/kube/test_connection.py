@@ -319,6 +319,18 @@ def test_service_account_is_for_whom_no_kubeconfig_is_there(in_a_pod):
     assert (used.server, used.origin, used.namespace) == ("https://10.0.0.9:443", "service account of the pod", "mine")
 
 
+@pytest.mark.usefixtures("in_a_pod")
+def test_a_user_without_a_home_has_the_service_account(monkeypatch):
+    """User 65532 of the image has no entry in /etc/passwd, and a runtime need not set HOME."""
+
+    def nowhere(_: Path) -> Path:
+        msg = "Could not determine home directory."
+        raise RuntimeError(msg)
+
+    monkeypatch.setattr(Path, "expanduser", nowhere)
+    assert Connection.load().origin == "service account of the pod"
+
+
 def test_kubeconfig_of_the_environment_goes_before_the_service_account(in_a_pod, tmp_path, monkeypatch):
     monkeypatch.setenv("KUBECONFIG", kubeconfig(tmp_path))
     used = Connection.load()

@@ -64,9 +64,9 @@ class Connection:
         environment = os.environ
         paths = [Path(kubeconfig)] if kubeconfig is not None else default_paths(environment)
         named = kubeconfig is not None or environment.get("KUBECONFIG") or context is not None
-        where = os.pathsep.join(map(str, paths))
+        where = os.pathsep.join(map(str, paths)) or "a kubeconfig"
         try:
-            if not named and not paths[0].exists() and (SERVICE_ACCOUNT / "token").exists():
+            if not named and not any(path.exists() for path in paths) and (SERVICE_ACCOUNT / "token").exists():
                 where = "the service account of the pod"
                 return cls(in_cluster(environment, SERVICE_ACCOUNT))
             if not any(path.exists() for path in paths):

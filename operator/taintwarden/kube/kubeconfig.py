@@ -113,9 +113,12 @@ def from_files(paths: Sequence[Path], context: str | None, environment: Mapping[
 
 
 def default_paths(environment: Mapping[str, str]) -> list[Path]:
-    """The files that kubectl would read."""
+    """The files that kubectl would read. None where the user has no home, as user 65532 of the image."""
     listed = [Path(one) for one in environment.get("KUBECONFIG", "").split(os.pathsep) if one]
-    return listed or [DEFAULT.expanduser()]
+    try:
+        return listed or [DEFAULT.expanduser()]
+    except RuntimeError:
+        return []
 
 
 def _read(path: Path) -> dict[str, Any]:
