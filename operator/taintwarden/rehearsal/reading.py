@@ -86,7 +86,8 @@ class Reader:
                     self._undefined.add(source)
                 found.profiles = listed or []
             case _ if source in COUNTED:
-                found.workloads = {**found.workloads, source.value: await self._objects(source, WorkloadObject)}
+                workloads = await self._objects(source, WorkloadObject)  # others are read meanwhile
+                found.workloads = {**found.workloads, source.value: workloads}
             case _:
                 msg = f"{source} is not part of a snapshot"
                 raise ValueError(msg)
