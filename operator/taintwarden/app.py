@@ -1,4 +1,4 @@
-"""The composition root: the one place that builds objects and hands them to each other.
+"""The composition root: the one place that creates and connects the objects.
 
 ``taintwarden run`` and plain ``kopf run -A -m taintwarden.app`` both end up here.
 """
@@ -30,6 +30,7 @@ from taintwarden.engine.machine import Machine, events
 from taintwarden.engine.model import Gates
 from taintwarden.handlers.lifecycle import run_with_kopf
 from taintwarden.handlers.listening import listen
+from taintwarden.handlers.metrics_server import MetricsServer
 from taintwarden.handlers.probes import probe_app
 from taintwarden.handlers.supervisor import Supervisor
 from taintwarden.handlers.watching import WATCHED, watch_policies, watch_profiles
@@ -62,7 +63,7 @@ from taintwarden.telemetry.logs import configure_logs
 from taintwarden.telemetry.metrics import Metrics
 
 RESYNC_SECONDS = 30.0
-"""A watch of kopf's tells of no deletion that fell into a gap, and what was deleted must not go on acting."""
+"""After a gap, a watch of kopf does not report deletions, and a deleted object must not stay in force."""
 WATCH_LAG_SECONDS = 5.0
 """What a list had, the watch must have brought so long after it, or it is deaf."""
 TAKE_OVER_RETRY_SECONDS = 1.0
@@ -72,7 +73,7 @@ COLLECTOR_THRESHOLDS = (50_000, 20, 50)
 STARTING_SECONDS = 30
 """How long an API server that answers may take to get ready."""
 STOP_SECONDS = 5.0
-"""How long calls under way are waited for when the operator stops."""
+"""How long the operator waits for calls in progress when it stops."""
 
 log = structlog.get_logger()
 
@@ -103,6 +104,7 @@ class App:
         self._tasks: set[asyncio.Task[None]] = set()
         self._calls: set[asyncio.Task[None]] = set()
         self._web: web.AppRunner | None = None
+        self._metrics_server: MetricsServer | None = None
         self._supervisor: Supervisor | None = None
         self._listing = asyncio.Lock()
         """Lists are loaded in the order in which they were asked for."""
@@ -209,9 +211,8 @@ class App:
         self._running = asyncio.get_running_loop()
         gc.set_threshold(*COLLECTOR_THRESHOLDS)
         settings = self.settings
-        self._web = web.AppRunner(
-            probe_app(unready=self._unready, dead=self._dead, metrics=self._exposition), access_log=None
-        )
+        read = None if settings.metrics_port else self._exposition
+        self._web = web.AppRunner(probe_app(unready=self._unready, dead=self._dead, metrics=read), access_log=None)
         await self._web.setup()
         try:
             for one in listen(settings.http_host, settings.http_port):
@@ -220,6 +221,9 @@ class App:
             where = f"{settings.http_host or '*'}:{settings.http_port} (--http-host, --http-port)"
             msg = f"cannot listen on {where}: {error.strerror}"
             raise ConfigError(msg) from error
+        if settings.metrics_port:
+            self._metrics_server = MetricsServer(settings, self.client, self._exposition, self._clock)
+            await self._metrics_server.start()
         log.info("operator-started", identity=settings.identity, server=self.connection.server)
         if settings.dry_run:
             log.warning("dry-run", effect="no policy evicts, whatever its mode")
@@ -233,7 +237,7 @@ class App:
         self._task(self._resync())
 
     async def stop(self) -> None:
-        """Stop deciding, let calls under way end, give the lease up."""
+        """Stop deciding, wait for calls in progress, release the lease."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -245,6 +249,8 @@ class App:
             call.cancel()
         if self._web is not None:
             await self._web.cleanup()
+        if self._metrics_server is not None:
+            await self._metrics_server.stop()
         await self.client.__aexit__()
         log.info("operator-stopped", identity=self.settings.identity)
 
@@ -319,7 +325,7 @@ class App:
             log.critical("task-failed", exc_info=error)
             os.kill(os.getpid(), signal.SIGTERM)
 
-    # -- what is told and asked -----------------------------------------------------------------------------------
+    # -- reports and queries -----------------------------------------------------------------------------------
 
     def _leadership_changed(self, held: bool) -> None:  # noqa: FBT001 - a callback's one argument
         log.info("leadership-gained" if held else "leadership-lost", identity=self.settings.identity)
@@ -331,7 +337,7 @@ class App:
             self._lead(leading=False)
 
     async def _take_over(self, term: int) -> None:
-        """Read afresh what whoever led before has written of guards; only then lead."""
+        """Read the guards that the previous leader has written; only then lead."""
         while self._term == term:
             if await self._list_policies():
                 if self._term == term:
@@ -368,7 +374,7 @@ class App:
         if not self.machine.view.is_synced:
             return "the cluster is not fully known yet"
         if self.machine.view.is_blind:
-            return "a stream is cut off from the API server, so nobody is evicted"
+            return "a stream is disconnected from the API server, so no pod is evicted"
         if self.lease.held and not self.machine.view.is_leading:
             return "leading, but not deciding yet"
         return self._unwatched()
@@ -402,7 +408,7 @@ async def _from_environment() -> App:
 
 
 async def run(settings: Settings) -> BaseException | None:
-    """Run the operator until it is told to stop; what made it fail, if anything.
+    """Run the operator until it is stopped; the error that made it fail, if any.
 
     Raises:
         KubeError: the cluster cannot be used.

@@ -1,9 +1,10 @@
 """Gauges of one round of reports: what holds pods, and nothing of what did so before."""
 
+import msgspec
 import pytest
 
 from controller import NOW, policy
-from taintwarden.controller.gauges import Gauges
+from taintwarden.controller.gauges import MAX_BUDGETS, MAX_ZONES, Gauges
 from taintwarden.controller.paused import PausedReport
 from taintwarden.engine.limits.guard import GuardRecord
 from taintwarden.engine.machine import GuardReport, LimitReport, Machine, PolicyReport, ZoneReport
@@ -104,3 +105,21 @@ def test_what_is_over_is_not_told_any_more(measured):
     assert measured.value("guard_tripped") is None
     assert measured.value("pending_evictions") == 0
     assert measured.value("bouncing_workloads") == 0
+
+
+def test_of_many_budgets_those_that_hold_the_most_pods_are_named_and_the_rest_is_one():
+    measured = Measured()
+    budgets = tuple((f"shop/b{number}", 5000 - number) for number in range(5000))
+    measured.gauges.measure([msgspec.structs.replace(FULL, budgets=budgets)])
+    assert len(next(iter(measured.metrics.budget_blocked.collect())).samples) == MAX_BUDGETS + 1
+    assert measured.value("budget_blocked_evictions", namespace="shop", budget="b0") == 5000
+    rest = sum(pods for _, pods in budgets[MAX_BUDGETS:])
+    assert measured.value("budget_blocked_evictions", namespace="", budget="") == rest
+
+
+def test_of_many_zones_those_in_trouble_are_named():
+    measured = Measured()
+    zones = tuple(ZoneReport(f"z{number}", "Full" if number == 4999 else "Normal", 3, 0) for number in range(5000))
+    measured.gauges.measure([msgspec.structs.replace(FULL, zones=zones)])
+    assert len(next(iter(measured.metrics.zone_state.collect())).samples) == MAX_ZONES
+    assert measured.value("zone_state", zone="z4999") == 2

@@ -500,7 +500,7 @@ async def test_another_number_of_pods_is_written_at_the_next_turn():
 
 @pytest.mark.parametrize(
     ("known", "told"),
-    [(True, "its last valid version stays in force"), (False, "no valid version is known, so it does nothing")],
+    [(True, "its last valid version stays in force"), (False, "no version of it counts, so it does nothing")],
 )
 async def test_a_refused_profile_says_why_and_what_counts_meanwhile(known, told):
     stage = Stage()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from deploy.rendering import Json, RenderingError, by_key, chart, key
+from deploy.rendering import OVERLAYS, Json, RenderingError, by_key, chart, key, load
 from deploy.test_chart_values import container, pod
 from taintwarden.settings import load_webhook_settings
 
@@ -15,7 +15,12 @@ def names(**values: Any) -> set[tuple[str, str]]:
     return set(by_key(chart(values)))
 
 
-ALL = {"webhooks": {"enabled": True}, "serviceMonitor": {"enabled": True}, "networkPolicy": {"enabled": True}}
+ALL = {
+    "webhooks": {"enabled": True},
+    "metrics": {"protected": True, "certificateSecret": "metrics"},
+    "serviceMonitor": {"enabled": True},
+    "networkPolicy": {"enabled": True},
+}
 
 
 @pytest.mark.parametrize(
@@ -194,18 +199,87 @@ def test_the_service_monitor_selects_the_service_and_the_service_the_pods():
     assert service["spec"]["ports"][0]["targetPort"] in {port["name"] for port in container()["ports"]}
 
 
+PROCESSES = ["taintwarden", "taintwarden-webhook"]
+
+
+def served(objects: dict[tuple[str, str], Json], name: str) -> dict[str, int]:
+    [only] = objects["Deployment", name]["spec"]["template"]["spec"]["containers"]
+    return {port["name"]: port["containerPort"] for port in only["ports"]}
+
+
+@pytest.mark.parametrize("protected", [False, True])
+@pytest.mark.parametrize("name", PROCESSES)
+def test_both_processes_are_scraped_where_they_serve_metrics(name, protected):
+    objects = by_key(chart({"serviceMonitor": {"enabled": True}, "metrics": {"protected": protected}}))
+    service = objects["Service", f"{name}-metrics"]
+    monitor = objects["ServiceMonitor", "taintwarden-metrics"]["spec"]
+    [endpoint], [port] = monitor["endpoints"], service["spec"]["ports"]
+    template = objects["Deployment", name]["spec"]["template"]
+    [only] = template["spec"]["containers"]
+    assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert service["spec"]["selector"].items() <= template["metadata"]["labels"].items()
+    assert endpoint["port"] == port["name"]
+    assert served(objects, name)[port["targetPort"]] == port["port"]
+    settings = load_webhook_settings({one["name"]: one.get("value", "") for one in only["env"]})
+    assert port["port"] == (settings.metrics_port if protected else settings.http_port)
+    assert endpoint.get("scheme", "http") == ("https" if protected else "http")
+    assert ("bearerTokenFile" in endpoint) is protected
+
+
+@pytest.mark.parametrize("name", PROCESSES)
+def test_a_certificate_of_the_users_is_served_and_checked(name):
+    given = {"protected": True, "certificateSecret": "mine"}
+    objects = by_key(chart({"serviceMonitor": {"enabled": True}, "metrics": given}, namespace="ops"))
+    spec = objects["Deployment", name]["spec"]["template"]["spec"]
+    [only], [volume] = spec["containers"], spec["volumes"]
+    settings = load_webhook_settings({one["name"]: one.get("value", "") for one in only["env"]})
+    assert volume["secret"] == {"secretName": "mine"}
+    assert [(one["name"], one["mountPath"]) for one in only["volumeMounts"]] == [
+        (volume["name"], settings.metrics_certificate)
+    ]
+    [endpoint] = objects["ServiceMonitor", "taintwarden-metrics"]["spec"]["endpoints"]
+    assert endpoint["tlsConfig"] == {
+        "ca": {"secret": {"name": "mine", "key": "ca.crt"}},
+        "serverName": "taintwarden-metrics.ops.svc",
+    }
+
+
+def test_tokens_are_reviewed_only_where_metrics_are_protected():
+    role, binding = ("ClusterRole", "taintwarden-metrics-access"), ("ClusterRoleBinding", "taintwarden-metrics-access")
+    reader = ("ClusterRole", "taintwarden-metrics-reader")
+    assert names(metrics={"protected": True}) == names() | {role, binding, reader}
+    given = {"metrics": {"protected": True}, "serviceAccount": {"name": "mine"}}
+    bound = [one["name"] for one in by_key(chart(given))[binding]["subjects"]]
+    assert bound == ["mine", "taintwarden-webhook"]
+    assert len(by_key(chart(given | {"webhooks": {"enabled": False}}))[binding]["subjects"]) == 1
+
+
+def test_protected_metrics_have_the_rights_of_the_component():
+    shipped = by_key(load((OVERLAYS[0].parents[1] / "components/protected-metrics/metrics-access.yaml").read_text()))
+    rendered = by_key(chart({"metrics": {"protected": True}}))
+    for name in ("taintwarden-metrics-access", "taintwarden-metrics-reader"):
+        assert rendered["ClusterRole", name]["rules"] == shipped["ClusterRole", name]["rules"]
+    binding = ("ClusterRoleBinding", "taintwarden-metrics-access")
+    assert (rendered[binding]["roleRef"], rendered[binding]["subjects"]) == (
+        shipped[binding]["roleRef"],
+        shipped[binding]["subjects"],
+    )
+
+
 def test_the_service_of_the_webhooks_is_not_scraped():
     objects = by_key(chart({"serviceMonitor": {"enabled": True}}))
     wanted = objects["ServiceMonitor", "taintwarden-metrics"]["spec"]["selector"]["matchLabels"]
     assert not wanted.items() <= objects["Service", "taintwarden-webhook"]["metadata"]["labels"].items()
 
 
-@pytest.mark.parametrize(("name", "let_in"), [("taintwarden", ["http"]), ("taintwarden-webhook", ["http", "webhook"])])
-def test_a_network_policy_lets_in_what_the_container_serves(name, let_in):
-    objects = by_key(chart({"networkPolicy": {"enabled": True}}))
+@pytest.mark.parametrize(("protected", "metrics"), [(False, "http"), (True, "metrics")])
+@pytest.mark.parametrize(("name", "more"), [("taintwarden", []), ("taintwarden-webhook", ["webhook"])])
+def test_a_network_policy_lets_in_what_the_container_serves(name, more, protected, metrics):
+    let_in = [metrics, *more]
+    objects = by_key(chart({"networkPolicy": {"enabled": True}, "metrics": {"protected": protected}}))
     policy, template = objects["NetworkPolicy", name]["spec"], objects["Deployment", name]["spec"]["template"]
     assert [rule["ports"][0]["port"] for rule in policy["ingress"]] == let_in
-    assert {port["name"] for port in template["spec"]["containers"][0]["ports"]} == set(let_in)
+    assert served(objects, name).keys() == {"http", *let_in}  # probes come from the pod's own node
     assert [port["port"] for port in policy["egress"][0]["ports"]] == [443, 6443]
     assert policy["podSelector"]["matchLabels"] == template["metadata"]["labels"]
 

@@ -12,7 +12,7 @@ from taintwarden.settings import Settings, load_settings
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 OF_THE_PROCESS = {"kubeconfig", "context", "namespace", "identity", "http_host", "http_port"}
-OF_VALUES = {"dry_run"}
+OF_VALUES = {"dry_run", "metrics_port", "metrics_certificate"}
 """Said by values of their own."""
 
 

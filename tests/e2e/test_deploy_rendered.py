@@ -42,6 +42,11 @@ VALUES: dict[str, Json] = {
         "topologySpreadConstraints": [],
     },
     "cert-manager": {"webhooks": {"certificates": "cert-manager"}},
+    "metrics": {
+        "metrics": {"protected": True, "certificateSecret": "metrics"},
+        "serviceMonitor": {"enabled": True},
+        "networkPolicy": {"enabled": True},
+    },
     "another issuer": {"webhooks": {"certificates": "cert-manager", "issuerRef": ISSUER}},
     "openshift": {"podSecurityContext": {"runAsUser": None, "runAsGroup": None}},
 }

@@ -102,6 +102,7 @@ class GuardStatus(Status, frozen=True):
     would_evict: int | None = None
     accepted: int | None = None
     released_at: str | None = None
+    reset_granted: str | None = None
     spent: tuple[SpentEvictions, ...] = ()
 
 

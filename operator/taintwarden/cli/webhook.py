@@ -22,6 +22,16 @@ _DEFAULTS = WebhookSettings()
 @click.option("--http-host", help="Address for probes, metrics and webhooks. [default: all, IPv4 and IPv6]")
 @click.option("--http-port", type=int, help=f"Port for /livez, /readyz and /metrics. [default: {_DEFAULTS.http_port}]")
 @click.option(
+    "--metrics-port",
+    type=int,
+    help="Port for /metrics over HTTPS, for tokens with the right to get it, instead of --http-port. [default: none]",
+)
+@click.option(
+    "--metrics-certificate",
+    type=click.Path(),
+    help="Folder of tls.crt and tls.key for --metrics-port. [default: made at each start]",
+)
+@click.option(
     "--webhook-port", type=int, help=f"Port for the webhooks, over HTTPS. [default: {_DEFAULTS.webhook_port}]"
 )
 @click.option(

@@ -1,7 +1,8 @@
-"""The metrics that tell a state: set anew from every round of reports, so that what is gone leaves nothing behind."""
+"""The metrics that show a state. Every round of reports sets all of them, so no series of a deleted object remains."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from heapq import nlargest
 from types import MappingProxyType
 
 from taintwarden.controller import wording
@@ -11,6 +12,10 @@ from taintwarden.engine.machine import Outcome, PolicyReport, View
 from taintwarden.engine.model import Mode, Operator
 from taintwarden.telemetry.metrics import Metrics
 
+MAX_BUDGETS = 100
+"""Of one policy, so many have a series of their own, those that hold the most pods. Tenants name them."""
+MAX_ZONES = 100
+"""The same of zones, those in trouble first. Nodes name them."""
 ZONE_STATES = {"Normal": 0, "Degraded": 1, "Full": 2}
 
 
@@ -56,7 +61,7 @@ class Gauges:
             self._judged[key] = count
 
     def count_profiles(self, refused: Iterable[bool]) -> None:
-        """Tell how many profiles are stored. ``refused``: of each, whether its newest version is."""
+        """Set the number of stored profiles. ``refused``: for each, whether its newest version is refused."""
         counts = Counter(refused)
         self._metrics.profiles.labels("true").set(counts[False])
         self._metrics.profiles.labels("false").set(counts[True])
@@ -87,10 +92,12 @@ class Gauges:
             metrics.blocked.labels(name, reason).set(pods)
         for limit in entry.limits:
             metrics.limited.labels(name, limit.limit).set(limit.pods)
-        for budget, pods in entry.budgets:
+        for budget, pods in entry.budgets[:MAX_BUDGETS]:
             namespace, _, short = budget.partition("/")
             metrics.budget_blocked.labels(name, namespace, short).set(pods)
-        for zone in entry.zones:
+        if rest := entry.budgets[MAX_BUDGETS:]:
+            metrics.budget_blocked.labels(name, "", "").set(sum(pods for _, pods in rest))
+        for zone in nlargest(MAX_ZONES, entry.zones, key=lambda one: ZONE_STATES[one.state]):
             metrics.zone_state.labels(name, zone.zone).set(ZONE_STATES[zone.state])
         if entry.guard is not None:
             metrics.guard_tripped.labels(name).set(entry.guard.record.open_since is not None)

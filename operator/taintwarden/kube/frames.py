@@ -4,8 +4,11 @@ from typing import Any, Generic
 
 import msgspec
 
+from taintwarden.api.text import printable
 from taintwarden.kube.errors import NOT_JSON, ApiError, KubeError, Status, Unreachable, decoded
 from taintwarden.kube.objects import Identity, ListMeta, Object, Page, RawPage, WatchFrame
+
+MAX_ERROR_CHARACTERS = 300
 
 
 class ExpiredError(KubeError):
@@ -74,7 +77,7 @@ def head_of(body: bytes) -> ListMeta:
     """What a list says of itself, with a hundredth of the work of decoding its items.
 
     Raises:
-        Unreachable: somebody else answered. Taken for an empty list it would empty our memory.
+        Unreachable: another server answered. As an empty list it would remove all known objects.
 
     """
     head = decoded(body, _Head, "list").metadata
@@ -85,7 +88,7 @@ def head_of(body: bytes) -> ListMeta:
 
 
 def identity_of(raw: bytes | msgspec.Raw) -> Identity:
-    """Whatever tells which object this is; each part is read by itself, and empty where it is not what it should be."""
+    """The identity of an object; each part is read separately, and empty if it is not valid."""
     parts = _read(raw, _Parts, _Parts())
     known = _read(parts.metadata, dict[str, msgspec.Raw], {})
     spec = _read(parts.spec, dict[str, msgspec.Raw], {})
@@ -127,5 +130,5 @@ class _ErrorFrame(msgspec.Struct):
 
 
 def _error_of(line: bytes) -> ExpiredError:
-    status = msgspec.json.decode(line, type=_ErrorFrame).object
-    return ExpiredError(f"{status.code} {status.reason}: {status.message[:200]}")
+    status = _read(line, _ErrorFrame, _ErrorFrame()).object
+    return ExpiredError(printable(f"{status.code} {status.reason}: {status.message}", MAX_ERROR_CHARACTERS))

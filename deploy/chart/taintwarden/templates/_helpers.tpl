@@ -128,3 +128,36 @@ subjects:
     name: {{ .account }}
     namespace: {{ .root.Release.Namespace }}
 {{- end -}}
+
+{{/* Variables of both processes for /metrics over HTTPS. */}}
+{{- define "taintwarden.metricsEnv" -}}
+{{- if .Values.metrics.protected }}
+- name: TAINTWARDEN_METRICS_PORT
+  value: "8443"
+{{- if .Values.metrics.certificateSecret }}
+- name: TAINTWARDEN_METRICS_CERTIFICATE
+  value: /metrics-certificate
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/*
+The volumes of a process, as a map `volumeMounts` and `volumes`. Arguments: root, volumes (name, path, and the source as
+a volume has it).
+*/}}
+{{- define "taintwarden.volumes" -}}
+{{- $volumes := .volumes -}}
+{{- with .root.Values.metrics -}}
+{{- if and .protected .certificateSecret -}}
+{{- $secret := dict "secretName" .certificateSecret -}}
+{{- $volumes = append $volumes (dict "name" "metrics-certificate" "path" "/metrics-certificate" "source" (dict "secret" $secret)) -}}
+{{- end -}}
+{{- end -}}
+{{- $mounts := list -}}
+{{- $sources := list -}}
+{{- range $volumes -}}
+{{- $mounts = append $mounts (dict "name" .name "mountPath" .path "readOnly" true) -}}
+{{- $sources = append $sources (merge (dict "name" .name) .source) -}}
+{{- end -}}
+{{- toYaml (dict "volumeMounts" $mounts "volumes" $sources) -}}
+{{- end -}}
