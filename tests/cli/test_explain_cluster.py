@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from click.testing import Result
 
 from cli.world import budget, namespace, node, pod, policy, profile, taint, toleration
 from localcluster import LocalCluster
+from taintwarden.controller.wording import at
 
 DEFINITIONS = sorted((Path(__file__).parents[2] / "crds").glob("*.yaml"))
 GRACE = toleration("Gt", "950", tolerationSeconds=300)
@@ -105,6 +107,14 @@ async def test_operator_that_does_not_run_is_told_first(cluster, explain):
     )
     result = await explain()
     assert (result.exit_code, result.stdout.split()[:5]) == (11, ["Problem", "the", "operator", "has", "not"])
+
+
+async def test_another_time_that_is_asked_about_makes_no_operator_silent(cluster, explain):
+    cluster.create("taintevictionpolicies", policy())
+    cluster.store.modify(
+        "taintevictionpolicies", "sla", "", lambda one: one.update(status={"observedAt": at(time.time() - 5)})
+    )
+    assert (await explain("shop/web", "--at", "2099-01-01T00:00:00Z")).exit_code == 10
 
 
 async def test_missing_crd_is_said(cluster, explain):

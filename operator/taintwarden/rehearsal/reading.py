@@ -1,6 +1,7 @@
 """Reads a snapshot from a cluster, page by page, with the rights of the user: all of it, or what is around one pod."""
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -86,7 +87,8 @@ class Reader:
                     self._undefined.add(source)
                 found.profiles = listed or []
             case _ if source in COUNTED:
-                found.workloads = {**found.workloads, source.value: await self._objects(source, WorkloadObject)}
+                workloads = await self._objects(source, WorkloadObject)  # others are read meanwhile
+                found.workloads = {**found.workloads, source.value: workloads}
             case _:
                 msg = f"{source} is not part of a snapshot"
                 raise ValueError(msg)
@@ -184,7 +186,8 @@ async def read_around(session: Session, operator: str, namespace: str, name: str
         node(), of_namespace(), budgets(), stored_policies(session), stored_profiles(session, path_in(space))
     )
     found.profiles = profiles or []
-    found.operator_problem = (await read_liveness(session, operator, found.policies, now)).problem
+    # By the clock: ``now`` may be another time that somebody asks about.
+    found.operator_problem = (await read_liveness(session, operator, found.policies, time.time())).problem
     found.problems = problems
     return found
 
