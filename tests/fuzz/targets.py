@@ -131,8 +131,8 @@ def answers(data: bytes) -> None:
         except KubeError as error:
             told([error])
         else:
-            if hasattr(found, "data"):
-                plan(found.data, ["hook.ns.svc"], NOW.wall, None, lambda *_: PAIR)
+            if hasattr(found, "content"):
+                plan(found.content, ["hook.ns.svc"], NOW.wall, None, lambda *_: PAIR)
 
 
 def certificates(data: bytes) -> None:
