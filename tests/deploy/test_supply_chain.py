@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.tags import compatible_tags, cpython_tags
+from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 
 from controlplane.binaries import ROOT
@@ -127,6 +129,22 @@ def test_everything_comes_from_one_index():
 
 def test_nothing_is_a_version_before_its_release():
     assert [one["name"] for one in FOREIGN if Version(one["version"]).is_prerelease] == []
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_the_image_needs_no_compiler(machine):
+    """Its base has none: each package has a wheel for the image's Python, C library and architecture."""
+    tags = {
+        *cpython_tags((3, 13), platforms=[f"manylinux_2_{minor}_{machine}" for minor in range(36, 16, -1)]),
+        *compatible_tags((3, 13), "cp313", ["any"]),
+    }
+    wanted = locked_for_the_image().keys()
+    wheels = {package["name"]: [one["url"] for one in package["wheels"]] for package in FOREIGN}
+    fits = {
+        name: [url for url in wheels[name] if parse_wheel_filename(url.rpartition("/")[2])[3] & tags] for name in wanted
+    }
+    assert [name for name, found in fits.items() if not found] == []
+    assert any(machine in url for url in fits["cryptography"])
 
 
 def test_the_lock_is_that_of_the_project():
