@@ -220,6 +220,19 @@ def test_it_may_be_said_of_one_process_alone(deployment, prefix):
     assert {name: (pod | pod["containers"][0])[name] for name in said} == said
 
 
+@pytest.mark.parametrize("name", [name for name, value in VALUES["webhooks"].items() if value is None])
+def test_what_is_null_of_the_webhook_is_the_operators_until_it_is_set(name):
+    examples = {"array": [{"name": "mine"}], "object": {"mine": "1"}, "integer": 7, "string": "mine"}
+    kind = schema(SCHEMA["properties"]["webhooks"]["properties"][name])["type"][0]
+    default, both, one = (
+        by_key(chart(values)) for values in ({}, {name: examples[kind]}, {f"webhooks.{name}": examples[kind]})
+    )
+    operator, webhook = (("Deployment", process) for process in PROCESSES)
+    assert both[webhook] != default[webhook]
+    assert one[webhook] != default[webhook]
+    assert one[operator] == default[operator]
+
+
 def test_a_webhook_without_what_the_operator_has():
     """An empty value is one, and null is none."""
     found = specs({"webhooks.tolerations": [], "webhooks.affinity": None, "webhooks.resources": None})

@@ -55,10 +55,13 @@ spec:
       {{- if $values.hostNetwork }}
       hostNetwork: true
       {{- end }}
-      {{- with $values.dnsPolicy | default (ternary "ClusterFirstWithHostNet" "" ($values.hostNetwork | default false)) }}
+      {{- $ofNetwork := ternary "ClusterFirstWithHostNet" "" ($values.hostNetwork | default false) }}
+      {{- with $values.dnsPolicy | default $ofNetwork }}
       dnsPolicy: {{ . }}
       {{- end }}
-      {{- range $field := list "dnsConfig" "nodeSelector" "tolerations" "affinity" "topologySpreadConstraints" "initContainers" }}
+      {{- range $field := list
+        "dnsConfig" "nodeSelector" "tolerations" "affinity" "topologySpreadConstraints" "initContainers"
+      }}
       {{- with index $values $field }}
       {{ $field }}:
         {{- toYaml . | nindent 8 }}
@@ -94,7 +97,9 @@ spec:
             - name: {{ $port }}
               containerPort: {{ $number }}
             {{- end }}
-          {{- range $field := list "envFrom" "livenessProbe" "readinessProbe" "startupProbe" "resources" "securityContext" }}
+          {{- range $field := list
+            "envFrom" "livenessProbe" "readinessProbe" "startupProbe" "resources" "securityContext"
+          }}
           {{- with index $values $field }}
           {{ $field }}:
             {{- toYaml . | nindent 12 }}

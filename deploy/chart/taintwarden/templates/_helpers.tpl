@@ -7,8 +7,8 @@ taintwarden
 {{- end -}}
 
 {{/*
-Our labels of every object. Pods have only `app.kubernetes.io/name: NAME`, which selects them: the same as in deploy/base,
-so that it never has to change.
+Our labels of every object. Pods have only `app.kubernetes.io/name: NAME`, which selects them: the same as in
+deploy/base, so that it never has to change.
 */}}
 {{- define "taintwarden.labels" -}}
 app.kubernetes.io/name: {{ include "taintwarden.name" . }}
@@ -36,7 +36,10 @@ name: {{ .name }}
 
 {{- define "taintwarden.marks" -}}
 labels:
-  {{- merge (include "taintwarden.labels" .root | fromYaml) (.labels | default dict) (.root.Values.commonLabels | default dict) | toYaml | nindent 2 }}
+  {{- merge
+    (include "taintwarden.labels" .root | fromYaml) (.labels | default dict) (.root.Values.commonLabels | default dict)
+    | toYaml | nindent 2
+  }}
 {{- with merge (dict) (.annotations | default dict) (.root.Values.commonAnnotations | default dict) }}
 annotations:
   {{- toYaml . | nindent 2 }}
@@ -97,7 +100,7 @@ rules:
   {{- toYaml $rules | nindent 2 }}
 {{- end -}}
 
-{{/* Adds conditions to a selector of a webhook. Arguments: the webhook, the field, the selector with the conditions. */}}
+{{/* Adds conditions to a selector of a webhook. Arguments: the webhook, the field, the selector with them. */}}
 {{- define "taintwarden.narrow" -}}
 {{- $webhook := index . 0 -}}
 {{- $field := index . 1 -}}
@@ -155,7 +158,7 @@ metadata:
 spec:
   {{- $most := .root.Values.podDisruptionBudget.maxUnavailable }}
   {{- if kindIs "invalid" $most }}
-  {{- fail "podDisruptionBudget.maxUnavailable is needed: a number or a percentage; or set podDisruptionBudget.enabled=false" }}
+  {{- fail "podDisruptionBudget.maxUnavailable is needed: a number or a percentage" }}
   {{- end }}
   maxUnavailable: {{ $most }}
   unhealthyPodEvictionPolicy: AlwaysAllow # a replica that is not ready must not hold up a drain
