@@ -1,8 +1,13 @@
 # Everything a developer or a newcomer runs. `make help` lists it.
 # The environment is .venv, made on first use from Python 3.11+ and the package index alone.
 .DEFAULT_GOAL := help
-.PHONY: help demo test search check fmt reference lock sbom audit pictures control-plane cluster deploy-tools test-deploy test-e2e kind kind-image kind-e2e kind-stories kind-down bench clean
+.PHONY: help demo test search fuzz check fmt reference lock sbom audit pictures control-plane cluster deploy-tools test-deploy test-e2e kind kind-image kind-e2e kind-stories kind-down bench clean
 PYTHON ?= python3
+# Another control plane for the end-to-end tests: a version in tests/controlplane/versions.
+export KUBERNETES ?=
+ATHERIS_VERSION := 3.0.0
+TARGET ?= annotation
+SECONDS ?= 600
 VENV := $(CURDIR)/.venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -29,6 +34,11 @@ test: $(READY) ## unit, property and simulation tests (no cluster needed)
 
 search: $(READY) ## the property tests with new cases, chosen at random
 	@$(BIN)/python -m pytest -m hypothesis --hypothesis-profile=search $(ARGS)
+
+fuzz: $(READY) ## fuzz what parses foreign data: make fuzz TARGET=annotation SECONDS=600 (see tests/fuzz/targets.py)
+	@mkdir -p .cache/fuzz/$(TARGET)
+	@cd .cache/fuzz && PYTHONPATH=$(CURDIR)/tests VIRTUAL_ENV=$(VENV) $(BIN)/uv run --quiet --active --no-sync --project $(CURDIR) \
+	  --with atheris==$(ATHERIS_VERSION) python -m fuzz $(TARGET) -max_total_time=$(SECONDS) $(ARGS) $(CURDIR)/.cache/fuzz/$(TARGET)
 
 check: $(READY) ## format, lint, types, import rules
 	$(BIN)/ruff format --check .
@@ -70,7 +80,7 @@ test-deploy: $(READY) control-plane deploy-tools ## lint and render what deploy/
 cluster: $(READY) control-plane ## the real control plane with six nodes and the operator, to try things on, until Ctrl-C
 	@PYTHONPATH=tests $(BIN)/python -m controlplane
 
-test-e2e: $(READY) control-plane deploy-tools ## end-to-end tests on the real control plane
+test-e2e: $(READY) control-plane deploy-tools ## end-to-end tests on the real control plane (KUBERNETES=v1.30.14)
 	@$(BIN)/python -m pytest tests/e2e $(ARGS)
 
 kind: ## a kind cluster with this operator in it, and no built-in taint eviction (needs Docker or Podman, Go)

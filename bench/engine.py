@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-CASES = ("shared_verdicts", "node_change", "deadlines", "decision_pass", "token_bucket", "feed")
+CASES = ("shared_verdicts", "node_change", "profile_change", "deadlines", "decision_pass", "token_bucket", "feed")
 LIMIT_SECONDS = 300
 
 

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from bench import population
 from bench.limit_cases import NONE, decision_pass
+from bench.profile_cases import profile_change
 from bench.usage import MIB, memory
 from taintwarden.controller.clock import system_clock
 from taintwarden.controller.decoding import Decoder
@@ -247,7 +248,8 @@ def item(templates: list[bytes], index: int, nodes: int) -> bytes:
 
 
 CASES: dict[str, Callable[[float], Result]] = {
-    case.__name__: case for case in (shared_verdicts, node_change, deadlines, decision_pass, token_bucket, feed)
+    case.__name__: case
+    for case in (shared_verdicts, node_change, profile_change, deadlines, decision_pass, token_bucket, feed)
 }
 
 if __name__ == "__main__":

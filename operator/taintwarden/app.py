@@ -30,6 +30,7 @@ from taintwarden.engine.machine import Machine, events
 from taintwarden.engine.model import Gates
 from taintwarden.handlers.lifecycle import run_with_kopf
 from taintwarden.handlers.listening import listen
+from taintwarden.handlers.metrics_server import MetricsServer
 from taintwarden.handlers.probes import probe_app
 from taintwarden.handlers.supervisor import Supervisor
 from taintwarden.handlers.watching import WATCHED, watch_policies, watch_profiles
@@ -103,9 +104,12 @@ class App:
         self._tasks: set[asyncio.Task[None]] = set()
         self._calls: set[asyncio.Task[None]] = set()
         self._web: web.AppRunner | None = None
+        self._metrics_server: MetricsServer | None = None
         self._supervisor: Supervisor | None = None
         self._listing = asyncio.Lock()
         """Lists are loaded in the order in which they were asked for."""
+        self._events_dropped = 0
+        """What the metric has counted."""
         self._term = 0
         """Counts changes of leadership: what was begun before the last one is of no use."""
         gates = Gates(settings.numeric_operators, settings.semver_operators)
@@ -149,7 +153,14 @@ class App:
         self.profiles = ProfileStore(self._feed, self.issues.profile)
         stores = (self.policies.observed, self.profiles.observed)
         self.status = StatusWriter(
-            self.client, self.machine.view, self.metrics, clock, *stores, self._may_tell, dry_run=settings.dry_run
+            self.client,
+            self.machine.view,
+            self.metrics,
+            clock,
+            *stores,
+            self._may_tell,
+            dry_run=settings.dry_run,
+            gates=gates,
         )
         parts = (self._feed, self.metrics)
         workloads = (REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, REPLICATION_CONTROLLERS, JOBS)
@@ -200,9 +211,8 @@ class App:
         self._running = asyncio.get_running_loop()
         gc.set_threshold(*COLLECTOR_THRESHOLDS)
         settings = self.settings
-        self._web = web.AppRunner(
-            probe_app(unready=self._unready, dead=self._dead, metrics=self._exposition), access_log=None
-        )
+        read = None if settings.metrics_port else self._exposition
+        self._web = web.AppRunner(probe_app(unready=self._unready, dead=self._dead, metrics=read), access_log=None)
         await self._web.setup()
         try:
             for one in listen(settings.http_host, settings.http_port):
@@ -211,6 +221,9 @@ class App:
             where = f"{settings.http_host or '*'}:{settings.http_port} (--http-host, --http-port)"
             msg = f"cannot listen on {where}: {error.strerror}"
             raise ConfigError(msg) from error
+        if settings.metrics_port:
+            self._metrics_server = MetricsServer(settings, self.client, self._exposition, self._clock)
+            await self._metrics_server.start()
         log.info("operator-started", identity=settings.identity, server=self.connection.server)
         if settings.dry_run:
             log.warning("dry-run", effect="no policy evicts, whatever its mode")
@@ -236,6 +249,8 @@ class App:
             call.cancel()
         if self._web is not None:
             await self._web.cleanup()
+        if self._metrics_server is not None:
+            await self._metrics_server.stop()
         await self.client.__aexit__()
         log.info("operator-stopped", identity=self.settings.identity)
 
@@ -344,9 +359,16 @@ class App:
         self.loop.feed(event)
 
     def _exposition(self) -> bytes:
-        self.metrics.events_dropped.set(self.recorder.dropped)
-        self.metrics.policies_watched.set(not self._unwatched())
-        return self.metrics.exposition()
+        metrics, view = self.metrics, self.machine.view
+        metrics.events_dropped.inc(self.recorder.dropped - self._events_dropped)
+        self._events_dropped = self.recorder.dropped
+        metrics.lease_age.set(self.lease.age_seconds or 0.0)
+        is_complete = view.is_synced and not view.is_blind
+        metrics.stale_view.set(not is_complete)
+        if is_complete:
+            metrics.complete_view.set(self._clock().wall)
+        metrics.policies_watched.set(not self._unwatched())
+        return metrics.exposition()
 
     def _unready(self) -> str:
         if not self.machine.view.is_synced:

@@ -31,14 +31,18 @@ class CommonSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What every process of Taintwarden needs to know. Each field is a flag and a ``TAINTWARDEN_*`` variable."""
 
     kubeconfig: str | None = None
-    """Path of a kubeconfig; without one, the pod's service account, else the user's default."""
+    """Path of a kubeconfig; without one as kubectl: KUBECONFIG, ``~/.kube/config``, the pod's service account."""
     context: str | None = None
     namespace: str = "taintwarden-system"
     """Where the Lease for leader election and the Secret of the webhooks are."""
     http_host: str = ""
     """Address to listen on; empty for all of the machine, of IPv4 and IPv6."""
     http_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8080
-    """Serves /livez, /readyz and /metrics."""
+    """Serves /livez and /readyz, and /metrics too where it has no port of its own."""
+    metrics_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
+    """Serves /metrics over HTTPS, to tokens with the right to get it. 0: ``http_port`` serves it to anybody."""
+    metrics_certificate: str | None = None
+    """Folder of the files tls.crt and tls.key for that port; without one the certificate is made at each start."""
     numeric_operators: bool = True
     semver_operators: bool = True
     log_format: LogFormat = "auto"
@@ -127,7 +131,7 @@ def _load(kind: type[AnySettings], environment: Mapping[str, str], flags: Mappin
     if "POD_NAMESPACE" in environment:
         values.setdefault("namespace", environment["POD_NAMESPACE"])
     try:
-        return msgspec.convert(values, kind, strict=False)
+        settings = msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
         reason, _, path = str(error).partition(" - at `$.")
         field = path.rstrip("`")
@@ -135,3 +139,8 @@ def _load(kind: type[AnySettings], environment: Mapping[str, str], flags: Mappin
             reason = f"expected one of {', '.join(_CHOICES[field])}"
         msg = f"--{field.replace('_', '-')} (or {PREFIX}{field.upper()}) is {values.get(field)!r}: {reason.lower()}"
         raise SettingsError(msg) from error
+    for field, value in msgspec.structs.asdict(settings).items():
+        if isinstance(value, float) and math.isnan(value):  # which is in every range
+            msg = f"--{field.replace('_', '-')} (or {PREFIX}{field.upper()}) is no number"
+            raise SettingsError(msg)
+    return settings

@@ -24,6 +24,7 @@ from taintwarden.controller.stream_handlers import StreamHandler
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Gates
 from taintwarden.handlers.listening import listen
+from taintwarden.handlers.metrics_server import MetricsServer
 from taintwarden.handlers.probes import probe_app
 from taintwarden.handlers.webhook_server import WebhookServer
 from taintwarden.kube.client import Client
@@ -60,6 +61,8 @@ class WebhookApp:
         self._failed = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._probes: web.AppRunner | None = None
+        self._metrics_server: MetricsServer | None = None
+        self._clock = clock
         gates = Gates(settings.numeric_operators, settings.semver_operators)
         self.known = Known()
         feed = self.known.feed
@@ -82,7 +85,8 @@ class WebhookApp:
         """
         await self.client.__aenter__()
         settings = self.settings
-        app = probe_app(unready=self._unready, dead=self._dead, metrics=self.metrics.exposition)
+        read = None if settings.metrics_port else self.metrics.exposition
+        app = probe_app(unready=self._unready, dead=self._dead, metrics=read)
         self._probes = web.AppRunner(app, access_log=None)
         await self._probes.setup()
         try:
@@ -92,6 +96,9 @@ class WebhookApp:
             where = f"{settings.http_host or '*'}:{settings.http_port} (--http-host, --http-port)"
             msg = f"cannot listen on {where}: {error.strerror}"
             raise ConfigError(msg) from error
+        if settings.metrics_port:
+            self._metrics_server = MetricsServer(settings, self.client, self.metrics.exposition, self._clock)
+            await self._metrics_server.start()
         await self.server.start()
         self._task(self.server.keeper.run())
         for resource, handler in self._followed:
@@ -108,6 +115,8 @@ class WebhookApp:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._probes is not None:
             await self._probes.cleanup()
+        if self._metrics_server is not None:
+            await self._metrics_server.stop()
         await self.client.__aexit__()
         log.info("webhook-stopped")
 

@@ -134,3 +134,9 @@ def test_a_namespace_that_comes_back_has_its_profiles_still(stage):
     assert stage.mutate(pod()).patch
     stage.feed(events.ProfileGone("shop", "gold"), events.ProfileGone("shop", "never"))
     assert stage.mutate(pod()).patch == ()
+
+
+@pytest.mark.parametrize("part", [{"spec": 7}, {"metadata": []}, {"spec": {"tolerations": [None]}}])
+def test_a_pod_that_is_none_is_left_as_it_is(part):
+    request = msgspec.convert({"uid": "u", "kind": POD, "object": pod(extended(gt())) | part}, Request)
+    assert Stage().webhook.mutate(request) == AdmissionResponse()

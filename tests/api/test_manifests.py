@@ -52,6 +52,10 @@ def test_sample_of_a_profile_is_valid():
     assert {toleration.key for toleration in profile.tolerations} == {"sla"}
 
 
+def test_samples_evict_nobody_until_somebody_has_looked():
+    assert {yaml.safe_load(path.read_text())["spec"].get("mode") for path in SAMPLES.values()} == {"DryRun"}
+
+
 def test_shadow_mode_acts_on_no_schedule_only():
     policy = api.parse_policy(yaml.safe_load(SAMPLES["shadow-mode"].read_text()))
     assert [taint.effects for taint in policy.taints] == [(Effect.NO_SCHEDULE,)]

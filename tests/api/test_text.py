@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from taintwarden.api.errors import InvalidObject
 from taintwarden.api.text import printable
 
 ANY = st.text(st.characters(exclude_categories=()), max_size=50)
@@ -40,3 +41,7 @@ def test_what_a_terminal_would_act_on_is_written_out(text, told):
 
 def test_long_text_is_cut():
     assert printable("x" * 20, 10) == "x" * 10 + "..."
+
+
+def test_the_name_and_kind_of_a_faulty_object_are_printable():
+    assert str(InvalidObject("Kind\x1b[2J", "name\u202e", [])).isprintable()

@@ -5,6 +5,8 @@ import ssl
 import time
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
 
 from taintwarden.certificates.pairs import LIFETIME_SECONDS, UnusablePair, make_pair, read_pair
 
@@ -72,3 +74,26 @@ async def shake_hands(serving: ssl.SSLContext, trusting: ssl.SSLContext) -> None
         assert await reader.read() == b""
         writer.close()
         await writer.wait_closed()
+
+
+def spoiled_point(certificate: x509.Certificate) -> tuple[bytes, bytes]:
+    encoding, form = serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint
+    point = certificate.public_key().public_bytes(encoding, form)
+    return point, point[:-1] + bytes([point[-1] ^ 1])
+
+
+@pytest.mark.parametrize(
+    "spoiled",
+    [
+        spoiled_point,
+        lambda _: (b"\x06\x07*\x86H\xce=\x02\x01", b"\x06\x07*\x86H\xce=\x02\x77"),
+        lambda _: (b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x38"),
+    ],
+    ids=["point", "algorithm", "version"],
+)
+def test_a_certificate_that_is_spoiled_is_named(spoiled):
+    pair = make_pair(NAMES, NOW)
+    certificate = x509.load_pem_x509_certificate(pair.certificate)
+    der = certificate.public_bytes(serialization.Encoding.DER).replace(*spoiled(certificate), 1)
+    with pytest.raises(UnusablePair, match="the certificate cannot be read"):
+        read_pair(ssl.DER_cert_to_PEM_cert(der).encode(), pair.key)

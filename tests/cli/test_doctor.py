@@ -10,7 +10,7 @@ import yaml
 from cli.diagnosis.scene import controlled, replicas
 from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_status
 from cli.test_plan import add_node
-from cli.world import Json, budget, namespace, pod, policy, toleration
+from cli.world import Json, budget, history, namespace, pod, policy, taint, toleration
 from localcluster import LocalCluster
 from taintwarden.cli.diagnosis.catalogue import CATALOGUE
 from taintwarden.controller import wording
@@ -148,7 +148,29 @@ async def test_cluster_without_definitions_still_has_an_inventory(cli, tmp_path)
     async with running(cluster, cli, tmp_path) as run:
         found = await told(run)
     assert "uses-native-comparison" in checks(found)
+    assert checks(found)[:2] == ["definitions-missing", "definitions-missing"]
     assert any("apply the CRDs first" in one["reason"] for one in found["notChecked"])
+
+
+async def test_incident_comes_first_and_blames_no_toleration(cluster, run):
+    """The value falls to 0 on every node, and the guard trips."""
+    tripped = condition("GuardTripped", "True", "since 12:00 nothing is evicted", reason="MassEviction")
+    for name in ("a1", "b1"):
+        cluster.store.modify("nodes", name, "", lambda one: one["spec"].update(taints=[taint("0")]))
+    reversed_ones = await told(run)
+    assert "toleration-reversed" in checks(reversed_ones)
+    set_status(cluster, conditions=[FINE[0], tripped], guard={"open": True})
+    found = await told(run)
+    assert found["findings"][0]["check"] == "policy-guard-open"
+    assert "toleration-reversed" not in checks(found)
+
+
+async def test_value_that_was_good_before_blames_no_toleration(cluster, run):
+    recorded = {"taintwarden.io/taint-history": history(("980", 3600), ("0", 60))}
+    for name in ("a1", "b1"):
+        cluster.store.modify("nodes", name, "", lambda one: one["spec"].update(taints=[taint("0")]))
+        cluster.store.modify("nodes", name, "", lambda one: one["metadata"].update(annotations=recorded))
+    assert "toleration-reversed" not in checks(await told(run))
 
 
 async def test_unknown_check_is_one_clear_line(run):

@@ -97,6 +97,16 @@ async def test_cut_connection_is_one_line(cluster, explain):
     assert result.stderr.startswith("taintwarden: cannot reach the cluster at http://127.0.0.1:")
 
 
+async def test_operator_that_does_not_run_is_told_first(cluster, explain):
+    cluster.create("taintevictionpolicies", policy())
+    spec = {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": "2026-01-31T12:00:00.000000Z"}
+    cluster.store.create(
+        "leases", {"metadata": {"name": "taintwarden", "namespace": "taintwarden-system"}, "spec": spec}
+    )
+    result = await explain()
+    assert (result.exit_code, result.stdout.split()[:5]) == (11, ["Problem", "the", "operator", "has", "not"])
+
+
 async def test_missing_crd_is_said(cluster, explain):
     cluster.delete("customresourcedefinitions", "taintevictionpolicies.taintwarden.io")
     result = await explain()

@@ -64,7 +64,7 @@ def test_held_taint_and_typo_are_shown():
     answers = pod(toleration("Gt", "950"), toleration("Gt", "1", key="other"))
     text = table(explained(answers, spoilt, policy(key="*")))
     assert "judged by   980, its last valid value" in text
-    assert "held: its value cannot be compared" in text
+    assert "retained: its value is invalid" in text
 
 
 @pytest.mark.parametrize(("form", "load"), [("json", json.loads), ("yaml", yaml.safe_load)])
@@ -102,7 +102,7 @@ def test_operators_switched_off_are_honoured(cli, samples):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["web-0"], "write NAMESPACE/NAME, or NAME with --namespace: 'web-0' is neither"),
+        (["a/b/web-0"], "write NAMESPACE/NAME, or NAME with --namespace: 'a/b/web-0' is neither"),
         (["a/b/c"], "write NAMESPACE/NAME"),
         (["shop/"], "write NAMESPACE/NAME"),
         (["shop/web-0", "-n", "bank"], "name two namespaces"),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from cli.policies import condition
 from cli.world import (
     NOON,
     answers,
@@ -40,7 +41,7 @@ def test_pod_that_tolerates_stays():
 def test_pod_that_does_not_leaves_after_its_grace():
     answer = explained(pod(toleration("Gt", "950", tolerationSeconds=300)), BAD_NODE, policy())
     assert (answer.fate, answer.deadline, answer.seconds_left) == (Fate.LEAVES, "2026-01-31T12:04:00Z", 240)
-    assert answer.waits_for == "its deadline, in 4m"
+    assert answer.waits_for == "for its deadline, in 4m"
 
 
 def test_taint_tells_its_clock():
@@ -63,17 +64,29 @@ def test_node_without_taints_moves_nobody():
     assert explained(pod(), node(), policy()).fate is Fate.STAYS
 
 
-@pytest.mark.parametrize(("mode", "word"), [("DryRun", "DryRun"), ("Paused", "Paused")])
-def test_pod_would_leave_under_a_policy_that_does_not_enforce(mode, word):
+NOT_ENFORCED = {
+    "DryRun": "for nothing: policy {} is in mode DryRun, so the pod is not evicted",
+    "Paused": "policy {} is paused: taintwarden resume {}",
+}
+
+
+@pytest.mark.parametrize("mode", NOT_ENFORCED)
+def test_pod_would_leave_under_a_policy_that_does_not_enforce(mode):
     answer = explained(pod(GT), BAD_NODE, policy(mode=mode))
-    assert (answer.fate, answer.policy, answer.taints[0].mode) == (Fate.WOULD_LEAVE, "sla", word)
-    assert answer.waits_for == f"nothing: policy sla is in mode {word}, so the pod is not evicted"
+    assert (answer.fate, answer.policy, answer.taints[0].mode) == (Fate.WOULD_LEAVE, "sla", mode)
+    assert answer.waits_for == NOT_ENFORCED[mode].format("sla", "sla")
+
+
+def test_paused_policy_says_how_many_pods_would_be_due():
+    resting = condition("Progressing", "False", "paused, 12 pods would be due", "Paused")
+    answer = explained(pod(GT), BAD_NODE, policy(mode="Paused") | {"status": {"conditions": [resting]}})
+    assert answer.waits_for == "policy sla is paused, 12 pods would be due: taintwarden resume sla"
 
 
 def test_pod_would_leave_if_the_operator_did_not_rehearse():
     answer = explained(pod(GT), BAD_NODE, kept_from_enforcing(policy()))
     assert (answer.fate, answer.policy, answer.taints[0].mode) == (Fate.WOULD_LEAVE, "sla", "Enforce")
-    assert answer.waits_for == "nothing: the operator runs with --dry-run, so the pod is not evicted"
+    assert answer.waits_for == "for nothing: the operator runs with --dry-run, so the pod is not evicted"
 
 
 def test_what_was_said_of_another_version_of_the_policy_does_not_count():
@@ -83,7 +96,7 @@ def test_what_was_said_of_another_version_of_the_policy_does_not_count():
 
 def test_a_policy_in_mode_dry_run_says_nothing_of_the_operator():
     answer = explained(pod(GT), BAD_NODE, kept_from_enforcing(policy(mode="DryRun")))
-    assert answer.waits_for == "nothing: policy sla is in mode DryRun, so the pod is not evicted"
+    assert answer.waits_for == "for nothing: policy sla is in mode DryRun, so the pod is not evicted"
 
 
 def test_enforced_taint_decides_over_one_rehearsed():
@@ -329,41 +342,47 @@ def waits_for(*objects, **spec) -> str | None:
 
 
 def test_due_pod_waits_for_nothing():
-    assert waits_for() == "nothing: it is due now"
+    assert waits_for() == "for nothing: it is due now"
 
 
-def test_limit_that_the_operator_reports_is_named():
-    limited = policy() | {"status": {"limitedBy": "evictionsPerSecond"}}
-    answer = explained(pod(GT), BAD_NODE, limited)
-    assert answer.waits_for == "its turn: limit evictionsPerSecond holds the queue of policy sla"
+@pytest.mark.parametrize(
+    ("limit", "told"),
+    [
+        ("policy-rate", "limit policy-rate of policy sla: the rate of the policy"),
+        ("guard", "the guard of policy sla has tripped"),
+    ],
+)
+def test_limit_that_the_operator_reports_is_named(limit, told):
+    limited = policy() | {"status": {"limitedBy": limit}}
+    assert explained(pod(GT), BAD_NODE, limited).waits_for == told
 
 
 def test_budget_that_blocks_is_named():
     answer = explained(pod(GT), BAD_NODE, policy(), budget())
-    assert answer.waits_for.startswith("PodDisruptionBudget web: it allows no disruption now")
+    assert answer.waits_for.startswith("for PodDisruptionBudget web: it allows no disruption now")
     assert [(one.name, one.allows) for one in answer.budgets] == [("web", False)]
 
 
 def test_budget_that_allows_blocks_nothing():
-    assert waits_for(budget(allowed=1)) == "nothing: it is due now"
+    assert waits_for(budget(allowed=1)) == "for nothing: it is due now"
 
 
 def test_two_budgets_are_a_mistake():
-    assert "refuses a pod with more than one (a, b)" in waits_for(budget("a", 1), budget("b", 1))
+    assert "refuses a pod with several (a, b)" in waits_for(budget("a", 1), budget("b", 1))
 
 
 def test_deleting_asks_no_budget():
-    assert waits_for(budget(), eviction={"method": "Delete"}) == "nothing: it is due now"
+    assert waits_for(budget(), eviction={"method": "Delete"}) == "for nothing: it is due now"
 
 
 def test_patience_with_a_budget_is_told():
     told = waits_for(budget(), eviction={"method": "EvictThenDelete", "pdbTimeoutSeconds": 900})
-    assert told.startswith("PodDisruptionBudget web, at most 15m:")
+    assert told.startswith("for PodDisruptionBudget web, at most 15m:")
 
 
 def test_deadline_comes_before_the_budget():
     told = waits_for(budget(), timing={"violationGraceSeconds": 120})
-    assert told.startswith("its deadline, in 1m; then PodDisruptionBudget web")
+    assert told.startswith("for its deadline, in 1m; then for PodDisruptionBudget web")
 
 
 # -- files -----------------------------------------------------------------------------------------------------------
@@ -419,17 +438,17 @@ def test_every_policy_that_wants_the_pod_gone_is_told_what_is_enforced_first():
     (other,) = answer.claims
     assert (other.policy, other.mode, other.seconds_left) == ("cni", "Enforce", 7200)
     assert other.deadline == "2026-01-31T14:00:00Z"
-    assert other.waits_for == "its deadline, in 2h"
+    assert other.waits_for == "for its deadline, in 2h"
     assert "tolerated by cni Exists:NoExecute for 7200s only" in other.reason
 
 
-@pytest.mark.parametrize(("mode", "why"), [("DryRun", "DryRun"), ("Paused", "Paused")])
-def test_what_another_policy_would_do_comes_after_what_is_enforced(mode, why):
+@pytest.mark.parametrize("mode", NOT_ENFORCED)
+def test_what_another_policy_would_do_comes_after_what_is_enforced(mode):
     bad = node(taint("940"), taint("1", key="cni"), recorded=FELL)
     answer = explained(pod(), bad, policy(), policy("cni", key="cni", mode=mode))
     (other,) = answer.claims
-    assert (answer.policy, other.policy, other.mode) == ("sla", "cni", why)
-    assert other.waits_for.startswith(f"nothing: policy cni is in mode {mode}")
+    assert (answer.policy, other.policy, other.mode) == ("sla", "cni", mode)
+    assert other.waits_for == NOT_ENFORCED[mode].format("cni", "cni")
 
 
 def test_one_policy_alone_is_told_once():

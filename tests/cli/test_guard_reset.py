@@ -41,7 +41,8 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_yes_asks_the_operator(cluster, run):
     result = await run("guard", "reset", "sla", "--yes")
     assert result.exit_code == 0
-    assert result.stdout.endswith("the operator is asked to release 120 pods of policy sla\n")
+    assert "the operator of http://127.0.0.1:" in result.stdout
+    assert result.stdout.endswith("is asked to release 120 pods of policy sla\n")
     assert annotations(cluster) == {GUARD_RESET_ANNOTATION: str(stored(cluster)["metadata"]["generation"])}
 
 
@@ -81,7 +82,7 @@ async def test_zones_that_are_all_full_can_be_overruled(cluster, run):
     result = await run("guard", "reset", "sla", "--yes")
     assert result.exit_code == 0
     assert "7 pods, since every zone is Full" in result.stdout
-    assert result.stdout.endswith("the operator is asked to release 7 pods of policy sla\n")
+    assert result.stdout.endswith("is asked to release 7 pods of policy sla\n")
     assert annotations(cluster) == {GUARD_RESET_ANNOTATION: str(stored(cluster)["metadata"]["generation"])}
 
 

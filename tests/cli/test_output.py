@@ -6,7 +6,8 @@ import pytest
 import yaml
 from rich.cells import cell_len
 
-from taintwarden.cli.output import Lines, duration, printable, relative, render, write_data
+from taintwarden.cli.output import Lines, printable, render, write_data
+from taintwarden.controller.wording import duration, relative
 
 
 class Colour(StrEnum):

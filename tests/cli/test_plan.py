@@ -91,6 +91,53 @@ async def test_changes_from_a_file(run, tmp_path):
     assert (await planned(run, "--file", str(path)))["changes"] == ["sla=900:NoExecute on zone zone-a"]
 
 
+async def test_policy_may_be_planned_as_if_it_enforced(cluster, run):
+    add_node(cluster, "c1", "900")
+    add_pod(cluster, "old", "c1")
+    replace_policy(cluster, mode="Paused", limits=NO_LIMITS)
+    paused = await planned(run)
+    assert (paused["pods"], paused["notes"]) == (
+        [],
+        ["policy sla is paused, 1 pod would be due: --enforce sla plans with it"],
+    )
+    enforced = await planned(run, "--enforce", "sla")
+    assert (enforced["changes"], enforced["leaving"]) == (["policy sla in mode Enforce"], 1)
+
+
+async def test_dry_run_has_times(cluster, run):
+    replace_policy(cluster, mode="DryRun", timing={"violationGraceSeconds": 60}, limits=NO_LIMITS)
+    shown = (await run("plan", "--node", "a1", *DROP)).stdout
+    assert "1m (dry run)" in shown
+
+
+async def test_forecast_is_said_to_be_one(run):
+    assert "none (forecast of the current state)" in (await run("plan")).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told", "code"),
+    [
+        (("--node", "a1", "--remove", "maintenance"), "no taint maintenance to remove on a1", 1),
+        (("--node", "a1", "--remove", "sla:NoSchedule"), "no taint sla:NoSchedule to remove on a1", 1),
+        (("-l", "", *DROP), "the label selector is empty", 2),
+        (("-l", "a==b==c", *DROP), "'a==b==c' is no label selector", 2),
+        (("--enforce", "absent"), "there is no TaintEvictionPolicy absent; there is sla", 1),
+    ],
+)
+async def test_change_that_changes_nothing_or_everything_is_refused(run, arguments, told, code):
+    result = await run("plan", *arguments)
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert result.stderr.startswith(f"taintwarden: {told}")
+
+
+@pytest.mark.parametrize(("value", "shown"), [("0", 0), ("1.10", 1.1), ("010", 8), ("off", False)])
+async def test_value_of_a_taint_in_a_file_has_to_be_text(run, tmp_path, value, shown):
+    path = tmp_path / "changes.yaml"
+    path.write_text(f"- node: a1\n  taints: [{{key: sla, value: {value}, effect: NoExecute}}]\n")
+    result = await run("plan", "--file", str(path))
+    assert (result.exit_code, f"the value of a taint is text, and {shown!r} is none" in result.stderr) == (2, True)
+
+
 async def test_whoever_has_to_leave_anyway_is_told_without_a_change(cluster, run):
     add_node(cluster, "c1", "900")
     add_pod(cluster, "old", "c1")

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ import yaml
 from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_status
 from cli.world import policy
 from localcluster import LocalCluster
+from taintwarden.controller.wording import at, exactly
 
 SINCE = "2026-01-31T12:00:00Z"
 FINE = [condition("Accepted", "True"), condition("GuardTripped", "False", reason="Armed")]
@@ -135,6 +137,46 @@ async def test_newest_version_that_nobody_looked_at_calls_for_a_person(cluster, 
     (told,) = json.loads(result.stdout)["policies"]
     assert (result.exit_code, told["accepted"], told["mode"]) == (10, "Unknown", "DryRun")
     assert "has not looked at its newest version" in told["problem"]
+
+
+def renewed(cluster: LocalCluster, ago: float) -> None:
+    """The operator's Lease was renewed so many seconds ago."""
+    spec = {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": exactly(time.time() - ago)}
+    cluster.store.create(
+        "leases", {"metadata": {"name": "taintwarden", "namespace": "taintwarden-system"}, "spec": spec}
+    )
+
+
+async def test_operator_that_does_not_report_is_told_first(cluster, run):
+    renewed(cluster, ago=78)
+    result = await run("status")
+    first = result.stdout.splitlines()[0]
+    assert result.exit_code == 10
+    assert first.startswith("The operator has not reported for 1m1")
+    told = json.loads((await run("status", "-o", "json")).stdout)
+    assert told["problem"].startswith("the operator has not reported for 1m1")
+
+
+async def test_reports_tell_where_the_lease_may_not_be_read(cluster, run):
+    cluster.faults.answer(403, path="/leases/")
+    for name, ago in (("sla", 78), ("spot", 90)):
+        set_status(cluster, name, conditions=FINE, observedAt=at(time.time() - ago))
+    result = await run("status")
+    assert (result.exit_code, result.stdout.startswith("The operator has not reported for 1m1")) == (10, True)
+
+
+async def test_operator_that_reports_is_fine(cluster, run):
+    renewed(cluster, ago=3)
+    set_status(cluster, "sla", conditions=FINE, observedAt=at(time.time() - 15))
+    told = json.loads((await run("status", "-o", "json")).stdout)
+    assert (told["problem"], told["reportedAt"] is None) == ("", False)
+
+
+async def test_paused_policy_says_how_many_pods_would_be_due(cluster, run):
+    resting = condition("Progressing", "False", "paused, 12 pods would be due", "Paused")
+    cluster.store.modify(POLICIES, "spot", "", lambda one: one["spec"].update(mode="Paused"))
+    set_status(cluster, "spot", conditions=[*FINE, resting], pending=12)
+    assert "paused, 12 pods would be due" in (await run("status")).stdout
 
 
 async def test_json_and_yaml_have_the_same(run):

@@ -1,9 +1,11 @@
 """Gauges of one round of reports: what holds pods, and nothing of what did so before."""
 
+import msgspec
 import pytest
 
 from controller import NOW, policy
-from taintwarden.controller.gauges import Gauges
+from taintwarden.controller.gauges import MAX_BUDGETS, MAX_ZONES, Gauges
+from taintwarden.controller.paused import PausedReport
 from taintwarden.engine.limits.guard import GuardRecord
 from taintwarden.engine.machine import GuardReport, LimitReport, Machine, PolicyReport, ZoneReport
 from taintwarden.engine.model import GuardAction
@@ -17,6 +19,7 @@ def guard(record: GuardRecord) -> GuardReport:
 FULL = PolicyReport(
     policy(),
     pending=9,
+    held_invalid=3,
     degraded_nodes=2,
     bouncing=4,
     blocked_by={"refused": 1},
@@ -53,17 +56,44 @@ def test_the_state_of_a_zone_is_a_number_that_grows_with_the_trouble(measured, z
     assert measured.value("zone_state", zone=zone) == state
 
 
+@pytest.mark.parametrize(("mode", "value"), [("Enforce", 1), ("DryRun", 0), ("Paused", 0)])
+def test_the_mode_of_a_policy_is_1(measured, mode, value):
+    assert measured.value("policy_mode", mode=mode) == value
+
+
+def test_whether_the_newest_version_is_in_force(measured):
+    measured.gauges.measure([FULL], [("sla", False), ("other", True)])
+    assert measured.value("policy_accepted") == 1
+    assert measured.value("policy_accepted", policy="other") == 0
+
+
+def test_retained_pods_and_zones_that_are_all_full(measured):
+    assert (measured.value("retained_pods"), measured.value("all_zones_full")) == (3, 0)
+
+
+def test_counters_of_a_policy_exist_before_anything_happens(measured):
+    for outcome in ("evicted", "blocked", "failed", "dry-run"):
+        assert measured.value("evictions_total", outcome=outcome) == 0
+    assert measured.value("evictions_cancelled_total") == measured.value("bounces_total") == 0
+    assert measured.value("missed_deadlines_total", reason="not-evicted") == 0
+
+
+def test_paused_policy_tells_what_would_be_pending(measured):
+    measured.gauges.measure([FULL], paused={"sla": PausedReport(due=5, pending=7, nodes=3)})
+    assert (measured.value("pending_evictions"), measured.value("degraded_nodes")) == (7, 3)
+
+
 def test_workloads_that_bounce_are_counted(measured):
     assert measured.value("bouncing_workloads") == 4
 
 
 def test_a_tripped_guard_is_1(measured):
-    assert measured.value("guard_open") == 1
+    assert measured.value("guard_tripped") == 1
 
 
 def test_an_armed_guard_is_0(measured):
     measured.gauges.measure([PolicyReport(policy(), guard=guard(GuardRecord()))])
-    assert measured.value("guard_open") == 0
+    assert measured.value("guard_tripped") == 0
 
 
 def test_what_is_over_is_not_told_any_more(measured):
@@ -72,6 +102,24 @@ def test_what_is_over_is_not_told_any_more(measured):
     assert measured.value("budget_blocked_evictions", namespace="shop", budget="web") is None
     assert measured.value("blocked_evictions", reason="refused") is None
     assert measured.value("zone_state", zone="eu/a") is None
-    assert measured.value("guard_open") is None
+    assert measured.value("guard_tripped") is None
     assert measured.value("pending_evictions") == 0
     assert measured.value("bouncing_workloads") == 0
+
+
+def test_of_many_budgets_those_that_hold_the_most_pods_are_named_and_the_rest_is_one():
+    measured = Measured()
+    budgets = tuple((f"shop/b{number}", 5000 - number) for number in range(5000))
+    measured.gauges.measure([msgspec.structs.replace(FULL, budgets=budgets)])
+    assert len(next(iter(measured.metrics.budget_blocked.collect())).samples) == MAX_BUDGETS + 1
+    assert measured.value("budget_blocked_evictions", namespace="shop", budget="b0") == 5000
+    rest = sum(pods for _, pods in budgets[MAX_BUDGETS:])
+    assert measured.value("budget_blocked_evictions", namespace="", budget="") == rest
+
+
+def test_of_many_zones_those_in_trouble_are_named():
+    measured = Measured()
+    zones = tuple(ZoneReport(f"z{number}", "Full" if number == 4999 else "Normal", 3, 0) for number in range(5000))
+    measured.gauges.measure([msgspec.structs.replace(FULL, zones=zones)])
+    assert len(next(iter(measured.metrics.zone_state.collect())).samples) == MAX_ZONES
+    assert measured.value("zone_state", zone="z4999") == 2

@@ -16,7 +16,11 @@ OPEN = GuardRecord(NOW + 0.5, "taint sla on 9 nodes", 120, None, None, ((NOW + 3
 MILLISECONDS = st.integers(0, 4_000_000_000_000).map(lambda number: number / 1_000)
 SPENT = st.lists(st.tuples(MILLISECONDS, st.integers(0, 10_000)), max_size=MAX_SPENT).map(tuple)
 CLOSED = st.builds(
-    GuardRecord, accepted=st.none() | st.integers(0, 1_000), released_at=st.none() | MILLISECONDS, spent=SPENT
+    GuardRecord,
+    accepted=st.none() | st.integers(0, 1_000),
+    released_at=st.none() | MILLISECONDS,
+    spent=SPENT,
+    reset=st.sampled_from(["", "3"]),
 )
 OPENED = st.builds(
     GuardRecord, MILLISECONDS, st.text(max_size=MAX_CAUSE_LENGTH), st.integers(0, 1_000), st.none(), st.none(), SPENT
@@ -40,6 +44,7 @@ def test_an_open_guard_says_why():
         "wouldEvict": 120,
         "accepted": None,
         "releasedAt": None,
+        "resetGranted": None,
         "spent": [
             {"until": "2023-11-14T22:13:50.000000Z", "pods": 12},
             {"until": "2023-11-14T22:14:20.123000Z", "pods": 3},
@@ -50,7 +55,7 @@ def test_an_open_guard_says_why():
 def test_a_guard_that_closed_takes_back_what_it_said():
     """In a merge patch null removes, and what is left out stays."""
     patch = as_json(GuardRecord())
-    gone = dict.fromkeys(("since", "cause", "wouldEvict", "accepted", "releasedAt"))
+    gone = dict.fromkeys(("since", "cause", "wouldEvict", "accepted", "releasedAt", "resetGranted"))
     assert patch == {"open": False, "spent": []} | gone
 
 

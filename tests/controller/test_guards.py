@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from structlog.testing import capture_logs
 
@@ -16,7 +17,8 @@ Json = dict[str, Any]
 OPEN = GuardRecord(NOW, "taint sla on 9 nodes", 120, None, None, ((NOW + 30, 12),))
 CLOSED = GuardRecord(spent=((NOW + 30.5, 7),))
 NOTHING = GuardRecord()
-RESET = events.GuardReset("p")
+RESET = events.GuardReset("p", "3")
+TAKEN_OFF = events.GuardReset("p", "")
 
 
 def stored(
@@ -144,7 +146,7 @@ def test_a_reset_counts_once_however_often_it_is_seen(leader):
 
 
 def test_a_reset_that_was_taken_off_can_be_asked_for_again(leader):
-    assert resets(leader.told(stored(reset="3"), stored(), stored(reset="3"))) == [RESET, RESET]
+    assert resets(leader.told(stored(reset="3"), stored(), stored(reset="3"))) == [RESET, TAKEN_OFF, RESET]
 
 
 def test_others_do_not_reset(store):
@@ -158,12 +160,29 @@ def test_whoever_begins_to_lead_does_what_is_asked_for(store):
     assert store.fed == [RESET]
 
 
-def test_leading_again_does_not_reset_again(leader):
+def test_whoever_leads_again_is_told_again(leader):
+    """Whether it was granted, the record says."""
     leader.told(stored(reset="3"))
     leader.fed.clear()
     leader.lead(False)
     leader.lead(True)
-    assert leader.fed == []
+    assert leader.fed == [RESET]
+
+
+GRANTED = GuardRecord(accepted=8, released_at=NOW, reset="3")
+
+
+def test_a_reset_that_was_granted_is_told_as_granted_while_the_annotation_stands(store):
+    assert store.told(stored(GRANTED, reset="3")) == [restored(GRANTED)]
+
+
+def test_after_the_annotation_was_taken_off_the_same_reset_can_be_asked_for_again(store):
+    taken_off = msgspec.structs.replace(GRANTED, reset="")
+    assert store.told(stored(GRANTED)) == [restored(taken_off)]
+    store.told(stored(GRANTED, reset="3"), stored(GRANTED))
+    store.fed.clear()
+    store.restore()
+    assert store.fed == [restored(taken_off)]
 
 
 def test_a_reset_is_handed_on_after_the_policies_only(leader):

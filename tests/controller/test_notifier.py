@@ -18,6 +18,7 @@ from taintwarden.telemetry.metrics import Metrics
 
 WHY = "taint sla=940:NoExecute is not tolerated (sla Gt '950' does not hold)"
 FACTS = {"pod": "shop/web-1", "uid": "uid-web-1", "node": "n1", "taint": "sla=940:NoExecute", "policy": "sla"}
+REHEARSAL = "Rehearsal, policy sla is in mode DryRun: "
 DUE = "2023-11-14T22:13:20Z"
 POD = Subject("Pod", "web-1", "uid-web-1", "shop")
 NODE = Subject("Node", "n1", "uid-n1")
@@ -89,7 +90,7 @@ def test_cancelled(told):
     assert told.log == info("eviction-cancelled")
     note = "Stays on n1: taint sla=940:NoExecute no longer makes it leave"
     assert told.event == event(NORMAL, "EvictionCancelled", "Cancel", note)
-    assert told.counted("taintwarden_eviction_cancelled_total", policy="sla") == 1
+    assert told.counted("taintwarden_evictions_cancelled_total", policy="sla") == 1
 
 
 def test_decided(told):
@@ -183,8 +184,9 @@ def test_events_of_nodes_say_that_nothing_is_evicted_in_a_rehearsal(told):
     told.notice(commands.Degraded("n1", "uid-n1", Taint("sla", "940"), rehearsing, 12))
     told.notice(commands.InvalidValue("n1", "uid-n1", Taint("sla", "high"), rehearsing, held=False))
     degraded, invalid = (event.note for event in told.events)
-    assert degraded == "Pods would have to leave because of taint sla=940:NoExecute (policy sla: DryRun)"
-    assert invalid.endswith("would be evicted (onInvalidValue: Evict) (policy sla: DryRun)")
+    assert degraded == f"{REHEARSAL}Pods would have to leave because of taint sla=940:NoExecute (policy sla)"
+    assert invalid.startswith(REHEARSAL)
+    assert invalid.endswith("would be evicted (onInvalidValue: Evict) (policy sla)")
 
 
 def test_taint_that_labels_cannot_repeat(told):
@@ -296,7 +298,7 @@ def test_a_guard_that_only_reports_does_not_claim_to_hold_anybody(told):
 
 def test_a_guard_of_a_policy_that_rehearses_says_so(told):
     told.notice(tripped(policy=policy(uid="uid-sla", mode=Mode.DRY_RUN)))
-    assert told.event.note.startswith("Only rehearsed, in mode DryRun: Nothing is evicted: 120 pods")
+    assert told.event.note.startswith(f"{REHEARSAL}Nothing is evicted: 120 pods")
 
 
 def test_a_guard_without_examples_names_none(told):

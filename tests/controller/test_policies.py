@@ -314,7 +314,7 @@ def test_what_the_watch_brings_late_is_no_other_reset(fed):
     for policy, version in ((to_reset(), "10"), (stored("a"), "20"), (to_reset(), "10")):
         policy["metadata"]["resourceVersion"] = version
         fed.seen(policy)
-    assert fed.kinds.count("GuardReset") == 1
+    assert [event.reset for event in fed.events if isinstance(event, events.GuardReset)] == ["1", ""]
 
 
 # -- what is older than what is known ---------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from controller import GT_950, NOW, Clock
 from kube.scripted import ScriptedClient, refusal
 from simulated import policy
-from taintwarden.controller.status import PROFILES_PER_TURN, REFRESH_SECONDS, StatusWriter
+from taintwarden.controller.status import PROFILES_PER_TURN, REFRESH_SECONDS, REPORT_SECONDS, StatusWriter
 from taintwarden.controller.stores import ObservedObject
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.machine import Machine, Outcome, events
@@ -226,6 +226,27 @@ async def test_pods_that_have_to_leave_are_counted_and_named():
     assert (progressing["status"], progressing["reason"]) == ("True", "Pending")
 
 
+async def test_paused_policy_tells_what_would_be_due():
+    stage = stage_with_pods(mode="Paused")
+    [status] = await stage.run()
+    assert (status["pending"], status["degradedNodes"]) == (3, 1)
+    assert status["nextDeadline"] == "2023-11-14T22:14:20Z"
+    assert conditions(status)["Progressing"]["message"] == "paused, 0 pods would be due, 3 more later"
+    stage.clock.advance(61)
+    [status] = await stage.run()
+    progressing = conditions(status)["Progressing"]
+    assert (progressing["status"], progressing["reason"]) == ("False", "Paused")
+    assert progressing["message"] == "paused, 3 pods would be due"
+
+
+async def test_paused_policy_counts_no_pods_that_another_policy_acts_on():
+    stage = stage_with_pods(mode="Paused")
+    closer = policy(name="other", taints=[{"key": "sla"}])
+    stage.step(events.PoliciesChanged((policy(mode="Paused"), closer)))
+    [status] = await stage.run()
+    assert status["pending"] == 0
+
+
 async def test_what_a_limit_holds_back_is_told():
     limits = {"evictionsPerSecond": 0.001, "burst": 1}
     stage = stage_with_pods(timing={}, limits=limits)
@@ -269,6 +290,15 @@ async def test_what_is_held_by_an_invalid_value_is_counted():
 async def test_what_did_not_change_is_not_written_again():
     stage = Stage()
     assert len(await stage.run(REFRESH_SECONDS * 5)) == 1
+
+
+async def test_status_that_does_not_change_says_now_and_then_that_it_holds():
+    stage = Stage()
+    [first] = await stage.run()
+    stage.clock.advance(REPORT_SECONDS)
+    [second] = await stage.run()
+    assert (first["observedAt"], second["observedAt"]) == (TODAY, "2023-11-14T22:13:40Z")
+    assert first | {"observedAt": None} == second | {"observedAt": None}
 
 
 async def test_what_changed_is_written_within_seconds():
@@ -392,7 +422,7 @@ async def test_what_limits_hold_is_measured():
 async def test_guards_and_zones_are_measured():
     stage = stage_with_pods(limits={"base": "Default"})
     await stage.run()
-    assert stage.gauge("taintwarden_guard_open", policy="p") == 0
+    assert stage.gauge("taintwarden_guard_tripped", policy="p") == 0
     assert stage.gauge("taintwarden_zone_state", policy="p", zone="none") == 0
 
 
@@ -414,7 +444,7 @@ async def test_a_policy_that_is_gone_is_no_longer_measured():
     await stage.run(REFRESH_SECONDS * 2, also=delete)
     assert stage.gauge("taintwarden_pending_evictions", policy="p") is None
     assert stage.gauge("taintwarden_degraded_nodes", policy="p") is None
-    assert stage.gauge("taintwarden_guard_open", policy="p") is None
+    assert stage.gauge("taintwarden_guard_tripped", policy="p") is None
     assert stage.gauge("taintwarden_zone_state", policy="p", zone="none") is None
 
 
@@ -470,7 +500,7 @@ async def test_another_number_of_pods_is_written_at_the_next_turn():
 
 @pytest.mark.parametrize(
     ("known", "told"),
-    [(True, "its last valid version stays in force"), (False, "no valid version is known, so it does nothing")],
+    [(True, "its last valid version stays in force"), (False, "no version of it counts, so it does nothing")],
 )
 async def test_a_refused_profile_says_why_and_what_counts_meanwhile(known, told):
     stage = Stage()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from controlplane.binaries import binary
+from controlplane.binaries import binary, is_before
 from controlplane.certificates import Pair
 
 LOOPBACK = "127.0.0.1"
@@ -48,6 +48,8 @@ def gates(feature_gates: Mapping[str, bool]) -> list[str]:
 def etcd(folder: Path, port: int) -> list[str | Path]:
     """Without fsync: the data need to survive a stop of the API server, not a power cut."""
     url = f"http://{LOOPBACK}:{port}"
+    # As kubeadm sets it. Newer API servers ask for progress when they need it; older ones have no bookmark without.
+    progress = ["--experimental-watch-progress-notify-interval=5s"] if is_before(34) else []
     return [
         binary("etcd"),
         f"--data-dir={folder / 'etcd'}",
@@ -56,6 +58,7 @@ def etcd(folder: Path, port: int) -> list[str | Path]:
         f"--listen-peer-urls=http://{LOOPBACK}:0",
         "--unsafe-no-fsync",
         "--log-level=warn",
+        *progress,
     ]
 
 

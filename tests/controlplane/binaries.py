@@ -21,10 +21,20 @@ def pinned_version() -> str:
     raise MissingBinariesError("tests/controlplane/go.mod names no version of k8s.io/kubernetes")
 
 
+def wanted_version() -> str:
+    """The Kubernetes version under test: the one that the environment's KUBERNETES names, else the pinned one."""
+    return os.environ.get("KUBERNETES") or pinned_version()
+
+
+def is_before(minor: int) -> bool:
+    """Whether the Kubernetes under test is older than 1.MINOR."""
+    return int(wanted_version().split(".")[1]) < minor
+
+
 def binaries_folder() -> Path:
     """The folder with etcd and kube-apiserver. Raises MissingBinariesError."""
     given = os.environ.get("KUBEBUILDER_ASSETS")
-    folder = Path(given) if given else CACHE / pinned_version() / "bin"
+    folder = Path(given) if given else CACHE / wanted_version() / "bin"
     missing = [name for name in REQUIRED if not os.access(folder / name, os.X_OK)]
     if not missing:
         return folder

@@ -5,8 +5,10 @@ No kubelet and, unless started, no controller is there: the helpers write what t
 
 import datetime
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from controlplane.client import ApiError, Client, Json
+from controlplane.comparisons import in_annotation
 from controlplane.waiting import wait_until
 
 IMAGE = "registry.k8s.io/pause:3.10"  # named, never pulled: nothing runs a container here
@@ -36,6 +38,16 @@ def is_evicted(pod: Json | None) -> bool:
 
 class Cluster(Client):
     """A client with the verbs that tests share."""
+
+    native_comparisons = True
+    """Whether spec.tolerations may hold Gt and Lt. Where not, what is created holds them in the annotation."""
+
+    def create(
+        self, resource: str, body: Json, namespace: str = "", *, name: str = "", subresource: str = "", **query: Any
+    ) -> Json:
+        """As a client does, with comparisons where this cluster takes them."""
+        fitting = body if self.native_comparisons or subresource else in_annotation(resource, body)
+        return super().create(resource, fitting, namespace, name=name, subresource=subresource, **query)
 
     def create_namespace(self, name: str, labels: Mapping[str, str] | None = None) -> Json:
         """Create a namespace with its default service account, without which admission refuses every pod."""

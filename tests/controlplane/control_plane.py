@@ -11,6 +11,7 @@ from controlplane import api_server
 from controlplane.certificates import Authority, Pair, service_account_keys
 from controlplane.client import Json
 from controlplane.cluster import Cluster
+from controlplane.comparisons import known_gates
 from controlplane.health import is_healthy
 from controlplane.kubeconfig import write_kubeconfig
 from controlplane.processes import Process
@@ -42,6 +43,7 @@ class ControlPlane(Target):
         etcd_port, port = api_server.free_port(), api_server.free_port()
         server = f"https://{api_server.LOOPBACK}:{port}"
         super().__init__(server, ca, Cluster(server, ca, certificate=admin), folder)
+        self.client.native_comparisons = bool(known_gates())
         self.admin_kubeconfig = write_kubeconfig(folder / "admin.kubeconfig", server, ca, client=admin)
         self.etcd = self._process("etcd", api_server.etcd(folder, etcd_port))
         self._etcd_health = f"http://{api_server.LOOPBACK}:{etcd_port}/health"

@@ -17,7 +17,11 @@ from controlplane.waiting import wait_until
 OPERATOR_NAMESPACE = "taintwarden-system"
 OPERATOR_SERVICE_ACCOUNT = "taintwarden"
 WEBHOOK_SERVICE_ACCOUNT = "taintwarden-webhook"
-MANIFESTS = (ROOT / "deploy" / "base", ROOT / "deploy" / "components" / "allow-delete")
+MANIFESTS = (
+    ROOT / "deploy" / "base",
+    ROOT / "deploy" / "components" / "allow-delete",
+    ROOT / "deploy" / "components" / "protected-metrics",
+)
 OPERATOR_USER = f"system:serviceaccount:{OPERATOR_NAMESPACE}:{OPERATOR_SERVICE_ACCOUNT}"
 TOKEN_SECONDS = 24 * 3600
 SERVED_SECONDS = 60
@@ -70,7 +74,7 @@ class Target:
     def apply_manifests(self, *folders: Path) -> None:
         """Apply what gives operator and webhook their rights; see manifests.access_documents.
 
-        Without folders: all that is shipped, the right to delete pods included.
+        Without folders: all that is shipped, the rights to delete pods and to review tokens included.
         """
         for folder in folders or MANIFESTS:
             for document in access_documents(folder):
@@ -86,7 +90,7 @@ class Target:
 
     def webhook_kubeconfig(self) -> Path:
         """The same of the webhook's service account."""
-        token = self._token(WEBHOOK_SERVICE_ACCOUNT)
+        token = self.token(WEBHOOK_SERVICE_ACCOUNT)
         return write_kubeconfig(self.folder / "webhook.kubeconfig", self.server, self.ca, token=token)
 
     def operator_client(self) -> Cluster:
@@ -95,7 +99,7 @@ class Target:
 
     def webhook_client(self) -> Cluster:
         """A client with the webhook's rights. Close it."""
-        return Cluster(self.server, self.ca, token=self._token(WEBHOOK_SERVICE_ACCOUNT))
+        return Cluster(self.server, self.ca, token=self.token(WEBHOOK_SERVICE_ACCOUNT))
 
     def answers(self, path: str) -> bool:
         """Whether a GET as administrator succeeds; nobody there and "not yet" are both a no."""
@@ -106,9 +110,9 @@ class Target:
         return True
 
     def _operator_token(self) -> str:
-        return self._token(OPERATOR_SERVICE_ACCOUNT)
+        return self.token(OPERATOR_SERVICE_ACCOUNT)
 
-    def _token(self, account: str) -> str:
+    def token(self, account: str) -> str:
         """A token by TokenRequest, as a kubelet would mount it."""
         body = {"spec": {"expirationSeconds": TOKEN_SECONDS}}
         path = {"name": account, "subresource": "token"}

@@ -14,6 +14,7 @@ from deploy.rendering import CHART, RenderingError, chart, run, tool
 
 LINKS = {
     "crds": "crds",
+    "metrics-access.yaml": "deploy/components/protected-metrics/metrics-access.yaml",
     **{
         name: f"deploy/base/{name}"
         for name in ("admission-policy.yaml", "rbac.yaml", "webhook-rbac.yaml", "webhooks.yaml")

@@ -11,6 +11,7 @@ from deploy.test_chart_values import deployment
 EVERYTHING: Json = {
     "resourceQuota": {"enabled": True},
     "networkPolicy": {"enabled": True},
+    "metrics": {"protected": True, "certificateSecret": "metrics"},
     "serviceMonitor": {"enabled": True},
     "webhooks": {"callers": {"configMap": "api-servers"}},
 }

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from deploy.rendering import Json, RenderingError, by_key, chart, key
+from deploy.rendering import OVERLAYS, Json, RenderingError, by_key, chart, key, load
 from deploy.test_chart_values import container, pod
 from taintwarden.settings import load_webhook_settings
 
@@ -15,7 +15,12 @@ def names(**values: Any) -> set[tuple[str, str]]:
     return set(by_key(chart(values)))
 
 
-ALL = {"webhooks": {"enabled": True}, "serviceMonitor": {"enabled": True}, "networkPolicy": {"enabled": True}}
+ALL = {
+    "webhooks": {"enabled": True},
+    "metrics": {"protected": True, "certificateSecret": "metrics"},
+    "serviceMonitor": {"enabled": True},
+    "networkPolicy": {"enabled": True},
+}
 
 
 @pytest.mark.parametrize(
@@ -232,17 +237,68 @@ def test_no_condition_of_a_user_replaces_one_of_ours():
 PROCESSES = ["taintwarden", "taintwarden-webhook"]
 
 
-def test_the_service_monitor_selects_the_services_and_each_its_pods():
-    objects = by_key(chart({"serviceMonitor": {"enabled": True}}))
+def served(objects: dict[tuple[str, str], Json], name: str) -> dict[str, int]:
+    [only] = objects["Deployment", name]["spec"]["template"]["spec"]["containers"]
+    return {port["name"]: port["containerPort"] for port in only["ports"]}
+
+
+@pytest.mark.parametrize("protected", [False, True])
+@pytest.mark.parametrize("name", PROCESSES)
+def test_both_processes_are_scraped_where_they_serve_metrics(name, protected):
+    objects = by_key(chart({"serviceMonitor": {"enabled": True}, "metrics": {"protected": protected}}))
+    service = objects["Service", f"{name}-metrics"]
     monitor = objects["ServiceMonitor", "taintwarden-metrics"]["spec"]
-    for process in PROCESSES:
-        service = objects["Service", f"{process}-metrics"]
-        assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
-        assert monitor["endpoints"][0]["port"] == service["spec"]["ports"][0]["name"]
-        template = objects["Deployment", process]["spec"]["template"]
-        assert service["spec"]["selector"] == template["metadata"]["labels"]
-        [container] = template["spec"]["containers"]
-        assert service["spec"]["ports"][0]["targetPort"] in {port["name"] for port in container["ports"]}
+    [endpoint], [port] = monitor["endpoints"], service["spec"]["ports"]
+    template = objects["Deployment", name]["spec"]["template"]
+    [only] = template["spec"]["containers"]
+    assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert service["spec"]["selector"].items() <= template["metadata"]["labels"].items()
+    assert endpoint["port"] == port["name"]
+    assert served(objects, name)[port["targetPort"]] == port["port"]
+    settings = load_webhook_settings({one["name"]: one.get("value", "") for one in only["env"]})
+    assert port["port"] == (settings.metrics_port if protected else settings.http_port)
+    assert endpoint.get("scheme", "http") == ("https" if protected else "http")
+    assert ("bearerTokenFile" in endpoint) is protected
+
+
+@pytest.mark.parametrize("name", PROCESSES)
+def test_a_certificate_of_the_users_is_served_and_checked(name):
+    given = {"protected": True, "certificateSecret": "mine"}
+    objects = by_key(chart({"serviceMonitor": {"enabled": True}, "metrics": given}, namespace="ops"))
+    spec = objects["Deployment", name]["spec"]["template"]["spec"]
+    [only], [volume] = spec["containers"], spec["volumes"]
+    settings = load_webhook_settings({one["name"]: one.get("value", "") for one in only["env"]})
+    assert volume["secret"] == {"secretName": "mine"}
+    assert [(one["name"], one["mountPath"]) for one in only["volumeMounts"]] == [
+        (volume["name"], settings.metrics_certificate)
+    ]
+    [endpoint] = objects["ServiceMonitor", "taintwarden-metrics"]["spec"]["endpoints"]
+    assert endpoint["tlsConfig"] == {
+        "ca": {"secret": {"name": "mine", "key": "ca.crt"}},
+        "serverName": "taintwarden-metrics.ops.svc",
+    }
+
+
+def test_tokens_are_reviewed_only_where_metrics_are_protected():
+    role, binding = ("ClusterRole", "taintwarden-metrics-access"), ("ClusterRoleBinding", "taintwarden-metrics-access")
+    reader = ("ClusterRole", "taintwarden-metrics-reader")
+    assert names(metrics={"protected": True}) == names() | {role, binding, reader}
+    given = {"metrics": {"protected": True}, "serviceAccount": {"name": "mine"}}
+    bound = [one["name"] for one in by_key(chart(given))[binding]["subjects"]]
+    assert bound == ["mine", "taintwarden-webhook"]
+    assert len(by_key(chart(given | {"webhooks": {"enabled": False}}))[binding]["subjects"]) == 1
+
+
+def test_protected_metrics_have_the_rights_of_the_component():
+    shipped = by_key(load((OVERLAYS[0].parents[1] / "components/protected-metrics/metrics-access.yaml").read_text()))
+    rendered = by_key(chart({"metrics": {"protected": True}}))
+    for name in ("taintwarden-metrics-access", "taintwarden-metrics-reader"):
+        assert rendered["ClusterRole", name]["rules"] == shipped["ClusterRole", name]["rules"]
+    binding = ("ClusterRoleBinding", "taintwarden-metrics-access")
+    assert (rendered[binding]["roleRef"], rendered[binding]["subjects"]) == (
+        shipped[binding]["roleRef"],
+        shipped[binding]["subjects"],
+    )
 
 
 def test_the_service_of_the_webhooks_is_not_scraped():
@@ -286,17 +342,61 @@ def test_a_monitor_has_what_was_said_of_it(value, kind, endpoints):
     assert monitor["spec"]["sampleLimit"] == 10_000
 
 
+PROTECTED = {"metrics.protected": True}
+AUTHORIZATION = {"credentials": {"name": "token", "key": "token"}}
+
+
+def test_the_pod_monitor_scrapes_the_port_of_protected_metrics():
+    said = {"enabled": True, "endpoint": {"authorization": AUTHORIZATION}}
+    objects = by_key(chart({**PROTECTED, "metrics.certificateSecret": "mine", "podMonitor": said}, namespace="ops"))
+    [endpoint] = objects["PodMonitor", "taintwarden-metrics"]["spec"]["podMetricsEndpoints"]
+    assert all(endpoint["port"] in served(objects, name) for name in PROCESSES)
+    assert (endpoint["port"], endpoint["scheme"]) == ("metrics", "https")
+    assert endpoint["tlsConfig"]["serverName"] == "taintwarden-metrics.ops.svc"
+    assert endpoint["authorization"] == AUTHORIZATION
+    assert "bearerTokenFile" not in endpoint  # a field of ServiceMonitors alone
+
+
+def test_a_pod_monitor_of_protected_metrics_needs_a_token():
+    with pytest.raises(RenderingError, match=r"podMonitor\.endpoint\.authorization is needed"):
+        chart({**PROTECTED, "podMonitor": {"enabled": True}})
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"tlsConfig": {"caFile": "/etc/ca.crt"}},
+        {"bearerTokenFile": "/token"},
+        {"authorization": AUTHORIZATION},
+        {"oauth2": {"tokenUrl": "https://issuer"}},
+    ],
+    ids=lambda said: next(iter(said)),
+)
+def test_what_is_said_of_the_endpoint_replaces_what_protected_metrics_bring(said):
+    objects = by_key(chart({**PROTECTED, "serviceMonitor": {"enabled": True, "endpoint": said}}))
+    [endpoint] = objects["ServiceMonitor", "taintwarden-metrics"]["spec"]["endpoints"]
+    [(field, value)] = said.items()
+    assert endpoint[field] == value
+    assert ("bearerTokenFile" in endpoint) is (field in {"tlsConfig", "bearerTokenFile"})
+
+
+def test_no_certificate_is_mounted_where_metrics_are_not_protected():
+    assert by_key(chart({"metrics.certificateSecret": "mine"})) == by_key(chart())
+
+
 def test_nothing_is_scraped_twice():
     with pytest.raises(RenderingError, match="scraped twice"):
         chart({"serviceMonitor.enabled": True, "podMonitor.enabled": True})
 
 
-@pytest.mark.parametrize(("name", "let_in"), [("taintwarden", ["http"]), ("taintwarden-webhook", ["http", "webhook"])])
-def test_a_network_policy_lets_in_what_the_container_serves(name, let_in):
-    objects = by_key(chart({"networkPolicy": {"enabled": True}}))
+@pytest.mark.parametrize(("protected", "metrics"), [(False, "http"), (True, "metrics")])
+@pytest.mark.parametrize(("name", "more"), [("taintwarden", []), ("taintwarden-webhook", ["webhook"])])
+def test_a_network_policy_lets_in_what_the_container_serves(name, more, protected, metrics):
+    let_in = [metrics, *more]
+    objects = by_key(chart({"networkPolicy": {"enabled": True}, "metrics": {"protected": protected}}))
     policy, template = objects["NetworkPolicy", name]["spec"], objects["Deployment", name]["spec"]["template"]
     assert [rule["ports"][0]["port"] for rule in policy["ingress"]] == let_in
-    assert {port["name"] for port in template["spec"]["containers"][0]["ports"]} == set(let_in)
+    assert served(objects, name).keys() == {"http", *let_in}  # probes come from the pod's own node
     assert [port["port"] for port in policy["egress"][0]["ports"]] == [443, 6443]
     assert policy["podSelector"]["matchLabels"] == template["metadata"]["labels"]
 

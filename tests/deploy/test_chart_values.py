@@ -9,7 +9,7 @@ from deploy.rendering import CHART, Json, RenderingError, by_key, chart, load, r
 from taintwarden.settings import Settings, load_settings, load_webhook_settings
 
 OF_THE_PROCESS = {"kubeconfig", "context", "namespace", "identity", "http_host", "http_port"}
-OF_VALUES = {"dry_run"}
+OF_VALUES = {"dry_run", "metrics_port", "metrics_certificate"}
 """Said by values of their own."""
 
 

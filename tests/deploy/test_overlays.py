@@ -10,6 +10,7 @@ from taintwarden.settings import load_settings
 
 FOLDER = BASE.parent / "overlays"
 DEPLOYMENT = ("Deployment", "taintwarden")
+WEBHOOK = ("Deployment", "taintwarden-webhook")
 
 
 def rendered(name: str) -> dict[tuple[str, str], Json]:
@@ -36,13 +37,16 @@ def test_an_overlay_says_what_it_is_for(folder: Path):
 
 
 @pytest.mark.parametrize("folder", OVERLAYS, ids=lambda path: path.name)
-def test_an_overlay_changes_nothing_but_the_deployment(folder: Path):
+def test_an_overlay_changes_nothing_but_the_deployments(folder: Path):
     base, found = by_key(kustomize(BASE)), by_key(kustomize(folder))
     changed = {name for name in base if found.get(name) != base[name]}
-    assert changed == {DEPLOYMENT}
+    assert changed == {DEPLOYMENT} | ({WEBHOOK} if folder.name != "dry-run" else set())
     assert found.keys() - base.keys() <= {
         ("NetworkPolicy", "taintwarden"),
         ("NetworkPolicy", "taintwarden-webhook"),
+        ("ClusterRole", "taintwarden-metrics-access"),
+        ("ClusterRole", "taintwarden-metrics-reader"),
+        ("ClusterRoleBinding", "taintwarden-metrics-access"),
         ("ClusterRoleBinding", "taintwarden-delete"),
     }
 
@@ -54,7 +58,8 @@ def test_a_dry_run_is_one_of_the_operator():
 
 @pytest.mark.parametrize("name", ["production", "replacing-built-in"])
 def test_nothing_of_the_environment_is_lost(name):
-    assert environment(name).keys() == {*environment("../base"), "TAINTWARDEN_LOG_FORMAT"}
+    added = {"TAINTWARDEN_LOG_FORMAT", "TAINTWARDEN_METRICS_PORT"}
+    assert environment(name).keys() == {*environment("../base"), *added}
 
 
 def test_in_production_no_two_replicas_share_a_node():
@@ -79,8 +84,16 @@ def test_a_network_policy_names_the_ports_of_its_pods(name):
     objects = rendered("production")
     template, policy = objects["Deployment", name]["spec"]["template"], objects["NetworkPolicy", name]["spec"]
     [only] = template["spec"]["containers"]
-    assert {rule["ports"][0]["port"] for rule in policy["ingress"]} == {port["name"] for port in only["ports"]}
+    probes = {"http"}  # from the pod's own node, which is let in anyway
+    assert {rule["ports"][0]["port"] for rule in policy["ingress"]} == {port["name"] for port in only["ports"]} - probes
     assert policy["podSelector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+
+
+@pytest.mark.parametrize("name", [DEPLOYMENT, WEBHOOK])
+def test_in_production_metrics_are_for_those_who_may_get_them(name):
+    [only] = rendered("production")[name]["spec"]["template"]["spec"]["containers"]
+    given = {one["name"]: one["value"] for one in only["env"] if "value" in one}
+    assert {"name": "metrics", "containerPort": load_settings(given).metrics_port} in only["ports"]
 
 
 def test_instead_of_the_built_in_controller_replicas_on_dead_nodes_are_removed_too():

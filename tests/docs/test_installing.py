@@ -2,6 +2,9 @@
 
 import re
 
+import yaml
+
+from controlplane.binaries import pinned_version
 from docs.pages import BY_NAME, ROOT, only_span
 
 PAGE = BY_NAME["docs/installing.md"]
@@ -12,6 +15,18 @@ def test_every_overlay_is_told():
     told = [only_span(folder) for folder in PAGE.table("With kubectl and Kustomize").column("folder")]
     overlays = sorted(path.parent.name for path in (ROOT / "deploy" / "overlays").glob("*/kustomization.yaml"))
     assert told == ["deploy/base", *(f"deploy/overlays/{name}" for name in overlays)]
+
+
+def test_the_versions_of_kubernetes_are_those_that_can_be_tested():
+    """What is claimed has a control plane here, from the oldest that the chart takes."""
+    others = (ROOT / "tests" / "controlplane" / "versions").glob("*.mod")
+    versions = sorted(version.removeprefix("v") for version in (*(path.stem for path in others), pinned_version()))
+    rows = dict(PAGE.tables("What was run and what was not")[0].rows)
+    assert re.findall(r"1\.\d+\.\d+", rows["end-to-end tests"]) == versions
+    chart = yaml.safe_load((ROOT / "deploy" / "chart" / "taintwarden" / "Chart.yaml").read_text())
+    oldest = versions[0].rpartition(".")[0]
+    assert chart["kubeVersion"] == f">={oldest}.0-0"
+    assert f"Kubernetes {oldest} or newer" in PAGE.text
 
 
 def test_the_tools_are_those_that_are_pinned():

@@ -12,6 +12,7 @@ import pytest
 
 from controlplane import Cluster, ControlPlane, MissingBinariesError, Operator, Target, Webhook, WorkingCluster
 from controlplane.binaries import binaries_folder
+from controlplane.comparisons import known_gates
 from controlplane.leftovers import nothing_left
 from controlplane.target import ForbiddenContextError, check_context, existing_cluster
 from e2e import webhook_setup
@@ -19,7 +20,7 @@ from e2e.limit_scenes import LimitScene
 from e2e.stories import Told, telling
 
 # Without it the server refuses Gt and Lt in spec.tolerations.
-FEATURE_GATES = {"TaintTolerationComparisonOperators": True}
+FEATURE_GATES = known_gates()
 NO_CLUSTER = 3  # exit code: neither passed (0) nor failed (1)
 
 

@@ -89,7 +89,7 @@ def a_malformed_annotation_is_told_and_the_native_tolerations_decide(scene: Scen
     node = scene.node(taint("980"))
     broken = {TOLERATIONS: '[{"key": "sla", "operator": "Gt", '}
     lenient = scene.pod("lenient", node, ANY, annotations=broken)
-    critical = scene.pod("critical", node, CRITICAL, annotations=broken)
+    critical = scene.pod("critical", node, toleration("Equal", "980"), annotations=broken)
     event = scene.event(lenient, "InvalidToleration")
     assert event["type"] == "Warning"
     assert f"metadata.annotations[{TOLERATIONS}]" in event["note"]

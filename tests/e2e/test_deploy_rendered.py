@@ -16,6 +16,7 @@ VALUES: dict[str, Json] = {
     "everything": {
         "dryRun": True,
         "settings": {"maxEvictionsPerSecond": 0.5, "numericOperators": False, "logLevel": "debug"},
+        "metrics": {"protected": True, "certificateSecret": "metrics"},
         "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
         "networkPolicy": {
             "enabled": True,
@@ -59,6 +60,13 @@ VALUES: dict[str, Json] = {
         "topologySpreadConstraints": [],
     },
     "pod monitor": {"podMonitor": {"enabled": True, "spec": {"sampleLimit": 10_000}}},
+    "pod monitor, protected": {
+        "metrics": {"protected": True},
+        "podMonitor": {
+            "enabled": True,
+            "endpoint": {"authorization": {"credentials": {"name": "prometheus", "key": "token"}}},
+        },
+    },
     "left to Kubernetes": dict.fromkeys(("replicas", "strategy", "resources", "livenessProbe", "webhooks.affinity")),
     "cert-manager": {"webhooks": {"certificates": "cert-manager"}},
     "another issuer": {"webhooks": {"certificates": "cert-manager", "issuerRef": ISSUER}},

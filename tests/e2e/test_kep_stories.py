@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from controlplane import ApiError, Json, WorkingCluster, wait_until
+from controlplane.comparisons import NOT_KNOWN
 from e2e.conftest import FEATURE_GATES, started_working_cluster
 from e2e.limit_scenes import LEAVE_SECONDS, SCENE_LABEL
 from e2e.placement_scenes import PlacementScene, placing
@@ -76,6 +77,8 @@ class KepScene(PlacementScene):
 @pytest.fixture(scope="module", params=[True, False], ids=["gate-on", "gate-off"])
 def gate(request: pytest.FixtureRequest) -> bool:
     """Whether the API server takes the native tolerations of KEP-5471."""
+    if request.param and not FEATURE_GATES:
+        pytest.skip(NOT_KNOWN)
     return request.param
 
 

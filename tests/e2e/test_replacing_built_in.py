@@ -32,19 +32,19 @@ def dead_node(cluster: Cluster, namespace: str) -> str:
 
 @pytest.fixture
 def overlay(control_plane: Target) -> Iterator[Json]:
-    """The overlay installed, but for its Deployment, which nothing would run: that is given."""
+    """The overlay installed, but for its Deployments, which nothing would run: that of the operator is given."""
     rendered = by_key(kustomize(OVERLAY))
-    deployment = rendered.pop(DEPLOYMENT)
     for document in rendered.values():
-        control_plane.client.apply(document)
-    yield deployment
+        if document["kind"] != "Deployment":
+            control_plane.client.apply(document)
+    yield rendered[DEPLOYMENT]
     webhook_setup.remove(control_plane.client)
     control_plane.client.delete("networking.k8s.io/v1/networkpolicies", "taintwarden", OPERATOR_NAMESPACE)
 
 
 @pytest.fixture
 def policy(cluster: Cluster) -> Iterator[None]:
-    cluster.apply(SAMPLE)
+    cluster.apply({**SAMPLE, "spec": {**SAMPLE["spec"], "mode": "Enforce"}})
     yield
     cluster.delete("taintevictionpolicies", SAMPLE["metadata"]["name"])
 

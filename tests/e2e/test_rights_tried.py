@@ -1,5 +1,6 @@
 """What the shipped accounts may do on a real API server, with their tokens: rights, and what bounds them further."""
 
+import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from controlplane import ApiError, Cluster, ControlPlane, Target
+from controlplane.client import group_path
 from controlplane.manifests import access_documents
 from controlplane.target import MANIFESTS
 from controlplane.waiting import wait_until
@@ -30,6 +32,9 @@ class Tried:
         self.admin = target.client
         self.operator = target.operator_client()
         self.webhook = target.webhook_client()
+
+    def of(self, account: str) -> Cluster:
+        return {"taintwarden": self.operator, "taintwarden-webhook": self.webhook}[account]
 
     def close(self) -> None:
         self.operator.close()
@@ -155,32 +160,135 @@ def test_the_operator_may_not_touch_webhooks(tried):
     assert is_refused(lambda: tried.operator.get("secrets", webhook_setup.NAME, webhook_setup.NAMESPACE))
 
 
-def test_every_verb_on_every_resource_is_what_the_roles_say(tried, own_control_plane):
-    """Asked of the API server itself, for all that it serves."""
-    granted = {account: set() for account in ("taintwarden", "taintwarden-webhook")}
+# -- every verb on every resource -----------------------------------------------------------------------------------
+
+
+Right = tuple[str, str, str]
+"""Group, resource with its subresource, verb."""
+EVERYBODYS = {
+    ("authorization.k8s.io", "selfsubjectaccessreviews", "create"),
+    ("authorization.k8s.io", "selfsubjectrulesreviews", "create"),
+    ("authentication.k8s.io", "selfsubjectreviews", "create"),
+}
+"""Of whoever has a token that the API server knows."""
+METHODS = {
+    "get": "GET",
+    "list": "GET",
+    "watch": "GET",
+    "create": "POST",
+    "update": "PUT",
+    "patch": "PATCH",
+    "delete": "DELETE",
+    "deletecollection": "DELETE",
+}
+NAMES = ("tried-name", "taintwarden", webhook_setup.NAME)
+"""Nobody's, and those that rights are bounded to."""
+OUTSIDE_OF_RESOURCES = {
+    "impersonate a user": {"resource": "users", "verb": "impersonate"},
+    "impersonate a group": {"resource": "groups", "verb": "impersonate"},
+    "impersonate an account": {"resource": "serviceaccounts", "verb": "impersonate"},
+    "give more rights than it has": {
+        "group": "rbac.authorization.k8s.io",
+        "resource": "clusterroles",
+        "verb": "escalate",
+    },
+    "bind a role": {"group": "rbac.authorization.k8s.io", "resource": "clusterroles", "verb": "bind"},
+    "approve a certificate": {"group": "certificates.k8s.io", "resource": "signers", "verb": "approve"},
+    "sign a certificate": {"group": "certificates.k8s.io", "resource": "signers", "verb": "sign"},
+}
+
+
+def granted(account: str) -> set[Right]:
+    """What the shipped roles say."""
     documents = [one for folder in MANIFESTS for one in access_documents(folder)]
     roles = {(one["kind"], one["metadata"]["name"]): one["rules"] for one in documents if "rules" in one}
-    for binding in documents:
-        if binding["kind"] in ("RoleBinding", "ClusterRoleBinding"):
-            for rule in roles[binding["roleRef"]["kind"], binding["roleRef"]["name"]]:
-                granted[binding["subjects"][0]["name"]] |= {
-                    (group, resource, verb)
-                    for group in rule["apiGroups"]
-                    for resource in rule["resources"]
-                    for verb in rule["verbs"]
-                }
-    for account, client in (("taintwarden", tried.operator), ("taintwarden-webhook", tried.webhook)):
-        body = {"spec": {"namespace": webhook_setup.NAMESPACE}}
-        review = client.create("authorization.k8s.io/v1/selfsubjectrulesreviews", body)["status"]
-        found = {
-            (group, resource, verb)
-            for rule in review["resourceRules"]
-            for group in rule.get("apiGroups", [""])
-            for resource in rule["resources"]
-            for verb in rule["verbs"]
-        }
-        everybodys = {one for one in found if one[0] in ("authorization.k8s.io", "authentication.k8s.io")}
-        assert found - everybodys == granted[account]
+    return {
+        (group, resource, verb)
+        for binding in documents
+        if binding["kind"] in ("RoleBinding", "ClusterRoleBinding")
+        and account in [subject["name"] for subject in binding["subjects"]]
+        for rule in roles[binding["roleRef"]["kind"], binding["roleRef"]["name"]]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def reviewed(client: Cluster) -> set[Right]:
+    """What the API server says of it, asked with its own token."""
+    body = {"spec": {"namespace": webhook_setup.NAMESPACE}}
+    status = client.create("authorization.k8s.io/v1/selfsubjectrulesreviews", body)["status"]
+    return {
+        (group, resource, verb)
+        for rule in status["resourceRules"]
+        for group in rule.get("apiGroups", [""])
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def served(admin: Cluster) -> Iterator[tuple[str, str, bool]]:
+    """Group version, resource (with its subresource) and whether it has a namespace, of all that the server has."""
+    versions = ["v1"]
+    for group in admin.request("GET", "/apis")["groups"]:
+        versions += [one["groupVersion"] for one in group["versions"]]
+    for version in versions:
+        for one in admin.request("GET", group_path(version))["resources"]:
+            yield version, one["name"], one["namespaced"]
+
+
+def may(client: Cluster, version: str, resource: str, verb: str, *, namespaced: bool) -> bool:
+    """Whether a real call gets past authorization. It changes nothing: it is dry, and about nothing that is there."""
+    plural, _, subresource = resource.partition("/")
+    whole = f"{group_path(version)}/namespaces/{webhook_setup.NAMESPACE}" if namespaced else group_path(version)
+    query: Json = {} if METHODS[verb] == "GET" else {"dryRun": "All"}
+    if verb == "watch":
+        query |= {"watch": "1", "timeoutSeconds": "1"}
+    is_one = verb in ("get", "update", "patch", "delete") or bool(subresource)
+    paths = [f"{whole}/{plural}" + (f"/{name}" if is_one else "") for name in (NAMES if is_one else NAMES[:1])]
+    for path in paths:
+        try:
+            client.request(
+                METHODS[verb],
+                f"{path}/{subresource}" if subresource else path,
+                None if METHODS[verb] in ("GET", "DELETE") else {},
+                query,
+                "merge" if verb == "patch" else "",
+            )
+        except ApiError as error:
+            if not (error.status == 403 and " cannot " in str(error)):
+                return True
+        except json.JSONDecodeError:  # a watch: each of its lines is JSON
+            return True
+        else:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("account", ["taintwarden", "taintwarden-webhook"])
+def test_the_api_server_says_of_an_account_what_the_roles_say(tried, account):
+    assert reviewed(tried.of(account)) == granted(account) | EVERYBODYS
+
+
+@pytest.mark.parametrize("account", ["taintwarden", "taintwarden-webhook"])
+def test_every_verb_on_every_resource_is_what_the_roles_say(tried, account):
+    """Called with the account's own token, one after the other, for all that the API server has."""
+    resources = list(served(tried.admin))
+    assert len(resources) > 100
+    found = {
+        (version.rpartition("/")[0], resource, verb)
+        for version, resource, namespaced in resources
+        for verb in METHODS
+        if may(tried.of(account), version, resource, verb, namespaced=namespaced)
+    }
+    assert found == granted(account) | EVERYBODYS
+
+
+@pytest.mark.parametrize("asked", OUTSIDE_OF_RESOURCES.values(), ids=list(OUTSIDE_OF_RESOURCES))
+@pytest.mark.parametrize("account", ["taintwarden", "taintwarden-webhook"])
+def test_no_account_may(tried, account, asked):
+    body = {"spec": {"resourceAttributes": asked}}
+    assert not tried.of(account).create("selfsubjectaccessreviews", body)["status"]["allowed"]
 
 
 def test_no_admission_policy_reaches_webhook_configurations(tried):
@@ -190,3 +298,35 @@ def test_no_admission_policy_reaches_webhook_configurations(tried):
         assert webhooks
         tried.webhook.patch(resource, "taintwarden", metadata(labels={"a": "b"}), dryRun="All")
         assert is_refused(partial(tried.webhook.patch, resource, "another", metadata(labels={"a": "b"}), dryRun="All"))
+
+
+# -- without what bounds the rights ---------------------------------------------------------------------------------
+
+NO_RIGHT = {"the status of a node"}
+
+
+@pytest.fixture(scope="module")
+def unbounded(tried: Tried) -> Iterator[Tried]:
+    """The policies bind nobody. Comes last: each test of the module before it needs them."""
+    bindings = [one["metadata"]["name"] for one in tried.admin.items("validatingadmissionpolicybindings")]
+    ours = [name for name in bindings if name.startswith("taintwarden")]
+    assert ours
+    for name in ours:
+        tried.admin.delete("validatingadmissionpolicybindings", name)
+    wait_until(lambda: not is_refused(lambda: cordon(tried.operator)), HEARD_SECONDS, "the policies to be gone")
+    yield tried
+    for folder in MANIFESTS:
+        for document in access_documents(folder):
+            tried.admin.apply(document)
+    wait_until(lambda: is_refused(lambda: cordon(tried.operator)), HEARD_SECONDS, "the policies to be back")
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_without_the_admission_policies_only_rights_bound_the_operator(unbounded, name):
+    """What the policies are worth: all but this they refuse, and nothing else does."""
+    assert is_refused(lambda: REFUSED[name](unbounded.operator)) is (name in NO_RIGHT)
+
+
+@pytest.mark.parametrize("change", [*ALLOWED.values(), *REFUSED.values()], ids=[*ALLOWED, *REFUSED])
+def test_without_the_admission_policies_the_webhook_may_change_none_of_it_either(unbounded, change):
+    assert is_refused(lambda: change(unbounded.webhook))

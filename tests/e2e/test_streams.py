@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from controlplane import ControlPlane, wait_until
+from controlplane.binaries import is_before
 from taintwarden.kube.client import Client
 from taintwarden.kube.connection import Connection
 from taintwarden.kube.resources import BUDGETS, JOBS, NAMESPACES, NODES, PODS, REPLICA_SETS, Resource
@@ -126,6 +127,9 @@ class TestEachStream:
     def test_is_live_soon_after(self, outage: Outage, resource: Resource[Any]) -> None:
         assert outage.told[resource.name].found_at - outage.started_at < SEES_AGAIN_SECONDS
 
+    @pytest.mark.skipif(
+        is_before(31), reason="etcd tells Kubernetes 1.30 of progress every 5 s: the first watch of 4 s may see none"
+    )
     def test_needs_no_other_list(self, outage: Outage, resource: Resource[Any]) -> None:
         """A bookmark at the end of the first watch told enough, also where nothing had changed."""
         assert not {"behind", "unconfirmed"} & set(outage.told[resource.name].restarts)

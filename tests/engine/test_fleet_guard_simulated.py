@@ -7,6 +7,7 @@ from simulated.drawing import NO_LIMITS
 from simulated.fleet import Turmoil, objects
 from simulated.fleet.happenings import flap, kill, take_over
 from simulated.fleet.turmoil import FIRST_SEED
+from taintwarden.engine.machine import commands
 from taintwarden.engine.model import GuardSettings, Policy, TaintSelector
 
 GUARD = GuardSettings(max_percent=20, min_pods=3, window_seconds=600, settle_seconds=2)
@@ -85,4 +86,27 @@ def test_a_release_lets_exactly_the_named_pods_go_whoever_leads(seed):
         fleet.disturb()
         fleet.settle()
     fleet.server.run(300.0)
+    assert fleet.evicted() == named
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_reset_counts_for_one_wave_although_its_annotation_stays(seed):
+    """Nobody can take it off until other replicas lead, which see it and another wave."""
+    fleet = Guarded(seed)
+    fleet.api.is_refused = lambda order: isinstance(order, commands.ClearGuardReset)
+    nodes = sorted(fleet.server.objects["nodes"])
+    named = sorted(uid for uid, pod in fleet.server.objects["pods"].items() if pod["node"] in nodes[:5])
+    fleet.spoil(*nodes[:5])
+    fleet.server.run(20.0)
+    fleet.server.change("policies", "p", reset=True)
+    fleet.server.run(60.0)
+    for number in range(PODS):
+        pod = objects.pod_object(fleet.chance, nodes[5 + number % 3], "web", fleet.server.wall)
+        fleet.server.put("pods", f"late-{number}", pod)
+    fleet.server.run(1.0)
+    fleet.spoil(*nodes[5:])
+    for _ in range(3):
+        fleet.disturb()
+        fleet.settle()
+    fleet.server.run(200.0)
     assert fleet.evicted() == named

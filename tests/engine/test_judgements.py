@@ -86,9 +86,17 @@ def verdicts(evaluator: Evaluator, value: str, *tolerations: Toleration):
 
 def test_a_judgement_is_made_once():
     evaluator = Evaluator()
-    for _ in range(5):
-        verdicts(evaluator, "940", gt())
+    kept = [verdicts(evaluator, "940", gt()) for _ in range(5)]
+    assert len(kept) == 5
     assert sum(evaluator.counts.values()) == 1
+
+
+def test_judgements_are_forgotten_with_the_last_pod_that_has_these_tolerations():
+    evaluator = Evaluator()
+    kept = verdicts(evaluator, "940", gt())
+    for number in range(100):
+        verdicts(evaluator, "940", gt(str(number)))
+    assert len(evaluator._judgements) == len(kept)
 
 
 def test_judgements_are_counted_by_operator_and_result():
@@ -106,11 +114,12 @@ def test_judgements_are_counted_by_operator_and_result():
 
 def test_what_is_remembered_is_bounded_and_forgetting_changes_nothing(monkeypatch):
     monkeypatch.setattr(Evaluator, "MAX_JUDGEMENTS", 5)
-    evaluator = Evaluator()
+    evaluator, kept = Evaluator(), []
     for number in range(100):
         [verdict] = verdicts(evaluator, str(900 + number), gt())
         assert (verdict.due_at(0.0) is None) == (900 + number > 950)
-        assert len(evaluator._judgements) <= 5
+        kept.append(verdict)
+        assert sum(map(len, evaluator._judgements.values())) <= 5
 
 
 # -- the report, further -----------------------------------------------------------------------------------------------

@@ -395,7 +395,7 @@ def test_a_higher_limit_closes_it():
 
 
 def reset(rig: Rig, name: str = "p") -> None:
-    rig.feed(events.GuardReset(name))
+    rig.feed(events.GuardReset(name, "3"))
     rig.wake()
 
 
@@ -410,16 +410,20 @@ def test_a_reset_lets_go_what_it_holds():
     assert len(calls(rig)) == 8
 
 
-def test_a_reset_is_taken_back_from_the_policy_once_it_is_done():
+def test_a_reset_is_taken_off_the_policy_once_it_is_stored_that_it_was_granted():
     rig = crowd(GUARDED, 8)
     spoil(rig)
+    store(rig)
     reset(rig)
+    assert told(rig, commands.ClearGuardReset) == []
+    rig.save("p")
     assert [one.policy.name for one in told(rig, commands.ClearGuardReset)] == ["p"]
 
 
 def test_a_reset_of_a_closed_guard_only_says_that_it_was_done():
     rig = crowd(GUARDED, 2)
     reset(rig)
+    rig.save("p")
     assert len(told(rig, commands.ClearGuardReset)) == 1
     assert told(rig, commands.GuardArmed) == []
 
@@ -428,6 +432,40 @@ def test_a_reset_of_a_policy_without_a_guard_only_says_that_it_was_done():
     rig = crowd(limited(), 2)
     reset(rig)
     assert len(told(rig, commands.ClearGuardReset)) == 1
+
+
+def test_nothing_that_a_reset_released_is_evicted_before_the_next_leader_would_know_of_it():
+    rig = crowd(GUARDED, 8)
+    spoil(rig)
+    store(rig)
+    reset(rig)
+    rig.advance(5)
+    assert calls(rig) == []
+    store(rig)
+    assert len(calls(rig)) == 8
+
+
+def test_a_reset_that_was_granted_before_is_not_granted_for_another_wave():
+    """Its leader died before the annotation was taken off."""
+    rig = successor(GuardRecord(released_at=START, reset="3"), 8)
+    store(rig)
+    reset(rig)
+    store(rig)
+    assert calls(rig) == []
+    assert open_guard(rig)
+    assert len(told(rig, commands.ClearGuardReset)) == 1
+
+
+def test_a_reset_that_was_taken_off_counts_when_it_is_asked_for_again():
+    rig = crowd(GUARDED, 8)
+    reset(rig)
+    store(rig)
+    rig.feed(events.GuardReset("p", ""))
+    spoil(rig)
+    store(rig)
+    reset(rig)
+    store(rig)
+    assert len(calls(rig)) == 8
 
 
 def test_a_reset_of_a_stranger_does_nothing():
@@ -506,7 +544,7 @@ def test_a_reset_waits_until_all_is_known_that_it_lets_go():
 def test_a_reset_is_for_who_led_then():
     rig = crowd(GUARDED, 8)
     rig.feed(events.ViewChanged("pods", live=False))
-    rig.feed(events.GuardReset("p"))
+    rig.feed(events.GuardReset("p", "3"))
     rig.feed(events.LeadershipChanged(leading=False))
     rig.feed(events.ViewChanged("pods", live=True))
     spoil(rig)

@@ -108,7 +108,7 @@ def test_its_end_is_reported():
 
 def test_a_person_releases_exactly_the_pods_that_are_held():
     rig = everything_full()
-    rig.feed(events.GuardReset("p"))
+    rig.feed(events.GuardReset("p", "3"))
     rig.wake()
     rig.pod("later", gt(), node="n0", bound_at=rig.wall)
     for _ in range(40):

@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from engine.rig import START, Rig, exists, gt, limited
 from simulated import policy
+from taintwarden.engine import evaluate
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.machine import Outcome, commands, events
 from taintwarden.engine.matching.tolerations import Match, match
-from taintwarden.engine.model import GuardSettings, Profile, Taint, Toleration, Tolerations
-from taintwarden.engine.profiles import matching
+from taintwarden.engine.model import GuardSettings, Profile, SharedTolerations, Taint, Toleration, Tolerations
+from taintwarden.engine.profiles import Profiles, matching
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
 
 GRACE = gt("950", violation_grace_seconds=30)
@@ -330,6 +331,113 @@ def test_only_nodes_with_pods_that_are_concerned_are_looked_at_again(stage):
     assert evaluated(stage, events.ProfileGone("shop", "p")) == ["n1"]
 
 
+class Counter:
+    """Counts the calls of a function of a class or module."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, of: object, name: str) -> None:
+        self.calls = 0
+        original = getattr(of, name)
+
+        def counting(*args: Any) -> Any:
+            self.calls += 1
+            return original(*args)
+
+        monkeypatch.setattr(of, name, counting)
+
+
+def labelled(profiles: int, pods: int) -> Stage:
+    """Each profile selects one app, and each app has one pod."""
+    stage = Stage()
+    stage.node("n1", "sla=940")
+    for number in range(profiles):
+        stage.give(f"p{number}", gt("900"), app=f"app-{number}")
+    for number in range(pods):
+        stage.pod(f"pod-{number}", labels={"app": f"app-{number}"})
+    return stage
+
+
+def test_a_change_costs_the_same_however_many_other_profiles_there_are(monkeypatch):
+    costs = []
+    for profiles in (10, 60):
+        stage = labelled(profiles, 100)
+        asked = Counter(monkeypatch, LabelSelector, "selects")
+        stage.give("p0", gt("930"), app="app-0")
+        costs.append(asked.calls)
+    assert costs[0] == costs[1]
+
+
+def test_a_change_asks_each_class_of_the_namespace_twice_at_most(monkeypatch):
+    stage = labelled(60, 500)
+    stage.machine.step(events.PoliciesChanged(()), stage.now)
+    asked = Counter(monkeypatch, LabelSelector, "selects")
+    stage.feed(events.ProfileSeen(profile("p0", gt("930"), app="app-0")))
+    assert asked.calls <= 2 * 500
+
+
+def test_a_change_judges_once_for_pods_that_tolerate_the_same():
+    stage = Stage()
+    stage.node("n1", "sla=940")
+    for number in range(100):
+        stage.pod(f"pod-{number}", labels={"app": f"app-{number}"})
+    before = sum(stage.machine.view.evaluations.values())
+    stage.give("fast", gt("900"))
+    assert sum(stage.machine.view.evaluations.values()) == before + 1
+
+
+def test_what_profiles_say_is_found_out_once_for_pods_that_differ(monkeypatch):
+    stage = Stage()
+    stage.node("n1", "sla=940")
+    for number in range(100):
+        stage.pod(f"pod-{number}", exists(f"own-{number}"))
+    compared = Counter(monkeypatch, evaluate, "match")
+    stage.give("all", *(gt(str(990 - number)) for number in range(40)))
+    assert compared.calls <= 100 + 40
+
+
+def test_a_pod_is_asked_of_profiles_that_may_select_it_alone(monkeypatch):
+    stage = labelled(60, 0)
+    asked = Counter(monkeypatch, LabelSelector, "selects")
+    profiles = stage.machine._verdicts._profiles
+    found = profiles.of(Interner().pod_class("shop", {"app": "app-7", "tier": "x"}, Tolerations()))
+    assert [one.name for one in found] == ["p7"]
+    assert asked.calls == 1
+
+
+VALUES = st.sampled_from(["a", "b", "c"])
+REQUIREMENTS = st.lists(
+    st.builds(
+        Requirement,
+        st.sampled_from(["app", "tier"]),
+        st.sampled_from(list(SelectorOperator)),
+        st.lists(VALUES, min_size=1, max_size=3).map(tuple),
+    ),
+    max_size=3,
+).map(lambda requirements: LabelSelector(tuple(requirements)))
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["x", "y"]), st.none() | REQUIREMENTS), max_size=8),
+    st.dictionaries(st.sampled_from(["app", "tier"]), VALUES),
+)
+def test_the_profiles_that_are_found_are_those_that_select(changes, labels):
+    """Whichever come, change and go."""
+    indexed, plain = Profiles(), {}
+    for name, selector in changes:
+        plain[name] = selector and Profile("shop", name, selector, (gt(),))
+        indexed.put("shop", name, plain[name])
+    pod_class = Interner().pod_class("shop", labels, Tolerations())
+    assert indexed.of(pod_class) == matching(filter(None, plain.values()), pod_class)
+
+
+def test_a_change_that_changes_nothing_is_followed_by_one_that_does(stage):
+    stage.give("fast", gt("900"))
+    stage.node("n1", "sla=940")
+    stage.pod("a", labels={"app": "web"})
+    stage.give("fast", gt("900"), app="web")
+    stage.take_away("fast")
+    assert stage.evictions() == ["a"]
+
+
 def test_a_node_drained_of_a_class_that_is_kept_now_counts_as_drained_no_more(stage):
     stage.node("n1", "sla=940")
     stage.pod("a")
@@ -348,7 +456,7 @@ def test_the_verdict_tells_the_tolerations_of_profiles(stage):
     stage.node("n1", "sla=940")
     stage.pod("a", exists())
     (scheduled,) = stage.take(commands.Scheduled)
-    assert scheduled.verdict.tolerations == Tolerations((exists(),), (GRACE,))
+    assert scheduled.verdict.tolerations == Tolerations((exists(),), (), SharedTolerations((GRACE,)))
 
 
 def test_matched_pods_are_counted(stage):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.rig import REACHED, Rig, gt
+from engine.rig import REACHED, Rig, exists, gt
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.model import Node
 
@@ -39,3 +39,17 @@ def test_a_read_before_the_restore_does_not_vouch_for_a_node_after_it():
     rig.feed(events.NodeSeen(seen_again("940", version=100), listed=True), events.NodesListed(frozenset({"n1"}), 200))
     rig.pod("b", gt(), version=201)
     assert rig.evictions() == []
+
+
+def test_an_addition_of_before_the_restore_makes_no_deadline_earlier():
+    """The taint was taken off and added again since; pods tolerated the node meanwhile."""
+    rig = Rig()
+    rig.node("n1", "sla=940", version=500, added=rig.now.wall - 10)
+    older = Rig().node("n1", "sla=940", version=100, added=rig.now.wall - 500)
+    rig.feed(events.NodeSeen(older, listed=True), events.NodesListed(frozenset({"n1"}), 200))
+    rig.pod("a", exists(toleration_seconds=60))
+    assert rig.evictions() == []
+    rig.advance(49)
+    assert rig.evictions() == []
+    rig.advance(2)
+    assert rig.evictions() == ["a"]

@@ -58,6 +58,7 @@ def prompt(manager_arguments) -> None:
 def replacing(cluster) -> Iterator[None]:
     """The policy that does what the built-in controller would."""
     policy = yaml.safe_load(SAMPLE.read_text())
+    policy["spec"]["mode"] = "Enforce"
     cluster.apply(policy)
     yield
     cluster.delete("taintevictionpolicies", policy["metadata"]["name"])

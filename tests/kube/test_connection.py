@@ -297,6 +297,45 @@ def test_several_files_are_merged_and_the_first_counts(tmp_path, monkeypatch):
     assert (used.server, shown(used)) == ("https://second", "Bearer first")
 
 
+@pytest.fixture
+def in_a_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, certificate: tuple[bytes, bytes]) -> Path:
+    """The home folder in a pod with a service account."""
+    account, home = tmp_path / "account", tmp_path / "home"
+    account.mkdir()
+    (home / ".kube").mkdir(parents=True)
+    (account / "token").write_text("of the account")
+    (account / "namespace").write_text("mine")
+    (account / "ca.crt").write_bytes(certificate[0])
+    monkeypatch.setattr(connection, "SERVICE_ACCOUNT", account)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.9")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    return home
+
+
+def test_service_account_is_for_whom_no_kubeconfig_is_there(in_a_pod):
+    used = Connection.load()
+    assert (used.server, used.origin, used.namespace) == ("https://10.0.0.9:443", "service account of the pod", "mine")
+
+
+def test_kubeconfig_of_the_environment_goes_before_the_service_account(in_a_pod, tmp_path, monkeypatch):
+    monkeypatch.setenv("KUBECONFIG", kubeconfig(tmp_path))
+    used = Connection.load()
+    assert (used.server, used.origin) == ("https://10.0.0.1:6443", "context one")
+
+
+def test_kubeconfig_of_the_home_folder_goes_before_the_service_account(in_a_pod):
+    kubeconfig(in_a_pod / ".kube", server="https://home")
+    assert Connection.load().server == "https://home"
+
+
+def test_kubeconfig_that_is_named_and_not_there_is_an_error_that_names_it(in_a_pod, monkeypatch):
+    monkeypatch.setenv("KUBECONFIG", "/absent/config")
+    with pytest.raises(ConfigError, match="cannot use /absent/config: there is no such file"):
+        Connection.load()
+
+
 # -- proxies ----------------------------------------------------------------------------------------------------------
 
 

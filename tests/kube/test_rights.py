@@ -13,6 +13,7 @@ from kube.scripted import Call, ScriptedClient, refusal
 from kube.stored_webhooks import StoredWebhooks
 from taintwarden import app, webhook
 from taintwarden.controller.clock import system_clock
+from taintwarden.controller.scrapers import Scrapers
 from taintwarden.handlers.watching import GROUP_VERSION
 from taintwarden.kube import nodes, policies, profiles
 from taintwarden.kube.connection import Connection
@@ -26,6 +27,7 @@ from taintwarden.settings import Settings, WebhookSettings
 Right = tuple[str, str, str]
 """Group, resource with its subresource, verb."""
 BASE = Path(__file__).parents[2] / "deploy" / "base"
+METRICS = BASE.parent / "components" / "protected-metrics"
 PATH = re.compile(
     r"/(?:api/v1|apis/(?P<group>[^/]+)/[^/]+)(?:/namespaces/[^/]+(?=/))?"
     r"/(?P<resource>[a-z]+)(?:/(?P<name>[^/]+)(?:/(?P<sub>[a-z]+))?)?"
@@ -55,10 +57,10 @@ def followed(process: Any) -> set[Right]:
     }
 
 
-def shipped(file: str, *roles: str) -> set[Right]:
+def shipped(file: str, *roles: str, folder: Path = BASE) -> set[Right]:
     return {
         (group, resource, verb)
-        for role in yaml.safe_load_all((BASE / file).read_text())
+        for role in yaml.safe_load_all((folder / file).read_text())
         if "rules" in role and role["metadata"]["name"] in roles
         for rule in role["rules"]
         for group in rule["apiGroups"]
@@ -120,6 +122,13 @@ async def test_the_webhook_has_the_rights_that_it_uses_and_no_other():
         await apply_bundle(client, kind, found, b"")
     process = webhook.WebhookApp(WebhookSettings(), Connection(SOURCE), system_clock)
     assert used(client.calls) | followed(process) == shipped("webhook-rbac.yaml", "taintwarden-webhook")
+
+
+async def test_whoever_asks_for_metrics_is_asked_about_with_the_rights_of_that_role_and_no_other():
+    known = {"status": {"authenticated": True, "user": {"username": "prometheus"}}}
+    client = ScriptedClient(known, {"status": {"allowed": True}})
+    await Scrapers(client, lambda: system_clock().monotonic).access("Bearer t")
+    assert used(client.calls) == shipped("metrics-access.yaml", "taintwarden-metrics-access", folder=METRICS)
 
 
 @pytest.mark.parametrize(

@@ -409,8 +409,9 @@ async def test_frames_before_an_error_in_the_same_chunk_count():
     assert followed.of("changed") == [("changed", [("ADDED", "a")])]
 
 
-async def test_an_error_frame_without_a_status_is_an_error_all_the_same():
-    followed = await follow(page(), [b'{"type":"ERROR","object":{}}\n'], page(version="20"))
+@pytest.mark.parametrize("status", ["{}", '"gone"', "null", '{"code":"410"}'])
+async def test_an_error_frame_without_a_status_is_an_error_all_the_same(status):
+    followed = await follow(page(), [f'{{"type":"ERROR","object":{status}}}\n'.encode()], page(version="20"))
     assert followed.watched_from == ["10", "20"]
 
 

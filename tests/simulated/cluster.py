@@ -16,6 +16,8 @@ from taintwarden.engine.model import Instant, Policy
 from taintwarden.kube.objects import NodeObject, PodObject
 
 START = 1_700_000_000.25
+RESET = "3"
+"""What an annotation that asks for a reset says."""
 CALL_SECONDS = 0.05
 """How long an API call takes."""
 LATE_SECONDS = 1.5
@@ -86,11 +88,12 @@ class Simulation:
         self.feed(events.NodesReached(self._last_version()))
         self._list_the_rest()
         for name, record in self.guard_records.items():
-            self.feed(events.GuardRestored(name, record))
+            wanted = record if name in self.resets_wanted else msgspec.structs.replace(record, reset="")
+            self.feed(events.GuardRestored(name, wanted))
         self.feed(events.Synced())
         self.feed(events.LeadershipChanged(leading=True))
         for name in list(self.resets_wanted):
-            self.feed(events.GuardReset(name))
+            self.feed(events.GuardReset(name, RESET))
         self._wake()
 
     def kill(self) -> None:
@@ -119,7 +122,7 @@ class Simulation:
     def reset_guard(self, policy: str) -> None:
         """Somebody annotates a policy."""
         self.resets_wanted[policy] = None
-        self.feed(events.GuardReset(policy))
+        self.feed(events.GuardReset(policy, RESET))
 
     def change_policies(self, policies: Iterable[Policy]) -> None:
         """Other policies are in force."""

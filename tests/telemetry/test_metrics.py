@@ -16,7 +16,7 @@ PROMISED = {
     "taintwarden_pending_evictions",
     "taintwarden_blocked_evictions",
     "taintwarden_evictions",
-    "taintwarden_eviction_cancelled",
+    "taintwarden_evictions_cancelled",
     "taintwarden_eviction_lateness_seconds",
     "taintwarden_eviction_request_duration_seconds",
     "taintwarden_evaluations",
@@ -24,11 +24,19 @@ PROMISED = {
     "taintwarden_limit_wait_seconds",
     "taintwarden_limited_evictions",
     "taintwarden_budget_blocked_evictions",
-    "taintwarden_guard_open",
+    "taintwarden_guard_tripped",
     "taintwarden_zone_state",
     "taintwarden_missed_deadlines",
     "taintwarden_watch_restarts",
     "taintwarden_undecodable_objects",
+    "taintwarden_policy_mode",
+    "taintwarden_policy_accepted",
+    "taintwarden_retained_pods",
+    "taintwarden_all_zones_full",
+    "taintwarden_lease_age_seconds",
+    "taintwarden_stale_view",
+    "taintwarden_complete_view_timestamp_seconds",
+    "taintwarden_events_dropped",
 }
 
 
@@ -49,7 +57,7 @@ def test_what_is_promised_is_there(metrics):
 def test_no_metric_is_labelled_by_pod_or_node(metrics):
     """Budgets and zones are few beside pods, and those that hold nobody are left out."""
     labels = {label for one in ours(metrics) for label in one._labelnames}
-    of_enums = {"outcome", "reason", "operator", "result", "side", "resource", "limit", "accepted"}
+    of_enums = {"outcome", "reason", "operator", "result", "side", "resource", "limit", "accepted", "mode"}
     of_enums |= {"webhook", "configuration"}
     assert labels <= of_enums | {"policy", "zone", "namespace", "budget"}
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from taintwarden.engine.evaluate import selects_pod
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import PodClass, Policy, Profile, Tolerations
-from taintwarden.engine.profiles import effective, matching
+from taintwarden.engine.profiles import Profiles
 
 
 class Known:
@@ -14,7 +14,7 @@ class Known:
     def __init__(self) -> None:
         self.policies: tuple[Policy, ...] = ()
         """Those in force, by name."""
-        self._profiles: dict[str, dict[str, Profile]] = {}
+        self._profiles = Profiles()
         self._namespaces: dict[str, dict[str, str]] = {}
 
     def feed(self, event: events.Event) -> None:
@@ -23,12 +23,9 @@ class Known:
             case events.PoliciesChanged(policies):
                 self.policies = tuple(sorted(policies, key=lambda policy: policy.name))
             case events.ProfileSeen(profile):
-                self._profiles.setdefault(profile.namespace, {})[profile.name] = profile
+                self._profiles.put(profile.namespace, profile.name, profile)
             case events.ProfileGone(namespace, name):
-                named = self._profiles.get(namespace, {})
-                named.pop(name, None)
-                if not named:
-                    self._profiles.pop(namespace, None)
+                self._profiles.put(namespace, name, None)
             case events.NamespaceSeen(name, labels):
                 self._namespaces[name] = labels
             case events.NamespaceGone(name):
@@ -41,12 +38,12 @@ class Known:
         return self._namespaces.get(name)
 
     def profiles_in(self, namespace: str) -> Sequence[Profile]:
-        """The profiles of a namespace."""
-        return tuple(self._profiles.get(namespace, {}).values())
+        """The profiles of a namespace, by name."""
+        return self._profiles.in_namespace(namespace)
 
     def tolerations_of(self, pod_class: PodClass) -> Tolerations:
         """All that pods of a class tolerate, by themselves and by profiles."""
-        return effective(pod_class, matching(self.profiles_in(pod_class.namespace), pod_class))
+        return self._profiles.tolerations(pod_class, self._profiles.of(pod_class))
 
     def policies_for(self, pod_class: PodClass) -> tuple[Policy, ...]:
         """The policies that may touch pods of a class, by name."""

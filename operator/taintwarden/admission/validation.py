@@ -12,7 +12,9 @@ from taintwarden.admission.checking import Severity, look, mapping, sequence
 from taintwarden.admission.objects import Subject, check_object, pod_in, subject_of
 from taintwarden.admission.pods import ANNOTATIONS
 from taintwarden.admission.response import ALLOWED, AdmissionResponse
-from taintwarden.api.errors import FieldError
+from taintwarden.api.errors import FieldError, InvalidObject
+from taintwarden.api.profiles import check_room, entries, parse_profile
+from taintwarden.api.types import PROFILE_KIND
 from taintwarden.engine.model import Policy, Profile
 
 INJECT = "taintwarden.io/inject"
@@ -38,7 +40,7 @@ def check_change(
     """
     subject = subject_of(group, kind)
     if subject in (Subject.POLICY, Subject.PROFILE):
-        return _check_own(obj, old, group, kind)
+        return _check_own(obj, old, group, kind, profiles)
     if subject is not Subject.POD:
         return ALLOWED
     template = pod_in(obj, group, kind)
@@ -63,11 +65,25 @@ def opts_out(pod: object) -> bool:
     return look(pod, "metadata", "labels", INJECT) == "false"
 
 
-def _check_own(obj: Json, old: Json | None, group: str, kind: str) -> AdmissionResponse:
+def _check_own(obj: Json, old: Json | None, group: str, kind: str, profiles: Sequence[Profile]) -> AdmissionResponse:
     """What the schema of our kinds could not say. One whose spec stays the same is not looked at again."""
     if old is not None and obj.get("spec") == old.get("spec"):
         return ALLOWED
-    return AdmissionResponse(tuple(fault for _, fault in check_object(obj, group, kind)))
+    faults = tuple(fault for _, fault in check_object(obj, group, kind))
+    if kind == PROFILE_KIND and not faults:
+        faults = tuple(_check_room(parse_profile(obj), profiles))
+    return AdmissionResponse(faults)
+
+
+def _check_room(profile: Profile, profiles: Sequence[Profile]) -> Iterator[FieldError]:
+    """``profiles`` are those that count in the namespace. One that becomes smaller is never refused."""
+    before = next((one for one in profiles if one.name == profile.name), None)
+    if before is not None and entries(profile) <= entries(before):
+        return
+    try:
+        check_room(profile, sum(entries(one) for one in profiles if one is not before))
+    except InvalidObject as error:
+        yield from error.errors
 
 
 def _annotation_of(fault: FieldError) -> str | None:

@@ -72,7 +72,10 @@ class AdmissionWebhooks:
             return AdmissionResponse()
         if left_alone := _too_large(request.object):
             return left_alone
-        pod = msgspec.convert(request.object, PodObject)
+        try:
+            pod = msgspec.convert(request.object, PodObject)
+        except msgspec.ValidationError:  # no API server asks about such a pod, and it would store none
+            return AdmissionResponse()
         # A pod whose name is still to be made may come without its namespace, too.
         pod.metadata.namespace = request.namespace
         pod_class = self._decoder.pod_class(pod)

@@ -11,6 +11,8 @@ MAX_SHOWN_CHARACTERS = 100
 MAX_PATH_CHARACTERS = 400
 """Longer than any path of ours with a key of a label in it: only an unknown field's name can be cut."""
 MAX_REASON_CHARACTERS = 500
+MAX_NAME_CHARACTERS = 317
+"""Of an object with the group of its kind: as many as names may have that an API server takes."""
 MAX_LISTED = 10
 """Faults of one object that are kept, or listed in a text; of more only the number is told."""
 
@@ -71,7 +73,8 @@ class InvalidObject(ValueError):  # noqa: N818 - named for what it is, as kubect
         if len(self.errors) > MAX_LISTED:
             lines.append(f"and {len(self.errors) - MAX_LISTED} more")
         listed = f" {lines[0]}" if len(lines) == 1 else "".join(f"\n* {line}" for line in lines)
-        return f'{self.kind} "{self.name}" is invalid:{listed}'
+        kind, name = printable(self.kind, MAX_NAME_CHARACTERS), printable(self.name, MAX_NAME_CHARACTERS)
+        return f'{kind} "{name}" is invalid:{listed}'
 
 
 def join(path: str, field: str) -> str:

@@ -3,13 +3,15 @@
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from taintwarden.api.errors import FieldError
+from taintwarden.api.errors import FieldError, InvalidObject
 from taintwarden.api.objects import label_selector, read_object
 from taintwarden.api.tolerations import ExtendedToleration, check_toleration, toleration
 from taintwarden.api.types import PROFILE_KIND, LabelSelectorSpec, ObjectMeta, Spec, checked
 from taintwarden.engine.model import Profile
 
 MAX_TOLERATIONS = 64
+MAX_ENTRIES_IN_NAMESPACE = 1000
+"""Of all profiles of a namespace: what a pod may be asked. Entries are described at :func:`entries`."""
 
 
 def check_tolerations(tolerations: tuple[ExtendedToleration, ...]) -> Iterator[FieldError]:
@@ -57,3 +59,26 @@ def parse_profile(obj: Mapping[str, Any]) -> Profile:
         label_selector(read.spec.pod_selector),
         tuple(toleration(one) for one in read.spec.tolerations),
     )
+
+
+def entries(profile: Profile) -> int:
+    """How large a profile is: its tolerations, and the values (or keys alone) that its selector names."""
+    asked = sum(max(1, len(requirement.values)) for requirement in profile.selector.requirements)
+    return len(profile.tolerations) + asked
+
+
+def check_room(profile: Profile, used: int) -> None:
+    """Whether there is room for ``profile`` in its namespace, where other profiles have ``used`` entries.
+
+    Raises:
+        InvalidObject: there is none.
+
+    """
+    size = entries(profile)
+    if used + size > MAX_ENTRIES_IN_NAMESPACE:
+        reason = (
+            f"the profiles of namespace {profile.namespace} would have {used + size} entries with it, and at most "
+            f"{MAX_ENTRIES_IN_NAMESPACE} count (tolerations, and labels and values of podSelector)"
+        )
+        remedy = "delete profiles that are not needed, or write one for several workloads"
+        raise InvalidObject(PROFILE_KIND, profile.name, [FieldError("spec", size, reason, remedy)])

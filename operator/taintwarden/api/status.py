@@ -102,6 +102,7 @@ class GuardStatus(Status, frozen=True):
     would_evict: int | None = None
     accepted: int | None = None
     released_at: str | None = None
+    reset_granted: str | None = None
     spent: tuple[SpentEvictions, ...] = ()
 
 
@@ -112,6 +113,8 @@ class PolicyStatus(Status, frozen=True):
     """
 
     observed_generation: int | None = None
+    observed_at: str | None = None
+    """When the operator reported last: a status that is older than a minute is of an operator that does not run."""
     conditions: tuple[Condition, ...] = ()
     selected_nodes: int = 0
     degraded_nodes: int = 0

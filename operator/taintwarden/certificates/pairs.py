@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -13,6 +14,15 @@ LIFETIME_SECONDS = 90 * 86400.0
 SLACK_SECONDS = 3600.0
 """Valid since so long ago, for API servers whose clocks are behind."""
 MAX_COMMON_NAME = 64
+_UNREADABLE = (
+    ValueError,
+    TypeError,  # a key wants a password
+    UnsupportedAlgorithm,
+    x509.ExtensionNotFound,
+    x509.InvalidVersion,
+    x509.DuplicateExtension,
+    x509.UnsupportedGeneralNameType,
+)
 
 # RFC 5280, 4.2.1.3: an elliptic key signs, and does nothing else.
 _SIGNS = x509.KeyUsage(
@@ -93,15 +103,16 @@ def read_pair(certificate: bytes, key: bytes) -> Pair:
         leaf = x509.load_pem_x509_certificates(certificate)[0]
         names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         begins_at, ends_at = leaf.not_valid_before_utc.timestamp(), leaf.not_valid_after_utc.timestamp()
-    except (ValueError, x509.ExtensionNotFound) as error:
+        certified = leaf.public_key()
+    except _UNREADABLE as error:
         msg = "the certificate cannot be read, or names no server"
         raise UnusablePair(msg) from error
     try:
         public = serialization.load_pem_private_key(key, password=None).public_key()
-    except (ValueError, TypeError) as error:  # a TypeError: it wants a password
+    except _UNREADABLE as error:
         msg = "the key cannot be read"
         raise UnusablePair(msg) from error
-    if public != leaf.public_key():
+    if public != certified:
         msg = "the key is that of another certificate"
         raise UnusablePair(msg)
     return Pair(certificate, key, begins_at, ends_at, tuple(names.get_values_for_type(x509.DNSName)))

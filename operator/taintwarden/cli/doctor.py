@@ -9,7 +9,7 @@ import msgspec
 from click.shell_completion import CompletionItem
 
 from taintwarden.cli.errors import fail
-from taintwarden.cli.options import cluster_options
+from taintwarden.cli.options import cluster_options, operator_option
 from taintwarden.cli.output import output_option, write, write_data
 from taintwarden.cli.progress import Progress
 
@@ -73,7 +73,7 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 @click.option("--only", multiple=True, metavar="ID", shell_complete=_complete, help="Make only this check; repeatable.")
 @click.option("--list-checks", is_flag=True, help="Show what can be found; needs no cluster.")
 @click.option("--all", "show_all", is_flag=True, help=f"Show more than {SHOWN_OBJECTS} objects for each check.")
-@click.option("--namespace", help="The operator's namespace. [default: taintwarden-system]")
+@operator_option
 @cluster_options
 @output_option
 def doctor(only: tuple[str, ...], list_checks: bool, show_all: bool, output: str, **flags: object) -> None:

@@ -1,17 +1,23 @@
-"""``taintwarden explain``: why a pod stays or leaves, and when."""
+"""``taintwarden explain``: why a pod, or the pods of a workload or node, stay or leave, and when."""
 
 import sys
 import time
+from collections.abc import Awaitable, Callable
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import click
 
 from taintwarden.cli.errors import fail
-from taintwarden.cli.options import cluster_options
+from taintwarden.cli.options import cluster_options, operator_option
 from taintwarden.cli.output import output_option, printable, write, write_data
 from taintwarden.rehearsal.manifests import BadInput, read_documents
 
-STAYS, ERROR, USAGE, LEAVES = 0, 1, 2, 10
+if TYPE_CHECKING:
+    from taintwarden.rehearsal.session import Session
+    from taintwarden.rehearsal.snapshot import Snapshot
+
+STAYS, ERROR, USAGE, LEAVES, SILENT = 0, 1, 2, 10, 11
 
 
 _HELP = """Explain one pod: for each taint of its node, which policy acts on it and which do not, the toleration used or
@@ -37,8 +43,9 @@ Exit codes:
   1   the cluster cannot be asked, or has no such pod
   2   wrong flags or unusable files
   10  the pod has to leave: it has a deadline, or is due
+  11  no operator is at work: the answer holds once one runs
 
-JSON and YAML have: at, pod, fate (Stays, Leaves, WouldLeave, NotActedOn), reason, waitsFor, policy, deadline,
+JSON and YAML have: at, pod, fate (Stays, Leaves, WouldLeave, NotActedOn), reason, problem, waitsFor, policy, deadline,
 secondsLeft, claims[] (other policies that want it gone: policy, mode, reason, deadline, secondsLeft, waitsFor),
 taints[] (key, value, effect, verdict, reason, policy, mode, otherPolicies, tolerations, judgedValue, addedAt, since,
 clockRecorded, graceSeconds, deadline, secondsLeft), policies[], profiles[], budgets[], budgetsProblem,
@@ -63,17 +70,23 @@ class _Moment(click.ParamType[float]):
         return moment.timestamp()
 
 
-@click.group(short_help="Say why a pod stays or leaves, and when.")
+_NAMESPACE = click.option(
+    "-n", "--namespace", "space", help="Namespace, where NAME alone is given. [default: that of the context]"
+)
+
+
+@click.group(short_help="Say why pods stay or leave, and when.")
 def explain() -> None:
-    """Say why a pod stays or leaves, and when."""
+    """Say why pods stay or leave, and when."""
 
 
 @explain.command(help=_HELP, short_help="Explain one pod, taint by taint.")
 @click.argument("pod", metavar="NS/NAME")
-@click.option("-n", "--namespace", help="Namespace of the pod, where NAME alone is given.")
+@_NAMESPACE
 @click.option(
     "-f", "--filename", "files", multiple=True, help="Read objects from this file, not a cluster; - is stdin."
 )
+@operator_option
 @cluster_options
 @click.option("--at", type=_Moment(), help="Answer as of this time (RFC 3339). Default: now.")
 @click.option(
@@ -81,9 +94,7 @@ def explain() -> None:
 )
 @click.option("--semver-operators/--no-semver-operators", default=None, help="Whether Semver* may match. [default: on]")
 @output_option
-def pod(
-    pod: str, namespace: str | None, files: tuple[str, ...], at: float | None, output: str, **flags: object
-) -> None:
+def pod(pod: str, space: str | None, files: tuple[str, ...], at: float | None, output: str, **flags: object) -> None:
     """Read the arguments, ask, print; the text of ``--help`` is above."""
     # The engine and the cluster's client take a while to import; `--help` need not wait for them.
     from taintwarden.cli.explaining import explain as explain_snapshot  # noqa: PLC0415
@@ -94,7 +105,7 @@ def pod(
     from taintwarden.rehearsal.files import snapshot_from_files  # noqa: PLC0415
     from taintwarden.rehearsal.reading import read_around  # noqa: PLC0415
 
-    space, name = _split(pod, namespace)
+    within, name = _split(pod, space)
     if files and (flags["kubeconfig"] or flags["context"]):
         raise click.UsageError("-f reads files and no cluster: leave out --kubeconfig and --context")
     now = time.time() if at is None else at
@@ -102,9 +113,9 @@ def pod(
     try:
         if files:
             documents = [document for file in files for document in read_documents(file)]
-            snapshot = snapshot_from_files(documents, space, name, now)
+            snapshot = snapshot_from_files(documents, within or "default", name, now)
         else:
-            snapshot = ask(settings, lambda session: read_around(session, space, name, now))
+            snapshot = ask(settings, lambda session: read_around(session, settings.namespace, within, name, now))
         answer = explain_snapshot(snapshot, Gates(settings.numeric_operators, settings.semver_operators))
     except BadInput as error:
         fail(printable(str(error)), USAGE if files else ERROR)
@@ -112,15 +123,112 @@ def pod(
         write(table(answer))
     else:
         write_data(answer, output)
-    sys.exit(LEAVES if answer.fate is Fate.LEAVES else STAYS)
+    sys.exit(SILENT if answer.problem else LEAVES if answer.fate is Fate.LEAVES else STAYS)
+
+
+_MANY_HELP = """Explain the pods {of}: which have to leave, when, by which policy, and what they wait for.
+Those that leave first come first. `taintwarden explain pod` says more about each.
+
+It needs the right to get {needs}, and to list pods, namespaces, poddisruptionbudgets,
+taintevictionpolicies and tolerationprofiles.
+
+\b
+Examples:
+{examples}
+
+\b
+Exit codes:
+  0   all of them stay; also where only policies that do not enforce would make them leave
+  1   the cluster cannot be asked, or has no such {what}
+  2   wrong flags or kubeconfig
+  10  some have to leave
+  11  no operator is at work: the answer holds once one runs
+
+JSON and YAML have: at, subject, problem, leaving, wouldLeave, taints[], pods[] (each as `explain pod` has it).
+"""
+
+
+def _many_help(kind: str) -> str:
+    if kind == "Node":
+        examples, what = "  taintwarden explain node a1\n  kubectl taintwarden explain node a1 -o json", "node"
+    else:
+        what = kind.lower()
+        examples = f"  taintwarden explain {what} shop/web\n  kubectl taintwarden explain {what} web -n shop -o json"
+    needs = "the node" if kind == "Node" else f"the {kind} and the nodes of its pods"
+    return _MANY_HELP.format(of=f"of a {kind}", needs=needs, examples=examples, what=what)
+
+
+def _workload(kind: str) -> click.Command:
+    """The command for workloads of this kind."""
+
+    @click.argument("name", metavar="NS/NAME")
+    @_NAMESPACE
+    @operator_option
+    @cluster_options
+    @output_option
+    def command(name: str, space: str | None, output: str, **flags: object) -> None:
+        from taintwarden.rehearsal.surroundings import read_workload  # noqa: PLC0415
+
+        within, short = _split(name, space)
+
+        def read(session: "Session", now: float) -> "Awaitable[Snapshot]":
+            return read_workload(session, kind, within or session.namespace, short, now)
+
+        _explain_pods(f"{kind} {within + '/' if within else ''}{short}", read, output, flags)
+
+    told = f"Explain the pods of a {kind}."
+    return click.command(kind.lower(), help=_many_help(kind), short_help=told)(command)
+
+
+for _kind in ("Deployment", "StatefulSet"):
+    explain.add_command(_workload(_kind))
+
+
+@explain.command("node", help=_many_help("Node"), short_help="Explain the pods of a node.")
+@click.argument("name")
+@operator_option
+@cluster_options
+@output_option
+def node(name: str, output: str, **flags: object) -> None:
+    """Read the arguments, ask, print; the text of ``--help`` is above."""
+    from taintwarden.rehearsal.surroundings import read_node  # noqa: PLC0415
+
+    _explain_pods(f"Node {name}", lambda session, now: read_node(session, name, now), output, flags)
+
+
+def _explain_pods(
+    subject: str, read: "Callable[[Session, float], Awaitable[Snapshot]]", output: str, flags: dict[str, object]
+) -> None:
+    from taintwarden.cli.explaining_pods import explain_pods, table  # noqa: PLC0415
+    from taintwarden.cli.session import ask, settings_of  # noqa: PLC0415
+    from taintwarden.engine.model import Gates  # noqa: PLC0415
+    from taintwarden.rehearsal.liveness import read_liveness  # noqa: PLC0415
+
+    settings, now = settings_of(flags), time.time()
+
+    async def question(session: "Session") -> "Snapshot":
+        found = await read(session, now)
+        found.operator_problem = (await read_liveness(session, settings.namespace, found.policies, now)).problem
+        return found
+
+    snapshot = ask(settings, question, max_connections=12)
+    try:
+        answer = explain_pods(snapshot, subject, Gates(settings.numeric_operators, settings.semver_operators))
+    except BadInput as error:
+        fail(printable(str(error)), ERROR)
+    if output == "table":
+        write(table(answer))
+    else:
+        write_data(answer, output)
+    sys.exit(SILENT if answer.problem else LEAVES if answer.leaving else STAYS)
 
 
 def _split(pod: str, namespace: str | None) -> tuple[str, str]:
-    """Namespace and name, from ``NS/NAME`` or both given apart."""
+    """Namespace and name, from ``NS/NAME`` or both given apart. No namespace is that of the context."""
     space, slash, name = pod.rpartition("/")
     if slash and namespace and namespace != space:
         raise click.UsageError(f"{pod} and --namespace {namespace} name two namespaces")
     space = space or namespace or ""
-    if not space or not name or "/" in space:
+    if not name or "/" in space or (slash and not space):
         raise click.UsageError(f"write NAMESPACE/NAME, or NAME with --namespace: {pod!r} is neither")
     return space, name

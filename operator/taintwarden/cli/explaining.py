@@ -1,7 +1,6 @@
 """Writes down what the machine says about a pod: from an ``Evaluation`` to the structure of :mod:`explanation`."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from taintwarden.cli.explanation import (
     Answer,
@@ -15,7 +14,6 @@ from taintwarden.cli.explanation import (
     ProfileExplanation,
     TaintExplanation,
 )
-from taintwarden.cli.output import duration, relative
 from taintwarden.controller import wording
 from taintwarden.engine.evaluate import Kind
 from taintwarden.engine.history import TaintHistory
@@ -23,7 +21,9 @@ from taintwarden.engine.machine import ClaimView
 from taintwarden.engine.matching.tolerations import Match, match
 from taintwarden.engine.model import Gates, Method, Mode, Policy, Taint, TaintSelector, Toleration
 from taintwarden.engine.profiles import effective, matching
+from taintwarden.rehearsal.conditions import limited_by, would_be_due
 from taintwarden.rehearsal.evaluation import Evaluation, untouchable
+from taintwarden.rehearsal.rehearsal import named
 from taintwarden.rehearsal.snapshot import Snapshot
 from taintwarden.rehearsal.sources import Source
 
@@ -45,6 +45,7 @@ def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
         pod=PodReference(meta.namespace, meta.name, meta.uid, evaluation.object.spec.node_name),
         fate=Fate.NOT_ACTED_ON,
         reason=untouchable(evaluation.object),
+        problem=snapshot.operator_problem or None,
         policies=list(_policies(evaluation)),
         profiles=list(_profiles(evaluation)),
         invalid_tolerations=[str(error) for issue in evaluation.issues for error in issue.errors],
@@ -91,28 +92,31 @@ def _claim(answer: PodExplanation, claim: ClaimView, evaluation: Evaluation) -> 
 
 
 def _waits_for(answer: PodExplanation, claim: ClaimView, policy: Policy, evaluation: Evaluation) -> str:
+    stored = next((one for one in evaluation.snapshot.policies if named(one)[1] == policy.name), {})
+    if policy.mode is Mode.PAUSED:
+        return f"policy {policy.name} is {would_be_due(stored)}: taintwarden resume {policy.name}"
     if policy.mode is not Mode.ENFORCE:
-        return f"nothing: policy {policy.name} is in mode {policy.mode}, so the pod is not evicted"
+        return f"for nothing: policy {policy.name} is in mode {policy.mode}, so the pod is not evicted"
     if policy.name in evaluation.rehearsed_policies:
-        return "nothing: the operator runs with --dry-run, so the pod is not evicted"
+        return "for nothing: the operator runs with --dry-run, so the pod is not evicted"
     told: list[str] = []
     if claim.due_at > evaluation.now:
-        told.append(f"its deadline, {relative(claim.due_at, evaluation.now)}")
-    elif limit := _limited_by(evaluation.snapshot.policies, policy.name):
-        told.append(f"its turn: limit {limit} holds the queue of policy {policy.name}")
+        told.append(f"for its deadline, {wording.relative(claim.due_at, evaluation.now)}")
+    elif limit := limited_by(stored):
+        told.append(wording.waiting(limit, policy.name))
     if policy.eviction.method is not Method.DELETE:
         told += _blocked_by(answer, policy)
-    return "; then ".join(told) or "nothing: it is due now"
+    return "; then ".join(told) or "for nothing: it is due now"
 
 
 def _blocked_by(answer: PodExplanation, policy: Policy) -> Iterator[str]:
     names = ", ".join(budget.name for budget in answer.budgets)
     if len(answer.budgets) > 1:
-        yield f"somebody to mend its PodDisruptionBudgets: the Eviction API refuses a pod with more than one ({names})"
+        yield f"its PodDisruptionBudgets have to be repaired: the Eviction API refuses a pod with several ({names})"
     elif answer.budgets and not answer.budgets[0].allows:
         patience = policy.eviction.pdb_timeout_seconds
-        limit = f", at most {duration(patience)}" if policy.eviction.method is Method.EVICT_THEN_DELETE else ""
-        yield f"PodDisruptionBudget {names}{limit}: {answer.budgets[0].reason}"
+        limit = f", at most {wording.duration(patience)}" if policy.eviction.method is Method.EVICT_THEN_DELETE else ""
+        yield f"for PodDisruptionBudget {names}{limit}: {answer.budgets[0].reason}"
 
 
 def _budgets(evaluation: Evaluation) -> Iterator[BudgetExplanation]:
@@ -125,15 +129,6 @@ def _budgets(evaluation: Evaluation) -> Iterator[BudgetExplanation]:
             healthy, desired = status.current_healthy, status.desired_healthy
             why = f"it allows no disruption now: {healthy} pods are healthy, {desired} have to be"
         yield BudgetExplanation(budget.name, refusal is None, why)
-
-
-def _limited_by(policies: Iterable[Mapping[str, Any]], name: str) -> str:
-    """What the operator itself reports in the policy's status."""
-    for policy in policies:
-        status = policy.get("status")
-        if policy.get("metadata", {}).get("name") == name and isinstance(status, Mapping):
-            return str(status.get("limitedBy") or "")
-    return ""
 
 
 def _policies(evaluation: Evaluation) -> Iterator[PolicyExplanation]:

@@ -121,6 +121,8 @@ class PodExplanation(msgspec.Struct, rename="camel", kw_only=True):
     pod: PodReference
     fate: Fate
     reason: str
+    problem: str | None = None
+    """Why no operator is at work, if none is: the answer holds once one runs."""
     waits_for: str | None = None
     policy: str | None = None
     deadline: str | None = None

@@ -7,7 +7,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from taintwarden.cli.explanation import Fate, PodExplanation, TaintExplanation
-from taintwarden.cli.output import Lines, printable, relative, render
+from taintwarden.cli.output import Lines, printable, render
+from taintwarden.controller.wording import due, relative
 
 _FATES = {
     Fate.STAYS: ("stays", "bold green"),
@@ -19,7 +20,7 @@ _VERDICTS = {
     "Tolerated": ("tolerated", "green"),
     "ToleratedFor": ("tolerated for a time", "yellow"),
     "Violated": ("not tolerated", "red"),
-    "Held": ("held: its value cannot be compared", "yellow"),
+    "Held": ("retained: its value is invalid", "yellow"),
     "NotSelected": ("not selected", "dim"),
 }
 
@@ -43,17 +44,17 @@ def _parts(answer: PodExplanation) -> Iterator[RenderableType]:
 def _head(answer: PodExplanation) -> Lines:
     lines, pod = Lines(), answer.pod
     bound = f", bound at {pod.bound_at}" if pod.bound_at else ""
+    lines.add("Problem", answer.problem, "bold red")
     lines.add("Pod", f"{pod.namespace}/{pod.name}" + (f" on node {pod.node}{bound}" if pod.node else ""), "bold")
     lines.add("As of", answer.at)
     fate, style = _FATES[answer.fate]
-    due = f" at {_time(answer.deadline, answer.seconds_left)}" if answer.deadline else ""
-    lines.add("Fate", fate + due, style)
+    lines.add("Fate", fate + _due(answer.deadline, answer.seconds_left), style)
     lines.add("Because", answer.reason)
     lines.add("Policy", answer.policy)
-    lines.add("Waits for", answer.waits_for)
+    lines.add("Waiting", answer.waits_for)
     for claim in answer.claims:
-        due = _time(claim.deadline, claim.seconds_left)
-        lines.add("Also by", f"policy {claim.policy} ({claim.mode}) at {due}, waits for {claim.waits_for}")
+        due = _due(claim.deadline, claim.seconds_left)
+        lines.add("Also by", f"policy {claim.policy} ({claim.mode}){due}; waiting: {claim.waits_for}")
     for budget in answer.budgets:
         lines.add("Budget", f"PodDisruptionBudget {budget.name}: {budget.reason}", "" if budget.allows else "yellow")
     lines.add("Budget", answer.budgets_problem and f"not known: {answer.budgets_problem}", "yellow")
@@ -91,11 +92,15 @@ def _taint(taint: TaintExplanation) -> Lines:
         began = "violated" if taint.verdict == "Violated" else "counts from"
         lines.add(began, f"{taint.since}{'' if taint.clock_recorded else ', not recorded yet'}")
         lines.add("grace", f"{taint.grace_seconds} s")
-        lines.add("deadline", _time(taint.deadline, taint.seconds_left))
+        lines.add("deadline", f"{taint.deadline}, {relative(taint.seconds_left or 0, 0)}")
     elif taint.policy:
         lines.add("deadline", "never")
     return lines
 
 
-def _time(at: str, seconds_left: int | None) -> str:
-    return at if seconds_left is None else f"{at}, {relative(seconds_left, 0)}"
+def _due(at: str | None, seconds_left: int | None) -> str:
+    """Behind what happens: when."""
+    if at is None or seconds_left is None:
+        return ""
+    told = due(at, seconds_left)
+    return f", {told}" if seconds_left < 0 else f" {told}"

@@ -1,12 +1,10 @@
 """``taintwarden guard reset``: a person has looked at a mass eviction, and lets it go."""
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from taintwarden.cli.errors import fail
-from taintwarden.cli.options import cluster_options
+from taintwarden.cli.options import cluster_options, yes_option
 from taintwarden.cli.output import Lines, printable, render, write
 from taintwarden.controller.wording import pods
 
@@ -42,29 +40,26 @@ def guard() -> None:
 
 @guard.command(help=_HELP, short_help="Release the pods that a tripped guard holds.")
 @click.argument("policy")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @cluster_options
 def reset(policy: str, yes: bool, **flags: object) -> None:
     """Read the arguments, show, ask, change; the text of ``--help`` is above."""
     # The cluster's client takes a while to import; `--help` need not wait for it.
     from taintwarden.cli.guard_reset import look  # noqa: PLC0415
     from taintwarden.cli.guard_reset import reset as reset_guard  # noqa: PLC0415
-    from taintwarden.cli.session import REFUSED, USAGE, ask, settings_of  # noqa: PLC0415
+    from taintwarden.cli.session import ask, confirm, settings_of  # noqa: PLC0415
 
     settings = settings_of(flags)
     found = ask(settings, lambda session: look(session, policy))
     write(_shown(found))
-    if not yes:
-        if not sys.stdin.isatty():
-            fail("nobody can be asked here: say --yes to release them", USAGE)
-        if not click.confirm("Release them?", err=True):
-            fail("nothing was changed", REFUSED)
+    confirm("Release them?", "release them", yes=yes)
     write(printable(ask(settings, lambda session: reset_guard(session, found))))
 
 
 def _shown(found: "Halted") -> str:
     """What people look at before they let it go."""
     lines, guard = Lines(), found.guard
+    lines.add("Cluster", found.cluster)
     lines.add("Policy", f"{found.policy}, generation {found.generation}", "bold")
     if found.zones_full:
         lines.add("Held", f"{pods(found.pods)}, since every zone is Full", "yellow")

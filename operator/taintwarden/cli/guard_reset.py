@@ -12,6 +12,7 @@ from taintwarden.rehearsal.session import ClusterError, Session
 class Halted(msgspec.Struct):
     """What keeps a policy from evicting anything, as its status has it; ``message`` is the condition's."""
 
+    cluster: str
     policy: str
     generation: int
     guard: GuardStatus
@@ -29,7 +30,7 @@ async def look(session: Session, name: str) -> Halted:
         ClusterError: there is no such policy, nothing is held, or the operator has not seen its newest version.
 
     """
-    return _halted(await read_policy(session, name))
+    return _halted(session, await read_policy(session, name))
 
 
 async def reset(session: Session, seen: Halted) -> str:
@@ -42,18 +43,18 @@ async def reset(session: Session, seen: Halted) -> str:
 
     async def attempt() -> str:
         stored = await read_policy(session, seen.policy)
-        now = _halted(stored)
+        now = _halted(session, stored)
         if (now.guard.since, now.generation, now.zones_full) != (seen.guard.since, seen.generation, seen.zones_full):
             msg = f"what holds policy {seen.policy} is not what was shown any more: look again"
             raise ClusterError(msg)
         asked = {GUARD_RESET_ANNOTATION: str(now.generation)}
         await change_policy(session, stored, {"metadata": {"annotations": asked}})
-        return f"the operator is asked to release {pods(now.pods)} of policy {seen.policy}"
+        return f"the operator of {session.cluster} is asked to release {pods(now.pods)} of policy {seen.policy}"
 
     return await until_unchanged(attempt)
 
 
-def _halted(stored: StoredPolicy) -> Halted:
+def _halted(session: Session, stored: StoredPolicy) -> Halted:
     name, generation, status = stored.metadata.name, stored.metadata.generation, stored.status
     if generation != status.observed_generation:
         msg = (
@@ -64,8 +65,8 @@ def _halted(stored: StoredPolicy) -> Halted:
     condition = stored.condition("GuardTripped")
     message = condition.message if condition else ""
     if status.guard is not None and status.guard.open:
-        return Halted(name, generation, status.guard, status.guard.would_evict or 0, message)
+        return Halted(session.cluster, name, generation, status.guard, status.guard.would_evict or 0, message)
     if status.guard is not None and condition is not None and condition.reason == "AllZonesFull":
-        return Halted(name, generation, status.guard, status.pending, message, zones_full=True)
+        return Halted(session.cluster, name, generation, status.guard, status.pending, message, zones_full=True)
     msg = f"the guard of policy {name} has not tripped, and not every zone is Full: there is nothing to reset"
     raise ClusterError(msg)

@@ -1,15 +1,56 @@
 """Options that several commands have. Nothing here needs the cluster's client, which takes a second to import."""
 
+import math
+import re
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
 
+class Duration(click.ParamType[float]):
+    """``90s``, ``30m``, ``1h30m`` or seconds, as seconds."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Its seconds."""
+        if isinstance(value, float):
+            return value
+        found = re.fullmatch(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?", str(value))
+        parts = [int(part or 0) for part in found.groups()] if found and value else []
+        seconds = sum(part * size for part, size in zip(parts, (86_400, 3_600, 60, 1), strict=False))
+        if not 0 < seconds <= 30 * 86_400:
+            self.fail(f"{value!r} is no time up to 30 days: write for example 90s, 30m or 1h", param, ctx)
+        return float(seconds)
+
+
+class Seconds(click.FloatRange):
+    """A number of seconds. ``nan`` is in no range, though every comparison with it is false."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """As the range, but finite."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is no number of seconds", param, ctx)
+        return number
+
+
+def yes_option(command: Command) -> Command:
+    """Add ``--yes`` to a command that asks before it changes something."""
+    return click.option("--yes", is_flag=True, help="Do not ask.")(command)
+
+
+def operator_option(command: Command) -> Command:
+    """Add ``--operator-namespace`` to a command, as the setting ``namespace``."""
+    told = "Namespace of the operator and its Lease. [default: taintwarden-system]"
+    return click.option("--operator-namespace", "namespace", metavar="NAMESPACE", help=told)(command)
+
+
 def cluster_options(command: Command) -> Command:
     """Add ``--kubeconfig`` and ``--context`` to a command."""
     context = click.option("--context", help="Context of the kubeconfig. Default: its current one.")
-    kubeconfig = click.option("--kubeconfig", type=click.Path(), help="Kubeconfig file. Default: kubectl's.")
+    kubeconfig = click.option("--kubeconfig", type=click.Path(), help="Kubeconfig file. Default: as kubectl.")
     return kubeconfig(context(command))

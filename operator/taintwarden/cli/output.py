@@ -4,7 +4,7 @@ Every command imports this for its options, and rich only when it prints.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -88,22 +88,13 @@ class Lines:
             self.grid.add_row(Text(label, style="dim"), Text(printable(text), style=style))
 
 
-def relative(at: float, now: float) -> str:
-    """How far ``at`` is from ``now``, in the two largest units: ``in 4m30s``, ``2d3h ago``."""
-    distance = duration(abs(at - now))
-    if distance == "0s":
-        return "now"
-    return f"in {distance}" if at > now else f"{distance} ago"
+def rows(header: Sequence[str], listed: Iterable[Sequence[str]]) -> "RenderableType":
+    """A plain table, whose last column is folded."""
+    from rich.table import Table  # noqa: PLC0415
 
-
-def duration(seconds: float) -> str:
-    """Seconds as people say them, in the two largest units."""
-    rest = round(seconds)
-    parts: list[str] = []
-    for unit, size in (("y", 31_536_000), ("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
-        count, rest = divmod(rest, size)
-        if count or parts:
-            parts.append(f"{count}{unit}" if count else "")
-        if len(parts) == 2:
-            break
-    return "".join(parts) or "0s"
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", collapse_padding=True)
+    for name in header:
+        table.add_column(name, overflow="fold", no_wrap=name != header[-1])
+    for one in listed:
+        table.add_row(*map(printable, one))
+    return table

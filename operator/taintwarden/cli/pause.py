@@ -1,68 +1,126 @@
-"""``taintwarden pause`` and ``taintwarden resume``: a policy stops evicting, and goes on as it was."""
+"""``taintwarden pause`` and ``taintwarden resume``: policies stop evicting, and go on as they were."""
+
+import sys
+from typing import TYPE_CHECKING
 
 import click
 
-from taintwarden.cli.options import cluster_options
-from taintwarden.cli.output import printable, write
+from taintwarden.cli.options import cluster_options, yes_option
+from taintwarden.cli.output import printable, render, rows, write
 
-_PAUSE_HELP = """Stop a policy: its mode becomes Paused, so it evicts nobody. Evictions under way are carried out.
+if TYPE_CHECKING:
+    from taintwarden.cli.pausing import Switches
 
-The mode that it had is kept in its annotation taintwarden.io/paused-mode, for `taintwarden resume`. A policy that is
+_PAUSE_HELP = """Stop policies: their mode becomes Paused, so they evict no pod. Evictions under way are carried out.
+
+The mode before is kept in the annotation taintwarden.io/paused-mode, for `taintwarden resume`. A policy that is
 paused already stays as it is. Whatever else writes its spec (GitOps) may undo this.
 
-Needs the rights to get and patch taintevictionpolicies.
+--all stops every policy. It shows what would change first, and asks on a terminal; scripts say --yes. --dry-run only
+shows it.
+
+Needs the rights to get and patch taintevictionpolicies, and for --all to list them.
 
 \b
 Examples:
   taintwarden pause sla
+  taintwarden pause --all
   kubectl taintwarden pause sla --context production
 
 \b
 Exit codes:
-  0  it is paused
-  1  there is no such policy, a right is missing, or the cluster cannot be asked
-  2  wrong flags or kubeconfig
+  0  they are paused
+  1  there is no such policy, you said no, a right is missing, or the cluster cannot be asked
+  2  wrong flags or kubeconfig; or --yes is missing and nobody can be asked
 """
-_RESUME_HELP = """Set a paused policy going again, in the mode that it had.
+_RESUME_HELP = """Set paused policies going again, in the mode that they had, and say how many pods are due.
 
-Deadlines went on while it was paused: what is overdue goes first, under all limits, and the guard sees it as one wave.
-Where the annotation taintwarden.io/paused-mode does not tell the mode, since somebody paused the policy otherwise,
---mode has to. A policy that is not paused stays as it is.
+Deadlines went on meanwhile: what is overdue goes first, under all limits, and the guard sees it as one wave; see
+`taintwarden plan --enforce POLICY`. Where the annotation taintwarden.io/paused-mode does not tell the mode, since
+somebody paused the policy otherwise or changed it meanwhile, --mode has to. A policy that is not paused stays as it is.
 
-Needs the rights to get and patch taintevictionpolicies.
+--all resumes every policy whose mode is known. It shows what would change first, and asks on a terminal; scripts say
+--yes. --dry-run only shows it.
+
+Needs the rights to get and patch taintevictionpolicies, and for --all to list them.
 
 \b
 Examples:
   taintwarden resume sla
   taintwarden resume sla --mode DryRun
+  taintwarden resume --all --dry-run
 
 \b
 Exit codes:
-  0  it is not paused any more
-  1  there is no such policy, its mode is not known, a right is missing, or the cluster cannot be asked
-  2  wrong flags or kubeconfig
+  0  they are not paused any more
+  1  there is no such policy, its mode is not known or another one, you said no, a right is missing, or the cluster
+     cannot be asked
+  2  wrong flags or kubeconfig; or --yes is missing and nobody can be asked
 """
+_POLICIES = click.argument("policies", metavar="[POLICY...]", nargs=-1)
+_DRY_RUN = click.option("--dry-run", is_flag=True, help="With --all: only show what would change.")
 
 
-@click.command(help=_PAUSE_HELP, short_help="Stop a policy.")
-@click.argument("policy")
+@click.command(help=_PAUSE_HELP, short_help="Stop policies.")
+@_POLICIES
+@click.option("--all", "every", is_flag=True, help="Stop every policy.")
+@_DRY_RUN
+@yes_option
 @cluster_options
-def pause(policy: str, **flags: object) -> None:
+def pause(policies: tuple[str, ...], every: bool, dry_run: bool, yes: bool, **flags: object) -> None:
     """Read the arguments, change, print; the text of ``--help`` is above."""
-    # The cluster's client takes a while to import; `--help` need not wait for it.
-    from taintwarden.cli.pausing import pause as pause_policy  # noqa: PLC0415
-    from taintwarden.cli.session import ask, settings_of  # noqa: PLC0415
-
-    write(printable(ask(settings_of(flags), lambda session: pause_policy(session, policy))))
+    _switch(policies, flags, resume=False, every=every, dry_run=dry_run, yes=yes)
 
 
-@click.command(help=_RESUME_HELP, short_help="Set a paused policy going again.")
-@click.argument("policy")
+@click.command(help=_RESUME_HELP, short_help="Set paused policies going again.")
+@_POLICIES
 @click.option("--mode", type=click.Choice(["Enforce", "DryRun"]), help="The mode to go on in. Default: the one before.")
+@click.option("--all", "every", is_flag=True, help="Resume every policy that is paused.")
+@_DRY_RUN
+@yes_option
 @cluster_options
-def resume(policy: str, mode: str | None, **flags: object) -> None:
+def resume(policies: tuple[str, ...], mode: str | None, every: bool, dry_run: bool, yes: bool, **flags: object) -> None:
     """Read the arguments, change, print; the text of ``--help`` is above."""
-    from taintwarden.cli.pausing import resume as resume_policy  # noqa: PLC0415
-    from taintwarden.cli.session import ask, settings_of  # noqa: PLC0415
+    _switch(policies, flags, resume=True, mode=mode, every=every, dry_run=dry_run, yes=yes)
 
-    write(printable(ask(settings_of(flags), lambda session: resume_policy(session, policy, mode))))
+
+def _switch(
+    policies: tuple[str, ...],
+    flags: dict[str, object],
+    *,
+    resume: bool,
+    mode: str | None = None,
+    every: bool,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    # The cluster's client takes a while to import; `--help` need not wait for it.
+    from taintwarden.cli.pausing import look_all, switch  # noqa: PLC0415
+    from taintwarden.cli.session import REFUSED, ask, confirm, settings_of  # noqa: PLC0415
+
+    if bool(policies) == every:
+        raise click.UsageError("name policies, or say --all")
+    if dry_run and not every:
+        raise click.UsageError("--dry-run belongs to --all")
+    settings, verb = settings_of(flags), "resume" if resume else "pause"
+    if every:
+        found = ask(settings, lambda session: look_all(session, resume=resume, mode=mode))
+        write(_table(found))
+        if dry_run or not found.changed:
+            return
+        confirm(f"{verb.capitalize()} these policies?", f"{verb} them", yes=yes)
+        policies = tuple(one.policy for one in found.changed)
+    outcomes = ask(settings, lambda session: switch(session, policies, resume=resume, mode=mode))
+    for one in outcomes:
+        if one.failed:
+            click.echo(f"taintwarden: {printable(one.told)}", err=True)
+        else:
+            write(printable(one.told))
+    if any(one.failed for one in outcomes):
+        sys.exit(REFUSED)
+
+
+def _table(found: "Switches") -> str:
+    """What would become of each policy."""
+    shown = [(one.policy, one.before, one.mode or "unchanged", one.told) for one in found.policies]
+    return f"Cluster {printable(found.cluster)}\n" + render(rows(("POLICY", "MODE", "BECOMES", "THEN"), shown))

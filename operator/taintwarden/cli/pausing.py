@@ -1,51 +1,106 @@
-"""Stops a policy and sets it going again; what it did before is remembered in an annotation of its own."""
+"""Stops policies and sets them going again; what they did before is remembered in an annotation of their own."""
+
+from collections.abc import Sequence
+
+import msgspec
 
 from taintwarden.api.types import GROUP
-from taintwarden.cli.stored_policy import change_policy, read_policy, until_unchanged
+from taintwarden.cli.stored_policy import StoredPolicy, change_policy, read_policies, read_policy, until_unchanged
 from taintwarden.engine.model import Mode
 from taintwarden.rehearsal.session import ClusterError, Session
 
 PAUSED_MODE_ANNOTATION = f"{GROUP}/paused-mode"
+"""``MODE@GENERATION``: the mode before the pause, and the generation that the pause made. Of any other generation it
+tells nothing: somebody has changed the policy since, perhaps its mode."""
+_MODES = (Mode.ENFORCE, Mode.DRY_RUN)
 
 
-async def pause(session: Session, name: str) -> str:
-    """Set the mode to Paused; returns what is to be told.
+class Switch(msgspec.Struct):
+    """What becomes of one policy. ``mode`` is None where it stays as it is, and ``told`` says why."""
+
+    policy: str
+    before: str
+    mode: str | None
+    told: str
+
+
+class Switches(msgspec.Struct):
+    """What becomes of several policies of a cluster."""
+
+    cluster: str
+    policies: list[Switch]
+
+    @property
+    def changed(self) -> list[Switch]:
+        """Those that become something else."""
+        return [one for one in self.policies if one.mode is not None]
+
+
+async def look_all(session: Session, *, resume: bool, mode: str | None = None) -> Switches:
+    """What pausing or resuming every policy would do.
 
     Raises:
-        ClusterError: there is no such policy, or it was not changed.
+        ClusterError: they cannot be read.
 
     """
+    judge = _resumed if resume else _paused
+    return Switches(session.cluster, [judge(one, mode) for one in await read_policies(session)])
 
+
+class Outcome(msgspec.Struct):
+    """What became of one policy: what is to be told, and whether it failed."""
+
+    told: str
+    failed: bool = False
+
+
+async def switch(session: Session, names: Sequence[str], *, resume: bool, mode: str | None = None) -> list[Outcome]:
+    """Set the mode of policies to Paused or, of paused ones, to ``mode`` or to what it was. One costs no other."""
+    found = []
+    for name in names:
+        try:
+            found.append(Outcome(await _switch(session, name, resume=resume, mode=mode)))
+        except ClusterError as error:
+            found.append(Outcome(str(error), failed=True))
+    return found
+
+
+async def _switch(session: Session, name: str, *, resume: bool, mode: str | None = None) -> str:
     async def attempt() -> str:
         stored = await read_policy(session, name)
-        mode = stored.spec.mode
-        if mode == Mode.PAUSED:
-            return f"policy {name} is paused already"
-        body = {"metadata": {"annotations": {PAUSED_MODE_ANNOTATION: mode}}, "spec": {"mode": Mode.PAUSED.value}}
+        wanted = _resumed(stored, mode) if resume else _paused(stored, None)
+        if wanted.mode is None:
+            if resume and (stored.spec.mode == Mode.PAUSED or mode not in (None, stored.spec.mode)):
+                raise ClusterError(wanted.told)
+            return f"{wanted.told} (cluster {session.cluster})"
+        kept = None if resume else f"{wanted.before}@{stored.metadata.generation + 1}"
+        body = {"metadata": {"annotations": {PAUSED_MODE_ANNOTATION: kept}}, "spec": {"mode": wanted.mode}}
         await change_policy(session, stored, body)
-        return f"policy {name} is paused; its mode was {mode}"
+        return f"{wanted.told} (cluster {session.cluster})"
 
     return await until_unchanged(attempt)
 
 
-async def resume(session: Session, name: str, mode: str | None) -> str:
-    """Set the mode to ``mode``, or to what it was; returns what is to be told.
+def _paused(stored: StoredPolicy, _: str | None) -> Switch:
+    name, mode = stored.metadata.name, stored.spec.mode
+    if mode == Mode.PAUSED:
+        return Switch(name, mode, None, f"policy {name} is paused already")
+    return Switch(name, mode, Mode.PAUSED.value, f"policy {name} is paused; its mode was {mode}")
 
-    Raises:
-        ClusterError: there is no such policy, nobody knows its mode, or it was not changed.
 
-    """
-
-    async def attempt() -> str:
-        stored = await read_policy(session, name)
-        if stored.spec.mode != Mode.PAUSED:
-            return f"policy {name} is not paused: its mode is {stored.spec.mode}"
-        before = mode or stored.metadata.annotations.get(PAUSED_MODE_ANNOTATION, "")
-        if before not in (Mode.ENFORCE, Mode.DRY_RUN):
-            msg = f"policy {name} does not tell which mode it had: say --mode Enforce or --mode DryRun"
-            raise ClusterError(msg)
-        body = {"metadata": {"annotations": {PAUSED_MODE_ANNOTATION: None}}, "spec": {"mode": before}}
-        await change_policy(session, stored, body)
-        return f"policy {name} is in mode {before} again"
-
-    return await until_unchanged(attempt)
+def _resumed(stored: StoredPolicy, mode: str | None) -> Switch:
+    name, current = stored.metadata.name, stored.spec.mode
+    if current != Mode.PAUSED:
+        told = f"policy {name} is not paused: its mode is {current}"
+        if mode not in (None, current):
+            told += f'; to change it: kubectl patch tep {name} --type=merge -p \'{{"spec":{{"mode":"{mode}"}}}}\''
+        return Switch(name, current, None, told)
+    before, _, generation = stored.metadata.annotations.get(PAUSED_MODE_ANNOTATION, "").partition("@")
+    wanted = mode or (before if generation == str(stored.metadata.generation) else "")
+    if wanted not in _MODES:
+        was = f" (it was {before} before that)" if before in _MODES else ""
+        changed = "was changed since it was paused" if before in _MODES else "does not tell which mode it had"
+        return Switch(name, current, None, f"policy {name} {changed}{was}: say --mode Enforce or --mode DryRun")
+    progress = stored.condition("Progressing")
+    due = f"; {progress.message.removeprefix('paused, ')}" if progress and progress.reason == "Paused" else ""
+    return Switch(name, current, wanted, f"policy {name} is in mode {wanted} again{due}")

@@ -1,6 +1,5 @@
 """``taintwarden plan``: what follows from changed taints, before anybody changes them."""
 
-import re
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -8,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from taintwarden.cli.errors import fail
-from taintwarden.cli.options import cluster_options
-from taintwarden.cli.output import duration, output_option, printable, write, write_data
+from taintwarden.cli.options import Duration, Seconds, cluster_options, operator_option
+from taintwarden.cli.output import output_option, printable, write, write_data
 from taintwarden.cli.progress import Progress
 from taintwarden.rehearsal.manifests import BadInput, read_documents
 
@@ -29,7 +28,8 @@ they wait for, who is held and by what, whether a guard trips, and who has nowhe
 The cluster is read once; then the operator's own engine plays the time after the change on a clock of its own, in an
 idealised cluster: evictions succeed, pods stop in --stop-seconds, a replacement is Ready after --replacement-seconds
 on the emptiest node whose taints it tolerates, and PodDisruptionBudgets allow what their status says. Requests of
-pods, affinities and people are not looked at. Without a change it shows what happens anyway.
+pods, affinities and people are not looked at. Without a change it is a forecast of
+the current state. --enforce shows what follows when a policy that is paused or in mode DryRun begins to enforce now.
 
 --node, --zone and --selector each add nodes; --taint and --remove are about all of them. A file holds a list:
 
@@ -48,6 +48,7 @@ Examples:
   taintwarden plan --zone zone-a --taint sla=900:NoExecute --horizon 2h
   taintwarden plan --selector pool=spot --remove maintenance -o json
   taintwarden plan --file changes.yaml
+  taintwarden plan --enforce sla
   kubectl taintwarden plan
 
 \b
@@ -63,40 +64,25 @@ deleted, waitedSeconds, limit, reason, budgets[], replacement, replacedOn, late)
 """
 
 
-class _Duration(click.ParamType[float]):
-    """``90s``, ``30m``, ``1h30m`` or seconds, as seconds."""
-
-    name = "duration"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, float):
-            return value
-        found = re.fullmatch(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?", str(value))
-        parts = [int(part or 0) for part in found.groups()] if found and value else []
-        seconds = sum(part * size for part, size in zip(parts, (86_400, 3_600, 60, 1), strict=False))
-        if not 0 < seconds <= 30 * 86_400:
-            self.fail(f"{value!r} is no time up to 30 days: write for example 90s, 30m or 1h", param, ctx)
-        return float(seconds)
-
-
 @click.command(help=_HELP, short_help="Show what follows from changed taints.")
 @click.option("--node", "nodes", multiple=True, help="A node by its name.")
 @click.option("--zone", "zones", multiple=True, help="The nodes of a zone.")
 @click.option("-l", "--selector", "selectors", multiple=True, help="The nodes with these labels.")
 @click.option("--taint", "taints", multiple=True, help="A taint to set, KEY=VALUE:EFFECT.")
 @click.option("--remove", multiple=True, help="A taint to take away, KEY or KEY:EFFECT.")
+@click.option("--enforce", "enforced", multiple=True, metavar="POLICY", help="Plan as if this policy enforced.")
 @click.option("-f", "--file", "files", multiple=True, help="Read changes from this file; - is stdin.")
-@click.option("--horizon", type=_Duration(), default="1h", show_default=True, help="How far to look ahead.")
+@click.option("--horizon", type=Duration(), default="1h", show_default=True, help="How far to look ahead.")
 @click.option(
     "--replacement-seconds",
-    type=click.FloatRange(0, 86_400),
+    type=Seconds(0, 86_400),
     default=30.0,
     show_default=True,
     help="Until the replacement of an evicted pod is Ready.",
 )
 @click.option(
     "--stop-seconds",
-    type=click.FloatRange(0, 86_400),
+    type=Seconds(0, 86_400),
     default=5.0,
     show_default=True,
     help="How long an evicted pod takes to stop; no longer than its grace period.",
@@ -105,6 +91,7 @@ class _Duration(click.ParamType[float]):
     "--max-evictions-per-second", type=float, help="The operator's cap over all policies; 0 is no cap. [default: 50]"
 )
 @click.option("--all", "show_all", is_flag=True, help=f"Show more than {SHOWN_PODS} pods.")
+@operator_option
 @cluster_options
 @output_option
 def plan(
@@ -113,6 +100,7 @@ def plan(
     selectors: tuple[str, ...],
     taints: tuple[str, ...],
     remove: tuple[str, ...],
+    enforced: tuple[str, ...],
     files: tuple[str, ...],
     horizon: float,
     replacement_seconds: float,
@@ -136,10 +124,10 @@ def plan(
     with Progress() as progress:
         progress.say("reading the cluster")
         now = time.time()
-        snapshot = ask(settings, lambda session: read_snapshot(session, now), max_connections=12)
+        snapshot = ask(settings, lambda session: read_snapshot(session, settings.namespace, now), max_connections=12)
         assumptions = Assumptions(replacement_seconds, stop_seconds)
         try:
-            answer = _play(snapshot, changes, horizon, now, assumptions, settings, progress)
+            answer = _play(snapshot, changes, enforced, horizon, now, assumptions, settings, progress)
         except BadInput as error:
             fail(printable(str(error)), ERROR)
     if output == "table":
@@ -152,19 +140,21 @@ def plan(
 def _play(
     snapshot: "Snapshot",
     changes: "list[Change]",
+    enforced: tuple[str, ...],
     horizon: float,
     now: float,
     assumptions: "Assumptions",
     settings: "Settings",
     progress: Progress,
 ) -> "Plan":
+    from taintwarden.controller.wording import duration  # noqa: PLC0415
     from taintwarden.engine.model import Gates  # noqa: PLC0415
     from taintwarden.rehearsal.play import Play  # noqa: PLC0415
 
     progress.say(f"looking at {len(snapshot.pods)} pods on {len(snapshot.nodes)} nodes")
     gates = Gates(settings.numeric_operators, settings.semver_operators)
     limits: dict[str, Any] = {"overall_rate": settings.overall_rate, "max_in_flight": settings.max_in_flight}
-    play = Play(snapshot, now, assumptions, gates, **limits)
+    play = Play(snapshot, now, assumptions, gates, enforced, **limits)
     return play.run(
         changes,
         horizon,
@@ -197,6 +187,8 @@ def _changes(
         told = "name nodes by --node, --zone or --selector" if not any(where) else "say --taint or --remove"
         raise click.UsageError(f"nodes and changes belong together: {told}")
     if any(where):
-        change = Change(Where(*where), tuple(map(parse_taint, taints)), tuple(map(parse_removal, remove)))
+        named = Where(*where)
+        named.check()
+        change = Change(named, tuple(map(parse_taint, taints)), tuple(map(parse_removal, remove)))
         found.append(change)
     return found

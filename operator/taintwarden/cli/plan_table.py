@@ -6,8 +6,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from taintwarden.cli.output import Lines, duration, printable, render
-from taintwarden.controller.wording import pods
+from taintwarden.cli.output import Lines, printable, render
+from taintwarden.controller.wording import duration, pods
 from taintwarden.rehearsal.plan import Fate, Plan, PlannedPod, Replacement
 
 _STYLES = {Fate.LEAVES: "", Fate.HELD: "bold red", Fate.LATER: "dim", Fate.WOULD_LEAVE: "yellow"}
@@ -32,7 +32,7 @@ def _parts(plan: Plan, most: int | None) -> Iterator[RenderableType]:
 def _head(plan: Plan) -> Lines:
     lines = Lines()
     lines.add("As of", plan.at)
-    for change in plan.changes or ["nothing: what happens anyway"]:
+    for change in plan.changes or ["none (forecast of the current state)"]:
         lines.add("Change", change, "bold")
     lines.add("Changed", "1 node" if plan.changed_nodes == 1 else f"{plan.changed_nodes} nodes")
     lines.add("Leave", _leave(plan))
@@ -92,7 +92,8 @@ def _after(pod: PlannedPod) -> str:
         case Fate.LATER:
             return pod.deadline
         case Fate.WOULD_LEAVE:
-            return "dry run"
+            when = pod.deadline if pod.after_seconds is None else duration(pod.after_seconds)
+            return f"{when} (dry run)"
 
 
 def _waits(pod: PlannedPod) -> str:

@@ -18,6 +18,8 @@ from taintwarden.api.status import (
     ZoneStatus,
 )
 from taintwarden.controller import wording
+from taintwarden.engine.model import Mode
+from taintwarden.rehearsal.liveness import Liveness
 
 NOT_OBSERVED = "no operator has looked at it yet"
 TRIPPED, ZONES_FULL = "MassEviction", "AllZonesFull"
@@ -69,37 +71,56 @@ class PolicySummary(msgspec.Struct, rename="camel", kw_only=True):
         """Whether somebody has to do something."""
         return bool(self.problem)
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether its pods stay because it is paused."""
+        return self.mode == Mode.PAUSED
 
-class StatusSummary(msgspec.Struct):
-    """The policies, by name. ``at`` is when they were read."""
+    @property
+    def is_halted(self) -> bool:
+        """Whether its newest version is in force, and its guard or its zones stop it."""
+        return self.accepted == "True" and self.guard is not None and (self.guard.open or self.guard.zones_full)
+
+
+class StatusSummary(msgspec.Struct, rename="camel"):
+    """The policies, by name. ``at`` is when they were read, ``reported_at`` when the operator reported last."""
 
     at: str
     policies: list[PolicySummary]
+    problem: str = ""
+    """Why no operator is at work, if none is: then the policies tell of the past."""
+    reported_at: str | None = None
 
     @property
     def needs_a_person(self) -> bool:
-        """Whether somebody has to do something about any of them."""
-        return any(policy.needs_a_person for policy in self.policies)
+        """Whether somebody has to do something about the operator or any of them."""
+        return bool(self.problem) or any(policy.needs_a_person for policy in self.policies)
 
 
 class _Status(PolicyStatus, frozen=True):
     guard: GuardStatus | None = None
 
 
-def summarize(stored: Iterable[Mapping[str, Any]], names: Sequence[str], now: float) -> StatusSummary:
-    """How the policies ``names`` stand, or all of them.
+def summarize(
+    stored: Iterable[Mapping[str, Any]], names: Sequence[str], now: float, known: Liveness | None = None
+) -> StatusSummary:
+    """How the policies ``names`` stand, or all of them. ``known``: of the operator.
 
     Raises:
         LookupError: there is no such policy; the text says which.
 
     """
     found = sorted((_summary(one) for one in stored), key=lambda one: one.name)
-    known = {one.name for one in found}
-    if missing := [name for name in names if name not in known]:
+    present = {one.name for one in found}
+    if missing := [name for name in names if name not in present]:
         told = ", ".join(missing)
-        msg = f"there is no TaintEvictionPolicy {told}; there is {', '.join(sorted(known)) or 'none at all'}"
+        msg = f"there is no TaintEvictionPolicy {told}; there is {', '.join(sorted(present)) or 'none at all'}"
         raise LookupError(msg)
-    return StatusSummary(wording.at(now), [one for one in found if not names or one.name in names])
+    answer = StatusSummary(wording.at(now), [one for one in found if not names or one.name in names])
+    if known is not None:
+        answer.problem = known.problem
+        answer.reported_at = None if known.reported_at is None else wording.at(known.reported_at)
+    return answer
 
 
 def _summary(stored: Mapping[str, Any]) -> PolicySummary:

@@ -16,15 +16,18 @@ _ZONES = {"Normal": "green", "Degraded": "yellow", "Full": "bold red"}
 
 
 def parts(found: StatusSummary, *, details: bool) -> Iterator[RenderableType]:
-    """The table, then a block for each policy if asked for."""
+    """What is wrong with the operator, the table, then a block for each policy if asked for."""
+    if found.problem:
+        yield Text(printable(f"{found.problem[0].upper()}{found.problem[1:]}."), style="bold red")
+        yield Text("")
     if not found.policies:
         yield Text("There is no TaintEvictionPolicy.")
         return
     yield _overview(found)
-    for policy in found.policies if details else [one for one in found.policies if one.needs_a_person]:
+    for policy in found.policies if details else [one for one in found.policies if one.problem or one.is_paused]:
         yield Text("")
         yield Text(printable(policy.name), style="bold")
-        yield Padding(_details(policy).grid if details else _problem(policy).grid, (0, 0, 0, 2))
+        yield Padding(_details(policy).grid if details else _head(policy).grid, (0, 0, 0, 2))
 
 
 def _overview(found: StatusSummary) -> Table:
@@ -62,15 +65,16 @@ def _guard(policy: PolicySummary) -> Text:
     return Text("tripped", style="bold red") if policy.guard.open else Text("armed", style="green")
 
 
-def _problem(policy: PolicySummary) -> Lines:
+def _head(policy: PolicySummary) -> Lines:
     lines = Lines()
     lines.add("Problem", policy.problem, "bold red")
+    lines.add("Now", policy.progress if policy.is_paused else None, "yellow")
     return lines
 
 
 def _details(policy: PolicySummary) -> Lines:
-    lines = _problem(policy)
-    lines.add("Now", policy.progress)
+    lines = _head(policy)
+    lines.add("Now", None if policy.is_paused else policy.progress)
     lines.add("Next", policy.next_deadline and f"the first deadline is {policy.next_deadline}")
     if policy.held_invalid:
         lines.add("Held", f"{policy.held_invalid} pods, since a taint's value cannot be compared", "yellow")

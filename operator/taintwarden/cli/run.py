@@ -14,12 +14,24 @@ _DEFAULTS = Settings()
 
 
 @click.command(short_help="Run the operator.")
-@click.option("--kubeconfig", type=click.Path(), help="Kubeconfig file. Default: the pod's service account.")
+@click.option(
+    "--kubeconfig", type=click.Path(), help="Kubeconfig file. Default: as kubectl; in a pod its service account."
+)
 @click.option("--context", help="Context of the kubeconfig. Default: its current one.")
 @click.option("--namespace", help=f"Namespace of the leader election Lease. [default: {_DEFAULTS.namespace}]")
 @click.option("--identity", help="Name among replicas. Default: the pod's name and UID.")
 @click.option("--http-host", help="Address for probes and metrics. [default: all, IPv4 and IPv6]")
 @click.option("--http-port", type=int, help=f"Port for /livez, /readyz and /metrics. [default: {_DEFAULTS.http_port}]")
+@click.option(
+    "--metrics-port",
+    type=int,
+    help="Port for /metrics over HTTPS, for tokens with the right to get it, instead of --http-port. [default: none]",
+)
+@click.option(
+    "--metrics-certificate",
+    type=click.Path(),
+    help="Folder of tls.crt and tls.key for --metrics-port. [default: made at each start]",
+)
 @click.option(
     "--max-evictions-per-second",
     type=float,

@@ -2,8 +2,11 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
+
+import click
 
 from taintwarden.cli.errors import fail
 from taintwarden.kube.client import Client
@@ -29,13 +32,23 @@ def settings_of(flags: Mapping[str, object]) -> Settings:
     return settings
 
 
+def confirm(question: str, meaning: str, *, yes: bool) -> None:
+    """Ask before something is changed; ends the process where nobody agrees, or nobody can be asked."""
+    if yes:
+        return
+    if sys.stdin is None or not sys.stdin.isatty():
+        fail(f"nobody can be asked here: say --yes to {meaning}", USAGE)
+    if not click.confirm(question, err=True):
+        fail("nothing was changed", REFUSED)
+
+
 def ask(settings: Settings, question: Callable[[Session], Awaitable[T]], max_connections: int = 4) -> T:
     """The answer of the cluster that is meant; ends the process with one line where there is none."""
 
     async def answer() -> T:
         connection = Connection.load(settings.kubeconfig, settings.context)
         async with Client(connection, max_connections) as client:
-            return await question(Session(client, connection.server))
+            return await question(Session(client, connection.server, connection.origin, connection.namespace))
 
     try:
         return asyncio.run(answer())

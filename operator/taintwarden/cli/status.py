@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from taintwarden.cli.errors import fail
-from taintwarden.cli.options import cluster_options
+from taintwarden.cli.options import Seconds, cluster_options, operator_option
 from taintwarden.cli.output import output_option, render, write, write_data
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ _HELP = """Show how policies stand: mode, whether they are accepted, nodes, pods
 All policies in a table. Of those that are named, or of the only one, also each limit that holds pods, zones, budgets,
 the next pods and what tripped the guard. It is what the operator wrote into their status, seconds ago.
 
-Needs the right to list taintevictionpolicies.
+Needs the right to list taintevictionpolicies. With the right to get the operator's Lease, an operator that is not
+running is noticed after 45 seconds, else after a minute.
 
 \b
 Examples:
@@ -36,21 +37,20 @@ Exit codes:
   0   nobody has to do anything
   1   the cluster cannot be asked, or has no such policy
   2   wrong flags or kubeconfig
-  10  a person has to look: a policy is not accepted, its newest version was not looked at, its guard has tripped,
-      or every zone is Full
+  10  a person has to look: the operator does not report, a policy is not accepted, its newest version was not looked
+      at, its guard has tripped, or every zone is Full
 
-JSON and YAML have: at, policies[] (name, mode, accepted, problem, progress, selectedNodes, degradedNodes, pending,
-blocked, evicted, heldInvalid, nextDeadline, guard, limitedBy, limits[], zones[], blockedBudgets[], nextPods[]); what
-does not apply is null.
+JSON and YAML have: at, problem, reportedAt, policies[] (name, mode, accepted, problem, progress, selectedNodes,
+degradedNodes, pending, blocked, evicted, heldInvalid, nextDeadline, guard, limitedBy, limits[], zones[],
+blockedBudgets[], nextPods[]); what does not apply is null.
 """
 
 
 @click.command(help=_HELP, short_help="Show how policies stand.")
 @click.argument("policies", metavar="[POLICY...]", nargs=-1)
 @click.option("-w", "--watch", is_flag=True, help="Go on showing it until interrupted.")
-@click.option(
-    "--interval", type=click.FloatRange(0.2, 3600), default=2.0, show_default=True, help="Seconds between looks."
-)
+@click.option("--interval", type=Seconds(0.2, 3600), default=2.0, show_default=True, help="Seconds between looks.")
+@operator_option
 @cluster_options
 @output_option
 def status(policies: tuple[str, ...], watch: bool, interval: float, output: str, **flags: object) -> None:
@@ -62,12 +62,12 @@ def status(policies: tuple[str, ...], watch: bool, interval: float, output: str,
 
     settings = settings_of(flags)
     if watch:
-        shown = _Watch(policies, interval)
+        shown = _Watch(settings.namespace, policies, interval)
         try:
             ask(settings, shown.run)
         except KeyboardInterrupt:  # which is how it is meant to end
             sys.exit(_code(shown.found))
-    found = ask(settings, lambda session: _look(session, policies))
+    found = ask(settings, lambda session: _look(session, settings.namespace, policies))
     if output == "table":
         write(_text(found, policies))
     else:
@@ -75,12 +75,14 @@ def status(policies: tuple[str, ...], watch: bool, interval: float, output: str,
     sys.exit(_code(found))
 
 
-async def _look(session: "Session", names: tuple[str, ...]) -> "StatusSummary":
+async def _look(session: "Session", namespace: str, names: tuple[str, ...]) -> "StatusSummary":
     from taintwarden.cli.policy_status import summarize  # noqa: PLC0415
+    from taintwarden.rehearsal.liveness import read_liveness  # noqa: PLC0415
     from taintwarden.rehearsal.reading import stored_policies  # noqa: PLC0415
 
     try:
-        return summarize(await stored_policies(session), names, time.time())
+        policies, now = await stored_policies(session), time.time()
+        return summarize(policies, names, now, await read_liveness(session, namespace, policies, now))
     except LookupError as error:
         fail(str(error), ERROR)
 
@@ -104,8 +106,9 @@ def _code(found: "StatusSummary | None") -> int:
 class _Watch:
     """Shows it again and again: in place on a terminal, elsewhere whenever it changed."""
 
-    def __init__(self, names: tuple[str, ...], interval: float) -> None:
+    def __init__(self, namespace: str, names: tuple[str, ...], interval: float) -> None:
         self.found: StatusSummary | None = None
+        self._namespace = namespace
         self._names = names
         self._interval = interval
 
@@ -147,7 +150,7 @@ class _Watch:
         from taintwarden.rehearsal.session import ClusterError  # noqa: PLC0415
 
         try:
-            self.found = await _look(session, self._names)
+            self.found = await _look(session, self._namespace, self._names)
         except ClusterError as error:
             if self.found is None:
                 raise

@@ -51,6 +51,10 @@ class StoredPolicy(msgspec.Struct):
         return next((one for one in self.status.conditions if one.type == kind), None)
 
 
+class _Policies(msgspec.Struct):
+    items: list[StoredPolicy] = []
+
+
 async def read_policy(session: Session, name: str) -> StoredPolicy:
     """The policy ``name``.
 
@@ -63,6 +67,20 @@ async def read_policy(session: Session, name: str) -> StoredPolicy:
         msg = f"there is no TaintEvictionPolicy {name} in the cluster at {session.server}"
         raise ClusterError(msg)
     return found
+
+
+async def read_policies(session: Session) -> list[StoredPolicy]:
+    """All policies, by name.
+
+    Raises:
+        ClusterError: they cannot be read.
+
+    """
+    found = await session.read(PATH, _Policies, "taintevictionpolicies")
+    if found is None:
+        msg = f"the cluster at {session.server} does not know TaintEvictionPolicies: apply the CRDs first"
+        raise ClusterError(msg)
+    return sorted(found.items, key=lambda one: one.metadata.name)
 
 
 async def change_policy(session: Session, stored: StoredPolicy, body: Mapping[str, Any]) -> None:

@@ -11,6 +11,7 @@ from taintwarden.admission.objects import Subject, check_object, subject_of
 from taintwarden.api.errors import FieldError, InvalidObject
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
+from taintwarden.api.text import printable
 from taintwarden.api.types import POLICY_KIND, PROFILE_KIND
 from taintwarden.engine.model import Policy, Profile
 from taintwarden.rehearsal.manifests import BadInput, Document, read_documents
@@ -70,7 +71,7 @@ def check_files(names: Iterable[str]) -> Report:
         try:
             documents += read_documents(name)
         except BadInput as error:
-            report.unreadable.append(Unreadable(name, str(error)))
+            report.unreadable.append(Unreadable(printable(name), str(error)))
     report.objects = len(documents)
     policies = list(_valid(documents, POLICY_KIND, parse_policy))
     profiles = list(_valid(documents, PROFILE_KIND, parse_profile))

@@ -1,11 +1,21 @@
 """The metrics that tell a state: set anew from every round of reports, so that what is gone leaves nothing behind."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from heapq import nlargest
+from types import MappingProxyType
 
-from taintwarden.engine.machine import PolicyReport, View
+from taintwarden.controller import wording
+from taintwarden.controller.notifier import MISSED
+from taintwarden.controller.paused import PausedReport
+from taintwarden.engine.machine import Outcome, PolicyReport, View
+from taintwarden.engine.model import Mode, Operator
 from taintwarden.telemetry.metrics import Metrics
 
+MAX_BUDGETS = 100
+"""Of one policy, so many have a series of their own, those that hold the most pods. Tenants name them."""
+MAX_ZONES = 100
+"""The same of zones, those in trouble first. Nodes name them."""
 ZONE_STATES = {"Normal": 0, "Degraded": 1, "Full": 2}
 
 
@@ -16,9 +26,24 @@ class Gauges:
         self._metrics = metrics
         self._view = view
         self._judged: dict[tuple[str, str], int] = {}
+        self._begun: set[str] = set()
+        for limit in wording.HOLDS:
+            metrics.limit_wait.labels(limit)
+        for operator in Operator:
+            metrics.evaluations.labels(operator, "tolerated")
+        for result in ("violated", "invalid"):
+            metrics.evaluations.labels("none", result)
 
-    def measure(self, reports: Iterable[PolicyReport]) -> None:
-        """Tell one round of reports."""
+    def measure(
+        self,
+        reports: Iterable[PolicyReport],
+        refused: Iterable[tuple[str, bool]] = (),
+        paused: Mapping[str, PausedReport] = MappingProxyType({}),
+    ) -> None:
+        """Tell one round of reports.
+
+        ``refused``: whether the newest version of each stored policy is. ``paused``: what the paused ones would do.
+        """
         view, metrics = self._view, self._metrics
         metrics.nodes.set(len(view.nodes))
         metrics.pods.set(view.pod_count)
@@ -26,6 +51,11 @@ class Gauges:
             gauge.clear()
         for entry in reports:
             self._measure_policy(entry)
+        for name, report in paused.items():
+            metrics.pending.labels(name).set(report.pending)
+            metrics.degraded_nodes.labels(name).set(report.nodes)
+        for name, is_refused in refused:
+            metrics.policy_accepted.labels(name).set(not is_refused)
         for key, count in view.evaluations.items():
             metrics.evaluations.labels(*key).inc(count - self._judged.get(key, 0))
             self._judged[key] = count
@@ -36,8 +66,25 @@ class Gauges:
         self._metrics.profiles.labels("true").set(counts[False])
         self._metrics.profiles.labels("false").set(counts[True])
 
+    def _begin(self, policy: str) -> None:
+        """Have the counters of a policy from 0 on: a rate over a series that begins with 1 misses that one."""
+        self._begun.add(policy)
+        metrics = self._metrics
+        for outcome in (*Outcome, "dry-run"):
+            metrics.evictions.labels(policy, outcome)
+        for reason in MISSED:
+            metrics.missed_deadlines.labels(policy, reason)
+        metrics.cancelled.labels(policy)
+        metrics.bounces.labels(policy)
+
     def _measure_policy(self, entry: PolicyReport) -> None:
         metrics, name = self._metrics, entry.policy.name
+        if name not in self._begun:
+            self._begin(name)
+        for mode in Mode:
+            metrics.policy_mode.labels(name, mode).set(mode is entry.policy.mode)
+        metrics.retained.labels(name).set(entry.held_invalid)
+        metrics.zones_full.labels(name).set(entry.all_zones_full)
         metrics.pending.labels(name).set(entry.pending)
         metrics.degraded_nodes.labels(name).set(entry.degraded_nodes)
         metrics.bouncing.labels(name).set(entry.bouncing)
@@ -45,10 +92,12 @@ class Gauges:
             metrics.blocked.labels(name, reason).set(pods)
         for limit in entry.limits:
             metrics.limited.labels(name, limit.limit).set(limit.pods)
-        for budget, pods in entry.budgets:
+        for budget, pods in entry.budgets[:MAX_BUDGETS]:
             namespace, _, short = budget.partition("/")
             metrics.budget_blocked.labels(name, namespace, short).set(pods)
-        for zone in entry.zones:
+        if rest := entry.budgets[MAX_BUDGETS:]:
+            metrics.budget_blocked.labels(name, "", "").set(sum(pods for _, pods in rest))
+        for zone in nlargest(MAX_ZONES, entry.zones, key=lambda one: ZONE_STATES[one.state]):
             metrics.zone_state.labels(name, zone.zone).set(ZONE_STATES[zone.state])
         if entry.guard is not None:
-            metrics.guard_open.labels(name).set(entry.guard.record.open_since is not None)
+            metrics.guard_tripped.labels(name).set(entry.guard.record.open_since is not None)

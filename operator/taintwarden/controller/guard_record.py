@@ -22,6 +22,7 @@ def written(record: GuardRecord) -> dict[str, Any]:
         would_evict=record.would_evict if is_open else None,
         accepted=record.accepted,
         released_at=None if record.released_at is None else wording.exactly(record.released_at),
+        reset_granted=record.reset or None,
         spent=tuple(SpentEvictions(wording.exactly(at), pods) for at, pods in _bounded(record.spent)),
     )
     patch: dict[str, Any] = msgspec.to_builtins(status)
@@ -45,7 +46,15 @@ def read(stored: object) -> GuardRecord:
         since = _seconds(status.since)
     spent = tuple((_seconds(one.until), one.pods) for one in status.spent)
     released_at = None if status.released_at is None else _seconds(status.released_at)
-    return GuardRecord(since, status.cause or "", status.would_evict or 0, status.accepted, released_at, spent)
+    return GuardRecord(
+        since,
+        status.cause or "",
+        status.would_evict or 0,
+        status.accepted,
+        released_at,
+        spent,
+        status.reset_granted or "",
+    )
 
 
 def _bounded(spent: tuple[tuple[float, int], ...]) -> tuple[tuple[float, int], ...]:

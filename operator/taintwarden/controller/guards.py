@@ -25,10 +25,12 @@ class _Stored(msgspec.Struct):
     record: GuardRecord = GuardRecord()
     asked: tuple[str, int] | None = None
     """The value of the annotation, and the generation that it was compared with."""
-    reset_wanted: bool = False
-    """It asks for a reset, which was not handed on yet."""
-    granted: str = ""
-    """The value that a reset was handed on for: it counts once, until it is taken off."""
+    handed_on: str = ""
+    """The value that a reset was handed on for, since this process leads."""
+
+    def to_restore(self) -> GuardRecord:
+        """The record. A reset that was granted may be asked for again once the annotation is gone."""
+        return self.record if self.asked else msgspec.structs.replace(self.record, reset="")
 
 
 class GuardStore:
@@ -54,12 +56,12 @@ class GuardStore:
         is_new = stored is None or stored.uid != uid
         if stored is None or is_new:
             stored = self._stored[name] = _Stored(uid)
+        self._note_reset(name, stored, meta)
         guard = (obj.get("status") or {}).get("guard")
         if is_new or guard != stored.guard:
             stored.guard = guard
             stored.record = self._read(name, guard)
-            self._feed(events.GuardRestored(name, stored.record))
-        self._note_reset(name, stored, meta)
+            self._feed(events.GuardRestored(name, stored.to_restore()))
 
     def gone(self, name: str) -> None:
         """A policy was deleted."""
@@ -70,29 +72,36 @@ class GuardStore:
         if not self._leading:
             return
         for name, stored in list(self._stored.items()):
-            if stored.reset_wanted and stored.asked is not None:
-                stored.reset_wanted, stored.granted = False, stored.asked[0]
-                self._feed(events.GuardReset(name))
+            if stored.asked is None:
+                if stored.handed_on:
+                    stored.handed_on = ""
+                    self._feed(events.GuardReset(name, ""))
+                continue
+            value, generation = stored.asked
+            if value == str(generation) and value != stored.handed_on:
+                stored.handed_on = value
+                self._feed(events.GuardReset(name, value))
 
     def restore(self) -> None:
         """Hand on every record again. Comes before leading: who leads knows best, and hears of none."""
         for name, stored in self._stored.items():
-            self._feed(events.GuardRestored(name, stored.record))
+            self._feed(events.GuardRestored(name, stored.to_restore()))
 
     def lead(self, leading: bool) -> None:  # noqa: FBT001 - a change's one value
         """Leadership changed."""
         self._leading = leading
+        for stored in self._stored.values():
+            stored.handed_on = ""
         self.heed()
 
     def _note_reset(self, name: str, stored: _Stored, meta: Mapping[str, Any]) -> None:
         value = (meta.get("annotations") or {}).get(GUARD_RESET_ANNOTATION)
         generation = meta.get("generation", 0)
         if value is None:
-            stored.asked, stored.reset_wanted, stored.granted = None, False, ""
+            stored.asked = None
         elif (value, generation) != stored.asked:
             stored.asked = (value, generation)
-            stored.reset_wanted = value == str(generation)
-            if value not in (str(generation), stored.granted):
+            if value not in (str(generation), stored.handed_on):
                 self._issues.guard_reset(name, stored.uid, value, generation)
 
     def _read(self, name: str, guard: Any) -> GuardRecord:

@@ -252,8 +252,8 @@ class Notifier:
         fate = "are" if policy.mode is Mode.ENFORCE else "would be"
         effect = "are judged by their last valid value" if held else f"{fate} evicted (onInvalidValue: Evict)"
         note = (
-            f"The value of taint {notice.taint} cannot be compared: pods that ask for a comparison {effect} "
-            f"({_named(policy)})"
+            f"{_mode(policy)}The value of taint {notice.taint} is invalid: pods that ask for a comparison {effect} "
+            f"(policy {policy.name})"
         )
         self._node_event(notice.node, notice.node_uid, "InvalidTaintValue", note)
 
@@ -269,7 +269,7 @@ class Notifier:
         policy = notice.policy
         log.info("node-degraded", node=notice.node, taint=str(notice.taint), policy=policy.name, pods=notice.pods)
         must = "have" if policy.mode is Mode.ENFORCE else "would have"
-        note = f"Pods {must} to leave because of taint {notice.taint} ({_named(policy)})"
+        note = f"{_mode(policy)}Pods {must} to leave because of taint {notice.taint} (policy {policy.name})"
         self._node_event(notice.node, notice.node_uid, "DegradedNode", note)
 
     def _unreadable_history(self, notice: commands.UnreadableHistory) -> None:
@@ -292,8 +292,8 @@ def _named(policy: Policy) -> str:
 
 
 def _mode(policy: Policy) -> str:
-    """What a note on a policy begins with where nothing is evicted in its mode."""
-    return "" if policy.mode is Mode.ENFORCE else f"Only rehearsed, in mode {policy.mode}: "
+    """What a note on a policy or node begins with where nothing is evicted in its mode."""
+    return "" if policy.mode is Mode.ENFORCE else f"Rehearsal, policy {policy.name} is in mode {policy.mode}: "
 
 
 def _subject(policy: str, uid: str) -> Subject:

@@ -4,20 +4,26 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from taintwarden.api.status import PolicyStatus, ProfileStatus
+from taintwarden.controller import wording
 from taintwarden.controller.clock import Clock
 from taintwarden.controller.gauges import Gauges
+from taintwarden.controller.paused import PausedPolicies
 from taintwarden.controller.status_patches import StatusPatcher
 from taintwarden.controller.stores import ObservedObject
 from taintwarden.controller.summary import accepted, conditions, summary
 from taintwarden.engine.machine import PolicyReport, View
+from taintwarden.engine.model import Gates
 from taintwarden.kube.client import Client
 from taintwarden.kube.policies import patch_status
 from taintwarden.kube.profiles import patch_profile_status
 from taintwarden.telemetry.metrics import Metrics
 
 REFRESH_SECONDS = 3.0
+REPORT_SECONDS = 20.0
+"""How often the status of a policy is written at least. Readers take a minute without one for a dead operator."""
 PROFILES_PER_TURN = 50
 """Profiles may be many, and pods come and go: their numbers must not keep the API server busy."""
 
@@ -34,6 +40,7 @@ class StatusWriter:
         profiles: the stored profiles by ``namespace/name``, kept by the handlers.
         may_write: whether this replica leads.
         dry_run: no policy may enforce.
+        gates: which operators may match at all.
 
     """
 
@@ -48,15 +55,17 @@ class StatusWriter:
         may_write: Callable[[], bool],
         *,
         dry_run: bool = False,
+        gates: Gates = Gates(),  # noqa: B008 - it is frozen
     ) -> None:
         self._view = view
         self._gauges = Gauges(metrics, view)
+        self._paused = PausedPolicies(view, gates)
         self._clock = clock
         self._observed = observed
         self._profiles = profiles
         self._may_write = may_write
         self._dry_run = dry_run
-        self._of_policies = StatusPatcher("policy", partial(patch_status, client), observed, clock)
+        self._of_policies = StatusPatcher("policy", partial(patch_status, client), observed, clock, REPORT_SECONDS)
         self._of_profiles = StatusPatcher("profile", partial(patch_profile_status, client), profiles, clock)
         self._wanted = asyncio.Event()
 
@@ -65,7 +74,9 @@ class StatusWriter:
         ledgers = (self._of_policies, self._of_profiles)
         while True:
             reports = {entry.policy.name: entry for entry in self._view.report(self._clock())}
-            self._gauges.measure(reports.values())
+            refused = ((name, bool(observed.problem)) for name, observed in self._observed.items())
+            paused = self._paused.report(self._clock()) if self._view.is_leading else {}
+            self._gauges.measure(reports.values(), refused, paused)
             self._gauges.count_profiles(bool(observed.problem) for observed in self._profiles.values())
             for status_patcher in ledgers:
                 status_patcher.prune()
@@ -86,10 +97,13 @@ class StatusWriter:
         self._wanted.set()
 
     async def _write(self, name: str, observed: ObservedObject, entry: PolicyReport | None) -> None:
-        told = PolicyStatus() if entry is None else summary(entry, self._clock().wall)
-        said = conditions(entry, observed.problem, dry_run=self._dry_run)
-        # Nobody else writes of a guard that is not there any more.
-        more = {"guard": None} if entry is not None and self._view.guard(name, self._clock()) is None else {}
+        now = self._clock()
+        paused = self._paused.report(now).get(name)
+        told = PolicyStatus() if entry is None else summary(entry, now.wall, paused)
+        said = conditions(entry, observed.problem, paused, dry_run=self._dry_run)
+        more: dict[str, Any] = {"observedAt": wording.at(now.wall)}
+        if entry is not None and self._view.guard(name, now) is None:
+            more["guard"] = None  # nobody else writes of a guard that is not there any more
         await self._of_policies.tell(name, told, observed, said, more)
 
     async def _write_profiles(self) -> None:

@@ -1,5 +1,6 @@
 """The statuses of the objects of one kind: each written when it changes, with conditions that keep their times."""
 
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -26,6 +27,7 @@ class StatusPatcher:
         write: merges what it is given into the status of the object of this key; raises KubeError.
         observed: the stored objects by key.
         clock: for transition times.
+        report_seconds: how often a status is written that has not changed, so that readers see who still reports.
 
     """
 
@@ -35,18 +37,21 @@ class StatusPatcher:
         write: Callable[[str, dict[str, Any]], Awaitable[None]],
         observed: Mapping[str, ObservedObject],
         clock: Clock,
+        report_seconds: float = math.inf,
     ) -> None:
         self._kind = kind
         self._write = write
         self._observed = observed
         self._clock = clock
+        self._report_seconds = report_seconds
+        self._written_at: dict[str, float] = {}
         self._written: dict[str, PolicyStatus | ProfileStatus] = {}
         """The one that was written longest ago comes first."""
         self._since: dict[str, dict[str, tuple[str, str]]] = {}
 
     def prune(self) -> None:
         """Forget what is not stored any more."""
-        for known in (self._written, self._since):
+        for known in (self._written, self._since, self._written_at):
             for key in [key for key in known if key not in self._observed]:
                 del known[key]
 
@@ -63,14 +68,16 @@ class StatusPatcher:
     ) -> bool:
         """Write ``told`` with the conditions that ``said`` tells, and fields that are not compared (``more``) with it.
 
-        Returns whether it had changed.
+        Returns whether it was time to: it had changed, or was not reported for ``report_seconds``.
         """
         status = msgspec.structs.replace(
             told,
             observed_generation=observed.generation,
             conditions=tuple(self._condition(key, observed, *one) for one in said),
         )
-        if status == self._written.get(key):
+        now = self._clock()
+        is_reported = now.monotonic - self._written_at.get(key, -math.inf) < self._report_seconds
+        if status == self._written.get(key) and is_reported:
             return False
         try:
             await self._write(key, {**msgspec.to_builtins(status), **(more or {})})
@@ -80,6 +87,7 @@ class StatusPatcher:
         else:
             self._written.pop(key, None)
             self._written[key] = status
+            self._written_at[key] = now.monotonic
         return True
 
     def _condition(

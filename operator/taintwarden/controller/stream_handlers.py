@@ -15,7 +15,7 @@ from taintwarden.controller.loop import Feed
 from taintwarden.controller.times import moment
 from taintwarden.engine.machine import events
 from taintwarden.kube.objects import Identity, NodeObject, Object, PodObject, version_number
-from taintwarden.telemetry.metrics import Metrics
+from taintwarden.telemetry.metrics import WATCH_ENDS, Metrics
 
 log = structlog.get_logger()
 
@@ -37,6 +37,9 @@ class StreamHandler(ABC, Generic[Object]):
         self.listed_once = asyncio.Event()
         self._complaints: dict[str, str] = {}
         self._live = True
+        metrics.undecodable.labels(resource)
+        for reason in WATCH_ENDS:
+            metrics.watch_restarts.labels(resource, reason)
 
     @abstractmethod
     def list_began(self) -> None:

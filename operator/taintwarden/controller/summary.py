@@ -2,6 +2,8 @@
 
 import math
 
+import msgspec
+
 from taintwarden.api.status import (
     MAX_BLOCKED_BUDGETS,
     MAX_LIMITS,
@@ -14,6 +16,7 @@ from taintwarden.api.status import (
     ZoneStatus,
 )
 from taintwarden.controller import wording
+from taintwarden.controller.paused import PausedReport
 from taintwarden.engine.limits.refusal import BUDGET_LIMITS
 from taintwarden.engine.limits.zones import ZoneState
 from taintwarden.engine.machine import ClaimView, LimitReport, Phase, PolicyReport
@@ -23,8 +26,12 @@ Said = tuple[str, str, str, str]
 """Type, status, reason and message of a condition."""
 
 
-def summary(entry: PolicyReport, now: float) -> PolicyStatus:
-    """What is told of a policy, without its conditions."""
+def summary(entry: PolicyReport, now: float, paused: PausedReport | None = None) -> PolicyStatus:
+    """What is told of a policy, without its conditions. ``paused``: what it would do, of one that is paused."""
+    if paused is not None:
+        entry = msgspec.structs.replace(
+            entry, pending=paused.pending, degraded_nodes=paused.nodes, next_deadline=paused.next_deadline
+        )
     return PolicyStatus(
         selected_nodes=entry.selected_nodes,
         degraded_nodes=entry.degraded_nodes,
@@ -43,10 +50,12 @@ def summary(entry: PolicyReport, now: float) -> PolicyStatus:
     )
 
 
-def conditions(entry: PolicyReport | None, problem: str, *, dry_run: bool = False) -> list[Said]:
+def conditions(
+    entry: PolicyReport | None, problem: str, paused: PausedReport | None = None, *, dry_run: bool = False
+) -> list[Said]:
     """What holds of a policy. ``problem``: why its newest version is not accepted, if so.
 
-    ``dry_run``: the operator lets no policy enforce.
+    ``paused``: what it would do, of one that is paused. ``dry_run``: the operator lets no policy enforce.
     """
     said = [_accepted(problem)]
     if entry is None:
@@ -55,14 +64,14 @@ def conditions(entry: PolicyReport | None, problem: str, *, dry_run: bool = Fals
     return [
         *said,
         ("Enforcing", *_enforcing(entry, dry_run=dry_run)),
-        ("Progressing", *_progressing(entry)),
+        ("Progressing", *(_progressing(entry) if paused is None else _resting(paused))),
         ("GuardTripped", *_guard_tripped(entry)),
     ]
 
 
 def accepted(problem: str, *, in_force: bool) -> Said:
     """What holds of a profile. ``problem`` is as above; ``in_force``: a version of it counts."""
-    still = "its last valid version stays in force" if in_force else "no valid version is known, so it does nothing"
+    still = "its last valid version stays in force" if in_force else "no version of it counts, so it does nothing"
     return _accepted(f"{problem}; {still}" if problem else "")
 
 
@@ -76,6 +85,10 @@ def _enforcing(entry: PolicyReport, *, dry_run: bool) -> tuple[str, str, str]:
     if dry_run and entry.policy.mode is Mode.DRY_RUN:
         return "False", Mode.DRY_RUN.value, "the operator runs with --dry-run: nothing is evicted"
     return "False", entry.policy.mode.value, f"mode is {entry.policy.mode.value}: nothing is evicted"
+
+
+def _resting(paused: PausedReport) -> tuple[str, str, str]:
+    return "False", Mode.PAUSED.value, wording.would_be_due(paused.due, paused.pending - paused.due)
 
 
 def _progressing(entry: PolicyReport) -> tuple[str, str, str]:

@@ -59,6 +59,27 @@ def _written(moment: float, precision: str) -> str:
     return datetime.fromtimestamp(moment, UTC).replace(tzinfo=None).isoformat(timespec=precision) + "Z"
 
 
+def relative(at: float, now: float) -> str:
+    """How far ``at`` is from ``now``, in the two largest units: ``in 4m30s``, ``2d3h ago``."""
+    distance = duration(abs(at - now))
+    if distance == "0s":
+        return "now"
+    return f"in {distance}" if at > now else f"{distance} ago"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them, in the two largest units."""
+    rest = round(seconds)
+    parts: list[str] = []
+    for unit, size in (("y", 31_536_000), ("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
+        count, rest = divmod(rest, size)
+        if count or parts:
+            parts.append(f"{count}{unit}" if count else "")
+        if len(parts) == 2:
+            break
+    return "".join(parts) or "0s"
+
+
 def pods(number: int) -> str:
     """So many pods."""
     return several(number, "pod")
@@ -73,6 +94,26 @@ def held(limit: str, number: int, since: float, until: float | None) -> str:
     """Which limit holds so many pods, since when, why, and when the next may go, if that is known."""
     told = f"{limit} holds {number} since {at(since)}: {HOLDS.get(limit, limit)}"
     return told if until is None else f"{told}; the next may go at {at(until)}"
+
+
+def waiting(limit: str, policy: str) -> str:
+    """What a due pod waits for, in one clause."""
+    if limit == refusal.GUARD:
+        return f"the guard of policy {policy} has tripped"
+    return f"limit {limit} of policy {policy}: {HOLDS.get(limit, limit)}"
+
+
+def would_be_due(due: int, later: int) -> str:
+    """What would follow without a pause: so many pods whose deadline has passed, and so many with one ahead."""
+    return f"paused, {pods(due)} would be due" + (f", {later} more later" if later else "")
+
+
+def due(moment: float | str, seconds_left: float) -> str:
+    """A deadline as people read it: ``at 22:58:31Z, in 36s``, or ``overdue since 22:58:31Z (36s)``."""
+    told = moment if isinstance(moment, str) else at(moment)
+    if seconds_left < 0:
+        return f"overdue since {told} ({duration(-seconds_left)})"
+    return f"at {told}, {relative(seconds_left, 0)}"
 
 
 def too_many(waiting: int, evicted: int, limit: int) -> str:

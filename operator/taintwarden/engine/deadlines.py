@@ -77,8 +77,9 @@ class DeadlineQueue(Generic[Time]):
         return entry.key
 
     def _drop_stale(self) -> None:
-        while self._heap and self._current.get(self._heap[0].key) is not self._heap[0]:
-            heappop(self._heap)
+        heap, current = self._heap, self._current
+        while heap and current.get(heap[0].key) is not heap[0]:
+            heappop(heap)
 
     def _compact(self) -> None:
         """Bound the stale entries: never more than as many as live ones, give or take a thousand."""

@@ -5,9 +5,11 @@ Verdicts belong to a pod class on a node, not to a pod: the only thing a pod add
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
+from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -23,6 +25,7 @@ from taintwarden.engine.model import (
     Operator,
     PodClass,
     Policy,
+    SharedTolerations,
     Taint,
     Timing,
     Toleration,
@@ -30,6 +33,8 @@ from taintwarden.engine.model import (
     TolerationSecondsMode,
     ValueType,
     WallTime,
+    names,
+    speaking_of,
 )
 
 
@@ -86,11 +91,45 @@ class Judgement(msgspec.Struct, frozen=True):
     """Tolerated: for how long (None for ever). Untolerated: the grace its tolerations give (None: the policy's)."""
     invalid: bool = False
     """Untolerated, and only because the value cannot be compared."""
+    exact: bool = False
+    """Untolerated, and that may turn on one exact value rather than on a threshold."""
 
     @property
     def tolerated(self) -> bool:
         """Whether some toleration holds."""
         return self.toleration is not None
+
+
+class _Part(msgspec.Struct, frozen=True):
+    """What some of a pod's tolerations say of a value; those after them say the rest."""
+
+    toleration: Toleration | None = None
+    seconds: int | None = None
+    """How long that one tolerates it; None for ever."""
+    compared: bool = False
+    """Whether a comparison speaks of the taint: the first of them gives ``grace``."""
+    grace: int | None = None
+    invalid: bool = False
+    """Whether one of them cannot compare the value."""
+    exact: bool = False
+
+    def then(self, rest: "_Part") -> "_Part":
+        """Both, in this order."""
+        if self.toleration is not None or rest.toleration is not None:
+            return self if self.toleration is not None else rest
+        return _Part(
+            compared=self.compared or rest.compared,
+            grace=self.grace if self.compared else rest.grace,
+            invalid=self.invalid or rest.invalid,
+            exact=self.exact or rest.exact,
+        )
+
+    def judgement(self, value: str, value_type: ValueType | None) -> Judgement:
+        """The end of it."""
+        if self.toleration is not None:
+            return Judgement(self.toleration, self.seconds)
+        invalid = _is_invalid(value, value_type, asked=self.invalid)
+        return Judgement(None, self.grace, invalid=invalid, exact=self.exact)
 
 
 def judge(
@@ -101,22 +140,30 @@ def judge(
     gates: Gates = ALL_GATES,
 ) -> Judgement:
     """The first toleration that holds is the one used, as in Kubernetes; else the grace is the first comparison's."""
+    return _part(tolerations, taint, mode, gates).judgement(taint.value, value_type)
+
+
+def _part(tolerations: Sequence[Toleration], taint: Taint, mode: TolerationSecondsMode, gates: Gates) -> _Part:
     grace: int | None = None
     compared = False
     invalid = False
+    exact = False
     for toleration in tolerations:
         answer = match(toleration, taint, gates)
         is_comparison = toleration.operator in COMPARISON_OPERATORS
         after_violation = is_comparison and mode is TolerationSecondsMode.AFTER_VIOLATION
         if answer is Match.HOLDS:
-            return Judgement(toleration, None if after_violation else toleration.toleration_seconds)
+            return _Part(toleration, None if after_violation else toleration.toleration_seconds)
         invalid |= answer is Match.INVALID_TAINT
-        if is_comparison and not compared and applies(toleration, taint):
+        if not applies(toleration, taint):
+            continue
+        exact |= toleration.operator in _EQUALITY
+        if is_comparison and not compared:
             compared = True
             grace = toleration.violation_grace_seconds
             if grace is None and after_violation:
                 grace = toleration.toleration_seconds
-    return Judgement(None, grace, invalid=_is_invalid(taint.value, value_type, asked=invalid))
+    return _Part(compared=compared, grace=grace, invalid=invalid, exact=exact)
 
 
 def _is_invalid(value: str, value_type: ValueType | None, *, asked: bool) -> bool:
@@ -131,6 +178,14 @@ def _is_invalid(value: str, value_type: ValueType | None, *, asked: bool) -> boo
             return asked
 
 
+K = TypeVar("K", Tolerations, SharedTolerations)
+V = TypeVar("V")
+_EQUALITY = ("", Operator.EQUAL, Operator.SEMVER_EQ)
+_NOTHING_SAID = _Part()
+_NONE: dict[Hashable, Judgement] = {}
+_NO_PARTS: dict[Hashable, tuple[bool, _Part]] = {}
+
+
 class Evaluator:
     """Computes verdicts, each judgement once for all pods that share it."""
 
@@ -138,7 +193,10 @@ class Evaluator:
 
     def __init__(self, gates: Gates = ALL_GATES) -> None:
         self.gates = gates
-        self._judgements: dict[tuple[object, ...], Judgement] = {}
+        self._judgements: WeakKeyDictionary[Tolerations, dict[Hashable, Judgement]] = WeakKeyDictionary()
+        """They go with the last pod that has these tolerations: tenants may come with others again and again."""
+        self._parts: WeakKeyDictionary[SharedTolerations, dict[Hashable, tuple[bool, _Part]]] = WeakKeyDictionary()
+        self._number = 0
         self.counts: Counter[tuple[str, str]] = Counter()
         """Judgements computed (not shared), by the operator that held and the result."""
 
@@ -185,7 +243,7 @@ class Evaluator:
                 return verdict(Kind.TOLERATED, used, 0.0, 0, held, invalid)
             seconds = max(judgement.seconds, 0)
             return verdict(Kind.TOLERATED_FOR, used, history.added_at, seconds, held, invalid)
-        since = violated_since(history, judged, timing, exact=asks_equality(tolerations, taint))
+        since = violated_since(history, judged, timing, exact=judgement.exact)
         grace = timing.violation_grace_seconds if judgement.seconds is None else max(judgement.seconds, 0)
         seconds = max(grace, timing.stabilization_window_seconds)
         return verdict(Kind.VIOLATED, None, since, seconds, held, invalid)
@@ -198,17 +256,43 @@ class Evaluator:
         mode: TolerationSecondsMode,
         value_type: ValueType | None,
     ) -> Judgement:
-        key = (tolerations, taint.key, value, taint.effect, mode, value_type)
-        found = self._judgements.get(key)
+        key = (taint.key, value, taint.effect, mode, value_type)
+        found = self._judgements.get(tolerations, _NONE).get(key)
         if found is None:
-            if len(self._judgements) >= self.MAX_JUDGEMENTS:
-                self._judgements.clear()
-            relevant = tolerations.relevant_to(taint.key)
             asked = taint if value == taint.value else Taint(taint.key, value, taint.effect)
-            found = self._judgements[key] = judge(relevant, asked, mode, value_type, self.gates)
+            found = self._all(tolerations, asked, mode).judgement(value, value_type)
+            self._keep(self._judgements, tolerations, key, found)
             operator = found.toleration.operator or Operator.EQUAL if found.toleration else "none"
             self.counts[operator, "tolerated" if found.tolerated else "invalid" if found.invalid else "violated"] += 1
         return found
+
+    def _all(self, tolerations: Tolerations, taint: Taint, mode: TolerationSecondsMode) -> _Part:
+        """Profiles select many pods, whose own tolerations differ: what profiles say is found out once for all."""
+        shared_names, shared = self._shared(tolerations.shared, taint, mode)
+        own = speaking_of(taint.key, tolerations.annotated)
+        if not shared_names and not names(taint.key, own):
+            own = tolerations.native + own
+        return _part(own, taint, mode, self.gates).then(shared)
+
+    def _shared(self, tolerations: SharedTolerations, taint: Taint, mode: TolerationSecondsMode) -> tuple[bool, _Part]:
+        """Whether these name the taint's key, and what they say."""
+        if not tolerations.entries:
+            return False, _NOTHING_SAID
+        key = (taint, mode)
+        found = self._parts.get(tolerations, _NO_PARTS).get(key)
+        if found is None:
+            relevant = speaking_of(taint.key, tolerations.entries)
+            found = names(taint.key, relevant), _part(relevant, taint, mode, self.gates)
+            self._keep(self._parts, tolerations, key, found)
+        return found
+
+    def _keep(self, kept: WeakKeyDictionary[K, dict[Hashable, V]], tolerations: K, key: Hashable, value: V) -> None:
+        self._number += 1
+        if self._number > self.MAX_JUDGEMENTS:
+            self._judgements.clear()
+            self._parts.clear()
+            self._number = 1
+        kept.setdefault(tolerations, {})[key] = value
 
 
 def _reclaimed(verdict: TaintVerdict, pod_class: PodClass, history: TaintHistory) -> TaintVerdict:
@@ -240,12 +324,6 @@ def violated_since(history: TaintHistory, judged: Callable[[str], Judgement], ti
     if since != first or history.forgotten or (exact and first > history.added_at):
         return since
     return history.added_at
-
-
-def asks_equality(tolerations: Tolerations, taint: Taint) -> bool:
-    """Whether a verdict may turn on one exact value rather than on a threshold."""
-    equality = ("", Operator.EQUAL, Operator.SEMVER_EQ)
-    return any(t.operator in equality and applies(t, taint) for t in tolerations.relevant_to(taint.key))
 
 
 def acting_policy(taint: Taint, policies: Iterable[Policy]) -> Policy | None:

@@ -330,7 +330,16 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         return best if best.specificity(taint) else None
 
 
-class Tolerations(msgspec.Struct, frozen=True, cache_hash=True):
+class SharedTolerations(msgspec.Struct, frozen=True, cache_hash=True, weakref=True):
+    """The tolerations of some profiles, in the order of their names: one object for all pods that these select."""
+
+    entries: tuple[Toleration, ...] = ()
+
+
+NOTHING_SHARED = SharedTolerations()
+
+
+class Tolerations(msgspec.Struct, frozen=True, cache_hash=True, weakref=True):
     """All tolerations of a pod: its own, then the extended ones of its annotation, then those of its profiles by name.
 
     Extended tolerations *narrow*: for a taint key they name, only they count. So a native ``Exists`` keeps the
@@ -338,19 +347,31 @@ class Tolerations(msgspec.Struct, frozen=True, cache_hash=True):
     """
 
     native: tuple[Toleration, ...] = ()
-    extended: tuple[Toleration, ...] = ()
+    annotated: tuple[Toleration, ...] = ()
+    shared: SharedTolerations = NOTHING_SHARED
+
+    @property
+    def extended(self) -> tuple[Toleration, ...]:
+        """Those of the annotation, then those of profiles."""
+        return self.annotated + self.shared.entries
 
     def relevant_to(self, taint_key: str) -> tuple[Toleration, ...]:
         """The tolerations that count for a taint with this key, in the order they are tried."""
-        if not self.extended:
-            return self.native
-        extended = tuple(entry for entry in self.extended if entry.key in ("", taint_key))
-        if any(entry.key == taint_key for entry in extended):
-            return extended
-        return self.native + extended
+        extended = speaking_of(taint_key, self.extended)
+        return extended if names(taint_key, extended) else self.native + extended
 
 
-class Profile(msgspec.Struct, frozen=True):
+def speaking_of(taint_key: str, entries: tuple[Toleration, ...]) -> tuple[Toleration, ...]:
+    """Of these, the tolerations for a taint with this key, or with any."""
+    return tuple(entry for entry in entries if entry.key in ("", taint_key))
+
+
+def names(taint_key: str, entries: tuple[Toleration, ...]) -> bool:
+    """Whether one of these names the key."""
+    return any(entry.key == taint_key for entry in entries)
+
+
+class Profile(msgspec.Struct, frozen=True, cache_hash=True):
     """A validated TolerationProfile: extended tolerations for the pods of its namespace that ``selector`` selects."""
 
     namespace: str

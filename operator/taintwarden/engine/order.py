@@ -7,6 +7,7 @@ behind those that may succeed.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 from taintwarden.engine.model import OrderBy, Pod, PodClass, Policy
@@ -37,5 +38,11 @@ def place_of(pod: Pod, policy: Policy, due_at: float, hard_at: float | None, att
     shared = pod.shared
     if hard_at is not None:
         return Place(hard_at, (float(attempts), float(shared.priority), -float(shared.grace_seconds)))
-    rank = tuple(_RANKS[criterion](shared) for criterion in policy.eviction.order if criterion in _RANKS)
+    rank = tuple([rank(shared) for rank in _ranks(policy.eviction.order)])
     return Place(due_at // SAME_URGENCY_SECONDS * SAME_URGENCY_SECONDS, rank)
+
+
+@lru_cache(maxsize=64)
+def _ranks(order: tuple[OrderBy, ...]) -> tuple[Callable[[PodClass], float], ...]:
+    """What a policy's order compares, the most important first."""
+    return tuple(_RANKS[criterion] for criterion in order if criterion in _RANKS)

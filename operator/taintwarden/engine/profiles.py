@@ -1,22 +1,103 @@
 """Which profiles of tolerations concern a pod, and what the pod tolerates with them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from weakref import WeakValueDictionary
 
-from taintwarden.engine.model import PodClass, Profile, Tolerations
+from taintwarden.engine.model import PodClass, Profile, SharedTolerations, Toleration, Tolerations
+from taintwarden.engine.selectors import LabelSelector, SelectorOperator
+
+Anchor = tuple[str, str | None] | None
+"""What a selected pod must have: a label with this value, with any value (None), or nothing in particular (None)."""
 
 
 def matching(profiles: Iterable[Profile], pod_class: PodClass) -> tuple[Profile, ...]:
     """Those for pods of this class, by name: the order in which their tolerations are tried."""
-    found = (
-        profile
-        for profile in profiles
-        if profile.namespace == pod_class.namespace and profile.selector.selects(pod_class.labels)
-    )
+    found = (profile for profile in profiles if selects(profile, pod_class))
     return tuple(sorted(found, key=lambda profile: profile.name))
+
+
+def selects(profile: Profile, pod_class: PodClass) -> bool:
+    """Whether the profile is for pods of this class."""
+    return profile.namespace == pod_class.namespace and profile.selector.selects(pod_class.labels)
 
 
 def effective(pod_class: PodClass, profiles: Iterable[Profile]) -> Tolerations:
     """All that pods of a class tolerate: what they say themselves, then the ``profiles`` that match, in this order."""
-    own = pod_class.tolerations
-    more = tuple(toleration for profile in profiles for toleration in profile.tolerations)
-    return Tolerations(own.native, own.extended + more) if more else own
+    return _joined(pod_class, SharedTolerations(_entries(profiles)))
+
+
+def _entries(profiles: Iterable[Profile]) -> tuple[Toleration, ...]:
+    return tuple(toleration for profile in profiles for toleration in profile.tolerations)
+
+
+def _joined(pod_class: PodClass, shared: SharedTolerations) -> Tolerations:
+    return Tolerations(pod_class.tolerations.native, pod_class.tolerations.annotated, shared)
+
+
+class Profiles:
+    """The profiles of all namespaces, by a label that their selectors ask for."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, dict[str, Profile]] = {}
+        """Namespace -> name -> profile."""
+        self._anchored: dict[str, dict[Anchor, dict[str, Profile]]] = {}
+        """Namespace -> anchor -> name -> profile."""
+        self._shared: WeakValueDictionary[tuple[Profile, ...], SharedTolerations] = WeakValueDictionary()
+        """Profiles -> their tolerations, which are judged once for all pods that these profiles select."""
+
+    def __iter__(self) -> Iterator[Profile]:
+        for namespace in sorted(self._named):
+            yield from self.in_namespace(namespace)
+
+    def in_namespace(self, namespace: str) -> tuple[Profile, ...]:
+        """Those of one namespace, by name."""
+        return tuple(profile for _, profile in sorted(self._named.get(namespace, {}).items()))
+
+    def put(self, namespace: str, name: str, profile: Profile | None) -> Profile | None:
+        """A profile says this now, or is gone. Returns what it said before."""
+        named, anchored = self._named.setdefault(namespace, {}), self._anchored.setdefault(namespace, {})
+        before = named.pop(name, None)
+        for anchor in () if before is None else _anchors(before.selector):
+            del anchored[anchor][name]
+            if not anchored[anchor]:
+                del anchored[anchor]
+        if profile is not None:
+            named[name] = profile
+            for anchor in _anchors(profile.selector):
+                anchored.setdefault(anchor, {})[name] = profile
+        if not named:
+            del self._named[namespace], self._anchored[namespace]
+        return before
+
+    def of(self, pod_class: PodClass) -> tuple[Profile, ...]:
+        """Those that select pods of a class, by name."""
+        anchored = self._anchored.get(pod_class.namespace)
+        return matching(_candidates(anchored, pod_class), pod_class) if anchored else ()
+
+    def tolerations(self, pod_class: PodClass, profiles: tuple[Profile, ...]) -> Tolerations:
+        """All that pods of a class tolerate, by themselves and by ``profiles``."""
+        if not profiles:
+            return pod_class.tolerations
+        shared = self._shared.get(profiles)
+        if shared is None:
+            shared = self._shared[profiles] = SharedTolerations(_entries(profiles))
+        return _joined(pod_class, shared)
+
+
+def _candidates(anchored: dict[Anchor, dict[str, Profile]], pod_class: PodClass) -> Iterator[Profile]:
+    yield from anchored.get(None, {}).values()
+    for key, value in pod_class.labels.items():
+        yield from anchored.get((key, value), {}).values()
+        yield from anchored.get((key, None), {}).values()
+
+
+def _anchors(selector: LabelSelector) -> tuple[Anchor, ...]:
+    """All are of one label, so a pod meets at most one of them."""
+    asked = [one for one in selector.requirements if one.operator is SelectorOperator.IN]
+    if asked:
+        fewest = min(asked, key=lambda requirement: len(requirement.values))
+        return tuple((fewest.key, value) for value in dict.fromkeys(fewest.values))
+    for requirement in selector.requirements:
+        if requirement.operator is SelectorOperator.EXISTS:
+            return ((requirement.key, None),)
+    return (None,)

@@ -34,12 +34,22 @@ class Listener:
     Args:
         make: makes what speaks on a connection.
         tls: the certificate to serve with.
+        max_connections: how many there are at once; without it as many as API servers need.
+        accept_interval_seconds: from one to the next at least.
 
     """
 
-    def __init__(self, make: Factory, tls: ssl.SSLContext) -> None:
+    def __init__(
+        self,
+        make: Factory,
+        tls: ssl.SSLContext,
+        max_connections: int | None = None,
+        accept_interval_seconds: float = 0.0,
+    ) -> None:
         self._make = make
         self._tls = tls
+        self._max_connections = max_connections
+        self._accept_interval_seconds = accept_interval_seconds
         self._sockets: list[socket.socket] = []
         self._accepting: list[asyncio.Task[None]] = []
         self._open: OrderedDict[int, _Connection] = OrderedDict()
@@ -89,11 +99,13 @@ class Listener:
             except OSError:
                 await asyncio.sleep(ACCEPT_RETRY_SECONDS)
                 continue
-            if len(self._open) >= MAX_CONNECTIONS:
+            if len(self._open) >= (self._max_connections or MAX_CONNECTIONS):
                 self._least_useful().end()
             self._next += 1
             key = self._next
             self._open[key] = _Connection(accepted, self._make(), self._tls, partial(self._forget, key))
+            if self._accept_interval_seconds:
+                await asyncio.sleep(self._accept_interval_seconds)
 
     def _forget(self, key: int) -> None:
         self._open.pop(key, None)

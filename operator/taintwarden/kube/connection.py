@@ -11,6 +11,7 @@ import structlog
 import yaml
 from yarl import URL
 
+from taintwarden.api.text import printable
 from taintwarden.kube.credentials import Credentials, CredentialsError, Proof
 from taintwarden.kube.errors import ConfigError
 from taintwarden.kube.kubeconfig import SERVICE_ACCOUNT, Material, Source, default_paths, from_files, in_cluster
@@ -37,6 +38,7 @@ class Connection:
 
     def __init__(self, source: Source) -> None:
         self.server = source.server
+        self.origin, self.namespace = source.origin, source.namespace
         self.tls_server_name = source.tls_server_name
         self.proxy = _checked_proxy(source.proxy)
         self._source = source
@@ -51,25 +53,29 @@ class Connection:
 
     @classmethod
     def load(cls, kubeconfig: str | None = None, context: str | None = None) -> "Connection":
-        """Use this kubeconfig, else the service account of the pod we run in, else the user's default kubeconfig.
+        """Use this kubeconfig, else that of ``KUBECONFIG``, else ``~/.kube/config``, else the pod's service account.
+
+        That is kubectl's order: both talk to the same cluster.
 
         Raises:
             ConfigError: nothing usable was found; the message says where it was looked for.
 
         """
         environment = os.environ
+        paths = [Path(kubeconfig)] if kubeconfig is not None else default_paths(environment)
+        named = kubeconfig is not None or environment.get("KUBECONFIG") or context is not None
+        where = os.pathsep.join(map(str, paths))
         try:
-            if kubeconfig is not None:
-                source = from_files([Path(kubeconfig)], context, environment)
-            elif context is None and (SERVICE_ACCOUNT / "token").exists():
-                source = in_cluster(environment, SERVICE_ACCOUNT)
-            else:
-                source = from_files(default_paths(environment), context, environment)
-            return cls(source)
+            if not named and not paths[0].exists() and (SERVICE_ACCOUNT / "token").exists():
+                where = "the service account of the pod"
+                return cls(in_cluster(environment, SERVICE_ACCOUNT))
+            if not any(path.exists() for path in paths):
+                msg = "there is no such file"
+                raise ValueError(msg)
+            return cls(from_files(paths, context, environment))
         except (yaml.YAMLError, OSError, ValueError, TypeError, RecursionError) as error:
-            where = kubeconfig or "the service account and the default kubeconfig"
             reason = " ".join(str(error).split()) or type(error).__name__
-            msg = f"cannot use {where}: {reason[:300]}"
+            msg = f"cannot use {printable(where)}: {reason[:300]}"
             raise ConfigError(msg) from error
 
     async def authorization(self) -> str | None:

@@ -4,8 +4,11 @@ from typing import Any, Generic
 
 import msgspec
 
+from taintwarden.api.text import printable
 from taintwarden.kube.errors import NOT_JSON, ApiError, KubeError, Status, Unreachable, decoded
 from taintwarden.kube.objects import Identity, ListMeta, Object, Page, RawPage, WatchFrame
+
+MAX_ERROR_CHARACTERS = 300
 
 
 class ExpiredError(KubeError):
@@ -127,5 +130,5 @@ class _ErrorFrame(msgspec.Struct):
 
 
 def _error_of(line: bytes) -> ExpiredError:
-    status = msgspec.json.decode(line, type=_ErrorFrame).object
-    return ExpiredError(f"{status.code} {status.reason}: {status.message[:200]}")
+    status = _read(line, _ErrorFrame, _ErrorFrame()).object
+    return ExpiredError(printable(f"{status.code} {status.reason}: {status.message}", MAX_ERROR_CHARACTERS))

@@ -52,6 +52,10 @@ class Source(msgspec.Struct, frozen=True):
     """One cluster and one user. Of token file, token, password and plugin the first that is given counts."""
 
     server: str
+    origin: str = ""
+    """What chose it, for people: a context, or the service account."""
+    namespace: str = ""
+    """Where objects are meant whose namespace nobody names; empty where nothing says."""
     authority: Material = Material()
     is_verified: bool = True
     tls_server_name: str | None = None
@@ -77,8 +81,11 @@ def in_cluster(environment: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -
         msg = "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set"
         raise ValueError(msg)
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    space = folder / "namespace"
     return Source(
         server,
+        origin="service account of the pod",
+        namespace=space.read_text().strip() if space.exists() else "",
         authority=Material(str(folder / "ca.crt")),
         token_file=str(folder / "token"),
         proxy=proxy_for(server, environment),
@@ -101,7 +108,8 @@ def from_files(paths: Sequence[Path], context: str | None, environment: Mapping[
     chosen = _named(merged, "contexts", name, "context")
     cluster = _named(merged, "clusters", str(chosen.get("cluster", "")), "cluster")
     user = _named(merged, "users", str(chosen["user"]), "user") if chosen.get("user") else {}
-    return _source(cluster, user, environment)
+    found = _source(cluster, user, environment)
+    return msgspec.structs.replace(found, origin=f"context {name}", namespace=str(chosen.get("namespace") or ""))
 
 
 def default_paths(environment: Mapping[str, str]) -> list[Path]:

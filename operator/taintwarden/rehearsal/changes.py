@@ -7,10 +7,11 @@ import msgspec
 
 from taintwarden.api.names import check_key, check_label_value
 from taintwarden.engine.limits.zones import ZONE_LABEL, zone_of
-from taintwarden.engine.model import Effect, Taint
+from taintwarden.engine.model import Effect, Mode, Taint
 from taintwarden.kube.objects import NodeObject, TaintObject
 from taintwarden.rehearsal.manifests import BadInput
 from taintwarden.rehearsal.node_requirements import NodeRequirement, parse_selector
+from taintwarden.rehearsal.rehearsal import named
 
 _FORM = "write KEY=VALUE:EFFECT, for example sla=900:NoExecute"
 
@@ -25,6 +26,16 @@ class Where(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         named = [", ".join(self.nodes), *(f"zone {one}" for one in self.zones), *self.selectors]
         return ", ".join(one for one in named if one)
+
+    def check(self) -> None:
+        """Whether its selectors are selectors.
+
+        Raises:
+            BadInput: one is none, or is empty.
+
+        """
+        for text in self.selectors:
+            selector(text)
 
     def find(self, nodes: Sequence[NodeObject]) -> list[NodeObject]:
         """The nodes that are meant.
@@ -42,7 +53,7 @@ class Where(msgspec.Struct, frozen=True):
             ]
             _add(found, there, f"there is no node in zone {zone}")
         for text in self.selectors:
-            parsed = _selector(text)
+            parsed = selector(text)
             there = [one for one in nodes if all(part.holds(one.metadata.labels) for part in parsed)]
             _add(found, there, f"no node has the labels {text}")
         return list(found.values())
@@ -62,6 +73,22 @@ class Change(msgspec.Struct, frozen=True):
         return f"{', '.join(told).removesuffix(' on').replace(' on,', ',')} on {self.where}"
 
 
+def enforce(policies: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[Mapping[str, Any]]:
+    """The stored policies, those of these names in mode Enforce.
+
+    Raises:
+        BadInput: there is no policy of a name.
+
+    """
+    found = {named(one)[1]: one for one in policies}
+    for name in names:
+        if name not in found:
+            msg = f"there is no TaintEvictionPolicy {name}; there is {', '.join(sorted(found)) or 'none at all'}"
+            raise BadInput(msg)
+        found[name] = {**found[name], "spec": {**(found[name].get("spec") or {}), "mode": Mode.ENFORCE.value}}
+    return list(found.values())
+
+
 def apply(changes: Iterable[Change], nodes: Sequence[NodeObject]) -> list[NodeObject]:
     """The nodes that come out different.
 
@@ -71,11 +98,21 @@ def apply(changes: Iterable[Change], nodes: Sequence[NodeObject]) -> list[NodeOb
     """
     changed: dict[str, NodeObject] = {}
     for change in changes:
-        for node in change.where.find(nodes):
-            current = changed.get(node.metadata.name, node)
-            changed[node.metadata.name] = _changed(change, current)
+        current = [changed.get(node.metadata.name, node) for node in change.where.find(nodes)]
+        _check_removals(change, current)
+        for node in current:
+            changed[node.metadata.name] = _changed(change, node)
     before = {node.metadata.name: node for node in nodes}
     return [node for name, node in changed.items() if node.spec.taints != before[name].spec.taints]
+
+
+def _check_removals(change: Change, nodes: Sequence[NodeObject]) -> None:
+    """A taint that no node has is mistyped, and a plan without it would look harmless."""
+    there = [one for node in nodes for one in node.spec.taints]
+    for key, effect in change.remove:
+        if not any(one.key == key and effect in ("", one.effect) for one in there):
+            msg = f"no taint {key}:{effect} to remove on {change.where}" if effect else ""
+            raise BadInput(msg or f"no taint {key} to remove on {change.where}")
 
 
 def _changed(change: Change, node: NodeObject) -> NodeObject:
@@ -155,6 +192,7 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True):
         if isinstance(text, Mapping):
             text = ",".join(f"{key}={value}" for key, value in text.items())
         where = Where(*(((one,) if one else ()) for one in (self.node, self.zone, text)))
+        where.check()
         if not (self.node or self.zone or text):
             msg = "names no nodes: write node, zone or selector"
             raise BadInput(msg)
@@ -167,11 +205,15 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True):
 def _entry_taint(entry: str | dict[str, Any]) -> Taint:
     if isinstance(entry, str):
         return parse_taint(entry)
-    unknown = set(entry) - {"key", "value", "effect"}
+    unknown = set(map(str, entry)) - {"key", "value", "effect"}
     if unknown:
         msg = f"a taint has no {min(unknown)}: {_FORM}"
         raise BadInput(msg)
-    return _taint(str(entry.get("key", "")), str(entry.get("value") or ""), str(entry.get("effect", "")), str(entry))
+    for field, value in entry.items():
+        if not isinstance(value, str | None):
+            msg = f'the {field} of a taint is text, and {value!r} is none: write it in quotes, as in value: "900"'
+            raise BadInput(msg)
+    return _taint(entry.get("key") or "", entry.get("value") or "", entry.get("effect") or "", str(entry))
 
 
 def _taint(key: str, value: str, effect: str, text: str) -> Taint:
@@ -185,12 +227,22 @@ def _taint(key: str, value: str, effect: str, text: str) -> Taint:
     return Taint(key, value, effect)
 
 
-def _selector(text: str) -> tuple[NodeRequirement, ...]:
+def selector(text: str) -> tuple[NodeRequirement, ...]:
+    """A label selector that asks for something: an empty one would stand for every node.
+
+    Raises:
+        BadInput: it is none.
+
+    """
     try:
-        return parse_selector(text)
+        found = parse_selector(text)
     except ValueError as error:
         msg = f"{text!r} is no label selector: {error}"
         raise BadInput(msg) from error
+    if not found:
+        msg = "the label selector is empty: name nodes by --node, --zone or labels"
+        raise BadInput(msg)
+    return found
 
 
 def _add(found: dict[str, NodeObject], nodes: Iterable[NodeObject], problem: str) -> None:

@@ -1,4 +1,4 @@
-"""What the operator says of a stored policy in its conditions; read from files, too, so of any shape."""
+"""What the operator says of a stored policy in its status; read from files, too, so of any shape."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,6 +9,18 @@ def conditions(stored: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     status = stored.get("status")
     listed = status.get("conditions") if isinstance(status, Mapping) else None
     return [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else []
+
+
+def limited_by(stored: Mapping[str, Any]) -> str:
+    """The limit that holds most of its due pods; empty where none does."""
+    status = stored.get("status")
+    return str(status.get("limitedBy") or "") if isinstance(status, Mapping) else ""
+
+
+def would_be_due(stored: Mapping[str, Any]) -> str:
+    """What a paused policy would do, as the operator says it: ``paused, 12 pods would be due``."""
+    told = [one for one in conditions(stored) if (one.get("type"), one.get("reason")) == ("Progressing", "Paused")]
+    return str(told[0].get("message")) if told else "paused"
 
 
 def is_kept_from_enforcing(stored: Mapping[str, Any]) -> bool:

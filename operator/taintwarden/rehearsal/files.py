@@ -39,7 +39,7 @@ def snapshot_from_files(documents: Sequence[Document], namespace: str, name: str
         pods=[pod],
         nodes=_nodes(documents, pod),
         namespaces=namespaces,
-        policies=[_without_nulls(one.content) for one in _of_kind(documents, GROUP, POLICY_KIND)],
+        policies=[_named(one)[0] for one in _of_kind(documents, GROUP, POLICY_KIND)],
         budgets=budgets,
         profiles=list(_profiles(documents, namespace)),
         problems={} if namespaces else {Source.NAMESPACES: missing},
@@ -48,13 +48,19 @@ def snapshot_from_files(documents: Sequence[Document], namespace: str, name: str
 
 def _profiles(documents: Sequence[Document], namespace: str) -> Iterator[dict[str, Any]]:
     for document in _of_kind(documents, GROUP, PROFILE_KIND):
-        profile = _without_nulls(document.content)
-        meta = profile.get("metadata")
-        if not isinstance(meta, Mapping) or not isinstance(meta.get("name"), str):
-            msg = f"{document.place}: {PROFILE_KIND}/{document.name}: has no metadata.name"
-            raise BadInput(msg)
+        profile, meta = _named(document)
         if (meta.get("namespace") or "default") == namespace:
             yield {**profile, "metadata": {**meta, "namespace": namespace}}
+
+
+def _named(document: Document) -> tuple[dict[str, Any], Mapping[str, Any]]:
+    """An object of ours and its metadata, which have to have a name."""
+    content = _without_nulls(document.content)
+    meta = content.get("metadata")
+    if not isinstance(meta, Mapping) or not isinstance(meta.get("name"), str):
+        msg = f"{document.place}: {document.kind}/{document.name}: has no metadata.name"
+        raise BadInput(msg)
+    return content, meta
 
 
 def _nodes(documents: Sequence[Document], pod: PodObject) -> list[NodeObject]:

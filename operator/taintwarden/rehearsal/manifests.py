@@ -3,6 +3,7 @@
 Read as the API server would read them: times stay text, a key that stands twice is an error. Nothing here knows kinds.
 """
 
+import json
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 
 import msgspec
 import yaml
+
+from taintwarden.api.text import printable
 
 try:
     from yaml import CSafeLoader as _Base
@@ -71,10 +74,13 @@ def read_documents(name: str) -> list[Document]:
         BadInput: it cannot be read, or is neither YAML nor JSON.
 
     """
-    shown = "stdin" if name == "-" else name
+    shown = "stdin" if name == "-" else printable(name)
     text = _read_text(name, shown)
     try:
         documents = list(_json(shown, text) or _yaml(shown, text))
+    except BadInput as error:
+        msg = f"{shown}: {error}"
+        raise BadInput(msg) from error
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         msg = f"{shown}{line}: is not YAML: {error.problem or error.context}"
@@ -90,6 +96,9 @@ def read_documents(name: str) -> list[Document]:
 
 def _read_text(name: str, shown: str) -> str:
     try:
+        if name == "-" and sys.stdin is None:
+            msg = "stdin: is closed"
+            raise BadInput(msg)
         if name == "-":
             content = sys.stdin.buffer.read(MAX_BYTES + 1)
         else:
@@ -112,9 +121,18 @@ def _json(file: str, text: str) -> list[Document]:
     if not text.lstrip().startswith("{"):
         return []
     try:
-        return [Document(file, 1, 1, msgspec.json.decode(text))]
-    except msgspec.DecodeError:
+        return [Document(file, 1, 1, json.loads(text, object_pairs_hook=_once))]
+    except json.JSONDecodeError:
         return []  # flow-style YAML, or several documents
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        msg = f"the key {next(key for key in keys if keys.count(key) > 1)!r} stands twice"
+        raise BadInput(msg)
+    return found
 
 
 def _yaml(file: str, text: str) -> Iterator[Document]:
@@ -129,6 +147,7 @@ def _yaml(file: str, text: str) -> Iterator[Document]:
                 continue
             if _size(node, {}) > MAX_NODES:
                 raise yaml.constructor.ConstructorError(None, None, "its aliases stand for too much", node.start_mark)
+            _check_keys(node, set())
             content = loader.construct_document(node)
             if content is not None:
                 yield Document(file, number, node.start_mark.line + 1, content)
@@ -146,22 +165,32 @@ def _check_depth(text: str) -> None:
 
 
 class _Loader(_Base):
-    """PyYAML's safe loader without times, and strict about keys that stand twice."""
+    """PyYAML's safe loader without times."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - as PyYAML has it
         first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
         for first, resolvers in _Base.yaml_implicit_resolvers.items()
     }
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                if key.value in seen:
-                    problem = f"the key {key.value!r} stands twice"
-                    raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
-                seen.add(key.value)
-        return super().construct_mapping(node, deep)
+
+def _check_keys(node: yaml.Node, seen: set[int]) -> None:
+    """No key may stand twice. Asked before merge keys (``<<``) are resolved, which puts what they bring beside it."""
+    if id(node) in seen or not isinstance(node, yaml.CollectionNode):
+        return
+    seen.add(id(node))
+    if isinstance(node, yaml.SequenceNode):
+        children = node.value
+    else:
+        keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        known: set[str] = set()
+        for key in keys:
+            if key.value in known:
+                problem = f"the key {key.value!r} stands twice"
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+            known.add(key.value)
+        children = [value for _, value in node.value]
+    for child in children:
+        _check_keys(child, seen)
 
 
 def _size(node: yaml.Node, known: dict[int, int]) -> int:

@@ -5,6 +5,7 @@ The grammar is that of ``k8s.io/apimachinery/pkg/labels``.
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import msgspec
 
@@ -49,6 +50,16 @@ class NodeRequirement(msgspec.Struct, frozen=True):
         except (ValueError, IndexError):
             return False
         return left > right if self.operator == "Gt" else left < right
+
+
+def selector_text(selector: Mapping[str, Any]) -> str:
+    """The ``selector`` of a workload as the API server takes it in ``labelSelector``."""
+    parts = [f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()]
+    for one in selector.get("matchExpressions") or ():
+        key, values = one.get("key", ""), ",".join(one.get("values") or ())
+        forms = {"In": f"{key} in ({values})", "NotIn": f"{key} notin ({values})", "DoesNotExist": f"!{key}"}
+        parts.append(forms.get(one.get("operator", ""), key))
+    return ",".join(parts)
 
 
 def parse_selector(text: str) -> tuple[NodeRequirement, ...]:

@@ -2,6 +2,7 @@
 
 import heapq
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -10,13 +11,14 @@ import msgspec
 from taintwarden.controller import wording
 from taintwarden.engine.limits.refusal import GUARD
 from taintwarden.engine.machine import Command, Outcome, Phase, WriteOutcome, commands, events
-from taintwarden.engine.model import Gates, Instant, MonotonicTime, Pod, WallTime
-from taintwarden.rehearsal.changes import Change, apply
+from taintwarden.engine.model import Gates, Instant, Mode, MonotonicTime, Pod, WallTime
+from taintwarden.kube.objects import NodeObject
+from taintwarden.rehearsal.changes import Change, apply, enforce
 from taintwarden.rehearsal.conditions import is_kept_from_enforcing
 from taintwarden.rehearsal.ideal import Allowances, Assumptions, Places
 from taintwarden.rehearsal.plan import Plan, Replacement
 from taintwarden.rehearsal.recording import Recording, is_replaced
-from taintwarden.rehearsal.rehearsal import NEWEST, Rehearsal
+from taintwarden.rehearsal.rehearsal import NEWEST, Rehearsal, at_once
 from taintwarden.rehearsal.snapshot import Snapshot
 
 MONOTONIC = 1_000_000.0
@@ -35,15 +37,27 @@ class Play:
         now: when it was read, in seconds since the epoch.
         assumptions: how long things take.
         gates: which operators may match at all.
+        enforced: policies that are to be in mode Enforce, whatever they say.
         limits: ``overall_rate`` and ``max_in_flight`` of the operator's machine.
 
     """
 
-    def __init__(self, snapshot: Snapshot, now: float, assumptions: Assumptions, gates: Gates, **limits: Any) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        now: float,
+        assumptions: Assumptions,
+        gates: Gates,
+        enforced: Sequence[str] = (),
+        **limits: Any,
+    ) -> None:
+        snapshot = msgspec.structs.replace(snapshot, policies=enforce(snapshot.policies, enforced))
         self.at = 0.0
         self.gone = 0
         self._now = now
+        self._gates = gates
         self._snapshot = snapshot
+        self._enforced = enforced
         self._assumptions = assumptions
         self._gates = gates
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
@@ -84,18 +98,36 @@ class Play:
         self.at = ended
         return Plan(
             at=wording.at(self._now),
-            changes=[str(one) for one in changes],
+            changes=[*(f"policy {name} in mode Enforce" for name in self._enforced), *map(str, changes)],
             changed_nodes=len(changed),
             horizon_seconds=horizon,
             ended_after_seconds=round(ended, 3),
             assumptions=self._assumptions,
-            notes=list(self._notes()),
+            notes=[*self._paused(changed), *self._notes()],
             **self._recording.end(self.instant, self._places),
         )
+
+    def _paused(self, changed: Sequence[NodeObject]) -> Iterator[str]:
+        """What the paused policies would do after the change."""
+        paused = [policy.name for policy in self._rehearsal.policies if policy.mode is Mode.PAUSED]
+        if not paused:
+            return
+        nodes = {one.metadata.name: one for one in (*self._snapshot.nodes, *changed)}
+        snapshot = msgspec.structs.replace(self._snapshot, nodes=list(nodes.values()))
+        resumed = Rehearsal(snapshot, self._gates, at_once(self._now))
+        resumed.teach(unpause=True)
+        resumed.rest()
+        soon = self._now + 1.0  # deadlines are told in whole seconds
+        counts = Counter((claim.policy.name, claim.due_at < soon) for claim in resumed.view.all_claims())
+        for name in paused:
+            told = wording.would_be_due(counts[name, True], counts[name, False])
+            yield f"policy {name} is {told}: --enforce {name} plans with it"
 
     def _notes(self) -> Iterator[str]:
         """What makes this plan less sure than it looks."""
         known = self._rehearsal
+        if self._snapshot.operator_problem:
+            yield self._snapshot.operator_problem
         for name, why in known.policy_problems.items():
             yield f"policy {name} is not valid as stored and does nothing here: {why}"
         if any(map(is_kept_from_enforcing, self._snapshot.policies)):

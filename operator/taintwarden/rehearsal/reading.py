@@ -12,7 +12,8 @@ from taintwarden.kube.objects import BudgetObject, NamespaceObject, NodeObject, 
 from taintwarden.kube.policies import PATH as POLICIES_PATH
 from taintwarden.kube.profiles import PLURAL as PROFILES
 from taintwarden.kube.profiles import path_in
-from taintwarden.rehearsal.session import ClusterError, Session
+from taintwarden.rehearsal.liveness import read_liveness
+from taintwarden.rehearsal.session import ClusterError, Session, UndefinedKindError
 from taintwarden.rehearsal.snapshot import Snapshot
 from taintwarden.rehearsal.sources import COUNTED, FOLLOWED, OBJECTS, UNREADABLE, WORKLOADS, Listing, Source, identity
 
@@ -44,6 +45,7 @@ class Reader:
         self._session = session
         self._found = found
         self._progress = progress
+        self._undefined: set[Source] = set()
         self._budget_type: type[BudgetObject] = BudgetObject
         found.server = session.server
 
@@ -56,11 +58,14 @@ class Reader:
                 await self._read(source)
             except ClusterError as error:
                 problems[source] = str(error)
+                if isinstance(error, UndefinedKindError):
+                    self._undefined.add(source)
 
         sources = [source for source in Source if source in wanted]
         await asyncio.gather(*map(attempt, sources))
         # In the order of the sources, not in that of the answers.
         self._found.problems = {source: problems[source] for source in sources if source in problems}
+        self._found.undefined = [source for source in sources if source in self._undefined]
 
     async def _read(self, source: Source) -> None:
         found = self._found
@@ -76,7 +81,10 @@ class Reader:
             case Source.POLICIES:
                 found.policies = await stored_policies(self._session)
             case Source.PROFILES:
-                found.profiles = await stored_profiles(self._session, f"{GROUP_PATH}/{PROFILES}")
+                listed = await stored_profiles(self._session, f"{GROUP_PATH}/{PROFILES}")
+                if listed is None:
+                    self._undefined.add(source)
+                found.profiles = listed or []
             case _ if source in COUNTED:
                 found.workloads = {**found.workloads, source.value: await self._objects(source, WorkloadObject)}
             case _:
@@ -107,8 +115,8 @@ class Reader:
         return found
 
 
-async def read_snapshot(session: Session, now: float) -> Snapshot:
-    """All that the operator follows.
+async def read_snapshot(session: Session, operator: str, now: float) -> Snapshot:
+    """All that the operator follows. ``operator``: its namespace.
 
     Raises:
         ClusterError: something cannot be read; all of it is needed.
@@ -121,16 +129,20 @@ async def read_snapshot(session: Session, now: float) -> Snapshot:
     for subject, why in found.unreadable:
         msg = f"cannot read {subject}: {why}"
         raise ClusterError(msg)
+    found.operator_problem = (await read_liveness(session, operator, found.policies, now)).problem
     return found
 
 
-async def read_around(session: Session, namespace: str, name: str, now: float) -> Snapshot:
-    """One pod, then all that belongs to it at once.
+async def read_around(session: Session, operator: str, namespace: str, name: str, now: float) -> Snapshot:
+    """One pod, then all that belongs to it at once. ``operator``: the namespace of the operator.
+
+    Without a namespace it is that of the session.
 
     Raises:
         ClusterError: the pod, its node, the policies or the profiles cannot be read.
 
     """
+    namespace = namespace or session.namespace
     core, space = "/api/v1", quote(namespace, safe="")
     pod = await session.read(f"{core}/namespaces/{space}/pods/{quote(name, safe='')}", PodObject, "pods")
     if pod is None:
@@ -168,9 +180,11 @@ async def read_around(session: Session, namespace: str, name: str, now: float) -
         else:
             found.budgets = listed.items
 
-    *_, found.policies, found.profiles = await asyncio.gather(
+    *_, found.policies, profiles = await asyncio.gather(
         node(), of_namespace(), budgets(), stored_policies(session), stored_profiles(session, path_in(space))
     )
+    found.profiles = profiles or []
+    found.operator_problem = (await read_liveness(session, operator, found.policies, now)).problem
     found.problems = problems
     return found
 
@@ -185,16 +199,16 @@ async def stored_policies(session: Session) -> list[dict[str, Any]]:
     found = await session.read(POLICIES_PATH, _Stored, "taintevictionpolicies")
     if found is None:
         msg = f"the cluster at {session.server} does not know TaintEvictionPolicies: apply the CRDs first"
-        raise ClusterError(msg)
+        raise UndefinedKindError(msg)
     return found.items
 
 
-async def stored_profiles(session: Session, path: str) -> list[dict[str, Any]]:
-    """The profiles of a list as they are stored; none where an older operator brought no definition of them.
+async def stored_profiles(session: Session, path: str) -> list[dict[str, Any]] | None:
+    """The profiles of a list as they are stored; None where there is no definition of them.
 
     Raises:
         ClusterError: they cannot be read. They decide, so there is no answer without them.
 
     """
     found = await session.read(path, _Stored, "tolerationprofiles")
-    return [] if found is None else found.items
+    return None if found is None else found.items

@@ -23,17 +23,25 @@ class ChangedMeanwhileError(ClusterError):
     """Somebody else wrote the object since it was read."""
 
 
+class UndefinedKindError(ClusterError):
+    """The cluster does not serve one of our kinds."""
+
+
 class Session:
     """Requests to one cluster.
 
     Args:
         client: an open client.
         server: its address, for people.
+        origin: what chose this cluster, for people.
+        namespace: where objects are meant whose namespace nobody names.
 
     """
 
-    def __init__(self, client: Client, server: str) -> None:
+    def __init__(self, client: Client, server: str, origin: str = "", namespace: str = "") -> None:
         self.server = server
+        self.cluster = f"{server}, {origin}" if origin else server
+        self.namespace = namespace or "default"
         self._client = client
 
     async def read(self, path: str, wanted: type[T], what: str, params: Mapping[str, str] | None = None) -> T | None:
@@ -62,7 +70,9 @@ class Session:
         pages = self.pages(resource.path, kind, resource.name, resource.field_selector)
         return [one async for page in pages for one in page]
 
-    async def pages(self, path: str, kind: type[T], what: str, field_selector: str = "") -> AsyncIterator[list[T]]:
+    async def pages(
+        self, path: str, kind: type[T], what: str, field_selector: str = "", label_selector: str = ""
+    ) -> AsyncIterator[list[T]]:
         """A list, page by page, so that a big one is never held whole.
 
         Raises:
@@ -72,6 +82,8 @@ class Session:
         params = {"limit": str(PAGE_SIZE)}
         if field_selector:
             params["fieldSelector"] = field_selector
+        if label_selector:
+            params["labelSelector"] = label_selector
         wanted: Any = kind
         while True:
             page = await self.read(path, _Page[wanted], what, params)

@@ -23,6 +23,10 @@ class Snapshot(msgspec.Struct):
     """Objects that are not what Kubernetes says they are, with the reason."""
     policies: Sequence[Mapping[str, Any]] = ()
     profiles: Sequence[Mapping[str, Any]] = ()
+    undefined: Sequence[Source] = ()
+    """Our kinds that the cluster does not serve."""
+    operator_problem: str = ""
+    """Why the operator is not at work, if it is not."""
     nodes: Sequence[NodeObject] = ()
     pods: Sequence[PodObject] = ()
     namespaces: Sequence[NamespaceObject] = ()

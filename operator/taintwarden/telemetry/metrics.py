@@ -1,4 +1,4 @@
-"""Every metric's name, unit and labels. No label holds a pod's or a node's name: their number is unbounded."""
+"""Every metric's name, unit and labels. No label holds a pod's or a node's name, and of others' names only so many."""
 
 from importlib.metadata import version
 
@@ -10,6 +10,10 @@ _LATENESS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
 _REQUEST = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _ADMISSION = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 2.5)
 _WAIT = (0.1, 1, 5, 15, 60, 300, 1800, 7200)
+
+
+WATCH_ENDS = ("ended", "expired", "refused", "unreachable", "empty", "late", "behind", "unconfirmed")
+"""Reasons of ``taintwarden_watch_restarts_total``."""
 
 
 class Metrics:
@@ -32,6 +36,21 @@ class Metrics:
         self.policies_watched = Gauge(
             "taintwarden_policies_watched",
             "0 while policies and profiles are only listed now and then, because their watch does not work.",
+            registry=registry,
+        )
+        self.lease_age = Gauge(
+            "taintwarden_lease_age_seconds",
+            "Seconds since this replica renewed the Lease; 0 where it does not hold it.",
+            registry=registry,
+        )
+        self.stale_view = Gauge(
+            "taintwarden_stale_view",
+            "1 while this replica does not know all of the cluster: before the first lists, or while cut off.",
+            registry=registry,
+        )
+        self.complete_view = Gauge(
+            "taintwarden_complete_view_timestamp_seconds",
+            "When this replica last knew all of the cluster, in seconds since 1970; 0 if it never did.",
             registry=registry,
         )
         self.sync_seconds = Gauge(
@@ -57,7 +76,8 @@ class Metrics:
         )
         self.budget_blocked = Gauge(
             "taintwarden_budget_blocked_evictions",
-            "Due pods that a PodDisruptionBudget holds, or the API server refuses for it; named only while it does.",
+            "Due pods that a PodDisruptionBudget holds, or the API server refuses for it; named only while it does. "
+            "100 budgets of a policy are named; pods of all others are one series without a namespace and a budget.",
             ["policy", "namespace", "budget"],
             registry=registry,
         )
@@ -67,15 +87,39 @@ class Metrics:
             ["policy"],
             registry=registry,
         )
-        self.guard_open = Gauge(
-            "taintwarden_guard_open",
+        self.policy_mode = Gauge(
+            "taintwarden_policy_mode",
+            "1 for the mode in which the policy is in force (Enforce, DryRun, Paused), 0 for the others.",
+            ["policy", "mode"],
+            registry=registry,
+        )
+        self.policy_accepted = Gauge(
+            "taintwarden_policy_accepted",
+            "1 if the newest version of the policy is in force, 0 if it is refused.",
+            ["policy"],
+            registry=registry,
+        )
+        self.retained = Gauge(
+            "taintwarden_retained_pods",
+            "Pods that are judged by the last valid value, since the value of a taint is invalid.",
+            ["policy"],
+            registry=registry,
+        )
+        self.zones_full = Gauge(
+            "taintwarden_all_zones_full",
+            "1 if every zone is Full for the policy, so that nothing is evicted.",
+            ["policy"],
+            registry=registry,
+        )
+        self.guard_tripped = Gauge(
+            "taintwarden_guard_tripped",
             "1 if the guard of the policy has tripped; absent without one.",
             ["policy"],
             registry=registry,
         )
         self.zone_state = Gauge(
             "taintwarden_zone_state",
-            "State of a zone for the policy: 0 Normal, 1 Degraded, 2 Full.",
+            "State of a zone for the policy: 0 Normal, 1 Degraded, 2 Full. 100 zones of a policy are named, the worst.",
             ["policy", "zone"],
             registry=registry,
         )
@@ -86,7 +130,11 @@ class Metrics:
             self.limited,
             self.budget_blocked,
             self.bouncing,
-            self.guard_open,
+            self.guard_tripped,
+            self.policy_mode,
+            self.policy_accepted,
+            self.retained,
+            self.zones_full,
             self.zone_state,
         )
         """The gauges that are told for each policy."""
@@ -94,7 +142,7 @@ class Metrics:
             "taintwarden_evictions", "Eviction calls by outcome, and dry-run.", ["policy", "outcome"], registry=registry
         )
         self.cancelled = Counter(
-            "taintwarden_eviction_cancelled",
+            "taintwarden_evictions_cancelled",
             "Announced or tried evictions that were called off.",
             ["policy"],
             registry=registry,
@@ -142,6 +190,8 @@ class Metrics:
             ["side"],
             registry=registry,
         )
+        for side in ("taint", "toleration"):
+            self.invalid_values.labels(side)
         self.watch_restarts = Counter(
             "taintwarden_watch_restarts",
             "Watches that ended or failed: ended (it ran out), expired, refused, unreachable, empty, late (open after "
@@ -179,7 +229,7 @@ class Metrics:
             ["configuration"],
             registry=registry,
         )
-        self.events_dropped = Gauge(
+        self.events_dropped = Counter(
             "taintwarden_events_dropped", "Kubernetes Events given up because too many waited.", registry=registry
         )
 

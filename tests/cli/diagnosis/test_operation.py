@@ -1,5 +1,7 @@
 """The operator itself: whether it acts, and with which rights."""
 
+from typing import Any
+
 import pytest
 
 from cli.diagnosis.scene import asking
@@ -17,14 +19,19 @@ def lease(age: float, holder: str = "taintwarden-0") -> LeaseObject:
     return LeaseObject({}, LeaseSpec(holder, 15, renew_time=wording.exactly(NOON - age)))
 
 
+def reported(age: float) -> dict[str, Any]:
+    """A policy whose status was written so long ago."""
+    return policy() | {"status": {"observedAt": wording.at(NOON - age)}}
+
+
 @pytest.mark.parametrize(
     ("held", "words"),
     [
         (None, "does not exist"),
-        (LeaseObject({}), "nobody holds it"),
-        (lease(5, holder=""), "nobody holds it"),
-        (lease(3600), "taintwarden-0 has not renewed it for 1h"),
-        (LeaseObject({}, LeaseSpec("a", 15, renew_time="soon")), "no time"),
+        (LeaseObject({}), "is not running"),
+        (lease(5, holder=""), "is not running"),
+        (lease(3600), "the operator has not reported for 1h"),
+        (LeaseObject({}, LeaseSpec("a", 15, renew_time="soon")), "is not running"),
     ],
 )
 def test_policies_that_nobody_carries_out(held, words):
@@ -33,7 +40,17 @@ def test_policies_that_nobody_carries_out(held, words):
     assert words in found.message
 
 
-@pytest.mark.parametrize("age", [-30, 0, 5, 70])
+def test_operator_that_leads_and_says_nothing_is_found():
+    (found,) = idle(reported(90), lease=lease(1))
+    assert found.message.startswith("the operator has not reported for 1m30s, though it renews its Lease: nothing is")
+
+
+@pytest.mark.parametrize(("age", "problems"), [(50, 0), (78, 1)])
+def test_without_a_lease_the_statuses_tell(age, problems):
+    assert len(idle(reported(age), lease=None)) == problems
+
+
+@pytest.mark.parametrize("age", [-30, 0, 5, 40])
 def test_operator_that_leads_is_left_in_peace_even_if_clocks_differ(age):
     assert idle(policy(), lease=lease(age)) == []
 

@@ -67,7 +67,7 @@ class Bench:
         if reserved is None:
             return None
         record = self.guard.record(self.now, reserved)
-        self.guard.saved(reserved, succeeded=succeeded)
+        self.guard.saved(record, reserved, succeeded=succeeded)
         return record
 
     def stored(self, *, waiting: bool = True) -> GuardRecord:

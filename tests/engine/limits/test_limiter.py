@@ -89,7 +89,7 @@ def reserved(bench: Bench) -> Bench:
     """The guard's record allows for evictions."""
     wanted = bench.guard.record_wanted(bench.now, waiting=True)
     assert wanted is not None
-    bench.guard.saved(wanted, succeeded=True)
+    bench.guard.saved(bench.guard.record(bench.now, wanted), wanted, succeeded=True)
     return bench
 
 

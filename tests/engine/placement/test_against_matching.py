@@ -64,7 +64,7 @@ GATES = st.sampled_from([Gates(), Gates(), Gates(numeric_operators=False), Gates
 
 
 def is_tolerated(taints, tolerations, selector, gates):
-    relevant = Tolerations(extended=tuple(tolerations)).relevant_to("k")
+    relevant = Tolerations(annotated=tuple(tolerations)).relevant_to("k")
     chosen = (taint for taint in taints if selector.specificity(taint))
     return all(any(match(one, taint, gates) is Match.HOLDS for one in relevant) for taint in chosen)
 

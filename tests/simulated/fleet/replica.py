@@ -19,6 +19,8 @@ from taintwarden.engine.limits.guard import GuardRecord
 from taintwarden.engine.machine import Machine, commands, events
 from taintwarden.engine.model import Instant
 
+RESET = "3"
+"""What an annotation that asks for a reset says."""
 WATCHED = ("nodes", "pods", "namespaces")
 """Without these nothing is evicted. Policies come another way."""
 
@@ -87,9 +89,11 @@ class Replica:
         if self.machine is None or leading == self.leading:
             return
         if leading:
-            for name, (_, guard) in self._guards.items():
-                self.feed(events.GuardRestored(name, _record(guard)))
-        self.leading = leading
+            self.known.policies = dict(self.server.objects["policies"])  # read afresh, before it leads
+            self._saw_policies()
+            for name in self._guards:
+                self._restore_guard(name)
+        self.leading, self._granted = leading, {}
         self.checks.led(leading=leading)
         self.feed(events.LeadershipChanged(leading))
         self._grant_resets()
@@ -181,17 +185,23 @@ class Replica:
         for name, one in stored.items():
             if self._guards.get(name) != (one["policy"].uid, one["guard"]):
                 self._guards[name] = (one["policy"].uid, one["guard"])
-                self.feed(events.GuardRestored(name, _record(one["guard"])))
+                self._restore_guard(name)
         self._guards = {name: one for name, one in self._guards.items() if name in stored}
         self._grant_resets()
+
+    def _restore_guard(self, name: str) -> None:
+        record = _record(self._guards[name][1])
+        is_asked = self.known.policies[name]["reset"] if name in self.known.policies else False
+        self.feed(events.GuardRestored(name, record if is_asked else msgspec.structs.replace(record, reset="")))
 
     def _grant_resets(self) -> None:
         for name, one in list(self.known.policies.items()):
             if not one["reset"]:
-                self._granted.pop(name, None)
+                if self._granted.pop(name, False):
+                    self.feed(events.GuardReset(name, ""))
             elif self.leading and name not in self._granted:
                 self._granted[name] = True
-                self.feed(events.GuardReset(name))
+                self.feed(events.GuardReset(name, RESET))
 
     # -- what it does -------------------------------------------------------------------------------------------------
 

@@ -28,6 +28,8 @@ class Api:
         self.fault_rate = 0.0
         self.holder: object = None
         """Who holds the lease."""
+        self.is_refused: Callable[[commands.Write], bool] = lambda _: False
+        """Whether the API server never takes such a write."""
         self.evicted: list[tuple[float, str]] = []
         """(when it was sent, UID) of every eviction that was carried out."""
         self._chance = chance
@@ -78,6 +80,9 @@ class Api:
 
         def end() -> None:
             outcome = WriteOutcome.DONE
+            if self.is_refused(order):
+                answer(events.Written(order, WriteOutcome.REFUSED))
+                return
             if self._is_faulty():
                 outcome = self._chance.choice([WriteOutcome.FAILED, WriteOutcome.FAILED, WriteOutcome.REFUSED])
             if outcome is WriteOutcome.DONE or (outcome is WriteOutcome.FAILED and self._chance.random() < 0.5):

@@ -13,6 +13,22 @@ environment, ports, volumes and volumeMounts of its own.
 {{- $_ := set $variables (printf "TAINTWARDEN_%s" (snakecase . | upper)) $value -}}
 {{- end -}}
 {{- end -}}
+{{- $ports := .ports -}}
+{{- $volumes := .volumes -}}
+{{- $mounts := .volumeMounts -}}
+{{- with .root.Values.metrics -}}
+{{- if .protected -}}
+{{- $_ := set $ports "metrics" 8443 -}}
+{{- $_ := set $variables "TAINTWARDEN_METRICS_PORT" $ports.metrics -}}
+{{- with .certificateSecret -}}
+{{- $volume := dict "name" "metrics-certificate" -}}
+{{- $mount := dict "mountPath" "/metrics-certificate" "readOnly" true -}}
+{{- $_ := set $variables "TAINTWARDEN_METRICS_CERTIFICATE" $mount.mountPath -}}
+{{- $mounts = append $mounts (merge $mount $volume) -}}
+{{- $volumes = append $volumes (merge (dict "secret" (dict "secretName" .)) $volume) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -93,7 +109,7 @@ spec:
             {{- toYaml . | nindent 12 }}
             {{- end }}
           ports:
-            {{- range $port, $number := .ports }}
+            {{- range $port, $number := $ports }}
             - name: {{ $port }}
               containerPort: {{ $number }}
             {{- end }}
@@ -105,11 +121,11 @@ spec:
             {{- toYaml . | nindent 12 }}
           {{- end }}
           {{- end }}
-          {{- with concat .volumeMounts ($values.volumeMounts | default list) }}
+          {{- with concat $mounts ($values.volumeMounts | default list) }}
           volumeMounts:
             {{- toYaml . | nindent 12 }}
           {{- end }}
-      {{- with concat .volumes ($values.volumes | default list) }}
+      {{- with concat $volumes ($values.volumes | default list) }}
       volumes:
         {{- toYaml . | nindent 8 }}
       {{- end }}

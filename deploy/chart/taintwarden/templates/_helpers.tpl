@@ -133,7 +133,7 @@ metadata:
 automountServiceAccountToken: false # the deployment asks for it where it is needed
 {{- end -}}
 
-{{/* Binds a role to a service account. Arguments: root, kind (of the role), name (of the role), account. */}}
+{{/* Binds a role to service accounts. Arguments: root, kind (of the role), name (of the role), accounts. */}}
 {{- define "taintwarden.binding" -}}
 apiVersion: rbac.authorization.k8s.io/v1
 kind: {{ .kind }}Binding
@@ -144,9 +144,11 @@ roleRef:
   kind: {{ .kind }}
   name: {{ .name }}
 subjects:
+  {{- range .accounts }}
   - kind: ServiceAccount
-    name: {{ .account }}
-    namespace: {{ .root.Release.Namespace }}
+    name: {{ . }}
+    namespace: {{ $.root.Release.Namespace }}
+  {{- end }}
 {{- end -}}
 
 {{/* A PodDisruptionBudget for the pods of one process. Arguments: root, name. */}}
@@ -165,4 +167,13 @@ spec:
   selector:
     matchLabels:
       app.kubernetes.io/name: {{ .name }}
+{{- end -}}
+
+{{/* Where metrics are served: a port as a Service has it. Its name there, and that of the container's port. */}}
+{{- define "taintwarden.metricsPort" -}}
+{{- if (.Values.metrics).protected -}}
+{name: https, port: 8443, targetPort: metrics}
+{{- else -}}
+{name: http, port: 8080, targetPort: http}
+{{- end -}}
 {{- end -}}

@@ -4,6 +4,7 @@ from taintwarden.cli.diagnosis import (
     budgets,
     builtin,
     gates,
+    incident,
     nowhere,
     objects,
     operation,
@@ -18,6 +19,7 @@ from taintwarden.cli.diagnosis import (
 from taintwarden.cli.diagnosis.check import Check
 
 CATALOGUE: tuple[Check, ...] = (
+    *incident.CHECKS,
     *operation.CHECKS,
     *policies.CHECKS,
     *nowhere.CHECKS,

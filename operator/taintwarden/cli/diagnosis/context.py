@@ -5,10 +5,11 @@ from functools import cached_property
 
 from taintwarden.cli.diagnosis.inventory import Group
 from taintwarden.cli.diagnosis.snapshot import DoctorSnapshot, FullBudget
+from taintwarden.cli.policy_status import PolicySummary, summarize
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import NodeView
 from taintwarden.engine.model import Gates, PodClass, Policy, Taint
-from taintwarden.rehearsal.rehearsal import Rehearsal, at_once
+from taintwarden.rehearsal.rehearsal import Rehearsal, at_once, named
 from taintwarden.rehearsal.sources import Source
 
 
@@ -31,6 +32,17 @@ class Context:
         self.profiles, self.profile_problems = rehearsal.profiles, rehearsal.profile_problems
         self._verdicts: dict[tuple[str, PodClass], tuple[TaintVerdict, ...]] = {}
         self._budgets = {f"{one.metadata.namespace}/{one.metadata.name}": one for one in snapshot.budgets}
+
+    @cached_property
+    def summaries(self) -> list[PolicySummary]:
+        """What the statuses of the policies say."""
+        stored = [one for one in self.snapshot.policies if named(one)[1]]
+        return summarize(stored, (), self.snapshot.now).policies
+
+    @property
+    def halted(self) -> set[str]:
+        """The policies that a tripped guard, zones that are all Full or a person stops while pods have deadlines."""
+        return {one.name for one in self.summaries if one.is_halted or (one.is_paused and one.pending)}
 
     def knows(self, source: Source) -> bool:
         """Whether it was read."""

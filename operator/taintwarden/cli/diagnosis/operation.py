@@ -4,37 +4,11 @@ from collections.abc import Iterator
 
 from taintwarden.cli.diagnosis.check import Check, Found, Severity
 from taintwarden.cli.diagnosis.context import Context
-from taintwarden.cli.output import duration
-from taintwarden.controller.times import moment
 from taintwarden.engine.model import Method
-from taintwarden.kube.lease import LEASE_NAME, LEASE_SECONDS
 from taintwarden.rehearsal.sources import Source, Subject
 
-CLOCKS_APART_SECONDS = 60.0
-"""How far the clock here may run ahead of the operator's before its lease seems to have expired."""
 _ONLY_FOR_DELETING = ("pods", "delete"), ("pods/status", "patch")
 """Rights that are bound only where policies delete."""
-
-
-def _not_running(context: Context) -> Iterator[Found]:
-    if context.snapshot.policies and (why := _why_idle(context)):
-        yield Found(Subject("Lease", LEASE_NAME, context.snapshot.namespace), why)
-
-
-def _why_idle(context: Context) -> str:
-    lease = context.snapshot.lease
-    if lease is None:
-        return "does not exist: no operator has ever run in this namespace, so no policy acts"
-    spec = lease.spec
-    if spec is None or not spec.holder_identity or not spec.renew_time:
-        return "nobody holds it: no operator runs, so no policy acts"
-    try:
-        age = context.snapshot.now - moment(spec.renew_time)
-    except ValueError:
-        return f"its renewTime is no time: {spec.renew_time}"
-    if age <= (spec.lease_duration_seconds or LEASE_SECONDS) + CLOCKS_APART_SECONDS:
-        return ""
-    return f"{spec.holder_identity} has not renewed it for {duration(age)}: no operator runs, so no policy acts"
 
 
 def _rehearses(context: Context) -> Iterator[Found]:
@@ -71,14 +45,6 @@ def _rights(context: Context) -> Iterator[Found]:
 
 
 CHECKS = (
-    Check(
-        id="operator-not-running",
-        severity=Severity.ERROR,
-        finds="policies while no operator renews its lease",
-        remedy="kubectl -n taintwarden-system get pods; or name its namespace by --namespace",
-        needs=(Source.POLICIES, Source.LEASE),
-        run=_not_running,
-    ),
     Check(
         id="operator-stopped",
         severity=Severity.WARNING,

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from taintwarden.cli.diagnosis.check import Check, Found, Severity
 from taintwarden.cli.diagnosis.context import Context
-from taintwarden.cli.output import duration
-from taintwarden.cli.policy_status import NOT_OBSERVED, OUTDATED, PolicySummary, summarize
+from taintwarden.cli.policy_status import NOT_OBSERVED, OUTDATED
 from taintwarden.controller.times import moment
+from taintwarden.controller.wording import duration
 from taintwarden.engine.evaluate import acting_policy
 from taintwarden.engine.model import Exclude, Mode, Policy, Taint
 from taintwarden.engine.selectors import LabelSelector
@@ -24,33 +24,19 @@ def _subject(name: str) -> Subject:
     return Subject("TaintEvictionPolicy", name)
 
 
-def _summaries(context: Context) -> list[PolicySummary]:
-    stored = [one for one in context.snapshot.policies if named(one)[1]]
-    return summarize(stored, (), context.snapshot.now).policies
-
-
 def _not_accepted(context: Context) -> Iterator[Found]:
     told = dict(context.policy_problems)
-    for one in _summaries(context):
-        guard_only = one.guard is not None and one.guard.open and one.accepted == "True"
-        if one.problem and one.problem not in (NOT_OBSERVED, OUTDATED) and not guard_only:
+    for one in context.summaries:
+        if one.problem and one.problem not in (NOT_OBSERVED, OUTDATED) and not one.is_halted:
             told.setdefault(one.name, one.problem)
     for name, why in sorted(told.items()):
         yield Found(_subject(name), why)
 
 
 def _not_observed(context: Context) -> Iterator[Found]:
-    for one in _summaries(context):
+    for one in context.summaries:
         if one.problem in (NOT_OBSERVED, OUTDATED) and one.name not in context.policy_problems:
             yield Found(_subject(one.name), one.problem)
-
-
-def _guard_open(context: Context) -> Iterator[Found]:
-    for one in _summaries(context):
-        if one.guard is not None and one.guard.open:
-            yield Found(
-                _subject(one.name), one.guard.message or f"its guard has tripped: {one.guard.cause or 'no cause told'}"
-            )
 
 
 def _paused(context: Context) -> Iterator[Found]:
@@ -163,14 +149,6 @@ CHECKS = (
         run=_not_observed,
     ),
     Check(
-        id="policy-guard-open",
-        severity=Severity.ERROR,
-        finds="policies whose guard has tripped: too many pods would be evicted",
-        remedy="repair the cause, or release the pods: taintwarden guard reset NAME",
-        needs=(Source.POLICIES,),
-        run=_guard_open,
-    ),
-    Check(
         id="policy-paused",
         severity=Severity.WARNING,
         finds="policies that are paused, perhaps forgotten",
@@ -182,7 +160,7 @@ CHECKS = (
         id="policy-rehearses",
         severity=Severity.INFO,
         finds="policies in mode DryRun for more than a week",
-        remedy="look at what they would do, then: taintwarden resume NAME --mode Enforce",
+        remedy="look at what they would do (taintwarden plan --enforce NAME), then set spec.mode to Enforce",
         needs=(Source.POLICIES,),
         run=_long_dry_run,
     ),

@@ -13,11 +13,10 @@ from taintwarden.cli.run import run
 from taintwarden.controller.times import moment
 from taintwarden.engine.model import Gates, Operator
 from taintwarden.kube.errors import ApiError
-from taintwarden.kube.lease import LeaseObject
+from taintwarden.rehearsal.liveness import read_lease
 from taintwarden.rehearsal.session import ClusterError, Session
 from taintwarden.settings import Settings, SettingsError, load_settings
 
-LEASES = "/apis/coordination.k8s.io/v1/namespaces"
 EXPIRED_SECONDS = 300.0
 """A lease of the kube-controller-manager that old is of one which runs no more; it renews every few seconds."""
 AT_ONCE = 8
@@ -65,11 +64,6 @@ class _Deployments(msgspec.Struct):
 
 class _Pods(msgspec.Struct):
     items: list[_Template] = []
-
-
-async def read_lease(session: Session, namespace: str, name: str) -> LeaseObject | None:
-    """A Lease; None where there is none."""
-    return await session.read(f"{LEASES}/{namespace}/leases/{name}", LeaseObject, "leases")
 
 
 async def read_operator(session: Session, namespace: str) -> OperatorSettings | None:

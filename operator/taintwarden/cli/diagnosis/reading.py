@@ -8,6 +8,7 @@ from taintwarden.cli.diagnosis import probing
 from taintwarden.cli.diagnosis.inventory import Inventory
 from taintwarden.cli.diagnosis.snapshot import DoctorSnapshot, FullBudget, WebhookConfiguration
 from taintwarden.kube.lease import LEASE_NAME
+from taintwarden.rehearsal.liveness import read_lease
 from taintwarden.rehearsal.reading import Progress, Reader
 from taintwarden.rehearsal.session import ClusterError, Session
 from taintwarden.rehearsal.sources import OBJECTS, WORKLOADS, Source
@@ -55,7 +56,7 @@ class _DoctorReader(Reader):
             case Source.VALIDATING:
                 found.validating = await self._webhooks(source)
             case Source.LEASE:
-                found.lease = await probing.read_lease(session, found.namespace, LEASE_NAME)
+                found.lease = await read_lease(session, found.namespace, LEASE_NAME)
             case Source.OPERATOR:
                 found.operator = await probing.read_operator(session, found.namespace)
             case Source.BUILT_IN:

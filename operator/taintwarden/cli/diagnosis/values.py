@@ -97,19 +97,38 @@ def _probably_reversed(context: Context) -> Iterator[Found]:
 
 
 def _never(context: Context) -> Iterator[tuple[Group, Toleration, list[Taint]]]:
-    """Comparisons that hold for no taint on any node, where no other toleration of the pod does."""
+    """Comparisons that hold for no taint on any node, where no other toleration of the pod does.
+
+    A value that was good until a while ago blames nobody's toleration, nor do those of an incident.
+    """
+    past = list(_past(context))
+    incident = [policy for policy in context.policies if policy.name in context.halted]
     for group in context.groups:
         every = context.view.tolerations_of(group.pod_class)
         for key in dict.fromkeys(one.key for one in comparisons((*every.native, *every.extended))):
             relevant = every.relevant_to(key)
             taints = [taint for taint in context.taints if taint.key == key]
-            if any(match(one, taint, context.gates) is Match.HOLDS for one in relevant for taint in taints):
+            if any(policy.selector_for(taint) for policy in incident for taint in taints):
+                continue
+            known = [*taints, *(taint for taint in past if taint.key == key)]
+            if any(match(one, taint, context.gates) is Match.HOLDS for one in relevant for taint in known):
                 continue
             for one in comparisons(relevant):
                 answers = {taint: match(one, taint, context.gates) for taint in taints if applies(one, taint)}
                 compared = [taint for taint, answer in answers.items() if answer is Match.DIFFERS]
                 if compared:
                     yield group, one, compared
+
+
+def _past(context: Context) -> Iterator[Taint]:
+    """What nodes carried before, as far as their histories go."""
+    found = {
+        Taint(taint.key, span.value, taint.effect): None
+        for node in context.nodes.values()
+        for taint, history in node.taints
+        for span in history.spans[:-1]
+    }
+    yield from found
 
 
 def _reversed(toleration: Toleration, taints: Iterable[Taint], gates: Gates) -> Toleration | None:

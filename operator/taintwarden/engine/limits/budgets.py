@@ -106,12 +106,14 @@ class Budgets:
     def refuse(self, pod: Pod) -> Refusal | None:
         """Whether asking the API server would be in vain."""
         budgets = self.of(pod.shared) if pod.running else ()
+        if not budgets:
+            return None
         if len(budgets) > 1 and all(budget.selector is not None for budget in budgets):
             names = ", ".join(str(budget) for budget in budgets)
             reason = f"the API server refuses a pod with more than one PodDisruptionBudget ({names})"
             return Refusal(SEVERAL_BUDGETS, None, _shared_key(pod.namespace), reason)
         unreadable_first = sorted(budgets, key=lambda budget: budget.selector is not None)
-        return self._refuse(unreadable_first[0], pod) if budgets else None
+        return self._refuse(unreadable_first[0], pod)
 
     def _refuse(self, budget: Budget, pod: Pod) -> Refusal | None:
         name, key = str(budget), _key(str(budget), ready=pod.ready)

@@ -40,7 +40,8 @@ class GuardRecord(msgspec.Struct, frozen=True):
 
     ``open_since`` None: armed. ``cause`` and ``would_evict`` say why it tripped. ``accepted``: a person released so
     many pods at ``released_at``, which are still there. ``spent``: how many evictions count from when, oldest first;
-    they are reserved before they happen.
+    they are reserved before they happen. ``reset``: the request for a reset that was granted and that is not taken off
+    yet; whoever leads next does not grant it again.
     """
 
     open_since: float | None = None
@@ -49,6 +50,7 @@ class GuardRecord(msgspec.Struct, frozen=True):
     accepted: int | None = None
     released_at: float | None = None
     spent: tuple[tuple[float, int], ...] = ()
+    reset: str = ""
 
 
 class Turn(Enum):
@@ -99,6 +101,10 @@ class Guard:
         """How many of the near ones are due in which slot; those that were released are not counted."""
         self._causes: dict[str, None] = {}
         """The near ones that were on their node when it tripped."""
+        self.reset = ""
+        """The request for a reset that was granted, until it is taken off."""
+        self._stored_reset = ""
+        """The same in the stored record."""
         self._released_at: WallTime | None = None
         self._quota = 0
         """How many released pods the restored record names that were not met yet."""
@@ -306,6 +312,16 @@ class Guard:
             self._arm()
         return len(named)
 
+    def grant(self, reset: str) -> None:
+        """A request for a reset is granted, now; or, with none, it was taken off. Has to be stored."""
+        self.reset = reset
+        self._unsaved = True
+
+    @property
+    def is_grant_stored(self) -> bool:
+        """Whether the next leader would know of the reset. Until then, nothing that was released is evicted."""
+        return not self.reset or self.reset == self._stored_reset
+
     def held(self) -> list[str]:
         """UIDs of the pods that have to leave within the window and were not released."""
         return [uid for uid in self._near if uid not in self.released]
@@ -379,6 +395,7 @@ class Guard:
         self._slots = deque([now.monotonic_at(min(at, latest)), pods] for at, pods in sorted(record.spent) if pods)
         self._quota = record.accepted or 0
         self._released_at = None if record.released_at is None else WallTime(record.released_at)
+        self.reset = self._stored_reset = record.reset
         known = [*self._near.values(), *self._later.values()]
         for due in known:
             self.forget(due.uid)
@@ -413,10 +430,10 @@ class Guard:
             return wanted
         return max(0, min(wanted, self.limit() - spent))
 
-    def saved(self, reserved: tuple[float, int], *, succeeded: bool) -> None:
-        """The record that allows for ``reserved`` is stored, or is not."""
+    def saved(self, record: GuardRecord, reserved: tuple[float, int], *, succeeded: bool) -> None:
+        """The record, which allows for ``reserved``, is stored, or is not."""
         if succeeded:
-            self._reserved = reserved
+            self._reserved, self._stored_reset = reserved, record.reset
             self._freed.add(self._key)
         else:
             self._unsaved = True
@@ -430,4 +447,4 @@ class Guard:
         accepted = len(self.released) + self._quota or None
         would_evict = self.expected() if self.is_tripped else 0
         released_at = self._released_at if accepted else None
-        return GuardRecord(self.tripped_at, self.cause, would_evict, accepted, released_at, spent)
+        return GuardRecord(self.tripped_at, self.cause, would_evict, accepted, released_at, spent, self.reset)

@@ -72,8 +72,10 @@ class Guards:
     def admit(self, request: Request) -> Refusal | None:
         """Whether the policy's guard is armed, and its stored record allows for one more eviction."""
         guard = self.by_policy.get(request.policy.name)
-        if guard is None or request.released:
+        if guard is None:
             return None
+        if request.released:
+            return None if guard.is_grant_stored else Refusal(GUARD_RECORD)
         if guard.halts:
             return Refusal(GUARD)
         if request.is_rehearsal or guard.has_taken(request.pod.uid) or guard.may_take(request.now):

@@ -74,17 +74,15 @@ class Freed:
     """Keys of refusals that may be another answer now, in the order in which they were noted."""
 
     def __init__(self) -> None:
-        self._keys: dict[str, None] = {}
+        self.keys: dict[str, None] = {}
 
     def add(self, key: str) -> None:
         """Asking again makes sense."""
-        self._keys[key] = None
+        self.keys[key] = None
 
     def take(self) -> list[str]:
         """All keys since the last time."""
-        if not self._keys:
-            return []
-        keys, self._keys = list(self._keys), {}
+        keys, self.keys = list(self.keys), {}
         return keys
 
 

@@ -224,6 +224,7 @@ def _observed(
     if time_added is not None:
         if gap and known.is_added_again(added_at):
             return TaintHistory.begin(taint.value, added_at)
-        # As it is written: a clock that was set back makes nothing earlier.
-        known = known.added_no_later_than(time_added)
+        if not gap:  # else an older object may have been restored, of a time before the taint was added once more
+            # As it is written: a clock that was set back makes nothing earlier.
+            known = known.added_no_later_than(time_added)
     return known.observe(taint.value, now)

@@ -136,9 +136,13 @@ class GuardRestored(msgspec.Struct, frozen=True):
 
 
 class GuardReset(msgspec.Struct, frozen=True):
-    """A person has seen which pods a tripped guard, or unhealthy zones, are holding, and releases them."""
+    """A person has seen which pods a tripped guard, or unhealthy zones, are holding, and releases them.
+
+    ``reset`` is the text of the request, which counts once until it is taken off; empty: it was taken off.
+    """
 
     policy: str
+    reset: str
 
 
 class PoliciesChanged(msgspec.Struct, frozen=True):

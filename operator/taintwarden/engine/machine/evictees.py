@@ -154,7 +154,7 @@ class Evictees:
         """It is not ahead any more."""
         self.reclaims.forget(claim.key)
         self.deletions.cancel(claim.key)
-        guard = self._limiter.guards.by_policy.get(claim.policy.name)
+        guard = self._limiter.guards.by_policy.get(claim.verdict.policy.name)
         if guard is not None:
             guard.forget(claim.uid)
 
@@ -199,18 +199,24 @@ class Evictees:
             if claim.phase is Phase.IN_FLIGHT:
                 claim.withdrawn = True
             else:
-                self.end(claim)
+                self._close(claim)
+        if uid not in self._claims.evictees:
+            self._limiter.stay(uid)
 
     def end(self, claim: Claim) -> None:
         """The claim is over. With the last one the pod counts as one that stays on its node, if it is there."""
+        self._close(claim)
+        if claim.uid not in self._claims.evictees:
+            self.stay(claim.node, claim.uid)
+
+    def _close(self, claim: Claim) -> None:
         evictee = self._claims.evictees[claim.uid]
         if evictee.call is not None and evictee.call.claim is claim:
             evictee.call = None
+        if claim.phase is not Phase.LEAVING:  # nothing is ahead of that since its call was accepted
+            self.forget(claim)
         self._queues.move(claim, Phase.ENDED)
-        self.forget(claim)
         self._claims.remove(claim)
-        if claim.uid not in self._claims.evictees:
-            self.stay(claim.node, claim.uid)
 
     def end_all(self, evictee: Evictee) -> None:
         """No claim on the pod stands any more."""

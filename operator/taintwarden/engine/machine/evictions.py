@@ -18,6 +18,9 @@ from taintwarden.engine.machine.timings import Timings
 from taintwarden.engine.model import Instant, Method, Mode, Pod, later
 from taintwarden.engine.spread import Spread
 
+_OVER = (Outcome.EVICTED, Outcome.GONE)
+"""Outcomes after which the watch has to say that the pod is gone."""
+
 
 class Evictions:
     """Calls under way, and why the next ones are not.
@@ -123,14 +126,15 @@ class Evictions:
         self.refused = refused
 
     def _request(self, claim: Claim, pod: Pod) -> Request:
+        policy, taint = claim.verdict.policy, claim.verdict.taint
         return Request(
             pod,
-            claim.policy,
-            claim.verdict.taint,
+            policy,
+            taint,
             self._cluster.labels(claim.node),
             self._step.now,
-            deletes=self._deletes(claim, pod),
-            released=self._limiter.guards.is_released(claim.policy.name, claim.uid),
+            deletes=policy.eviction.method is not Method.EVICT and self._deletes(claim, pod),
+            released=self._limiter.guards.is_released(policy.name, claim.uid),
         )
 
     def _deletes(self, claim: Claim, pod: Pod) -> bool:
@@ -174,7 +178,8 @@ class Evictions:
             self._step.report(commands.HeldAsBouncing(pod, claim.verdict, refusal.detail, until))
 
     def _evict(self, claim: Claim, pod: Pod, request: Request) -> None:
-        step, policy, verdict = self._step, claim.policy, claim.verdict
+        step, verdict = self._step, claim.verdict
+        policy = verdict.policy
         waited = step.now.monotonic - claim.ready_since
         if policy.mode is Mode.DRY_RUN:
             self._queues.move(claim, Phase.REHEARSED)
@@ -202,7 +207,8 @@ class Evictions:
 
     def _grace_of(self, claim: Claim, pod: Pod) -> tuple[int | None, bool]:
         """Seconds to give the pod to stop, None for its own; and whether that is less: its node is gone by then."""
-        given, hard_at = claim.policy.eviction.grace_period_seconds, claim.verdict.hard_at
+        verdict = claim.verdict
+        given, hard_at = verdict.policy.eviction.grace_period_seconds, verdict.hard_at
         if hard_at is None:
             return given, False
         left = int(hard_at - self._step.now.wall)
@@ -226,7 +232,7 @@ class Evictions:
         self.in_flight -= 1
         call.is_answered = True
         pod = call.order.pod
-        if event.outcome in (Outcome.EVICTED, Outcome.GONE):
+        if event.outcome in _OVER:
             # A pod that is gone after a call that may have been carried out was evicted by that, most likely.
             evicted = event.outcome is Outcome.EVICTED or evictee.is_uncertain
             call.reservation(Settlement.EVICTED if evicted else Settlement.STAYS)
@@ -243,11 +249,11 @@ class Evictions:
         self._resume(evictee, call, event, pod)
 
     def _report_done(self, call: Call, outcome: Outcome) -> None:
-        claim, pod = call.claim, call.order.pod
+        claim, pod, policy = call.claim, call.order.pod, call.claim.verdict.policy
         if outcome is Outcome.GONE:
             self._step.report(commands.Left(pod, claim.verdict))
             return
-        self.accepted[claim.policy.name] += 1
+        self.accepted[policy.name] += 1
         lateness = max(0.0, self._step.now.wall - claim.due_at)
         self._step.report(commands.Evicted(pod, claim.verdict, lateness))
         if call.grace_cut:

@@ -57,7 +57,8 @@ class Guards:
         """Policy -> its generation, and when that began to hold."""
         self._profile_change = ("", 0.0)
         """What the last change of a profile was that changed what pods tolerate, and when."""
-        self._resets: dict[str, None] = {}
+        self._resets: dict[str, str] = {}
+        """Policy -> the request for a reset."""
         self._reserving: dict[str, tuple[float, int]] = {}
         """Policy -> what the record that is being written allows for."""
         self._populations: dict[str, tuple[MonotonicTime, int]] = {}
@@ -161,11 +162,29 @@ class Guards:
         guard = self._limiter.guards.by_policy.get(order.policy.name)
         reserved = self._reserving.pop(order.policy.name, None)
         if guard is not None and reserved is not None:
-            guard.saved(reserved, succeeded=outcome is WriteOutcome.DONE)
+            guard.saved(order.record, reserved, succeeded=outcome is WriteOutcome.DONE)
+            self._take_off_reset(order.policy, guard)
+
+    def _take_off_reset(self, policy: Policy, guard: Guard) -> None:
+        """Once it is stored that it was granted: whoever leads next must not grant it for another wave."""
+        if guard.reset and guard.is_grant_stored:
+            self._outbox.put(commands.ClearGuardReset(policy))
+
+    def reset_taken_off(self, order: commands.ClearGuardReset, outcome: WriteOutcome) -> None:
+        """The request for a reset is gone, or is not."""
+        guard = self._limiter.guards.by_policy.get(order.policy.name)
+        if guard is not None and guard.reset and outcome in (WriteOutcome.DONE, WriteOutcome.GONE):
+            guard.grant("")
 
     def ask_reset(self, event: events.GuardReset) -> None:
-        """A reset was asked for: it is done when everything is known that it would release."""
-        self._resets[event.policy] = None
+        """A reset is asked for, and granted when everything is known that it would release; or no longer is."""
+        guard = self._limiter.guards.by_policy.get(event.policy)
+        if event.reset:
+            self._resets[event.policy] = event.reset
+        else:
+            self._resets.pop(event.policy, None)
+            if guard is not None and guard.reset:
+                guard.grant("")
 
     def reset(self) -> None:
         """Release the pods that a tripped guard or unhealthy zones are holding; else report only that it was done."""
@@ -173,12 +192,16 @@ class Guards:
         for policy in self._verdicts.policies:
             if policy.name not in resets:
                 continue
-            guard = self._limiter.guards.by_policy.get(policy.name)
-            held_by_zones = self._limiter.zones.all_full(policy.name)
-            if guard is not None and (guard.is_tripped or held_by_zones):
-                released = guard.release(guard.held(), self._step.now)
-                self._step.report(commands.GuardArmed(policy, released))
-            self._outbox.put(commands.ClearGuardReset(policy))
+            guard, reset = self._limiter.guards.by_policy.get(policy.name), resets[policy.name]
+            if guard is None:
+                self._outbox.put(commands.ClearGuardReset(policy))
+            elif guard.reset == reset:
+                self._take_off_reset(policy, guard)
+            else:
+                if guard.is_tripped or self._limiter.zones.all_full(policy.name):
+                    released = guard.release(guard.held(), self._step.now)
+                    self._step.report(commands.GuardArmed(policy, released))
+                guard.grant(reset)
 
     # -- the cause ----------------------------------------------------------------------------------------------------
 

@@ -115,7 +115,8 @@ class Machine:
         """Take one event at ``now``; the commands are to be carried out in order."""
         self._step.begin(now)
         self._take(event)
-        self._evictions.pull_freed()
+        if self._limiter.freed.keys:
+            self._evictions.pull_freed()
         return self._step.out
 
     def _take(self, event: Event) -> None:  # noqa: C901, PLR0912, PLR0915 - one row for each kind of event
@@ -459,7 +460,7 @@ class Machine:
             case commands.SaveHistory() | commands.SaveLabels():
                 self._stored(event.order, event.outcome)
             case commands.ClearGuardReset():
-                pass
+                self._guards.reset_taken_off(event.order, event.outcome)
             case _:
                 assert_never(event.order)
 

@@ -8,6 +8,9 @@ policy's lane, and each that leaves that lane lets the next one back: nothing is
 from collections.abc import Container
 from typing import NamedTuple
 
+import msgspec
+from msgspec.structs import replace
+
 from taintwarden.engine.deadlines import DeadlineQueue, Entry
 from taintwarden.engine.limits import Refusal
 from taintwarden.engine.machine.claims import TRANSITIONS, Claim, Phase
@@ -26,6 +29,10 @@ from taintwarden.engine.spread import Group, Spread
 REVISION_LABELS = ("pod-template-hash", "controller-revision-hash")
 """What a ReplicaSet of a Deployment, and a StatefulSet or DaemonSet, call the revision of a pod."""
 
+# To look a member up on its class costs more than all the rest of a transition.
+_WAITING, _READY, _BLOCKED = Phase.WAITING, Phase.READY, Phase.BLOCKED
+_ON_A_DELAY = (Phase.DELAYED, Phase.LEAVING)
+
 
 class Lane(NamedTuple):
     """A policy's due pods; lanes with hard deadlines come first."""
@@ -39,7 +46,7 @@ class Lane(NamedTuple):
         return cls(policy.reclaim is None, policy.name)
 
 
-class _Position(NamedTuple):
+class _Position(msgspec.Struct, frozen=True, gc=False):
     """Where a claim that is due stands."""
 
     lane: Lane
@@ -113,15 +120,16 @@ class Queues:
         claim.ready_since = now.monotonic
         claim.refusal, claim.waited_for = None, ""
         due_at = max(claim.due_at, now.wall) if claim.attempts else claim.due_at
-        place = place_of(pod, claim.policy, due_at, claim.verdict.hard_at, claim.attempts)
-        self._line_up(claim, _Position(Lane.of(claim.policy), pod, place))
+        verdict = claim.verdict
+        place = place_of(pod, verdict.policy, due_at, verdict.hard_at, claim.attempts)
+        self._line_up(claim, _Position(Lane.of(verdict.policy), pod, place))
 
     def block(self, claim: Claim, refusal: Refusal) -> None:
         """Set a READY claim apart until what ``refusal`` names may admit it."""
         position = self._position(claim, Phase.READY, Phase.BLOCKED)
         self._enter(claim, Phase.BLOCKED, release_next=False)
         lines = self._blocked.setdefault(refusal.key, {})
-        self._positions[claim.key] = position._replace(blocked_by=refusal.key, released_by="")
+        self._positions[claim.key] = replace(position, blocked_by=refusal.key, released_by="")
         lines.setdefault(position.lane, _Line(self._spread)).add(claim, position)
         if refusal.until is not None:
             self._releases.schedule(refusal.key, refusal.until)
@@ -132,7 +140,7 @@ class Queues:
         """The pod of a BLOCKED claim is not what it was when it was refused: back into its lane."""
         position = self._position(claim, Phase.BLOCKED, Phase.READY)
         self._enter(claim, Phase.READY)
-        self._line_up(claim, position._replace(blocked_by="", released_by=""))
+        self._line_up(claim, replace(position, blocked_by="", released_by=""))
 
     def release(self, key: str) -> None:
         """What blocks claims under ``key`` may admit one: the first of each lane goes back into it."""
@@ -146,11 +154,12 @@ class Queues:
 
     def _release_lane(self, key: str, lane: Lane) -> None:
         line = self._blocked.get(key, {}).get(lane)
-        claim = line.first() if line else None
-        if claim is not None:
+        head = None if line is None else line.head()
+        if line is not None and head is not None:
+            claim = line.first_of(head)
             position = self._positions[claim.key]
             self._enter(claim, Phase.READY)
-            self._line_up(claim, position._replace(blocked_by="", released_by=key))
+            self._line_up(claim, replace(position, blocked_by="", released_by=key))
 
     def _position(self, claim: Claim, leaves: Phase, enters: Phase) -> _Position:
         """Where a claim stands that goes from one line to another."""
@@ -161,25 +170,20 @@ class Queues:
     def _enter(self, claim: Claim, phase: Phase, *, release_next: bool = True) -> None:
         if phase not in TRANSITIONS[claim.phase]:
             raise IllegalTransition(claim, phase)
-        self._take_out(claim, release_next=release_next)
-        claim.phase = phase
-
-    def _take_out(self, claim: Claim, *, release_next: bool) -> None:
-        phase = claim.phase
-        if phase is Phase.WAITING:
+        before, claim.phase = claim.phase, phase
+        if before is _WAITING:
             self._deadlines.cancel(claim.key)
-        elif phase is Phase.READY:
+        elif before is _READY:
             self._leave_lane(claim, release_next=release_next)
-        elif phase is Phase.BLOCKED:
+        elif before is _BLOCKED:
             self._leave_line(claim)
-        elif phase in (Phase.DELAYED, Phase.LEAVING):
+        elif before in _ON_A_DELAY:
             self._delays.cancel(claim.key)
 
     def _leave_lane(self, claim: Claim, *, release_next: bool) -> None:
         position = self._positions.pop(claim.key)
         line = self._lanes[position.lane]
-        line.remove(claim.key)
-        if not line:
+        if line.remove(claim.key):
             del self._lanes[position.lane]
         if release_next and position.released_by:
             self._release_lane(position.released_by, position.lane)
@@ -187,8 +191,7 @@ class Queues:
     def _leave_line(self, claim: Claim) -> None:
         position = self._positions.pop(claim.key)
         lines = self._blocked[position.blocked_by]
-        lines[position.lane].remove(claim.key)
-        if not lines[position.lane]:
+        if lines[position.lane].remove(claim.key):
             del lines[position.lane]
         if not lines:
             del self._blocked[position.blocked_by]
@@ -221,14 +224,13 @@ class Queues:
 
     def first_ready(self, besides: Container[Lane] = ()) -> Claim | None:
         """The claim whose turn it is, among the lanes not named in ``besides``."""
-        best: tuple[bool, Entry] | None = None
-        best_line: _Line | None = None
+        best: tuple[bool, Entry, _Line] | None = None
         for lane, line in self._lanes.items():
             if lane in besides or (head := line.head()) is None:
                 continue
-            if best is None or (lane.soft, head) < best:
-                best, best_line = (lane.soft, head), line
-        return best_line.first() if best_line else None
+            if best is None or (lane.soft, head) < best[:2]:
+                best = (lane.soft, head, line)
+        return None if best is None else best[2].first_of(best[1])
 
     def ready_lanes(self) -> list[Lane]:
         """The lanes in which claims stand ready."""
@@ -247,45 +249,41 @@ class _Line:
         self._claims: dict[str, tuple[Claim, Pod, _Key | None]] = {}
         self._groups: dict[_Key, Group] = {}
         self._by_uid: dict[str, str] = {}
-
-    def __len__(self) -> int:
-        return len(self._claims)
+        """Keys of the claims on pods that are in a group."""
 
     def add(self, claim: Claim, position: _Position) -> None:
         """Stand in line."""
         pod, place = position.pod, position.place
         key: _Key | None = None
-        if pod.shared.spread and pod.shared.owner and OrderBy.TOPOLOGY_SPREAD in claim.policy.eviction.order:
+        if pod.shared.spread and pod.shared.owner and OrderBy.TOPOLOGY_SPREAD in claim.verdict.policy.eviction.order:
             revision = tuple(pod.shared.labels.get(label, "") for label in REVISION_LABELS)
             key = (place, pod.shared.owner.uid, revision, pod.shared.spread)
             group = self._groups.get(key)
             if group is None:
                 group = self._groups[key] = self._spread.group()
             group.add(pod)
+            self._by_uid[pod.uid] = claim.key
         self._claims[claim.key] = (claim, pod, key)
-        self._by_uid[pod.uid] = claim.key
         self._order.schedule(claim.key, WallTime(place.urgency), place.rank)
 
-    def remove(self, claim_key: str) -> None:
-        """Leave the line."""
+    def remove(self, claim_key: str) -> bool:
+        """Leave the line. Returns whether it is empty."""
         _, pod, key = self._claims.pop(claim_key)
-        del self._by_uid[pod.uid]
         self._order.cancel(claim_key)
         if key is not None:
+            del self._by_uid[pod.uid]
             group = self._groups[key]
             group.remove(pod)
             if not len(group):
                 del self._groups[key]
+        return not self._claims
 
     def head(self) -> Entry | None:
         """The place of the next claim, comparable with those of other lines."""
         return self._order.head()
 
-    def first(self) -> Claim | None:
-        """The claim whose turn it is."""
-        head = self._order.head()
-        if head is None:
-            return None
+    def first_of(self, head: Entry) -> Claim:
+        """The claim whose turn it is: that at the head, or another one of its workload revision."""
         claim, _, key = self._claims[head.key]
         if key is None:
             return claim

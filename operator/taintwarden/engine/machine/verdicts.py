@@ -1,12 +1,15 @@
 """Which policies select what, and the verdicts that follow: computed once for all pods of a class on a node."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 from weakref import WeakKeyDictionary
 
 from taintwarden.engine.evaluate import Evaluator, TaintVerdict, selects_node, selects_pod
 from taintwarden.engine.machine.cluster import Cluster, NodeState, history_name
-from taintwarden.engine.model import Gates, PodClass, Policy, Profile, Tolerations
-from taintwarden.engine.profiles import effective, matching
+from taintwarden.engine.model import Gates, PodClass, Policy, Profile, Toleration, Tolerations
+from taintwarden.engine.profiles import Profiles, selects
+
+_Profiled = WeakKeyDictionary[PodClass, tuple[tuple[Profile, ...], Tolerations]]
 
 
 class Verdicts:
@@ -17,10 +20,9 @@ class Verdicts:
         self.policies: tuple[Policy, ...] = ()
         self._namespaces: dict[str, dict[str, str]] = {}
         self._selecting: WeakKeyDictionary[PodClass, tuple[Policy, ...]] = WeakKeyDictionary()
-        self._profiles: dict[str, dict[str, Profile]] = {}
-        """Namespace -> name -> profile."""
-        self._profiled: WeakKeyDictionary[PodClass, tuple[tuple[Profile, ...], Tolerations]] = WeakKeyDictionary()
-        """The profiles of each class, and all that it tolerates with them."""
+        self._profiles = Profiles()
+        self._profiled: defaultdict[str, _Profiled] = defaultdict(WeakKeyDictionary)
+        """Namespace -> the profiles of each class, and all that it tolerates with them."""
 
     def set_policies(self, policies: Iterable[Policy]) -> None:
         """Other policies are in force. What was computed for nodes must be forgotten by their owner."""
@@ -36,6 +38,7 @@ class Verdicts:
             return frozenset()
         if labels is None:
             del self._namespaces[name]
+            self._profiled.pop(name, None)
         else:
             self._namespaces[name] = labels
         if not any(policy.namespace_selector.requirements for policy in self.policies):
@@ -57,24 +60,23 @@ class Verdicts:
 
         What was computed for them on nodes must be forgotten by its owner.
         """
-        named = self._profiles.setdefault(namespace, {})
-        if profile is not None:
-            named[name] = profile
-        else:
-            named.pop(name, None)
-        if not named:
-            del self._profiles[namespace]
+        before = self._profiles.put(namespace, name, profile)
         changed = []
-        for pod_class, (_, before) in list(self._profiled.items()):
-            if pod_class.namespace == namespace:
-                del self._profiled[pod_class]
-                if self.tolerations(pod_class) != before:
-                    changed.append(pod_class)
+        for pod_class in list(self._profiled[namespace]):
+            had = before if before is not None and selects(before, pod_class) else None
+            has = profile if profile is not None and selects(profile, pod_class) else None
+            if had is has:
+                continue
+            del self._profiled[namespace][pod_class]
+            if _tolerations_of(had) != _tolerations_of(has):
+                changed.append(pod_class)
+            else:  # nobody asks about this class anew, and its profile may change once more
+                self._profile(pod_class)
         return frozenset(changed)
 
     def profiles(self) -> list[Profile]:
         """All profiles in force, by namespace and name."""
-        return [profile for _, named in sorted(self._profiles.items()) for _, profile in sorted(named.items())]
+        return list(self._profiles)
 
     def profiles_of(self, pod_class: PodClass) -> tuple[Profile, ...]:
         """Those that select pods of a class, by name."""
@@ -85,10 +87,11 @@ class Verdicts:
         return self._profile(pod_class)[1]
 
     def _profile(self, pod_class: PodClass) -> tuple[tuple[Profile, ...], Tolerations]:
-        found = self._profiled.get(pod_class)
+        profiled = self._profiled[pod_class.namespace]
+        found = profiled.get(pod_class)
         if found is None:
-            profiles = matching(self._profiles.get(pod_class.namespace, {}).values(), pod_class)
-            found = self._profiled[pod_class] = (profiles, effective(pod_class, profiles))
+            profiles = self._profiles.of(pod_class)
+            found = profiled[pod_class] = (profiles, self._profiles.tolerations(pod_class, profiles))
         return found
 
     def of(self, state: NodeState, pod_class: PodClass) -> tuple[TaintVerdict, ...]:
@@ -142,3 +145,7 @@ class Verdicts:
             found = tuple(policy for policy in self.policies if selects_pod(policy, pod_class, labels))
             self._selecting[pod_class] = found
         return found
+
+
+def _tolerations_of(profile: Profile | None) -> tuple[Toleration, ...]:
+    return () if profile is None else profile.tolerations

@@ -1,0 +1,85 @@
+"""Explains the pods of a workload or node: each as ``explain pod`` does, and how many of them have to leave."""
+
+import math
+from collections.abc import Iterator
+
+import msgspec
+from rich.console import RenderableType
+from rich.text import Text
+
+from taintwarden.cli.explaining import explain
+from taintwarden.cli.explanation import Fate, PodExplanation
+from taintwarden.cli.output import Lines, printable, render, rows
+from taintwarden.controller import wording
+from taintwarden.engine.model import Gates
+from taintwarden.rehearsal.snapshot import Snapshot
+from taintwarden.rehearsal.surroundings import around
+
+FATES = {Fate.STAYS: "stays", Fate.LEAVES: "leaves", Fate.WOULD_LEAVE: "would leave", Fate.NOT_ACTED_ON: "stays"}
+
+
+class PodsExplanation(msgspec.Struct, rename="camel", kw_only=True):
+    """The whole answer. ``taints`` are those of a node; of a workload's nodes there may be many."""
+
+    at: str
+    subject: str
+    problem: str | None
+    leaving: int
+    would_leave: int
+    taints: list[str]
+    pods: list[PodExplanation]
+    """The earliest deadline first; then those that stay, by name."""
+
+
+def explain_pods(snapshot: Snapshot, subject: str, gates: Gates) -> PodsExplanation:
+    """Explain each pod of a snapshot.
+
+    Raises:
+        BadInput: the facts do not suffice to tell.
+
+    """
+    found = sorted((explain(around(snapshot, pod), gates) for pod in snapshot.pods), key=_rank)
+    fates = [one.fate for one in found]
+    carried = snapshot.nodes[0].spec.taints if subject.startswith("Node") and snapshot.nodes else []
+    return PodsExplanation(
+        at=wording.at(snapshot.now),
+        subject=subject,
+        problem=snapshot.operator_problem or None,
+        leaving=fates.count(Fate.LEAVES),
+        would_leave=fates.count(Fate.WOULD_LEAVE),
+        taints=[f"{one.key}={one.value}:{one.effect}" if one.value else f"{one.key}:{one.effect}" for one in carried],
+        pods=found,
+    )
+
+
+def _rank(one: PodExplanation) -> tuple[float, str, str]:
+    left = math.inf if one.seconds_left is None else one.seconds_left
+    return left, one.pod.namespace, one.pod.name
+
+
+def table(answer: PodsExplanation) -> str:
+    """The whole answer as text."""
+    return render(*_parts(answer))
+
+
+def _parts(answer: PodsExplanation) -> Iterator[RenderableType]:
+    lines = Lines()
+    lines.add("Problem", answer.problem, "bold red")
+    lines.add("Explains", answer.subject, "bold")
+    lines.add("As of", answer.at)
+    lines.add("Taints", ", ".join(answer.taints))
+    lines.add("Leaving", f"{answer.leaving} of {wording.pods(len(answer.pods))}", "bold red" if answer.leaving else "")
+    lines.add("Would", f"{wording.pods(answer.would_leave)} would leave" if answer.would_leave else None, "yellow")
+    for why in dict.fromkeys(one.reason for one in answer.pods if one.deadline):
+        lines.add("Because", why)
+    yield lines.grid
+    if answer.pods:
+        yield Text("")
+        yield rows(("POD", "NODE", "FATE", "WHEN", "POLICY", "WAITING"), map(_row, answer.pods))
+
+
+def _row(one: PodExplanation) -> tuple[str, ...]:
+    when = "" if one.deadline is None else wording.due(one.deadline, one.seconds_left or 0)
+    name = f"{one.pod.namespace}/{one.pod.name}"
+    shown = (name, one.pod.node, FATES[one.fate], when, one.policy, one.waits_for)
+    return tuple(printable(text or "-") for text in shown)

@@ -1,0 +1,168 @@
+"""What happened lately: the operator's Events, and the times at which conditions of policies changed."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from typing import Any
+
+import msgspec
+from rich.console import RenderableType
+from rich.text import Text
+
+from taintwarden.cli.output import printable, render, rows
+from taintwarden.controller import wording
+from taintwarden.controller.times import moment
+from taintwarden.rehearsal.conditions import conditions
+from taintwarden.rehearsal.liveness import read_liveness
+from taintwarden.rehearsal.reading import stored_policies
+from taintwarden.rehearsal.rehearsal import named
+from taintwarden.rehearsal.session import Session
+
+EVENTS = "/api/v1/events"
+CONTROLLER = "taintwarden.io/taintwarden"
+NAMED = 3
+"""So many pods of a group are named."""
+
+
+class Involved(msgspec.Struct):
+    """What an Event is about."""
+
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+
+
+class _Series(msgspec.Struct, rename="camel"):
+    count: int = 1
+    last_observed_time: str | None = None
+
+
+class _Event(msgspec.Struct, rename="camel"):
+    event_time: str | None = None
+    last_timestamp: str | None = None
+    series: _Series | None = None
+    reporting_component: str = ""
+    reason: str = ""
+    message: str = ""
+    type: str = ""
+    involved_object: Involved = msgspec.field(default_factory=Involved)
+
+
+class Happening(msgspec.Struct, kw_only=True):
+    """One thing that happened. ``count``: how often it was told; ``at`` is the last time."""
+
+    at: str
+    reason: str
+    type: str
+    kind: str
+    namespace: str
+    name: str
+    note: str
+    count: int = 1
+
+
+class Timeline(msgspec.Struct):
+    """The whole answer, the oldest first. ``problem``: why no operator is at work, if none is."""
+
+    at: str
+    since: str
+    problem: str
+    happenings: list[Happening]
+
+
+async def read_timeline(session: Session, operator: str, space: str, seconds: float, now: float) -> Timeline:
+    """What happened in the last ``seconds``. ``space``: the namespace of pods; empty for all.
+
+    Raises:
+        ClusterError: the Events or policies cannot be read.
+
+    """
+    policies = await stored_policies(session)
+    pages = session.pages(EVENTS, _Event, "events", f"reportingComponent={CONTROLLER}")
+    found = [_happening(one) async for page in pages for one in page if one.reporting_component == CONTROLLER]
+    found += _transitions(policies)
+    since = now - seconds
+    kept = [(at, one) for at, one in found if at >= since and (not one.namespace or space in ("", one.namespace))]
+    kept.sort(key=lambda pair: (pair[0], pair[1].reason, pair[1].namespace, pair[1].name))
+    problem = (await read_liveness(session, operator, policies, now)).problem
+    return Timeline(wording.at(now), wording.at(since), problem, [one for _, one in kept])
+
+
+def _happening(event: _Event) -> tuple[float, Happening]:
+    series = event.series or _Series()
+    at = _moment(series.last_observed_time or event.event_time or event.last_timestamp)
+    about = event.involved_object
+    return at, Happening(
+        at=wording.at(at),
+        reason=event.reason,
+        type=event.type,
+        kind=about.kind,
+        namespace=about.namespace,
+        name=about.name,
+        note=event.message,
+        count=series.count,
+    )
+
+
+def _transitions(policies: Iterable[Mapping[str, Any]]) -> Iterator[tuple[float, Happening]]:
+    for policy in policies:
+        for one in conditions(policy):
+            at = _moment(one.get("lastTransitionTime"))
+            told = f"{one.get('type')} is {one.get('status')} ({one.get('reason')})"
+            message = one.get("message")
+            yield (
+                at,
+                Happening(
+                    at=wording.at(at),
+                    reason="Condition",
+                    type="Normal",
+                    kind="TaintEvictionPolicy",
+                    namespace="",
+                    name=named(policy)[1],
+                    note=f"{told}: {message}" if message else told,
+                ),
+            )
+
+
+def _moment(text: object) -> float:
+    try:
+        return moment(text) if isinstance(text, str) else 0.0
+    except ValueError:
+        return 0.0
+
+
+def table(found: Timeline, *, every: bool) -> str:
+    """The timeline as text. Without ``every``, pods to which the same happens within a minute are one line."""
+    return render(*_parts(found, every=every))
+
+
+def _parts(found: Timeline, *, every: bool) -> Iterator[RenderableType]:
+    if found.problem:
+        yield Text(printable(f"{found.problem[0].upper()}{found.problem[1:]}."), style="bold red")
+        yield Text("")
+    if not found.happenings:
+        yield Text(f"Nothing happened since {found.since}.")
+        return
+    yield rows(("TIME", "REASON", "ABOUT", "NOTE"), map(_row, _grouped(found.happenings, every=every)))
+
+
+def _grouped(happenings: Iterable[Happening], *, every: bool) -> Iterator[list[Happening]]:
+    if every:
+        yield from ([one] for one in happenings)
+        return
+    for _, minute in groupby(happenings, key=lambda one: one.at[:16]):
+        groups: dict[object, list[Happening]] = {}
+        for one in minute:
+            key = (one.kind, one.reason) if one.kind == "Pod" else (one.kind, one.reason, one.name, one.note)
+            groups.setdefault(key, []).append(one)
+        yield from groups.values()
+
+
+def _row(group: list[Happening]) -> tuple[str, str, str, str]:
+    first = group[0]
+    names = [f"{one.namespace}/{one.name}" if one.namespace else one.name for one in group]
+    about = f"{first.kind} {names[0]}"
+    if len(names) > 1:
+        about = wording.several(len(names), first.kind.lower())
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    note = first.note if len(names) == 1 else f"{', '.join(names[:NAMED])}{more}; the first: {first.note}"
+    return first.at, first.reason, about, note

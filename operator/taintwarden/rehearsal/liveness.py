@@ -1,0 +1,89 @@
+"""Whether an operator is running: its Lease, and the times of its reports in statuses, compared with the clock."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from taintwarden.controller import wording
+from taintwarden.controller.times import moment
+from taintwarden.kube.lease import LEASE_NAME, LEASE_SECONDS, LeaseObject
+from taintwarden.rehearsal.session import ClusterError, Session
+
+CLOCKS_APART_SECONDS = 30.0
+"""How far the clock here may run ahead of the operator's before a live Lease looks expired."""
+SILENT_SECONDS = 60.0
+"""After so long without a report the operator does not run, where its Lease cannot be read. It reports every 20 s."""
+_LEASES = "/apis/coordination.k8s.io/v1/namespaces"
+
+
+class Liveness(msgspec.Struct, frozen=True):
+    """What is known of the operator. ``problem`` says in one sentence that it is not at work; empty if it is."""
+
+    problem: str = ""
+    reported_at: float | None = None
+    """When it reported last, in seconds since the epoch, as far as that is known."""
+
+
+async def read_lease(session: Session, namespace: str, name: str) -> LeaseObject | None:
+    """A Lease; None where there is none.
+
+    Raises:
+        ClusterError: it cannot be read.
+
+    """
+    return await session.read(f"{_LEASES}/{namespace}/leases/{name}", LeaseObject, "leases")
+
+
+async def read_liveness(
+    session: Session, namespace: str, policies: Iterable[Mapping[str, Any]], now: float
+) -> Liveness:
+    """Whether the operator of a cluster is at work. Without the right to read its Lease, the statuses say so later."""
+    try:
+        lease = await read_lease(session, namespace, LEASE_NAME)
+    except ClusterError:
+        lease = None
+    return liveness(policies, lease, now)
+
+
+def liveness(policies: Iterable[Mapping[str, Any]], lease: LeaseObject | None, now: float) -> Liveness:
+    """What stored policies and the Lease, if there is one, say of the operator."""
+    reported_at = max((at for at in map(_observed_at, policies) if at is not None), default=None)
+    renewed_at = _renewed_at(lease)
+    heard_at = max((at for at in (reported_at, renewed_at) if at is not None), default=None)
+    if lease is not None and renewed_at is None:
+        return Liveness(_silent(heard_at, now), reported_at)
+    if renewed_at is not None and now - renewed_at > _duration(lease) + CLOCKS_APART_SECONDS:
+        return Liveness(_silent(heard_at, now), reported_at)
+    if reported_at is not None and now - reported_at > SILENT_SECONDS:
+        held = "" if renewed_at is None else ", though it renews its Lease"
+        return Liveness(_silent(reported_at, now, held), reported_at)
+    return Liveness("", reported_at)
+
+
+def _silent(since: float | None, now: float, more: str = "") -> str:
+    silence = "is not running" if since is None else f"has not reported for {wording.duration(now - since)}{more}"
+    return f"the operator {silence}: nothing is evicted, and statuses are out of date"
+
+
+def _duration(lease: LeaseObject | None) -> float:
+    spec = lease.spec if lease else None
+    return (spec and spec.lease_duration_seconds) or LEASE_SECONDS
+
+
+def _renewed_at(lease: LeaseObject | None) -> float | None:
+    """None where nobody holds the Lease."""
+    spec = lease.spec if lease else None
+    return _moment(spec.renew_time) if spec and spec.holder_identity else None
+
+
+def _observed_at(policy: Mapping[str, Any]) -> float | None:
+    status = policy.get("status")
+    return _moment(status.get("observedAt")) if isinstance(status, Mapping) else None
+
+
+def _moment(text: object) -> float | None:
+    try:
+        return moment(text) if isinstance(text, str) else None
+    except ValueError:
+        return None

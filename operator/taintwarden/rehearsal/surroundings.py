@@ -1,0 +1,78 @@
+"""Reads the pods of a workload or of a node, with all that decides about them."""
+
+import asyncio
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from taintwarden.kube.objects import NodeObject, PodObject
+from taintwarden.kube.resources import NODES, PODS
+from taintwarden.rehearsal.node_requirements import selector_text
+from taintwarden.rehearsal.reading import Reader
+from taintwarden.rehearsal.session import ClusterError, Session
+from taintwarden.rehearsal.snapshot import Snapshot
+from taintwarden.rehearsal.sources import Source
+
+WORKLOADS = {"Deployment": "deployments", "StatefulSet": "statefulsets"}
+
+
+class _Workload(msgspec.Struct):
+    spec: dict[str, Any] = {}
+
+
+async def read_workload(session: Session, kind: str, namespace: str, name: str, now: float) -> Snapshot:
+    """The pods that a Deployment or StatefulSet selects.
+
+    Raises:
+        ClusterError: there is no such workload, or something that decides cannot be read.
+
+    """
+    plural, space = WORKLOADS[kind], f"namespaces/{quote(namespace, safe='')}"
+    path = f"/apis/apps/v1/{space}/{plural}/{quote(name, safe='')}"
+    workload = await session.read(path, _Workload, plural)
+    if workload is None:
+        msg = f"there is no {kind} {namespace}/{name} in the cluster at {session.cluster}"
+        raise ClusterError(msg)
+    labels = selector_text(workload.spec.get("selector") or {})
+    return await _read(session, f"/api/v1/{space}/pods", PODS.field_selector, labels, now)
+
+
+async def read_node(session: Session, name: str, now: float) -> Snapshot:
+    """The pods of a node.
+
+    Raises:
+        ClusterError: there is no such node, or something that decides cannot be read.
+
+    """
+    if await session.read(f"{NODES.path}/{quote(name, safe='')}", NodeObject, "nodes") is None:
+        msg = f"there is no node {name} in the cluster at {session.cluster}"
+        raise ClusterError(msg)
+    return await _read(session, PODS.path, f"spec.nodeName={name}", "", now)
+
+
+async def _read(session: Session, path: str, fields: str, labels: str, now: float) -> Snapshot:
+    found = Snapshot(now)
+    await Reader(session, found).read((Source.POLICIES, Source.PROFILES, Source.NAMESPACES, Source.BUDGETS))
+    for source in (Source.POLICIES, Source.PROFILES):
+        if source in found.problems:
+            raise ClusterError(found.problems[source])
+    pages = session.pages(path, PodObject, "pods", fields, labels)
+    found.pods = [pod async for page in pages for pod in page]
+    names = sorted({pod.spec.node_name for pod in found.pods if pod.spec.node_name})
+    read = (session.read(f"{NODES.path}/{quote(name, safe='')}", NodeObject, "nodes") for name in names)
+    found.nodes = [node for node in await asyncio.gather(*read) if node is not None]
+    return found
+
+
+def around(snapshot: Snapshot, pod: PodObject) -> Snapshot:
+    """The part of a snapshot that decides about one of its pods."""
+    space = pod.metadata.namespace
+    return msgspec.structs.replace(
+        snapshot,
+        pods=[pod],
+        nodes=[node for node in snapshot.nodes if node.metadata.name == pod.spec.node_name],
+        namespaces=[one for one in snapshot.namespaces if one.metadata.name == space],
+        budgets=[one for one in snapshot.budgets if one.metadata.namespace == space],
+        profiles=[one for one in snapshot.profiles if (one.get("metadata") or {}).get("namespace") == space],
+    )

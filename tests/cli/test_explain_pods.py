@@ -1,0 +1,76 @@
+"""`explain deployment`, `statefulset` and `node` say which of their pods have to leave."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from cli.policies import POLICIES, Run, empty_cluster, running
+from cli.test_plan import add_node, add_pod
+from cli.world import namespace, policy
+from localcluster import LocalCluster
+
+SELECTOR = {"matchLabels": {"app": "web"}, "matchExpressions": [{"key": "canary", "operator": "DoesNotExist"}]}
+
+
+@pytest.fixture
+def cluster() -> LocalCluster:
+    """Of shop/web one pod is on a bad node and one on a good one; another pod is none of its own."""
+    cluster = empty_cluster()
+    cluster.create("namespaces", namespace())
+    for name, value in (("a1", "900"), ("b1", "980")):
+        add_node(cluster, name, value)
+    add_pod(cluster, "web-0", "a1")
+    add_pod(cluster, "web-1", "b1")
+    add_pod(cluster, "other", "a1", canary="true")
+    for resource, kind in (("deployments", "Deployment"), ("statefulsets", "StatefulSet")):
+        metadata = {"name": "web", "namespace": "shop"}
+        spec = {"selector": SELECTOR, "template": {"metadata": {"labels": {"app": "web"}}}}
+        cluster.store.create(resource, {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec})
+    cluster.create(POLICIES, policy(timing={"violationGraceSeconds": 60}))
+    return cluster
+
+
+@pytest.fixture
+async def run(cluster: LocalCluster, cli, tmp_path: Path) -> AsyncIterator[Run]:
+    async with running(cluster, cli, tmp_path) as run:
+        yield run
+
+
+@pytest.mark.parametrize("kind", ["deployment", "statefulset"])
+@pytest.mark.parametrize("name", [("shop/web",), ("web", "-n", "shop")])
+async def test_pods_of_a_workload(run, kind, name):
+    result = await run("explain", kind, *name, "-o", "json")
+    told = json.loads(result.stdout)
+    assert (result.exit_code, told["leaving"], told["subject"].lower()) == (10, 1, f"{kind} shop/web")
+    assert [(one["pod"]["name"], one["fate"]) for one in told["pods"]] == [("web-0", "Leaves"), ("web-1", "Stays")]
+
+
+async def test_pods_of_a_node(run):
+    result = await run("explain", "node", "a1")
+    shown = " ".join(result.stdout.split())
+    assert (result.exit_code, "Leaving 2 of 2 pods" in shown, "Taints sla=900:NoExecute" in shown) == (10, True, True)
+    assert "taint sla=900:NoExecute is not tolerated (sla Gt '950':NoExecute does not hold), 60 s of grace" in shown
+
+
+async def test_pods_that_stay(run):
+    assert (await run("explain", "node", "b1")).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("deployment", "shop/absent"), "there is no Deployment shop/absent in the cluster at http"),
+        (("node", "absent"), "there is no node absent in the cluster at http"),
+    ],
+)
+async def test_what_is_not_there_is_one_line(run, arguments, told):
+    result = await run("explain", *arguments)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith(f"taintwarden: {told}")
+
+
+async def test_namespace_is_that_of_the_context(cluster, run):
+    result = await run("explain", "deployment", "web")
+    assert "there is no Deployment default/web" in result.stderr

@@ -1,0 +1,82 @@
+"""`history` puts the operator's Events and the changes of conditions into one timeline."""
+
+import json
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_status
+from cli.world import policy
+from localcluster import LocalCluster
+from taintwarden.controller.wording import at, exactly
+
+NOW = time.time()
+# In one minute, whenever the test runs.
+MINUTE = NOW // 60 * 60 - 600
+
+
+def tell(cluster: LocalCluster, name: str, ago: float, reason: str = "Evicted", **more: object) -> None:
+    """An Event of the operator about a pod, so many seconds before MINUTE + 30, as it is stored (core/v1)."""
+    about = {"kind": "Pod", "name": name, "namespace": "shop"}
+    event = {
+        "metadata": {"name": f"{name}-{reason.lower()}", "namespace": "shop"},
+        "eventTime": exactly(MINUTE + 30 - ago),
+        "reportingComponent": "taintwarden.io/taintwarden",
+        "reason": reason,
+        "message": f"{reason} from n1: taint sla=0:NoExecute is not tolerated (policy sla)",
+        "type": "Normal",
+        "involvedObject": about,
+    }
+    cluster.store.create("events", event | more)
+
+
+@pytest.fixture
+def cluster() -> LocalCluster:
+    cluster = empty_cluster()
+    cluster.create(POLICIES, policy())
+    tripped = condition("GuardTripped", "True", "since 12:00 nothing is evicted", "MassEviction")
+    set_status(cluster, conditions=[tripped | {"lastTransitionTime": at(MINUTE + 50)}])
+    for number in range(5):
+        tell(cluster, f"web-{number}", 5 - number)
+    tell(cluster, "web-0", 20, "EvictionScheduled")
+    tell(cluster, "old", 7200)
+    tell(cluster, "foreign", 1, reportingComponent="kubelet")
+    return cluster
+
+
+@pytest.fixture
+async def run(cluster: LocalCluster, cli, tmp_path: Path) -> AsyncIterator[Run]:
+    async with running(cluster, cli, tmp_path) as run:
+        yield run
+
+
+async def test_what_happened_comes_in_order_and_pods_of_a_minute_are_one_line(run):
+    result = await run("history")
+    lines = [line.split()[1:4] for line in result.stdout.splitlines() if line.startswith("20")]
+    assert lines == [
+        ["EvictionScheduled", "Pod", "shop/web-0"],
+        ["Evicted", "5", "pods"],
+        ["Condition", "TaintEvictionPolicy", "sla"],
+    ]
+    assert "shop/web-0, shop/web-1, shop/web-2 and 2 more" in " ".join(result.stdout.split())
+    assert "GuardTripped is True (MassEviction): since 12:00" in " ".join(result.stdout.split())
+
+
+async def test_each_pod_may_have_its_line(run):
+    assert (await run("history", "--all")).stdout.count("Evicted from n1") == 5
+
+
+async def test_only_pods_of_a_namespace_and_all_policies(run):
+    told = json.loads((await run("history", "-n", "other", "-o", "json")).stdout)
+    assert [one["reason"] for one in told["happenings"]] == ["Condition"]
+
+
+async def test_far_back_only_as_far_as_asked(run):
+    told = json.loads((await run("history", "--since", "6h", "-o", "json")).stdout)
+    assert told["happenings"][0]["name"] == "old"
+
+
+async def test_nothing_is_said_to_be_nothing(run):
+    assert (await run("history", "--since", "1s")).stdout.startswith("Nothing happened since ")

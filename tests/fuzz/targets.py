@@ -1,0 +1,252 @@
+"""What is tried: functions of bytes that may raise nothing, each with the inputs that a search begins with."""
+
+import asyncio
+import base64
+import contextlib
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import yaml
+
+from admission.workloads import extended, gt, pod, review
+from api import policy_cases, profile_cases
+from kube.scripted import ScriptedClient
+from taintwarden.admission.known import Known
+from taintwarden.admission.webhooks import AdmissionWebhooks
+from taintwarden.api.errors import InvalidObject
+from taintwarden.api.policies import parse_policy
+from taintwarden.api.profiles import parse_profile
+from taintwarden.api.tolerations import parse_tolerations
+from taintwarden.certificates.pairs import make_pair
+from taintwarden.certificates.rotation import CERTIFICATE, KEY, TRUSTED, plan
+from taintwarden.controller import guard_record
+from taintwarden.controller.decoding import Decoder
+from taintwarden.engine.history import decode_histories, encode_histories, until_now
+from taintwarden.engine.machine import Machine, events
+from taintwarden.engine.matching.tolerations import ALL_GATES
+from taintwarden.engine.model import Instant, MonotonicTime, Policy, TaintSelector, WallTime
+from taintwarden.handlers import reviews as handler
+from taintwarden.kube import frames
+from taintwarden.kube.access import review_token
+from taintwarden.kube.errors import NOT_JSON, KubeError
+from taintwarden.kube.kubeconfig import from_files
+from taintwarden.kube.objects import NodeObject, PodObject
+from taintwarden.kube.resources import BUDGETS, DAEMON_SETS, NAMESPACES, NODES, PODS
+from taintwarden.kube.webhooks import ConfigurationKind, read_secret, read_webhooks
+
+NOW = Instant(WallTime(1_800_000_000.0), MonotonicTime(0.0))
+PAIR = make_pair(["hook.ns.svc"], NOW.wall)
+MAX_TOLD_CHARACTERS = 20_000
+"""Of all faults of one object: they are queued, logged and stored."""
+POLICY = Policy(name="fuzz", taints=(TaintSelector("*"),))
+
+
+def annotation(data: bytes) -> None:
+    """The annotation with tolerations."""
+    _, faults = parse_tolerations(data.decode("utf-8", "surrogateescape"))
+    told(faults)
+
+
+def objects(data: bytes) -> None:
+    """Policies and profiles."""
+    try:
+        found = msgspec.json.decode(data)
+    except (*NOT_JSON, RecursionError):
+        return
+    for parse in (parse_policy, parse_profile):
+        try:
+            parse(found)
+        except InvalidObject as error:
+            told([error])
+
+
+def reviews(data: bytes) -> None:
+    """What API servers, and whoever reaches the port, post to the webhooks."""
+    try:
+        request, _ = handler.decode(data)
+    except (*NOT_JSON, RecursionError):
+        return
+    webhook = AdmissionWebhooks(Known(), Decoder(lambda: NOW), ALL_GATES)
+    for answer in (webhook.validate, webhook.mutate):
+        msgspec.json.decode(handler.encode(request, answer(request)))
+
+
+def watches(data: bytes) -> None:
+    """Lists and watches, through to the machine."""
+    machine, decoder = Machine(), Decoder(lambda: NOW)
+    machine.step(events.PoliciesChanged((POLICY,)), NOW)
+    machine.step(events.Synced(), NOW)
+    found: list[Any] = []
+    for resource in (PODS, NODES, NAMESPACES, BUDGETS, DAEMON_SETS):
+        reader: Any = frames.Decoder(resource.type)
+        for read in (reader.page, reader.frame):
+            try:
+                first, second = read(data)
+            except KubeError as error:
+                told([error])
+            else:
+                found += [*first, *second] if isinstance(first, list) else [second]
+    for one in found:
+        try:
+            if isinstance(one, PodObject) and (seen := decoder.pod(one)) is not None:
+                machine.step(events.PodSeen(seen), NOW)
+            elif isinstance(one, NodeObject):
+                machine.step(events.NodeSeen(decoder.node(one)), NOW)
+        except ValueError as error:  # a timestamp that is none: the object is told of and left out
+            told([error])
+    try:
+        frames.head_of(data)
+    except KubeError as error:
+        told([error])
+
+
+def histories(data: bytes) -> None:
+    """The annotation of a node, which its kubelet may write, and the record of a guard."""
+    try:
+        found = until_now(decode_histories(data.decode("utf-8", "replace")), NOW.wall)
+    except ValueError:
+        pass
+    else:
+        for history in found.values():
+            history.observe("1", NOW.wall)
+        assert until_now(decode_histories(encode_histories(found)), NOW.wall) == found
+    with contextlib.suppress(ValueError, RecursionError):
+        guard_record.read(msgspec.json.decode(data))
+
+
+def answers(data: bytes) -> None:
+    """The Secret with the certificate, webhook configurations, reviews of tokens: answers that something else wrote."""
+    calls: tuple[Callable[[Any], Any], ...] = (
+        lambda client: read_secret(client, "ns", "hook"),
+        lambda client: read_webhooks(client, ConfigurationKind.VALIDATING, "ns", "hook"),
+        lambda client: review_token(client, "t"),
+    )
+    for call in calls:
+        try:
+            found = asyncio.run(call(ScriptedClient(data)))
+        except KubeError as error:
+            told([error])
+        else:
+            if hasattr(found, "data"):
+                plan(found.data, ["hook.ns.svc"], NOW.wall, None, lambda *_: PAIR)
+
+
+def certificates(data: bytes) -> None:
+    """The bytes in that Secret."""
+    first, _, second = data.partition(b"\0")
+    for stored in ({CERTIFICATE: data, KEY: data, TRUSTED: data}, {CERTIFICATE: first, KEY: second, TRUSTED: first}):
+        told([plan(stored, ["hook.ns.svc"], NOW.wall, None, lambda *_: PAIR).reason])
+
+
+def kubeconfig(data: bytes) -> None:
+    """The user's kubeconfig."""
+    CONFIG.write_bytes(data)
+    try:
+        from_files([CONFIG], None, {})
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        str(error)
+
+
+def told(faults: Any) -> None:
+    """What is said of faults is short, and printable."""
+    texts = [str(fault) for fault in faults]
+    assert sum(map(len, texts)) <= MAX_TOLD_CHARACTERS
+    assert all(text.isprintable() for text in "".join(texts).split("\n"))
+
+
+CONFIG = Path(tempfile.mkdtemp(prefix="fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None)) / "config"
+
+
+class Target(NamedTuple):
+    """A function, and what it is tried on first."""
+
+    run: Callable[[bytes], None]
+    seeds: list[bytes]
+
+
+def _encoded(*values: Any) -> list[bytes]:
+    return [json.dumps(value).encode() for value in values]
+
+
+def _watched() -> list[bytes]:
+    metadata = {"name": "a", "namespace": "shop", "uid": "u", "resourceVersion": "7", "creationTimestamp": STAMP}
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "o", "controller": True}
+    spread = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "a"}}, "matchLabelKeys": ["app"]}
+    a_pod = pod(extended(gt("950"), gt("0950")), {"key": "sla", "operator": "Exists"})
+    a_pod["metadata"] |= metadata | {"ownerReferences": [owner], "labels": {"app": "a"}}
+    a_pod["spec"] |= {"nodeName": "n", "topologySpreadConstraints": [spread], "priority": 5}
+    a_pod["status"] = {
+        "phase": "Running",
+        "conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": STAMP}],
+    }
+    history = {"taintwarden.io/taint-history": HISTORY}
+    node = {
+        "metadata": metadata | {"annotations": history, "labels": {"a": "b"}},
+        "spec": {"taints": [{"key": "sla", "value": "940", "effect": "NoExecute", "timeAdded": STAMP}]},
+    }
+    budget = {
+        "metadata": metadata | {"generation": 1},
+        "spec": {"selector": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}},
+        "status": {"disruptionsAllowed": 1, "observedGeneration": 1, "conditions": []},
+    }
+    one_by_one = [{"type": "ADDED", "object": one} for one in (a_pod, node, budget)]
+    gone = {"type": "ERROR", "object": {"kind": "Status", "status": "Failure", "code": 410, "message": "gone"}}
+    page = {"metadata": {"resourceVersion": "9", "continue": "x"}, "items": [a_pod, node]}
+    return _encoded(*one_by_one, gone, page)
+
+
+STAMP = "2026-01-01T00:00:00Z"
+HISTORY = '{"sla:NoExecute":{"added":1700000000,"values":[["980",1700000000,1700000050],["940",1700000100,null]]}}'
+SECRET = {
+    "metadata": {"resourceVersion": "1"},
+    "data": {
+        name: base64.b64encode(value).decode()
+        for name, value in {CERTIFICATE: PAIR.certificate, KEY: PAIR.key, TRUSTED: PAIR.certificate}.items()
+    },
+}
+HOOK = {"name": "a", "clientConfig": {"service": {"name": "hook", "namespace": "ns"}, "caBundle": "YQ=="}}
+GUARD = {"open": True, "since": STAMP, "cause": "x", "accepted": 3, "spent": [{"until": STAMP, "pods": 2}]}
+KUBECONFIG = {
+    "current-context": "c",
+    "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u", "namespace": "n"}}],
+    "clusters": [{"name": "k", "cluster": {"server": "https://a:1", "certificate-authority-data": "YQ=="}}],
+    "users": [
+        {"name": "u", "user": {"token": "t", "tokenFile": "f", "client-certificate-data": "YQ=="}},
+        {"name": "e", "user": {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "c", "env": []}}},
+    ],
+}
+POLICIES = [policy_cases.policy(spec) for spec in policy_cases.GOOD.values()]
+PROFILES = [profile_cases.profile(spec) for spec in profile_cases.GOOD.values()]
+POD_KIND = {"group": "", "version": "v1", "kind": "Pod"}
+DEPLOYMENT_KIND = {"group": "apps", "version": "v1", "kind": "Deployment"}
+PROFILE_KIND = {"group": "taintwarden.io", "version": "v1alpha1", "kind": "TolerationProfile"}
+TARGETS = {
+    "annotation": Target(
+        annotation,
+        [
+            extended(gt(), gt("0950"), {"operator": "Exists"}).encode(),
+            extended({"key": "v", "operator": "SemverGt", "value": "1.2.3-rc.1", "tolerationSeconds": 5}).encode(),
+        ],
+    ),
+    "objects": Target(objects, _encoded(*POLICIES, *PROFILES)),
+    "reviews": Target(
+        reviews,
+        _encoded(
+            review(kind=POD_KIND, object=pod(extended(gt("0950"), gt()))),
+            review(kind=DEPLOYMENT_KIND, object={"spec": {"template": pod(extended(gt()))}}, oldObject={}),
+            review(kind=PROFILE_KIND, object=PROFILES[0]),
+        ),
+    ),
+    "watches": Target(watches, _watched()),
+    "histories": Target(histories, [HISTORY.encode(), *_encoded(GUARD)]),
+    "answers": Target(
+        answers,
+        _encoded(SECRET, {"webhooks": [HOOK]}, {"status": {"authenticated": True, "user": {"username": "u"}}}),
+    ),
+    "certificates": Target(certificates, [PAIR.certificate + b"\0" + PAIR.key]),
+    "kubeconfig": Target(kubeconfig, [*_encoded(KUBECONFIG), yaml.safe_dump(KUBECONFIG).encode()]),
+}
