@@ -1,7 +1,7 @@
 # Everything a developer or a newcomer runs. `make help` lists it.
 # The environment is .venv, made on first use from Python 3.11+ and the package index alone.
 .DEFAULT_GOAL := help
-.PHONY: help demo test search fuzz check fmt reference lock sbom audit pictures control-plane cluster deploy-tools test-deploy test-e2e kind kind-image kind-e2e kind-stories kind-down bench clean
+.PHONY: help demo test search fuzz check fmt reference lock sbom audit pictures site control-plane cluster deploy-tools test-deploy test-e2e kind kind-image kind-e2e kind-stories kind-down bench clean
 PYTHON ?= python3
 # Another control plane for the end-to-end tests: a version in tests/controlplane/versions.
 export KUBERNETES ?=
@@ -67,6 +67,9 @@ audit: $(READY) ## known vulnerabilities of what is locked (asks osv.dev)
 
 pictures: $(READY) ## draw docs/pictures from real commands on the demo's cluster (a minute)
 	@$(BIN)/python -m pictures
+
+site: $(READY) ## build all documents as a web site into .cache/site; dead links are errors
+	@$(BIN)/properdocs build
 
 control-plane: ## build etcd, kube-apiserver and friends once, into .cache/control-plane (needs Go)
 	@tests/controlplane/build

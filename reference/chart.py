@@ -26,8 +26,8 @@ helm test taintwarden --namespace taintwarden-system
 ```
 
 `helm test` starts a pod of the same image, which calls the Services of the release: that of the webhook, and those
-of metrics where there are any. A Service leads only to replicas that are ready. Where a NetworkPolicy lets in nobody
-but API servers or Prometheus, it keeps this pod out, too.
+of metrics where there are any. A Service leads only to replicas that are ready. A NetworkPolicy that lets in only
+API servers or Prometheus also keeps out this pod.
 
 Needed: Kubernetes {kubernetes} or newer, Helm 3 or 4. Installing, upgrading, removing:
 [installing.md](../../../docs/installing.md).

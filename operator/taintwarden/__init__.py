@@ -1,6 +1,6 @@
 """Taintwarden decides when pods must leave a node whose taints changed.
 
-The way of the data, one room each::
+The data flow, with one package for each step::
 
     watch          kube.streams              list and watch of pods, nodes and namespaces
     cache          controller.decoding          API objects become small values; the machine's state holds them

@@ -1,4 +1,4 @@
-"""The composition root: the one place that builds objects and hands them to each other.
+"""The composition root: the one place that creates and connects the objects.
 
 ``taintwarden run`` and plain ``kopf run -A -m taintwarden.app`` both end up here.
 """
@@ -63,7 +63,7 @@ from taintwarden.telemetry.logs import configure_logs
 from taintwarden.telemetry.metrics import Metrics
 
 RESYNC_SECONDS = 30.0
-"""A watch of kopf's tells of no deletion that fell into a gap, and what was deleted must not go on acting."""
+"""After a gap, a watch of kopf does not report deletions, and a deleted object must not stay in force."""
 WATCH_LAG_SECONDS = 5.0
 """What a list had, the watch must have brought so long after it, or it is deaf."""
 TAKE_OVER_RETRY_SECONDS = 1.0
@@ -73,7 +73,7 @@ COLLECTOR_THRESHOLDS = (50_000, 20, 50)
 STARTING_SECONDS = 30
 """How long an API server that answers may take to get ready."""
 STOP_SECONDS = 5.0
-"""How long calls under way are waited for when the operator stops."""
+"""How long the operator waits for calls in progress when it stops."""
 
 log = structlog.get_logger()
 
@@ -237,7 +237,7 @@ class App:
         self._task(self._resync())
 
     async def stop(self) -> None:
-        """Stop deciding, let calls under way end, give the lease up."""
+        """Stop deciding, wait for calls in progress, release the lease."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -325,7 +325,7 @@ class App:
             log.critical("task-failed", exc_info=error)
             os.kill(os.getpid(), signal.SIGTERM)
 
-    # -- what is told and asked -----------------------------------------------------------------------------------
+    # -- reports and queries -----------------------------------------------------------------------------------
 
     def _leadership_changed(self, held: bool) -> None:  # noqa: FBT001 - a callback's one argument
         log.info("leadership-gained" if held else "leadership-lost", identity=self.settings.identity)
@@ -337,7 +337,7 @@ class App:
             self._lead(leading=False)
 
     async def _take_over(self, term: int) -> None:
-        """Read afresh what whoever led before has written of guards; only then lead."""
+        """Read the guards that the previous leader has written; only then lead."""
         while self._term == term:
             if await self._list_policies():
                 if self._term == term:
@@ -374,7 +374,7 @@ class App:
         if not self.machine.view.is_synced:
             return "the cluster is not fully known yet"
         if self.machine.view.is_blind:
-            return "a stream is cut off from the API server, so nobody is evicted"
+            return "a stream is disconnected from the API server, so no pod is evicted"
         if self.lease.held and not self.machine.view.is_leading:
             return "leading, but not deciding yet"
         return self._unwatched()
@@ -408,7 +408,7 @@ async def _from_environment() -> App:
 
 
 async def run(settings: Settings) -> BaseException | None:
-    """Run the operator until it is told to stop; what made it fail, if anything.
+    """Run the operator until it is stopped; the error that made it fail, if any.
 
     Raises:
         KubeError: the cluster cannot be used.

@@ -17,3 +17,19 @@ def main() -> None:
     from taintwarden.cli import main as command_line  # noqa: PLC0415
 
     command_line()
+
+
+def complete() -> None:
+    """Complete ``kubectl taintwarden``: kubectl runs ``kubectl_complete-taintwarden`` with the words so far.
+
+    Each line is a word and its meaning; the last is a directive of kubectl's completion: 4 is "no files", 0 "files".
+    """
+    from click.shell_completion import ShellComplete  # noqa: PLC0415
+
+    from taintwarden.cli import main as command_line  # noqa: PLC0415
+
+    *words, incomplete = sys.argv[1:] or [""]
+    found = ShellComplete(command_line, {}, "kubectl taintwarden", "").get_completions(words, incomplete)
+    words = [f"{item.value}\t{item.help or ''}" for item in found if item.type == "plain"]
+    words.append(":4" if all(item.type == "plain" for item in found) else ":0")
+    sys.stdout.write("\n".join(words) + "\n")

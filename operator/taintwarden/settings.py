@@ -40,7 +40,7 @@ class CommonSettings(msgspec.Struct, frozen=True, kw_only=True):
     http_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8080
     """Serves /livez and /readyz, and /metrics too where it has no port of its own."""
     metrics_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
-    """Serves /metrics over HTTPS, to tokens with the right to get it. 0: ``http_port`` serves it to anybody."""
+    """Serves /metrics over HTTPS, to tokens with the right to get it. 0: ``http_port`` serves it, to every client."""
     metrics_certificate: str | None = None
     """Folder of the files tls.crt and tls.key for that port; without one the certificate is made at each start."""
     numeric_operators: bool = True
@@ -57,10 +57,10 @@ class WebhookSettings(CommonSettings, frozen=True, kw_only=True):
     webhook_service: Annotated[str, msgspec.Meta(min_length=1)] = "taintwarden-webhook"
     """Name of the Service by which the API server calls the webhooks, and of the Secret with their certificate."""
     webhook_certificates: WebhookCertificates = "own"
-    """Whether we make the certificate, or somebody else (cert-manager) writes the Secret and caBundle."""
+    """Whether the webhook creates the certificate, or another program (cert-manager) writes the Secret and caBundle."""
     webhook_client_ca: str | None = None
-    """Path of a bundle of certificates: callers need a certificate that one of them has signed. Without it anybody who
-    reaches the port may ask."""
+    """Path of a bundle of certificates: callers need a certificate that one of them has signed. Without it every
+    client that can connect is answered."""
     webhook_client_names: str = ""
     """Common names that the certificates of callers may have, separated by commas; empty for any."""
 
@@ -84,7 +84,7 @@ class Settings(CommonSettings, frozen=True, kw_only=True):
 
     @property
     def max_in_flight(self) -> int:
-        """Eviction calls under way at once. A call takes about 0.1 s, so a rate needs a tenth of it; we allow twice."""
+        """Eviction calls in progress at once: twice as many as a rate needs whose calls take 0.1 s each."""
         if self.overall_rate is None:
             return MOST_IN_FLIGHT
         return min(MOST_IN_FLIGHT, max(8, math.ceil(self.overall_rate / 5)))
@@ -103,9 +103,9 @@ def load_settings(environment: Mapping[str, str], **flags: Any) -> Settings:
     settings = _load(Settings, environment, flags)
     if settings.identity:
         return settings
-    # An empty one would stand for "nobody" in the Lease. A container that is started again in its pod is the same
-    # holder, and takes the Lease up at once: the kubelet starts no second one while the first lives. Elsewhere nobody
-    # warrants that.
+    # An empty one would mean "no holder" in the Lease. A container that is restarted in its pod is the same holder, and
+    # renews the Lease at once: the kubelet starts no second container while the first one runs. There is no such
+    # guarantee elsewhere.
     part = environment.get("POD_UID") or os.urandom(4).hex()
     identity = f"{environment.get('POD_NAME') or socket.gethostname()}_{part}"
     return msgspec.structs.replace(settings, identity=identity)

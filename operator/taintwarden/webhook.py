@@ -1,7 +1,7 @@
 """The composition root of ``taintwarden webhook``: the admission webhooks, in a process of their own.
 
-It answers API servers and keeps the certificate that it answers with. It evicts nobody, knows neither pods nor nodes,
-and its account may change nothing else, so whoever floods or takes it over stops no eviction.
+It answers API servers and manages its own certificate. It cannot evict pods, reads neither pods nor nodes, and its
+account can change nothing else. A flood of requests, or an attacker who controls it, therefore stops no eviction.
 """
 
 import asyncio
@@ -106,7 +106,7 @@ class WebhookApp:
         log.info("webhook-started", server=self.connection.server, port=settings.webhook_port)
 
     async def stop(self) -> None:
-        """Answer until everybody has heard that the Service leads elsewhere, then end."""
+        """Answer until all nodes have removed this replica from the Service, then end."""
         if self.failure is None:
             await self.server.linger()
         await self.server.stop()
@@ -145,7 +145,7 @@ class WebhookApp:
 
 
 def _untold(_key: str, _uid: str, _reason: str) -> None:
-    """Faults of stored objects are told by the operator."""
+    """The operator reports errors of stored objects."""
 
 
 async def run(settings: WebhookSettings) -> BaseException | None:

@@ -7,10 +7,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from taintwarden.cli import main
+from taintwarden.cli import main, output
 
 SAMPLES = Path(__file__).parent / "samples"
 Cli = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True)
+def _folded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables as on a terminal of 100 columns."""
+    monkeypatch.setattr(output, "PIPE_WIDTH", output.WIDTH)
 
 
 @pytest.fixture

@@ -1,11 +1,15 @@
 """The shell completes commands, flags and choices, as documented."""
 
+import asyncio
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from cli.policies import POLICIES, empty_cluster
+from cli.world import namespace, pod, policy
 
 EXECUTABLE = Path(sys.executable).parent / "taintwarden"
 
@@ -30,6 +34,45 @@ def complete(line: str) -> list[str]:
 )
 def test_what_is_completed(line, wanted):
     assert complete(line) == wanted
+
+
+def complete_for_kubectl(*words: str, **environment: str) -> list[str]:
+    program = ["-c", "from taintwarden.entry import complete; complete()", *words]
+    return subprocess.run(
+        [sys.executable, *program], env=os.environ | environment, capture_output=True, text=True, check=True, timeout=30
+    ).stdout.splitlines()
+
+
+def test_kubectl_completes_commands_and_flags():
+    assert complete_for_kubectl("p") == [
+        "pause\tStop policies.",
+        "plan\tShow what follows from changed taints.",
+        ":4",
+    ]
+    assert complete_for_kubectl("status", "-o", "") == ["table\t", "json\t", "yaml\t", ":4"]
+
+
+def test_kubectl_completes_files():
+    assert complete_for_kubectl("status", "--kubeconfig", "")[-1] == ":0"
+
+
+async def test_names_are_those_of_the_cluster(tmp_path):
+    cluster = empty_cluster()
+    cluster.create("namespaces", namespace())
+    cluster.create(POLICIES, policy())
+    cluster.create(POLICIES, policy("spot"))
+    cluster.store.create("pods", pod())
+    async with cluster.serve() as server:
+        told = {"TAINTWARDEN_KUBECONFIG": str(server.write_kubeconfig(tmp_path / "kubeconfig"))}
+        assert await asyncio.to_thread(complete_for_kubectl, "pause", "", **told) == ["sla\t", "spot\t", ":4"]
+        assert await asyncio.to_thread(complete_for_kubectl, "pause", "sla", "", **told) == ["spot\t", ":4"]
+        assert await asyncio.to_thread(complete_for_kubectl, "explain", "pod", "", **told) == ["shop/web\t", ":4"]
+        narrowed = await asyncio.to_thread(complete_for_kubectl, "explain", "pod", "-n", "shop", "", **told)
+        assert narrowed == ["web\t", ":4"]
+
+
+def test_without_a_cluster_no_name_is_completed():
+    assert complete_for_kubectl("pause", "", TAINTWARDEN_KUBECONFIG="/nonexistent") == [":4"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -173,6 +173,13 @@ async def test_value_that_was_good_before_blames_no_toleration(cluster, run):
     assert "toleration-reversed" not in checks(await told(run))
 
 
+async def test_findings_of_other_namespaces_may_be_left_out(cluster, run):
+    cluster.create("namespaces", namespace() | {"metadata": {"name": "other"}})
+    cluster.store.create("pods", pod(STRICT, metadata={"name": "web", "namespace": "other", "uid": "o"}))
+    spaces = [{one["namespace"] for one in (await told(run, *flag))["findings"]} for flag in ((), ("-n", "shop"))]
+    assert ("other" in spaces[0], spaces[1] <= {"", "shop"}) == (True, True)
+
+
 async def test_unknown_check_is_one_clear_line(run):
     result = await run("doctor", "--only", "absent")
     assert (result.exit_code, result.stderr) == (2, "taintwarden: there is no check absent; --list-checks shows them\n")

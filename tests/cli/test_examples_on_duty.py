@@ -51,7 +51,9 @@ async def test_every_example_works(cluster, cli, tmp_path, monkeypatch):
             set_status(cluster, guard=opened, conditions=[condition("GuardTripped", "True", "9 pods", "MassEviction")])
             _, *args = shlex.split(example.removeprefix("kubectl "), comments=True)
             args = [one for one in args if one not in ("--context", "production")]
-            asks = args[:1] == ["guard"] and "--yes" not in args  # nobody is there to say yes
+            asks = (args[:1] == ["guard"] or "--all" in args) and not {"--yes", "--dry-run"} & {*args}
+            if args[0] in ("pause", "resume"):
+                await run("resume" if args[0] == "pause" else "pause", "sla")
             result = await run(*args)
             assert result.exit_code in ((2,) if asks else (0, 10)), (example, result.output)
             assert result.stdout

@@ -1,4 +1,5 @@
 import json
+import re
 from enum import StrEnum
 
 import msgspec
@@ -61,3 +62,18 @@ def test_a_table_is_as_wide_as_any_terminal_takes_it_for(character, before):
     lines = Lines()
     lines.add("value", "x" * before + character * 4)
     assert max(map(widest, render(lines.grid).splitlines())) <= 100
+
+
+def test_nothing_is_folded_in_a_pipe(monkeypatch):
+    monkeypatch.undo()
+    lines = Lines()
+    lines.add("value", "x" * 500)
+    assert render(lines.grid).endswith("x" * 500)
+
+
+def test_a_terminal_is_used_to_its_width(monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "140")
+    lines = Lines()
+    lines.add("value", "x" * 200)
+    assert max(len(re.sub(r"\x1b\[[0-9;]*m", "", line)) for line in render(lines.grid).splitlines()) == 140

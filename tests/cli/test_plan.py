@@ -104,6 +104,11 @@ async def test_policy_may_be_planned_as_if_it_enforced(cluster, run):
     assert (enforced["changes"], enforced["leaving"]) == (["policy sla in mode Enforce"], 1)
 
 
+async def test_plan_may_tell_of_one_namespace(run):
+    drop = ("--node", "a1", *DROP)
+    assert [(await planned(run, *drop, "-n", space))["leaving"] for space in ("shop", "other")] == [3, 0]
+
+
 async def test_dry_run_has_times(cluster, run):
     replace_policy(cluster, mode="DryRun", timing={"violationGraceSeconds": 60}, limits=NO_LIMITS)
     shown = (await run("plan", "--node", "a1", *DROP)).stdout

@@ -87,8 +87,9 @@ async def test_named_policy_in_detail(run):
     shown = " ".join((await run("status", "sla")).stdout.split())
     for told in (
         "12 pods have to leave",
-        f"max-unavailable holds 9 since {SINCE}, the next may go at 2026-01-31T12:05:00Z",
-        "shop/web holds 3",
+        f"9 pods waiting since {SINCE}: limit max-unavailable of policy sla: their workload can spare no Ready pod now",
+        "; the next may be evicted at 2026-01-31T12:05:00Z",
+        "3 pods waiting for shop/web",
         "region/zone-a: Degraded, 4 of 8 nodes are drained",
         "shop/web-0 on a1: Waiting",
     ):

@@ -50,7 +50,7 @@ class Store(GuardStore):
         self.fed.clear()
         for obj in objects:
             self.seen(obj)
-            self.heed()
+            self.apply_resets()
         return self.fed
 
 
@@ -188,7 +188,7 @@ def test_after_the_annotation_was_taken_off_the_same_reset_can_be_asked_for_agai
 def test_a_reset_is_handed_on_after_the_policies_only(leader):
     leader.seen(stored(reset="3"))
     assert resets(leader.fed) == []
-    leader.heed()
+    leader.apply_resets()
     assert resets(leader.fed) == [RESET]
 
 

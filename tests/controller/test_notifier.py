@@ -88,7 +88,7 @@ def test_scheduled_under_a_policy_that_rehearses(told):
 def test_cancelled(told):
     told.notice(commands.Cancelled(pod(), verdict()))
     assert told.log == info("eviction-cancelled")
-    note = "Stays on n1: taint sla=940:NoExecute no longer makes it leave"
+    note = "Stays on n1: taint sla=940:NoExecute no longer evicts it"
     assert told.event == event(NORMAL, "EvictionCancelled", "Cancel", note)
     assert told.counted("taintwarden_evictions_cancelled_total", policy="sla") == 1
 
@@ -235,9 +235,9 @@ def test_held_as_bouncing(told):
     told.notice(commands.HeldAsBouncing(pod(), verdict(), CAME_BACK, NOW))
     assert told.log == info("eviction-bouncing", reason=CAME_BACK, until=DUE) | {"log_level": "warning"}
     note = (
-        f"Is held until {DUE}: {CAME_BACK}. Whoever places it there does not know why it has to leave: it lacks a "
-        "toleration that the scheduler compares, or node affinity (which label taintwarden.io/inject=true on its "
-        "namespace adds for taints with placement), or it names its node."
+        f"Waits until {DUE}: {CAME_BACK}. The scheduler places it there because it does not know why the pod has to "
+        "leave: the pod lacks a toleration that the scheduler compares, or node affinity (which label "
+        "taintwarden.io/inject=true on its namespace adds for taints with placement), or it names its node."
     )
     assert told.event == event(WARNING, "EvictionBouncing", "Evict", note)
 
@@ -255,7 +255,7 @@ CAUSE = "taint sla:NoExecute on 9 nodes, such as sla=0:NoExecute on n1, 980 befo
 GUARDED = policy(uid="uid-sla", generation=3, limits=Limits(guard=GuardSettings()))
 ADVICE = (
     "Pause the policy (taintwarden pause sla), repair the cause, and check with taintwarden plan what would be "
-    "evicted; the guard is armed again when the cause is gone. Only if all these pods shall be evicted: "
+    "evicted; the guard is armed again when the cause is gone. Only if you want all these pods evicted: "
     "taintwarden guard reset sla"
 )
 
@@ -280,7 +280,7 @@ def test_guard_tripped(told):
         "examples": ["shop/web-1", "shop/web-2"],
     }
     note = (
-        "Nothing is evicted: 120 pods would be evicted within one window beside 3 already evicted, and 50 may be, of "
+        "No pod is evicted: 120 pods would be evicted within one window beside 3 already evicted, and 50 may be, of "
         f"200 pods. Cause: {CAUSE}. {ADVICE}. Among them: shop/web-1, shop/web-2"
     )
     assert told.event == event(WARNING, "GuardTripped", "Guard", note, OUR_POLICY)
@@ -288,17 +288,17 @@ def test_guard_tripped(told):
 
 def test_one_pod_that_is_one_too_many(told):
     told.notice(tripped(waiting=1, evicted=0, population=1, limit=0))
-    assert "Nothing is evicted: 1 pod would be evicted within one window, and 0 may be, of 1 pod." in told.event.note
+    assert "No pod is evicted: 1 pod would be evicted within one window, and 0 may be, of 1 pod." in told.event.note
 
 
 def test_a_guard_that_only_reports_does_not_claim_to_hold_anybody(told):
     told.notice(tripped(halts=False))
-    assert told.event.note.startswith("Evictions go on (action Report): 120 pods")
+    assert told.event.note.startswith("Evictions continue (action Report): 120 pods")
 
 
 def test_a_guard_of_a_policy_that_rehearses_says_so(told):
     told.notice(tripped(policy=policy(uid="uid-sla", mode=Mode.DRY_RUN)))
-    assert told.event.note.startswith(f"{REHEARSAL}Nothing is evicted: 120 pods")
+    assert told.event.note.startswith(f"{REHEARSAL}No pod is evicted: 120 pods")
 
 
 def test_a_guard_without_examples_names_none(told):
@@ -315,14 +315,14 @@ def test_the_remedy_is_told_however_long_the_names_are(told):
 def test_guard_armed(told):
     told.notice(commands.GuardArmed(GUARDED, None))
     assert told.log == {"event": "guard-armed", "log_level": "info", "policy": "sla", "released": None}
-    assert told.event == event(NORMAL, "GuardArmed", "Guard", "The cause is gone: evictions go on", OUR_POLICY)
+    assert told.event == event(NORMAL, "GuardArmed", "Guard", "The cause is gone: evictions continue", OUR_POLICY)
 
 
 @pytest.mark.parametrize(("released", "said"), [(120, "120 pods"), (1, "1 pod")])
 def test_guard_reset(told, released, said):
     told.notice(commands.GuardArmed(GUARDED, released))
     assert told.log["released"] == released
-    assert told.event.note == f"A person reset the guard: {said} may be evicted that it was holding"
+    assert told.event.note == f"The guard was reset: it releases {said}"
 
 
 def test_evictions_halted(told):
@@ -335,8 +335,8 @@ def test_evictions_halted(told):
         "waiting": 120,
     }
     note = (
-        "All its 3 zones are Full, which looks like a fault of the monitoring: 120 pods are held. Look at the "
-        "monitoring, and check with taintwarden plan what would be evicted. Only if all these pods shall be evicted, "
+        "All its 3 zones are Full, which looks like a fault of the monitoring: 120 pods wait. Check the "
+        "monitoring, and check with taintwarden plan what would be evicted. Only if you want all these pods evicted, "
         "release them: taintwarden guard reset sla"
     )
     assert told.event == event(WARNING, "EvictionsHalted", "Halt", note, OUR_POLICY)
@@ -345,7 +345,7 @@ def test_evictions_halted(told):
 def test_evictions_halted_in_the_only_zone_and_without_a_guard(told):
     told.notice(commands.EvictionsHalted(policy(uid="uid-sla", limits=Limits(guard=None)), 1, 1))
     assert told.event.note == (
-        "Its only zone is Full, which looks like a fault of the monitoring: 1 pod is held. Look at the monitoring, and "
+        "Its only zone is Full, which looks like a fault of the monitoring: 1 pod waits. Check the monitoring, and "
         "check with taintwarden plan what would be evicted"
     )
 
@@ -353,7 +353,7 @@ def test_evictions_halted_in_the_only_zone_and_without_a_guard(told):
 def test_evictions_resumed(told):
     told.notice(commands.EvictionsResumed(GUARDED))
     assert told.log == {"event": "evictions-resumed", "log_level": "info", "policy": "sla"}
-    note = "Not every zone is Full any more: evictions go on"
+    note = "Not every zone is Full any more: evictions continue"
     assert told.event == event(NORMAL, "EvictionsResumed", "Halt", note, OUR_POLICY)
 
 
@@ -363,7 +363,7 @@ LATE = "it asks for 30 s to stop, and 5 s are left at best"
 def test_deadline_at_risk(told):
     told.notice(commands.DeadlineAtRisk(pod(), verdict(), NOW, LATE))
     assert told.log == info("deadline-at-risk", gone=DUE, reason=LATE) | {"log_level": "warning"}
-    note = f"n1 is gone at {DUE}, before it can have stopped in order: {LATE}"
+    note = f"n1 is gone at {DUE}, before the pod can stop gracefully: {LATE}"
     assert told.event == event(WARNING, "DeadlineAtRisk", "Schedule", note)
 
 
@@ -371,7 +371,7 @@ def test_deadline_at_risk(told):
     ("reason", "said"),
     [
         ("not-evicted", "It was not evicted in time"),
-        ("grace-cut", "It had less time to stop than it asks for"),
+        ("grace-cut", "It had less time to stop than its terminationGracePeriodSeconds"),
     ],
 )
 def test_deadline_missed(told, reason, said):
@@ -430,8 +430,8 @@ def test_a_reset_of_another_version_of_the_policy(told):
         {"event": "guard-reset-outdated", "log_level": "warning", "policy": "sla", "asked": "2", "generation": 3}
     ]
     note = (
-        "The annotation asks to reset the guard of generation 2, and the policy is at generation 3: look again, then "
-        "kubectl annotate tep/sla taintwarden.io/guard-reset=3 --overwrite"
+        "The annotation requests a reset of the guard of generation 2, and the policy is at generation 3: "
+        "check it again, then run: kubectl annotate tep/sla taintwarden.io/guard-reset=3 --overwrite"
     )
     assert told.event == event(WARNING, "GuardResetOutdated", "Guard", note, OUR_POLICY)
 

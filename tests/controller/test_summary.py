@@ -52,7 +52,10 @@ def test_one_pod_is_one():
 def test_a_limit_says_how_many_since_when_why_and_until_when():
     assert progress(pending=120, limits=(RATE,)) == (
         "Limited",
-        f"120 pods have to leave; policy-rate holds 97 since {DUE}: the rate of the policy; the next may go at {LATER}",
+        (
+            f"120 pods have to leave; policy-rate holds 97 since {DUE}: the rate of the policy; "
+            f"the next may be evicted at {LATER}"
+        ),
     )
 
 
@@ -65,13 +68,13 @@ def test_budgets_say_how_many_and_which():
     budgets = (("shop/web", 8), ("shop/db", 1))
     assert progress(pending=9, blocked=9, limits=(BUDGET,), budgets=budgets) == (
         "Blocked",
-        f"9 pods have to leave; PodDisruptionBudgets hold 9 since {DUE}, most of them shop/web",
+        f"9 pods have to leave; PodDisruptionBudgets block 9 since {DUE}, most of them shop/web",
     )
 
 
 def test_what_the_api_server_refuses_for_a_budget_counts_too():
     said = progress(pending=9, blocked=9, blocked_by={"blocked": 9})
-    assert said == ("Blocked", "9 pods have to leave; PodDisruptionBudgets hold 9")
+    assert said == ("Blocked", "9 pods have to leave; PodDisruptionBudgets block 9")
 
 
 def test_a_limit_that_holds_more_than_budgets_is_told():
@@ -81,14 +84,14 @@ def test_a_limit_that_holds_more_than_budgets_is_told():
 def test_budgets_that_hold_more_than_a_limit_are_told():
     assert progress(pending=220, blocked=100, limits=(RATE,)) == (
         "Blocked",
-        "220 pods have to leave; PodDisruptionBudgets hold 100",
+        "220 pods have to leave; PodDisruptionBudgets block 100",
     )
 
 
 def test_an_api_server_that_refuses_is_told():
     assert progress(pending=3, blocked_by={"refused": 2, "failed": 1}) == (
         "Failing",
-        "3 pods have to leave; the API server did not let some of them go: 1 failed, 2 refused",
+        "3 pods have to leave; the API server rejected some evictions: 1 failed, 2 refused",
     )
 
 
@@ -103,7 +106,7 @@ def guard(record: GuardRecord, action: GuardAction = GuardAction.HALT) -> GuardR
 TRIPPED = GuardRecord(NOW, "taint sla on 9 nodes", 120)
 ADVICE = (
     "Pause the policy (taintwarden pause sla), repair the cause, and check with taintwarden plan what would be "
-    "evicted; the guard is armed again when the cause is gone. Only if all these pods shall be evicted: "
+    "evicted; the guard is armed again when the cause is gone. Only if you want all these pods evicted: "
     "taintwarden guard reset sla"
 )
 
@@ -112,14 +115,14 @@ def test_a_tripped_guard_says_since_when_why_and_what_to_do():
     status, reason, message = told("GuardTripped", guard=guard(TRIPPED))
     assert (status, reason) == ("True", "MassEviction")
     assert message == (
-        f"since {DUE} nothing is evicted: 120 pods would be evicted within one window, and 50 may be. "
+        f"since {DUE} no pod is evicted: 120 pods would be evicted within one window, and 50 may be. "
         f"Cause: taint sla on 9 nodes. {ADVICE}"
     )
 
 
 def test_a_guard_that_only_reports_says_so():
     message = told("GuardTripped", guard=guard(TRIPPED, GuardAction.REPORT))[2]
-    assert "evictions go on (action Report): 120 pods" in message
+    assert "evictions continue (action Report): 120 pods" in message
 
 
 def test_an_armed_guard():
@@ -128,7 +131,7 @@ def test_an_armed_guard():
 
 def test_a_guard_that_was_reset_says_whom_it_lets_go():
     said = told("GuardTripped", guard=guard(GuardRecord(accepted=120)))
-    assert said[2] == "a reset lets 120 pods be evicted"
+    assert said[2] == "a reset released 120 pods"
 
 
 def test_a_policy_without_a_guard():
@@ -142,13 +145,13 @@ def test_while_every_zone_is_full_pods_are_held_as_by_a_tripped_guard():
     guarded = policy(limits=Limits(guard=GuardSettings()))
     full = {"in_policy": guarded, "all_zones_full": True, "zones": FULL, "guard": guard(GuardRecord())}
     message = (
-        "All its 2 zones are Full, which looks like a fault of the monitoring: 7 pods are held. Look at the "
-        "monitoring, and check with taintwarden plan what would be evicted. Only if all these pods shall be evicted, "
+        "All its 2 zones are Full, which looks like a fault of the monitoring: 7 pods wait. Check the "
+        "monitoring, and check with taintwarden plan what would be evicted. Only if you want all these pods evicted, "
         "release them: taintwarden guard reset sla"
     )
     assert told("GuardTripped", pending=7, **full) == ("True", "AllZonesFull", message)
     one = told("GuardTripped", pending=1, **full | {"zones": FULL[:1]})[2]
-    assert one.startswith("Its only zone is Full, which looks like a fault of the monitoring: 1 pod is held.")
+    assert one.startswith("Its only zone is Full, which looks like a fault of the monitoring: 1 pod waits.")
 
 
 def test_what_was_tripped_is_told_before_zones():

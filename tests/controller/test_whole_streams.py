@@ -63,7 +63,7 @@ async def test_a_replica_that_is_cut_off_from_one_of_them_is_not_ready(scene: Wh
         away = scene.faults.answer(503, path=f"/{resource}$", times=1_000_000)
         scene.cluster.drop_watches(resource)
         await scene.until(lambda away=away: away.struck >= 2)
-        await scene.until(lambda: "cut off" in app._unready())
+        await scene.until(lambda: "disconnected" in app._unready())
         away.times = 0
         await scene.until(lambda: not app._unready())
 

@@ -50,14 +50,14 @@ def test_every_limit_says_why_it_holds():
 def test_what_holds_is_told_with_number_and_time():
     said = wording.held("policy-rate", 97, 1_700_000_000.0, 1_700_000_010.0)
     assert said == (
-        "policy-rate holds 97 since 2023-11-14T22:13:20Z: the rate of the policy; the next may go at "
+        "policy-rate holds 97 since 2023-11-14T22:13:20Z: the rate of the policy; the next may be evicted at "
         "2023-11-14T22:13:30Z"
     )
 
 
 def test_what_no_time_ends_tells_none():
     said = wording.held("guard", 97, 1_700_000_000.0, None)
-    assert said == "guard holds 97 since 2023-11-14T22:13:20Z: the guard has tripped, since too many would be evicted"
+    assert said == "guard holds 97 since 2023-11-14T22:13:20Z: the guard has tripped, because too many would be evicted"
 
 
 def test_violated_by_a_comparison():
@@ -113,7 +113,7 @@ def test_tolerated_for_a_while():
 
 def test_held():
     assert why(GT, value="high", kind=Kind.HELD) == (
-        "taint sla=high:NoExecute cannot be compared and never could, so it evicts nobody"
+        "taint sla=high:NoExecute cannot be compared and never could, so it evicts no pod"
     )
 
 

@@ -16,8 +16,8 @@ from taintwarden_demo.timeline import sentence
 from taintwarden_demo.views import Line, PodView
 
 BLOCKED = (
-    "A PodDisruptionBudget does not let it leave a1: The disruption budget checkout needs 5 healthy pods and has 4 "
-    "currently. It is tried again."
+    "A PodDisruptionBudget does not allow its eviction from a1: The disruption budget checkout needs 5 healthy "
+    "pods and has 4 currently. It is retried."
 )
 HELD = "Has to leave a1, but PodDisruptionBudget shop/checkout allows no disruption now. It waits until that changes."
 
@@ -27,7 +27,7 @@ HELD = "Has to leave a1, but PodDisruptionBudget shop/checkout allows no disrupt
     [
         ("EvictionBlocked", BLOCKED, "blocked: budget checkout needs 5 healthy pods and has 4"),
         ("EvictionBlocked", HELD, "blocked: budget checkout allows no disruption now"),
-        ("EvictionBlocked", "A: no. It is tried again.", "blocked: no"),
+        ("EvictionBlocked", "A: no. It is retried.", "blocked: no"),
         ("EvictionCancelled", "Stays on b1: ...", "may stay: the eviction is cancelled"),
         ("EvictionScheduled", "Another wording: because", "must leave: because"),
         ("EvictionFailed", "why", "EvictionFailed: why"),

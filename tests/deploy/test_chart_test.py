@@ -44,14 +44,16 @@ def test_services_are_called_where_they_are():
     assert pods(webhooks={"enabled": False}) == []
 
 
-def test_each_url_is_that_of_a_service():
+@pytest.mark.parametrize("protected", [False, True])
+def test_each_url_is_that_of_a_service(protected):
+    values = {"serviceMonitor": {"enabled": True}, "metrics": {"protected": protected}}
     services = {
         (f"{name}.ops.svc", port["port"])
-        for (kind, name), one in by_key(chart({"serviceMonitor.enabled": True}, namespace="ops")).items()
+        for (kind, name), one in by_key(chart(values, namespace="ops")).items()
         if kind == "Service"
         for port in one["spec"]["ports"]
     }
-    urls = called(serviceMonitor={"enabled": True})
+    urls = called(**values)
     assert {(host, int(port)) for host, port in (url.split("/")[2].split(":") for url in urls)} == services
 
 

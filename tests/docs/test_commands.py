@@ -92,7 +92,7 @@ def test_a_command_exists(where, words):
     check(words)
 
 
-@pytest.mark.parametrize("words", [["walk"], ["run", "--fast"], ["explain", "node"], ["validate", "-o", "xml"]])
+@pytest.mark.parametrize("words", [["walk"], ["run", "--fast"], ["explain", "cronjob"], ["validate", "-o", "xml"]])
 def test_a_wrong_command_is_noticed(words):
     with pytest.raises((WrongCommandError, click.BadParameter)):
         check(words)

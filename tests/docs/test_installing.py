@@ -17,14 +17,15 @@ def test_every_overlay_is_told():
     assert told == ["deploy/base", *(f"deploy/overlays/{name}" for name in overlays)]
 
 
-def test_the_versions_of_kubernetes_are_those_that_can_be_tested():
+def test_the_versions_of_kubernetes_that_are_claimed_can_be_tested():
     """What is claimed has a control plane here, from the oldest that the chart takes."""
     others = (ROOT / "tests" / "controlplane" / "versions").glob("*.mod")
-    versions = sorted(version.removeprefix("v") for version in (*(path.stem for path in others), pinned_version()))
+    pinned = {version.removeprefix("v") for version in (*(path.stem for path in others), pinned_version())}
     rows = dict(PAGE.tables("What was run and what was not")[0].rows)
-    assert re.findall(r"1\.\d+\.\d+", rows["end-to-end tests"]) == versions
+    claimed = re.findall(r"1\.\d+\.\d+", rows["end-to-end tests"])
+    assert set(claimed) <= pinned
     chart = yaml.safe_load((ROOT / "deploy" / "chart" / "taintwarden" / "Chart.yaml").read_text())
-    oldest = versions[0].rpartition(".")[0]
+    oldest = claimed[0].rpartition(".")[0]
     assert chart["kubeVersion"] == f">={oldest}.0-0"
     assert f"Kubernetes {oldest} or newer" in PAGE.text
 

@@ -14,6 +14,7 @@ from e2e.stories import taint, toleration
 from e2e.test_explain import run
 
 FINE, REFUSED, PERSON = 0, 1, 10
+LEAVES, SILENT = 10, 11
 WAIT_SECONDS = 40
 GOOD, BAD = taint("980"), taint("900")
 READERS = [
@@ -22,6 +23,9 @@ READERS = [
     {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["list"]},
     {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": ["list"]},
     {"apiGroups": ["taintwarden.io"], "resources": ["*"], "verbs": ["get", "list"]},
+    {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]},
+    {"apiGroups": [""], "resources": ["events"], "verbs": ["list"]},
+    {"apiGroups": [""], "resources": ["nodes", "pods", "namespaces"], "verbs": ["get"]},
 ]
 ADMIN = [*READERS, {"apiGroups": ["taintwarden.io"], "resources": ["taintevictionpolicies"], "verbs": ["patch"]}]
 
@@ -151,3 +155,38 @@ def test_plan_is_what_then_happens(
     cluster.set_taints(f"{namespace}-n", [BAD])
     wait_until(lambda: len(gone(cluster, namespace)) == len(pods), WAIT_SECONDS, "all to leave")
     assert gone(cluster, namespace) == [one["name"] for one in planned]
+
+
+def test_operator_that_is_killed_is_told_first(
+    namespace: str, pods: list[str], policy: Command, operator: Operator, as_user: Command
+) -> None:
+    name = policy()
+    wait_until(lambda: told(as_user, name)["accepted"] == "True", WAIT_SECONDS, "the policy to be looked at")
+    operator.kill9()
+    wait_until(lambda: as_user("status", name).returncode == PERSON, 60, "the silence to be noticed")
+    shown = as_user("status", name)
+    assert shown.stdout.startswith("The operator has not reported for ")
+    explained = as_user("explain", "pod", f"{namespace}/{pods[0]}")
+    assert (explained.returncode, explained.stdout.startswith("Problem     the operator has not rep")) == (SILENT, True)
+    operator.start()
+    wait_until(lambda: as_user("status", name).returncode == FINE, WAIT_SECONDS, "a report")
+
+
+def test_node_is_explained_and_what_happened_is_told(
+    cluster: Cluster, namespace: str, pods: list[str], policy: Command, operator: Operator, as_user: Command
+) -> None:
+    name = policy(guard={"minPods": 3, "maxPercent": 20})
+    wait_until(lambda: told(as_user, name)["accepted"] == "True", WAIT_SECONDS, "the policy to be looked at")
+    cluster.set_taints(f"{namespace}-n", [BAD])
+
+    def tripped() -> bool:
+        found = as_user("history", "-o", "json")
+        assert found.returncode == FINE, found.stderr
+        happened = [(one["name"], one["reason"]) for one in json.loads(found.stdout)["happenings"]]
+        return (name, "GuardTripped") in happened
+
+    wait_until(tripped, WAIT_SECONDS, "the guard to be told of")
+    explained = as_user("explain", "node", f"{namespace}-n", "-o", "json")
+    assert (explained.returncode, json.loads(explained.stdout)["leaving"]) == (LEAVES, len(pods))
+    waiting = [one["waitsFor"] for one in json.loads(explained.stdout)["pods"]]
+    assert waiting == [f"the guard of policy {name} has tripped"] * len(pods)

@@ -69,6 +69,11 @@ VALUES: dict[str, Json] = {
     },
     "left to Kubernetes": dict.fromkeys(("replicas", "strategy", "resources", "livenessProbe", "webhooks.affinity")),
     "cert-manager": {"webhooks": {"certificates": "cert-manager"}},
+    "metrics": {
+        "metrics": {"protected": True, "certificateSecret": "metrics"},
+        "serviceMonitor": {"enabled": True},
+        "networkPolicy": {"enabled": True},
+    },
     "another issuer": {"webhooks": {"certificates": "cert-manager", "issuerRef": ISSUER}},
     "openshift": {"podSecurityContext": {"runAsUser": None, "runAsGroup": None}},
 }

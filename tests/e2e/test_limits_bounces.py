@@ -66,8 +66,8 @@ def a_workload_that_comes_back_is_told_of_and_held_and_goes_when_there_is_anothe
     for part in (
         "ReplicaSet web-",
         f"was evicted from node {old[0]} by taint sla=940:NoExecute 3 times in a row",
-        "Is held until 20",
-        "it lacks a toleration that the scheduler compares",
+        "Waits until 20",
+        "the pod lacks a toleration that the scheduler compares",
     ):
         assert part in note
     assert scene.status()["limitedBy"] == LIMIT

@@ -1,16 +1,20 @@
 """Metrics of both processes for those alone whom the API server lets: real tokens, real reviews, shipped rights."""
 
+import contextlib
 import ssl
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from controlplane import OPERATOR_NAMESPACE, ControlPlane, Operator, Webhook
+from controlplane import OPERATOR_NAMESPACE, Cluster, ControlPlane, Operator, Webhook
 from controlplane.api_server import LOOPBACK, free_port
 from controlplane.waiting import wait_until
+from taintwarden.controller.scrapers import REVIEW_BURST, REVIEWS_PER_SECOND
 
 READER, STRANGER = "metrics-reader", "metrics-stranger"
 ROLE = "taintwarden-metrics-reader"
@@ -95,6 +99,34 @@ def test_a_token_with_the_right_reads_them(scraped, process):
 def test_the_plain_port_has_probes_only(scraped, process):
     assert answer(f"{scraped.plain[process]}/livez")[0] == 200
     assert answer(f"{scraped.plain[process]}/metrics")[0] == 404
+
+
+def reviews(admin: Cluster) -> float:
+    """How many TokenReviews the API server was asked for."""
+    families = text_string_to_metric_families(admin.request("GET", "/metrics"))
+    samples = [sample for family in families for sample in family.samples if sample.name == "apiserver_request_total"]
+    return sum(one.value for one in samples if one.labels["resource"] == "tokenreviews")
+
+
+@BOTH
+def test_a_flood_of_tokens_keeps_neither_probes_nor_readers_waiting(scraped, process):
+    admin = scraped.control_plane.client
+    assert scraped.ask(process, scraped.tokens[READER])[0] == 200
+    before, began, statuses = reviews(admin), time.monotonic(), []
+
+    def flood(number: int) -> None:
+        with contextlib.suppress(OSError):  # made room for another
+            statuses.append(scraped.ask(process, f"strange-{number}")[0])
+
+    with ThreadPoolExecutor(32) as pool:
+        flooding = [pool.submit(flood, number) for number in range(150)]
+        while not all(one.done() for one in flooding):
+            assert answer(f"{scraped.plain[process]}/livez")[0] == 200
+            time.sleep(0.2)
+    seconds = time.monotonic() - began
+    assert reviews(admin) - before <= REVIEW_BURST + REVIEWS_PER_SECOND * (seconds + 1)
+    assert set(statuses) <= {401, 429}
+    assert scraped.ask(process, scraped.tokens[READER])[0] == 200
 
 
 def test_while_the_api_server_is_away_nobody_new_is_let_in(scraped):

@@ -20,9 +20,9 @@ def restrict(
 ) -> tuple[Mapping[str, Any] | None, str | None]:
     """``affinity`` with what each of ``per_key`` requires; or as it was, with the reason why nothing could be added.
 
-    Terms are alternatives, so each gets the requirements of every key, in every combination. A term that already speaks
-    of a key's labels is left alone for that key: people may write their own, and merging twice changes nothing. An
-    empty term matches no node and stays so. What is only preferred, and affinity to pods, is not touched.
+    Terms are alternatives, so each gets the requirements of every key, in every combination. A term that already
+    names a key's labels is not changed for that key: users may write their own terms, and merging twice has no effect.
+    An empty term matches no node and stays empty. Preferred affinity and affinity to pods are not changed.
     """
     restricting = [alternatives for alternatives in per_key if not alternatives.unrestricted]
     if not restricting:
@@ -37,7 +37,7 @@ def restrict(
     if not any(missing for _, missing in lacking):
         return affinity, None
     number = sum(prod(len(one.terms) for one in missing) for _, missing in lacking)
-    if number > MAX_TERMS:  # counted before they are made: a pod may bring many terms, and ask for many combinations
+    if number > MAX_TERMS:  # counted before they are built: a pod may have many terms and many combinations
         keys = ", ".join(alternatives.key for alternatives in restricting)
         return affinity, f"placement by {keys} takes {number} nodeSelectorTerms, at most {MAX_TERMS} are possible"
     merged = [new for term, missing in lacking for new in _multiplied(term, missing)]

@@ -1,7 +1,8 @@
 """What a pod gets before it is stored: native tolerations beside its extended ones, and nodes that suit it.
 
-Only we read extended tolerations. The native companion keeps the scheduler, the kubelet and the built-in controller
-content, so that the decision is ours; node affinity keeps the scheduler from nodes that would evict the pod.
+Only Taintwarden reads extended tolerations. A native ``Exists`` for the same key satisfies the scheduler, the kubelet
+and the built-in controller, which leave the decision to Taintwarden. Node affinity keeps the scheduler from nodes that
+would evict the pod.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,25 +22,25 @@ _PLACING = (Mode.ENFORCE, Mode.PAUSED)
 def inject(
     pod: Mapping[str, Any], tolerations: Tolerations, policies: Sequence[Policy], gates: Gates
 ) -> AdmissionResponse:
-    """What ``pod`` (as the API has it) lacks. What it brings is never changed, and asking again adds nothing.
+    """The additions to ``pod``, an object of the API. Existing fields never change, and a second call adds nothing.
 
     ``tolerations`` are all that it has, with profiles; ``policies`` those that may touch it.
     """
     if look(pod, "metadata", "annotations", _MIRROR) is not None:
         return AdmissionResponse()
-    steps = _companions(pod, tolerations.extended)
+    steps = _natives(pod, tolerations.extended)
     affinity, warnings = _placed(pod, tolerations.extended, policies, gates)
     if affinity is not None:
         steps.append(PatchOperation("add", "/spec/affinity", affinity))
     return AdmissionResponse(warnings=warnings, patch=tuple(steps))
 
 
-def _companions(pod: Mapping[str, Any], extended: Sequence[Toleration]) -> list[PatchOperation]:
+def _natives(pod: Mapping[str, Any], extended: Sequence[Toleration]) -> list[PatchOperation]:
     native = sequence(look(pod, "spec", "tolerations"))
     covered = _covered(native)
     wanted = dict.fromkeys((entry.key, entry.effect) for entry in extended if entry.key)
     missing = [
-        _companion(key, effect)
+        _native(key, effect)
         for key, effect in wanted
         if covered.isdisjoint((("", ""), ("", effect), (key, ""), (key, effect)))
         and not (effect and (key, "") in wanted)  # the one for every effect comes, too
@@ -51,13 +52,13 @@ def _companions(pod: Mapping[str, Any], extended: Sequence[Toleration]) -> list[
     return [PatchOperation("add", "/spec/tolerations/-", entry) for entry in missing]
 
 
-def _companion(key: str, effect: str) -> dict[str, str]:
-    companion = {"key": key, "operator": Operator.EXISTS.value}
-    return companion | {"effect": Effect(effect).value} if effect else companion
+def _native(key: str, effect: str) -> dict[str, str]:
+    toleration = {"key": key, "operator": Operator.EXISTS.value}
+    return toleration | {"effect": Effect(effect).value} if effect else toleration
 
 
 def _covered(native: Sequence[object]) -> set[tuple[object, object]]:
-    """The taints, by key and effect, about which native tolerations leave every decision to us, for ever.
+    """The taints, by key and effect, that native tolerations tolerate without a time limit.
 
     An empty key or effect stands for every one.
     """

@@ -62,7 +62,7 @@ def check_node(node: object, policies: Sequence[Policy]) -> Found:
             annotation_path(HISTORY_ANNOTATION),
             text,
             f"cannot be read and counts as absent: {error}",
-            "remove it: the operator writes it anew",
+            "remove it: the operator writes it again",
         )
         yield Severity.WARNING, fault
 
@@ -73,6 +73,6 @@ def _check_value(taint: Taint, policies: Sequence[Policy]) -> Iterator[FieldErro
     for name, value_type in typed:
         if value_type in _EXPLAIN and (fault := _EXPLAIN[value_type](taint.value)):
             yield FieldError("", taint.value, f"policy {name} expects values of type {value_type}", fault)
-    # Versions are left in peace: 1.28.0 is no number, while 99.5 hardly is meant as 99.5.0.
+    # Versions are not reported: 1.28.0 is not a number, while 99.5 is unlikely to mean 99.5.0.
     if not typed and _LOOKS_LIKE_A_NUMBER.fullmatch(taint.value) and (fault := explain_integer(taint.value)):
         yield FieldError("", taint.value, "Gt and Lt cannot compare it", fault)

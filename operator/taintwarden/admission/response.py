@@ -16,7 +16,7 @@ class PatchOperation(msgspec.Struct, frozen=True):
 
 
 class AdmissionResponse(msgspec.Struct, frozen=True):
-    """An object is allowed unless something is refused. Warnings are shown to whoever sent it; a patch completes it."""
+    """An object is allowed unless it has errors. Warnings are shown to its author; a patch adds fields."""
 
     refusals: tuple[FieldError, ...] = ()
     warnings: tuple[str, ...] = ()

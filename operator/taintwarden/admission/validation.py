@@ -1,8 +1,8 @@
-"""Validates objects before they are stored: what is refused, and what only gets a warning.
+"""Validates objects before they are stored: which errors reject an object, and which cause a warning only.
 
-Only what is ours is refused, and only where a person can mend it: an annotation that did not change is left in peace,
-and so is what a controller makes, since refusing that would keep a workload from running. An invalid entry of the
-annotation counts as absent there, as always.
+Only errors of Taintwarden's own fields reject an object, and only if its author can correct them. An annotation that
+did not change is not rejected. Neither is an object that a controller creates, because that would stop a workload. An
+invalid entry of the annotation counts as absent there, as always.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

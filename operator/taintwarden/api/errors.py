@@ -14,7 +14,7 @@ MAX_REASON_CHARACTERS = 500
 MAX_NAME_CHARACTERS = 317
 """Of an object with the group of its kind: as many as names may have that an API server takes."""
 MAX_LISTED = 10
-"""Faults of one object that are kept, or listed in a text; of more only the number is told."""
+"""Maximum number of errors of one object that are kept, or listed in a message; further ones are only counted."""
 
 
 class FieldError(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""What the kinds share on their way from the object users write to the value the engine follows."""
+"""Shared parts of all kinds: decoding an object that users write into a value for the engine."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar

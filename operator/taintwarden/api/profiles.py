@@ -46,7 +46,7 @@ class ProfileObject(Spec, frozen=True):
 def parse_profile(obj: Mapping[str, Any]) -> Profile:
     """The profile in ``obj``, a whole object as the API server or a YAML parser gives it.
 
-    Unlike an annotation it counts as a whole: the API server has refused what is wrong before anybody relied on it.
+    Unlike an annotation it is valid or invalid as a whole: the API server rejects errors when it is applied.
 
     Raises:
         InvalidObject: with every fault of the object.
@@ -68,7 +68,7 @@ def entries(profile: Profile) -> int:
 
 
 def check_room(profile: Profile, used: int) -> None:
-    """Whether there is room for ``profile`` in its namespace, where other profiles have ``used`` entries.
+    """Check that ``profile`` fits the bound of its namespace, where other profiles have ``used`` entries.
 
     Raises:
         InvalidObject: there is none.

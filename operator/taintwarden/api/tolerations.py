@@ -26,7 +26,7 @@ PATH = f"metadata.annotations[{TOLERATIONS_ANNOTATION}]"
 MAX_TOLERATIONS = 100
 MAX_CHARACTERS = 65_536
 MAX_FAULTS = 10
-"""Of one annotation, so many are kept: a person mends the first ones first."""
+"""Maximum number of errors of one annotation that are kept; users correct the first ones first."""
 MAX_FIELDS = 64
 """An entry with more fields has unknown ones, whatever they hold."""
 MAX_VALUE_LENGTH = 256
@@ -143,7 +143,7 @@ def _shortened(text: str) -> tuple[int, str]:
     """How many entries a list has, and the list without those that do not count: of these nothing is made."""
     try:
         raw = _ENTRIES.decode(text)
-    except msgspec.ValidationError:  # no list: whoever decodes it all sees what it is
+    except msgspec.ValidationError:  # not a list: decoding the whole text reports that
         return 0, text
     if len(raw) <= MAX_TOLERATIONS:
         return len(raw), text

@@ -72,7 +72,7 @@ class RequirementSpec(Spec, frozen=True):
 
 
 def check_requirement(requirement: RequirementSpec) -> Iterator[FieldError]:
-    """As Kubernetes: In and NotIn ask for values, Exists and DoesNotExist for none."""
+    """As in Kubernetes: In and NotIn need values, Exists and DoesNotExist take none."""
     takes_values = requirement.operator in (SelectorOperator.IN, SelectorOperator.NOT_IN)
     if takes_values and not requirement.values:
         yield FieldError("values", msgspec.UNSET, f"{requirement.operator} compares with at least one value")
@@ -110,7 +110,7 @@ def check_taint(taint: TaintSelectorSpec) -> Iterator[FieldError]:
 
 
 def check_taints(taints: tuple[TaintSelectorSpec, ...]) -> Iterator[FieldError]:
-    """Two entries for one key and effect could ask for different things."""
+    """Two entries for one key and effect could contradict each other."""
     seen: dict[tuple[str, Effect], int] = {}
     for index, taint in enumerate(taints):
         for effect in taint.effects:
@@ -204,7 +204,7 @@ class ZoneHealthSpec(Spec, frozen=True):
 
 
 class GuardSpec(Spec, frozen=True):
-    """The mass-eviction breaker. A shorter window than a minute would write the status all the time."""
+    """The guard against mass evictions. A window below a minute would write the status continuously."""
 
     max_percent: Annotated[int, Meta(ge=1, le=100)] = 20
     min_pods: Annotated[int, Meta(ge=0, le=MAX_INT32)] | None = None

@@ -1,4 +1,4 @@
-"""One certificate with its key, in PEM: making it, and reading one that somebody else may have made."""
+"""One certificate with its key, in PEM: creating it, and reading one that another program may have created."""
 
 import datetime
 from collections.abc import Sequence
@@ -58,7 +58,7 @@ class Pair(msgspec.Struct, frozen=True):
 
 
 def make_pair(names: Sequence[str], now: float, lifetime_seconds: float = LIFETIME_SECONDS) -> Pair:
-    """A certificate for a server under these names that vouches for itself: whoever trusts it trusts nothing else."""
+    """A self-signed certificate for a server with these names. A client that trusts it trusts no other certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
     # A subject of its own for each: OpenSSL looks for issuers by name.
     subject = x509.Name(

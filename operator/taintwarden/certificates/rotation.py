@@ -1,4 +1,4 @@
-"""What the Secret of the webhooks has to hold next: a plan, from what it holds and who trusts it.
+"""The next content of the Secret of the webhooks: a plan, from its content and from what API servers trust.
 
 The certificate that follows is published first and served only when every configuration has carried it for a while, so
 that no replica ever serves what an API server does not trust yet. The one before stays trusted: replicas that have not
@@ -17,7 +17,7 @@ NEXT_CERTIFICATE, NEXT_KEY = "next.crt", "next.key"
 TRUSTED = "ca.crt"
 """What the API servers shall trust: the certificate that is served, and the one before it or after it."""
 TRUST_SECONDS = 60.0
-"""From the moment the configurations carry a certificate until every API server has surely heard of it."""
+"""From the moment when the configurations contain a certificate until every API server has certainly received it."""
 RENEWAL_SHARE = 1 / 3
 """The next one is made when this share of a certificate's life is left."""
 
@@ -31,7 +31,7 @@ class Plan(msgspec.Struct, frozen=True):
     changes: dict[str, bytes | None] = {}
     reason: str = ""
     is_repair: bool = False
-    """What is stored cannot be used: somebody should know."""
+    """The stored certificate cannot be used, which is reported."""
 
 
 def plan(

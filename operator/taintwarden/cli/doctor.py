@@ -72,11 +72,12 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 @click.command(help=_HELP, short_help="Find what is wrong or surprising in a cluster.")
 @click.option("--only", multiple=True, metavar="ID", shell_complete=_complete, help="Make only this check; repeatable.")
 @click.option("--list-checks", is_flag=True, help="Show what can be found; needs no cluster.")
+@click.option("-n", "--namespace", "space", default="", help="Only what is about this namespace, or about none.")
 @click.option("--all", "show_all", is_flag=True, help=f"Show more than {SHOWN_OBJECTS} objects for each check.")
 @operator_option
 @cluster_options
 @output_option
-def doctor(only: tuple[str, ...], list_checks: bool, show_all: bool, output: str, **flags: object) -> None:
+def doctor(only: tuple[str, ...], list_checks: bool, space: str, show_all: bool, output: str, **flags: object) -> None:
     """Read the arguments, ask, print; the text of ``--help`` is above."""
     # The engine and the cluster's client take a while to import; `--help` need not wait for them.
     from taintwarden.cli.diagnosis.diagnose import chosen  # noqa: PLC0415
@@ -91,6 +92,7 @@ def doctor(only: tuple[str, ...], list_checks: bool, show_all: bool, output: str
         _list(checks, output)
         return
     answer = _look(settings_of(flags), checks)
+    answer = answer.narrowed(space) if space else answer
     if output == "table":
         write(table(answer, checks, None if show_all else SHOWN_OBJECTS))
     else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from taintwarden.cli.completion import NODES, PODS, WORKLOADS
 from taintwarden.cli.errors import fail
 from taintwarden.cli.options import cluster_options, operator_option
 from taintwarden.cli.output import output_option, printable, write, write_data
@@ -81,7 +82,7 @@ def explain() -> None:
 
 
 @explain.command(help=_HELP, short_help="Explain one pod, taint by taint.")
-@click.argument("pod", metavar="NS/NAME")
+@click.argument("pod", metavar="NS/NAME", shell_complete=PODS)
 @_NAMESPACE
 @click.option(
     "-f", "--filename", "files", multiple=True, help="Read objects from this file, not a cluster; - is stdin."
@@ -161,7 +162,7 @@ def _many_help(kind: str) -> str:
 def _workload(kind: str) -> click.Command:
     """The command for workloads of this kind."""
 
-    @click.argument("name", metavar="NS/NAME")
+    @click.argument("name", metavar="NS/NAME", shell_complete=WORKLOADS[kind])
     @_NAMESPACE
     @operator_option
     @cluster_options
@@ -185,7 +186,7 @@ for _kind in ("Deployment", "StatefulSet"):
 
 
 @explain.command("node", help=_many_help("Node"), short_help="Explain the pods of a node.")
-@click.argument("name")
+@click.argument("name", shell_complete=NODES)
 @operator_option
 @cluster_options
 @output_option

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from taintwarden.cli.completion import POLICIES
 from taintwarden.cli.options import cluster_options, yes_option
 from taintwarden.cli.output import Lines, printable, render, write
 from taintwarden.controller.wording import pods
@@ -39,7 +40,7 @@ def guard() -> None:
 
 
 @guard.command(help=_HELP, short_help="Release the pods that a tripped guard holds.")
-@click.argument("policy")
+@click.argument("policy", shell_complete=POLICIES)
 @yes_option
 @cluster_options
 def reset(policy: str, yes: bool, **flags: object) -> None:

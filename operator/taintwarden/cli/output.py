@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 WIDTH = 100
+"""Of what is told in lines of its own making, such as the demo's."""
+PIPE_WIDTH = 1_000
+"""In a file or pipe: nothing is folded that a line of text can hold, so that a name stays in one piece."""
 # Tones of emoji and variation selectors: some terminals draw them into what stands before, others beside it.
 _WIDTH_CHANGES = frozenset(map(chr, [*range(0x1F3FB, 0x1F400), *range(0xFE00, 0xFE10)]))
 Command = TypeVar("Command", bound=Callable[..., None])
@@ -22,7 +25,7 @@ Command = TypeVar("Command", bound=Callable[..., None])
 def output_option(command: Command) -> Command:
     """Add ``-o`` to a command, as ``output``."""
     choice = click.Choice(["table", "json", "yaml"])
-    return click.option("-o", "--output", type=choice, default="table", show_default=True, help="Form of the answer.")(
+    return click.option("-o", "--output", type=choice, default="table", show_default=True, help="Output format.")(
         command
     )
 
@@ -59,11 +62,12 @@ def printable(text: str) -> str:
 
 
 def render(*parts: "RenderableType") -> str:
-    """``parts`` as text: plain and 100 columns wide in a file or pipe, in colour on a terminal."""
+    """``parts`` as text: as wide as the terminal and in colour there; plain and not folded in a file or pipe."""
     from rich.console import Console  # noqa: PLC0415
 
     console = Console(highlight=False, markup=False, emoji=False, soft_wrap=False)
-    console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
+    if not console.is_terminal:
+        console.width = PIPE_WIDTH
     with console.capture() as captured:
         for part in parts:
             console.print(part)

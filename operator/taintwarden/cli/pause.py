@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from taintwarden.cli.completion import POLICIES
 from taintwarden.cli.options import cluster_options, yes_option
 from taintwarden.cli.output import printable, render, rows, write
 
@@ -57,7 +58,7 @@ Exit codes:
      cannot be asked
   2  wrong flags or kubeconfig; or --yes is missing and nobody can be asked
 """
-_POLICIES = click.argument("policies", metavar="[POLICY...]", nargs=-1)
+_POLICIES = click.argument("policies", metavar="[POLICY...]", nargs=-1, shell_complete=POLICIES)
 _DRY_RUN = click.option("--dry-run", is_flag=True, help="With --all: only show what would change.")
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from taintwarden.cli.completion import NODES, POLICIES
 from taintwarden.cli.errors import fail
 from taintwarden.cli.options import Duration, Seconds, cluster_options, operator_option
 from taintwarden.cli.output import output_option, printable, write, write_data
@@ -65,12 +66,19 @@ deleted, waitedSeconds, limit, reason, budgets[], replacement, replacedOn, late)
 
 
 @click.command(help=_HELP, short_help="Show what follows from changed taints.")
-@click.option("--node", "nodes", multiple=True, help="A node by its name.")
+@click.option("--node", "nodes", multiple=True, shell_complete=NODES, help="A node by its name.")
 @click.option("--zone", "zones", multiple=True, help="The nodes of a zone.")
 @click.option("-l", "--selector", "selectors", multiple=True, help="The nodes with these labels.")
 @click.option("--taint", "taints", multiple=True, help="A taint to set, KEY=VALUE:EFFECT.")
 @click.option("--remove", multiple=True, help="A taint to take away, KEY or KEY:EFFECT.")
-@click.option("--enforce", "enforced", multiple=True, metavar="POLICY", help="Plan as if this policy enforced.")
+@click.option(
+    "--enforce",
+    "enforced",
+    multiple=True,
+    metavar="POLICY",
+    shell_complete=POLICIES,
+    help="Plan as if this policy enforced.",
+)
 @click.option("-f", "--file", "files", multiple=True, help="Read changes from this file; - is stdin.")
 @click.option("--horizon", type=Duration(), default="1h", show_default=True, help="How far to look ahead.")
 @click.option(
@@ -90,6 +98,7 @@ deleted, waitedSeconds, limit, reason, budgets[], replacement, replacedOn, late)
 @click.option(
     "--max-evictions-per-second", type=float, help="The operator's cap over all policies; 0 is no cap. [default: 50]"
 )
+@click.option("-n", "--namespace", "space", default="", help="Only tell of the pods of this namespace. Default: all.")
 @click.option("--all", "show_all", is_flag=True, help=f"Show more than {SHOWN_PODS} pods.")
 @operator_option
 @cluster_options
@@ -105,6 +114,7 @@ def plan(
     horizon: float,
     replacement_seconds: float,
     stop_seconds: float,
+    space: str,
     show_all: bool,
     output: str,
     **flags: object,
@@ -130,6 +140,7 @@ def plan(
             answer = _play(snapshot, changes, enforced, horizon, now, assumptions, settings, progress)
         except BadInput as error:
             fail(printable(str(error)), ERROR)
+    answer = answer.narrowed(space) if space else answer
     if output == "table":
         write(table(answer, None if show_all else SHOWN_PODS))
     else:

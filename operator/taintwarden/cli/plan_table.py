@@ -59,7 +59,7 @@ def _head(plan: Plan) -> Lines:
 
 def _leave(plan: Plan) -> str:
     if not plan.leaving:
-        return f"nobody within {duration(plan.horizon_seconds)}"
+        return f"no pod within {duration(plan.horizon_seconds)}"
     last = max(one.after_seconds or 0.0 for one in plan.pods if one.fate is Fate.LEAVES)
     return f"{pods(plan.leaving)}, the last after {duration(last)}"
 

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from taintwarden.cli.output import Lines, printable
 from taintwarden.cli.policy_status import PolicySummary, StatusSummary
-from taintwarden.controller.wording import pods
+from taintwarden.controller.wording import pods, waiting
 
 _ACCEPTED = {"True": "green", "False": "bold red", "Unknown": "yellow"}
 _ZONES = {"Normal": "green", "Degraded": "yellow", "Full": "bold red"}
@@ -77,17 +77,21 @@ def _details(policy: PolicySummary) -> Lines:
     lines.add("Now", None if policy.is_paused else policy.progress)
     lines.add("Next", policy.next_deadline and f"the first deadline is {policy.next_deadline}")
     if policy.held_invalid:
-        lines.add("Held", f"{policy.held_invalid} pods, since a taint's value cannot be compared", "yellow")
+        where = "kubectl get events -A --field-selector reason=InvalidTaintValue"
+        lines.add(
+            "Invalid", f"{pods(policy.held_invalid)} retained: invalid taint value; which, says {where}", "yellow"
+        )
     if (guard := policy.guard) is not None:
         lines.add("Guard", _guard_text(policy), "bold red" if guard.open else "")
         lines.add("  cause", guard.cause)
         if guard.open or guard.zones_full:
             lines.add("  says", guard.message)
     for limit in policy.limits:
-        until = f", the next may go at {limit.until}" if limit.until else ""
-        lines.add("Limit", f"{limit.limit} holds {limit.pods} since {limit.since}{until}", "yellow")
+        until = f"; the next may be evicted at {limit.until}" if limit.until else ""
+        told = f"{pods(limit.pods)} waiting since {limit.since}: {waiting(limit.limit, policy.name)}{until}"
+        lines.add("Limit", told, "yellow")
     for budget in policy.blocked_budgets:
-        lines.add("Budget", f"{budget.namespace}/{budget.name} holds {budget.pods}", "yellow")
+        lines.add("Budget", f"{pods(budget.pods)} waiting for {budget.namespace}/{budget.name}", "yellow")
     for zone in policy.zones:
         text = f"{zone.zone or '(no zone)'}: {zone.state}, {zone.degraded_nodes} of {zone.nodes} nodes are drained"
         lines.add("Zone", text, _ZONES.get(zone.state, ""))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from taintwarden.cli.completion import POLICIES
 from taintwarden.cli.errors import fail
 from taintwarden.cli.options import Seconds, cluster_options, operator_option
 from taintwarden.cli.output import output_option, render, write, write_data
@@ -47,7 +48,7 @@ blockedBudgets[], nextPods[]); what does not apply is null.
 
 
 @click.command(help=_HELP, short_help="Show how policies stand.")
-@click.argument("policies", metavar="[POLICY...]", nargs=-1)
+@click.argument("policies", metavar="[POLICY...]", nargs=-1, shell_complete=POLICIES)
 @click.option("-w", "--watch", is_flag=True, help="Go on showing it until interrupted.")
 @click.option("--interval", type=Seconds(0.2, 3600), default=2.0, show_default=True, help="Seconds between looks.")
 @operator_option

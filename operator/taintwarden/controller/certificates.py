@@ -43,7 +43,7 @@ class CertificateKeeper:
         client: the session to use.
         namespace: where the Service and the Secret are.
         service: the name of both.
-        makes_own: whether the certificates are ours; else somebody else writes the Secret and caBundle.
+        makes_own: whether the webhook creates the certificates, or another program writes the Secret and caBundle.
         serve: takes the certificate to serve with.
         metrics: told when it expires.
         clock: says when it does.
@@ -107,7 +107,7 @@ class CertificateKeeper:
             for kind in ConfigurationKind:
                 self._found[kind] = await read_webhooks(self._client, kind, *self._place)
                 self._metrics.webhook_configured.labels(kind.value).set(bool(self._found[kind]))
-        except KubeError as error:  # which keeps nobody from serving
+        except KubeError as error:  # which does not stop serving
             self._trust = None
             if self._is_news("trust", str(error)):
                 log.warning("webhook-configuration-not-read", reason=str(error))
@@ -152,7 +152,7 @@ class CertificateKeeper:
     async def _spread(self, bundle: bytes) -> None:
         """Write the bundle into every configuration that was seen with another one."""
         for kind, webhooks in self._found.items():
-            if not webhooks:  # nobody calls us because of it, so nobody has to trust us
+            if not webhooks:  # no API server calls the webhooks because of it, so none has to trust them
                 if self._is_news(kind.value, "missing"):
                     remedy = f"apply deploy/base/webhooks.yaml: no webhook of it calls the Service {self._secret}"
                     log.warning("webhook-configuration-missing", configuration=kind.value, remedy=remedy)

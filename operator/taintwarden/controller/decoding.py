@@ -37,15 +37,15 @@ from taintwarden.kube.objects import (
 )
 
 MAX_REMEMBERED_CHARACTERS = 4 * 2**20
-"""Of annotations whose meaning is remembered, all together. A tenant can write many that differ."""
+"""Total size of the annotations whose parsed result is cached. A tenant can write many different ones."""
 MAX_REMEMBERED_REPORTS = 50_000
-"""Pods of which it is remembered what was reported, a few dozen bytes each."""
+"""Number of pods whose reported errors are stored, a few dozen bytes each."""
 MAX_NATIVE_TOLERATIONS = 1_000
-"""Of one pod, so many count. The API server has no bound of its own, and all of them stay in memory."""
+"""Maximum number per pod. The API server has no limit, and all of them stay in memory."""
 NO_ANNOTATIONS = PodAnnotations()
 ALWAYS_ALLOW = "AlwaysAllow"
 Parsed = tuple[tuple[Toleration, ...], tuple[FieldError, ...]]
-"""The valid entries of an annotation, and the faults of the others."""
+"""The valid entries of an annotation, and the errors of the others."""
 
 log = structlog.get_logger()
 
@@ -60,7 +60,7 @@ class PodIssue(msgspec.Struct, frozen=True):
 
 
 class Decoder:
-    """Objects in, engine values out. Equal things come out as the same object."""
+    """Decodes objects into engine values. Equal values become the same object."""
 
     def __init__(self, clock: Clock, on_issue: Callable[[PodIssue], None] = lambda _: None) -> None:
         self._clock = clock
@@ -103,7 +103,7 @@ class Decoder:
         )
 
     def pod_class(self, obj: PodObject) -> PodClass:
-        """What the pod has in common with others of its workload. It need not run, nor have a name yet."""
+        """What the pod shares with others of its workload. It need not run, nor have a name yet."""
         meta, spec = obj.metadata, obj.spec
         annotations = meta.annotations or NO_ANNOTATIONS
         extended: tuple[Toleration, ...] = ()
@@ -127,7 +127,7 @@ class Decoder:
         )
 
     def node(self, obj: NodeObject) -> Node:
-        """The node with its taints. A ``timeAdded`` that is no time counts as not set."""
+        """The node with its taints. A ``timeAdded`` that is not a time counts as not set."""
         meta = obj.metadata
         now = self._clock().wall
         taints = []
@@ -177,7 +177,7 @@ class Decoder:
         return found
 
     def _report(self, meta: PodMeta, errors: tuple[FieldError, ...]) -> None:
-        """Report the faults of a pod, unless these were reported."""
+        """Report the errors of a pod, unless they were reported already."""
         seen = blake2b("\n".join(map(str, errors)).encode("utf-8", "replace"), digest_size=16).digest()
         if self._reported.get(meta.uid) == seen:
             self._reported.move_to_end(meta.uid)
@@ -203,17 +203,17 @@ def is_ready(obj: PodObject) -> bool:
 
 
 def desired_replicas(obj: WorkloadObject) -> int:
-    """How many pods a ReplicaSet, StatefulSet or ReplicationController wants."""
+    """The number of desired pods of a ReplicaSet, StatefulSet or ReplicationController."""
     return obj.spec.replicas
 
 
 def desired_on_nodes(obj: WorkloadObject) -> int:
-    """How many pods a DaemonSet wants: one for each node that it fits."""
+    """The number of desired pods of a DaemonSet: one for each matching node."""
     return obj.status.desired_number_scheduled
 
 
 def desired_parallelism(obj: WorkloadObject) -> int:
-    """How many pods a Job wants at once: the rule is that of its controller (``manageJob``)."""
+    """The number of desired pods of a Job at one time, as its controller computes it (``manageJob``)."""
     spec, status = obj.spec, obj.status
     if spec.suspend:
         return 0

@@ -24,32 +24,32 @@ from taintwarden.kube.policies import clear_guard_reset, save_guard
 from taintwarden.telemetry.metrics import Metrics
 
 NODE_READS = 8
-"""Fresh reads of nodes under way at once; due pods wait for them."""
+"""Fresh reads of nodes in progress at once; due pods wait for them."""
 HISTORY_WRITES = 2
-"""Histories being written at once: few, since the evictions of a wave come first."""
+"""Histories written at once: few, because the evictions of a wave take precedence."""
 LABEL_WRITES = 4
-"""Nodes being labelled at once: those who replace evicted pods are placed by these labels."""
+"""Nodes labelled at once: the scheduler places replacements by these labels."""
 GUARD_TRIES = 5
-"""How often a guard is written when somebody else, mostly our own status, writes the policy at the same moment."""
+"""How often a guard is written when another write, usually of the status, changes the policy at the same moment."""
 MAX_COMPLAINTS = 1_000
-"""Of so many writes it is remembered why they failed last, so that each reason is logged once."""
+"""Number of writes whose last error is kept, so that each error is logged once."""
 CONFLICT = 409
 MAY_PASS = (408, 429)
-"""Client errors that are none: the same write may succeed a moment later."""
+"""Client errors that are temporary: the same write may succeed a moment later."""
 
 log = structlog.get_logger()
 
 
 class Held(Protocol):
-    """Whoever knows whether we may act."""
+    """Knows whether this replica may act."""
 
     @property
     def held(self) -> bool:
-        """Whether the lease is ours at this moment."""
+        """Whether this replica holds the lease at this moment."""
 
 
 class Effector:
-    """Tasks for calls under way. ``spawn`` starts one that must be let to its end, ``spawn_minor`` any other."""
+    """Tasks for calls in progress. ``spawn`` starts one that must complete, ``spawn_minor`` any other."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class Effector:
         return WriteOutcome.DONE if is_there else WriteOutcome.GONE
 
     def _slots(self, order: commands.Write) -> AbstractAsyncContextManager[object]:
-        """Bounds how many such writes are under way."""
+        """Limits how many such writes are in progress."""
         match order:
             case commands.SaveHistory():
                 return self._history_writes
@@ -151,7 +151,7 @@ class Effector:
         """Make the write; False: the object is gone.
 
         Raises:
-            KubeError: it was not made, or nobody knows.
+            KubeError: it was not made, or the result is not known.
 
         """
         match order:
@@ -168,7 +168,7 @@ class Effector:
         return True
 
     async def _save_guard(self, order: commands.SaveGuard) -> bool:
-        """Evictions wait for it: where somebody else wrote the policy meanwhile, it is tried again at once."""
+        """Evictions wait for it: after a conflict it is retried at once."""
         policy, guard = order.policy, guard_record.written(order.record)
         for _ in range(GUARD_TRIES - 1):
             try:
@@ -207,6 +207,6 @@ def _outcome(error: KubeError) -> WriteOutcome:
     """What an error means for the next try."""
     if not isinstance(error, ApiError) or error.code in MAY_PASS or not 400 <= error.code < 500:
         return WriteOutcome.FAILED
-    if error.is_conflict:  # somebody else was faster
+    if error.is_conflict:  # another write was faster
         return WriteOutcome.FAILED
     return WriteOutcome.GONE if error.is_about_another else WriteOutcome.REFUSED

@@ -1,4 +1,4 @@
-"""The metrics that tell a state: set anew from every round of reports, so that what is gone leaves nothing behind."""
+"""The metrics that show a state. Every round of reports sets all of them, so no series of a deleted object remains."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -61,7 +61,7 @@ class Gauges:
             self._judged[key] = count
 
     def count_profiles(self, refused: Iterable[bool]) -> None:
-        """Tell how many profiles are stored. ``refused``: of each, whether its newest version is."""
+        """Set the number of stored profiles. ``refused``: for each, whether its newest version is refused."""
         counts = Counter(refused)
         self._metrics.profiles.labels("true").set(counts[False])
         self._metrics.profiles.labels("false").set(counts[True])

@@ -1,4 +1,4 @@
-"""Guards as they stand in the store: what whoever leads remembers of them, and people's wishes to reset one."""
+"""Guards in the store: the records that the leader writes, and requests to reset one."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -26,7 +26,7 @@ class _Stored(msgspec.Struct):
     asked: tuple[str, int] | None = None
     """The value of the annotation, and the generation that it was compared with."""
     handed_on: str = ""
-    """The value that a reset was handed on for, since this process leads."""
+    """The value for which a reset was passed on since this process leads."""
 
     def to_restore(self) -> GuardRecord:
         """The record. A reset that was granted may be asked for again once the annotation is gone."""
@@ -38,7 +38,7 @@ class GuardStore:
 
     Args:
         feed: takes the events.
-        issues: told of a reset that asks for something else than what is stored.
+        issues: reports a reset that names another generation than the stored one.
 
     """
 
@@ -49,7 +49,7 @@ class GuardStore:
         self._leading = False
 
     def seen(self, obj: Mapping[str, Any]) -> None:
-        """A policy is stored like this. Comes before it is in force, so that its guard begins with its record."""
+        """A policy is stored. Called before it is in force, so that its guard starts with its record."""
         meta = obj["metadata"]
         name, uid = meta["name"], meta.get("uid", "")
         stored = self._stored.get(name)
@@ -67,8 +67,8 @@ class GuardStore:
         """A policy was deleted."""
         self._stored.pop(name, None)
 
-    def heed(self) -> None:
-        """Hand on what is asked for, while leading. Comes after policies are in force."""
+    def apply_resets(self) -> None:
+        """Pass on the requested resets, while leading. Called after policies are in force."""
         if not self._leading:
             return
         for name, stored in list(self._stored.items()):
@@ -83,7 +83,7 @@ class GuardStore:
                 self._feed(events.GuardReset(name, value))
 
     def restore(self) -> None:
-        """Hand on every record again. Comes before leading: who leads knows best, and hears of none."""
+        """Pass on every record again. Called before leading: a leader ignores records, since it writes them itself."""
         for name, stored in self._stored.items():
             self._feed(events.GuardRestored(name, stored.to_restore()))
 
@@ -92,7 +92,7 @@ class GuardStore:
         self._leading = leading
         for stored in self._stored.values():
             stored.handed_on = ""
-        self.heed()
+        self.apply_resets()
 
     def _note_reset(self, name: str, stored: _Stored, meta: Mapping[str, Any]) -> None:
         value = (meta.get("annotations") or {}).get(GUARD_RESET_ANNOTATION)

@@ -1,4 +1,4 @@
-"""Faults in users' objects, told once and by the leader, also those found before it led."""
+"""Errors in users' objects, reported once and by the leader, also those found before it led."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -10,7 +10,7 @@ MAX_WAITING = 1_000
 
 
 class Issues:
-    """Holds issues back while another replica leads: it tells the same ones.
+    """Keeps issues while another replica leads, because that replica reports them.
 
     Args:
         notifier: reports them.
@@ -39,7 +39,7 @@ class Issues:
         self._tell_or_keep(f"reset {name}", lambda: self._notifier.guard_reset_outdated(name, uid, asked, generation))
 
     def lead(self, leading: bool) -> None:  # noqa: FBT001 - a change's one value
-        """Leadership changed: whoever gains it tells what it kept."""
+        """Leadership changed: a replica that gains it reports what it kept."""
         self._leading = leading
         while leading and self._waiting:
             self._waiting.popitem(last=False)[1]()

@@ -1,4 +1,4 @@
-"""Handlers that compare lists themselves, and tell the machine object by object what is there and what is gone."""
+"""Handlers that compare lists themselves, and pass existing and deleted objects to the machine one by one."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from taintwarden.telemetry.metrics import Metrics
 
 
 class KeyedHandler(StreamHandler[Object]):
-    """Remembers by key what was told, so that a list can be compared with it."""
+    """Stores by key what was passed on, so that a list can be compared with it."""
 
     def __init__(self, resource: str, feed: Feed, metrics: Metrics) -> None:
         super().__init__(resource, feed, metrics)
@@ -30,20 +30,20 @@ class KeyedHandler(StreamHandler[Object]):
 
     @abstractmethod
     def see(self, key: str, obj: Object) -> None:
-        """An object was listed, added or modified: tell the machine and remember that."""
+        """An object was listed, added or modified: pass it on and store that."""
 
     @abstractmethod
     def gone(self, key: str) -> Event:
-        """The event that takes back what was told."""
+        """The event that withdraws what was passed on."""
 
     def lose(self, key: str) -> None:
-        """Take back what was told, if anything was."""
+        """Withdraw what was passed on, if anything."""
         if key in self._told:
             del self._told[key]
             self.feed(self.gone(key))
 
     def lost(self, what: Identity) -> bool:
-        """Take back what was told of it."""
+        """Withdraw what was passed on about it."""
         key = self.key_of(what)
         self.lose(key)
         return bool(key)
@@ -60,7 +60,7 @@ class KeyedHandler(StreamHandler[Object]):
             self.see(key, obj)
 
     def list_ended(self, resource_version: str) -> None:
-        """Whichever was told of and the list did not name is gone."""
+        """An object that was passed on and that the list did not name is gone."""
         for key in [key for key in self._told if key not in self._listed]:
             self.lose(key)
         self._listed = set()
@@ -87,7 +87,7 @@ class NamespaceHandler(KeyedHandler[NamespaceObject]):
         return what.name
 
     def see(self, key: str, obj: NamespaceObject) -> None:
-        """Tell of its labels."""
+        """Pass on its labels."""
         self._told[key] = None
         self.feed(events.NamespaceSeen(key, obj.metadata.labels))
 
@@ -103,7 +103,7 @@ DESIRED: dict[str, Callable[[WorkloadObject], int]] = {
     "daemonsets": decoding.desired_on_nodes,
     "jobs": decoding.desired_parallelism,
 }
-"""How many pods the objects of a resource want."""
+"""The number of desired pods of the objects of a resource."""
 
 
 class WorkloadHandler(KeyedHandler[WorkloadObject]):
@@ -122,7 +122,7 @@ class WorkloadHandler(KeyedHandler[WorkloadObject]):
         return what.uid
 
     def see(self, key: str, obj: WorkloadObject) -> None:
-        """Tell of the number, if it is another: most changes are of the status."""
+        """Pass on the number if it changed: most changes are of the status."""
         replicas = self._desired(obj)
         if self._told.get(key) != replicas:
             self._told[key] = replicas
@@ -150,7 +150,7 @@ class BudgetHandler(KeyedHandler[BudgetObject]):
         return str(what) if what.namespace and what.name else ""
 
     def see(self, key: str, obj: BudgetObject) -> None:
-        """Tell of it even if it is as before: the machine counts on hearing that its controller has looked again."""
+        """Pass it on even if it is unchanged: the machine relies on the fact that its controller has counted again."""
         budget = decoding.budget(obj)
         if budget is None:
             self.lose(key)
@@ -163,7 +163,7 @@ class BudgetHandler(KeyedHandler[BudgetObject]):
         return events.BudgetGone(namespace, name)
 
     def undecodable(self, what: Identity, reason: str, *, deleted: bool) -> bool:
-        """It may concern every pod of its namespace, and none of them may go."""
+        """It may concern every pod of its namespace, so none of them may be evicted."""
         key = self.key_of(what)
         if key and not deleted:
             self._listed.add(key)

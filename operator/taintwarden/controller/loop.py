@@ -7,10 +7,10 @@ from taintwarden.controller.clock import Clock
 from taintwarden.engine.machine import Event, Machine, commands, events
 
 Feed = Callable[[Event], None]
-"""Tells the machine what happened: ``Loop.feed``."""
+"""Feeds an event into the machine: ``Loop.feed``."""
 
 LONGEST_SLEEP_SECONDS = 60.0
-"""The wall clock may be stepped while we sleep on the monotonic one: look at it now and then."""
+"""The wall clock may be stepped while we sleep on the monotonic one: read it periodically."""
 
 
 class Loop:
@@ -19,7 +19,7 @@ class Loop:
     Args:
         machine: the decisions.
         clock: both clocks.
-        carry_out: starts what an order asks for.
+        carry_out: starts the call of an order.
         tell: reports a notice to people.
 
     """
@@ -49,7 +49,7 @@ class Loop:
         self._touched.set()
 
     async def run(self) -> None:
-        """Wake the machine whenever it wants, forever."""
+        """Run the machine at each time that it requests, forever."""
         while True:
             self._touched.clear()
             delay = self.machine.wake_after(self._clock())

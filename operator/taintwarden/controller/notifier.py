@@ -15,12 +15,12 @@ from taintwarden.telemetry.metrics import Metrics
 
 MISSED = {
     "not-evicted": "It was not evicted in time",
-    "grace-cut": "It had less time to stop than it asks for",
+    "grace-cut": "It had less time to stop than its terminationGracePeriodSeconds",
 }
 """Reason of a missed deadline -> what happened."""
 
 MAX_FAULTS_CHARACTERS = 1_000
-"""Of the faults of one pod: an Event's note has room for about as many, and tenants must not fill the log."""
+"""Of the errors of one pod: about the limit of an Event's note. Tenants must not fill the log."""
 
 _AboutPod = (
     commands.Scheduled
@@ -41,7 +41,7 @@ log = structlog.get_logger()
 
 
 class Notifier:
-    """Tells people what happened. The only place that does."""
+    """Reports what happened. The only place that does."""
 
     def __init__(self, recorder: Recorder, metrics: Metrics, gates: Gates) -> None:
         self._recorder = recorder
@@ -49,7 +49,7 @@ class Notifier:
         self._gates = gates
 
     def notice(self, notice: commands.Notice) -> None:  # noqa: C901, PLR0912 - one row for each kind of notice
-        """Tell one notice of the machine."""
+        """Report one notice of the machine."""
         match notice:
             case commands.Scheduled():
                 self._scheduled(notice)
@@ -120,8 +120,8 @@ class Notifier:
         """A guard is to be reset for another version of its policy than the one that is stored."""
         log.warning("guard-reset-outdated", policy=name, asked=asked, generation=generation)
         note = (
-            f"The annotation asks to reset the guard of generation {asked}, and the policy is at generation "
-            f"{generation}: look again, then {wording.guard_reset(name, generation)}"
+            f"The annotation requests a reset of the guard of generation {asked}, and the policy is at generation "
+            f"{generation}: check it again, then run: {wording.guard_reset(name, generation)}"
         )
         self._recorder.record(Message(_subject(name, uid), WARNING, "GuardResetOutdated", "Guard", note))
 
@@ -139,7 +139,7 @@ class Notifier:
     def _cancelled(self, notice: commands.Cancelled) -> None:
         self._metrics.cancelled.labels(notice.verdict.policy.name).inc()
         log.info("eviction-cancelled", **_facts(notice))
-        note = f"Stays on {notice.pod.node}: taint {notice.verdict.taint} no longer makes it leave"
+        note = f"Stays on {notice.pod.node}: taint {notice.verdict.taint} no longer evicts it"
         self._pod_event(notice.pod, NORMAL, "EvictionCancelled", "Cancel", note)
 
     def _decided(self, notice: commands.Decided) -> None:
@@ -168,7 +168,7 @@ class Notifier:
         blocked = notice.outcome == "blocked"
         reason = "EvictionBlocked" if blocked else "EvictionFailed"
         by = "A PodDisruptionBudget" if blocked else "The API server"
-        note = f"{by} does not let it leave {notice.pod.node}: {notice.message}. It is tried again."
+        note = f"{by} does not allow its eviction from {notice.pod.node}: {notice.message}. It is retried."
         self._pod_event(notice.pod, WARNING, reason, "Evict", note)
 
     def _left(self, notice: commands.Left) -> None:
@@ -189,7 +189,7 @@ class Notifier:
     def _held_as_bouncing(self, notice: commands.HeldAsBouncing) -> None:
         until = wording.at(notice.until)
         log.warning("eviction-bouncing", **_facts(notice), reason=notice.reason, until=until)
-        note = f"Is held until {until}: {notice.reason}. {wording.comes_back(notice.pod)}."
+        note = f"Waits until {until}: {notice.reason}. {wording.comes_back(notice.pod)}."
         self._pod_event(notice.pod, WARNING, "EvictionBouncing", "Evict", note)
 
     def _guard_tripped(self, notice: commands.GuardTripped) -> None:
@@ -205,7 +205,7 @@ class Notifier:
             halts=notice.halts,
             examples=list(notice.examples),
         )
-        effect = "Nothing is evicted" if notice.halts else "Evictions go on (action Report)"
+        effect = "No pod is evicted" if notice.halts else "Evictions continue (action Report)"
         examples = f". Among them: {', '.join(notice.examples)}" if notice.examples else ""
         note = (
             f"{_mode(policy)}{effect}: {wording.too_many(notice.waiting, notice.evicted, notice.limit)}, "
@@ -217,8 +217,8 @@ class Notifier:
     def _guard_armed(self, notice: commands.GuardArmed) -> None:
         policy, released = notice.policy, notice.released
         log.info("guard-armed", policy=policy.name, released=released)
-        reset = f"A person reset the guard: {wording.pods(released or 0)} may be evicted that it was holding"
-        note = "The cause is gone: evictions go on" if released is None else reset
+        reset = f"The guard was reset: it releases {wording.pods(released or 0)}"
+        note = "The cause is gone: evictions continue" if released is None else reset
         self._policy_event(policy, NORMAL, "GuardArmed", "Guard", note)
 
     def _evictions_halted(self, notice: commands.EvictionsHalted) -> None:
@@ -229,13 +229,13 @@ class Notifier:
 
     def _evictions_resumed(self, notice: commands.EvictionsResumed) -> None:
         log.info("evictions-resumed", policy=notice.policy.name)
-        note = "Not every zone is Full any more: evictions go on"
+        note = "Not every zone is Full any more: evictions continue"
         self._policy_event(notice.policy, NORMAL, "EvictionsResumed", "Halt", note)
 
     def _deadline_at_risk(self, notice: commands.DeadlineAtRisk) -> None:
         gone = wording.at(notice.hard_at)
         log.warning("deadline-at-risk", **_facts(notice), gone=gone, reason=notice.reason)
-        note = f"{notice.pod.node} is gone at {gone}, before it can have stopped in order: {notice.reason}"
+        note = f"{notice.pod.node} is gone at {gone}, before the pod can stop gracefully: {notice.reason}"
         self._pod_event(notice.pod, WARNING, "DeadlineAtRisk", "Schedule", note)
 
     def _deadline_missed(self, notice: commands.DeadlineMissed) -> None:

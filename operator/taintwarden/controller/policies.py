@@ -16,8 +16,8 @@ class PolicyStore(Store[Policy]):
 
     Args:
         changed: receives all policies in force whenever they change.
-        issue: told name, UID and reason when a policy cannot be accepted.
-        guards: follows what is stored of guards, if anybody does.
+        issue: called with name, UID and reason when a policy cannot be accepted.
+        guards: follows what is stored of guards, if given.
         dry_run: policies that enforce only rehearse.
 
     """
@@ -49,10 +49,10 @@ class PolicyStore(Store[Policy]):
     def _publish(self, *, first: bool = False) -> None:
         super()._publish(first=first)
         if self._guards is not None:
-            self._guards.heed()
+            self._guards.apply_resets()
 
 
 def _parse_dry(obj: Mapping[str, Any]) -> Policy:
-    """The policy, which enforces nothing. A paused one stays paused: it announces nothing."""
+    """The policy in mode DryRun. A paused one stays paused: it reports nothing."""
     policy = parse_policy(obj)
     return msgspec.structs.replace(policy, mode=Mode.DRY_RUN) if policy.mode is Mode.ENFORCE else policy

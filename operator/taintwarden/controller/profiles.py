@@ -16,7 +16,7 @@ from taintwarden.engine.model import Profile
 class ProfileStore(Store[Profile]):
     """Stored profiles in, events about valid ones out.
 
-    Of a namespace those count that there is room for, the oldest first: see :func:`.check_room`.
+    In a namespace, profiles count up to its bound, the oldest first: see :func:`.check_room`.
 
     Args:
         feed: takes the events.
@@ -29,9 +29,9 @@ class ProfileStore(Store[Profile]):
         self._feed = feed
         self._created: dict[str, str] = {}
         self._parsed: dict[str, dict[str, Profile]] = {}
-        """Namespace -> key -> the last valid version, whether there is room for it or not."""
+        """Namespace -> key -> the last valid version, whether it exceeds the bound or not."""
         self._excess: dict[str, str] = {}
-        """Those that there is no room for, each with the reason that was told."""
+        """Those that exceed the bound, each with the reason that was reported."""
 
     def _met(self, obj: Mapping[str, Any]) -> None:
         self._created[key_of(obj)] = obj["metadata"].get("creationTimestamp") or ""

@@ -15,7 +15,7 @@ from taintwarden.kube.errors import KubeError
 
 METRICS_PATH = "/metrics"
 ALLOWED_SECONDS = 60.0
-"""A right that is taken away ends after so long."""
+"""For so long a right that is removed still counts."""
 REFUSED_SECONDS = 10.0
 """A right that is given begins after so long at the latest."""
 KNOWN_SECONDS = 600.0
@@ -23,7 +23,7 @@ KNOWN_SECONDS = 600.0
 MAX_REMEMBERED = 64
 """Of allowed and of refused tokens each: Prometheus has one, and another one every hour."""
 REVIEWS_PER_SECOND, REVIEW_BURST = 5.0, 20
-"""Tokens that are not known, whoever comes with them: each costs the API server two requests."""
+"""Unknown tokens of all clients: each costs the API server two requests."""
 
 log = structlog.get_logger()
 
@@ -39,7 +39,7 @@ class Access(Enum):
 
 
 class Scrapers:
-    """Decides by TokenReview and SubjectAccessReview. Where they fail nobody is let in.
+    """Decides by TokenReview and SubjectAccessReview. If they fail, the client is rejected.
 
     Args:
         client: the session to use.

@@ -7,7 +7,7 @@ from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOpe
 from taintwarden.kube.objects import SelectorObject, SpreadObject
 
 MAX_REMEMBERED_WORKLOADS = 1_000
-"""A list brings the pods of a workload one after another, mostly: few are enough."""
+"""A list usually contains the pods of a workload one after another, so a few are enough."""
 
 
 def label_selector(obj: SelectorObject) -> LabelSelector:

@@ -33,7 +33,7 @@ class StatusWriter:
 
     Args:
         client: the session to use.
-        view: whose state is told.
+        view: the state to report.
         metrics: gauges to set.
         clock: for transition times.
         observed: the stored policies by name, kept by the handlers.
@@ -103,7 +103,7 @@ class StatusWriter:
         said = conditions(entry, observed.problem, paused, dry_run=self._dry_run)
         more: dict[str, Any] = {"observedAt": wording.at(now.wall)}
         if entry is not None and self._view.guard(name, now) is None:
-            more["guard"] = None  # nobody else writes of a guard that is not there any more
+            more["guard"] = None  # no other writer removes a guard that no longer exists
         await self._of_policies.tell(name, told, observed, said, more)
 
     async def _write_profiles(self) -> None:

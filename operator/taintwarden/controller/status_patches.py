@@ -20,7 +20,7 @@ log = structlog.get_logger()
 
 
 class StatusPatcher:
-    """Remembers what was written, so that only changes are.
+    """Keeps what was written, so that only changes are written.
 
     Args:
         kind: what the objects are called in logs.
@@ -56,17 +56,17 @@ class StatusPatcher:
                 del known[key]
 
     def clear(self) -> None:
-        """Somebody else writes now."""
+        """Another replica writes now."""
         self._written.clear()
 
     def oldest_first(self) -> list[str]:
-        """The keys of all stored objects: what was never written, then what was not for longest."""
+        """The keys of all stored objects: those never written first, then the oldest ones."""
         return [key for key in self._observed if key not in self._written] + list(self._written)
 
     async def tell(
         self, key: str, told: S, observed: ObservedObject, said: Sequence[Said], more: Mapping[str, Any] | None = None
     ) -> bool:
-        """Write ``told`` with the conditions that ``said`` tells, and fields that are not compared (``more``) with it.
+        """Write ``told`` with the conditions in ``said``, and with fields that are not compared (``more``).
 
         Returns whether it was time to: it had changed, or was not reported for ``report_seconds``.
         """
@@ -82,7 +82,9 @@ class StatusPatcher:
         try:
             await self._write(key, {**msgspec.to_builtins(status), **(more or {})})
         except KubeError as error:
-            if not isinstance(error, ApiError) or error.code != 404:  # it was deleted meanwhile, as will be told
+            if (
+                not isinstance(error, ApiError) or error.code != 404
+            ):  # it was deleted meanwhile, which its watch reports
                 log.warning("status-not-written", **{self._kind: key}, reason=str(error))
         else:
             self._written.pop(key, None)

@@ -1,4 +1,4 @@
-"""The stream of objects of our own kinds into the store that keeps them, for a process without kopf."""
+"""Passes the stream of policies or profiles to their store, for a process without kopf."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from taintwarden.telemetry.metrics import Metrics
 
 
 class StoreHandler(StreamHandler[CustomObject]):
-    """Receives the stream of one of our kinds.
+    """Receives the stream of policies or of profiles.
 
     Args:
         resource: whose stream it receives.
@@ -35,7 +35,7 @@ class StoreHandler(StreamHandler[CustomObject]):
         self._listed.extend(map(msgspec.to_builtins, objects))
 
     def list_ended(self, resource_version: str) -> None:
-        """The store holds what the list named, and nothing else."""
+        """The store now contains exactly the objects of the list."""
         self._store.load(self._listed, resource_version)
         self._listed = []
         self.listed_once.set()

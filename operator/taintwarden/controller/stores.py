@@ -62,7 +62,7 @@ class Store(ABC, Generic[T]):
         """The version of the last list; 0 is not known."""
 
     def load(self, stored: Iterable[Mapping[str, Any]], resource_version: str = "") -> None:
-        """Take over a complete list, and tell of it once if it changes anything. What it does not name is gone.
+        """Replace the content by a complete list, and report once if anything changed. Objects not in it are gone.
 
         Lists must be loaded in the order in which they were asked for.
         """
@@ -82,7 +82,7 @@ class Store(ABC, Generic[T]):
         self._publish(first=first)
 
     def seen(self, obj: Mapping[str, Any]) -> None:
-        """An object was listed, added or modified, as the watch tells it."""
+        """The watch reports an object as listed, added or modified."""
         uid, version = uid_of(obj), version_of(obj)
         if 0 < self._missed.get(uid, 0) <= version:
             del self._missed[uid]
@@ -92,7 +92,7 @@ class Store(ABC, Generic[T]):
             self._publish()
 
     def gone(self, obj: Mapping[str, Any]) -> None:
-        """An object was deleted, as the watch tells it."""
+        """The watch reports an object as deleted."""
         key, uid, version = key_of(obj), uid_of(obj), version_of(obj)
         self._missed.pop(uid, None)
         if not 0 < version <= self._listed:

@@ -61,13 +61,13 @@ class StreamHandler(ABC, Generic[Object]):
         """Only the node stream's progress matters."""
 
     def live(self, *, live: bool) -> None:
-        """Nobody is evicted on what we knew before we were cut off."""
+        """No pod is evicted because of data from before a disconnection."""
         if live != self._live:
             self._live = live
             self.feed(events.ViewChanged(self.resource, live))
 
     def undecodable(self, what: Identity, reason: str, *, deleted: bool) -> bool:
-        """Tell people. What was deleted is gone if it can be told from others; False: it cannot."""
+        """Report it. A deleted object is gone if its identity is known; False: it is not known."""
         self._complain(str(what), reason)
         return not deleted or self.lost(what)
 
@@ -111,7 +111,7 @@ class PodHandler(StreamHandler[PodObject]):
             self._seen.add(obj.metadata.uid)
 
     def list_ended(self, resource_version: str) -> None:
-        """Whoever the list did not name is gone."""
+        """A pod that the list did not name is gone."""
         self.feed(events.PodsListed(frozenset(self._seen), version_number(resource_version, unreadable=-1)))
         self._seen = set()
         self.listed_once.set()

@@ -27,7 +27,7 @@ Said = tuple[str, str, str, str]
 
 
 def summary(entry: PolicyReport, now: float, paused: PausedReport | None = None) -> PolicyStatus:
-    """What is told of a policy, without its conditions. ``paused``: what it would do, of one that is paused."""
+    """The status of a policy, without its conditions. ``paused``: what a paused policy would do."""
     if paused is not None:
         entry = msgspec.structs.replace(
             entry, pending=paused.pending, degraded_nodes=paused.nodes, next_deadline=paused.next_deadline
@@ -102,7 +102,7 @@ def _progressing(entry: PolicyReport) -> tuple[str, str, str]:
         return "True", "Limited", f"{have}; {wording.held(main.limit, main.pods, main.since, _until(main))}"
     if entry.blocked_by:
         outcomes = ", ".join(f"{pods} {outcome}" for outcome, pods in sorted(entry.blocked_by.items()))
-        return "True", "Failing", f"{have}; the API server did not let some of them go: {outcomes}"
+        return "True", "Failing", f"{have}; the API server rejected some evictions: {outcomes}"
     if entry.next_deadline is None:
         return "True", "Pending", have
     return "True", "Pending", f"{have}; the first is due at {wording.at(entry.next_deadline)}"
@@ -111,13 +111,13 @@ def _progressing(entry: PolicyReport) -> tuple[str, str, str]:
 def _by_budgets(entry: PolicyReport, main: LimitReport | None) -> str:
     since = f" since {wording.at(main.since)}" if main is not None and main.limit in BUDGET_LIMITS else ""
     most = f", most of them {entry.budgets[0][0]}" if entry.budgets else ""
-    return f"PodDisruptionBudgets hold {entry.blocked}{since}{most}"
+    return f"PodDisruptionBudgets block {entry.blocked}{since}{most}"
 
 
 def _guard_tripped(entry: PolicyReport) -> tuple[str, str, str]:
     policy, guard = entry.policy, entry.guard
     if guard is not None and (record := guard.record).open_since is not None:
-        effect = "nothing is evicted" if guard.halts else "evictions go on (action Report)"
+        effect = "no pod is evicted" if guard.halts else "evictions continue (action Report)"
         message = (
             f"since {wording.at(record.open_since)} {effect}: {wording.pods(record.would_evict)} would be evicted "
             f"within one window, and {guard.limit} may be. Cause: {record.cause}. {wording.guard_advice(policy.name)}"
@@ -128,7 +128,7 @@ def _guard_tripped(entry: PolicyReport) -> tuple[str, str, str]:
     if guard is None:
         return "False", "NoGuard", "the policy has no guard"
     released = guard.record.accepted
-    return "False", "Armed", f"a reset lets {wording.pods(released)} be evicted" if released else ""
+    return "False", "Armed", f"a reset released {wording.pods(released)}" if released else ""
 
 
 def _limit(one: LimitReport) -> LimitStatus:

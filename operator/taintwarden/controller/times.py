@@ -1,10 +1,10 @@
-"""Times in Kubernetes objects have whole seconds, cut off. Nothing may be evicted early because of the missing part."""
+"""Times in Kubernetes objects are truncated to whole seconds, which must not cause an early eviction."""
 
 from datetime import datetime
 
 
 def moment(timestamp: str) -> float:
-    """What an RFC 3339 ``timestamp`` says, in seconds since the epoch.
+    """An RFC 3339 ``timestamp`` in seconds since the epoch.
 
     Raises:
         ValueError: it is no timestamp.

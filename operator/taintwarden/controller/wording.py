@@ -1,4 +1,4 @@
-"""The sentences people read in Events, logs, status and ``explain``: which taint, why, until when."""
+"""The sentences of Events, logs, status and ``explain``: which taint, why, until when."""
 
 import math
 from collections.abc import Sequence
@@ -13,31 +13,31 @@ from taintwarden.engine.matching.tolerations import Match, match
 from taintwarden.engine.model import Gates, Pod, Policy, Taint, Toleration
 
 END_OF_TIME = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
-"""Stands for everything later: no calendar goes further, and a huge ``tolerationSeconds`` means "very late"."""
+"""The latest time of a calendar. It replaces all later times, as a huge ``tolerationSeconds`` means "very late"."""
 _BEGINNING = datetime.min.replace(tzinfo=UTC).timestamp()
 
 HOLDS = {
     refusal.WINDOW: "it is outside the windows of the policy",
-    refusal.GUARD: "the guard has tripped, since too many would be evicted",
+    refusal.GUARD: "the guard has tripped, because too many would be evicted",
     refusal.GUARD_RECORD: "the guard waits for its record to be stored",
     refusal.ALL_ZONES_FULL: "every zone is Full, which looks like a fault of the monitoring",
     refusal.POLICY_RATE: "the rate of the policy",
     refusal.OVERALL_RATE: "the rate over all policies",
-    refusal.PER_NODE: "enough pods of their node are on their way out",
+    refusal.PER_NODE: "the maximum number of pods of their node is terminating",
     refusal.PER_NAMESPACE: "the rate of their namespace",
     refusal.PER_ZONE: "the rate of their zone",
     refusal.ZONE_DEGRADED: "their zone is Degraded, and slowed down",
     refusal.ZONE_FULL: "their zone is Full, and slowed down",
     refusal.ZONE_HALTED: "their zone is small and Degraded, and halted",
-    refusal.MAX_UNAVAILABLE: "their workload can spare no Ready pod now",
-    refusal.WORKLOAD_UNKNOWN: "nobody knows how many pods their workload wants",
+    refusal.MAX_UNAVAILABLE: "their workload cannot lose another Ready pod now",
+    refusal.WORKLOAD_UNKNOWN: "the number of desired pods of their workload is not known",
     refusal.BOUNCE: "their workload comes back to the node it is evicted from",
     refusal.BUDGET: "their PodDisruptionBudget allows no disruption now",
     refusal.SEVERAL_BUDGETS: "more than one PodDisruptionBudget selects them",
     refusal.BUDGET_UNREADABLE: "a PodDisruptionBudget of their namespace cannot be read",
-    refusal.STALE_VIEW: "the operator is cut off from the API server",
+    refusal.STALE_VIEW: "the operator is disconnected from the API server",
 }
-"""Limit -> why it holds pods."""
+"""Limit -> why it delays pods."""
 
 
 def at(moment: float) -> str:
@@ -51,7 +51,7 @@ def exactly(moment: float) -> str:
 
 
 def _within(moment: float) -> float:
-    """The nearest moment that a calendar has. What is no number at all never comes."""
+    """The nearest moment that a calendar has. NaN counts as never."""
     return END_OF_TIME.timestamp() if math.isnan(moment) else min(max(moment, _BEGINNING), END_OF_TIME.timestamp())
 
 
@@ -91,9 +91,9 @@ def several(number: int, what: str) -> str:
 
 
 def held(limit: str, number: int, since: float, until: float | None) -> str:
-    """Which limit holds so many pods, since when, why, and when the next may go, if that is known."""
+    """Which limit delays how many pods, since when, why, and when the next may be evicted, if that is known."""
     told = f"{limit} holds {number} since {at(since)}: {HOLDS.get(limit, limit)}"
-    return told if until is None else f"{told}; the next may go at {at(until)}"
+    return told if until is None else f"{told}; the next may be evicted at {at(until)}"
 
 
 def waiting(limit: str, policy: str) -> str:
@@ -126,7 +126,7 @@ def guard_advice(policy: str) -> str:
     """What to do about a tripped guard, the cautious first."""
     return (
         f"Pause the policy (taintwarden pause {policy}), repair the cause, and check with taintwarden plan what would "
-        f"be evicted; the guard is armed again when the cause is gone. Only if all these pods shall be evicted: "
+        f"be evicted; the guard is armed again when the cause is gone. Only if you want all these pods evicted: "
         f"taintwarden guard reset {policy}"
     )
 
@@ -134,29 +134,29 @@ def guard_advice(policy: str) -> str:
 def all_zones_full(policy: Policy, waiting: int, zones: int) -> str:
     """Why nothing is evicted while every zone is Full, and what to do about it."""
     count = "Its only zone is" if zones == 1 else f"All its {zones} zones are"
-    are_held = f"{pods(waiting)} {'is' if waiting == 1 else 'are'} held"
-    advice = "Look at the monitoring, and check with taintwarden plan what would be evicted"
+    wait = f"{pods(waiting)} {'waits' if waiting == 1 else 'wait'}"
+    advice = "Check the monitoring, and check with taintwarden plan what would be evicted"
     if policy.limits.guard is not None:
         them = "it" if waiting == 1 else "them"
-        advice += f". Only if {'this pod' if waiting == 1 else 'all these pods'} shall be evicted, release {them}: "
+        advice += f". Only if you want {'this pod' if waiting == 1 else 'all these pods'} evicted, release {them}: "
         advice += f"taintwarden guard reset {policy.name}"
-    return f"{count} Full, which looks like a fault of the monitoring: {are_held}. {advice}"
+    return f"{count} Full, which looks like a fault of the monitoring: {wait}. {advice}"
 
 
 def guard_reset(policy: str, generation: int) -> str:
-    """What a person types to release the pods that are held now."""
+    """The command that releases the evictions that the guard is holding now."""
     return f"kubectl annotate tep/{policy} taintwarden.io/guard-reset={generation} --overwrite"
 
 
 def comes_back(pod: Pod) -> str:
-    """What to do about a workload that comes back to where it may not stay."""
+    """What to do about a workload that comes back to a node that it has to leave."""
     owner = pod.shared.owner
     if owner is not None and owner.kind == "DaemonSet":
         return "A DaemonSet has no other node: see exclude.daemonSets, or keep it off by its node affinity"
     return (
-        "Whoever places it there does not know why it has to leave: it lacks a toleration that the scheduler compares, "
-        "or node affinity (which label taintwarden.io/inject=true on its namespace adds for taints with placement), "
-        "or it names its node"
+        "The scheduler places it there because it does not know why the pod has to leave: the pod lacks a toleration "
+        "that the scheduler compares, or node affinity (which label taintwarden.io/inject=true on its namespace adds "
+        "for taints with placement), or it names its node"
     )
 
 
@@ -167,7 +167,7 @@ def why(verdict: TaintVerdict, gates: Gates | None = None) -> str:
     judged = f", judged by its last valid value {verdict.judged_value}" if verdict.judged_value is not None else ""
     match verdict.kind:
         case Kind.HELD:
-            return f"taint {taint} cannot be compared and never could, so it evicts nobody"
+            return f"taint {taint} cannot be compared and never could, so it evicts no pod"
         case Kind.TOLERATED:
             return f"taint {taint}{judged} is tolerated by {verdict.toleration}"
         case Kind.TOLERATED_FOR:
@@ -175,7 +175,7 @@ def why(verdict: TaintVerdict, gates: Gates | None = None) -> str:
         case Kind.VIOLATED:
             seen = taint if verdict.judged_value is None else Taint(taint.key, verdict.judged_value, taint.effect)
             reasons = refusals(verdict.tolerations.relevant_to(taint.key), seen, gates or Gates())
-            # Without its seconds, which are told as the grace: "for 30s does not hold" reads as if it held again then.
+            # Without its seconds, which are shown as the grace: "for 30s does not hold" would mean that it then holds.
             told = "; ".join(
                 f"{replace(toleration, toleration_seconds=None)} {answer}" for toleration, answer in reasons
             )
@@ -184,7 +184,7 @@ def why(verdict: TaintVerdict, gates: Gates | None = None) -> str:
 
 
 def refusals(tolerations: Sequence[Toleration], taint: Taint, gates: Gates) -> list[tuple[Toleration, Match]]:
-    """The tolerations that speak of this taint and do not hold, each with the reason."""
+    """The tolerations for this taint that do not hold, each with the reason."""
     answers = [(toleration, match(toleration, taint, gates)) for toleration in tolerations]
     return [
         (toleration, answer)

@@ -76,7 +76,7 @@ class Login(kopf.ConnectionInfo):
 
 
 def connection_info(connection: Connection) -> kopf.ConnectionInfo:
-    """The same credentials in kopf's form, asked for again whenever the server refuses them."""
+    """The same credentials in kopf's form, requested again whenever the server rejects them."""
     scheme, _, token = (connection.renew().authorization or "").partition(" ")
     return Login(
         server=connection.server,

@@ -1,7 +1,7 @@
-"""Accepts TLS connections, within bounds that nobody who reaches the port can exceed.
+"""Accepts TLS connections, within limits that no client can exceed.
 
-Whoever connects costs memory before anything is known of him: OpenSSL and asyncio keep a third of a megabyte for each
-connection. So there are only so many; beyond that the least useful one makes room for the next.
+A client costs memory before it is authenticated: OpenSSL and asyncio keep a third of a megabyte for each connection. So
+their number is limited; beyond that the least useful connection is closed for the next.
 """
 
 import asyncio
@@ -70,7 +70,7 @@ class Listener:
         self._accepting = [asyncio.create_task(self._accept(one)) for one in self._sockets]
 
     async def stop(self) -> None:
-        """Accept nobody any more. What is open stays."""
+        """Accept no more connections. Open ones stay."""
         for task in self._accepting:
             task.cancel()
         await asyncio.gather(*self._accepting, return_exceptions=True)
@@ -154,7 +154,7 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The handshake is done."""
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - a stream, as was asked for
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - a stream, as requested
         self.transport = transport
         self._overdue = asyncio.get_running_loop().call_later(FIRST_ANSWER_SECONDS, self._give_up)
         self._inner.connection_made(transport)
@@ -167,19 +167,19 @@ class _Connection(asyncio.Protocol):
         self._inner.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Hand on."""
+        """Pass on."""
         self._inner.data_received(data)
 
     def eof_received(self) -> bool | None:
-        """Hand on."""
+        """Pass on."""
         return self._inner.eof_received()
 
     def pause_writing(self) -> None:
-        """Hand on."""
+        """Pass on."""
         self._inner.pause_writing()
 
     def resume_writing(self) -> None:
-        """Hand on."""
+        """Pass on."""
         self._inner.resume_writing()
 
     def _give_up(self) -> None:

@@ -1,4 +1,4 @@
-"""/metrics over HTTPS, for whoever the API server says may read it."""
+"""/metrics over HTTPS, for clients that may read it according to the API server."""
 
 import asyncio
 import ssl
@@ -24,7 +24,7 @@ ACCEPT_INTERVAL_SECONDS = 0.02
 RELOAD_SECONDS = 60.0
 STOP_SECONDS = 1.0
 SELF_SIGNED_SECONDS = 10 * 365 * 86400.0
-"""Nobody can check it, so nothing is won by another one. Each start makes one of its own."""
+"""No client can verify it, so rotating it has no use. Each start makes one of its own."""
 CERTIFICATE, KEY = "tls.crt", "tls.key"
 _STATUS = {Access.UNKNOWN: 401, Access.FORBIDDEN: 403, Access.BUSY: 429, Access.UNDECIDED: 503}
 
@@ -101,7 +101,7 @@ class MetricsServer:
         refusal = web.Response(status=_STATUS[access], text=access.value + "\n")
         if access is Access.UNKNOWN:
             refusal.headers["WWW-Authenticate"] = "Bearer"
-        refusal.force_close()  # whoever asks again has to connect again, and there are only so many connections
+        refusal.force_close()  # a client that retries has to connect again, and connections are bounded
         return refusal
 
     async def _reload(self) -> None:

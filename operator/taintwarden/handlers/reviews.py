@@ -1,6 +1,6 @@
-"""AdmissionReviews (admission.k8s.io/v1) over HTTP: decoded, handed over, answered.
+"""AdmissionReviews (admission.k8s.io/v1) over HTTP: decoded, passed on, answered.
 
-What goes wrong here never keeps anybody from running a pod: an object that we stumble over is let through.
+An error here never blocks a request: an object that cannot be processed is admitted.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from taintwarden.api.text import printable
 MAX_BODY_BYTES = 3 * 2**20
 """As much as an API server takes of a client. A review of a change has two objects, but what is stored has 1.5 MiB."""
 LOOKED_AT_BYTES = 2**20
-"""Objects in larger bodies are let through as they are: what is made of JSON takes twenty times its size. No pod that
+"""Objects in larger bodies are admitted unread: what is made of JSON takes twenty times its size. No pod that
 is meant to run comes near it: etcd takes 1.5 MiB of an object.
 """
 SMALL_BODY_BYTES = 64 * 2**10
@@ -88,7 +88,7 @@ def review_app(
     """Build the web application.
 
     Args:
-        judges: who rules on what is sent to ``/<name>``.
+        judges: decide on the objects that are sent to ``/<name>``.
         observe: told of each review: name, result, seconds.
         refuse: says which callers are not answered.
         answered: told of each request that was a review.
@@ -170,7 +170,7 @@ def _judged(name: str, judge: Judge, request: Request) -> tuple[AdmissionRespons
     try:
         response = judge(request)
     except Exception as error:
-        # A fault of ours must not keep anybody from running a pod.
+        # An internal error must not block a request.
         about = f"{request.namespace}/{request.name}"
         log.error("admission-failed", webhook=name, kind=request.kind.kind, object=about, exc_info=error)
         return AdmissionResponse(), "failed"

@@ -120,7 +120,7 @@ class _Life:
         asyncio.run(self._main())
 
     def stop(self) -> None:
-        """Ask it to end, from any thread; one that has ended does not mind."""
+        """Request its end, from any thread; no effect if it has ended."""
         self._begun.wait()
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._asked.set)

@@ -23,7 +23,7 @@ def watch_profiles(registry: kopf.OperatorRegistry) -> None:
 
 
 def _watch(registry: kopf.OperatorRegistry, plural: str, store_of: Callable[[Any], Store[Any]]) -> None:
-    """Hand over what happens. It is an event handler: kopf writes no finalizers and no annotations for it."""
+    """Pass on every change. It is an event handler: kopf writes no finalizers and no annotations for it."""
 
     @kopf.on.event(*GROUP_VERSION, plural, registry=registry, id=plural)
     async def changed(event: kopf.RawEvent, memo: kopf.Memo, **_: Any) -> None:

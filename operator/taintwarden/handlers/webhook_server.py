@@ -21,13 +21,13 @@ from taintwarden.telemetry.metrics import Metrics
 KEEP_ALIVE_SECONDS = 300.0
 """API servers close idle connections after 90 s. If we were first, a call could meet a closing connection."""
 LINGER_SECONDS = 3.0
-"""How long a replica that stops answers on, until everybody has heard that the Service leads elsewhere."""
+"""How long a replica that stops still answers, until all nodes have removed it from the Service."""
 LINGERING_SECONDS = 1.0
 """What is sent after an answer that did not wait for it is read for so long."""
 READ_BYTES = 2**16
-"""Of a body that nobody reads yet, for each connection."""
+"""Of a body that is not read yet, for each connection."""
 STOP_SECONDS = 2.0
-"""For calls under way when the operator stops: longer than that no API server waits."""
+"""For calls in progress when the webhook stops: API servers do not wait longer."""
 
 log = structlog.get_logger()
 
@@ -36,7 +36,7 @@ class WebhookServer:
     """The webhooks of one replica.
 
     Args:
-        settings: where to listen, where the certificates come from, and who may ask.
+        settings: where to listen, the source of the certificates, and which clients are accepted.
         client: the session to use.
         webhook: answers the requests.
         metrics: of requests, and of the certificate.
@@ -108,7 +108,7 @@ class WebhookServer:
         await asyncio.sleep(LINGER_SECONDS)
 
     async def stop(self) -> None:
-        """Let calls under way end, then close."""
+        """Wait for calls in progress, then close."""
         if self._listener is not None:
             await self._listener.stop()
         await self._runner.cleanup()
@@ -120,7 +120,7 @@ class WebhookServer:
         return "" if self.keeper.served else "no certificate for the webhooks yet"
 
     def _ask_for_certificates(self, authority: str) -> None:
-        """Have whoever connects show a certificate that ``authority`` vouches for."""
+        """Require a client certificate that ``authority`` has signed."""
         try:
             self._tls.load_verify_locations(cafile=authority)
         except OSError as error:  # an SSLError is one

@@ -1,4 +1,4 @@
 """The only package that talks to the cluster.
 
-Forbidden here: deciding anything. Errors of the transport leave this room only as :mod:`~taintwarden.kube.errors`.
+Forbidden here: deciding anything. Errors of the transport leave this package only as :mod:`~taintwarden.kube.errors`.
 """

@@ -9,7 +9,7 @@ from taintwarden.kube.errors import NOT_JSON, Unreachable
 
 T = TypeVar("T")
 TIMEOUT_SECONDS = 5.0
-"""Somebody waits for the answer."""
+"""A client waits for the answer."""
 _TOKEN_REVIEW = ("authentication.k8s.io/v1", "TokenReview", "tokenreviews")
 _ACCESS_REVIEW = ("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews")
 

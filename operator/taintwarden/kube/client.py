@@ -13,7 +13,7 @@ from taintwarden.kube.connection import Connection
 from taintwarden.kube.errors import ApiError, Unreachable
 
 REQUEST_TIMEOUT_SECONDS = 30.0
-"""For a whole request. The API server itself gives up on most after 60 s; a mutating one that takes so long is lost."""
+"""For a whole request. The API server ends most requests after 60 s; a mutating one that takes so long is lost."""
 CONNECT_TIMEOUT_SECONDS = 5.0
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
@@ -28,7 +28,7 @@ class Client:
 
     Args:
         connection: address and credentials.
-        max_connections: bounds what we have under way at the server, watches included.
+        max_connections: limits the requests in progress, watches included.
 
     """
 
@@ -77,7 +77,7 @@ class Client:
             async with self._open(method, path, params, timeout, authorization, data, headers) as response:
                 answer: bytes = await response.read()
             if response.status == 401 and await self._connection.refused(authorization):
-                # Nothing was done: who asks was not known. By now there are other credentials.
+                # Nothing was done: the client was not authenticated. Now there are other credentials.
                 authorization = await self._connection.authorization()
                 async with self._open(method, path, params, timeout, authorization, data, headers) as response:
                     answer = await response.read()

@@ -1,4 +1,4 @@
-"""The API server, and who we are to it: address, proxy, TLS and credentials, each as fresh as its files."""
+"""The connection to the API server: address, proxy, TLS and credentials, each as current as its files."""
 
 import asyncio
 import os
@@ -138,7 +138,7 @@ class Connection:
             log.warning("certificates-not-renewed", reason=str(error))
 
     def _stamps(self, proof: Proof) -> tuple[object, ...]:
-        """What tells whether a certificate changed."""
+        """The facts that show whether a certificate changed."""
         return tuple(_stamp(one) for one in (self._source.authority, proof.certificate, proof.key))
 
     def _context(self, proof: Proof) -> ssl.SSLContext | bool:

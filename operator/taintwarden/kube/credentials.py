@@ -1,6 +1,6 @@
-"""How we prove who we are, kept fresh as client-go does it: token files, exec plugins, certificates.
+"""Credentials, renewed as in client-go: token files, exec plugins, certificates.
 
-Files are read again after some seconds, plugins asked again when what they gave expires, and both after a 401.
+Files are read again after some seconds, plugins run again when their credentials expire, and both after a 401.
 """
 
 import base64
@@ -24,13 +24,13 @@ TOKEN_FILE_SECONDS = 10.0
 PLUGIN_SECONDS = 60.0
 """How long an exec plugin may take."""
 EXPIRY_SLACK_SECONDS = 10.0
-"""A plugin is asked again so long before what it gave expires."""
+"""A plugin runs again this long before its credentials expire."""
 
 log = structlog.get_logger()
 
 
 class CredentialsError(Unreachable):
-    """There is nothing to prove who we are with, for now: the token file is empty, or the plugin failed."""
+    """There are no credentials at the moment: the token file is empty, or the plugin failed."""
 
 
 class Proof(msgspec.Struct, frozen=True):
@@ -40,7 +40,7 @@ class Proof(msgspec.Struct, frozen=True):
     certificate: Material = Material()
     key: Material = Material()
     fresh_until: float = float("inf")
-    """Until then, on the monotonic clock, it need not be asked for again."""
+    """Valid until this time on the monotonic clock."""
 
 
 class Credentials:
@@ -51,7 +51,7 @@ class Credentials:
 
     @property
     def can_change(self) -> bool:
-        """Whether asking again may give something else."""
+        """Whether reading again may give other credentials."""
         return bool(self._source.token_file or self._source.plugin)
 
     def read(self) -> Proof:

@@ -53,7 +53,7 @@ async def served_kinds(client: Client) -> frozenset[str]:
     """The plurals of our kinds in the API server's discovery, where kopf looks for them. It may lag behind.
 
     Raises:
-        KubeError: it did not tell.
+        KubeError: it did not answer.
 
     """
     try:

@@ -13,7 +13,7 @@ webhook or a gateway may have written the message, and people read it in a termi
 MAX_CAUSES = 10
 
 LONGEST_RETRY_AFTER_SECONDS = 300.0
-"""Whatever a server or a proxy asks for: after so long it may answer otherwise."""
+"""The longest wait, whatever a server or a proxy requests: after that it may answer differently."""
 
 UID_CONFLICTS = ("the UID in the precondition", "UID in precondition", "uid mismatch")
 
@@ -22,11 +22,11 @@ NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError)
 
 
 class KubeError(Exception):
-    """Base of all errors of this room."""
+    """Base of all errors of this package."""
 
 
 class ConfigError(KubeError):
-    """The kubeconfig or the service account cannot be used: a person has to mend it."""
+    """The kubeconfig or the service account cannot be used: it has to be corrected."""
 
 
 class MissingDefinitionError(KubeError):
@@ -98,7 +98,7 @@ class ApiError(KubeError):
 
     @property
     def is_conflict(self) -> bool:
-        """Whether somebody else was faster: of this object there is another version, and a new try may pass."""
+        """Whether another write was faster: the object has another version, and a retry may succeed."""
         return self.code == 409 and not self.is_about_another
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Makes one pod leave. Three calls and one outcome: whoever decides never sees the client."""
+"""Evicts one pod. Three calls and one outcome: the code that decides never sees the client."""
 
 from typing import Any
 
@@ -72,7 +72,7 @@ def outcome_of(error: ApiError) -> Result:
     429   reason ``TooManyRequests`` and BLOCKED       the budget was not looked at by its controller yet
           "disruption budget" said
     429   otherwise                      THROTTLED     the API server's flow control
-    500   "more than one                 MISCONFIGURED permanent: the Eviction API gives up on such pods
+    500   "more than one                 MISCONFIGURED permanent: the Eviction API rejects such pods
           PodDisruptionBudget"
     4xx                                  REFUSED       a right is missing, or an admission policy says no
     else                                 FAILED        try again

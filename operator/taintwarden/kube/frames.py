@@ -77,7 +77,7 @@ def head_of(body: bytes) -> ListMeta:
     """What a list says of itself, with a hundredth of the work of decoding its items.
 
     Raises:
-        Unreachable: somebody else answered. Taken for an empty list it would empty our memory.
+        Unreachable: another server answered. As an empty list it would remove all known objects.
 
     """
     head = decoded(body, _Head, "list").metadata
@@ -88,7 +88,7 @@ def head_of(body: bytes) -> ListMeta:
 
 
 def identity_of(raw: bytes | msgspec.Raw) -> Identity:
-    """Whatever tells which object this is; each part is read by itself, and empty where it is not what it should be."""
+    """The identity of an object; each part is read separately, and empty if it is not valid."""
     parts = _read(raw, _Parts, _Parts())
     known = _read(parts.metadata, dict[str, msgspec.Raw], {})
     spec = _read(parts.spec, dict[str, msgspec.Raw], {})

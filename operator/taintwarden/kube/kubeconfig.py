@@ -1,4 +1,4 @@
-"""Where the API server is and how to prove who we are, as kubeconfigs and service accounts say it.
+"""Address and credentials of the API server, from kubeconfigs and service accounts.
 
 Read as client-go reads it: several files of ``KUBECONFIG`` are merged, and paths in a file are relative to it.
 """
@@ -43,9 +43,9 @@ class Plugin(msgspec.Struct, frozen=True):
     environment: tuple[tuple[str, str], ...] = ()
     folder: str = ""
     hint: str = ""
-    """What to tell people whose program is missing."""
+    """The hint to show if the program is missing."""
     cluster: Mapping[str, Any] | None = None
-    """What the program is told of the cluster, where it wants to know."""
+    """The description of the cluster that the plugin receives, if it requests one."""
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -55,7 +55,7 @@ class Source(msgspec.Struct, frozen=True):
     origin: str = ""
     """What chose it, for people: a context, or the service account."""
     namespace: str = ""
-    """Where objects are meant whose namespace nobody names; empty where nothing says."""
+    """The namespace of objects that are named without one; empty if the context has none."""
     authority: Material = Material()
     is_verified: bool = True
     tls_server_name: str | None = None

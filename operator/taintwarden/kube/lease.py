@@ -1,7 +1,8 @@
 """Leader election on a ``coordination.k8s.io`` Lease, with client-go's rules and numbers.
 
-Ours because the library's goes on working past an expired lease when the API server hangs. The rule that matters:
-a leader stops *acting* when it has not renewed for ``RENEW_DEADLINE_SECONDS``, long before others may take over.
+That of the library is not used, because it continues to act after the lease expired when the API server hangs.
+The rule that matters: a leader stops *acting* when it has not renewed for ``RENEW_DEADLINE_SECONDS``, long before
+others may take over.
 """
 
 import asyncio
@@ -98,7 +99,7 @@ class Lease:
         while True:
             began = self._monotonic()
             try:
-                # No longer than we hold it: when it is over, that must be told at once.
+                # No longer than the lease is held: its end must be reported at once.
                 patience = RENEW_DEADLINE_SECONDS / 2
                 async with asyncio.timeout(min(patience, self._left()) if self.held else patience):
                     won = await self._try()
@@ -173,7 +174,7 @@ class Lease:
         try:
             await self._client.request(method, path, body=body)
         except ApiError as error:
-            if error.code == 409:  # somebody else was faster
+            if error.code == 409:  # another replica was faster
                 return False
             raise
         return True

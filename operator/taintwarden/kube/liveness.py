@@ -3,7 +3,7 @@
 Two facts are proofs. A list holds everything up to the moment at which it was asked for. A watch that delivered
 everything up to a resourceVersion read after the watch was opened has caught up, and stays so while it is open: events
 come in order. Without an open watch the proof lasts for a short time (the gap), which is enough to open the next one.
-That a watch is open, or has delivered something, proves nothing: a backlog may be on its way.
+An open watch, or a delivered event, proves nothing: a backlog may follow.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ NEVER = float("-inf")
 
 
 class Liveness:
-    """Tells whenever the answer changes, and by a timer when a gap becomes too long. Times are the event loop's.
+    """Reports every change of the answer, and by a timer a gap that becomes too long. Times are the event loop's.
 
     Args:
         tell: called with each new answer. The first is given by the first call of a method.
@@ -38,7 +38,7 @@ class Liveness:
         self._set(live=False)
 
     def complete(self, at: float) -> None:
-        """A list ended that was asked for at this moment."""
+        """A list ended that was requested at this moment."""
         self._complete_at = at
         self.interrupt()
 
@@ -54,7 +54,7 @@ class Liveness:
             self._set(live=True)
 
     def resume(self) -> bool:
-        """A watch is open. True: soon enough to go on where the last one ended; False: it has to catch up."""
+        """A watch is open. True: soon enough to continue where the last one ended; False: it has to catch up."""
         self._stop_timer()
         return bool(self._live)
 

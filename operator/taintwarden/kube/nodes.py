@@ -27,7 +27,7 @@ async def read_node(client: Client, name: str) -> NodeObject | None:
 
 
 async def save_history(client: Client, name: str, uid: str, text: str) -> None:
-    """Apply the annotation as its only owner; empty text gives it up. The UID keeps it off a namesake.
+    """Apply the annotation as its only owner; an empty text removes it. The UID is a precondition.
 
     Raises:
         KubeError: it was not saved.
@@ -44,7 +44,9 @@ async def save_history(client: Client, name: str, uid: str, text: str) -> None:
 
 
 async def save_labels(client: Client, name: str, uid: str, labels: Mapping[str, str | None]) -> None:
-    """Write labels of a node, and remove those that are None, whoever wrote them. The UID keeps it off a namesake.
+    """Write labels of a node, and remove those that are None, whichever client wrote them.
+
+    The UID is a precondition, since a new node may have the same name.
 
     Raises:
         KubeError: they were not written.

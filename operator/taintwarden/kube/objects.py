@@ -266,7 +266,7 @@ class RawPage(msgspec.Struct):
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """What can be told of an object that does not decode; what cannot is empty."""
+    """The known identity of an object that does not decode; unknown fields are empty."""
 
     name: str = ""
     namespace: str = ""

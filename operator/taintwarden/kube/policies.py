@@ -51,8 +51,8 @@ async def save_guard(client: Client, name: str, uid: str, guard: dict[str, Any])
     is written, nor does a write that was late undo one that was not.
 
     Raises:
-        ApiError: 409: somebody wrote the policy meanwhile.
-        KubeError: it was not saved, or nobody knows.
+        ApiError: 409: the policy was written meanwhile.
+        KubeError: it was not saved, or the result is not known.
 
     """
     try:
@@ -75,7 +75,7 @@ async def save_guard(client: Client, name: str, uid: str, guard: dict[str, Any])
 
 
 async def clear_guard_reset(client: Client, name: str, uid: str) -> None:
-    """Take the annotation off that asked for a reset. Where it is not there any more, nothing is written.
+    """Remove the annotation that requested a reset. If it does not exist any more, nothing is written.
 
     Raises:
         KubeError: it was not taken off; ``is_about_another`` if the policy of this UID is gone.

@@ -1,7 +1,7 @@
 """Events (events.k8s.io/v1), deduplicated, and never in the way of evictions.
 
-An Event's name is made of what it says, so the same one said again, by this process or its successor, is counted
-up instead of written anew.
+An Event's name is derived from its content. If this process or another one writes the same Event again, its count
+increases instead.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ class Recorder:
 
     Args:
         client: the session to use.
-        instance: who reports, for example the pod's name.
+        instance: the reporting instance, for example the pod's name.
         per_second: how many requests it may make in a second.
         is_busy: whether evictions need the API server more than Events do.
 
@@ -71,7 +71,7 @@ class Recorder:
         self._pause_seconds = 1.0 / per_second
         self._is_busy = is_busy
         self._alarms: OrderedDict[str, Message] = OrderedDict()
-        """About policies: few, and whoever is woken by one must not wait for thousands about pods."""
+        """About policies: few and urgent. They must not wait for thousands about pods."""
         self._queue: OrderedDict[str, Message] = OrderedDict()
         self._written: OrderedDict[str, float] = OrderedDict()
         self._waiting = asyncio.Event()
@@ -130,7 +130,7 @@ class Recorder:
     async def _try_to_write(self, name: str, message: Message) -> None:
         try:
             await self._write(name, message)
-        except KubeError:  # whoever reads the log and the metrics misses nothing
+        except KubeError:  # log and metrics contain the same information
             self.failed += 1
 
     async def _write(self, name: str, message: Message) -> None:

@@ -25,7 +25,7 @@ Received_contra = TypeVar("Received_contra", bound=Followed, contravariant=True)
 
 
 class EventHandler(Protocol[Received_contra]):
-    """Who receives a stream. Calls come in order and never overlap; none may raise."""
+    """Receives a stream. Calls come in order and never overlap; none may raise."""
 
     def changed(self, changes: Sequence[tuple[str, Received_contra]]) -> None:
         """Watch frames: ``ADDED``, ``MODIFIED`` or ``DELETED``, each with the object."""
@@ -46,9 +46,9 @@ class EventHandler(Protocol[Received_contra]):
         """Whether what was delivered is up to date. It is not before this was called."""
 
     def undecodable(self, what: Identity, reason: str, *, deleted: bool) -> bool:
-        """An object of a list or a watch is not what it should be; the stream goes on without it.
+        """An object of a list or a watch cannot be decoded; the stream continues without it.
 
-        False: it was deleted, and cannot be told from others. Then only another list shows what is gone.
+        False: it was deleted, and its identity is not known. Then only another list shows what is gone.
         """
 
     def restarted(self, reason: str, detail: str) -> None:
@@ -67,9 +67,9 @@ class Stream(Generic[Object]):
     Args:
         client: the session to use.
         resource: what to follow.
-        handler: who receives it.
+        handler: receives the stream.
         timings: how long to wait for what.
-        page_size: how many objects to ask for at once.
+        page_size: how many objects to request at once.
         sleep: waits for some seconds; replaced in tests.
         jitter: a number in [0, 1); replaced in tests.
 
@@ -172,7 +172,7 @@ class Stream(Generic[Object]):
     # -- watch --------------------------------------------------------------------------------------------------
 
     async def _watch(self) -> None:
-        """One watch. The first after a gap is short: on a quiet resource only the bookmark at its end tells."""
+        """One watch. The first after a gap is short: without changes only the bookmark at its end shows the version."""
         catching_up = not self._liveness
         began, delivered = _now(), False
         try:
@@ -183,7 +183,7 @@ class Stream(Generic[Object]):
                     async with self._goal_asked_for():
                         delivered = await self._read(chunks, began)
                 else:
-                    self._handler.restarted("late", "the watch was opened too late to go on as if nothing had happened")
+                    self._handler.restarted("late", "the watch was opened too long after the previous one")
                     return
                 if delivered or _now() - began >= self._timings.empty_watch:
                     self._liveness.progress()
@@ -194,7 +194,7 @@ class Stream(Generic[Object]):
         elif self._liveness:
             self._handler.restarted("ended", "the watch ended")
         elif self._goal is None:
-            self._handler.restarted("unconfirmed", "nobody told how far the watch had to come")
+            self._handler.restarted("unconfirmed", "the resourceVersion that the watch has to reach is not known")
         else:
             msg = f"the watch did not come to {self._goal}"
             raise BehindError(msg)
@@ -249,13 +249,13 @@ class Stream(Generic[Object]):
                 expired = error
                 break
             if isinstance(found, Undecodable):
-                if changes:  # what came before it is told before it: it may be the same object
+                if changes:  # earlier changes are passed on first: they may be of the same object
                     self._handler.changed(changes)
                     changes = []
                 if not self._handler.undecodable(found.identity, found.reason, deleted=kind == "DELETED"):
-                    expired = ExpiredError("nobody can tell what was deleted", found.reason)
+                    expired = ExpiredError("the deleted object is not known", found.reason)
                     break
-                # A resumed watch does not stumble over it again.
+                # A resumed watch does not receive it again.
                 version = found.identity.resource_version or version
                 continue
             version = found.metadata.resource_version or version
@@ -292,7 +292,7 @@ class Stream(Generic[Object]):
             )
             goal = version_number(head_of(body).resource_version)
         except KubeError:
-            return  # the next watch asks again
+            return  # the next watch retries
         # A store that was restored from a backup is behind us, and watches of what it has yet to write bring nothing.
         self._goal = goal if goal >= known else OUT_OF_REACH
         self._compare()

@@ -21,7 +21,7 @@ class StreamTimings(msgspec.Struct, frozen=True, kw_only=True):
     idle: float = 90.0
     """A connection silent for longer is dead: the server should have ended the watch."""
     back_off: tuple[float, float] = (0.25, 5.0)
-    """First and longest pause. Not longer, since nobody is evicted while the view is not up to date."""
+    """First and longest pause. Not longer, because no pod is evicted while the view is not up to date."""
     empty_watch: float = 1.0
     """A watch that ends sooner without a frame counts as a failure, or a broken server would be hammered."""
     forgiven: float = 5.0

@@ -12,7 +12,7 @@ from taintwarden.kube.errors import ApiError, decoded
 CONFIGURATION = "taintwarden"
 """The name of both configurations."""
 FIELD_MANAGER = "taintwarden-webhooks"
-"""Owns nothing but caBundle, so that whoever installs the configurations keeps the rest."""
+"""Owns only caBundle; all other fields belong to the installer of the configurations."""
 TIMEOUT_SECONDS = 10.0
 
 _GROUP_VERSION = "admissionregistration.k8s.io/v1"
@@ -87,10 +87,10 @@ async def read_secret(client: Client, namespace: str, name: str) -> Secret:
 async def write_secret(
     client: Client, namespace: str, name: str, changes: Mapping[str, bytes | None], resource_version: str
 ) -> bool:
-    """Put ``changes`` into the Secret (None takes a key away); False: somebody else has written it since.
+    """Put ``changes`` into the Secret (None removes a key); False: it was written since.
 
     Raises:
-        KubeError: it was not written, or nobody knows.
+        KubeError: it was not written, or the result is not known.
 
     """
     data = {key: None if value is None else _base64(value) for key, value in changes.items()}

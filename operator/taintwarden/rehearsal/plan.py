@@ -99,6 +99,21 @@ class Plan(msgspec.Struct, rename="camel", kw_only=True):
     notes: list[str] = []
     """What makes this plan less sure than it looks."""
 
+    def narrowed(self, namespace: str) -> "Plan":
+        """The same with the pods of one namespace only. Guards count the pods of all."""
+        pods = [one for one in self.pods if one.namespace == namespace]
+        fates = [one.fate for one in pods]
+        return msgspec.structs.replace(
+            self,
+            pods=pods,
+            leaving=fates.count(Fate.LEAVES),
+            held=fates.count(Fate.HELD),
+            later=fates.count(Fate.LATER),
+            would_leave=fates.count(Fate.WOULD_LEAVE),
+            nowhere=sum(one.replacement is Replacement.NOWHERE for one in pods),
+            spared=[one for one in self.spared if one.startswith(f"{namespace}/")],
+        )
+
     @property
     def needs_a_person(self) -> bool:
         """Whether somebody should look before the change is made."""

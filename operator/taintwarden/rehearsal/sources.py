@@ -37,14 +37,16 @@ class _Meta(msgspec.Struct):
     namespace: str = ""
 
 
-class _Anything(msgspec.Struct):
+class Named(msgspec.Struct):
+    """Any object, as far as its name."""
+
     metadata: _Meta = msgspec.field(default_factory=_Meta)
 
 
 def identity(kind: str, raw: bytes) -> Subject:
     """As much of an object's identity as can be read."""
     try:
-        meta = msgspec.json.decode(raw, type=_Anything).metadata
+        meta = msgspec.json.decode(raw, type=Named).metadata
     except UNREADABLE:
         return Subject(kind, "unknown")
     return Subject(kind, meta.name or "unknown", meta.namespace)

@@ -11,7 +11,7 @@ from taintwarden.api.text import printable
 
 
 def _escape(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """No value acts on the terminal that a log is read in, whoever wrote it. Tracebacks keep their lines."""
+    """No value controls the terminal on which a log is read, whatever its source. Tracebacks keep their lines."""
     for name, value in event.items():
         if isinstance(value, str) and name != "exception" and not value.isprintable():
             event[name] = printable(value)
@@ -45,9 +45,9 @@ def configure_logs(log_format: str, level: str, stream: TextIO = sys.stderr) -> 
         )
     )
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-    # kopf tells at INFO of every reaction to every object; what concerns users comes as warnings.
+    # kopf logs every reaction to every object at INFO; what concerns users are warnings.
     logging.getLogger("kopf").setLevel(logging.WARNING)
-    # Its complaint that it cannot see signals from its thread: we do, and tell it.
+    # Its warning that it cannot receive signals in its thread: the operator receives them and stops it.
     logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)
 
 

@@ -17,25 +17,25 @@ WATCH_ENDS = ("ended", "expired", "refused", "unreachable", "empty", "late", "be
 
 
 class Metrics:
-    """The process's metrics. One object per process, made by the composition root."""
+    """The metrics of the process. The composition root creates one object per process."""
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         GCCollector(registry=registry)
         Info("taintwarden_build", "Version of this build.", registry=registry).info({"version": version("taintwarden")})
-        self.nodes = Gauge("taintwarden_nodes", "Nodes known.", registry=registry)
-        self.pods = Gauge("taintwarden_pods", "Running pods known.", registry=registry)
+        self.nodes = Gauge("taintwarden_nodes", "Known nodes.", registry=registry)
+        self.pods = Gauge("taintwarden_pods", "Known running pods.", registry=registry)
         self.profiles = Gauge(
             "taintwarden_profiles",
-            "TolerationProfiles: true where the newest version is in force, false where it is refused.",
+            "TolerationProfiles: true if the newest version is in force, false if it is invalid.",
             ["accepted"],
             registry=registry,
         )
         self.leader = Gauge("taintwarden_leader", "1 if this replica decides and evicts.", registry=registry)
         self.policies_watched = Gauge(
             "taintwarden_policies_watched",
-            "0 while policies and profiles are only listed now and then, because their watch does not work.",
+            "0 while policies and profiles are only listed periodically, because their watch does not work.",
             registry=registry,
         )
         self.lease_age = Gauge(
@@ -54,7 +54,7 @@ class Metrics:
             registry=registry,
         )
         self.sync_seconds = Gauge(
-            "taintwarden_sync_seconds", "Seconds from start until everything was known.", registry=registry
+            "taintwarden_sync_seconds", "Seconds from the start until everything was listed.", registry=registry
         )
         self.pending = Gauge(
             "taintwarden_pending_evictions",
@@ -64,7 +64,7 @@ class Metrics:
         )
         self.blocked = Gauge(
             "taintwarden_blocked_evictions",
-            "Pods whose last eviction call did not make them leave; reason is its outcome.",
+            "Pods whose last eviction call was not accepted; reason is its outcome.",
             ["policy", "reason"],
             registry=registry,
         )
@@ -72,7 +72,7 @@ class Metrics:
             "taintwarden_degraded_nodes", "Nodes with pods that have to leave.", ["policy"], registry=registry
         )
         self.limited = Gauge(
-            "taintwarden_limited_evictions", "Due pods that a limit holds.", ["policy", "limit"], registry=registry
+            "taintwarden_limited_evictions", "Due pods that a limit delays.", ["policy", "limit"], registry=registry
         )
         self.budget_blocked = Gauge(
             "taintwarden_budget_blocked_evictions",
@@ -83,7 +83,7 @@ class Metrics:
         )
         self.bouncing = Gauge(
             "taintwarden_bouncing_workloads",
-            "Workloads that come back to a node they are evicted from, so often that they are held.",
+            "Workloads whose evictions wait, because they repeatedly come back to the node they are evicted from.",
             ["policy"],
             registry=registry,
         )
@@ -137,7 +137,7 @@ class Metrics:
             self.zones_full,
             self.zone_state,
         )
-        """The gauges that are told for each policy."""
+        """The gauges that are set for each policy."""
         self.evictions = Counter(
             "taintwarden_evictions", "Eviction calls by outcome, and dry-run.", ["policy", "outcome"], registry=registry
         )
@@ -149,19 +149,19 @@ class Metrics:
         )
         self.bounces = Counter(
             "taintwarden_bounces",
-            "Evictions of pods that came back to where their workload was evicted by the same taint.",
+            "Evictions of pods that came back to the node that the same taint evicted their workload from.",
             ["policy"],
             registry=registry,
         )
         self.lateness = Histogram(
             "taintwarden_eviction_lateness_seconds",
-            "From a pod's deadline until the API server accepted its eviction.",
+            "Time from a pod's deadline until the API server accepted its eviction.",
             buckets=_LATENESS,
             registry=registry,
         )
         self.missed_deadlines = Counter(
             "taintwarden_missed_deadlines",
-            "Pods that had not left in order when their node was gone: not-evicted, or grace-cut by the lack of time.",
+            "Pods that had not stopped gracefully when their node was gone: not-evicted, or grace-cut.",
             ["policy", "reason"],
             registry=registry,
         )
@@ -173,20 +173,20 @@ class Metrics:
         )
         self.limit_wait = Histogram(
             "taintwarden_limit_wait_seconds",
-            "How long due pods waited for a limit before they went.",
+            "How long due pods waited for a limit before they were evicted.",
             ["limit"],
             buckets=_WAIT,
             registry=registry,
         )
         self.evaluations = Counter(
             "taintwarden_evaluations",
-            "Distinct judgements of a taint value against a set of tolerations; pods that share them count once.",
+            "Distinct evaluations of a taint value with a set of tolerations; pods that share them count once.",
             ["operator", "result"],
             registry=registry,
         )
         self.invalid_values = Counter(
             "taintwarden_invalid_values",
-            "Values that cannot be compared; side is taint, or toleration for all faults of an annotation or profile.",
+            "Values that cannot be compared; side is taint, or toleration for all errors of an annotation or profile.",
             ["side"],
             registry=registry,
         )
@@ -194,26 +194,26 @@ class Metrics:
             self.invalid_values.labels(side)
         self.watch_restarts = Counter(
             "taintwarden_watch_restarts",
-            "Watches that ended or failed: ended (it ran out), expired, refused, unreachable, empty, late (open after "
-            "a gap), behind (it did not bring what the server has), unconfirmed (nobody told what the server has).",
+            "Watches that ended or failed: ended (timeout), expired, refused, unreachable, empty, late (open after a "
+            "gap), behind (not up to date with the server), unconfirmed (the version of the server is not known).",
             ["resource", "reason"],
             registry=registry,
         )
         self.undecodable = Counter(
             "taintwarden_undecodable_objects",
-            "Objects in a stream that are not what they should be.",
+            "Objects in a stream that cannot be decoded.",
             ["resource"],
             registry=registry,
         )
         self.admission_requests = Counter(
             "taintwarden_admission_requests",
-            "Objects that the API server asked the webhooks about, by what became of it.",
+            "Objects that the API server sent to the webhooks, by result.",
             ["webhook", "result"],
             registry=registry,
         )
         self.admission_duration = Histogram(
             "taintwarden_admission_duration_seconds",
-            "How long the webhooks took to answer, without the way there and back.",
+            "How long the webhooks took to compute an answer, without the network.",
             ["webhook"],
             buckets=_ADMISSION,
             registry=registry,
@@ -225,7 +225,7 @@ class Metrics:
         )
         self.webhook_configured = Gauge(
             "taintwarden_webhook_configured",
-            "1 if the API server has a configuration that calls the webhooks. Told by the replica that leads.",
+            "1 if the API server has a configuration that calls the webhooks.",
             ["configuration"],
             registry=registry,
         )

@@ -107,7 +107,19 @@ class Diagnosis(msgspec.Struct, rename="camel", kw_only=True):
     """Errors first; then in the order of the catalogue, and by object."""
     not_checked: list[NotChecked] = []
 
+    def narrowed(self, namespace: str) -> "Diagnosis":
+        """The same with the findings about objects of one namespace, and about those of no namespace."""
+        findings = [one for one in self.findings if one.namespace in ("", namespace)]
+        severities = [one.severity for one in findings]
+        return msgspec.structs.replace(
+            self,
+            findings=findings,
+            errors=severities.count(Severity.ERROR),
+            warnings=severities.count(Severity.WARNING),
+            infos=severities.count(Severity.INFO),
+        )
+
     @property
     def needs_a_person(self) -> bool:
-        """Whether somebody has to context."""
+        """Whether somebody has to look."""
         return bool(self.errors or self.warnings)

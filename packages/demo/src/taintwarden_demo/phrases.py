@@ -40,7 +40,7 @@ def _refusal(note: str) -> str:
         return f"budget {found['name']} needs {found['wanted']} healthy pods and has {found['has']}"
     if found := _HELD.search(note):
         return f"budget {found['name']} {found['why']}"
-    return _after(note, ": ").removesuffix(". It is tried again.")
+    return _after(note, ": ").removesuffix(". It is retried.")
 
 
 def _after(text: str, mark: str) -> str:

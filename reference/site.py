@@ -1,0 +1,64 @@
+"""Hooks of ProperDocs: navigation by the index in ``docs/README.md``, and files outside ``docs`` that pages link to.
+
+Pages link to each other as they lie in the repository, so that they also read well there. A file outside ``docs``, such
+as the changelog or a sample, is part of the site under ``project/``, and links are rewritten accordingly.
+"""
+
+import posixpath
+import re
+from pathlib import Path
+
+from properdocs.config.defaults import ProperDocsConfig
+from properdocs.structure.files import File, Files
+from properdocs.structure.pages import Page
+
+ROOT = Path(__file__).parents[1]
+INDEX = "docs/README.md"
+LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s#]+)")
+ROW = re.compile(r"^\| \[(?P<title>[^\]]+)\]\((?P<link>[^)]+)\)")
+
+
+def on_config(config: ProperDocsConfig) -> ProperDocsConfig:
+    """Make a section of each heading of the index, and an entry of each row of its table."""
+    nav: list[dict[str, object]] = [{"Overview": "README.md"}]
+    entries: list[dict[str, str]] = []
+    for line in (ROOT / INDEX).read_text("utf-8").splitlines():
+        if line.startswith("## "):
+            entries = []
+            nav.append({line.removeprefix("## "): entries})
+        elif row := ROW.match(line):
+            entries.append({row["title"]: _in_site(_target(INDEX, row["link"]))})
+    config.nav = nav
+    return config
+
+
+def on_files(files: Files, *, config: ProperDocsConfig) -> Files:
+    """Add the files outside ``docs`` that pages link to, and those that these link to."""
+    waiting = [f"docs/{file.src_uri}" for file in files if file.is_documentation_page()]
+    known = set(waiting)
+    while waiting:
+        origin = waiting.pop()
+        targets = {_target(origin, link) for link in LINK.findall((ROOT / origin).read_text("utf-8"))} - known
+        for target in sorted(
+            target for target in targets if not target.startswith("docs/") and (ROOT / target).is_file()
+        ):
+            files.append(File.generated(config, _in_site(target), abs_src_path=str(ROOT / target)))
+            known.add(target)
+            waiting += [target] if target.endswith(".md") else []
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Page, config: ProperDocsConfig, files: Files) -> str:
+    """Make links of the repository links of the site."""
+    here = posixpath.dirname(page.file.src_uri)
+    origin = page.file.src_uri.removeprefix("project/") if here.startswith("project") else f"docs/{page.file.src_uri}"
+    return LINK.sub(lambda link: posixpath.relpath(_in_site(_target(origin, link[1])), here or "."), markdown)
+
+
+def _target(origin: str, link: str) -> str:
+    """The path of a link's target from the top of the repository."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(origin), link))
+
+
+def _in_site(path: str) -> str:
+    return path.removeprefix("docs/") if path.startswith("docs/") else f"project/{path}"
