@@ -1,26 +1,28 @@
 # Everything a developer or a newcomer runs. `make help` lists it.
 # The environment is .venv, made on first use from Python 3.11+ and the package index alone.
 .DEFAULT_GOAL := help
-.PHONY: help demo test search fuzz check fmt reference pictures site control-plane cluster deploy-tools test-deploy test-e2e kind kind-image kind-e2e kind-stories kind-down bench clean
+.PHONY: help demo test search fuzz check fmt reference lock sbom audit pictures site control-plane cluster deploy-tools test-deploy test-e2e kind kind-image kind-e2e kind-stories kind-down bench clean
 PYTHON ?= python3
 # Another control plane for the end-to-end tests: a version in tests/controlplane/versions.
 export KUBERNETES ?=
-UV_VERSION := 0.13.8
 ATHERIS_VERSION := 3.0.0
 TARGET ?= annotation
 SECONDS ?= 600
 VENV := $(CURDIR)/.venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+UV := deploy/uv.txt
+RUNTIME := $(CURDIR)/.cache/runtime
+SBOM := dist/taintwarden.cdx.json
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-$(READY): pyproject.toml uv.lock packages/localcluster/pyproject.toml packages/demo/pyproject.toml
+$(READY): pyproject.toml uv.lock $(UV) packages/localcluster/pyproject.toml packages/demo/pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Taintwarden needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 ..." >&2; rm -rf $(VENV); exit 1; }
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $(UV)
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv sync --quiet --frozen --active --inexact
 	@touch $@
 
@@ -48,8 +50,20 @@ fmt: $(READY) ## format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-reference: $(READY) ## write docs/reference from definitions, metrics and commands
+reference: $(READY) ## write docs/reference and the chart's README from what they describe
 	@$(BIN)/python -m reference
+
+lock: $(READY) ## lock what pyproject.toml asks for, and write the hashes of uv itself
+	@$(BIN)/uv lock
+	@$(BIN)/uv export --quiet --frozen --only-group uv --no-header --output-file $(UV)
+
+sbom: $(READY) ## the bill of materials of what the image installs, with licences (CycloneDX), into dist
+	@mkdir -p $(dir $(SBOM))
+	@UV_PROJECT_ENVIRONMENT=$(RUNTIME) $(BIN)/uv sync --quiet --frozen --no-default-groups --no-editable --python $(PYTHON)
+	@$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-file $(SBOM) $(RUNTIME)
+
+audit: $(READY) ## known vulnerabilities of what is locked (asks osv.dev)
+	@$(BIN)/uv audit --frozen --preview-features audit-command
 
 pictures: $(READY) ## draw docs/pictures from real commands on the demo's cluster (a minute)
 	@$(BIN)/python -m pictures
@@ -60,7 +74,7 @@ site: $(READY) ## build all documents as a web site into .cache/site; dead links
 control-plane: ## build etcd, kube-apiserver and friends once, into .cache/control-plane (needs Go)
 	@tests/controlplane/build
 
-deploy-tools: ## build helm and kind once, into .cache/deploy-tools (needs Go)
+deploy-tools: ## build helm, kind and actionlint once, into .cache/deploy-tools (needs Go)
 	@tests/deploy/tools/build
 
 test-deploy: $(READY) control-plane deploy-tools ## lint and render what deploy/ ships, build and try the wheel
@@ -91,4 +105,4 @@ bench: $(READY) control-plane ## compare with the built-in controller on the rea
 	@$(BIN)/python -m bench $(ARGS)
 
 clean: ## remove the environment and test caches (the control plane's cache stays)
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+	rm -rf $(VENV) $(RUNTIME) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist

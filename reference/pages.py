@@ -5,6 +5,7 @@ from pathlib import Path
 
 import yaml
 
+from reference.chart import chart_readme
 from reference.commands import commands_page
 from reference.definitions import definition_page
 from reference.metrics import metrics_page
@@ -21,7 +22,8 @@ PAGES: dict[str, tuple[str, str, Callable[[], str]]] = {
 
 def made_pages() -> dict[str, str]:
     """Every page, by its path in the repository."""
-    return {f"docs/reference/{name}.md": _page(*facts) for name, facts in PAGES.items()}
+    pages = {f"docs/reference/{name}.md": _page(*facts) for name, facts in PAGES.items()}
+    return {**pages, "deploy/chart/taintwarden/README.md": chart_readme()}
 
 
 def _page(title: str, source: str, body: Callable[[], str]) -> str:

@@ -13,8 +13,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if session.config.option.collectonly or not session.items:
         return
     try:
-        tool("helm")
-        tool("kind")
+        for name in ("helm", "kind", "actionlint"):
+            tool(name)
         binary("kubectl")
     except (MissingToolError, MissingBinariesError) as error:
         pytest.exit(str(error), returncode=NO_TOOLS)

@@ -75,9 +75,9 @@ def chart(
     chart: Path = CHART,
     release: str = "taintwarden",
     namespace: str = NAMESPACE,
-    more: Iterable[str] = (),
+    more: Iterable[str] = ("--skip-tests",),
 ) -> list[Json]:
-    """What `helm template` makes of these values. Raises RenderingError with helm's words."""
+    """What `helm install` would install with these values. Raises RenderingError with helm's words."""
     sets = [f"--set-json={name}={json.dumps(value)}" for name, value in (values or {}).items()]
     return load(run(tool("helm"), "template", release, chart, f"--namespace={namespace}", *sets, *more))
 

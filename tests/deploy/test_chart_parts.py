@@ -186,17 +186,52 @@ def test_our_own_namespace_is_never_intercepted():
     assert all({"ops", "kube-system"} <= set(names) for names in excluded)
 
 
+def webhooks(**values: Any) -> dict[str, Json]:
+    """What the API server is told of each."""
+    documents = chart({f"webhooks.{name}": value for name, value in values.items()})
+    return {hook["name"]: hook for one in documents for hook in one.get("webhooks", ())}
+
+
+def test_a_time_out_is_that_of_every_webhook():
+    assert {hook["timeoutSeconds"] for hook in webhooks(timeoutSeconds=5).values()} == {5}
+    assert {hook["timeoutSeconds"] for hook in webhooks(timeoutSeconds=None).values()} == {2}
+
+
+MORE = {
+    "matchLabels": {"env": "prod"},
+    "matchExpressions": [{"key": "env", "operator": "Exists"}],
+}
+
+
+def narrowed(ours: Json) -> Json:
+    labels, expressions = ours.get("matchLabels", {}), ours.get("matchExpressions", [])
+    return {
+        "matchLabels": {**labels, **MORE["matchLabels"]},
+        "matchExpressions": [*expressions, *MORE["matchExpressions"]],
+    }
+
+
+def test_conditions_on_namespaces_come_beside_ours_in_every_webhook():
+    before = webhooks()
+    for name, hook in webhooks(namespaceSelector=MORE).items():
+        assert hook == before[name] | {"namespaceSelector": narrowed(before[name]["namespaceSelector"])}
+
+
+def test_conditions_on_objects_are_not_for_our_own_kinds():
+    before = webhooks()
+    for name, hook in webhooks(objectSelector=MORE).items():
+        if name == "objects.validate.taintwarden.io":
+            assert hook == before[name]
+        else:
+            assert hook == before[name] | {"objectSelector": narrowed(before[name].get("objectSelector", {}))}
+
+
+def test_no_condition_of_a_user_replaces_one_of_ours():
+    hook = webhooks(namespaceSelector={"matchLabels": {"taintwarden.io/inject": "maybe"}})["pods.mutate.taintwarden.io"]
+    assert hook["namespaceSelector"]["matchLabels"] == {"taintwarden.io/inject": "true"}
+
+
 # -- monitoring and network -------------------------------------------------------------------------------------------
-
-
-def test_the_service_monitor_selects_the_service_and_the_service_the_pods():
-    objects = by_key(chart({"serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}}}))
-    service, monitor = objects["Service", "taintwarden-metrics"], objects["ServiceMonitor", "taintwarden-metrics"]
-    assert monitor["metadata"]["labels"]["release"] == "prometheus"
-    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
-    assert monitor["spec"]["endpoints"][0]["port"] == service["spec"]["ports"][0]["name"]
-    assert service["spec"]["selector"] == SELECTOR
-    assert service["spec"]["ports"][0]["targetPort"] in {port["name"] for port in container()["ports"]}
 
 
 PROCESSES = ["taintwarden", "taintwarden-webhook"]
@@ -270,6 +305,88 @@ def test_the_service_of_the_webhooks_is_not_scraped():
     objects = by_key(chart({"serviceMonitor": {"enabled": True}}))
     wanted = objects["ServiceMonitor", "taintwarden-metrics"]["spec"]["selector"]["matchLabels"]
     assert not wanted.items() <= objects["Service", "taintwarden-webhook"]["metadata"]["labels"].items()
+
+
+def test_the_pod_monitor_selects_the_pods_and_needs_no_service():
+    objects = by_key(chart({"podMonitor": {"enabled": True}}))
+    assert objects.keys() - by_key(chart()).keys() == {("PodMonitor", "taintwarden-metrics")}
+    [wanted] = objects["PodMonitor", "taintwarden-metrics"]["spec"]["selector"]["matchExpressions"]
+    labels = [objects["Deployment", name]["spec"]["template"]["metadata"]["labels"] for name in PROCESSES]
+    assert wanted["operator"] == "In"
+    assert wanted["values"] == [one[wanted["key"]] for one in labels]
+
+
+def test_without_the_webhook_the_operator_is_scraped_alone():
+    for values in ({"serviceMonitor.enabled": True}, {"podMonitor.enabled": True}):
+        assert not [name for name in by_key(chart({**values, "webhooks.enabled": False})) if "webhook" in str(name)]
+
+
+MONITORS = {"serviceMonitor": ("ServiceMonitor", "endpoints"), "podMonitor": ("PodMonitor", "podMetricsEndpoints")}
+
+
+@pytest.mark.parametrize(("value", "kind", "endpoints"), [(name, *facts) for name, facts in MONITORS.items()])
+def test_a_monitor_has_what_was_said_of_it(value, kind, endpoints):
+    said = {
+        "enabled": True,
+        "interval": "1m",
+        "scrapeTimeout": None,
+        "labels": {"release": "prometheus"},
+        "annotations": {"note": "a"},
+        "endpoint": {"honorLabels": True, "port": "other"},
+        "spec": {"sampleLimit": 10_000},
+    }
+    monitor = by_key(chart({value: said}))[kind, "taintwarden-metrics"]
+    assert monitor["metadata"]["labels"]["release"] == "prometheus"
+    assert monitor["metadata"]["annotations"] == {"note": "a"}
+    assert monitor["spec"][endpoints] == [{"port": "http", "interval": "1m", "honorLabels": True}]
+    assert monitor["spec"]["sampleLimit"] == 10_000
+
+
+PROTECTED = {"metrics.protected": True}
+AUTHORIZATION = {"credentials": {"name": "token", "key": "token"}}
+
+
+def test_the_pod_monitor_scrapes_the_port_of_protected_metrics():
+    said = {"enabled": True, "endpoint": {"authorization": AUTHORIZATION}}
+    objects = by_key(chart({**PROTECTED, "metrics.certificateSecret": "mine", "podMonitor": said}, namespace="ops"))
+    [endpoint] = objects["PodMonitor", "taintwarden-metrics"]["spec"]["podMetricsEndpoints"]
+    assert all(endpoint["port"] in served(objects, name) for name in PROCESSES)
+    assert (endpoint["port"], endpoint["scheme"]) == ("metrics", "https")
+    assert endpoint["tlsConfig"]["serverName"] == "taintwarden-metrics.ops.svc"
+    assert endpoint["authorization"] == AUTHORIZATION
+    assert "bearerTokenFile" not in endpoint  # a field of ServiceMonitors alone
+
+
+def test_a_pod_monitor_of_protected_metrics_needs_a_token():
+    with pytest.raises(RenderingError, match=r"podMonitor\.endpoint\.authorization is needed"):
+        chart({**PROTECTED, "podMonitor": {"enabled": True}})
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"tlsConfig": {"caFile": "/etc/ca.crt"}},
+        {"bearerTokenFile": "/token"},
+        {"authorization": AUTHORIZATION},
+        {"oauth2": {"tokenUrl": "https://issuer"}},
+    ],
+    ids=lambda said: next(iter(said)),
+)
+def test_what_is_said_of_the_endpoint_replaces_what_protected_metrics_bring(said):
+    objects = by_key(chart({**PROTECTED, "serviceMonitor": {"enabled": True, "endpoint": said}}))
+    [endpoint] = objects["ServiceMonitor", "taintwarden-metrics"]["spec"]["endpoints"]
+    [(field, value)] = said.items()
+    assert endpoint[field] == value
+    assert ("bearerTokenFile" in endpoint) is (field in {"tlsConfig", "bearerTokenFile"})
+
+
+def test_no_certificate_is_mounted_where_metrics_are_not_protected():
+    assert by_key(chart({"metrics.certificateSecret": "mine"})) == by_key(chart())
+
+
+def test_nothing_is_scraped_twice():
+    with pytest.raises(RenderingError, match="scraped twice"):
+        chart({"serviceMonitor.enabled": True, "podMonitor.enabled": True})
 
 
 @pytest.mark.parametrize(("protected", "metrics"), [(False, "http"), (True, "metrics")])

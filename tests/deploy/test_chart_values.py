@@ -1,16 +1,13 @@
 """What a user may set: each value is in the schema and does what its name says, and nothing else is taken."""
 
-import json
 from typing import Any
 
 import pytest
-import yaml
 
+from deploy.chart_values import SCHEMA, VALUES, paths, schema
 from deploy.rendering import CHART, Json, RenderingError, by_key, chart, load, run, tool
-from taintwarden.settings import Settings, load_settings
+from taintwarden.settings import Settings, load_settings, load_webhook_settings
 
-VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
-SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 OF_THE_PROCESS = {"kubeconfig", "context", "namespace", "identity", "http_host", "http_port"}
 OF_VALUES = {"dry_run", "metrics_port", "metrics_certificate"}
 """Said by values of their own."""
@@ -30,8 +27,13 @@ def container(**values: Any) -> Json:
     return only
 
 
+def plain(container: Json) -> dict[str, str]:
+    """Its variables but for those that Kubernetes fills in."""
+    return {one["name"]: one["value"] for one in container["env"] if "value" in one}
+
+
 def environment(**values: Any) -> dict[str, str]:
-    return {one["name"]: one["value"] for one in container(**values)["env"] if "value" in one}
+    return plain(container(**values))
 
 
 def refused(**values: Any) -> str:
@@ -51,11 +53,10 @@ def test_every_value_is_in_the_schema_and_has_a_default():
     assert SCHEMA["properties"].keys() - {"global"} == VALUES.keys()  # helm hands `global` down to every chart
 
 
-@pytest.mark.parametrize("name", [name for name, value in VALUES.items() if isinstance(value, dict)])
-def test_every_inner_value_is_in_the_schema(name):
-    properties = SCHEMA["properties"][name].get("properties")
-    if properties is not None:
-        assert VALUES[name].keys() <= properties.keys()
+def test_every_inner_value_is_in_the_schema_and_has_a_default():
+    groups = [(value, inner) for _, value, inner in paths() if "properties" in inner and value]
+    assert len(groups) > 10
+    assert [value for value, inner in groups if value.keys() != inner["properties"].keys()] == []
 
 
 @pytest.mark.parametrize(
@@ -100,7 +101,7 @@ def test_a_wrong_value_is_refused(name, value):
 
 
 def test_the_settings_are_the_operators():
-    offered = {snake(name) for name in SCHEMA["properties"]["settings"]["properties"]}
+    offered = {snake(name) for name in schema(SCHEMA["properties"]["settings"])["properties"]}
     assert offered == set(Settings.__struct_fields__) - OF_THE_PROCESS - OF_VALUES
 
 
@@ -162,6 +163,135 @@ def test_the_image_is_the_one_that_was_named(image, named):
 )
 def test_what_is_said_of_the_pod_is_taken_as_it_is(name, value):
     assert pod(**{name: value}).get(name, []) == value
+
+
+# -- what is said of both processes -----------------------------------------------------------------------------------
+
+OF_THE_POD = {
+    "priorityClassName": "high",
+    "nodeSelector": {"pool": "system"},
+    "tolerations": [{"operator": "Exists"}],
+    "dnsConfig": {"options": [{"name": "ndots", "value": "2"}]},
+    "initContainers": [{"name": "wait", "image": "mine"}],
+    "terminationGracePeriodSeconds": 0,
+}
+OF_THE_CONTAINER = {
+    "envFrom": [{"configMapRef": {"name": "proxy"}}],
+    "livenessProbe": {"tcpSocket": {"port": "http"}},
+    "readinessProbe": {"tcpSocket": {"port": "http"}},
+    "startupProbe": {"httpGet": {"path": "/livez", "port": "http"}},
+}
+OF_ONE_PROCESS = {
+    "affinity": {"nodeAffinity": {}},
+    "topologySpreadConstraints": [{"topologyKey": "rack", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}],
+}
+PROCESSES = {"taintwarden": "", "taintwarden-webhook": "webhooks."}
+"""The Deployment, and the prefix of its values."""
+
+
+def replaced(values: Json, prefix: str = "") -> Json:
+    """As a user would write it who wants nothing of the default: `null` for what a map has beside."""
+    defaults = VALUES[prefix.rstrip(".")] if prefix else VALUES
+    return {
+        prefix + name: {**dict.fromkeys(defaults[name] or {}), **value} if isinstance(value, dict) else value
+        for name, value in values.items()
+    }
+
+
+def specs(values: Json) -> dict[str, Json]:
+    """Of the Deployments."""
+    return {name: one["spec"] for (kind, name), one in by_key(chart(values)).items() if kind == "Deployment"}
+
+
+def test_what_is_said_of_the_pods_is_said_of_both():
+    for spec in specs(replaced(OF_THE_POD | OF_THE_CONTAINER)).values():
+        pod = spec["template"]["spec"]
+        assert {name: pod[name] for name in OF_THE_POD} == OF_THE_POD
+        assert {name: pod["containers"][0][name] for name in OF_THE_CONTAINER} == OF_THE_CONTAINER
+
+
+@pytest.mark.parametrize(("deployment", "prefix"), PROCESSES.items())
+def test_it_may_be_said_of_one_process_alone(deployment, prefix):
+    said = OF_ONE_PROCESS if not prefix else OF_ONE_PROCESS | OF_THE_POD | OF_THE_CONTAINER
+    found, before = specs(replaced(said, prefix)), specs({})
+    [other] = before.keys() - {deployment}
+    assert found[other] == before[other]
+    pod = found[deployment]["template"]["spec"]
+    assert {name: (pod | pod["containers"][0])[name] for name in said} == said
+
+
+@pytest.mark.parametrize("name", [name for name, value in VALUES["webhooks"].items() if value is None])
+def test_what_is_null_of_the_webhook_is_the_operators_until_it_is_set(name):
+    examples = {"array": [{"name": "mine"}], "object": {"mine": "1"}, "integer": 7, "string": "mine"}
+    kind = schema(SCHEMA["properties"]["webhooks"]["properties"][name])["type"][0]
+    default, both, one = (
+        by_key(chart(values)) for values in ({}, {name: examples[kind]}, {f"webhooks.{name}": examples[kind]})
+    )
+    operator, webhook = (("Deployment", process) for process in PROCESSES)
+    assert both[webhook] != default[webhook]
+    assert one[webhook] != default[webhook]
+    assert one[operator] == default[operator]
+
+
+def test_a_webhook_without_what_the_operator_has():
+    """An empty value is one, and null is none."""
+    found = specs({"webhooks.tolerations": [], "webhooks.affinity": None, "webhooks.resources": None})
+    assert not found["taintwarden-webhook"]["template"]["spec"].keys() & {"tolerations", "affinity"}
+    assert "resources" not in found["taintwarden-webhook"]["template"]["spec"]["containers"][0]
+    assert found["taintwarden"] == specs({})["taintwarden"]
+
+
+def test_volumes_come_beside_ours():
+    volume, mount = {"name": "ca", "configMap": {"name": "corporate"}}, {"name": "ca", "mountPath": "/ca"}
+    found = specs({"volumes": [volume], "volumeMounts": [mount], "webhooks.callers.configMap": "api-servers"})
+    for name, first in (("taintwarden", []), ("taintwarden-webhook", ["callers"])):
+        pod = found[name]["template"]["spec"]
+        assert [one["name"] for one in pod["volumes"]] == [*first, "ca"]
+        assert pod["containers"][0]["volumeMounts"][-1] == mount
+
+
+def test_labels_and_annotations_of_the_deployments():
+    said = {"deploymentLabels": {"team": "a"}, "deploymentAnnotations": {"reloader": "true"}}
+    for (kind, name), one in by_key(chart(said)).items():
+        metadata = one["metadata"]
+        assert ("team" in metadata["labels"], "reloader" in metadata.get("annotations", {})) == (
+            (True, True) if kind == "Deployment" else (False, False)
+        ), name
+    assert "team" not in deployment(**said)["spec"]["template"]["metadata"]["labels"]
+
+
+def test_no_label_of_a_user_replaces_the_one_that_selects():
+    name = {"app.kubernetes.io/name": "other"}
+    found = deployment(podLabels=name, deploymentLabels=name, commonLabels=name)
+    assert found["metadata"]["labels"].items() >= found["spec"]["selector"]["matchLabels"].items()
+    assert found["spec"]["template"]["metadata"]["labels"] == found["spec"]["selector"]["matchLabels"]
+
+
+@pytest.mark.parametrize(("deployment", "prefix"), PROCESSES.items())
+def test_on_the_network_of_the_host_names_of_services_are_still_found(deployment, prefix):
+    def policy(**values: Any) -> Json:
+        pod = specs({prefix + name: value for name, value in values.items()})[deployment]["template"]["spec"]
+        return {name: pod.get(name) for name in ("hostNetwork", "dnsPolicy")}
+
+    assert policy() == {"hostNetwork": None, "dnsPolicy": None}
+    assert policy(hostNetwork=True) == {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
+    assert policy(hostNetwork=True, dnsPolicy="Default") == {"hostNetwork": True, "dnsPolicy": "Default"}
+
+
+@pytest.mark.parametrize("prefix", PROCESSES.values())
+def test_a_strategy_is_taken_as_it_is(prefix):
+    recreate = {"type": "Recreate", "rollingUpdate": None}
+    found = specs({f"{prefix}strategy": recreate})
+    strategies = {name: spec["strategy"] for name, spec in found.items() if PROCESSES[name] == prefix}
+    assert list(strategies.values()) == [{"type": "Recreate"}]
+
+
+def test_ports_are_those_that_the_processes_listen_on():
+    found = specs({"httpPort": 8081, "webhooks.httpPort": 8082, "webhooks.port": 9444})
+    [operator], [webhook] = (found[name]["template"]["spec"]["containers"] for name in PROCESSES)
+    assert load_settings(plain(operator)).http_port == operator["ports"][0]["containerPort"] == 8081
+    read = load_webhook_settings(plain(webhook))
+    assert [one["containerPort"] for one in webhook["ports"]] == [read.http_port, read.webhook_port] == [8082, 9444]
 
 
 def test_resources_are_merged():

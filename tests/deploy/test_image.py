@@ -11,6 +11,7 @@ import yaml
 
 from controlplane.binaries import ROOT
 from deploy.dockerfile import Stage, play, stages
+from deploy.test_supply_chain import locked_for_the_image, normal
 
 READ_ONLY = Path(__file__).with_name("read_only")
 SECONDS = 60
@@ -76,23 +77,23 @@ def test_the_role_is_in_the_wheel(installed):
     assert (package / "rbac.yaml").read_text() == (ROOT / "deploy" / "base" / "rbac.yaml").read_text()
 
 
-def test_nothing_for_development_is_installed(installed):
-    names = {path.name.partition("-")[0] for path in installed.glob("lib/python3*/site-packages/*.dist-info")}
-    assert "kopf" in names
-    assert not names & {"pytest", "hypothesis", "mypy", "ruff", "uv", "pip"}
-
-
 def test_the_kubernetes_package_is_not_installed(installed):
     """It is larger than all others together, and takes longest to import."""
     assert not list(installed.glob("lib/python3*/site-packages/kubernetes"))
     assert not list(installed.glob("lib/python3*/site-packages/requests*"))
 
 
-def test_what_is_installed_is_what_is_locked(installed):
-    locked = {one["name"]: one["version"] for one in tomllib.loads((ROOT / "uv.lock").read_text())["package"]}
+def test_what_is_installed_is_what_is_locked_and_nothing_else(installed):
     found = [path.name.removesuffix(".dist-info") for path in installed.glob("lib/python3*/site-packages/*.dist-info")]
-    for name, _, version_found in (one.rpartition("-") for one in found):
-        assert locked[name.replace("_", "-").lower()] == version_found
+    versions = {normal(name): version for name, _, version in (one.rpartition("-") for one in found)}
+    assert versions.pop("taintwarden") == version("taintwarden")
+    assert versions == locked_for_the_image()
+
+
+def test_no_tests_of_ours_are_installed(installed):
+    [package] = installed.glob("lib/python3*/site-packages/taintwarden")
+    assert [path for path in package.rglob("*") if "test" in path.name] == []
+    assert not list(installed.glob("lib/python3*/site-packages/tests"))
 
 
 def test_neither_the_demo_nor_its_api_server_is_installed(installed):
@@ -131,10 +132,16 @@ def test_the_python_of_the_base_is_one_that_the_project_names():
     assert f"Programming Language :: Python :: {python[1]}" in (ROOT / "pyproject.toml").read_text()
 
 
-def test_uv_is_the_one_of_the_project():
-    pinned = re.search(r"UV_VERSION := (\S+)", (ROOT / "Makefile").read_text())
-    assert pinned is not None
-    assert ("RUN", f"pip install --no-cache-dir uv=={pinned[1]}") in BUILD.steps
+def test_nothing_is_installed_without_its_hash():
+    installs = [
+        words
+        for name, rest in BUILD.steps
+        if name == "RUN"
+        for words in rest.split("&&")
+        if re.search(r"\b(pip install|uv build)\b", words)
+    ]
+    assert len(installs) == 4
+    assert [words for words in installs if "--require-hashes" not in words and "--no-index" not in words] == []
 
 
 def test_the_user_is_the_one_that_the_deployment_names():

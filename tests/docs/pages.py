@@ -138,7 +138,8 @@ def _tables(lines: list[str]) -> Iterator[Table]:
             rows = []
 
 
-PAGES = [Page(path) for path in (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")))]
+CHART = ROOT / "deploy" / "chart" / "taintwarden" / "README.md"
+PAGES = [Page(path) for path in (*sorted(ROOT.glob("*.md")), CHART, *sorted((ROOT / "docs").rglob("*.md")))]
 BY_NAME = {page.name: page for page in PAGES}
 BLOCKS = [block for page in PAGES for block in page.blocks]
 

@@ -1,52 +1,14 @@
-"""The page about installing against what is installed: values of the chart, overlays, versions of the tools."""
+"""The page about installing against what is installed: overlays, versions of the tools."""
 
 import re
-from collections.abc import Iterator
-from typing import Any
 
 import yaml
 
 from controlplane.binaries import pinned_version
-from docs.pages import BY_NAME, ROOT, only_span, spans
+from docs.pages import BY_NAME, ROOT, only_span
 
 PAGE = BY_NAME["docs/installing.md"]
-VALUES = yaml.safe_load((ROOT / "deploy" / "chart" / "taintwarden" / "values.yaml").read_text())
-AS_KUBERNETES = (
-    "resources",
-    "affinity",
-    "podSecurityContext",
-    "securityContext",
-    "podAnnotations",
-)  # described by Kubernetes
 TOOLS = ROOT / "tests" / "deploy" / "tools"
-
-
-def leaves(values: dict[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in values.items():
-        if isinstance(value, dict) and value and name not in AS_KUBERNETES:
-            yield from leaves(value, f"{path}{name}.")
-        else:
-            yield path + name, value
-
-
-LEAVES = dict(leaves(VALUES))
-ROWS = {only_span(value): default for value, default, _ in PAGE.table("Values").rows}
-
-
-def test_every_value_is_told():
-    assert set(ROWS) == set(LEAVES)
-
-
-def test_the_defaults_are_those_of_the_chart():
-    plain = {name: value for name, value in LEAVES.items() if isinstance(value, (bool, int, str)) and value != ""}
-    assert {name: yaml.safe_load(only_span(ROWS[name])) for name in plain} == plain
-    assert {name for name in set(LEAVES) - set(plain) if ROWS[name] == ""} == set()
-
-
-def test_the_ports_of_the_api_server_are_those_of_the_chart():
-    assert [int(port) for port in spans(ROWS["networkPolicy.apiServerPorts"])] == VALUES["networkPolicy"][
-        "apiServerPorts"
-    ]
 
 
 def test_every_overlay_is_told():

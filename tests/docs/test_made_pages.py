@@ -1,5 +1,6 @@
-"""The pages of docs/reference: as `make reference` writes them, and complete by another reading of the sources."""
+"""What `make reference` writes is up to date, and complete by another reading of the sources."""
 
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ import click
 import pytest
 import yaml
 
+from deploy.chart_values import paths
 from docs.pages import BY_NAME, PAGES, ROOT, only_span, spans
 from taintwarden.cli import main
 from taintwarden.engine.model import Limits
@@ -18,6 +20,7 @@ from taintwarden.telemetry.metrics import Metrics
 SELECTORS = ("nodeSelector", "podSelector", "namespaceSelector")
 BOUNDS = ("minimum", "maximum", "minItems", "maxItems", "maxLength", "maxProperties")
 SPEC_COLUMNS, STATUS_COLUMNS = ("field", "values", "default", "meaning"), ("field", "values", "meaning")
+README = "deploy/chart/taintwarden/README.md"
 Json = dict[str, Any]
 
 
@@ -36,7 +39,20 @@ def test_the_pages_are_as_make_reference_writes_them(made):
 
 
 def test_nothing_else_is_there(made):
-    assert {page.name for page in PAGES if page.name.startswith("docs/reference/")} == set(made)
+    assert {page.name for page in PAGES if page.name.startswith("docs/reference/")} == set(made) - {README}
+
+
+# -- values of the chart ------------------------------------------------------------------------------------------
+
+
+def test_every_value_has_a_row_with_its_default_and_its_meaning():
+    rows = {only_span(row[0]): row[1:] for row in BY_NAME[README].table("Values").rows}
+    values = {path: value for path, value, _ in paths()}
+    assert rows.keys() == values.keys()
+    shown = {path: json.loads(default.strip("`")) for path, (default, _) in rows.items() if default.startswith("`")}
+    assert shown == {path: values[path] for path in shown}
+    assert {path for path, value in values.items() if not isinstance(value, (dict, list))} <= shown.keys()
+    assert [path for path, (_, meaning) in rows.items() if not meaning] == []
 
 
 # -- fields -------------------------------------------------------------------------------------------------------

@@ -19,7 +19,9 @@ def site(tmp_path_factory):
 
 
 def test_every_page_is_in_the_site(site):
-    inside = [page.name.removeprefix("docs/") if "/" in page.name else f"project/{page.name}" for page in PAGES]
+    inside = [
+        page.name.removeprefix("docs/") if page.name.startswith("docs/") else f"project/{page.name}" for page in PAGES
+    ]
     expected = {name.replace("README.md", "index.html").replace(".md", ".html") for name in inside}
     assert {name for name in expected if not (site / name).is_file()} == set()
 

@@ -16,6 +16,7 @@ VALUES: dict[str, Json] = {
     "everything": {
         "dryRun": True,
         "settings": {"maxEvictionsPerSecond": 0.5, "numericOperators": False, "logLevel": "debug"},
+        "metrics": {"protected": True, "certificateSecret": "metrics"},
         "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
         "networkPolicy": {
             "enabled": True,
@@ -29,6 +30,23 @@ VALUES: dict[str, Json] = {
         "nodeSelector": {"kubernetes.io/os": "linux"},
         "env": [{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}],
         "podDisruptionBudget": {"maxUnavailable": "50%"},
+        "envFrom": [{"configMapRef": {"name": "proxy", "optional": True}}],
+        "volumes": [{"name": "authorities", "configMap": {"name": "corporate"}}],
+        "volumeMounts": [{"name": "authorities", "mountPath": "/authorities"}],
+        "dnsConfig": {"options": [{"name": "ndots", "value": "2"}]},
+        "startupProbe": {"httpGet": {"path": "/livez", "port": "http"}, "failureThreshold": 30},
+        "strategy": {"type": "Recreate", "rollingUpdate": None},
+        "httpPort": 8081,
+        "deploymentLabels": {"team": "platform"},
+        "deploymentAnnotations": {"note": "text"},
+        "webhooks": {
+            "timeoutSeconds": 5,
+            "callers": {"configMap": "api-servers"},
+            "namespaceSelector": {"matchLabels": {"env": "prod"}},
+            "objectSelector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]},
+            "tolerations": [],
+            "port": 9444,
+        },
     },
     "nothing": {
         "crds": {"install": False},
@@ -41,6 +59,15 @@ VALUES: dict[str, Json] = {
         "tolerations": [],
         "topologySpreadConstraints": [],
     },
+    "pod monitor": {"podMonitor": {"enabled": True, "spec": {"sampleLimit": 10_000}}},
+    "pod monitor, protected": {
+        "metrics": {"protected": True},
+        "podMonitor": {
+            "enabled": True,
+            "endpoint": {"authorization": {"credentials": {"name": "prometheus", "key": "token"}}},
+        },
+    },
+    "left to Kubernetes": dict.fromkeys(("replicas", "strategy", "resources", "livenessProbe", "webhooks.affinity")),
     "cert-manager": {"webhooks": {"certificates": "cert-manager"}},
     "metrics": {
         "metrics": {"protected": True, "certificateSecret": "metrics"},
@@ -52,6 +79,7 @@ VALUES: dict[str, Json] = {
 }
 RENDERINGS: dict[str, Callable[[], list[Json]]] = {
     **{f"chart, {name}": lambda values=values: chart(values) for name, values in VALUES.items()},  # type: ignore[misc]
+    "chart, with its test": lambda: chart(VALUES["everything"], more=[]),
     **{folder.name: lambda folder=folder: kustomize(folder) for folder in (BASE, *OVERLAYS)},  # type: ignore[misc]
 }
 
@@ -60,7 +88,7 @@ RENDERINGS: dict[str, Callable[[], list[Json]]] = {
 def target(control_plane: Target) -> Iterator[Target]:
     """With the kinds that are not ours, as cert-manager and the Prometheus operator define them."""
     foreign = [definition for _, definition in documents(FOREIGN_DEFINITIONS)]
-    assert len(foreign) == 3
+    assert len(foreign) == 4
     installed = [one for one in foreign if control_plane.client.find("customresourcedefinitions", name(one)) is None]
     control_plane.wait_served([control_plane.client.apply(one) for one in installed])
     yield control_plane

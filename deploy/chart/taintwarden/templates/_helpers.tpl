@@ -6,53 +6,53 @@ policies, and so helm refuses the second.
 taintwarden
 {{- end -}}
 
-{{/* The labels that select the pods. The same as in deploy/base, so that they never have to change. */}}
-{{- define "taintwarden.selector" -}}
-app.kubernetes.io/name: {{ include "taintwarden.name" . }}
-{{- end -}}
-
-{{/* The labels of the webhook's pods. */}}
-{{- define "taintwarden.webhookSelector" -}}
-app.kubernetes.io/name: {{ include "taintwarden.name" . }}-webhook
-{{- end -}}
-
+{{/*
+Our labels of every object. Pods have only `app.kubernetes.io/name: NAME`, which selects them: the same as in
+deploy/base, so that it never has to change.
+*/}}
 {{- define "taintwarden.labels" -}}
-{{ include "taintwarden.selector" . }}
+app.kubernetes.io/name: {{ include "taintwarden.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
 {{- end -}}
 
-{{/* The metadata of a namespaced object. Arguments: the root, the name. */}}
+{{/*
+The metadata of an object of the namespace. Arguments: root; name; then, as they are needed, labels and annotations
+beside those of every object.
+*/}}
 {{- define "taintwarden.metadata" -}}
-{{- $root := index . 0 -}}
-name: {{ index . 1 }}
-namespace: {{ $root.Release.Namespace }}
-{{ include "taintwarden.clusterMetadata" . | trimPrefix (printf "name: %s\n" (index . 1)) }}
+name: {{ .name }}
+namespace: {{ .root.Release.Namespace }}
+{{ include "taintwarden.marks" . }}
 {{- end -}}
 
-{{/* The metadata of an object of the cluster. Arguments: the root, the name. */}}
+{{/* The same of an object of the cluster. */}}
 {{- define "taintwarden.clusterMetadata" -}}
-{{- $root := index . 0 -}}
-name: {{ index . 1 }}
+name: {{ .name }}
+{{ include "taintwarden.marks" . }}
+{{- end -}}
+
+{{- define "taintwarden.marks" -}}
 labels:
-  {{- include "taintwarden.labels" $root | nindent 2 }}
-{{- with $root.Values.commonAnnotations }}
+  {{- merge
+    (include "taintwarden.labels" .root | fromYaml) (.labels | default dict) (.root.Values.commonLabels | default dict)
+    | toYaml | nindent 2
+  }}
+{{- with merge (dict) (.annotations | default dict) (.root.Values.commonAnnotations | default dict) }}
 annotations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
 
 {{- define "taintwarden.image" -}}
-{{- $image := .Values.image -}}
+{{- $image := .Values.image | default dict -}}
+{{- $repository := required "image.repository is needed: the registry and name of the image" $image.repository -}}
 {{- if $image.digest -}}
-{{ $image.repository }}@{{ $image.digest }}
+{{ $repository }}@{{ $image.digest }}
 {{- else -}}
-{{ $image.repository }}:{{ $image.tag | default .Chart.AppVersion }}
+{{ $repository }}:{{ $image.tag | default .Chart.AppVersion }}
 {{- end -}}
 {{- end -}}
 
@@ -70,30 +70,58 @@ chart has to be packaged before.
 {{- end -}}
 
 {{/*
-The rules of a role, as a map `rules`. Arguments: root, file (of source/), kind, name.
+A role. Arguments: root, file (of source/) that it is in, kind, name, and labels of its own if it has any.
 With cert-manager nothing is granted that would write a certificate.
 */}}
-{{- define "taintwarden.rules" -}}
+{{- define "taintwarden.role" -}}
 {{- $text := include "taintwarden.source" (dict "root" .root "file" .file) -}}
-{{- $found := list -}}
+{{- $rules := list -}}
 {{- range splitList "\n---\n" $text -}}
 {{- $document := fromYaml . -}}
 {{- if and (eq $document.kind $.kind) (eq $document.metadata.name $.name) -}}
 {{- range $document.rules -}}
 {{- $rule := . -}}
-{{- if eq $.root.Values.webhooks.certificates "cert-manager" -}}
+{{- if eq ($.root.Values.webhooks).certificates "cert-manager" -}}
 {{- if has "admissionregistration.k8s.io" .apiGroups -}}{{- $rule = dict -}}{{- end -}}
 {{- if has "secrets" .resources -}}{{- $rule = mergeOverwrite (deepCopy .) (dict "verbs" (list "get")) -}}{{- end -}}
 {{- end -}}
-{{- if $rule -}}{{- $found = append $found $rule -}}{{- end -}}
+{{- if $rule -}}{{- $rules = append $rules $rule -}}{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- if not $found -}}
+{{- if not $rules -}}
 {{- fail (printf "source/%s has no %s %s" .file .kind .name) -}}
 {{- end -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ .kind }}
+metadata:
+  {{- include (ternary "taintwarden.clusterMetadata" "taintwarden.metadata" (eq .kind "ClusterRole")) . | nindent 2 }}
 rules:
-  {{- toYaml $found | nindent 2 }}
+  {{- toYaml $rules | nindent 2 }}
+{{- end -}}
+
+{{/* Adds conditions to a selector of a webhook. Arguments: the webhook, the field, the selector with them. */}}
+{{- define "taintwarden.narrow" -}}
+{{- $webhook := index . 0 -}}
+{{- $field := index . 1 -}}
+{{- $more := index . 2 -}}
+{{- $ours := index $webhook $field | default dict -}}
+{{- $narrowed := dict -}}
+{{- with merge (dict) ($ours.matchLabels | default dict) ($more.matchLabels | default dict) -}}
+{{- $_ := set $narrowed "matchLabels" . -}}
+{{- end -}}
+{{- with concat ($ours.matchExpressions | default list) ($more.matchExpressions | default list) -}}
+{{- $_ := set $narrowed "matchExpressions" . -}}
+{{- end -}}
+{{- $_ := set $webhook $field $narrowed -}}
+{{- end -}}
+
+{{/* The names of the service accounts. */}}
+{{- define "taintwarden.account" -}}
+{{ required "serviceAccount.name is needed: the operator's account" (.Values.serviceAccount).name }}
+{{- end -}}
+{{- define "taintwarden.webhookAccount" -}}
+{{ required "webhooks.serviceAccountName is needed: the webhook's account" (.Values.webhooks).serviceAccountName }}
 {{- end -}}
 
 {{/* A service account. Arguments: root, name. */}}
@@ -101,63 +129,51 @@ rules:
 apiVersion: v1
 kind: ServiceAccount
 metadata:
-  name: {{ .name }}
-  namespace: {{ .root.Release.Namespace }}
-  labels:
-    {{- include "taintwarden.labels" .root | nindent 4 }}
-  {{- with merge (dict) .root.Values.serviceAccount.annotations .root.Values.commonAnnotations }}
-  annotations:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
+  {{- include "taintwarden.metadata" (set . "annotations" (.root.Values.serviceAccount).annotations) | nindent 2 }}
 automountServiceAccountToken: false # the deployment asks for it where it is needed
 {{- end -}}
 
-{{/* Binds a role to a service account. Arguments: root, kind (of the role), name (of the role), account. */}}
+{{/* Binds a role to service accounts. Arguments: root, kind (of the role), name (of the role), accounts. */}}
 {{- define "taintwarden.binding" -}}
 apiVersion: rbac.authorization.k8s.io/v1
 kind: {{ .kind }}Binding
 metadata:
-  {{- $metadata := ternary "taintwarden.clusterMetadata" "taintwarden.metadata" (eq .kind "ClusterRole") }}
-  {{- include $metadata (list .root .name) | nindent 2 }}
+  {{- include (ternary "taintwarden.clusterMetadata" "taintwarden.metadata" (eq .kind "ClusterRole")) . | nindent 2 }}
 roleRef:
   apiGroup: rbac.authorization.k8s.io
   kind: {{ .kind }}
   name: {{ .name }}
 subjects:
+  {{- range .accounts }}
   - kind: ServiceAccount
-    name: {{ .account }}
-    namespace: {{ .root.Release.Namespace }}
+    name: {{ . }}
+    namespace: {{ $.root.Release.Namespace }}
+  {{- end }}
 {{- end -}}
 
-{{/* Variables of both processes for /metrics over HTTPS. */}}
-{{- define "taintwarden.metricsEnv" -}}
-{{- if .Values.metrics.protected }}
-- name: TAINTWARDEN_METRICS_PORT
-  value: "8443"
-{{- if .Values.metrics.certificateSecret }}
-- name: TAINTWARDEN_METRICS_CERTIFICATE
-  value: /metrics-certificate
-{{- end }}
-{{- end }}
+{{/* A PodDisruptionBudget for the pods of one process. Arguments: root, name. */}}
+{{- define "taintwarden.budget" -}}
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  {{- include "taintwarden.metadata" . | nindent 2 }}
+spec:
+  {{- $most := .root.Values.podDisruptionBudget.maxUnavailable }}
+  {{- if kindIs "invalid" $most }}
+  {{- fail "podDisruptionBudget.maxUnavailable is needed: a number or a percentage" }}
+  {{- end }}
+  maxUnavailable: {{ $most }}
+  unhealthyPodEvictionPolicy: AlwaysAllow # a replica that is not ready must not hold up a drain
+  selector:
+    matchLabels:
+      app.kubernetes.io/name: {{ .name }}
 {{- end -}}
 
-{{/*
-The volumes of a process, as a map `volumeMounts` and `volumes`. Arguments: root, volumes (name, path, and the source as
-a volume has it).
-*/}}
-{{- define "taintwarden.volumes" -}}
-{{- $volumes := .volumes -}}
-{{- with .root.Values.metrics -}}
-{{- if and .protected .certificateSecret -}}
-{{- $secret := dict "secretName" .certificateSecret -}}
-{{- $volumes = append $volumes (dict "name" "metrics-certificate" "path" "/metrics-certificate" "source" (dict "secret" $secret)) -}}
+{{/* Where metrics are served: a port as a Service has it. Its name there, and that of the container's port. */}}
+{{- define "taintwarden.metricsPort" -}}
+{{- if (.Values.metrics).protected -}}
+{name: https, port: 8443, targetPort: metrics}
+{{- else -}}
+{name: http, port: 8080, targetPort: http}
 {{- end -}}
-{{- end -}}
-{{- $mounts := list -}}
-{{- $sources := list -}}
-{{- range $volumes -}}
-{{- $mounts = append $mounts (dict "name" .name "mountPath" .path "readOnly" true) -}}
-{{- $sources = append $sources (merge (dict "name" .name) .source) -}}
-{{- end -}}
-{{- toYaml (dict "volumeMounts" $mounts "volumes" $sources) -}}
 {{- end -}}

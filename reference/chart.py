@@ -1,0 +1,97 @@
+"""README of the Helm chart: how it is used, and every value with what values.yaml says of it."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from reference.markdown import code, plain, table
+
+FOLDER = Path(__file__).resolve().parents[1] / "deploy" / "chart" / "taintwarden"
+LONGEST_DEFAULT = 60
+"""Characters; what is longer is for values.yaml alone."""
+HEAD = """# The chart taintwarden
+
+{description}
+
+```sh
+helm upgrade --install taintwarden deploy/chart/taintwarden \\
+  --namespace taintwarden-system --create-namespace \\
+  --set image.repository=registry.example.com/taintwarden
+helm test taintwarden --namespace taintwarden-system
+```
+
+`helm test` starts a pod of the same image, which calls the Services of the release: that of the webhook, and those
+of metrics where there are any. A Service leads only to replicas that are ready. A NetworkPolicy that lets in only
+API servers or Prometheus also keeps out this pod.
+
+Needed: Kubernetes {kubernetes} or newer, Helm 3 or 4. Installing, upgrading, removing:
+[installing.md](../../../docs/installing.md).
+
+## Values
+
+Made by `make reference` from [values.yaml](values.yaml): change it there. A test compares the two. Unknown names and
+wrong types are refused ([values.schema.json](values.schema.json)). Lists are replaced as a whole; maps are merged, and
+`null` takes a key of theirs away. Every value may be `null`: then it is off, empty, or left to Kubernetes, and where
+the chart cannot do without it, it says so.
+
+"""
+
+
+@dataclass(frozen=True)
+class Value:
+    """One row: the path that `--set` takes, the default as YAML, and the comments above and beside it."""
+
+    path: str
+    default: Any
+    comment: str
+    is_group: bool
+
+
+def chart_readme() -> str:
+    """The whole page."""
+    chart = yaml.safe_load((FOLDER / "Chart.yaml").read_text("utf-8"))
+    kubernetes = re.search(r"\d+\.\d+", chart["kubeVersion"])
+    head = HEAD.format(description=chart["description"], kubernetes=kubernetes[0] if kubernetes else "")
+    rows = [(code(value.path), _default(value), plain(value.comment)) for value in values()]
+    return head + table(["value", "default", "meaning"], rows)
+
+
+def values() -> Iterator[Value]:
+    """Every value in the order of the file. Groups come before what is in them."""
+    text = (FOLDER / "values.yaml").read_text("utf-8")
+    root: Any = yaml.compose(text, yaml.SafeLoader)
+    schema = json.loads((FOLDER / "values.schema.json").read_text("utf-8"))
+    yield from _values(root, schema, schema["definitions"], text.splitlines())
+
+
+def _values(group: Any, schema: Any, definitions: Any, lines: list[str], prefix: str = "") -> Iterator[Value]:
+    for key, node in group.value:
+        path, inner = prefix + key.value, schema["properties"][key.value]
+        inner = definitions[inner["$ref"].rpartition("/")[2]] if "$ref" in inner else inner
+        is_group = isinstance(node, yaml.MappingNode) and bool(node.value) and "properties" in inner
+        default = yaml.safe_load(yaml.serialize(node))
+        yield Value(path, default, _comment(lines, key.start_mark.line, key.start_mark.column), is_group)
+        if is_group:
+            yield from _values(node, inner, definitions, lines, f"{path}.")
+
+
+def _comment(lines: list[str], number: int, column: int) -> str:
+    """What stands above the key, as far as the lines are one block, and then what stands beside it."""
+    above = number
+    while above and lines[above - 1].startswith(" " * column + "#"):
+        above -= 1
+    beside = re.search(r" # (.*)$", lines[number])
+    said = [line.strip(" #") for line in lines[above:number]] + ([beside[1]] if beside else [])
+    return " ".join(said)
+
+
+def _default(value: Value) -> str:
+    text = json.dumps(value.default)
+    if value.is_group:
+        return ""
+    return code(text) if len(text) <= LONGEST_DEFAULT else "in values.yaml"

@@ -1,0 +1,97 @@
+"""The workflow that publishes a release. It never ran: what can be seen without a forge is seen here."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from controlplane.binaries import ROOT
+from deploy.rendering import CHART, RenderingError, chart, run, tool
+
+FILE = ROOT / ".github" / "workflows" / "release.yml"
+WORKFLOW = yaml.safe_load(FILE.read_text())
+[JOB] = WORKFLOW["jobs"].values()
+DIGEST = f"sha256:{'0' * 64}"
+
+
+def lint(path: Path) -> None:
+    """Without the programs that actionlint would use if they were there. Raises RenderingError."""
+    run(tool("actionlint"), "-shellcheck=", "-pyflakes=", path)
+
+
+def step(name: str) -> str:
+    """The script of a step."""
+    [script] = [one["run"] for one in JOB["steps"] if one.get("name") == name]
+    return script
+
+
+def test_actionlint_finds_nothing():
+    lint(FILE)
+
+
+def test_actionlint_would_find_something(tmp_path):
+    wrong = tmp_path / "release.yml"
+    wrong.write_text(FILE.read_text().replace("steps.image.outputs", "steps.picture.outputs"))
+    with pytest.raises(RenderingError, match='property "picture" is not defined'):
+        lint(wrong)
+
+
+def test_every_action_is_pinned_by_commit_and_named_by_version():
+    uses = re.findall(r"uses: (.*)", FILE.read_text())
+    assert len(uses) == len([one for one in JOB["steps"] if "uses" in one]) > 5
+    assert [one for one in uses if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one)] == []
+
+
+def test_nothing_may_be_written_but_by_the_job():
+    assert WORKFLOW["permissions"] == {"contents": "read"}
+    assert JOB["permissions"].keys() == {"contents", "packages", "id-token", "attestations"}
+
+
+def test_the_image_is_that_of_the_dockerfile_for_two_architectures():
+    [build] = [one["with"] for one in JOB["steps"] if "build-push-action" in one.get("uses", "")]
+    assert (ROOT / build["file"]).samefile(ROOT / "deploy" / "Dockerfile")
+    assert build["platforms"].split(",") == ["linux/amd64", "linux/arm64"]
+    assert build["sbom"] is True
+
+
+def test_the_targets_exist():
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    named = [name for one in JOB["steps"] if "run" in one for name in re.findall(r"^make (.+)$", one["run"], re.M)]
+    assert {target for names in named for target in names.split()} == {"check", "test", "audit", "sbom"} <= set(targets)
+
+
+@pytest.mark.parametrize(("tag", "goes_on"), [("v0.1.0", True), ("v0.2.0", False), ("0.1.0", False)])
+def test_a_tag_that_is_not_the_version_ends_it(tmp_path, tag, goes_on):
+    environment = {"GITHUB_REF_NAME": tag, "GITHUB_ENV": str(tmp_path / "env"), "PATH": "/usr/bin:/bin"}
+    environment |= {"REGISTRY": "registry.example.com", "GITHUB_REPOSITORY": "Some/Where"}
+    done = shell(step("Compare the tag with the version"), ROOT, environment)
+    assert (done.returncode == 0) is goes_on
+    if goes_on:
+        assert (tmp_path / "env").read_text() == "VERSION=0.1.0\nIMAGE=registry.example.com/some/where\n"
+
+
+def test_the_chart_that_is_published_names_the_image_that_is_published(tmp_path):
+    """The step's own lines, as far as the archive."""
+    shutil.copytree(CHART, tmp_path / "deploy" / "chart" / "taintwarden")
+    script = step("Push and sign the chart, which names that image").partition("helm registry")[0]
+    image = {"IMAGE": "registry.example.com/some/where", "DIGEST": DIGEST, "VERSION": "0.1.0"}
+    done = shell(script, tmp_path, image | {"PATH": f"{tool('helm').parent}:/usr/bin:/bin", "HOME": str(tmp_path)})
+    assert done.returncode == 0, done.stderr
+    named = [
+        container["image"]
+        for one in chart(chart=tmp_path / "dist" / "taintwarden-0.1.0.tgz")
+        if one["kind"] == "Deployment"
+        for container in one["spec"]["template"]["spec"]["containers"]
+    ]
+    assert named == [f"registry.example.com/some/where@{DIGEST}"] * 2
+
+
+def shell(script: str, folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """As the forge runs a step."""
+    return subprocess.run(
+        ["/bin/bash", "-e", "-o", "pipefail", "-c", script],
+        check=False, cwd=folder, env=environment, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
