@@ -87,7 +87,8 @@ async def test_named_policy_in_detail(run):
     shown = " ".join((await run("status", "sla")).stdout.split())
     for told in (
         "12 pods have to leave",
-        f"9 pods waiting since {SINCE}: limit max-unavailable of policy sla: their workload cannot lose another Ready pod now",
+        f"9 pods waiting since {SINCE}: limit max-unavailable of policy sla: ",
+        "their workload cannot lose another Ready pod now",
         "; the next may be evicted at 2026-01-31T12:05:00Z",
         "3 pods waiting for shop/web",
         "region/zone-a: Degraded, 4 of 8 nodes are drained",
