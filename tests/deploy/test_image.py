@@ -55,7 +55,7 @@ def test_the_operator_comes_as_far_as_the_cluster_it_does_not_find(installed):
     """All imports of a real start, kopf's included."""
     done = run(installed, *FINAL.exec_form("ENTRYPOINT"), *FINAL.exec_form("CMD"), environment={"KUBECONFIG": "/none"})
     assert done.returncode == 2
-    assert "cannot use the service account and the default kubeconfig" in done.stderr
+    assert "cannot use /none: there is no such file" in done.stderr
     assert "Read-only" not in done.stderr
 
 
