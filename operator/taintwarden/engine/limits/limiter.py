@@ -88,6 +88,10 @@ class Limiter:
         """Nothing is under way any more that could make the pod leave."""
         self.workloads.stay(uid)
         self.departures.stay(uid)
+        self.over(uid)
+
+    def over(self, uid: str) -> None:
+        """No call for this pod is in progress, and whether it is gone is known."""
         for guard in self.guards.by_policy.values():
             guard.stay(uid)
 

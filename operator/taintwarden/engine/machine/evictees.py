@@ -201,7 +201,7 @@ class Evictees:
             else:
                 self._close(claim)
         if uid not in self._claims.evictees:
-            self._limiter.stay(uid)
+            self._limiter.over(uid)
 
     def end(self, claim: Claim) -> None:
         """The claim is over. With the last one the pod counts as one that stays on its node, if it is there."""
