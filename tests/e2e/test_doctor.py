@@ -407,7 +407,7 @@ def test_faults_while_nobody_leads(ground: Ground, operator: Operator) -> None:
         code, found = ground.doctor("--only", "operator-not-running")
         assert (code, [one["message"] for one in found["findings"]]) == (
             PERSON,
-            ["nobody holds it: no operator runs, so no policy acts"],
+            ["the operator is not running: nothing is evicted, and statuses are out of date"],
         )
     finally:
         operator.start()
