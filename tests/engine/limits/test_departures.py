@@ -137,6 +137,7 @@ def test_a_step_of_the_wall_clock_makes_no_terminating_pod_overdue(step):
 def test_who_is_refused_is_asked_again_when_a_pod_stays_or_is_gone():
     freed = Freed()
     departures = Departures(freed)
+    departures.configure([limited(node_max_concurrent=1)])
     departures.leave(pod("a"))
     departures.terminating("b", "n1", NOW.wall + 30, NOW)
     assert freed.take() == []

@@ -1,6 +1,7 @@
 """Pods on their way out of a node: evicted by us, or terminating for any reason."""
 
 from collections import Counter
+from collections.abc import Iterable
 
 from taintwarden.engine.limits.protocol import Freed, Request, Reservation, Settlement
 from taintwarden.engine.limits.refusal import PER_NODE, Refusal
@@ -20,10 +21,15 @@ class Departures:
 
     def __init__(self, freed: Freed) -> None:
         self._freed = freed
+        self._is_limited = False
         self._leaving: dict[str, str] = {}
         self._number: Counter[str] = Counter()
         self._terminating: dict[str, dict[str, MonotonicTime]] = {}
         """Node -> UID -> until when it counts."""
+
+    def configure(self, policies: Iterable[Policy]) -> None:
+        """Take over changed limits at once."""
+        self._is_limited = any(policy.limits.node_max_concurrent is not None for policy in policies)
 
     def concerns(self, _: Policy) -> bool:
         """Always: evictions by every policy count."""
@@ -57,7 +63,7 @@ class Departures:
             self._number[node] -= 1
             if not self._number[node]:
                 del self._number[node]
-            self._freed.add(key(node))
+            self._free(node)
 
     def terminating(self, uid: str, node: str, until: float | None, now: Instant) -> None:
         """A pod terminates until then, by ``deletionTimestamp``; None: it is gone."""
@@ -70,6 +76,10 @@ class Departures:
             if not self._terminating[node]:
                 del self._terminating[node]
         if until is None:
+            self._free(node)
+
+    def _free(self, node: str) -> None:
+        if self._is_limited:  # else no refusal of a node exists
             self._freed.add(key(node))
 
     def uids(self) -> list[tuple[str, str]]:

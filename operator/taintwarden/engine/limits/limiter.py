@@ -56,6 +56,7 @@ class Limiter:
         self.guards.configure(policies, now)
         self.rates.configure(policies, now.monotonic)
         self.bounces.configure(policies)
+        self.departures.configure(policies)
         self._concerned = {policy.name: [one for one in self._limits if one.concerns(policy)] for policy in policies}
 
     def admit(self, request: Request) -> Refusal | None:
