@@ -51,8 +51,6 @@ WORDS = {
 
 NOT_YET = (
     "operator/taintwarden/cli/",
-    "operator/taintwarden/engine/limits/departures.py",  # only the detail of its refusal, which is output
-    "operator/taintwarden/engine/machine/evictions.py",  # only the message of an error, which is output
     "operator/taintwarden/rehearsal/",
     "docs/doctor.md",  # its tables are those of cli/diagnosis
     "docs/reference/command-line.md",  # written from the help in cli

@@ -27,7 +27,7 @@ def test_a_pod_that_was_asked_for_counts():
     refused = departures.refuse(pod("b"), 1, NOW)
     assert refused is not None
     assert (refused.limit, refused.key, refused.until) == (PER_NODE, key("n1"), None)
-    assert refused.detail == "1 pods of node n1 are on their way out"
+    assert refused.detail == "1 pods of node n1 are being evicted or terminating"
 
 
 def test_as_many_go_as_may():

@@ -94,7 +94,7 @@ class Departures:
         if count < most:
             return None
         until = min(counted) if counted else None
-        return Refusal(PER_NODE, until, key(node), f"{count} pods of node {node} are on their way out")
+        return Refusal(PER_NODE, until, key(node), f"{count} pods of node {node} are being evicted or terminating")
 
 
 def key(node: str) -> str:

@@ -227,7 +227,7 @@ class Evictions:
         evictee = self._claims.evictees.get(event.uid)
         call = None if evictee is None else evictee.call
         if evictee is None or call is None or call.is_answered:
-            msg = f"no eviction of {event.uid} is under way"
+            msg = f"no eviction of {event.uid} is in progress"
             raise ValueError(msg)
         self.in_flight -= 1
         call.is_answered = True
