@@ -41,8 +41,8 @@ def shorten(monkeypatch: pytest.MonkeyPatch) -> None:
         (lease, "RENEW_DEADLINE_SECONDS", 0.6),
         (lease, "RETRY_SECONDS", 0.1),
         (status, "REFRESH_SECONDS", 0.1),
-        (app_module, "RESYNC_SECONDS", 0.2),
-        (app_module, "WATCH_LAG_SECONDS", 0.1),
+        (app_module, "RESYNC_SECONDS", 0.6),
+        (app_module, "WATCH_LAG_SECONDS", 0.5),
         (app_module, "STOP_SECONDS", 1.0),
     ):
         monkeypatch.setattr(module, name, value)

@@ -211,7 +211,7 @@ def a_paused_policy_does_nothing_until_it_goes_on(scene: Scene) -> None:
     pod = scene.pod("plain", node)
     tainted = scene.taint(node, taint("940"))
     scene.stays(pod, until=tainted + OBSERVED_SECONDS)
-    assert scene.status()["pending"] == 0
+    wait_until(lambda: scene.status()["pending"] == 1, PATIENCE_SECONDS, "the pod that would be due to be counted")
     assert conditions(scene.cluster, scene.policy)["Enforcing"]["status"] == "False"
     resumed = time.monotonic()
     scene.cluster.patch("taintevictionpolicies", scene.policy, {"spec": {"mode": "Enforce"}})

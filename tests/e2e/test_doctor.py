@@ -18,6 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from controlplane import Cluster, Json, Operator, WorkingCluster, wait_until
+from controlplane.client import resource_path
 from controlplane.comparisons import NOT_KNOWN, known_gates
 from controlplane.kubeconfig import write_kubeconfig
 from controlplane.operator_process import EXECUTABLE
@@ -229,6 +230,13 @@ def _(ground: Ground) -> None:
         ground.pod(node, STRICT, name=f"web-{number}")
 
 
+@fault("policy-zones-full")
+def _(ground: Ground) -> None:
+    ground.policy(limits={**NO_LIMITS, "zoneHealth": {}})
+    for name in ("a", "b", "c"):
+        ground.pod(ground.node(name, taint("900")), STRICT, name=name)
+
+
 @fault("nowhere-to-go")
 def _(ground: Ground) -> None:
     ground.node("a", taint("980"))
@@ -407,7 +415,7 @@ def test_faults_while_nobody_leads(ground: Ground, operator: Operator) -> None:
         code, found = ground.doctor("--only", "operator-not-running")
         assert (code, [one["message"] for one in found["findings"]]) == (
             PERSON,
-            ["nobody holds it: no operator runs, so no policy acts"],
+            ["the operator is not running: nothing is evicted, and statuses are out of date"],
         )
     finally:
         operator.start()
@@ -523,7 +531,31 @@ def test_gate_that_was_switched_off(ground: Ground, clinic: WorkingCluster, oper
         clinic.start_api_server()
 
 
+def test_definitions_that_are_missing(ground: Ground, clinic: WorkingCluster, operator: Operator) -> None:
+    """Last, too: the policies of the cluster go with their definition."""
+    names = {"taintevictionpolicies", "tolerationprofiles"}
+    assert ground.doctor("--only", "definitions-missing")[1]["findings"] == []
+    try:
+        for name in names:
+            ground.client.delete("customresourcedefinitions", f"{name}.taintwarden.io")
+        wait_until(lambda: not any(clinic.answers(resource_path(name)) for name in names), SECONDS, "them to go")
+        code, found = ground.doctor("--only", "definitions-missing")
+        assert (code, {one["name"] for one in found["findings"]}) == (
+            PERSON,
+            {f"{name}.taintwarden.io" for name in names},
+        )
+    finally:
+        clinic.apply_crds()
+
+
 def test_every_check_has_its_fault() -> None:
-    elsewhere = {"operator-not-running", "operator-rehearses", "operator-stopped", "gate-operator-off", "gate-skew"}
+    elsewhere = {
+        "definitions-missing",
+        "operator-not-running",
+        "operator-rehearses",
+        "operator-stopped",
+        "gate-operator-off",
+        "gate-skew",
+    }
     elsewhere |= {"gate-state", "rights-missing", "webhook-untrusted", "webhook-fails-closed", "injection-skipped"}
     assert {*FAULTS, *ASLEEP, *elsewhere, *NOT_TO_BE_HAD} == {check.id for check in CATALOGUE}

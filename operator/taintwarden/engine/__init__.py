@@ -1,5 +1,5 @@
-"""The decisions, pure: values in, values out.
+"""The decisions, as pure functions of values.
 
 Forbidden here: a clock (``now`` is an argument), I/O, logging, randomness, iterating over a set.
-All that affects a decision passes through :mod:`taintwarden.engine.machine`.
+All input of a decision passes through :mod:`taintwarden.engine.machine`.
 """

@@ -1,8 +1,9 @@
-"""A heap of deadlines with lazy deletion: one entry per key counts, the latest scheduled.
+"""A heap of deadlines with lazy deletion: for each key only the entry scheduled last counts.
 
-150,000 deadlines are 150,000 tuples, not as many tasks; the loop sleeps until the head.
+150,000 deadlines are 150,000 tuples instead of tasks; the loop sleeps until the head is due.
 """
 
+from functools import partial
 from heapq import heapify, heappop, heappush
 from typing import Generic, NamedTuple
 
@@ -15,6 +16,10 @@ class Entry(NamedTuple):
     at: float
     rank: tuple[float, ...]
     key: str
+
+
+_entry = partial(tuple.__new__, Entry)
+"""Creates an Entry without the Python function of its class: there are two for every eviction."""
 
 
 class DeadlineQueue(Generic[Time]):
@@ -39,7 +44,7 @@ class DeadlineQueue(Generic[Time]):
 
     def schedule(self, key: str, at: Time, rank: tuple[float, ...] = ()) -> None:
         """Make ``key`` due ``at`` that time, instead of any other time it had."""
-        entry = Entry(at, rank, key)
+        entry: Entry = _entry((at, rank, key))
         if self._current.get(key) == entry:
             return
         self._current[key] = entry
@@ -48,12 +53,12 @@ class DeadlineQueue(Generic[Time]):
             self._compact()
 
     def cancel(self, key: str) -> None:
-        """Forget ``key``, if it is there."""
+        """Remove ``key``, if it is scheduled."""
         if self._current.pop(key, None) is not None and len(self._heap) > 2 * len(self._current) + 1000:
             self._compact()
 
     def at(self, key: str) -> Time | None:
-        """When ``key`` is due, None if it is not there."""
+        """When ``key`` is due, None if it is not scheduled."""
         entry = self._current.get(key)
         return entry.at if entry else None  # type: ignore[return-value] # an entry holds what was scheduled
 
@@ -63,12 +68,12 @@ class DeadlineQueue(Generic[Time]):
         return head.at if head else None  # type: ignore[return-value]
 
     def head(self) -> Entry | None:
-        """The earliest entry, left where it is."""
+        """The earliest entry, which is not removed."""
         self._drop_stale()
         return self._heap[0] if self._heap else None
 
     def pop_due(self, now: Time) -> str | None:
-        """Take the earliest key that is due at ``now``, if any."""
+        """Remove and return the earliest key that is due at ``now``, if any."""
         self._drop_stale()
         if not self._heap or self._heap[0].at > now:
             return None
@@ -82,6 +87,6 @@ class DeadlineQueue(Generic[Time]):
             heappop(heap)
 
     def _compact(self) -> None:
-        """Bound the stale entries: never more than as many as live ones, give or take a thousand."""
+        """Bound the stale entries: at most as many as current ones, plus about a thousand."""
         self._heap = list(self._current.values())
         heapify(self._heap)

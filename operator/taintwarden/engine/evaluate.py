@@ -1,6 +1,6 @@
-"""The verdict on a pod: per taint of its node, which policy acts, whether it is tolerated, and until when it may stay.
+"""The verdicts on a pod: for each taint of its node, which policy acts, whether it is tolerated, and for how long.
 
-Verdicts belong to a pod class on a node, not to a pod: the only thing a pod adds is when it was bound.
+Verdicts apply to a pod class on a node, not to a pod: a pod adds only the time at which it was bound.
 """
 
 import math
@@ -45,11 +45,11 @@ class Kind(StrEnum):
     TOLERATED_FOR = "ToleratedFor"
     VIOLATED = "Violated"
     HELD = "Held"
-    """The value cannot be compared and never could: nobody is evicted by it."""
+    """The value cannot be compared, and no earlier one could: the taint evicts no pod."""
 
 
 class TaintVerdict(msgspec.Struct, frozen=True):
-    """One taint's meaning for a pod class on a node. ``seconds`` run from ``counts_from`` or the pod's binding."""
+    """One taint's effect on a pod class on a node. ``seconds`` run from ``counts_from`` or the pod's binding."""
 
     taint: Taint
     policy: Policy
@@ -58,23 +58,23 @@ class TaintVerdict(msgspec.Struct, frozen=True):
     counts_from: float = 0.0
     seconds: int = 0
     judged_value: str | None = None
-    """The last valid value, where the current one cannot be compared and this is judged by that one."""
+    """The last valid value, if the current one cannot be compared and the last valid one decides."""
     invalid: bool = False
     """The current value cannot be compared."""
     hard_at: float | None = None
-    """When the node will be gone (``reclaim``)."""
+    """When the node is removed (``reclaim``)."""
     latest_at: float = math.inf
-    """When a pod must begin to leave so that it has stopped in order by then."""
+    """When a pod must be evicted at the latest to stop gracefully by then."""
     tolerations: Tolerations = Tolerations()
-    """What was asked: all tolerations of the pod class, wherever they come from."""
+    """All tolerations of the pod class that were evaluated, from all sources."""
 
     @property
     def evicts(self) -> bool:
-        """Whether pods have to leave because of the taint, sooner or later."""
+        """Whether pods have to leave because of the taint, now or later."""
         return self.kind in (Kind.TOLERATED_FOR, Kind.VIOLATED)
 
     def due_at(self, bound_at: float) -> WallTime | None:
-        """When a pod bound at ``bound_at`` must leave because of this taint; None is never."""
+        """When a pod bound at ``bound_at`` must leave because of this taint; None: never."""
         if not self.evicts:
             return None
         begins = self.counts_from if self.counts_from > bound_at else bound_at
@@ -84,37 +84,37 @@ class TaintVerdict(msgspec.Struct, frozen=True):
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """One value of a taint against a pod's tolerations, without any time."""
+    """One value of a taint compared with a pod's tolerations, independent of time."""
 
     toleration: Toleration | None = None
     seconds: int | None = None
-    """Tolerated: for how long (None for ever). Untolerated: the grace its tolerations give (None: the policy's)."""
+    """Tolerated: for how long (None: indefinitely). Untolerated: the grace of its tolerations (None: the policy's)."""
     invalid: bool = False
     """Untolerated, and only because the value cannot be compared."""
     exact: bool = False
-    """Untolerated, and that may turn on one exact value rather than on a threshold."""
+    """Untolerated, and the result may depend on one exact value rather than on a threshold."""
 
     @property
     def tolerated(self) -> bool:
-        """Whether some toleration holds."""
+        """Whether a toleration holds."""
         return self.toleration is not None
 
 
 class _Part(msgspec.Struct, frozen=True):
-    """What some of a pod's tolerations say of a value; those after them say the rest."""
+    """The result of the first part of a pod's tolerations for a value; the others add theirs."""
 
     toleration: Toleration | None = None
     seconds: int | None = None
-    """How long that one tolerates it; None for ever."""
+    """How long that one tolerates it; None: indefinitely."""
     compared: bool = False
-    """Whether a comparison speaks of the taint: the first of them gives ``grace``."""
+    """Whether a comparison applies to the taint: the first one gives ``grace``."""
     grace: int | None = None
     invalid: bool = False
     """Whether one of them cannot compare the value."""
     exact: bool = False
 
     def then(self, rest: "_Part") -> "_Part":
-        """Both, in this order."""
+        """Combine both, in this order."""
         if self.toleration is not None or rest.toleration is not None:
             return self if self.toleration is not None else rest
         return _Part(
@@ -125,7 +125,7 @@ class _Part(msgspec.Struct, frozen=True):
         )
 
     def judgement(self, value: str, value_type: ValueType | None) -> Judgement:
-        """The end of it."""
+        """The result of all parts."""
         if self.toleration is not None:
             return Judgement(self.toleration, self.seconds)
         invalid = _is_invalid(value, value_type, asked=self.invalid)
@@ -187,14 +187,14 @@ _NO_PARTS: dict[Hashable, tuple[bool, _Part]] = {}
 
 
 class Evaluator:
-    """Computes verdicts, each judgement once for all pods that share it."""
+    """Computes verdicts; each judgement is computed once for all pods that share it."""
 
     MAX_JUDGEMENTS = 100_000
 
     def __init__(self, gates: Gates = ALL_GATES) -> None:
         self.gates = gates
         self._judgements: WeakKeyDictionary[Tolerations, dict[Hashable, Judgement]] = WeakKeyDictionary()
-        """They go with the last pod that has these tolerations: tenants may come with others again and again."""
+        """They are dropped with the last pod that has these tolerations: tenants may create any number of others."""
         self._parts: WeakKeyDictionary[SharedTolerations, dict[Hashable, tuple[bool, _Part]]] = WeakKeyDictionary()
         self._number = 0
         self.counts: Counter[tuple[str, str]] = Counter()
@@ -209,7 +209,7 @@ class Evaluator:
     ) -> tuple[TaintVerdict, ...]:
         """The verdict for each taint that one of ``policies`` acts on.
 
-        ``tolerations`` are all that the class has, those of its profiles included. ``policies`` are those that select
+        ``tolerations`` are all of the class, including those of its profiles. ``policies`` are those that select
         both node and pod class: see :func:`selects_pod` and :func:`selects_node`.
         """
         found = []
@@ -267,7 +267,7 @@ class Evaluator:
         return found
 
     def _all(self, tolerations: Tolerations, taint: Taint, mode: TolerationSecondsMode) -> _Part:
-        """Profiles select many pods, whose own tolerations differ: what profiles say is found out once for all."""
+        """Profiles select many pods, whose own tolerations differ: the profiles' part is computed once for all."""
         shared_names, shared = self._shared(tolerations.shared, taint, mode)
         own = speaking_of(taint.key, tolerations.annotated)
         if not shared_names and not names(taint.key, own):
@@ -275,7 +275,7 @@ class Evaluator:
         return _part(own, taint, mode, self.gates).then(shared)
 
     def _shared(self, tolerations: SharedTolerations, taint: Taint, mode: TolerationSecondsMode) -> tuple[bool, _Part]:
-        """Whether these name the taint's key, and what they say."""
+        """Whether these name the taint's key, and their result."""
         if not tolerations.entries:
             return False, _NOTHING_SAID
         key = (taint, mode)
@@ -296,9 +296,9 @@ class Evaluator:
 
 
 def _reclaimed(verdict: TaintVerdict, pod_class: PodClass, history: TaintHistory) -> TaintVerdict:
-    """The same where the node will be gone: nobody is left to go down with it."""
+    """The same verdict for a node that will be removed: pods are evicted early enough to stop before that."""
     reclaim, given = verdict.policy.reclaim, verdict.policy.eviction.grace_period_seconds
-    assert reclaim is not None  # noqa: S101 - asked by the caller
+    assert reclaim is not None  # noqa: S101 - checked by the caller
     hard_at = history.added_at + reclaim.deadline_seconds
     grace = pod_class.grace_seconds if given is None else given
     return msgspec.structs.replace(verdict, hard_at=hard_at, latest_at=max(history.added_at, hard_at - grace))
@@ -307,8 +307,8 @@ def _reclaimed(verdict: TaintVerdict, pod_class: PodClass, history: TaintHistory
 def violated_since(history: TaintHistory, judged: Callable[[str], Judgement], timing: Timing, *, exact: bool) -> float:
     """When the value last changed from one that was tolerated to one that is not, or the taint was added.
 
-    Values that cannot be compared count as what was there before them (``Hold``) or as untolerated (``Evict``).
-    With ``exact`` a gap in the history counts as tolerated, since it may have held the one value a pod asks for.
+    Values that cannot be compared count as the value before them (``Hold``) or as untolerated (``Evict``). With
+    ``exact`` a gap in the history counts as tolerated, since it may have had the one value that a pod tolerates.
     """
     hold = timing.on_invalid_value is OnInvalidValue.HOLD
     since = history.spans[-1].since
@@ -327,7 +327,7 @@ def violated_since(history: TaintHistory, judged: Callable[[str], Judgement], ti
 
 
 def acting_policy(taint: Taint, policies: Iterable[Policy]) -> Policy | None:
-    """Of the policies that select ``taint``: the most specific key, then the oldest policy, then the name."""
+    """The policy that acts on ``taint``: by the most specific key, then the oldest policy, then the name."""
     best: Policy | None = None
     best_rank: tuple[int, float, str] | None = None
     for policy in policies:
@@ -341,12 +341,12 @@ def acting_policy(taint: Taint, policies: Iterable[Policy]) -> Policy | None:
 
 
 def selects_pod(policy: Policy, pod_class: PodClass, namespace_labels: Mapping[str, str] | None) -> bool:
-    """Whether ``policy`` may touch pods of this class. A namespace not known yet is selected by no selector."""
+    """Whether ``policy`` may evict pods of this class. No selector selects a namespace that is not known yet."""
     return not exclusion(policy, pod_class, namespace_labels)
 
 
 def exclusion(policy: Policy, pod_class: PodClass, namespace_labels: Mapping[str, str] | None) -> str | None:
-    """Why ``policy`` leaves pods of this class alone, None if it does not."""
+    """Why ``policy`` does not evict pods of this class, None if it may."""
     exclude = policy.exclude
     if pod_class.do_not_evict and exclude.respect_do_not_evict:
         return "the pod opts out with taintwarden.io/do-not-evict"
@@ -373,7 +373,7 @@ def selects_node(policy: Policy, labels: Mapping[str, str]) -> bool:
 
 
 def claims(verdicts: Iterable[TaintVerdict], bound_at: float) -> list[tuple[WallTime, TaintVerdict]]:
-    """For each policy that wants a pod bound at ``bound_at`` gone: when, and the verdict that says so first.
+    """For each policy that evicts a pod bound at ``bound_at``: when, and the verdict with the earliest deadline.
 
     A policy whose taints set a hard deadline keeps the earliest of them, whichever taint is due first.
     """

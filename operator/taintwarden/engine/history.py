@@ -1,7 +1,7 @@
-"""What is known of a taint over time: when it was added, which values it had and when each began.
+"""The history of a taint: when it was added, which values it had, and when each began.
 
-A history is kept on the Node, so that a restart changes no deadline; it is therefore bounded. What it forgets may move
-an eviction later, never earlier.
+A history is stored on the Node, so that a restart changes no deadline; therefore its size is bounded. What it drops may
+move an eviction later, never earlier.
 """
 
 import math
@@ -17,7 +17,7 @@ from taintwarden.engine.matching.versions import parse_version
 MAX_SPANS = 16
 """How many values of one taint are remembered."""
 CLOCK_SKEW_SECONDS = 60.0
-"""So much later than now a time may be: another replica's clock wrote it."""
+"""How far in the future a stored time may be: the clock of another replica wrote it."""
 MAX_TEXT_LENGTH = 64 * 1024
 """How much of an annotation is read: a value has at most 63 characters, and nodes have few taints."""
 
@@ -34,8 +34,8 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"add
     """One key and effect on one node.
 
     ``added_at`` is when the taint appeared. ``spans`` are its values, oldest first, the last one current.
-    ``forgotten`` says that values before the first span were dropped and nothing is known of them. ``drains``: pods had
-    to leave because of the taint, so the node stays counted among the bad ones of its zone although it is empty.
+    ``forgotten``: values before the first span were dropped and nothing is known of them. ``drains``: pods had to leave
+    because of the taint, so the node still counts as drained in its zone although it is empty.
     """
 
     added_at: float
@@ -55,7 +55,7 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"add
         return self.spans[-1].value
 
     def added_no_later_than(self, at: float) -> Self:
-        """Take over an earlier addition that the taint's ``timeAdded`` tells of. A later one changes nothing."""
+        """Apply an earlier addition that the taint's ``timeAdded`` gives. A later one changes nothing."""
         if at >= self.added_at:
             return self
         first = self.spans[0]
@@ -64,11 +64,11 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"add
         return msgspec.structs.replace(self, added_at=at, spans=(first, *self.spans[1:]))
 
     def is_added_again(self, at: float) -> bool:
-        """Whether ``timeAdded`` says that the taint was removed and added again: it is later by whole seconds."""
+        """Whether ``timeAdded`` shows that the taint was removed and added again: it is more than a second later."""
         return at - 1.0 > self.added_at
 
     def observe(self, value: str, since: float) -> Self:
-        """Extend by ``value`` as the current one. A clock stepping back does not reorder the past."""
+        """Append ``value`` as the current one. A clock that steps back does not reorder earlier values."""
         last = self.spans[-1]
         if value == last.value:
             return self
@@ -87,7 +87,7 @@ def encode_histories(histories: Mapping[str, TaintHistory]) -> str:
 
 
 def decode_histories(text: str) -> dict[str, TaintHistory]:
-    """Read the node annotation back.
+    """Read the node annotation.
 
     Raises:
         ValueError: the text is not what :func:`encode_histories` writes; the taints count as first seen now.
@@ -111,9 +111,9 @@ def decode_histories(text: str) -> dict[str, TaintHistory]:
 
 
 def until_now(histories: Mapping[str, TaintHistory], now: float) -> dict[str, TaintHistory]:
-    """The same with nothing in the future: a kubelet may write its node's annotation, and postpone what it likes.
+    """The same without times in the future: a kubelet may write its node's annotation, and so postpone evictions.
 
-    What lies further ahead than any skew of clocks explains counts as begun ``now``.
+    Times further ahead than the allowed clock skew count as ``now``.
     """
     return {name: _until_now(history, now) for name, history in histories.items()}
 
@@ -129,16 +129,16 @@ def _until_now(history: TaintHistory, now: float) -> TaintHistory:
 
 
 def _milliseconds(at: float) -> float:
-    """Rounded up, so that what is read back after a restart equals what was decided on."""
+    """Rounded up, so that the time read after a restart equals the one that decisions used."""
     return math.ceil(at * 1000) / 1000
 
 
 def _without_dominated(spans: Sequence[Span]) -> Sequence[Span]:
-    """Drop the values no ordered comparison needs any more, however long a monitoring value has been jittering.
+    """Drop the values that no ordered comparison needs any more, however long a monitored value fluctuates.
 
-    A value with a later one at or above it *and* a later one at or below it was untolerated by ``Gt`` or ``Lt``
-    whenever all that came after it was. So what remains answers the same. ``Equal`` is not ordered: whoever asks it
-    takes the gap for a tolerated time. Values of several kinds are all kept, for they do not stand for each other.
+    If a value has a later one at or above it *and* a later one at or below it, ``Gt`` or ``Lt`` did not tolerate it
+    whenever they tolerated none of the later ones. So the remaining values give the same result. ``Equal`` is not
+    ordered: it treats the gap as tolerated. If the values are of several types, all are kept, as they have no order.
     """
     parse = _common_order([span.value for span in spans])
     if parse is None:
@@ -159,7 +159,7 @@ def _without_dominated(spans: Sequence[Span]) -> Sequence[Span]:
 
 
 def _common_order(values: Sequence[str]) -> Callable[[str], Any] | None:
-    """How to compare these values: all as integers, or all as versions, or not at all."""
+    """The parser by which these values compare: all integers, or all versions; None if there is none."""
     integers = [parse_integer(value) is not None for value in values]
     if all(integers):
         return parse_integer

@@ -1,4 +1,4 @@
-"""One object for equal values: 150,000 pods have some thousand classes."""
+"""One object for equal values: 150,000 pods have a few thousand classes."""
 
 from collections.abc import Mapping
 from weakref import WeakValueDictionary
@@ -7,9 +7,9 @@ from taintwarden.engine.model import Owner, PodClass, SpreadConstraint, Tolerati
 
 
 class Interner:
-    """Hands out shared :class:`PodClass` objects, so that verdicts can be shared by identity.
+    """Returns shared :class:`PodClass` objects, so that verdicts can be shared by identity.
 
-    A class is forgotten with its last pod.
+    A class is dropped with its last pod.
     """
 
     def __init__(self) -> None:

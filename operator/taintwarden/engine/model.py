@@ -1,6 +1,6 @@
-"""The engine's nouns: taints, tolerations, pods, nodes, policies and profiles as small immutable values.
+"""The data types of the engine: taints, tolerations, pods, nodes, policies and profiles as immutable values.
 
-Times are seconds since the Unix epoch as floats; names of Kubernetes fields are kept.
+Times are seconds since the Unix epoch as floats; names follow those of Kubernetes fields.
 """
 
 from enum import StrEnum
@@ -18,7 +18,7 @@ Time = TypeVar("Time", WallTime, MonotonicTime, float)
 
 
 def later(at: Time, seconds: float) -> Time:
-    """``seconds`` after ``at``, on the same clock."""
+    """The time ``seconds`` after ``at``, on the same clock."""
     return at + seconds  # type: ignore[return-value] # the sum of a time and seconds is one on the same clock
 
 
@@ -29,11 +29,11 @@ class Instant(NamedTuple):
     monotonic: MonotonicTime
 
     def monotonic_at(self, wall: float) -> MonotonicTime:
-        """When the monotonic clock reads what it will at ``wall``, if the wall clock is not stepped until then."""
+        """The monotonic time at ``wall``, if the wall clock is not stepped until then."""
         return MonotonicTime(self.monotonic + wall - self.wall)
 
     def wall_at(self, monotonic: MonotonicTime) -> WallTime:
-        """When the wall clock reads what it will at ``monotonic``, if it is not stepped until then."""
+        """The wall time at ``monotonic``, if the wall clock is not stepped until then."""
         return WallTime(self.wall + monotonic - self.monotonic)
 
 
@@ -66,7 +66,7 @@ COMPARISON_OPERATORS = (*NUMERIC_OPERATORS, *SEMVER_OPERATORS)
 
 
 class Taint(msgspec.Struct, frozen=True, gc=False):
-    """A node's taint without its time: equal taints are equal wherever they stand."""
+    """A node's taint without its time: equal taints of different nodes are equal."""
 
     key: str
     value: str = ""
@@ -95,7 +95,7 @@ class Toleration(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_def
 
 
 class Gates(msgspec.Struct, frozen=True):
-    """Which families of operators may match at all (process settings)."""
+    """Which families of operators are enabled (process settings)."""
 
     numeric_operators: bool = True
     semver_operators: bool = True
@@ -110,7 +110,7 @@ class Mode(StrEnum):
 
 
 class ValueType(StrEnum):
-    """What the values of a selected taint must be; without one, whatever the tolerations ask."""
+    """The type that values of a selected taint must have; without one, the tolerations determine it."""
 
     INTEGER = "Integer"
     VERSION = "Version"
@@ -118,21 +118,21 @@ class ValueType(StrEnum):
 
 
 class TolerationSecondsMode(StrEnum):
-    """What ``tolerationSeconds`` means on a comparison toleration: the grace once it no longer holds, or its life."""
+    """``tolerationSeconds`` of a comparison: the grace once it no longer holds, or how long it tolerates the taint."""
 
     AFTER_VIOLATION = "AfterViolation"
     KUBERNETES = "Kubernetes"
 
 
 class OnInvalidValue(StrEnum):
-    """Whether a taint value that cannot be compared holds the last valid verdict or evicts."""
+    """Whether a taint value that cannot be compared keeps the last valid verdict or evicts."""
 
     HOLD = "Hold"
     EVICT = "Evict"
 
 
 class Method(StrEnum):
-    """Which API call makes a pod leave."""
+    """Which API call evicts a pod."""
 
     EVICT = "Evict"
     EVICT_THEN_DELETE = "EvictThenDelete"
@@ -146,10 +146,10 @@ class TaintSelector(msgspec.Struct, frozen=True):
     effects: tuple[str, ...] = (Effect.NO_EXECUTE,)
     value_type: ValueType | None = None
     placement: bool = False
-    """Whether labels of the node repeat the taint's value, so that the scheduler keeps pods off it."""
+    """Whether labels of the node repeat the taint's value, so that the scheduler avoids the node."""
 
     def specificity(self, taint: Taint) -> int:
-        """How closely this selects ``taint``: 0 not at all, 1 by ``*``, 2 and up by prefix, the most by exact key."""
+        """How specifically this selects ``taint``: 0 not at all, 1 by ``*``, 2 and up by prefix, 1000 by exact key."""
         if taint.effect not in self.effects:
             return 0
         if self.key == "*":
@@ -160,7 +160,7 @@ class TaintSelector(msgspec.Struct, frozen=True):
 
 
 class Exclude(msgspec.Struct, frozen=True):
-    """Pods which a policy never touches."""
+    """Pods that a policy never evicts."""
 
     namespaces: tuple[str, ...] = ("kube-system",)
     priority_at_least: int | None = 2_000_000_000
@@ -188,7 +188,7 @@ class OrderBy(StrEnum):
 
 
 class EvictionSettings(msgspec.Struct, frozen=True):
-    """How a pod is made to leave. ``grace_period_seconds`` None keeps the pod's own."""
+    """How a pod is evicted. ``grace_period_seconds`` None keeps the pod's own."""
 
     method: Method = Method.EVICT
     pdb_timeout_seconds: int = 600
@@ -197,13 +197,13 @@ class EvictionSettings(msgspec.Struct, frozen=True):
 
 
 class Share(msgspec.Struct, frozen=True):
-    """A number of pods, or a percentage of a workload's."""
+    """A number of pods, or a percentage of a workload's pods."""
 
     number: int = 0
     percent: int = 0
 
     def of(self, pods: int) -> int:
-        """How many of ``pods`` that is: percentages are rounded down, and it is at least 1."""
+        """The number of pods out of ``pods``: percentages are rounded down, and the result is at least 1."""
         return max(1, self.number or pods * self.percent // 100)
 
     def __str__(self) -> str:
@@ -211,7 +211,7 @@ class Share(msgspec.Struct, frozen=True):
 
 
 class ZoneHealth(msgspec.Struct, frozen=True):
-    """How a zone slows down by the share of its nodes that a policy drains; rates are pods per second."""
+    """How evictions in a zone slow down by the share of its nodes that a policy drains; rates are pods per second."""
 
     threshold: float = 0.55
     min_nodes: int = 3
@@ -222,7 +222,7 @@ class ZoneHealth(msgspec.Struct, frozen=True):
 
 
 class GuardAction(StrEnum):
-    """What an open guard does: hold every eviction, or only tell."""
+    """What a tripped guard does: hold all evictions, or only report."""
 
     HALT = "Halt"
     REPORT = "Report"
@@ -230,11 +230,11 @@ class GuardAction(StrEnum):
 
 MIN_PODS = 50
 ALWAYS_ALLOWED_PODS = 5
-"""The least that half of a small cluster counts as, so that the guard does not trip over a single small node."""
+"""The lower bound of half of a small cluster, so that a single small node does not trip the guard."""
 
 
 class GuardSettings(msgspec.Struct, frozen=True):
-    """The mass-eviction breaker: how many pods may leave in a window of time."""
+    """The mass-eviction guard: how many pods may be evicted in a window of time."""
 
     max_percent: int = 20
     min_pods: int | None = None
@@ -246,31 +246,31 @@ class GuardSettings(msgspec.Struct, frozen=True):
     def limit(self, population: int) -> int:
         """How many of ``population`` pods may be evicted in one window.
 
-        Without ``min_pods`` half of a small cluster is the most, or it would have no guard at all; but a handful of
-        pods may always go.
+        Without ``min_pods`` at most half of a small cluster, which would otherwise have no guard; but at least
+        ``ALWAYS_ALLOWED_PODS``.
         """
         return max(self.at_least(population), population * self.max_percent // 100)
 
     def at_least(self, population: int) -> int:
-        """How many may be evicted however small their share is."""
+        """How many pods may be evicted even if they are more than the percentage."""
         if self.min_pods is not None:
             return self.min_pods
         return min(MIN_PODS, max(ALWAYS_ALLOWED_PODS, population // 2))
 
 
 FIRST_BACKOFF_SECONDS = 60.0
-"""How long a workload that bounces is held first, unless the policy's longest time is shorter."""
+"""The first delay of a workload that bounces, unless the policy's maximum is shorter."""
 
 
 class BounceSettings(msgspec.Struct, frozen=True):
-    """When a workload counts as bouncing between evictions and a node, and how long it is held there then."""
+    """When a workload counts as bouncing on a node, and how long its next evictions there are delayed."""
 
     after_evictions: int = 3
     within_seconds: int = 600
     max_backoff_seconds: int = 3600
 
     def backoff(self, evictions: int) -> float:
-        """Seconds from the last of so many evictions in a row to the next: doubling, 0 while they are too few."""
+        """Seconds from the last of ``evictions`` in a row to the next: doubling, 0 while there are too few."""
         if evictions < self.after_evictions:
             return 0.0
         doubled = FIRST_BACKOFF_SECONDS * 2.0 ** min(evictions - self.after_evictions, 16)
@@ -278,7 +278,7 @@ class BounceSettings(msgspec.Struct, frozen=True):
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """How fast a policy may evict. None is no limit."""
+    """How fast a policy may evict. None: no limit."""
 
     evictions_per_second: float | None = 10.0
     burst: int = 20
@@ -300,7 +300,7 @@ class Window(msgspec.Struct, frozen=True):
 
 
 class Reclaim(msgspec.Struct, frozen=True):
-    """The nodes of a policy will be gone ``deadline_seconds`` after the taint was added, whatever limits say."""
+    """The nodes of a policy are removed ``deadline_seconds`` after the taint was added, regardless of limits."""
 
     deadline_seconds: int
 
@@ -331,7 +331,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SharedTolerations(msgspec.Struct, frozen=True, cache_hash=True, weakref=True):
-    """The tolerations of some profiles, in the order of their names: one object for all pods that these select."""
+    """The tolerations of profiles, by the names of the profiles: one object for all pods that these select."""
 
     entries: tuple[Toleration, ...] = ()
 
@@ -342,8 +342,8 @@ NOTHING_SHARED = SharedTolerations()
 class Tolerations(msgspec.Struct, frozen=True, cache_hash=True, weakref=True):
     """All tolerations of a pod: its own, then the extended ones of its annotation, then those of its profiles by name.
 
-    Extended tolerations *narrow*: for a taint key they name, only they count. So a native ``Exists`` keeps the
-    scheduler, the kubelet and the built-in controller content while ``Gt 950`` in the annotation decides.
+    Extended tolerations *narrow*: for a taint key that they name, only they count. So a native ``Exists`` satisfies the
+    scheduler, the kubelet and the built-in controller, while ``Gt 950`` in the annotation decides.
     """
 
     native: tuple[Toleration, ...] = ()
@@ -352,7 +352,7 @@ class Tolerations(msgspec.Struct, frozen=True, cache_hash=True, weakref=True):
 
     @property
     def extended(self) -> tuple[Toleration, ...]:
-        """Those of the annotation, then those of profiles."""
+        """The tolerations of the annotation, then those of profiles."""
         return self.annotated + self.shared.entries
 
     def relevant_to(self, taint_key: str) -> tuple[Toleration, ...]:
@@ -362,7 +362,7 @@ class Tolerations(msgspec.Struct, frozen=True, cache_hash=True, weakref=True):
 
 
 def speaking_of(taint_key: str, entries: tuple[Toleration, ...]) -> tuple[Toleration, ...]:
-    """Of these, the tolerations for a taint with this key, or with any."""
+    """The tolerations among these for a taint with this key, or with any key."""
     return tuple(entry for entry in entries if entry.key in ("", taint_key))
 
 
@@ -384,7 +384,7 @@ class Profile(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """The controlling owner of a pod: what replaces it. ``kind`` has its group unless that is Kubernetes' own."""
+    """The controlling owner of a pod, which replaces it. ``kind`` includes the group unless Kubernetes defines it."""
 
     kind: str
     name: str
@@ -395,7 +395,7 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 class SpreadConstraint(msgspec.Struct, frozen=True):
-    """A topology spread constraint of a pod: which pods are counted together, and over which label of nodes.
+    """A topology spread constraint of a pod: which pods are counted together, and by which label of nodes.
 
     ``selector`` is ``labelSelector`` merged with the pod's values of ``matchLabelKeys`` (KEP-3243).
     """
@@ -405,7 +405,7 @@ class SpreadConstraint(msgspec.Struct, frozen=True):
 
 
 class PodClass(msgspec.Struct, frozen=True, weakref=True, eq=False):
-    """All that pods of one workload revision have in common. They share one object, made by the interner."""
+    """The fields that pods of one workload revision have in common. They share one object, from the interner."""
 
     namespace: str
     labels: dict[str, str]
@@ -413,7 +413,7 @@ class PodClass(msgspec.Struct, frozen=True, weakref=True, eq=False):
     priority: int = 0
     daemon_set: bool = False
     do_not_evict: bool = False
-    """``taintwarden.io/do-not-evict``: no policy touches it."""
+    """``taintwarden.io/do-not-evict``: the pod opts out of evictions."""
     do_not_disrupt: bool = False
     """Karpenter's or the cluster autoscaler's annotation: a policy may choose to ignore it."""
     owner: Owner | None = None
@@ -423,7 +423,7 @@ class PodClass(msgspec.Struct, frozen=True, weakref=True, eq=False):
 
 
 class Pod(msgspec.Struct, frozen=True, gc=False, eq=False):
-    """A running pod that is bound to a node. Finished, terminating and mirror pods never become one."""
+    """A running pod that is bound to a node. Finished, terminating and mirror pods are not represented."""
 
     uid: str
     name: str
@@ -433,11 +433,11 @@ class Pod(msgspec.Struct, frozen=True, gc=False, eq=False):
     resource_version: int
     ready: bool = False
     running: bool = True
-    """False while its containers have not started (phase Pending): the API server asks no budget for it then."""
+    """False while its containers have not started (phase Pending): the API server then checks no budget for it."""
 
     @property
     def namespace(self) -> str:
-        """The namespace, as all pods of the class share it."""
+        """The namespace, which all pods of the class share."""
         return self.shared.namespace
 
     def __str__(self) -> str:
@@ -445,10 +445,10 @@ class Pod(msgspec.Struct, frozen=True, gc=False, eq=False):
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """A PodDisruptionBudget as its controller last described it.
+    """A PodDisruptionBudget with the status from its controller.
 
-    ``selector`` None is one that cannot be read: it may concern every pod of the namespace. ``observed``: the
-    numbers are of its newest version. ``healthy_enough``: pods that are not Ready may go although ``allowed`` is 0.
+    ``selector`` None: it cannot be read, so it may select every pod of the namespace. ``observed``: the status is of
+    the newest version. ``healthy_enough``: pods that are not Ready may be evicted although ``allowed`` is 0.
     """
 
     namespace: str
@@ -463,7 +463,7 @@ class Budget(msgspec.Struct, frozen=True):
 
 
 class Node(msgspec.Struct, frozen=True, gc=False):
-    """A node as its last event described it. ``taints`` pairs each with its ``timeAdded``, where one is set."""
+    """A node as in its last event. ``taints`` has each taint with its ``timeAdded``, if that is set."""
 
     name: str
     uid: str

@@ -1,9 +1,8 @@
 """The order in which due pods are evicted. It is total, so that two runs agree.
 
-Pods with a hard deadline go first. Then deadlines count, by the minute: the taints of two nodes are never written in
-the same millisecond, and a finer comparison would leave nothing for the policy's own order to decide. Then comes that
-order, then the UID. A pod whose eviction has failed counts as due when it is tried again, so that failing calls stand
-behind those that may succeed.
+Pods with a hard deadline come first. Then deadlines count, by the minute: the taints of two nodes are never written in
+the same millisecond, so a finer comparison would make the policy's order useless. Then that order counts, then the UID.
+A pod whose eviction has failed counts as due at its retry, so that failing calls come after those that may succeed.
 """
 
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from taintwarden.engine.model import OrderBy, Pod, PodClass, Policy
 
 SAME_URGENCY_SECONDS = 60.0
 
-# TopologySpread is no rank: it compares pods of one workload revision with each other, see ``machine.queues``.
+# TopologySpread is not a rank: it compares pods of one workload revision with each other, see ``machine.queues``.
 _RANKS: dict[OrderBy, Callable[[PodClass], float]] = {
     OrderBy.PRIORITY: lambda pod: float(pod.priority),
     OrderBy.SHORTEST_GRACE: lambda pod: float(pod.grace_seconds),
@@ -23,17 +22,17 @@ _RANKS: dict[OrderBy, Callable[[PodClass], float]] = {
 
 
 class Place(NamedTuple):
-    """Where a pod stands in line, before its UID decides."""
+    """The position of a pod in the order, before its UID decides."""
 
     urgency: float
     rank: tuple[float, ...]
 
 
 def place_of(pod: Pod, policy: Policy, due_at: float, hard_at: float | None, attempts: int = 0) -> Place:
-    """The place of a pod that is due at ``due_at`` and whose node is gone at ``hard_at``.
+    """The place of a pod that is due at ``due_at`` and whose node is removed at ``hard_at``.
 
-    Before a hard deadline the longest grace goes first among pods of equal priority, so that as many as possible have
-    ended in order by then. ``attempts`` have failed; for a retry ``due_at`` is when it was due again.
+    Before a hard deadline, pods of equal priority are ordered by the longest grace period first, so that as many as
+    possible stop gracefully by then. ``attempts`` is the number of failures; for a retry ``due_at`` is its time.
     """
     shared = pod.shared
     if hard_at is not None:
@@ -44,5 +43,5 @@ def place_of(pod: Pod, policy: Policy, due_at: float, hard_at: float | None, att
 
 @lru_cache(maxsize=64)
 def _ranks(order: tuple[OrderBy, ...]) -> tuple[Callable[[PodClass], float], ...]:
-    """What a policy's order compares, the most important first."""
+    """The ranks of a policy's order, the most important first."""
     return tuple(_RANKS[criterion] for criterion in order if criterion in _RANKS)

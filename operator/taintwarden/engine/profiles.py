@@ -1,4 +1,4 @@
-"""Which profiles of tolerations concern a pod, and what the pod tolerates with them."""
+"""Which profiles select a pod, and what the pod tolerates with them."""
 
 from collections.abc import Iterable, Iterator
 from weakref import WeakValueDictionary
@@ -7,11 +7,11 @@ from taintwarden.engine.model import PodClass, Profile, SharedTolerations, Toler
 from taintwarden.engine.selectors import LabelSelector, SelectorOperator
 
 Anchor = tuple[str, str | None] | None
-"""What a selected pod must have: a label with this value, with any value (None), or nothing in particular (None)."""
+"""What a selected pod must have: a label with this value, or with any value (None); None: no particular label."""
 
 
 def matching(profiles: Iterable[Profile], pod_class: PodClass) -> tuple[Profile, ...]:
-    """Those for pods of this class, by name: the order in which their tolerations are tried."""
+    """The profiles for pods of this class, by name: the order in which their tolerations are tried."""
     found = (profile for profile in profiles if selects(profile, pod_class))
     return tuple(sorted(found, key=lambda profile: profile.name))
 
@@ -22,7 +22,7 @@ def selects(profile: Profile, pod_class: PodClass) -> bool:
 
 
 def effective(pod_class: PodClass, profiles: Iterable[Profile]) -> Tolerations:
-    """All that pods of a class tolerate: what they say themselves, then the ``profiles`` that match, in this order."""
+    """All tolerations of pods of a class: their own, then those of the matching ``profiles``, in this order."""
     return _joined(pod_class, SharedTolerations(_entries(profiles)))
 
 
@@ -35,7 +35,7 @@ def _joined(pod_class: PodClass, shared: SharedTolerations) -> Tolerations:
 
 
 class Profiles:
-    """The profiles of all namespaces, by a label that their selectors ask for."""
+    """The profiles of all namespaces, by a label that their selectors require."""
 
     def __init__(self) -> None:
         self._named: dict[str, dict[str, Profile]] = {}
@@ -43,18 +43,18 @@ class Profiles:
         self._anchored: dict[str, dict[Anchor, dict[str, Profile]]] = {}
         """Namespace -> anchor -> name -> profile."""
         self._shared: WeakValueDictionary[tuple[Profile, ...], SharedTolerations] = WeakValueDictionary()
-        """Profiles -> their tolerations, which are judged once for all pods that these profiles select."""
+        """Profiles -> their tolerations, which are evaluated once for all pods that these profiles select."""
 
     def __iter__(self) -> Iterator[Profile]:
         for namespace in sorted(self._named):
             yield from self.in_namespace(namespace)
 
     def in_namespace(self, namespace: str) -> tuple[Profile, ...]:
-        """Those of one namespace, by name."""
+        """The profiles of one namespace, by name."""
         return tuple(profile for _, profile in sorted(self._named.get(namespace, {}).items()))
 
     def put(self, namespace: str, name: str, profile: Profile | None) -> Profile | None:
-        """A profile says this now, or is gone. Returns what it said before."""
+        """Store a profile, or remove it (None). Returns the previous one."""
         named, anchored = self._named.setdefault(namespace, {}), self._anchored.setdefault(namespace, {})
         before = named.pop(name, None)
         for anchor in () if before is None else _anchors(before.selector):
@@ -70,12 +70,12 @@ class Profiles:
         return before
 
     def of(self, pod_class: PodClass) -> tuple[Profile, ...]:
-        """Those that select pods of a class, by name."""
+        """The profiles that select pods of a class, by name."""
         anchored = self._anchored.get(pod_class.namespace)
         return matching(_candidates(anchored, pod_class), pod_class) if anchored else ()
 
     def tolerations(self, pod_class: PodClass, profiles: tuple[Profile, ...]) -> Tolerations:
-        """All that pods of a class tolerate, by themselves and by ``profiles``."""
+        """All tolerations of pods of a class: their own and those of ``profiles``."""
         if not profiles:
             return pod_class.tolerations
         shared = self._shared.get(profiles)
@@ -92,7 +92,7 @@ def _candidates(anchored: dict[Anchor, dict[str, Profile]], pod_class: PodClass)
 
 
 def _anchors(selector: LabelSelector) -> tuple[Anchor, ...]:
-    """All are of one label, so a pod meets at most one of them."""
+    """All anchors have the same label, so a pod matches at most one of them."""
     asked = [one for one in selector.requirements if one.operator is SelectorOperator.IN]
     if asked:
         fewest = min(asked, key=lambda requirement: len(requirement.values))

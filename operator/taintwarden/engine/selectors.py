@@ -1,4 +1,4 @@
-"""Kubernetes label selectors, compiled once and asked often."""
+"""Kubernetes label selectors, compiled once and evaluated often."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -16,14 +16,14 @@ class SelectorOperator(StrEnum):
 
 
 class Requirement(msgspec.Struct, frozen=True):
-    """One requirement on one label; all of a selector's must hold."""
+    """One requirement on one label; all requirements of a selector must hold."""
 
     key: str
     operator: SelectorOperator
     values: tuple[str, ...] = ()
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        """Whether ``labels`` meet it. ``NotIn`` holds for an absent label, as in Kubernetes."""
+        """Whether ``labels`` meet the requirement. ``NotIn`` holds for an absent label, as in Kubernetes."""
         value = labels.get(self.key)
         match self.operator:
             case SelectorOperator.IN:

@@ -27,7 +27,7 @@ def test_a_pod_that_was_asked_for_counts():
     refused = departures.refuse(pod("b"), 1, NOW)
     assert refused is not None
     assert (refused.limit, refused.key, refused.until) == (PER_NODE, key("n1"), None)
-    assert refused.detail == "1 pods of node n1 are on their way out"
+    assert refused.detail == "1 pods of node n1 are being evicted or terminating"
 
 
 def test_as_many_go_as_may():
@@ -137,6 +137,7 @@ def test_a_step_of_the_wall_clock_makes_no_terminating_pod_overdue(step):
 def test_who_is_refused_is_asked_again_when_a_pod_stays_or_is_gone():
     freed = Freed()
     departures = Departures(freed)
+    departures.configure([limited(node_max_concurrent=1)])
     departures.leave(pod("a"))
     departures.terminating("b", "n1", NOW.wall + 30, NOW)
     assert freed.take() == []

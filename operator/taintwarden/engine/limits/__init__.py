@@ -1,6 +1,6 @@
-"""What delays an eviction that is due. Each limit answers with a typed refusal; the machine acts on it and reports it.
+"""The limits on due evictions. Each limit returns a typed refusal; the machine acts on it and reports it.
 
-``protocol`` is what a limit is, ``limiter`` the list of them.
+``protocol`` defines a limit, ``limiter`` is the list of them.
 """
 
 from taintwarden.engine.limits.limiter import Limiter

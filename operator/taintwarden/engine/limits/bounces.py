@@ -1,12 +1,11 @@
-"""A workload whose pods come back to the node they were just evicted from is evicted ever less often.
+"""A workload whose pods come back to the node that they were evicted from is evicted at increasing intervals.
 
-A scheduler that does not know why a pod had to leave puts the next one in its place. That one is evicted, too, and so
-on. One *round* is all pods of one workload that one taint makes leave a node before another comes back: ten replicas
-that are evicted together are one round, however long it takes. A pod that came after a round began opens the next.
+A scheduler that does not know why a pod was evicted may place the replacement on the same node, where it is evicted
+again. One *round* is all pods of one workload that one taint evicts from a node before another comes back: ten replicas
+that are evicted together are one round, however long it takes. A pod that came after a round began starts the next.
 
-Which came first is the order in which this process saw them, not a comparison of times: ``bound_at`` is the wall clock
-of the API server, ours may be another or be stepped, and either would open the limit. Delays are on the monotonic
-clock.
+The order is that in which this process saw them, not a comparison of times: ``bound_at`` is the wall clock of the API
+server; the local clock may differ or be stepped, and either would bypass the limit. Delays run on the monotonic clock.
 """
 
 from collections import Counter, OrderedDict
@@ -17,7 +16,7 @@ from taintwarden.engine.limits.refusal import BOUNCE, Refusal
 from taintwarden.engine.model import BounceSettings, MonotonicTime, Pod, Policy, Taint, later
 
 MAX_LOOPS = 10_000
-"""So many (workload, node, taint) are remembered; of more, those that were evicted last."""
+"""The greatest number of (workload, node, taint) remembered; beyond it, the least recent rounds are dropped."""
 
 
 class _Loop:
@@ -29,17 +28,17 @@ class _Loop:
         self.policy = policy
         self.place = place
         self.rounds = 0
-        """Until now, the one under way included."""
+        """The number of rounds, including the current one."""
         self.began_at = MonotonicTime(0.0)
         """When the round began."""
         self.began_with = 0
-        """The number of its first eviction: who has a greater one came back after it."""
+        """The number of its first eviction: a pod with a greater number came back after it."""
         self.last_at = MonotonicTime(0.0)
-        """When its last eviction was asked for."""
+        """When its last eviction was requested."""
 
 
 class _Place:
-    """A workload on a node, by the UID of the one and the name of the other: a node made again under its name is it."""
+    """A workload (by UID) on a node (by name): a node that is created again under its name is the same place."""
 
     __slots__ = ("came", "key", "loops")
 
@@ -47,22 +46,22 @@ class _Place:
         self.key = key
         self.loops = 0
         self.came: dict[str, int] = {}
-        """UID -> number, of pods that came after its first eviction and are still there."""
+        """UID -> number of the pods that came after its first eviction and still exist."""
 
 
 class Bounces:
-    """Counts rounds, and refuses pods that came back too often. In memory only: a restart forgets."""
+    """Counts rounds, and refuses pods that came back too often. In memory only: a restart loses the counts."""
 
     def __init__(self) -> None:
         self._settings: dict[str, BounceSettings] = {}
         self._uids: dict[str, str] = {}
         self._loops: OrderedDict[str, _Loop] = OrderedDict()
-        """The round that began last is the last."""
+        """Ordered by the start of the current round, the oldest first."""
         self._places: dict[tuple[str, str], _Place] = {}
         self._numbers = 0
 
     def configure(self, policies: Iterable[Policy]) -> None:
-        """Take over changed settings at once. What other policies knew, or those of another UID, is forgotten."""
+        """Apply changed settings at once. The rounds of removed policies, or of those with another UID, are dropped."""
         settings, uids = {}, {}
         for policy in policies:
             if policy.limits.bounce is not None and policy.reclaim is None:
@@ -73,7 +72,7 @@ class Bounces:
         self._settings, self._uids = settings, uids
 
     def concerns(self, policy: Policy) -> bool:
-        """Whether it limits them."""
+        """Whether the policy limits bounces."""
         return policy.name in self._settings
 
     def admit(self, request: Request) -> Refusal | None:
@@ -83,25 +82,25 @@ class Bounces:
         return self.refuse(request.pod, request.policy.name, request.taint, request.now.monotonic)
 
     def reserve(self, request: Request) -> None:
-        """Nothing that has to be settled: a round counts from its first attempt, see :meth:`leave`."""
+        """Nothing to settle: a round counts from its first attempt, see :meth:`leave`."""
 
     def came(self, pod: Pod) -> None:
-        """A pod is on its node that was not known before."""
+        """A pod that was not known before is on its node."""
         place = self._place(pod)
         if place is not None:
             place.came[pod.uid] = self._next()
 
     def gone(self, pod: Pod) -> None:
-        """It is not there any more, or terminating."""
+        """A pod is gone or terminating."""
         place = self._place(pod)
         if place is not None:
             place.came.pop(pod.uid, None)
 
     def leave(self, pod: Pod, policy: str, taint: Taint, now: MonotonicTime) -> int:
-        """Its eviction is requested.
+        """The eviction of a pod is requested.
 
         Returns:
-            Which round that opens, if the pod came back to a workload's place; 0 if it did not.
+            The number of the round that this starts, if the pod came back; 0 if it did not.
 
         """
         settings, owner = self._settings.get(policy), pod.shared.owner
@@ -120,7 +119,7 @@ class Bounces:
         return loop.rounds if loop.rounds > 1 else 0
 
     def refuse(self, pod: Pod, policy: str, taint: Taint, now: MonotonicTime) -> Refusal | None:
-        """Whether its workload was evicted so often from this node that the next round has to wait."""
+        """Refuse if its workload was evicted from this node so often that the next round has to wait."""
         settings, place = self._settings.get(policy), self._place(pod)
         if settings is None or place is None or (came := place.came.get(pod.uid)) is None:
             return None
@@ -136,7 +135,7 @@ class Bounces:
         return Refusal(BOUNCE, until, key, detail)
 
     def bouncing(self, now: MonotonicTime) -> Counter[str]:
-        """How many workloads each policy holds, or would hold if they came back now or soon after."""
+        """How many workloads each policy delays, or would delay if they came back now or soon."""
         found = dict.fromkeys(
             (loop.policy, loop.place.key[0])
             for loop in self._loops.values()
@@ -174,6 +173,6 @@ class Bounces:
 
 
 def _key(pod: Pod, policy: str, taint: Taint) -> str:
-    """Who shares a refusal."""
+    """The key of a refusal, shared by all pods of the workload on the node."""
     owner = pod.shared.owner
     return f"bounce/{policy}/{owner.uid if owner else ''}/{pod.node}/{taint.key}:{taint.effect}"

@@ -1,9 +1,9 @@
-"""A token bucket on the monotonic clock, so that a stepping wall clock opens no limit."""
+"""A token bucket on the monotonic clock, so that a step of the wall clock adds no tokens."""
 
 from taintwarden.engine.model import MonotonicTime, later
 
 ROUNDING = 1e-9
-"""Of a token: sums of floating point must not make one late that is there."""
+"""Tokens: floating-point error must not delay a token that is available."""
 
 
 class TokenBucket:
@@ -11,9 +11,9 @@ class TokenBucket:
 
     Args:
         rate: tokens per second, above 0.
-        burst: how many tokens it holds at most, at least 1.
-        empty_at: when it held none. A process that has just begun to act does not know what the one before it spent,
-            so it begins with nothing and a restart opens no limit.
+        burst: the greatest number of tokens it contains, at least 1.
+        empty_at: when it contained none. A process that begins to act does not know what the previous one spent, so it
+            starts without tokens and a restart exceeds no limit.
 
     """
 
@@ -24,27 +24,27 @@ class TokenBucket:
         self._filled_at = empty_at
 
     def available_at(self, now: MonotonicTime) -> MonotonicTime:
-        """When a token will be there: ``now`` if there is one."""
+        """When a token will be available: ``now`` if there is one."""
         self._fill(now)
         return now if self._tokens >= 1 - ROUNDING else later(now, (1 - self._tokens) / self.rate)
 
     def take(self, now: MonotonicTime) -> None:
-        """Take one token, which :meth:`available_at` said is there."""
+        """Take one token, which has to be available by :meth:`available_at`."""
         self._fill(now)
         self._tokens -= 1
 
     def give_back(self) -> None:
-        """A token that was taken was not used."""
+        """Return a token that was not used."""
         self._tokens = min(float(self.burst), self._tokens + 1)
 
     def resize(self, rate: float, burst: int, now: MonotonicTime) -> None:
-        """Apply a changed limit at once: a change never fills the bucket, and leaves no debt."""
+        """Apply a changed limit at once: a change adds no tokens, and never makes their number negative."""
         self._fill(now)
         self.rate, self.burst = rate, burst
         self._tokens = min(self._tokens, float(burst))
 
     def is_full(self, now: MonotonicTime) -> bool:
-        """Whether it is as if it had never been used."""
+        """Whether it contains its full burst, as if it had never been used."""
         self._fill(now)
         return self._tokens >= self.burst
 

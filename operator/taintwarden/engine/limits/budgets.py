@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets as far as they spare requests: the API server decides every eviction."""
+"""PodDisruptionBudgets, checked to save requests: the API server decides on every eviction."""
 
 from weakref import WeakKeyDictionary
 
@@ -8,7 +8,7 @@ from taintwarden.engine.model import Budget, Pod, PodClass, Policy
 
 
 class _Account:
-    """What is on its way against one budget."""
+    """The evictions that count against one budget."""
 
     __slots__ = ("under_way", "unseen", "updates")
 
@@ -16,14 +16,14 @@ class _Account:
         self.updates = 0
         self.under_way = 0
         self.unseen = 0
-        """Accepted evictions that the budget's status may not know of yet."""
+        """Accepted evictions that the budget's status may not include yet."""
 
 
 class Budgets:
-    """Which budgets select a pod, and what they allow beyond the evictions that are on their way.
+    """Which budgets select a pod, and what they allow beyond the evictions in progress.
 
     Args:
-        freed: takes the key of a budget that may allow more than before.
+        freed: receives the key of a budget that may allow more than before.
 
     """
 
@@ -34,10 +34,10 @@ class Budgets:
         """Names of the budgets that select a class."""
         self._accounts: dict[str, _Account] = {}
         self._asked: dict[str, tuple[_Account, str, int, bool]] = {}
-        """UID -> its budget, how often that had been seen when the API server was asked, and whether the pod counts."""
+        """UID -> account and name of its budget, its updates when the call was made, and whether the pod counts."""
 
     def set(self, budget: Budget) -> None:
-        """A budget is like this now."""
+        """A budget was added or updated."""
         budgets = self._budgets.setdefault(budget.namespace, {})
         before = budgets.get(budget.name)
         budgets[budget.name] = budget
@@ -83,15 +83,15 @@ class Budgets:
         return tuple(budgets[name] for name in names)
 
     def concerns(self, _: Policy) -> bool:
-        """Always: whether a pod is deleted may change."""
+        """Always: a pod may be evicted or deleted, and that may change."""
         return True
 
     def admit(self, request: Request) -> Refusal | None:
-        """What the budgets' status says. A pod that is deleted needs no budget."""
+        """Check the status of the budgets. They do not apply to a pod that is deleted."""
         return None if request.deletes else self.refuse(request.pod)
 
     def reserve(self, request: Request) -> Reservation | None:
-        """Count the request against the budget until its status knows of it."""
+        """Count the request against the budget until its status includes it."""
         if request.deletes:
             return None
         uid = request.pod.uid
@@ -99,12 +99,12 @@ class Budgets:
         return lambda settlement: self.settle(uid, evicted=settlement is Settlement.EVICTED)
 
     def evaluate(self, pod: Pod) -> list[tuple[Budget, Refusal | None]]:
-        """The budgets that the API server asks about a pod, by name, each with its own refusal."""
+        """The budgets that the API server checks for a pod, by name, each with its own refusal."""
         budgets = self.of(pod.shared) if pod.running else ()
         return [(budget, self._refuse(budget, pod)) for budget in budgets]
 
     def refuse(self, pod: Pod) -> Refusal | None:
-        """Whether asking the API server would be in vain."""
+        """Why the API server would refuse the eviction; None if it may accept it."""
         budgets = self.of(pod.shared) if pod.running else ()
         if not budgets:
             return None
@@ -128,7 +128,7 @@ class Budgets:
         return Refusal(BUDGET, None, key, f"PodDisruptionBudget {name} {why}")
 
     def leave(self, pod: Pod) -> None:
-        """The API server is asked to evict this pod."""
+        """An eviction call for this pod is made."""
         budgets = self.of(pod.shared) if pod.running else ()
         if budgets:
             name = str(budgets[0])
@@ -137,7 +137,7 @@ class Budgets:
             self._asked[pod.uid] = (account, name, account.updates, pod.ready)
 
     def settle(self, uid: str, *, evicted: bool) -> None:
-        """It has answered."""
+        """The eviction call ended."""
         if uid not in self._asked:
             return
         account, name, updates, counts = self._asked.pop(uid)
@@ -149,7 +149,7 @@ class Budgets:
 
 
 def _key(name: str, *, ready: bool) -> str:
-    """What shares a refusal: pods that are not Ready may go when others may not."""
+    """The key of a refusal: pods that are not Ready may be evicted when others may not."""
     return f"budget/{name}" if ready else f"budget/{name}/not-ready"
 
 

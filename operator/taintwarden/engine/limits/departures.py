@@ -1,29 +1,35 @@
-"""Pods on their way out of a node: evicted by us, or terminating for any reason."""
+"""Pods that leave a node: evicted by Taintwarden, or terminating for any reason."""
 
 from collections import Counter
+from collections.abc import Iterable
 
 from taintwarden.engine.limits.protocol import Freed, Request, Reservation, Settlement
 from taintwarden.engine.limits.refusal import PER_NODE, Refusal
 from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, later
 
 OVERDUE_SECONDS = 15.0
-"""A pod that exceeds its grace period by so much is on a node that does not answer, and counts no longer."""
+"""A pod that exceeds its grace period by this is on a node that does not respond, and no longer counts."""
 
 
 class Departures:
-    """Counts them by node.
+    """Counts these pods by node.
 
     Args:
-        freed: takes the key of a node from which another pod may be evicted.
+        freed: receives the key of a node from which another pod may be evicted.
 
     """
 
     def __init__(self, freed: Freed) -> None:
         self._freed = freed
+        self._is_limited = False
         self._leaving: dict[str, str] = {}
         self._number: Counter[str] = Counter()
         self._terminating: dict[str, dict[str, MonotonicTime]] = {}
         """Node -> UID -> until when it counts."""
+
+    def configure(self, policies: Iterable[Policy]) -> None:
+        """Take over changed limits at once."""
+        self._is_limited = any(policy.limits.node_max_concurrent is not None for policy in policies)
 
     def concerns(self, _: Policy) -> bool:
         """Always: evictions by every policy count."""
@@ -35,34 +41,34 @@ class Departures:
         return None if request.is_hard or most is None else self.refuse(request.pod, most, request.now)
 
     def reserve(self, request: Request) -> Reservation:
-        """Count the pod, also for policies whose own limit it is not."""
+        """Count the pod, also if its policy does not set this limit."""
         pod = request.pod
         self.leave(pod)
         return lambda settlement: self.stay(pod.uid) if settlement is Settlement.STAYS else None
 
     def leave(self, pod: Pod) -> None:
-        """An eviction is on its way."""
+        """An eviction of this pod is in progress."""
         if pod.uid not in self._leaving:
             self._leaving[pod.uid] = pod.node
             self._number[pod.node] += 1
 
     def is_leaving(self, uid: str) -> bool:
-        """Whether an eviction is on its way, or may have been carried out."""
+        """Whether an eviction is in progress, or may have been carried out."""
         return uid in self._leaving
 
     def stay(self, uid: str) -> None:
-        """It did not happen, or the pod is gone, or now known to be terminating."""
+        """The eviction did not happen, or the pod is gone, or is known to be terminating."""
         node = self._leaving.pop(uid, None)
         if node is not None:
             self._number[node] -= 1
             if not self._number[node]:
                 del self._number[node]
-            self._freed.add(key(node))
+            self._free(node)
 
     def terminating(self, uid: str, node: str, until: float | None, now: Instant) -> None:
-        """A pod terminates until then, by ``deletionTimestamp``; None: it is gone."""
+        """A pod terminates ``until`` its ``deletionTimestamp``; None: it is gone."""
         if until is not None:
-            # Converted now: a clock that is stepped later makes no pod overdue.
+            # Converted now: a later step of the clock makes no pod overdue.
             counts_until = later(now.monotonic_at(until), OVERDUE_SECONDS)
             self._terminating.setdefault(node, {})[uid] = counts_until
         elif node in self._terminating:
@@ -70,23 +76,27 @@ class Departures:
             if not self._terminating[node]:
                 del self._terminating[node]
         if until is None:
+            self._free(node)
+
+    def _free(self, node: str) -> None:
+        if self._is_limited:  # else no refusal of a node exists
             self._freed.add(key(node))
 
     def uids(self) -> list[tuple[str, str]]:
-        """UID and node of all that terminate."""
+        """UID and node of all terminating pods."""
         return [(uid, node) for node, uids in self._terminating.items() for uid in uids]
 
     def refuse(self, pod: Pod, most: int, now: Instant) -> Refusal | None:
-        """Whether ``most`` other pods of its node are on their way out already."""
+        """Refuse if ``most`` other pods are already leaving its node."""
         node = pod.node
         counted = [until for until in self._terminating.get(node, {}).values() if until > now.monotonic]
         count = self._number[node] - (pod.uid in self._leaving) + len(counted)
         if count < most:
             return None
         until = min(counted) if counted else None
-        return Refusal(PER_NODE, until, key(node), f"{count} pods of node {node} are on their way out")
+        return Refusal(PER_NODE, until, key(node), f"{count} pods of node {node} are being evicted or terminating")
 
 
 def key(node: str) -> str:
-    """What shares a refusal."""
+    """The key of a refusal, shared by all pods of the node."""
     return f"node/{node}"

@@ -1,14 +1,14 @@
 """The mass-eviction guard of one policy: it trips before the first eviction of a wave that is too large.
 
-It counts what *would* be evicted: in any window of time of its length, the evictions of the past and the deadlines
-ahead together. What was evicted is counted in slots of a twentieth of the window, each as if at its end; what is ahead
-in slots, each as if at its beginning. So the count is never too low. Evictions are reserved in the stored record before
-they happen: a crash may count some too many, never one too few.
+It counts what *would* be evicted: in any window of time of its length, past evictions and future deadlines together.
+Past evictions are counted in slots of a twentieth of the window, as if they happened at the end of their slot; future
+ones as if at its beginning. So the count is never too low. Evictions are reserved in the stored record before they
+happen: after a crash the count may be too high, never too low.
 
 A tripped guard is armed again when its cause is gone: no pod that was on its node when the guard tripped has to leave
-any more. Fewer of them is not enough, since values are repaired node by node and what has not been repaired yet must
-not be evicted for that. Pods that came later do not keep it tripped: they are not the cause. A person can also release
-the pods that it is holding: exactly these, whatever else it counts, and none of them counts again.
+any more. A lower number of them is not enough, since values are repaired node by node, and pods on nodes that are not
+repaired yet must not be evicted meanwhile. Pods that came later do not keep it tripped: they are not the cause. A
+person can also release the pods that it holds: exactly these, regardless of other counts, and none counts again.
 """
 
 from collections import Counter, deque
@@ -29,19 +29,19 @@ from taintwarden.engine.model import (
 )
 
 SLOTS = 20
-"""Into how many slots a window is cut."""
+"""The number of slots in a window."""
 SMALLEST_RESERVATION = 10
 ROUNDING_SECONDS = 1.0
-"""Times in objects have whole seconds, and are read as the end of theirs."""
+"""Times in objects have whole seconds, and are taken as the end of that second."""
 
 
 class GuardRecord(msgspec.Struct, frozen=True):
-    """What a guard must remember across restarts. Times are seconds since the epoch.
+    """The state of a guard that is kept across restarts. Times are seconds since the epoch.
 
-    ``open_since`` None: armed. ``cause`` and ``would_evict`` say why it tripped. ``accepted``: a person released so
-    many pods at ``released_at``, which are still there. ``spent``: how many evictions count from when, oldest first;
-    they are reserved before they happen. ``reset``: the request for a reset that was granted and that is not taken off
-    yet; whoever leads next does not grant it again.
+    ``open_since`` None: armed. ``cause`` and ``would_evict``: why it tripped. ``accepted``: the number of pods that a
+    person released at ``released_at`` and that still have to leave. ``spent``: (time, evictions that count from then),
+    oldest first; they are reserved before they happen. ``reset``: the request for a reset that was granted and is not
+    removed yet; the next leader does not grant it again.
     """
 
     open_since: float | None = None
@@ -54,17 +54,17 @@ class GuardRecord(msgspec.Struct, frozen=True):
 
 
 class Turn(Enum):
-    """What a look at the guard changed."""
+    """What a check of the guard changed."""
 
     TRIPPED = auto()
-    """It has been tripped long enough for the wave to be seen whole."""
+    """It has been tripped long enough for the wave to be complete."""
     ARMED = auto()
     PASSED = auto()
-    """It was armed again before that was announced."""
+    """It was armed again before the trip was announced."""
 
 
 class Due(msgspec.Struct, frozen=True, gc=False):
-    """A pod that has to leave: when, and since when it is on its node and the taint makes it leave."""
+    """A pod that has to leave: when, since when it is on its node, and since when the taint evicts it."""
 
     uid: str
     at: WallTime
@@ -78,7 +78,7 @@ class Guard:
     Args:
         policy: its name.
         settings: its limits.
-        freed: takes the policy's key when evictions may go on.
+        freed: receives the policy's key when evictions may continue.
 
     """
 
@@ -89,37 +89,37 @@ class Guard:
         self.released: dict[str, None] = {}
         """UIDs of pods that a person released and that still have to leave."""
         self.population: Callable[[], int] = lambda: 0
-        """Counts the pods that the policy may evict; asked only when many would be."""
+        """Counts the pods that the policy may evict; called only when many would be evicted."""
         self._key = policy_key(policy)
         self._freed = freed
         self._near: dict[str, Due] = {}
         """Pods due within the window."""
         self._far: DeadlineQueue[WallTime] = DeadlineQueue()
         self._later: dict[str, Due] = {}
-        """Those of ``_far``."""
+        """The pods of ``_far``."""
         self._counts: Counter[int] = Counter()
-        """How many of the near ones are due in which slot; those that were released are not counted."""
+        """Slot -> the number of near pods that are due in it, without released ones."""
         self._causes: dict[str, None] = {}
-        """The near ones that were on their node when it tripped."""
+        """The near pods that were on their node when it tripped."""
         self.reset = ""
-        """The request for a reset that was granted, until it is taken off."""
+        """The request for a reset that was granted, until it is removed."""
         self._stored_reset = ""
         """The same in the stored record."""
         self._released_at: WallTime | None = None
         self._quota = 0
-        """How many released pods the restored record names that were not met yet."""
+        """How many released pods of the restored record are not identified yet."""
         self._slots: deque[list[float]] = deque()
         """[when the slot ends, evictions in it], on the monotonic clock."""
         self._rehearsed: deque[list[float]] = deque()
-        """The same of evictions that were only rehearsed."""
+        """The same for evictions of a dry run."""
         self._taken: dict[str, float] = {}
         """UID -> the slot in which its eviction counts, until it is settled."""
         self._reserved = (0.0, 0)
-        """(slot, evictions) that the stored record allows for."""
+        """(slot, evictions) that the stored record reserves."""
         self._settled_at = MonotonicTime(0.0)
         self._is_announced = False
         self._changed = True
-        """More has to leave, or other settings hold: it has to be looked at."""
+        """More pods have to leave, or the settings changed: it has to be checked."""
         self._reconfigured = False
         self._unsaved = False
 
@@ -130,13 +130,13 @@ class Guard:
 
     @property
     def halts(self) -> bool:
-        """Whether it refuses every eviction now, but those that were released."""
+        """Whether it now refuses all evictions except those of released pods."""
         return self.is_tripped and self.settings.action is GuardAction.HALT
 
     # -- what would be evicted, and what was --------------------------------------------------------------------
 
     def expect(self, due: Due, now: Instant) -> None:
-        """A pod has to leave, unless something changes."""
+        """A pod will have to leave, unless something changes."""
         if self._near.get(due.uid) == due:
             return
         was_cause = due.uid in self._causes
@@ -163,7 +163,7 @@ class Guard:
             self._causes[due.uid] = None
 
     def _meet_released(self, due: Due) -> None:
-        """After a restart: a pod that had to leave already when a person released what the guard was holding."""
+        """After a restart: identify a pod that already had to leave when a person released the pods that were held."""
         at = self._released_at
         if not self._quota or at is None or due.uid in self.released:
             return
@@ -172,7 +172,7 @@ class Guard:
             self.released[due.uid] = None
 
     def forget(self, uid: str) -> None:
-        """It does not have to leave any more, or is gone."""
+        """A pod no longer has to leave, or is gone."""
         self._remove(uid)
         if uid in self.released:
             del self.released[uid]
@@ -195,16 +195,16 @@ class Guard:
         return self._counts.total()
 
     def may_take(self, now: Instant) -> bool:
-        """Whether the stored record allows for one more eviction."""
+        """Whether the stored record reserves one more eviction."""
         slot, reserved = self._reserved
         return slot == self._slot(now) and self._used(slot) < reserved
 
     def has_taken(self, uid: str) -> bool:
-        """Whether an eviction of this pod counts already: the last call may have been carried out."""
+        """Whether an eviction of this pod already counts: the last call may have been carried out."""
         return uid in self._taken
 
     def take(self, uid: str, now: Instant) -> Reservation:
-        """A pod is evicted now. It counts once, however often that is tried."""
+        """A pod is evicted now. It counts once, regardless of retries."""
         if uid not in self.released and uid not in self._taken:
             self._taken[uid] = self._note(self._slots, now)
         self._remove(uid)
@@ -221,17 +221,17 @@ class Guard:
                     break
 
     def stay(self, uid: str) -> None:
-        """No call for this pod is under way any more."""
+        """No call for this pod is in progress any more."""
         self._taken.pop(uid, None)
 
     def rehearse(self, uid: str, now: Instant) -> None:
-        """A pod would be evicted now: it counts until the policy enforces, unless a person released it."""
+        """A pod would be evicted now: that counts until the policy enforces, unless a person released the pod."""
         if uid not in self.released:
             self._note(self._rehearsed, now)
         self.forget(uid)
 
     def forget_rehearsals(self) -> None:
-        """The policy enforces from now on, and nothing was evicted."""
+        """The policy enforces from now on; the evictions of the dry run did not happen."""
         self._rehearsed.clear()
         self._changed = True
 
@@ -243,12 +243,12 @@ class Guard:
         return slot
 
     def change(self, settings: GuardSettings, now: Instant) -> None:
-        """Other settings hold from now on, for what is known already."""
+        """Apply changed settings, also to what is already known."""
         if settings == self.settings:
             return
         self.settings = settings
         ends_at = now.wall + settings.window_seconds
-        for due in [due for due in self._near.values() if due.at > ends_at]:  # a longer window takes them in by itself
+        for due in [due for due in self._near.values() if due.at > ends_at]:  # time handles a longer window
             del self._near[due.uid]
             self._causes.pop(due.uid, None)
             self._put_far(due)
@@ -258,7 +258,7 @@ class Guard:
     # -- tripped or armed ---------------------------------------------------------------------------------------
 
     def look(self, now: Instant) -> Turn | None:
-        """Trip it or arm it, if what would be evicted asks for it."""
+        """Trip or arm the guard, if the evictions that it counts require it."""
         self._let_time_pass(now)
         if self.tripped_at is None:
             if not self._changed:
@@ -296,7 +296,7 @@ class Guard:
         return Turn.ARMED if was_announced else Turn.PASSED
 
     def release(self, uids: Iterable[str], now: Instant) -> int:
-        """A person has seen which pods are held: these may go, and the guard is armed. Returns how many they are."""
+        """A person confirmed the evictions of these pods; the guard is armed. Returns the number of pods."""
         named = list(uids)
         for uid in named:
             due = self._near.get(uid)
@@ -313,13 +313,13 @@ class Guard:
         return len(named)
 
     def grant(self, reset: str) -> None:
-        """A request for a reset is granted, now; or, with none, it was taken off. Has to be stored."""
+        """A request for a reset is granted; or, if empty, it was removed. Either has to be stored."""
         self.reset = reset
         self._unsaved = True
 
     @property
     def is_grant_stored(self) -> bool:
-        """Whether the next leader would know of the reset. Until then, nothing that was released is evicted."""
+        """Whether the next leader would know of the reset. Until then, no released pod is evicted."""
         return not self.reset or self.reset == self._stored_reset
 
     def held(self) -> list[str]:
@@ -331,7 +331,7 @@ class Guard:
         return self.settings.limit(self.population())
 
     def next_look(self, now: Instant) -> float | None:
-        """Seconds until it has to be looked at again although no more pods have to leave."""
+        """Seconds until it has to be checked again even if no more pods have to leave."""
         if self._changed or (self.is_tripped and not self._causes):
             return 0.0
         waits: list[float] = []
@@ -339,7 +339,7 @@ class Guard:
             waits.append(self._settled_at - now.monotonic)
         if (far := self._far.next_at()) is not None:
             waits.append(far - self.settings.window_seconds - now.wall)
-        if self._counts and self._slots:  # what leaves the window makes room, where none was left to reserve
+        if self._counts and self._slots:  # evictions that leave the window can be reserved again
             waits.append(self._slots[0][0] + self.settings.window_seconds - now.monotonic)
         return max(0.0, min(waits)) if waits else None
 
@@ -348,9 +348,9 @@ class Guard:
         return pods <= self.settings.at_least(0) or pods <= self.limit()
 
     def _most(self, now: Instant) -> int:
-        """The most evictions that any window of time would hold which begins in the past and ends now or later.
+        """The most evictions in any window of time that begins in the past and ends now or later.
 
-        0 while nothing is ahead: what was evicted alone trips no guard. The work is bounded by the number of slots.
+        0 while no eviction is ahead: past evictions alone trip no guard. The work is bounded by the number of slots.
         """
         ahead = self._counts.total()
         if not ahead:
@@ -377,7 +377,7 @@ class Guard:
         return int(at // self._length)
 
     def _slot(self, now: Instant) -> float:
-        """When the slot ends that ``now`` lies in."""
+        """The end of the slot that contains ``now``."""
         return (now.monotonic // self._length + 1) * self._length
 
     def _used(self, slot: float) -> int:
@@ -386,7 +386,7 @@ class Guard:
     # -- what is stored -------------------------------------------------------------------------------------------
 
     def restore(self, record: GuardRecord, now: Instant) -> None:
-        """Take over what the process that led before has saved."""
+        """Apply the record that the previous leader stored."""
         self.tripped_at = None if record.open_since is None else WallTime(min(record.open_since, now.wall))
         self.cause = record.cause
         self._is_announced = bool(record.cause)
@@ -399,14 +399,14 @@ class Guard:
         known = [*self._near.values(), *self._later.values()]
         for due in known:
             self.forget(due.uid)
-        self.released = {}  # the record counts them, whichever they are
+        self.released = {}  # the record has only their number
         for due in known:
             self.expect(due, now)
         self._reserved = (0.0, 0)
         self._changed = True
 
     def record_wanted(self, now: Instant, *, waiting: bool) -> tuple[float, int] | None:
-        """The (slot, evictions) of a record that has to be saved now, None if none has to.
+        """The (slot, evictions) of a record that has to be stored now, None if there is none.
 
         ``waiting``: due pods need more evictions reserved.
         """
@@ -422,7 +422,7 @@ class Guard:
         return slot, max(used, reserved)
 
     def _reservable(self, wanted: int) -> int:
-        """How many more evictions may be reserved: no more than are allowed, or a restart would trip it for nothing."""
+        """How many more evictions may be reserved: at most those allowed, or a restart would trip it without cause."""
         if self.settings.action is GuardAction.REPORT:
             return wanted
         spent = sum(int(used) for _, used in self._slots)
@@ -431,7 +431,7 @@ class Guard:
         return max(0, min(wanted, self.limit() - spent))
 
     def saved(self, record: GuardRecord, reserved: tuple[float, int], *, succeeded: bool) -> None:
-        """The record, which allows for ``reserved``, is stored, or is not."""
+        """The write of a record, which contains ``reserved``, ended."""
         if succeeded:
             self._reserved, self._stored_reset = reserved, record.reset
             self._freed.add(self._key)
@@ -439,7 +439,7 @@ class Guard:
             self._unsaved = True
 
     def record(self, now: Instant, reserved: tuple[float, int] | None = None) -> GuardRecord:
-        """Its state; with ``reserved``, as it has to be stored."""
+        """The state of the guard; with ``reserved``, as it has to be stored."""
         slots: list[list[float]] = list(self._slots)
         if reserved is not None:
             slots = [one for one in slots if one[0] != reserved[0]] + [list(reserved)]

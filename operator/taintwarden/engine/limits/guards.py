@@ -9,10 +9,10 @@ from taintwarden.engine.model import Instant, Mode, Policy
 
 
 class Guards:
-    """Policies with a guard, by name. A policy with ``reclaim`` has none: soft limits step aside.
+    """Policies with a guard, by name. A policy with ``reclaim`` has none: soft limits do not apply to it.
 
     Args:
-        freed: takes the key of a policy whose evictions may go on.
+        freed: receives the key of a policy whose evictions may continue.
 
     """
 
@@ -22,14 +22,14 @@ class Guards:
         self._uids: dict[str, str] = {}
         self._modes: dict[str, Mode] = {}
         self._records: dict[str, GuardRecord] = {}
-        """What guards remembered that do not exist now: saved by others, or before they were switched off."""
+        """Records of guards that do not exist now: stored by other processes, or before a guard was switched off."""
 
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
-        """Take over changed settings at once. What was evicted stays counted."""
+        """Apply changed settings at once. Past evictions still count."""
         known, self.by_policy = self.by_policy, {}
         policies = tuple(policies)
         for policy in policies:
-            if self._uids.get(policy.name, policy.uid) != policy.uid:  # a namesake inherits nothing
+            if self._uids.get(policy.name, policy.uid) != policy.uid:  # a new policy of the same name inherits nothing
                 known.pop(policy.name, None)
                 self._records.pop(policy.name, None)
             guard, settings = known.pop(policy.name, None), policy.limits.guard
@@ -53,7 +53,7 @@ class Guards:
         self._modes = {policy.name: policy.mode for policy in policies}
 
     def restore(self, policy: str, record: GuardRecord, now: Instant) -> None:
-        """Take over what another process saved of a guard."""
+        """Apply the record of a guard that another process stored."""
         guard = self.by_policy.get(policy)
         if guard is not None:
             guard.restore(record, now)
@@ -61,7 +61,7 @@ class Guards:
             self._records[policy] = record
 
     def is_released(self, policy: str, uid: str) -> bool:
-        """Whether a person released this pod from what holds the policy."""
+        """Whether a person released this pod by a reset."""
         guard = self.by_policy.get(policy)
         return guard is not None and uid in guard.released
 

@@ -1,4 +1,4 @@
-"""The list of all limits: a pod is evicted when every one admits it, and only then takes from any."""
+"""The list of all limits: a pod is evicted when all of them admit it, and only then reserves at any of them."""
 
 from collections.abc import Iterable
 
@@ -16,7 +16,7 @@ from taintwarden.engine.model import Instant, Pod, Policy
 
 
 class Limiter:
-    """Every limit of every policy, and what they know of the cluster.
+    """All limits of all policies, and what they know of the cluster.
 
     Args:
         overall_rate: evictions per second over all policies; None is no cap. Its burst is one second's worth.
@@ -33,7 +33,7 @@ class Limiter:
         self.bounces = Bounces()
         self.workloads = Workloads(freed)
         self.departures = Departures(freed)
-        # In the order in which they are asked: first what concerns a whole policy, so that one pod answers for all.
+        # In the order of evaluation: first what applies to a whole policy, so that one pod decides for all of them.
         self._limits: tuple[Limit, ...] = (
             self.windows,
             self.zones,
@@ -46,16 +46,17 @@ class Limiter:
             PartedRates(self.rates),
         )
         self._concerned: dict[str, list[Limit]] = {}
-        """By policy: those of the list that may refuse, or count, its evictions."""
+        """By policy: the limits of the list that may refuse, or count, its evictions."""
 
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
-        """Take over changed limits at once. What was spent stays spent."""
+        """Apply changed limits at once. What was used remains used."""
         policies = tuple(policies)
         self.windows.configure(policies)
         self.zones.configure(policies)
         self.guards.configure(policies, now)
         self.rates.configure(policies, now.monotonic)
         self.bounces.configure(policies)
+        self.departures.configure(policies)
         self._concerned = {policy.name: [one for one in self._limits if one.concerns(policy)] for policy in policies}
 
     def admit(self, request: Request) -> Refusal | None:
@@ -66,7 +67,7 @@ class Limiter:
         return None
 
     def reserve(self, request: Request) -> Reservation:
-        """Take from every limit what the eviction costs, to be settled once."""
+        """Reserve at every limit what the eviction costs, to be settled once."""
         limits = self._concerned[request.policy.name]
         taken = [reservation for limit in limits if (reservation := limit.reserve(request)) is not None]
 
@@ -77,7 +78,7 @@ class Limiter:
         return settle
 
     def rehearse(self, request: Request) -> None:
-        """An eviction would be on its way: it costs what evictions of the policy share, and the pod stays."""
+        """An eviction would be issued: it uses up rates and counts at the guard, and the pod stays."""
         SharedRates(self.rates).reserve(request)
         PartedRates(self.rates).reserve(request)
         guard = self.guards.by_policy.get(request.policy.name)
@@ -85,14 +86,18 @@ class Limiter:
             guard.rehearse(request.pod.uid, request.now)
 
     def stay(self, uid: str) -> None:
-        """Nothing is under way any more that could make the pod leave."""
+        """No eviction of the pod is in progress any more."""
         self.workloads.stay(uid)
         self.departures.stay(uid)
+        self.over(uid)
+
+    def over(self, uid: str) -> None:
+        """No call for this pod is in progress, and whether it is gone is known."""
         for guard in self.guards.by_policy.values():
             guard.stay(uid)
 
     def gone(self, pod: Pod, now: Instant) -> None:
-        """The pod is not there any more, or terminating."""
+        """The pod is gone or terminating."""
         self.workloads.gone(pod, now.monotonic)
         self.bounces.gone(pod)
         self.departures.stay(pod.uid)

@@ -1,9 +1,9 @@
-"""What every limit answers and keeps. To add one: a module, a line in the list, a field of the API, a sentence.
+"""The protocol of every limit. To add one: a module, a line in the list, a field of the API, a sentence.
 
 =============== =====================================================================================================
 ``admit``       whether the pod may be evicted now; changes nothing
-``reserve``     the pod is about to be evicted: take what that costs, to be settled when the API server has answered
-``Freed``       keys of refusals that may be another answer now; limits add, the machine takes
+``reserve``     the pod is about to be evicted: take what that costs, to be settled when the API server answers
+``Freed``       keys of refusals that may no longer hold; limits add them, the machine takes them
 =============== =====================================================================================================
 """
 
@@ -18,10 +18,10 @@ from taintwarden.engine.model import Instant, Mode, Pod, Policy, Taint
 
 
 class Request(msgspec.Struct, frozen=True):
-    """May this pod be evicted now?
+    """The question whether a pod may be evicted now.
 
-    ``labels`` are its node's. ``deletes``: the pod is deleted, so no PodDisruptionBudget is asked. ``released``: a
-    person reset the guard, and this pod is one of those that were named.
+    ``labels`` are its node's. ``deletes``: the pod is deleted, so no PodDisruptionBudget applies. ``released``: a
+    person reset the guard, and this pod is one of those that were released.
     """
 
     pod: Pod
@@ -34,23 +34,23 @@ class Request(msgspec.Struct, frozen=True):
 
     @property
     def is_hard(self) -> bool:
-        """Whether the node will be gone (``reclaim``): then only the overall rate and budgets count."""
+        """Whether the node will be removed (``reclaim``): then only the overall rate and budgets apply."""
         return self.policy.reclaim is not None
 
     @property
     def is_rehearsal(self) -> bool:
-        """Whether nothing will be evicted."""
+        """Whether the pod will not be evicted, since the policy does not enforce."""
         return self.policy.mode is not Mode.ENFORCE
 
 
 class Settlement(Enum):
-    """How an eviction call ended, as far as limits care."""
+    """How an eviction call ended, as far as it matters to limits."""
 
     EVICTED = auto()
     STAYS = auto()
-    """It was not carried out, for certain."""
+    """It was certainly not carried out."""
     UNKNOWN = auto()
-    """It may have been carried out: the pod counts as on its way out until that is known."""
+    """It may have been carried out: the pod counts as terminating until that is known."""
 
 
 Reservation = Callable[[Settlement], None]
@@ -61,23 +61,23 @@ class Limit(Protocol):
     """One limit of all policies."""
 
     def concerns(self, policy: Policy) -> bool:
-        """Whether pods of the policy are asked about at all; known until policies change."""
+        """Whether the limit applies to pods of the policy; the answer holds until policies change."""
 
     def admit(self, request: Request) -> Refusal | None:
         """Why the pod may not be evicted now, None if it may. Nothing is taken."""
 
     def reserve(self, request: Request) -> Reservation | None:
-        """Take what the eviction costs, None where it costs nothing that has to be settled."""
+        """Take what the eviction costs. Returns None if nothing has to be settled."""
 
 
 class Freed:
-    """Keys of refusals that may be another answer now, in the order in which they were noted."""
+    """Keys of refusals that may no longer hold, in the order in which they were added."""
 
     def __init__(self) -> None:
         self.keys: dict[str, None] = {}
 
     def add(self, key: str) -> None:
-        """Asking again makes sense."""
+        """The limit may admit pods that it refused under this key."""
         self.keys[key] = None
 
     def take(self) -> list[str]:

@@ -11,24 +11,24 @@ from taintwarden.engine.model import MonotonicTime, Policy
 MAX_IDLE_BUCKETS = 10_000
 
 Named = tuple[str, str, TokenBucket]
-"""A bucket with the limit that it serves and the key of its refusals."""
+"""A bucket with its limit and the key of its refusals."""
 
 
 def one_second(rate: float) -> int:
-    """The burst of a rate that has none of its own: one second's worth."""
+    """The burst of a rate without a setting for it: one second's worth."""
     return max(1, int(rate))
 
 
 class Rates:
-    """Buckets that fill from empty when this process begins to act.
+    """Token buckets that start empty when this process begins to act.
 
-    What is not evicted costs no token: requests that fail are bounded by their back-off, and must not use up what
-    others are waiting for.
+    A pod that is not evicted costs no token: requests that fail are bounded by their back-off, and must not use up the
+    tokens that other pods wait for.
 
     Args:
         overall_rate: evictions per second over all policies; None is no cap.
         zones: the pace that the health of a zone sets.
-        freed: takes the keys of buckets that were given a token back.
+        freed: receives the keys of buckets to which a token was returned.
 
     """
 
@@ -48,7 +48,7 @@ class Rates:
         return self._overall is not None
 
     def restart(self, now: MonotonicTime) -> None:
-        """Acting begins now: what others spent until now is not known."""
+        """Start acting: what other processes used until now is not known."""
         self._began = now
         rate = self._overall_rate
         self._overall = None if rate is None else TokenBucket(rate, one_second(rate), now)
@@ -56,7 +56,7 @@ class Rates:
         self._keyed = {}
 
     def configure(self, policies: Iterable[Policy], now: MonotonicTime) -> None:
-        """Take over changed limits at once. A bucket keeps what it has spent."""
+        """Apply changed limits at once. What a bucket has spent remains spent."""
         kept: dict[str, TokenBucket] = {}
         for policy in policies:
             limits = policy.limits
@@ -75,7 +75,7 @@ class Rates:
         return buckets if self._overall is None else [*buckets, (OVERALL_RATE, "", self._overall)]
 
     def halt(self, request: Request) -> Refusal | None:
-        """Whether the pod's zone stands still."""
+        """Whether evictions in the pod's zone are halted."""
         if request.is_hard or request.policy.limits.zone_health is None:
             return None
         return self._zones.halted(request.policy.name, zone_of(request.labels))
@@ -119,7 +119,7 @@ class SharedRates:
         self._rates = rates
 
     def concerns(self, policy: Policy) -> bool:
-        """Whether there is either."""
+        """Whether one of the two is set."""
         return self._rates.has_overall or policy.limits.evictions_per_second is not None
 
     def admit(self, request: Request) -> Refusal | None:
@@ -127,7 +127,7 @@ class SharedRates:
         return _first_empty(self._rates.shared(request), request.now.monotonic)
 
     def reserve(self, request: Request) -> Reservation:
-        """Take one of each."""
+        """Take one token of each."""
         return _take(self._rates.shared(request), request.now.monotonic, self._rates.freed)
 
 
@@ -138,17 +138,17 @@ class PartedRates:
         self._rates = rates
 
     def concerns(self, policy: Policy) -> bool:
-        """Whether there is any of them."""
+        """Whether one of them is set."""
         limits = policy.limits
         rates = (limits.zone_evictions_per_second, limits.namespace_evictions_per_second, limits.zone_health)
         return any(one is not None for one in rates)
 
     def admit(self, request: Request) -> Refusal | None:
-        """Whether each of them has a token, and the zone does not stand still."""
+        """Whether each of them has a token, and the zone is not halted."""
         return self._rates.halt(request) or _first_empty(self._rates.parted(request), request.now.monotonic)
 
     def reserve(self, request: Request) -> Reservation:
-        """Take one of each."""
+        """Take one token of each."""
         return _take(self._rates.parted(request), request.now.monotonic, self._rates.freed)
 
 

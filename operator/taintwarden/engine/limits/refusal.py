@@ -1,4 +1,4 @@
-"""A limit's answer to a pod that may not be evicted yet, and the names of the limits as people read them."""
+"""A limit's answer for a pod that may not be evicted yet, and the names of the limits as users see them."""
 
 import msgspec
 
@@ -23,16 +23,16 @@ BUDGET = "budget"
 SEVERAL_BUDGETS = "several-budgets"
 BUDGET_UNREADABLE = "budget-unreadable"
 STALE_VIEW = "stale-view"
-"""No limit of a policy: what stops every eviction while a stream is cut off from the API server."""
+"""Not a limit of a policy: it stops all evictions while a stream is cut off from the API server."""
 
 BUDGET_LIMITS = (BUDGET, SEVERAL_BUDGETS, BUDGET_UNREADABLE)
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Which limit, and what has to happen before asking again makes sense.
+    """Which limit refuses, and what has to change before a retry can succeed.
 
-    ``until`` None: something else than time has to change. ``key`` names what shares the refusal (a workload, a node,
-    a zone, ...); empty: all pods of the policy do. ``detail`` is for people.
+    ``until`` None: something other than time has to change. ``key`` names what shares the refusal (a workload, a node,
+    a zone, ...); empty: all pods of the policy do. ``detail`` is a text for users.
     """
 
     limit: str

@@ -1,13 +1,13 @@
-"""Eviction windows: a policy that lists some evicts only while one of them is open.
+"""Eviction windows: a policy that has windows evicts only while one of them is open.
 
 A window opens at the times that Debian's cron would run a job:
 
-* A schedule whose minute and hour both name times (``30 2 * * *``) opens once for each of them. What the clock skips in
-  spring opens the moment it has skipped it; what comes twice in autumn opens at the first.
-* A schedule with a star in front of minute or hour (``*/15 2 * * *``) opens whenever the clock on the wall matches:
-  never at skipped times, twice at those that come twice.
+* A schedule whose minute and hour both name times (``30 2 * * *``) opens once for each of them. A time that the clock
+  skips in spring opens right after the skip; a time that occurs twice in autumn opens at its first occurrence.
+* A schedule with a star at the start of minute or hour (``*/15 2 * * *``) opens whenever the local time matches: never
+  at skipped times, twice at times that occur twice.
 
-It stays open for a length of real time, whatever clocks on the wall do meanwhile.
+It stays open for a duration of real time, regardless of changes of the local time.
 """
 
 import math
@@ -26,13 +26,13 @@ _DAY_SECONDS = 86_400
 
 
 class EvictionWindows:
-    """The windows of every policy that has some."""
+    """The windows of all policies that have any."""
 
     def __init__(self) -> None:
         self._windows: dict[str, Windows] = {}
 
     def configure(self, policies: Iterable[Policy]) -> None:
-        """Take over changed windows at once."""
+        """Apply changed windows at once."""
         self._windows = {policy.name: Windows(policy.windows) for policy in policies if policy.windows}
 
     def concerns(self, policy: Policy) -> bool:
@@ -52,9 +52,9 @@ class EvictionWindows:
 
 
 class Windows:
-    """Says whether a policy may evict now: while any of its windows is open, and always without windows.
+    """Whether a policy may evict now: while any of its windows is open, and always without windows.
 
-    Every admission asks, so the answer is kept for as long as it holds.
+    Every admission needs the answer, so it is cached for as long as it holds.
 
     Args:
         windows: valid ones, see :mod:`taintwarden.api.windows`.
@@ -63,12 +63,12 @@ class Windows:
 
     def __init__(self, windows: tuple[Window, ...]) -> None:
         self._windows = tuple((_Schedule(one.schedule, one.time_zone), one.duration_seconds) for one in windows)
-        # The answer, and from when until just before when it holds.
+        # The answer, and the half-open interval in which it holds.
         self._opens_at: float | None = None
         self._since, self._until = (math.inf, math.inf) if windows else (-math.inf, math.inf)
 
     def closed_until(self, now: float) -> float | None:
-        """None while a window is open, else when the next one opens: infinity if none will in the next 50 years.
+        """None while a window is open, else when the next one opens: infinity if none opens in the next 50 years.
 
         Args:
             now: seconds since the epoch. It may step back.
@@ -79,7 +79,7 @@ class Windows:
         return self._opens_at
 
     def _recompute(self, now: int) -> None:
-        # A window that opened at most its duration ago is open; if it did not, its next time to open lies ahead.
+        # A window that opened at most its duration ago is open; otherwise its next opening is in the future.
         times = [(opens, opens + duration) for one, duration in self._windows for opens in [one.after(now - duration)]]
         open_now = [(opens, closes) for opens, closes in times if opens <= now]
         if open_now:
@@ -105,16 +105,16 @@ class _Schedule:
 
     def _named_time_after(self, moment: int) -> float:
         for opens in CronSim(self._expression, datetime.fromtimestamp(moment, self._zone)):
-            # In the hour that comes twice the library, asked in the second, answers for the first.
+            # In the second occurrence of a repeated hour, the library returns times of the first.
             if opens.timestamp() > moment:
                 return opens.timestamp()
         return math.inf
 
     def _match_after(self, moment: int) -> float:
-        """Search between one change of the clock and the next, where any zone is a fixed offset.
+        """Search between one change of the UTC offset and the next, where any zone has a fixed offset.
 
-        Over a change the library steps by whole hours: it misses half of one where clocks shift by 30 minutes, and
-        finds a midnight that was skipped.
+        Across a change the library steps by whole hours: it misses half an hour if clocks shift by 30 minutes, and
+        returns a midnight that was skipped.
         """
         while True:
             offset = self._offset(moment + 1)

@@ -1,7 +1,7 @@
 """How many pods a workload wants, has Ready, and can spare: a budget for workloads without a PodDisruptionBudget.
 
-Read from state and not from what was evicted: a pod that is missing counts, whatever removed it, until another is Ready
-or the workload is scaled down. So a restart forgets nothing that matters.
+It is computed from state and not from past evictions: a missing pod counts, whatever removed it, until another is Ready
+or the workload is scaled down. So a restart loses nothing relevant.
 """
 
 from taintwarden.engine.limits.protocol import Freed, Request, Reservation, Settlement
@@ -13,7 +13,7 @@ COUNTED_KINDS = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet", "Replicatio
 
 
 FORGIVEN_SECONDS = 600.0
-"""For so long a controller that is not watched may owe a replacement; later it is taken not to want one any more."""
+"""How long an evicted pod counts as missing if its controller is not watched and no Ready pod has replaced it."""
 
 
 class _Workload:
@@ -23,18 +23,18 @@ class _Workload:
         self.total = 0
         self.ready = 0
         self.ready_leaving = 0
-        """Ready pods that an eviction is on its way for."""
+        """Ready pods whose eviction is in progress."""
         self.owed: list[MonotonicTime] = []
-        """Of a controller that is not watched: until when each evicted pod counts that no Ready pod has replaced."""
+        """For a controller that is not watched: until when each evicted pod without a Ready replacement counts."""
         self.known: set[str] = set()
-        """Of such a controller: pods that have been Ready once, and so replace nobody any more."""
+        """For such a controller: pods that were Ready once, and so replace no further pod."""
 
 
 class Workloads:
     """Counts pods by controlling owner.
 
     Args:
-        freed: takes the key of a workload that may spare more pods than before.
+        freed: receives the key of a workload that may spare more pods than before.
 
     """
 
@@ -45,7 +45,7 @@ class Workloads:
         self._leaving: dict[str, Pod] = {}
 
     def want(self, uid: str, replicas: int | None) -> None:
-        """A controller wants so many pods; None: it is gone."""
+        """A controller wants ``replicas`` pods; None: it is gone."""
         if replicas is None:
             self._wanted.pop(uid, None)
         else:
@@ -53,7 +53,7 @@ class Workloads:
         self._freed.add(_key(uid))
 
     def seen(self, pod: Pod, before: Pod | None) -> None:
-        """A running pod appeared, or is not as it was ``before``."""
+        """A running pod appeared, or differs from ``before``."""
         owner = pod.shared.owner
         if owner is None or (before is not None and before.ready == pod.ready):
             return
@@ -74,7 +74,7 @@ class Workloads:
         self._freed.add(_key(owner.uid))
 
     def gone(self, pod: Pod, now: MonotonicTime) -> None:
-        """A pod is not there any more, or terminating."""
+        """A pod is gone or terminating."""
         owner = pod.shared.owner
         if owner is None:
             return
@@ -91,7 +91,7 @@ class Workloads:
         self._freed.add(_key(owner.uid))
 
     def leave(self, pod: Pod) -> None:
-        """An eviction of this pod is on its way: it counts as missing from now on."""
+        """An eviction of this pod is in progress: it counts as missing from now on."""
         owner = pod.shared.owner
         if owner is not None and pod.uid not in self._leaving:
             self._leaving[pod.uid] = pod
@@ -115,16 +115,16 @@ class Workloads:
         return None if request.is_hard or share is None else self.refuse(request.pod, share, request.now.monotonic)
 
     def reserve(self, request: Request) -> Reservation:
-        """Count the pod as missing, also for policies whose own limit it is not."""
+        """Count the pod as missing, also if its policy does not set this limit."""
         pod = request.pod
         self.leave(pod)
         return lambda settlement: self.stay(pod.uid) if settlement is Settlement.STAYS else None
 
     def refuse(self, pod: Pod, share: Share, now: MonotonicTime) -> Refusal | None:
-        """Whether its workload cannot spare this pod. One that is not Ready is missing already."""
+        """Refuse if the workload cannot spare this pod. A pod that is not Ready already counts as missing."""
         owner = pod.shared.owner
         if owner is None or not pod.ready or pod.uid in self._leaving:
-            return None  # one whose last call may or may not have been carried out counts already
+            return None  # a pod whose last call may have been carried out already counts
         workload = self._workloads[owner.uid]
         wanted, until = self._wanted.get(owner.uid), None
         if wanted is None:

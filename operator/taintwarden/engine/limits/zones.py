@@ -1,6 +1,6 @@
-"""Zone health: evictions slow down in an unhealthy zone, and stop while every zone seems unhealthy.
+"""Zone health: evictions slow down in an unhealthy zone, and stop while all zones appear unhealthy.
 
-States are classified as the node-lifecycle controller does, by nodes; the rates are pods per second.
+States are determined by nodes, as in the node-lifecycle controller; rates are in pods per second.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,9 +13,9 @@ from taintwarden.engine.model import Policy, ZoneHealth
 ZONE_LABEL = "topology.kubernetes.io/zone"
 REGION_LABEL = "topology.kubernetes.io/region"
 EXCLUDE_LABEL = "node.kubernetes.io/exclude-disruption"
-"""Nodes with this label, whatever its value, are not counted."""
+"""Nodes with this label, with any value, are not counted."""
 ENOUGH_NODES = 2
-"""A zone with no more than so many bad nodes is not Degraded, whatever their share."""
+"""A zone with at most this many drained nodes is not Degraded, whatever their share."""
 
 
 class ZoneState(StrEnum):
@@ -33,7 +33,7 @@ def zone_of(labels: Mapping[str, str]) -> str:
 
 
 def classify(nodes: int, degraded: int, health: ZoneHealth) -> ZoneState:
-    """The state of a zone of which ``degraded`` out of ``nodes`` nodes are drained."""
+    """The state of a zone in which ``degraded`` of ``nodes`` nodes are drained."""
     if not degraded or nodes < health.min_nodes:
         return ZoneState.NORMAL
     if degraded == nodes:
@@ -54,10 +54,10 @@ class _Zone:
 
 
 class Zones:
-    """The zones of every policy that has ``zoneHealth``, counted as nodes come, change and go.
+    """The zones of all policies with ``zoneHealth``, counted as nodes are added, updated and deleted.
 
     Args:
-        freed: takes the keys of a zone, and of its policy, when the zone's state is another one.
+        freed: receives the keys of a zone, and of its policy, when the zone's state changes.
 
     """
 
@@ -68,7 +68,7 @@ class Zones:
         self._nodes: dict[str, tuple[tuple[str, str, bool], ...]] = {}
 
     def configure(self, policies: Iterable[Policy]) -> None:
-        """Take over changed settings at once; nodes are counted again as they are looked at."""
+        """Apply changed settings at once; nodes are counted again when they are evaluated."""
         self._health = {policy.name: health for policy in policies if (health := policy.limits.zone_health)}
         for policy in [policy for policy in self._zones if policy not in self._health]:
             del self._zones[policy]
@@ -83,16 +83,16 @@ class Zones:
         return policy.limits.zone_health is not None
 
     def admit(self, request: Request) -> Refusal | None:
-        """Nothing is evicted while every zone is Full, but what a person released."""
+        """While every zone is Full, only pods that a person released are evicted."""
         if request.is_hard or request.released or not self.all_full(request.policy.name):
             return None
         return Refusal(ALL_ZONES_FULL)
 
     def reserve(self, request: Request) -> None:
-        """Nothing: the pace of a zone is kept by its buckets."""
+        """Nothing: the buckets of a zone enforce its rate."""
 
     def count(self, node: str, labels: Mapping[str, str], drained: Mapping[str, bool]) -> None:
-        """A node is selected by the policies in ``drained``; True: a taint that the policy acts on drains it."""
+        """Count a node, which the policies in ``drained`` select; True: a taint that the policy acts on drains it."""
         zone = zone_of(labels)
         counted: tuple[tuple[str, str, bool], ...] = ()
         if EXCLUDE_LABEL not in labels:
@@ -151,12 +151,12 @@ class Zones:
         ]
 
     def all_full(self, policy: str) -> bool:
-        """Whether no zone is better than Full: that is a monitoring fault, not a disaster."""
+        """Whether every zone is Full: that indicates a fault of the monitoring, not of the nodes."""
         zones = self._zones.get(policy, {})
         return bool(zones) and all(zone.state is ZoneState.FULL for zone in zones.values())
 
     def pace(self, policy: str, name: str) -> tuple[str, float] | None:
-        """The limit that a zone's state sets and its rate in pods per second; 0 is a halt. None: no limit."""
+        """The limit that a zone's state sets, and its rate in pods per second; 0: halted. None: no limit."""
         zone = self._zones.get(policy, {}).get(name)
         if zone is None or zone.state in (None, ZoneState.NORMAL):
             return None
@@ -168,7 +168,7 @@ class Zones:
         return ZONE_DEGRADED, health.degraded_evictions_per_second
 
     def halted(self, policy: str, name: str) -> Refusal | None:
-        """The answer to a pod in a small zone that is Degraded, where such zones are halted."""
+        """The refusal of a pod in a small zone that is Degraded, if such zones are halted."""
         pace = self.pace(policy, name)
         if pace is None or pace[1]:
             return None
@@ -176,5 +176,5 @@ class Zones:
 
 
 def key_of(policy: str, zone: str) -> str:
-    """What shares a refusal."""
+    """The key of a refusal, shared by all pods in the zone."""
     return f"zone/{policy}/{zone}"

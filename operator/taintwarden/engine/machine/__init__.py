@@ -1,7 +1,7 @@
 """The machine that makes every decision: in production, in simulation, in ``explain`` and in ``plan``.
 
-What stands here is all that the outside uses; the other modules are the machine's own. Forbidden here: everything that
-is forbidden in the engine, and acting outside ``Woke``.
+These names are all that other packages use; the other modules are private to the machine. Forbidden here: everything
+that is forbidden in the engine, and evictions outside ``Woke``.
 """
 
 from taintwarden.engine.machine import commands, events

@@ -1,22 +1,22 @@
-"""Which policies want which pods gone, and how far each of these claims has come.
+"""Which policies evict which pods, and the phase of each of these claims.
 
-A pod has one claim for each policy that wants it gone. Each claim waits in its own policy's queue and meets its own
-policy's limits; the first that is admitted evicts the pod, and the others end with it.
+A pod has one claim for each policy that evicts it. Each claim waits in the queue of its own policy and is subject to
+the limits of that policy. The first claim that is admitted evicts the pod, and the others end with it.
 
 ============ ================================================= ====================================================
 phase        enters when                                       leaves when
 ============ ================================================= ====================================================
 WAITING      a verdict gives a deadline                        the deadline has passed
-DELAYED      due, but a wave must be seen whole first, or the  the delay is over
+DELAYED      due, but its wave must be complete first, or the  the delay is over
              last call failed
 READY        due                                               limits admit it and a slot is free
-BLOCKED      a limit refused it that other pods need not meet  that limit may admit it
-CHECKING     the pod is newer than the node stream             a fresh read of the node was answered
+BLOCKED      a limit refused it, but not other pods            that limit may admit it
+CHECKING     the pod is newer than the node stream             a direct read of the node was answered
 ASIDE        another claim on the pod is being carried out     that call ended without evicting it
 IN_FLIGHT    ``Evict`` was issued                              ``Settled``
-LEAVING      the call was accepted                             the pod is gone (judged again after a minute)
+LEAVING      the call was accepted                             the pod is gone (evaluated again after a minute)
 REHEARSED    due under a DryRun policy                         the verdict changes
-ENDED        the pod is gone, or need not leave any more
+ENDED        the pod is gone, or no longer has to leave
 ============ ================================================= ====================================================
 """
 
@@ -35,7 +35,7 @@ from taintwarden.engine.model import Instant, Method, Mode, MonotonicTime, Pod, 
 
 
 class Phase(IntEnum):
-    """How far a claim has come: see the table above. An integer, since phases are looked up for every pod."""
+    """The phase of a claim: see the table above. An integer, since phases are looked up for every pod."""
 
     WAITING = auto()
     DELAYED = auto()
@@ -50,9 +50,9 @@ class Phase(IntEnum):
 
 
 QUEUED = (Phase.WAITING, Phase.DELAYED, Phase.READY, Phase.BLOCKED, Phase.CHECKING)
-"""Nothing was done yet: a claim in these phases may begin anew, be put aside, or end, at any moment."""
+"""No call was made yet: a claim in these phases may start again, be put aside, or end, at any moment."""
 SETTLED = (Phase.IN_FLIGHT, Phase.LEAVING, Phase.REHEARSED)
-"""Nothing more is ahead: the pod is on its way out, or would be."""
+"""No call is ahead: the pod is being evicted, or would be under a DryRun policy."""
 TRANSITIONS: dict[Phase, tuple[Phase, ...]] = {
     Phase.WAITING: (Phase.WAITING, Phase.DELAYED, Phase.READY, Phase.ASIDE, Phase.ENDED),
     Phase.DELAYED: (Phase.WAITING, Phase.READY, Phase.ASIDE, Phase.ENDED),
@@ -76,7 +76,7 @@ TRANSITIONS: dict[Phase, tuple[Phase, ...]] = {
 
 
 class Claim(msgspec.Struct, eq=False, gc=False):
-    """One policy wants one pod gone. Only :class:`~.queues.Queues` changes its phase."""
+    """One policy evicts one pod. Only :class:`~.queues.Queues` changes its phase."""
 
     key: str
     """UID and policy."""
@@ -87,24 +87,24 @@ class Claim(msgspec.Struct, eq=False, gc=False):
     phase: Phase = Phase.WAITING
     announced: bool = False
     withdrawn: bool = False
-    """The verdict went away while the call was being made."""
+    """The verdict ended during the call."""
     not_before: MonotonicTime = MonotonicTime(0.0)
-    """Until a wave is seen whole, or the next try."""
+    """Until its wave is complete, or the next retry."""
     attempts: int = 0
-    """Calls in a row that ended alike."""
+    """Consecutive calls with the same outcome."""
     outcome: Outcome | None = None
     """Of the last call that did not evict the pod."""
     message: str = ""
     blocked_since: MonotonicTime | None = None
-    """Since when budgets alone keep the pod from being evicted."""
+    """Since when only budgets block the eviction."""
     bounced_until: MonotonicTime | None = None
-    """Until when it was last reported that its workload comes back too often."""
+    """The end of the hold that was last reported because its workload bounces."""
     ready_since: MonotonicTime = MonotonicTime(0.0)
     """When it became due, or ready again."""
     refusal: Refusal | None = None
-    """The last answer of a limit, of those it met since it became ready."""
+    """The last refusal by a limit since it became ready."""
     waited_for: str = ""
-    """The limit to name when it goes: the last one, and a guard's record, a matter of moments, only if no other."""
+    """The limit to report on admission: the last one; a guard's record, which takes moments, only if no other."""
 
     @classmethod
     def of(cls, pod: Pod, verdict: TaintVerdict, due_at: WallTime) -> "Claim":
@@ -113,12 +113,12 @@ class Claim(msgspec.Struct, eq=False, gc=False):
 
     @property
     def policy(self) -> Policy:
-        """The policy that wants the pod gone."""
+        """The policy that evicts the pod."""
         return self.verdict.policy
 
     @property
     def is_enforced(self) -> bool:
-        """Whether the pod is really evicted."""
+        """Whether the policy enforces, so that the pod is evicted."""
         return self.verdict.policy.mode is Mode.ENFORCE
 
     @property
@@ -132,9 +132,9 @@ class Claim(msgspec.Struct, eq=False, gc=False):
         return pod.shared.grace_seconds if given is None else given
 
     def delete_at(self, pod: Pod, now: Instant) -> MonotonicTime | None:
-        """When a pod that a budget blocks is deleted instead, if its policy wants that.
+        """When a pod that a budget blocks is deleted instead, if its policy specifies that.
 
-        Where the node will be gone, that is early enough for the pod to stop in order.
+        If the node will be removed, that is early enough for the pod to stop gracefully.
         """
         settings = self.policy.eviction
         if settings.method is not Method.EVICT_THEN_DELETE or self.blocked_since is None:
@@ -146,13 +146,13 @@ class Claim(msgspec.Struct, eq=False, gc=False):
         return min(at, max(self.blocked_since, last))
 
     def note_failure(self, event: Settled, pod: Pod, now: Instant, timings: Timings) -> None:
-        """A call did not evict the pod: remember why, and when to try again."""
+        """A call did not evict the pod: record why, and when to retry."""
         self.attempts = self.attempts + 1 if self.outcome is event.outcome else 1
         self.outcome, self.message = event.outcome, event.message
         delay = retry_delay(timings.backoff[event.outcome], self.attempts, self.uid)
         asked = min(event.retry_after or 0.0, timings.longest_retry_after)
         self.not_before = later(now.monotonic, max(delay, asked))
-        if event.outcome in (Outcome.BLOCKED, Outcome.MISCONFIGURED):  # both are budgets
+        if event.outcome in (Outcome.BLOCKED, Outcome.MISCONFIGURED):  # budgets are the cause of both
             if self.blocked_since is None:
                 self.blocked_since = now.monotonic
             delete_at = self.delete_at(pod, now)
@@ -161,15 +161,15 @@ class Claim(msgspec.Struct, eq=False, gc=False):
 
 
 class Call(msgspec.Struct, eq=False):
-    """The eviction of a pod that was issued: by which claim, and what limits have reserved for it."""
+    """An eviction call that was issued: by which claim, and what limits have reserved for it."""
 
     claim: Claim
     order: Evict
     reservation: Reservation
     grace_cut: bool
-    """It gives the pod less time to stop than it asks for."""
+    """It gives the pod less time to stop than the pod specifies."""
     is_answered: bool = False
-    """Now the watch has to say that the pod is gone."""
+    """The call has ended; the watch has yet to report that the pod is gone."""
 
 
 class Evictee(msgspec.Struct, eq=False, gc=False):
@@ -178,10 +178,10 @@ class Evictee(msgspec.Struct, eq=False, gc=False):
     uid: str
     node: str
     claims: list[Claim]
-    """One for each policy. Hardly ever more than one, so nothing is faster than a list."""
+    """One for each policy. There is rarely more than one, so a list is fastest."""
     call: Call | None = None
     is_uncertain: bool = False
-    """The last call was not answered, and may have been carried out."""
+    """The last call got no answer, and may have been carried out."""
 
     def claim_of(self, policy: str) -> Claim | None:
         """The claim of a policy."""
@@ -203,14 +203,14 @@ class Claims:
         return iter(self.by_key.values())
 
     def evictee(self, pod: Pod) -> Evictee:
-        """The pod's claims, which are made if there are none."""
+        """The pod's evictee, which is created if there is none."""
         found = self.evictees.get(pod.uid)
         if found is None:
             found = self.evictees[pod.uid] = Evictee(pod.uid, pod.node, [])
         return found
 
     def add(self, evictee: Evictee, claim: Claim) -> None:
-        """Another policy wants the pod gone."""
+        """Another policy evicts the pod."""
         evictee.claims.append(claim)
         self.by_key[claim.key] = claim
 
@@ -224,9 +224,9 @@ class Claims:
 
 
 def retry_delay(bounds: tuple[float, float], attempts: int, name: str) -> float:
-    """Seconds until the next try, doubling from the first to the longest, with up to 20% jitter each way.
+    """Seconds until the next retry, doubling from the first to the longest, with up to 20% jitter each way.
 
-    The jitter comes from the name and not from chance, so that one history of events has one trace.
+    The jitter is derived from the name and is not random, so that one history of events has one trace.
     """
     first, longest = bounds
     delay = min(longest, first * 2.0 ** min(attempts - 1, 16))

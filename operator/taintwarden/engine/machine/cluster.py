@@ -11,7 +11,7 @@ from taintwarden.engine.model import Node, Pod, PodClass, Policy, Taint
 
 
 class NodeState:
-    """A node, the pods bound to it, and what was computed from both. ``node`` is None while only pods name it."""
+    """A node, the pods bound to it, and what was computed from both. ``node`` is None while only pods refer to it."""
 
     __slots__ = (
         "check_wanted",
@@ -35,23 +35,23 @@ class NodeState:
         self.pods: dict[str, Pod] = {}
         self.histories: dict[str, TaintHistory] = {}
         self.policies: tuple[Policy, ...] | None = None
-        """Those that select this node; None: to be computed again."""
+        """The policies that select this node; None: to be computed again."""
         self.verdicts: dict[PodClass, tuple[TaintVerdict, ...]] = {}
         self.evicting: dict[PodClass, tuple[TaintVerdict, ...]] = {}
-        """Of these, the verdicts that make pods leave, sooner or later."""
+        """The verdicts of these that evict pods, now or later."""
         self.witnesses: dict[tuple[str, str], PodClass] = {}
-        """(policy, taint) that drains the node -> the class of a pod that had to leave, which may be gone."""
+        """(policy, taint) that drains the node -> the class of a pod that has to leave, or had to and is gone."""
         self.found_draining: dict[str, str] = {}
-        """Taints that drained when the node was first seen, with their values then: there are no witnesses."""
+        """Taints that drained the node when it was first seen, with their values then: they have no witnesses."""
         self.checked_version = -1
-        """A fresh read is known to be at least as new as this resourceVersion."""
+        """A direct read is known to be at least as new as this resourceVersion."""
         self.check_wanted = False
         self.degraded = False
         self.reported_invalid: dict[str, str] = {}
 
     @property
     def labels(self) -> dict[str, str]:
-        """The node's labels; none while only pods name it."""
+        """The node's labels; none while only pods refer to it."""
         return self.node.labels if self.node is not None else {}
 
     def taints(self) -> Iterator[tuple[Taint, TaintHistory]]:
@@ -61,7 +61,7 @@ class NodeState:
                 yield taint, self.histories[history_name(taint)]
 
     def is_heartbeat(self, node: Node) -> bool:
-        """Whether nothing that matters differs from what is known: most updates of a node are of its status."""
+        """Whether no relevant field differs from what is known: most updates of a node change only its status."""
         known = self.node
         return (
             known is not None
@@ -72,15 +72,15 @@ class NodeState:
         )
 
     def update(self, node: Node, now: float, *, adopt: bool, gap: bool) -> str | None:
-        """Take over the node's newest state and extend the histories.
+        """Store the node's newest state and extend the histories.
 
         Args:
             node: as it is stored.
             now: seconds since the epoch.
-            adopt: the annotation is another replica's, which leads and knows better. Else it counts once, when the
-                node is first seen: from then on memory is newer than what it says.
-            gap: the node may have changed unseen, so a later ``timeAdded`` means that the taint was added again, and
-                the annotation may tell of what another leader saw meanwhile.
+            adopt: the annotation is from another replica, which leads and has newer data. Otherwise it is read once,
+                when the node is first seen: from then on memory is newer than the annotation.
+            gap: changes of the node may be missing, so a later ``timeAdded`` means that the taint was added again, and
+                the annotation may contain what another leader saw meanwhile.
 
         Returns:
             Why the annotation could not be read, if so.
@@ -105,13 +105,13 @@ class NodeState:
         return problem
 
     def set_draining(self, name: str, *, drains: bool) -> None:
-        """Whether pods have, or had, to leave because of a taint."""
+        """Set whether pods have to leave, or had to, because of a taint."""
         history = self.histories[name]
         if history.drains != drains:
             self.histories[name] = msgspec.structs.replace(history, drains=drains)
 
     def history_text(self) -> str:
-        """What the annotation should say: the taints that some policy acts on."""
+        """The text that the annotation should have: the taints that a policy acts on."""
         selected = {
             history_name(taint): history
             for taint, history in self.taints()
@@ -128,7 +128,7 @@ class Cluster:
         self.classes: Counter[PodClass] = Counter()
 
     def state(self, name: str) -> NodeState:
-        """The node of this name, which is made if nothing is known of it."""
+        """The node of this name, which is created if it is not known."""
         state = self.nodes.get(name)
         if state is None:
             state = self.nodes[name] = NodeState(name)
@@ -140,12 +140,12 @@ class Cluster:
         return state.labels if state is not None else {}
 
     def pod(self, node: str, uid: str) -> Pod | None:
-        """The pod as it is now; None if it is not on its node any more."""
+        """The current pod; None if it is no longer on its node."""
         state = self.nodes.get(node)
         return None if state is None else state.pods.get(uid)
 
     def put(self, pod: Pod) -> Pod | None:
-        """A pod is like this now. Returns what was known of it."""
+        """Store a pod. Returns what was known of it."""
         state = self.state(pod.node)
         known = state.pods.get(pod.uid)
         state.pods[pod.uid] = pod
@@ -156,7 +156,7 @@ class Cluster:
         return known
 
     def remove(self, node: str, uid: str) -> Pod | None:
-        """A pod is gone. Returns what was known of it."""
+        """Remove a pod. Returns what was known of it."""
         state = self.nodes.get(node)
         known = None if state is None else state.pods.pop(uid, None)
         if known is not None:
@@ -171,7 +171,7 @@ class Cluster:
             del self.classes[pod.shared]
 
     def replace(self, name: str) -> NodeState:
-        """A node is gone, or another one has its name: of the old one only the pods stay. None are left: no state."""
+        """A node is gone, or another one has its name: only the pods of the old one remain in the new state."""
         old = self.nodes[name]
         new = self.nodes[name] = NodeState(name)
         new.pods = old.pods
@@ -179,12 +179,12 @@ class Cluster:
 
 
 def history_name(taint: Taint) -> str:
-    """What a history belongs to: a taint's key and effect, whatever its value."""
+    """The name of a taint's history: the key and effect, without the value."""
     return f"{taint.key}:{taint.effect}"
 
 
 def _read(text: str, now: float) -> tuple[dict[str, TaintHistory], str | None]:
-    """The histories of an annotation, and what is wrong with it."""
+    """The histories of an annotation, and its fault, if there is one."""
     try:
         decoded = decode_histories(text)
     except ValueError as error:
@@ -194,7 +194,7 @@ def _read(text: str, now: float) -> tuple[dict[str, TaintHistory], str | None]:
 
 
 def _adopted(stored: dict[str, TaintHistory], known: dict[str, TaintHistory]) -> dict[str, TaintHistory]:
-    """What a leader has written, extended by the values that this process saw and the leader has not written yet."""
+    """What the leader has written, extended by the values that this process saw and the leader has not written yet."""
     found = dict(known)
     for name, history in stored.items():
         mine = known.get(name)
@@ -206,7 +206,7 @@ def _adopted(stored: dict[str, TaintHistory], known: dict[str, TaintHistory]) ->
 
 
 def _later(stored: dict[str, TaintHistory], known: dict[str, TaintHistory]) -> dict[str, TaintHistory]:
-    """What this process saw, except where what is stored tells of something later: rather late than early."""
+    """What this process saw, except where what is stored is later: a late eviction is better than an early one."""
     newer = {
         name: history
         for name, history in stored.items()
@@ -224,7 +224,7 @@ def _observed(
     if time_added is not None:
         if gap and known.is_added_again(added_at):
             return TaintHistory.begin(taint.value, added_at)
-        if not gap:  # else an older object may have been restored, of a time before the taint was added once more
-            # As it is written: a clock that was set back makes nothing earlier.
+        if not gap:  # else an older object may have been restored, from before the taint was added again
+            # The time as written: a clock that was set back moves nothing earlier.
             known = known.added_no_later_than(time_added)
     return known.observe(taint.value, now)

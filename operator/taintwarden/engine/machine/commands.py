@@ -1,4 +1,4 @@
-"""What the machine asks for: orders, which the loop carries out, and notices, which are only reported."""
+"""The commands of the machine: orders, which the loop carries out, and notices, which are only reported."""
 
 import msgspec
 
@@ -20,7 +20,7 @@ class Evict(msgspec.Struct, frozen=True):
 
 
 class CheckNode(msgspec.Struct, frozen=True):
-    """Read this node afresh: pods newer than the node stream wait for it. Answered by ``NodeChecked``."""
+    """Read this node from the API server: pods newer than the node stream wait for it. Answered by ``NodeChecked``."""
 
     name: str
 
@@ -42,14 +42,14 @@ class SaveLabels(msgspec.Struct, frozen=True):
 
 
 class SaveGuard(msgspec.Struct, frozen=True):
-    """Write ``record`` into the policy's status before what it foretells happens. Answered by ``Written``."""
+    """Write ``record`` into the policy's status before the evictions that it reserves. Answered by ``Written``."""
 
     policy: Policy
     record: GuardRecord
 
 
 class ClearGuardReset(msgspec.Struct, frozen=True):
-    """Remove the annotation that asked for a reset of the guard: it was done, and counts once."""
+    """Remove the annotation that requested a reset of the guard: it was granted, and counts once."""
 
     policy: Policy
 
@@ -63,14 +63,14 @@ class Scheduled(msgspec.Struct, frozen=True):
 
 
 class Cancelled(msgspec.Struct, frozen=True):
-    """Notice: an eviction that was scheduled will not happen."""
+    """Notice: a scheduled eviction will not happen."""
 
     pod: Pod
     verdict: TaintVerdict
 
 
 class Decided(msgspec.Struct, frozen=True):
-    """Notice: the pod is due, every limit admits it, and the call is on its way. ``waited`` is for limits, seconds."""
+    """Notice: the pod is due, all limits admit it, and the call is issued. ``waited``: seconds it waited for limits."""
 
     pod: Pod
     verdict: TaintVerdict
@@ -96,7 +96,7 @@ class Evicted(msgspec.Struct, frozen=True):
 
 
 class Hindered(msgspec.Struct, frozen=True):
-    """Notice: the call did not make the pod leave; it is tried again at ``retry_at`` if it still has to."""
+    """Notice: the call did not evict the pod; it is retried at ``retry_at`` if the pod still has to leave."""
 
     pod: Pod
     verdict: TaintVerdict
@@ -107,14 +107,14 @@ class Hindered(msgspec.Struct, frozen=True):
 
 
 class Left(msgspec.Struct, frozen=True):
-    """Notice: the pod was gone before we could evict it."""
+    """Notice: the pod was gone before it was evicted."""
 
     pod: Pod
     verdict: TaintVerdict
 
 
 class InvalidValue(msgspec.Struct, frozen=True):
-    """Notice: a taint's value cannot be compared, which concerns pods on the node. ``held``: it evicts no pod."""
+    """Notice: a taint's value cannot be compared, which affects pods on the node. ``held``: it evicts no pod."""
 
     node: str
     node_uid: str
@@ -124,7 +124,7 @@ class InvalidValue(msgspec.Struct, frozen=True):
 
 
 class NotMirrored(msgspec.Struct, frozen=True):
-    """Notice: the node's labels cannot say what ``taint`` does, so they keep pods that compare off the node."""
+    """Notice: the node's labels cannot express ``taint``, so they keep pods with comparisons off the node."""
 
     node: str
     node_uid: str
@@ -133,7 +133,7 @@ class NotMirrored(msgspec.Struct, frozen=True):
 
 
 class Degraded(msgspec.Struct, frozen=True):
-    """Notice: pods on this node have to leave because of ``taint``, where none had to before."""
+    """Notice: pods on this node have to leave because of ``taint``, and none had to before."""
 
     node: str
     node_uid: str
@@ -143,9 +143,9 @@ class Degraded(msgspec.Struct, frozen=True):
 
 
 class HeldByBudget(msgspec.Struct, frozen=True):
-    """Notice: the pod is due, and the API server need not be asked since a budget's status says no.
+    """Notice: the pod is due, and no call is made since the status of a budget does not allow it.
 
-    ``reason`` names the budgets; ``until``: it is deleted instead then, if its policy wants that.
+    ``reason`` names the budgets; ``until``: the pod is deleted instead then, if its policy specifies that.
     """
 
     pod: Pod
@@ -155,9 +155,9 @@ class HeldByBudget(msgspec.Struct, frozen=True):
 
 
 class Bounced(msgspec.Struct, frozen=True):
-    """Notice: the pod came back to where its workload was evicted by the same taint, and goes, too.
+    """Notice: the pod came back to the node from which the same taint evicted its workload, and is evicted, too.
 
-    ``in_a_row``: how many evictions that makes; those that leave together are one.
+    ``in_a_row``: the number of consecutive evictions; pods that are evicted together count as one.
     """
 
     pod: Pod
@@ -166,7 +166,7 @@ class Bounced(msgspec.Struct, frozen=True):
 
 
 class HeldAsBouncing(msgspec.Struct, frozen=True):
-    """Notice: the pod is due, but its workload came back too often. It is held ``until``; ``reason``: how often."""
+    """Notice: the pod is due, but its workload came back too often. It waits ``until``; ``reason``: how often."""
 
     pod: Pod
     verdict: TaintVerdict
@@ -175,10 +175,10 @@ class HeldAsBouncing(msgspec.Struct, frozen=True):
 
 
 class GuardTripped(msgspec.Struct, frozen=True):
-    """Notice: more pods would be evicted than the guard allows in one window. ``cause`` says which change did it.
+    """Notice: more pods would be evicted than the guard allows in one window. ``cause`` names the change behind it.
 
-    ``waiting`` pods have to leave within the window beside ``evicted`` ones that count already, of ``population``;
-    ``limit`` is how many may; ``examples`` are some of them. ``halts``: nothing is evicted until it is armed again.
+    ``waiting`` pods have to leave within the window, besides ``evicted`` ones that count already, of ``population``;
+    ``limit`` is how many may; ``examples`` are some of them. ``halts``: no pod is evicted until it is armed again.
     """
 
     policy: Policy
@@ -192,14 +192,14 @@ class GuardTripped(msgspec.Struct, frozen=True):
 
 
 class GuardArmed(msgspec.Struct, frozen=True):
-    """Notice: the cause is gone, or a person reset the guard and so released ``released`` pods."""
+    """Notice: the cause is gone, or a person reset the guard, which released ``released`` pods."""
 
     policy: Policy
     released: int | None
 
 
 class EvictionsHalted(msgspec.Struct, frozen=True):
-    """Notice: every zone of the policy is Full, so ``waiting`` pods wait until one is not, or a reset."""
+    """Notice: every zone of the policy is Full: ``waiting`` pods wait until one is not Full, or for a reset."""
 
     policy: Policy
     zones: int
@@ -207,13 +207,13 @@ class EvictionsHalted(msgspec.Struct, frozen=True):
 
 
 class EvictionsResumed(msgspec.Struct, frozen=True):
-    """Notice: not every zone of the policy is Full any more."""
+    """Notice: at least one zone of the policy is no longer Full."""
 
     policy: Policy
 
 
 class DeadlineAtRisk(msgspec.Struct, frozen=True):
-    """Notice: the node is gone at ``hard_at``, before the pod can be gone in order. ``reason`` tells why."""
+    """Notice: the node is removed at ``hard_at``, before the pod can stop gracefully. ``reason``: why."""
 
     pod: Pod
     verdict: TaintVerdict
@@ -222,7 +222,7 @@ class DeadlineAtRisk(msgspec.Struct, frozen=True):
 
 
 class DeadlineMissed(msgspec.Struct, frozen=True):
-    """Notice: the node is gone, or the pod had less time to stop than it asked for. ``reason``: which of them."""
+    """Notice: the node was removed, or the pod had less time to stop than it specifies. ``reason``: which of them."""
 
     pod: Pod
     verdict: TaintVerdict

@@ -1,10 +1,10 @@
 """Which nodes count as drained by which policy, for the health of their zones.
 
-A node counts while a taint that the policy acts on makes a pod of it leave, or has made one leave that is gone: an
-empty node is no healthier than it was. Such a pod's class is the *witness*. A node without pods to lose counts, too,
-where its value became untolerated together with others: a witness from elsewhere would have to leave it, and would not
-have had to before. Else a fault of the monitoring would look smaller for every node that happens to be empty. A node
-that was never good enough for a witness counts as it always did: it is a cheap node, not a bad one.
+A node counts while a taint that the policy acts on evicts a pod of it, or has evicted one that is gone: an empty node
+is no healthier than before. The class of such a pod is the *witness*. A node that has no pods to evict also counts if
+its value became untolerated together with those of others: a witness from another node would have to leave it now, and
+would not have had to before. Otherwise each empty node would make a fault of the monitoring look smaller. The count of
+a node that never met the tolerations of a witness does not change: it is a cheap node, not an unhealthy one.
 """
 
 from taintwarden.engine.evaluate import TaintVerdict, acting_policy
@@ -15,21 +15,21 @@ from taintwarden.engine.machine.verdicts import Verdicts
 from taintwarden.engine.model import PodClass, Tolerations
 
 MAX_WITNESSES = 8
-"""How many different tolerations of witnesses are asked about a node without pods to lose."""
+"""How many different tolerations of witnesses are evaluated on a node that has no pods to evict."""
 
 _Key = tuple[str, str]
 """A policy and a taint's key and effect."""
 
 
 class _Testimony:
-    """A witness from some node, and how many nodes have one with the same tolerations."""
+    """A witness from a node, and how many nodes have one with the same tolerations."""
 
     __slots__ = ("nodes", "since", "witness")
 
     def __init__(self, witness: PodClass, since: float) -> None:
         self.witness = witness
         self.since = since
-        """When the value became untolerated for it, on the node where that was last."""
+        """When the value became untolerated for it, on the node where that happened last."""
         self.nodes = 0
 
 
@@ -37,8 +37,8 @@ class Draining:
     """Keeps witnesses, and counts nodes for the limits.
 
     Args:
-        verdicts: judges pods of a class on a node.
-        zones: takes the counts.
+        verdicts: evaluates pods of a class on a node.
+        zones: receives the counts.
         timings: how long an incident lasts.
 
     """
@@ -49,12 +49,12 @@ class Draining:
         self._timings = timings
         self._testimonies: dict[_Key, dict[Tolerations, _Testimony]] = {}
         self._given: dict[str, dict[_Key, Tolerations]] = {}
-        """Node -> what its witnesses have testified."""
+        """Node -> the tolerations of its witnesses."""
         self.stale: dict[_Key, None] = {}
-        """Testimony of these came or went: nodes with the taint may count otherwise."""
+        """Testimonies of these were added or removed: the count of nodes with the taint may change."""
 
     def judged(self, state: NodeState) -> bool:
-        """The pods of a node were judged. Returns whether it is drained by another set of taints than before."""
+        """The pods of a node were evaluated. Returns whether the set of taints that drain it changed."""
         before = {name for name, history in state.histories.items() if history.drains}
         here: dict[_Key, tuple[PodClass, TaintVerdict]] = {}
         for pod_class, verdicts in state.evicting.items():
@@ -74,7 +74,7 @@ class Draining:
         return before != {name for name, history in state.histories.items() if history.drains}
 
     def _forget_found(self, state: NodeState) -> None:
-        """After a restart there are no witnesses: a mark stays until the value is another one that a pod tolerates."""
+        """After a restart there are no witnesses: a mark stays until the value changes to one that a pod tolerates."""
         if not state.found_draining:
             return
         judged = {history_name(verdict.taint) for verdicts in state.verdicts.values() for verdict in verdicts}
@@ -88,7 +88,7 @@ class Draining:
         }
 
     def _verdict(self, state: NodeState, witness: PodClass, key: _Key) -> TaintVerdict | None:
-        """The verdict by which a policy would make the witness leave the node because of the taint."""
+        """The verdict by which a policy would evict the witness from the node because of the taint."""
         verdicts = self._verdicts.compute(state, witness)
         return next((verdict for verdict in verdicts if verdict.evicts and _key(verdict) == key), None)
 
@@ -128,7 +128,7 @@ class Draining:
         self._zones.forget(name)
 
     def count(self, state: NodeState) -> None:
-        """Say for each policy that selects the node whether it counts as drained."""
+        """Report to the zones, for each policy that selects the node, whether it counts as drained."""
         if state.node is None:
             return
         drained = {

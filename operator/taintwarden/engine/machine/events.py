@@ -1,4 +1,4 @@
-"""What can happen to the machine. Every input is one of these values; nothing else changes its state."""
+"""The events of the machine. Every input is one of these values; nothing else changes its state."""
 
 from enum import StrEnum
 
@@ -12,7 +12,7 @@ from taintwarden.engine.model import Budget, Node, Pod, Policy, Profile
 class NodeSeen(msgspec.Struct, frozen=True):
     """A node was listed, added or modified.
 
-    ``listed``: by a list, which replaces what is known whatever its version, and may follow a gap.
+    ``listed``: by a list, which replaces what is known regardless of its version, and may follow a gap.
     """
 
     node: Node
@@ -26,9 +26,9 @@ class NodeGone(msgspec.Struct, frozen=True):
 
 
 class NodesListed(msgspec.Struct, frozen=True):
-    """A complete list of nodes ended: what it did not name was deleted unseen.
+    """A complete list of nodes ended: nodes that it does not contain were deleted in a gap.
 
-    ``resource_version`` is the list's: from here on nodes are known up to it, and no further.
+    ``resource_version`` is that of the list: now nodes are known up to it, and no further.
     """
 
     names: frozenset[str]
@@ -42,9 +42,9 @@ class NodesReached(msgspec.Struct, frozen=True):
 
 
 class NodeChecked(msgspec.Struct, frozen=True):
-    """A :class:`~.commands.CheckNode` was answered by a fresh read; ``node`` None: it is gone.
+    """A :class:`~.commands.CheckNode` was answered by a direct read; ``node`` None: it is gone.
 
-    The read began when the streams had reached ``resource_version``, so it is at least as new.
+    The read began when the streams had reached ``resource_version``, so the result is at least as new.
     """
 
     name: str
@@ -72,9 +72,9 @@ class PodSeen(msgspec.Struct, frozen=True):
 
 
 class PodGone(msgspec.Struct, frozen=True):
-    """A pod was deleted, is terminating, or finished: nothing is left to evict.
+    """A pod was deleted, is terminating, or finished: there is nothing to evict.
 
-    ``until``: it is terminating, and stays on its node until then at the latest if that works.
+    ``until``: it is terminating, and should be gone from its node by then.
     """
 
     uid: str
@@ -83,7 +83,7 @@ class PodGone(msgspec.Struct, frozen=True):
 
 
 class PodsListed(msgspec.Struct, frozen=True):
-    """A complete list of pods ended, as of ``resource_version``: what it did not name was deleted unseen."""
+    """A complete list of pods, as of ``resource_version``, ended: pods that it lacks were deleted in a gap."""
 
     uids: frozenset[str]
     resource_version: int = -1
@@ -129,16 +129,16 @@ class BudgetGone(msgspec.Struct, frozen=True):
 
 
 class GuardRestored(msgspec.Struct, frozen=True):
-    """What the process that led before has saved of a policy's guard."""
+    """The record of a policy's guard that the previous leader stored."""
 
     policy: str
     record: GuardRecord
 
 
 class GuardReset(msgspec.Struct, frozen=True):
-    """A person has seen which pods a tripped guard, or unhealthy zones, are holding, and releases them.
+    """A person confirmed the evictions that a tripped guard or unhealthy zones hold, and releases them.
 
-    ``reset`` is the text of the request, which counts once until it is taken off; empty: it was taken off.
+    ``reset`` is the text of the request, which counts once until it is removed; empty: it was removed.
     """
 
     policy: str
@@ -165,21 +165,21 @@ class ProfileGone(msgspec.Struct, frozen=True):
 
 
 class Synced(msgspec.Struct, frozen=True):
-    """Policies, profiles, namespaces, nodes and pods are known: deciding may begin."""
+    """Policies, profiles, namespaces, nodes and pods are known: decisions may begin."""
 
 
 class LeadershipChanged(msgspec.Struct, frozen=True):
-    """Whether this process may act. Without it the machine follows and computes but issues no command that writes."""
+    """Whether this process may act. A follower processes events and computes but issues no command that writes."""
 
     leading: bool
 
 
 class Outcome(StrEnum):
-    """How an eviction call ended, as far as the machine must know."""
+    """How an eviction call ended, as far as it matters to the machine."""
 
     EVICTED = "evicted"
     GONE = "gone"
-    """404, or 409 on the UID: the pod that was decided on does not exist any more."""
+    """404, or 409 on the UID: the pod that was to be evicted no longer exists."""
     BLOCKED = "blocked"
     """429 by a PodDisruptionBudget."""
     THROTTLED = "throttled"
@@ -191,11 +191,11 @@ class Outcome(StrEnum):
     FAILED = "failed"
     """Timeout, 5xx or a lost connection: the call may or may not have been carried out."""
     NOT_LEADING = "not-leading"
-    """The lease was not held at the moment of the call, which was not made."""
+    """The lease was not held at the time of the call, so the call was not made."""
 
 
 class Settled(msgspec.Struct, frozen=True):
-    """An :class:`~.commands.Evict` ended. ``message`` is the API server's; ``retry_after`` its wish in seconds."""
+    """An :class:`~.commands.Evict` ended. ``message`` and ``retry_after`` (seconds) are from the API server."""
 
     uid: str
     outcome: Outcome
@@ -208,7 +208,7 @@ class WriteOutcome(StrEnum):
 
     DONE = "done"
     GONE = "gone"
-    """The object is not there any more, or another one has its name."""
+    """The object is gone, or another one has its name."""
     REFUSED = "refused"
     """403, 422 and other client errors: permanent until a person changes something."""
     FAILED = "failed"
@@ -216,14 +216,14 @@ class WriteOutcome(StrEnum):
 
 
 class Written(msgspec.Struct, frozen=True):
-    """A write ended. ``order`` is the very command that asked for it."""
+    """A write ended. ``order`` is the command that requested it, the same object."""
 
     order: Write
     outcome: WriteOutcome
 
 
 class Woke(msgspec.Struct, frozen=True):
-    """Time passed: what ``wake_after`` said is over."""
+    """The time that ``wake_after`` returned has passed."""
 
 
 Event = (

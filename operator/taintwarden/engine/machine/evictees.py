@@ -1,4 +1,4 @@
-"""The pods that have to leave: verdicts make, replace and withdraw the claims on them."""
+"""The pods that have to leave: verdicts create, replace and withdraw the claims on them."""
 
 from collections.abc import Iterable, Sequence
 
@@ -17,20 +17,20 @@ from taintwarden.engine.model import MonotonicTime, Pod, Policy, WallTime, later
 from taintwarden.engine.spread import Spread
 
 Wanted = Sequence[tuple[WallTime, TaintVerdict]]
-"""When which verdict makes a pod leave, one for each policy."""
+"""The deadlines of a pod, each with the verdict that sets it, one for each policy."""
 
 
 class Evictees:
-    """Keeps claims in step with verdicts, and tells limits and forecasts of them.
+    """Updates claims from verdicts, and informs limits and forecasts about them.
 
     Args:
-        step: the step under way.
+        step: the current step.
         cluster: what is known.
         claims: all claims.
-        queues: where they stand.
-        limiter: the limits, whose guards count what is ahead.
+        queues: the queues of claims.
+        limiter: the limits, whose guards count the evictions ahead.
         spread: the numbers of pods by topology domain.
-        timings: how long to wait for what.
+        timings: the waits of the machine.
 
     """
 
@@ -46,7 +46,7 @@ class Evictees:
     ) -> None:
         self.reclaims = Reclaims(cluster, timings)
         self.deletions: DeadlineQueue[MonotonicTime] = DeadlineQueue()
-        """Claims that a budget blocks, by when the pod is deleted instead."""
+        """Claims that a budget blocks, by the time at which the pod is deleted instead."""
         self._step = step
         self._cluster = cluster
         self._claims = claims
@@ -58,7 +58,7 @@ class Evictees:
     # -- what verdicts say ----------------------------------------------------------------------------------------
 
     def decide(self, pod: Pod, wanted: Wanted) -> None:
-        """These policies want the pod gone, and no others: this replaces whatever was decided before."""
+        """These policies evict the pod, and no others: this replaces all earlier decisions."""
         evictee = self._claims.evictees.get(pod.uid)
         if evictee is not None:
             names = [verdict.policy.name for _, verdict in wanted]
@@ -105,7 +105,7 @@ class Evictees:
             self._queues.ask_again(claim)
 
     def pod_changed(self, before: Pod, pod: Pod) -> None:
-        """A pod with claims is not as it was ``before``: its place and its answers may be other ones."""
+        """A pod with claims differs from ``before``: its place, and what limits answer, may change."""
         evictee = self._claims.evictees.get(pod.uid)
         if evictee is None:
             return
@@ -116,7 +116,7 @@ class Evictees:
                 self._queues.ask_again(claim)
 
     def _settles_at(self, policy: Policy) -> MonotonicTime:
-        """Until when an eviction that was decided now waits, so that the guard sees a wave whole before its first."""
+        """The end of settling for an eviction decided now: the guard has to count the complete wave before it."""
         guard = self._limiter.guards.by_policy.get(policy.name)
         now = self._step.now.monotonic
         return now if guard is None else later(now, guard.settings.settle_seconds)
@@ -129,14 +129,14 @@ class Evictees:
             step.report(commands.Scheduled(pod, claim.verdict, claim.due_at))
 
     def announce_again(self) -> None:
-        """Another process has announced what this one did not."""
+        """What was announced counts no longer, since another process may have led since."""
         for claim in self._claims:
             claim.announced = False
 
     # -- what is ahead --------------------------------------------------------------------------------------------
 
     def expect(self, claim: Claim, pod: Pod) -> None:
-        """Tell guards and forecasts."""
+        """Inform guards and forecasts."""
         if claim.verdict.hard_at is not None:
             self.reclaims.expect(claim)
         guard = self._limiter.guards.by_policy.get(claim.policy.name)
@@ -144,14 +144,14 @@ class Evictees:
             guard.expect(Due(pod.uid, claim.due_at, pod.bound_at, claim.verdict.counts_from), self._step.now)
 
     def expect_all_again(self) -> None:
-        """Other guards exist."""
+        """The guards changed: inform them about all claims."""
         for claim in self._claims:
             pod = self._cluster.pod(claim.node, claim.uid)
             if pod is not None and claim.phase not in SETTLED:
                 self.expect(claim, pod)
 
     def forget(self, claim: Claim) -> None:
-        """It is not ahead any more."""
+        """The eviction is not ahead any more."""
         self.reclaims.forget(claim.key)
         self.deletions.cancel(claim.key)
         guard = self._limiter.guards.by_policy.get(claim.verdict.policy.name)
@@ -161,7 +161,7 @@ class Evictees:
     # -- ends -----------------------------------------------------------------------------------------------------
 
     def withdraw(self, claim: Claim) -> None:
-        """A policy no longer wants the pod gone; where that was expected otherwise, it is reported."""
+        """A policy no longer evicts the pod; if an eviction was expected, that is reported."""
         if claim.phase is Phase.LEAVING:
             return
         if claim.phase is Phase.IN_FLIGHT:
@@ -175,13 +175,13 @@ class Evictees:
             self._report_cancelled(claim, pod)
 
     def _report_cancelled(self, claim: Claim, pod: Pod) -> None:
-        """Another policy's claim may stand: then the pod has to leave all the same."""
+        """If another policy's claim remains, the pod still has to leave and nothing is reported."""
         evictee = self._claims.evictees.get(claim.uid)
         if evictee is None or not any(one.is_enforced for one in evictee.claims):
             self._step.report(commands.Cancelled(pod, claim.verdict))
 
     def cancel(self, uids: Iterable[str]) -> None:
-        """The node of these pods is gone: no taint makes them leave."""
+        """The node of these pods is gone: no taint evicts them."""
         for uid in uids:
             evictee = self._claims.evictees.get(uid)
             for claim in list(evictee.claims) if evictee is not None else ():
@@ -191,7 +191,7 @@ class Evictees:
                 self.withdraw(claim)
 
     def gone(self, uid: str) -> None:
-        """The pod is not there any more. A call under way is still to be answered."""
+        """The pod is gone. A call in progress is still to be answered."""
         evictee = self._claims.evictees.get(uid)
         if evictee is None:
             return
@@ -201,10 +201,10 @@ class Evictees:
             else:
                 self._close(claim)
         if uid not in self._claims.evictees:
-            self._limiter.stay(uid)
+            self._limiter.over(uid)
 
     def end(self, claim: Claim) -> None:
-        """The claim is over. With the last one the pod counts as one that stays on its node, if it is there."""
+        """The claim ends. With the last one the pod counts as one that stays on its node, if it still exists."""
         self._close(claim)
         if claim.uid not in self._claims.evictees:
             self.stay(claim.node, claim.uid)
@@ -213,18 +213,18 @@ class Evictees:
         evictee = self._claims.evictees[claim.uid]
         if evictee.call is not None and evictee.call.claim is claim:
             evictee.call = None
-        if claim.phase is not Phase.LEAVING:  # nothing is ahead of that since its call was accepted
+        if claim.phase is not Phase.LEAVING:  # its call was accepted, so no eviction is ahead
             self.forget(claim)
         self._queues.move(claim, Phase.ENDED)
         self._claims.remove(claim)
 
     def end_all(self, evictee: Evictee) -> None:
-        """No claim on the pod stands any more."""
+        """End all claims on the pod."""
         for claim in list(evictee.claims):
             self.end(claim)
 
     def stay(self, node: str, uid: str) -> None:
-        """No call is under way: the pod counts as one that stays on its node, if it is there."""
+        """No call is in progress: the pod counts as one that stays on its node, if it still exists."""
         pod = self._cluster.pod(node, uid)
         self._limiter.stay(uid)
         if pod is not None:
@@ -233,7 +233,7 @@ class Evictees:
     # -- time -----------------------------------------------------------------------------------------------------
 
     def let_time_pass(self, overall_rate: float | None) -> None:
-        """Report what will miss, or has missed, a hard deadline; wake what a budget has blocked for long enough."""
+        """Report pods that will miss, or missed, a hard deadline; retry those that a budget blocked long enough."""
         now = self._step.now
         self._step.report(*self.reclaims.missed(now.wall))
         self._step.report(*self.reclaims.forecast(overall_rate, now))
@@ -243,7 +243,7 @@ class Evictees:
                 self._queues.ask_again(claim)
 
     def ask_blocked_again(self, state: NodeState) -> None:
-        """The node's labels changed: it may be in another zone, where other limits hold."""
+        """The node's labels changed: it may be in another zone, to which other limits apply."""
         for uid in state.pods:
             evictee = self._claims.evictees.get(uid)
             for claim in evictee.claims if evictee is not None else ():

@@ -1,4 +1,4 @@
-"""From due to gone: issues evictions as limits and free slots admit, and takes what the API server answers."""
+"""From due to gone: issues evictions as limits and free slots admit, and processes the API server's answers."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -19,23 +19,23 @@ from taintwarden.engine.model import Instant, Method, Mode, Pod, later
 from taintwarden.engine.spread import Spread
 
 _OVER = (Outcome.EVICTED, Outcome.GONE)
-"""Outcomes after which the watch has to say that the pod is gone."""
+"""Outcomes after which the watch has to report that the pod is gone."""
 
 
 class Evictions:
-    """Calls under way, and why the next ones are not.
+    """Calls in progress, and the refusals of the claims that are next.
 
     Args:
-        step: the step under way.
+        step: the current step.
         cluster: what is known.
         claims: all claims.
         evictees: the pods that have to leave.
-        queues: where claims stand.
+        queues: the queues of claims.
         limiter: the limits.
         spread: the numbers of pods by topology domain.
-        freshness: whether a pod's node is known well enough.
-        timings: how long to wait for what.
-        max_in_flight: how many calls may be under way at once.
+        freshness: whether the data on a pod's node is new enough.
+        timings: the waits of the machine.
+        max_in_flight: how many calls may be in progress at once.
 
     """
 
@@ -56,7 +56,7 @@ class Evictions:
         self.accepted: Counter[str] = Counter()
         """Policy -> evictions that the API server accepted."""
         self.refused: dict[Lane, Refusal] = {}
-        """Why no claim of a lane may go now."""
+        """Why no claim of a lane is admitted now."""
         self._step = step
         self._cluster = cluster
         self._claims = claims
@@ -70,11 +70,11 @@ class Evictions:
 
     @property
     def is_busy(self) -> bool:
-        """Whether calls under way fill half the slots."""
+        """Whether calls in progress fill half the slots."""
         return self.in_flight * 2 >= self._max_in_flight
 
     def next_in(self, now: Instant) -> Iterator[float]:
-        """Seconds until the first claim of each lane may go, unless something else has to change first."""
+        """Seconds until the first claim of each lane may be admitted, unless something else has to change first."""
         if self.in_flight >= self._max_in_flight:
             return
         for lane in self._queues.ready_lanes():
@@ -85,7 +85,7 @@ class Evictions:
                 yield refusal.until - now.monotonic
 
     def pull_freed(self) -> None:
-        """Ask again what limits may answer otherwise now."""
+        """Release claims whose limits may admit them now."""
         while keys := self._limiter.freed.take():
             for key in keys:
                 self._queues.release(key)
@@ -96,7 +96,7 @@ class Evictions:
     # -- evicting -------------------------------------------------------------------------------------------------
 
     def evict_due(self, most: int) -> None:
-        """Issue evictions, the earliest deadline of all policies first. Looks at ``most`` claims."""
+        """Issue evictions, the earliest deadline of all policies first. Checks at most ``most`` claims."""
         refused: dict[Lane, Refusal] = {}
         for _ in range(most):
             if self.in_flight >= self._max_in_flight:
@@ -104,7 +104,7 @@ class Evictions:
             claim = self._queues.first_ready(besides=refused)
             if claim is None:
                 break
-            if claim.due_at > self._step.now.wall:  # the clock was ahead when it became due, and was set back
+            if claim.due_at > self._step.now.wall:  # the clock was fast when it became due, and was set back
                 self._queues.wait(claim)
                 continue
             pod = self._cluster.nodes[claim.node].pods[claim.uid]
@@ -138,7 +138,7 @@ class Evictions:
         )
 
     def _deletes(self, claim: Claim, pod: Pod) -> bool:
-        """Whether the pod is deleted and no budget asked: always, or since one has blocked it for long."""
+        """Whether the pod is deleted without regard to budgets: always, or because one has blocked it too long."""
         if claim.policy.eviction.method is not Method.EVICT_THEN_DELETE:
             return claim.policy.eviction.method is Method.DELETE
         blocks = self._limiter.budgets.refuse(pod) is not None
@@ -153,10 +153,10 @@ class Evictions:
             claim.waited_for = refusal.limit
         admitted_by_budgets = refusal.key and refusal.limit not in BUDGET_LIMITS and not deletes
         if admitted_by_budgets or refusal.limit in (WINDOW, GUARD):
-            claim.blocked_since = None  # from here on it is not the budget alone that blocks the pod
+            claim.blocked_since = None  # from now on it is not only the budget that blocks the pod
 
     def _report_budget(self, claim: Claim, pod: Pod, refusal: Refusal) -> None:
-        """A budget blocks it: report that once, and wake it where it is to be deleted in the end."""
+        """A budget blocks it: report that once, and schedule its deletion if the policy specifies that."""
         if refusal.limit not in BUDGET_LIMITS:
             return
         now = self._step.now
@@ -171,7 +171,7 @@ class Evictions:
             self._step.report(commands.HeldByBudget(pod, claim.verdict, refusal.detail, until))
 
     def _report_bounce(self, claim: Claim, pod: Pod, refusal: Refusal) -> None:
-        """Its workload comes back again and again: report once until when it waits."""
+        """Its workload bounces: report once until when it waits."""
         if refusal.limit == BOUNCE and refusal.until is not None and refusal.until != claim.bounced_until:
             claim.bounced_until = refusal.until
             until = self._step.now.wall_at(refusal.until)
@@ -206,7 +206,7 @@ class Evictions:
         step.command(order)
 
     def _grace_of(self, claim: Claim, pod: Pod) -> tuple[int | None, bool]:
-        """Seconds to give the pod to stop, None for its own; and whether that is less: its node is gone by then."""
+        """Seconds that the pod gets to stop, None for its own; and whether the removal of its node makes it less."""
         verdict = claim.verdict
         given, hard_at = verdict.policy.eviction.grace_period_seconds, verdict.hard_at
         if hard_at is None:
@@ -221,26 +221,26 @@ class Evictions:
         """A call ended.
 
         Raises:
-            ValueError: none was under way.
+            ValueError: no call was in progress.
 
         """
         evictee = self._claims.evictees.get(event.uid)
         call = None if evictee is None else evictee.call
         if evictee is None or call is None or call.is_answered:
-            msg = f"no eviction of {event.uid} is under way"
+            msg = f"no eviction of {event.uid} is in progress"
             raise ValueError(msg)
         self.in_flight -= 1
         call.is_answered = True
         pod = call.order.pod
         if event.outcome in _OVER:
-            # A pod that is gone after a call that may have been carried out was evicted by that, most likely.
+            # If a call may have been carried out and the pod is gone, that call most likely evicted it.
             evicted = event.outcome is Outcome.EVICTED or evictee.is_uncertain
             call.reservation(Settlement.EVICTED if evicted else Settlement.STAYS)
             self._report_done(call, event.outcome)
             self._expect_gone(evictee, call)
             return
         evictee.call = None
-        if event.outcome is Outcome.FAILED:  # the call may have been carried out: the pod counts as on its way out
+        if event.outcome is Outcome.FAILED:  # the call may have been carried out: the pod counts as terminating
             call.reservation(Settlement.UNKNOWN)
         else:
             call.reservation(Settlement.STAYS)
@@ -260,7 +260,7 @@ class Evictions:
             self._step.report(*self._evictees.reclaims.miss(claim, pod, "grace-cut"))
 
     def _expect_gone(self, evictee: Evictee, call: Call) -> None:
-        """The watch has the last word: a pod that it goes on showing is judged again."""
+        """The watch decides: a pod that it continues to show is evaluated again."""
         for claim in evictee.claims:
             self._evictees.forget(claim)
         if self._cluster.pod(evictee.node, evictee.uid) is None:
@@ -270,7 +270,7 @@ class Evictions:
             self._queues.expect_gone(call.claim, by)
 
     def _resume(self, evictee: Evictee, call: Call, event: events.Settled, pod: Pod) -> None:
-        """The call did not evict the pod: every claim that still stands goes on."""
+        """The call did not evict the pod: every claim that is still valid continues."""
         claim, now = call.claim, self._step.now
         current = self._cluster.pod(evictee.node, evictee.uid)
         if claim.withdrawn or current is None:

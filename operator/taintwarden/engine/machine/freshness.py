@@ -1,4 +1,4 @@
-"""Due pods that are newer than what is known of their node: its taint may be gone already, so it is read again."""
+"""Due pods that are newer than the data on their node: its taint may be gone already, so the node is read again."""
 
 from collections.abc import Iterator
 
@@ -10,12 +10,12 @@ from taintwarden.engine.model import MonotonicTime, Pod
 
 
 class Freshness:
-    """Knows how far the node stream has come, and which claims wait for a read of their node.
+    """Records the version that the node stream has reached, and which claims wait for a read of their node.
 
     Args:
         cluster: what is known.
         claims: all claims.
-        queues: where they stand.
+        queues: the queues of claims.
 
     """
 
@@ -32,18 +32,18 @@ class Freshness:
         self._reached = max(self._reached, resource_version)
 
     def listed(self, resource_version: int) -> None:
-        """A list replaces what is known: after a restore of the store versions begin again below what they were."""
+        """A list replaces what is known: after a restore of etcd, versions may be lower than before."""
         self._reached = resource_version
         for state in self._cluster.nodes.values():
             state.checked_version = -1
 
     def is_missing(self, pod: Pod) -> bool:
-        """Whether the pod is newer than anything known of its node."""
+        """Whether the pod is newer than all that is known of its node."""
         version = pod.resource_version
         return version > self._reached and version > self._cluster.nodes[pod.node].checked_version
 
     def check(self, claim: Claim) -> Iterator[CheckNode]:
-        """Let a READY claim wait for a read of its node, which is requested if it is not under way."""
+        """Make a READY claim wait for a read of its node, which is requested if none is in progress."""
         self._queues.move(claim, Phase.CHECKING)
         self._checking.setdefault(claim.node, []).append(claim.key)
         state = self._cluster.nodes[claim.node]
@@ -52,7 +52,7 @@ class Freshness:
             yield CheckNode(claim.node)
 
     def answered(self, node: str, not_before: MonotonicTime | None = None) -> None:
-        """The read was answered, or failed: its claims go on, not before then."""
+        """The read was answered, or failed: its claims continue, but not before ``not_before``."""
         state = self._cluster.nodes.get(node)
         if state is not None:
             state.check_wanted = False

@@ -1,4 +1,4 @@
-"""The guards of all policies: checked before each eviction, saved before what they reserve, reported when they turn."""
+"""The guards of all policies: checked before evictions, stored before what they reserve, reported when they change."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Set
@@ -17,21 +17,21 @@ from taintwarden.engine.machine.verdicts import Verdicts
 from taintwarden.engine.model import Instant, Mode, MonotonicTime, Policy
 
 EXAMPLES = 5
-"""How many pods a notice names."""
+"""How many pods a notice lists."""
 POPULATION_SECONDS = 1.0
-"""How old a count of all pods may be that a share of them is taken of."""
+"""The greatest age of a count of all pods that a percentage refers to."""
 
 
 class Guards:
-    """Turns what guards say into commands. Only a leader asks, but where it is said.
+    """Translates the results of guards into commands. Only leaders use it, except for the first section.
 
     Args:
-        step: the step under way.
-        limiter: whose guards they are.
+        step: the current step.
+        limiter: contains the guards.
         verdicts: the policies in force, and which pods they select.
         cluster: what is known.
         claims: the pods that have to leave.
-        outbox: writes the records.
+        outbox: writes the guard records.
         timings: how long a change counts as new.
 
     """
@@ -54,21 +54,21 @@ class Guards:
         self._outbox = outbox
         self._timings = timings
         self._generations: dict[str, tuple[int, float]] = {}
-        """Policy -> its generation, and when that began to hold."""
+        """Policy -> its generation, and since when that is in force."""
         self._profile_change = ("", 0.0)
-        """What the last change of a profile was that changed what pods tolerate, and when."""
+        """The last change of a profile that changed what pods tolerate, and when it happened."""
         self._resets: dict[str, str] = {}
         """Policy -> the request for a reset."""
         self._reserving: dict[str, tuple[float, int]] = {}
-        """Policy -> what the record that is being written allows for."""
+        """Policy -> the reservation in the record that is being written."""
         self._populations: dict[str, tuple[MonotonicTime, int]] = {}
         self._halted: dict[str, None] = {}
-        """Policies of which it was reported that every zone is Full."""
+        """Policies for which it was reported that every zone is Full."""
 
     # -- followers, too ---------------------------------------------------------------------------------------------
 
     def policies_changed(self, now: Instant) -> None:
-        """Other policies are in force."""
+        """The policies in force changed."""
         self._populations = {}
         generations = {}
         for policy in self._verdicts.policies:
@@ -84,7 +84,7 @@ class Guards:
         self._halted = {name: None for name in self._halted if name in generations}
 
     def profile_changed(self, change: str, now: Instant) -> None:
-        """Pods tolerate something else because of this."""
+        """A change of a profile changed what pods tolerate."""
         self._profile_change = (change, now.wall)
 
     def population(self, policy: Policy) -> int:
@@ -96,13 +96,13 @@ class Guards:
         return known[1]
 
     def leadership_changed(self) -> None:
-        """A reset that was asked for is for the process that led then, and for what it was holding then."""
+        """A requested reset applies only to the process that led then, and to the pods that it held then."""
         self._resets, self._reserving, self._halted = {}, {}, {}
 
     # -- leaders ----------------------------------------------------------------------------------------------------
 
     def next_in(self, now: Instant) -> float | None:
-        """Seconds until one of them has to be looked at, although nothing happens."""
+        """Seconds until a guard has to be checked even if no event occurs."""
         if self._resets:
             return 0.0
         looks = (guard.next_look(now) for guard in self._limiter.guards.by_policy.values())
@@ -131,7 +131,7 @@ class Guards:
                 pass
 
     def _look_at_zones(self, policy: Policy) -> None:
-        """Report, once, that every zone is Full while pods are held by that."""
+        """Report once that every zone is Full and holds pods."""
         if not self._limiter.zones.all_full(policy.name):
             if self._halted.pop(policy.name, "") is None:
                 self._step.report(commands.EvictionsResumed(policy))
@@ -145,7 +145,7 @@ class Guards:
             self._step.report(commands.EvictionsHalted(policy, zones, waiting))
 
     def save(self, ready: Set[str]) -> None:
-        """Have it written what they know, and what is reserved for the policies that have pods standing ready."""
+        """Write the records of guards, with reservations for the policies that have READY claims."""
         now = self._step.now
         for policy in self._verdicts.policies:
             guard = self._limiter.guards.by_policy.get(policy.name)
@@ -158,7 +158,7 @@ class Guards:
                 self._outbox.put(commands.SaveGuard(policy, guard.record(now, reserved)))
 
     def saved(self, order: commands.SaveGuard, outcome: WriteOutcome) -> None:
-        """A record is stored, or is not. What failed is not written again as it is: time has passed."""
+        """The write of a record ended. After a failure a new record is written, since time has passed."""
         guard = self._limiter.guards.by_policy.get(order.policy.name)
         reserved = self._reserving.pop(order.policy.name, None)
         if guard is not None and reserved is not None:
@@ -166,18 +166,18 @@ class Guards:
             self._take_off_reset(order.policy, guard)
 
     def _take_off_reset(self, policy: Policy, guard: Guard) -> None:
-        """Once it is stored that it was granted: whoever leads next must not grant it for another wave."""
+        """Only after the grant is stored: the next leader must not grant the request for another wave."""
         if guard.reset and guard.is_grant_stored:
             self._outbox.put(commands.ClearGuardReset(policy))
 
     def reset_taken_off(self, order: commands.ClearGuardReset, outcome: WriteOutcome) -> None:
-        """The request for a reset is gone, or is not."""
+        """The removal of a request for a reset ended."""
         guard = self._limiter.guards.by_policy.get(order.policy.name)
         if guard is not None and guard.reset and outcome in (WriteOutcome.DONE, WriteOutcome.GONE):
             guard.grant("")
 
     def ask_reset(self, event: events.GuardReset) -> None:
-        """A reset is asked for, and granted when everything is known that it would release; or no longer is."""
+        """A reset is requested, and granted when all that it would release is known; or the request is removed."""
         guard = self._limiter.guards.by_policy.get(event.policy)
         if event.reset:
             self._resets[event.policy] = event.reset
@@ -187,7 +187,7 @@ class Guards:
                 guard.grant("")
 
     def reset(self) -> None:
-        """Release the pods that a tripped guard or unhealthy zones are holding; else report only that it was done."""
+        """Release the pods that a tripped guard or unhealthy zones hold; if there are none, only grant the request."""
         resets, self._resets = self._resets, {}
         for policy in self._verdicts.policies:
             if policy.name not in resets:
@@ -206,15 +206,15 @@ class Guards:
     # -- the cause ----------------------------------------------------------------------------------------------------
 
     def _of(self, policy: Policy) -> Iterator[Claim]:
-        """The claims of a policy that nothing was done about yet."""
+        """The claims of a policy for which no call was made yet."""
         for claim in self._claims:
             if claim.policy.name == policy.name and claim.phase not in (Phase.IN_FLIGHT, Phase.LEAVING):
                 yield claim
 
     def _explain(self, policy: Policy) -> tuple[str, tuple[str, ...]]:
-        """The cause of a wave in one sentence, and some of its pods, for the taint that concerns the most pods.
+        """The cause of a wave in one sentence, and some of its pods, for the taint that affects the most pods.
 
-        Where a policy or a profile changed a moment ago and the taint's value was there before, that is the cause.
+        If a policy or a profile changed recently and the taint has had its value for longer, the change is the cause.
         """
         pods: Counter[str] = Counter()
         places: dict[str, dict[str, Claim]] = {}
@@ -244,7 +244,7 @@ class Guards:
         return str(pod) if pod is not None else claim.uid
 
     def _newest_change(self, policy: Policy) -> tuple[str, float] | None:
-        """What changed a moment ago beside taints, and when."""
+        """The latest recent change of a policy or profile, and when it happened."""
         generation, since = self._generations[policy.name]
         how = "was created" if generation == 1 else f"changed to generation {generation}"
         what, at = max((f"the policy {how}", since), self._profile_change, key=lambda change: change[1])

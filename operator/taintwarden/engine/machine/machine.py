@@ -1,17 +1,17 @@
 """The one place that decides. ``step(event, now)`` changes the state and returns commands; nothing else does.
 
-Outside events only change what is known and when pods are due. Acting happens on :class:`~.events.Woke`, at the
-machine's own pace, in slices, so that a wave never stalls the loop. The parts, in the way of the data:
+Events from outside only change what is known and when pods are due. The machine acts on :class:`~.events.Woke`, at
+its own pace and in slices, so that a wave never stalls the loop. The parts, in the order of the data flow:
 
 =============== ======================================================================================
 ``cluster``     nodes with their taints' histories, and the pods on them
-``verdicts``    which policies select what, and what follows for the pods of a class on a node
-``evictees``    verdicts make, replace and withdraw *claims*: a policy wants a pod gone
-``queues``      where each claim stands, between its deadline and the pod's end
-``evictions``   claims that every limit admits become calls, and calls have outcomes
-``outbox``      every other write: histories, labels, the records of guards
-``guards``      what would be evicted is compared with what may be
-``view``        what others may read of all this
+``verdicts``    which policies select what, and the verdicts for the pods of a class on a node
+``evictees``    verdicts create, replace and withdraw *claims*: a policy evicts a pod
+``queues``      the place of each claim, between its deadline and the end of the pod
+``evictions``   claims that all limits admit become calls, and calls have outcomes
+``outbox``      every other write: histories, labels, guard records
+``guards``      the number of pods that would be evicted, compared with the limit
+``view``        what other packages may read
 =============== ======================================================================================
 """
 
@@ -48,9 +48,9 @@ class Machine:
     Args:
         gates: which operators may match at all.
         overall_rate: evictions per second over all policies, None for no cap.
-        max_in_flight: how many eviction calls may be under way at once.
-        slice_size: how many pods one step may look at before it lets others have a turn.
-        timings: how long to wait for what.
+        max_in_flight: how many eviction calls may be in progress at once.
+        slice_size: how many pods one step may evaluate before it returns to the loop.
+        timings: the waits of the machine.
 
     """
 
@@ -93,11 +93,11 @@ class Machine:
         )
         self._guards = Guards(step, limiter, self._verdicts, cluster, all_claims, self._outbox, timings)
         self._dirty: dict[str, None] = {}
-        """Nodes to be judged again, in order."""
+        """Nodes to be evaluated again, in order."""
         self._recount: dict[str, None] = {}
-        """Nodes that may count otherwise for the health of their zones."""
+        """Nodes whose count for the health of their zones may change."""
         self._blind: dict[str, None] = {}
-        """Streams that are cut off: nothing is evicted on what may be long past."""
+        """Streams that are cut off: no pod is evicted on data that may be outdated."""
         self.view = View(
             step=step,
             cluster=cluster,
@@ -112,14 +112,14 @@ class Machine:
         )
 
     def step(self, event: Event, now: Instant) -> list[commands.Command]:
-        """Take one event at ``now``; the commands are to be carried out in order."""
+        """Process one event at ``now``; the caller carries out the commands in order."""
         self._step.begin(now)
         self._take(event)
         if self._limiter.freed.keys:
             self._evictions.pull_freed()
         return self._step.out
 
-    def _take(self, event: Event) -> None:  # noqa: C901, PLR0912, PLR0915 - one row for each kind of event
+    def _take(self, event: Event) -> None:  # noqa: C901, PLR0912, PLR0915 - one case for each kind of event
         match event:
             case events.PodSeen():
                 self._see_pod(event.pod)
@@ -179,7 +179,7 @@ class Machine:
                 assert_never(event)
 
     def wake_after(self, now: Instant) -> float | None:
-        """Seconds until :class:`~.events.Woke` is wanted; 0 is at once, None is not before another event."""
+        """Seconds until :class:`~.events.Woke` is needed; 0: at once, None: not before another event."""
         if not self._synced:
             return None
         if self._dirty or self._recount or self._draining.stale:
@@ -198,7 +198,7 @@ class Machine:
 
     @property
     def _may_evict(self) -> bool:
-        """Whether this process leads, and sees what happens."""
+        """Whether this process leads, and no stream is cut off."""
         return self._step.leading and not self._blind
 
     # -- nodes --------------------------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ class Machine:
         state = self._cluster.state(node.name)
         known = state.node
         if known is not None and not listed and node.resource_version < known.resource_version:
-            return  # a fresh read was ahead of the stream
+            return  # a direct read was ahead of the stream
         if known is not None and known.uid != node.uid:
             state = self._replace_node(state)
             known = None
@@ -225,7 +225,7 @@ class Machine:
             self._judge_node(state)
 
     def _replace_node(self, old: NodeState) -> NodeState:
-        """Another node of the same name: what was known of the old one does not count."""
+        """Another node has the same name: what was known of the old one does not count."""
         self._forget_node(old.name)
         new = self._cluster.replace(old.name)
         new.check_wanted = old.check_wanted
@@ -256,10 +256,10 @@ class Machine:
     def _node_checked(self, event: events.NodeChecked) -> None:
         state = self._cluster.nodes.get(event.name)
         if state is None or not state.check_wanted:
-            return  # the node went while it was read: an old answer must not bring it back
+            return  # the node was deleted during the read: an old answer must not restore it
         if event.node is None:
             self._freshness.answered(event.name)
-            # A node that was created again after the read began is none that the read missed.
+            # A node that was created again after the read began is not missing.
             if state.node is None or state.node.resource_version <= event.resource_version:
                 self._lose_node(event.name)
             return
@@ -283,7 +283,7 @@ class Machine:
     def _see_pod(self, pod: Pod) -> None:
         known = self._cluster.pod(pod.node, pod.uid)
         if known is not None and known.bound_at < pod.bound_at:
-            # The object gives its binding to the second; what was seen of it first may be more exact.
+            # The object has its binding time in whole seconds; the time first observed may be more exact.
             pod = msgspec.structs.replace(pod, bound_at=known.bound_at)
         self._cluster.put(pod)
         if known is None:
@@ -295,7 +295,7 @@ class Machine:
             self._judge_new_pod(self._cluster.nodes[pod.node], pod)
 
     def _count(self, pod: Pod, known: Pod | None) -> None:
-        """Keep the numbers of running pods by workload and topology domain."""
+        """Update the numbers of running pods by workload and topology domain."""
         same_class = known is not None and known.shared is pod.shared
         if known is not None and not same_class:
             self._spread.discount(known)
@@ -337,7 +337,7 @@ class Machine:
         self._judge_all_again()
 
     def _set_profile(self, namespace: str, name: str, profile: Profile | None) -> None:
-        """Judge again where pods tolerate something else now; nothing is evicted before that is done."""
+        """Evaluate pods again whose tolerations changed; no pod is evicted before that is done."""
         changed = self._verdicts.set_profile(namespace, name, profile)
         if changed:
             how = "was deleted" if profile is None else "was created or changed"
@@ -345,9 +345,9 @@ class Machine:
         self._judge_again_where(changed, judged=True)
 
     def _judge_again_where(self, changed: Collection[PodClass], *, judged: bool = False) -> None:
-        """Pods of these classes may have other verdicts. Nothing is evicted before they are judged again.
+        """Pods of these classes may have other verdicts. No pod is evicted before they are evaluated again.
 
-        ``judged``: only where a policy acts on a taint, since the policies that select them are the same.
+        ``judged``: only where a policy acts on a taint, since the same policies select them.
         """
         if not self._synced or not changed:
             return
@@ -356,12 +356,12 @@ class Machine:
                 self._dirty[state.name] = None
 
     def _judge_all_again(self) -> None:
-        """Verdicts may have changed everywhere: judge every node again, in slices."""
+        """Verdicts may have changed on all nodes: evaluate every node again, in slices."""
         if self._synced:
             self._dirty.update(dict.fromkeys(self._cluster.nodes))
 
     def _guard_restored(self, event: events.GuardRestored) -> None:
-        if not self._step.leading or event.policy not in self._limiter.guards.by_policy:  # who leads knows best
+        if not self._step.leading or event.policy not in self._limiter.guards.by_policy:  # a leader has newer data
             self._limiter.guards.restore(event.policy, event.record, self._step.now)
 
     def _leadership_changed(self, event: events.LeadershipChanged) -> None:
@@ -410,7 +410,7 @@ class Machine:
             self._draining.count(state)
 
     def _judge(self, state: NodeState, pod: Pod) -> TaintVerdict | None:
-        """Keep the claims on a pod in step with the verdicts; the first of these, if there is one."""
+        """Update the claims on a pod from the verdicts. Returns the first of these, if there is one."""
         evicting = state.evicting.get(pod.shared)
         if evicting is None:
             evicting = self._verdicts.evicting(state, pod.shared)
@@ -439,7 +439,7 @@ class Machine:
         state.reported_invalid = {name: verdict.taint.value for name, verdict in invalid.items()}
 
     def _save_history(self, state: NodeState) -> None:
-        """Have the durable clock written if it is not what is stored: a restart must not move a deadline."""
+        """Write the durable clock if it differs from what is stored: a restart must not move a deadline."""
         if state.node is None or not self._step.leading:
             return
         text = state.history_text()
@@ -465,7 +465,7 @@ class Machine:
                 assert_never(event.order)
 
     def _stored(self, order: commands.SaveHistory | commands.SaveLabels, outcome: events.WriteOutcome) -> None:
-        """The node carries what was written, whatever the stream says by now."""
+        """The node has what was written, even if the stream has not delivered it yet."""
         state = self._cluster.nodes.get(order.node)
         if state is None or state.node is None or state.node.uid != order.uid:
             return
@@ -499,7 +499,7 @@ class Machine:
         self._guards.save({lane.policy for lane in self._queues.ready_lanes()})
 
     def _make_ready(self) -> None:
-        """Claims whose time has come stand in line, or go on waiting for the other clock."""
+        """Queue the claims that are due; those that the other clock still delays continue to wait."""
         now = self._step.now
         for _ in range(self._slice_size):
             key = self._queues.pop_due(now)
@@ -517,7 +517,7 @@ class Machine:
                 self._queues.make_ready(claim, pod, now)
 
     def _judge_again(self, uid: str, node: str) -> None:
-        """The eviction was accepted long ago, and the watch still shows the pod: judge it as it is now."""
+        """The eviction was accepted long ago and the watch still shows the pod: evaluate it as it is now."""
         self._evictees.end_all(self._claims.evictees[uid])
         pod = self._cluster.pod(node, uid)
         if pod is not None:

@@ -1,4 +1,4 @@
-"""Which labels of a node repeat its taints with ``placement``, and what has to be written for that."""
+"""The labels of a node that repeat its taints with ``placement``, and the writes that they need."""
 
 from collections.abc import Sequence
 
@@ -12,12 +12,12 @@ from taintwarden.engine.placement.mirroring import NodeLabels
 
 
 class Mirroring:
-    """Compares the labels that nodes have with those they should have.
+    """Compares the labels of nodes with those they should have.
 
-    At once, also while a wave is under way: the scheduler places the replacements of evicted pods by these labels.
+    It writes at once, even during a wave: the scheduler places the replacements of evicted pods by these labels.
 
     Args:
-        step: the step under way.
+        step: the current step.
         outbox: writes the labels.
 
     """
@@ -28,7 +28,7 @@ class Mirroring:
         self._reported: dict[str, tuple[tuple[Taint, str], ...]] = {}
 
     def restart(self) -> None:
-        """Leading begins: what others reported does not count."""
+        """Leadership begins: what other leaders reported does not count."""
         self._reported = {}
 
     def forget(self, node: str) -> None:
@@ -37,13 +37,13 @@ class Mirroring:
         self._outbox.forget(labels_key(node))
 
     def mirror(self, state: NodeState, policies: Sequence[Policy]) -> None:
-        """Have written what the node lacks; ``policies`` are those that select it."""
+        """Write the labels that the node lacks; ``policies`` are those that select it."""
         node = state.node
         if node is None or not self._step.leading:
             return
         wanted = wanted_labels(node, policies)
         present = {label: value for label, value in node.labels.items() if is_mirror_label(label)}
-        # What is being written may be stored already, without the stream having said so yet.
+        # A write in progress may be stored already although the stream has not delivered it yet.
         under_way = self._outbox.under_way(labels_key(node.name))
         if wanted is None and not present and under_way is None:
             return
@@ -62,7 +62,7 @@ class Mirroring:
 
 
 def wanted_labels(node: Node, policies: Sequence[Policy]) -> NodeLabels | None:
-    """What a node has to carry of ours; None where no policy asks for any."""
+    """The Taintwarden labels that a node should have; None if no policy requests any."""
     enforced = [policy for policy in policies if policy.mode is not Mode.DRY_RUN]
     selectors = [selector for policy in enforced for selector in policy.taints if selector.placement]
     return node_labels([taint for taint, _ in node.taints], selectors) if selectors else None

@@ -1,9 +1,9 @@
-"""Every write to a node or policy that the machine wants: what, whether it is under way, and when it is tried again.
+"""All writes of the machine to nodes and policies: the content, whether a write is in progress, and the next retry.
 
-One rule for all of them. An entry says what should be stored. While a write of it is under way nothing else is written
-under its key; when that ends, whatever is wanted by then is. A write that failed is tried again soon, one that was
-refused much later, since rights and admission policies change; one about an object that is gone is forgotten. Losing
-leadership forgets every entry: what is under way is answered for nothing, and the next leader writes what it wants.
+One rule for all of them. An entry has the content that should be stored. While a write of it is in progress, no other
+write starts under its key; when that ends, the content wanted by then is written. A write that failed is retried soon,
+one that was refused much later, since rights and admission policies change; one to an object that is gone is forgotten.
+A loss of leadership removes all entries: answers to writes in progress are ignored, and the next leader writes its own.
 """
 
 from taintwarden.engine.deadlines import DeadlineQueue
@@ -16,7 +16,7 @@ from taintwarden.engine.model import MonotonicTime, later
 
 
 class _Entry:
-    """One write. ``wanted`` None: what is under way is all."""
+    """One write. ``wanted`` None: nothing has to follow the write in progress."""
 
     __slots__ = ("attempts", "retry_at", "under_way", "wanted")
 
@@ -31,7 +31,7 @@ class Outbox:
     """The writes of a leader, by key.
 
     Args:
-        step: the step under way.
+        step: the current step.
         timings: how long to wait after a write that did not succeed.
 
     """
@@ -43,7 +43,7 @@ class Outbox:
         self._retries: DeadlineQueue[MonotonicTime] = DeadlineQueue()
 
     def put(self, order: Write) -> None:
-        """Have this stored, instead of what was wanted before under the same key. Only leaders write."""
+        """Write this, instead of what was wanted before under the same key. Only leaders write."""
         if not self._step.leading:
             return
         key = key_of(order)
@@ -60,24 +60,24 @@ class Outbox:
             self._begin(key, entry)
 
     def withdraw(self, key: str) -> None:
-        """What is stored is what should be: nothing has to be written after what is under way."""
+        """The stored content is correct: nothing has to follow the write in progress."""
         entry = self._entries.get(key)
         if entry is not None:
             entry.wanted = None
             self._settle(key, entry)
 
     def under_way(self, key: str) -> Write | None:
-        """The write that is being made; what it says may be stored already."""
+        """The write in progress; its content may be stored already."""
         entry = self._entries.get(key)
         return None if entry is None else entry.under_way
 
     def is_waiting(self, key: str) -> bool:
-        """Whether a write is under way or is tried again later."""
+        """Whether a write is in progress or will be retried."""
         entry = self._entries.get(key)
         return entry is not None and (entry.under_way is not None or entry.retry_at is not None)
 
     def answered(self, event: Written) -> bool:
-        """A write ended. False: nobody waits for it any more."""
+        """A write ended. Returns False if its entry no longer exists."""
         key = key_of(event.order)
         entry = self._entries.get(key)
         if entry is None or entry.under_way is not event.order:
@@ -96,15 +96,15 @@ class Outbox:
         return True
 
     def retry_due(self) -> None:
-        """Try again what has waited long enough."""
+        """Retry the writes that are due."""
         while (key := self._retries.pop_due(self._step.now.monotonic)) is not None:
             entry = self._entries[key]
             entry.retry_at = None
-            if entry.wanted is not None:  # else the record of a guard is put soon: how often it failed is kept for that
+            if entry.wanted is not None:  # else a guard's new record is put soon: attempts are kept for that
                 self._begin(key, entry)
 
     def next_at(self) -> MonotonicTime | None:
-        """When something is tried again."""
+        """The time of the next retry."""
         return self._retries.next_at()
 
     def clear(self) -> None:
@@ -126,7 +126,7 @@ class Outbox:
 
     def _retry(self, key: str, entry: _Entry, order: Write, bounds: tuple[float, float]) -> None:
         entry.attempts += 1
-        if entry.wanted is None and not isinstance(order, SaveGuard):  # the record of a guard is made anew by then
+        if entry.wanted is None and not isinstance(order, SaveGuard):  # a guard makes a new record by then
             entry.wanted = order
         entry.retry_at = later(self._step.now.monotonic, retry_delay(bounds, entry.attempts, key))
         self._retries.schedule(key, entry.retry_at)
@@ -152,7 +152,7 @@ def guard_key(policy: str) -> str:
 
 
 def key_of(order: Write) -> str:
-    """What is written at most once at a time."""
+    """The key of a write: there is at most one write at a time for each."""
     match order:
         case SaveHistory():
             return history_key(order.node)

@@ -1,8 +1,8 @@
-"""Where claims stand: the only place that changes their phase. Every order here is total, so that two runs agree.
+"""The queues of claims: the only code that changes their phase. Every order is total, so that two runs agree.
 
-Each policy has a lane of due pods, and each refusal that only some pods meet (a workload, a node, a budget) has lines
-of its own, so that those pods delay no other. When such a limit may admit again, the first of them goes back into its
-policy's lane, and each that leaves that lane lets the next one back: nothing is looked at in vain, however many wait.
+Each policy has a lane of due pods. Each refusal that concerns only some pods (a workload, a node, a budget) has lines
+of its own, so that those pods delay no other. When such a limit may admit again, the first of them returns to its
+policy's lane, and each that leaves that lane releases the next one: however many wait, none is checked in vain.
 """
 
 from collections.abc import Container
@@ -27,9 +27,9 @@ from taintwarden.engine.order import Place, place_of
 from taintwarden.engine.spread import Group, Spread
 
 REVISION_LABELS = ("pod-template-hash", "controller-revision-hash")
-"""What a ReplicaSet of a Deployment, and a StatefulSet or DaemonSet, call the revision of a pod."""
+"""The labels with the revision of a pod of a Deployment's ReplicaSet, and of a StatefulSet or DaemonSet."""
 
-# To look a member up on its class costs more than all the rest of a transition.
+# The lookup of a member on its class costs more than the rest of a transition.
 _WAITING, _READY, _BLOCKED = Phase.WAITING, Phase.READY, Phase.BLOCKED
 _ON_A_DELAY = (Phase.DELAYED, Phase.LEAVING)
 
@@ -47,27 +47,27 @@ class Lane(NamedTuple):
 
 
 class _Position(msgspec.Struct, frozen=True, gc=False):
-    """Where a claim that is due stands."""
+    """The place of a claim that is due."""
 
     lane: Lane
     pod: Pod
-    """As it was when the claim was put there: the line is left by what it was joined by."""
+    """As it was when the claim was queued: the same pod is used to remove it from the line."""
     place: Place
     blocked_by: str = ""
-    """Key of the refusal in whose line it stands; empty: in its policy's lane."""
+    """Key of the refusal in whose line it waits; empty: it waits in its policy's lane."""
     released_by: str = ""
-    """Key of the refusal that let it back: the next one there waits for it to move on."""
+    """Key of the refusal that released it: the next one there is released when it leaves the lane."""
 
 
 class IllegalTransition(RuntimeError):  # noqa: N818 - reads as what it says
-    """A claim cannot go from its phase to that one. Nothing was changed."""
+    """A claim cannot change from its phase to that one. Nothing was changed."""
 
     def __init__(self, claim: Claim, phase: Phase) -> None:
         super().__init__(f"claim {claim.key} cannot go from {claim.phase.name} to {phase.name}")
 
 
 class Queues:
-    """All places in which a claim can stand.
+    """All queues in which a claim can wait.
 
     Args:
         spread: counts pods by topology domain.
@@ -82,15 +82,15 @@ class Queues:
         self._blocked: dict[str, dict[Lane, _Line]] = {}
         self._positions: dict[str, _Position] = {}
         self._releases: DeadlineQueue[MonotonicTime] = DeadlineQueue()
-        """Keys of refusals by when they are over."""
+        """Keys of refusals by when they end."""
 
     # -- phases ---------------------------------------------------------------------------------------------------
 
     def move(self, claim: Claim, phase: Phase) -> None:
-        """Take a claim out of where it stands, into a phase that needs no queue.
+        """Remove a claim from its queue, into a phase that needs no queue.
 
         Raises:
-            IllegalTransition: there is no such way.
+            IllegalTransition: the phases have no such transition.
 
         """
         self._enter(claim, phase)
@@ -100,22 +100,22 @@ class Queues:
         self._deadlines.schedule(claim.key, claim.due_at)
 
     def wait(self, claim: Claim) -> None:
-        """Until its deadline, once more."""
+        """Wait for its deadline again."""
         self._enter(claim, Phase.WAITING)
         self._deadlines.schedule(claim.key, claim.due_at)
 
     def delay(self, claim: Claim) -> None:
-        """Until ``not_before``."""
+        """Wait until ``not_before``."""
         self._enter(claim, Phase.DELAYED)
         self._delays.schedule(claim.key, claim.not_before)
 
     def expect_gone(self, claim: Claim, by: MonotonicTime) -> None:
-        """Until the watch says that the pod is gone, or ``by`` then."""
+        """Wait until the watch reports that the pod is gone, until ``by`` at most."""
         self._enter(claim, Phase.LEAVING)
         self._delays.schedule(claim.key, by)
 
     def make_ready(self, claim: Claim, pod: Pod, now: Instant) -> None:
-        """It is due: into its policy's lane."""
+        """It is due: move it into its policy's lane."""
         self._enter(claim, Phase.READY)
         claim.ready_since = now.monotonic
         claim.refusal, claim.waited_for = None, ""
@@ -125,7 +125,7 @@ class Queues:
         self._line_up(claim, _Position(Lane.of(verdict.policy), pod, place))
 
     def block(self, claim: Claim, refusal: Refusal) -> None:
-        """Set a READY claim apart until what ``refusal`` names may admit it."""
+        """Move a READY claim into the line of ``refusal``, until that limit may admit it."""
         position = self._position(claim, Phase.READY, Phase.BLOCKED)
         self._enter(claim, Phase.BLOCKED, release_next=False)
         lines = self._blocked.setdefault(refusal.key, {})
@@ -137,18 +137,18 @@ class Queues:
             self._release_lane(position.released_by, position.lane)
 
     def ask_again(self, claim: Claim) -> None:
-        """The pod of a BLOCKED claim is not what it was when it was refused: back into its lane."""
+        """The pod of a BLOCKED claim changed since it was refused: move the claim back into its lane."""
         position = self._position(claim, Phase.BLOCKED, Phase.READY)
         self._enter(claim, Phase.READY)
         self._line_up(claim, replace(position, blocked_by="", released_by=""))
 
     def release(self, key: str) -> None:
-        """What blocks claims under ``key`` may admit one: the first of each lane goes back into it."""
+        """What blocks claims under ``key`` may admit one: the first of each lane returns to it."""
         for lane in list(self._blocked.get(key, ())):
             self._release_lane(key, lane)
 
     def release_due(self, now: MonotonicTime) -> None:
-        """Release what time alone releases."""
+        """Release the claims whose refusals have ended."""
         while (key := self._releases.pop_due(now)) is not None:
             self.release(key)
 
@@ -162,7 +162,7 @@ class Queues:
             self._line_up(claim, replace(position, blocked_by="", released_by=key))
 
     def _position(self, claim: Claim, leaves: Phase, enters: Phase) -> _Position:
-        """Where a claim stands that goes from one line to another."""
+        """The position of a claim that moves from one line to another."""
         if claim.phase is not leaves:
             raise IllegalTransition(claim, enters)
         return self._positions[claim.key]
@@ -207,23 +207,23 @@ class Queues:
     # -- what is next ---------------------------------------------------------------------------------------------
 
     def pop_due(self, now: Instant) -> str | None:
-        """The key of a claim whose deadline has passed or whose delay is over. It stands nowhere until it is moved."""
+        """The key of a claim whose deadline has passed or whose delay is over. It is in no queue until it is moved."""
         return self._delays.pop_due(now.monotonic) or self._deadlines.pop_due(now.wall)
 
     def next_in(self, now: Instant) -> float | None:
-        """Seconds until there is one."""
+        """Seconds until the next deadline or end of a delay."""
         deadline, delay = self._deadlines.next_at(), self._delays.next_at()
         waits = [] if deadline is None else [deadline - now.wall]
         waits += [] if delay is None else [delay - now.monotonic]
         return min(waits, default=None)
 
     def next_release_in(self, now: Instant) -> float | None:
-        """Seconds until a refusal is over that blocks claims."""
+        """Seconds until the next refusal that blocks claims ends."""
         release = self._releases.next_at()
         return None if release is None else release - now.monotonic
 
     def first_ready(self, besides: Container[Lane] = ()) -> Claim | None:
-        """The claim whose turn it is, among the lanes not named in ``besides``."""
+        """The next claim, among the lanes not named in ``besides``."""
         best: tuple[bool, Entry, _Line] | None = None
         for lane, line in self._lanes.items():
             if lane in besides or (head := line.head()) is None:
@@ -233,7 +233,7 @@ class Queues:
         return None if best is None else best[2].first_of(best[1])
 
     def ready_lanes(self) -> list[Lane]:
-        """The lanes in which claims stand ready."""
+        """The lanes that contain READY claims."""
         return list(self._lanes)
 
 
@@ -241,7 +241,7 @@ _Key = tuple[Place, str, tuple[str, ...], tuple[SpreadConstraint, ...]]
 
 
 class _Line:
-    """Claims that wait for the same thing. Next is the first in order, by spread within a workload revision."""
+    """Claims that wait for the same condition. The first in order is next, by spread within a workload revision."""
 
     def __init__(self, spread: Spread) -> None:
         self._spread = spread
@@ -252,7 +252,7 @@ class _Line:
         """Keys of the claims on pods that are in a group."""
 
     def add(self, claim: Claim, position: _Position) -> None:
-        """Stand in line."""
+        """Add a claim."""
         pod, place = position.pod, position.place
         key: _Key | None = None
         if pod.shared.spread and pod.shared.owner and OrderBy.TOPOLOGY_SPREAD in claim.verdict.policy.eviction.order:
@@ -267,7 +267,7 @@ class _Line:
         self._order.schedule(claim.key, WallTime(place.urgency), place.rank)
 
     def remove(self, claim_key: str) -> bool:
-        """Leave the line. Returns whether it is empty."""
+        """Remove a claim. Returns whether the line is empty."""
         _, pod, key = self._claims.pop(claim_key)
         self._order.cancel(claim_key)
         if key is not None:
@@ -283,7 +283,7 @@ class _Line:
         return self._order.head()
 
     def first_of(self, head: Entry) -> Claim:
-        """The claim whose turn it is: that at the head, or another one of its workload revision."""
+        """The next claim: the one at the head, or another one of its workload revision."""
         claim, _, key = self._claims[head.key]
         if key is None:
             return claim

@@ -1,4 +1,4 @@
-"""Hard deadlines: pods that will miss theirs are reported before, and those that did are counted after."""
+"""Hard deadlines: pods that will miss theirs are reported before it, and those that missed it are counted."""
 
 from collections.abc import Iterator
 
@@ -11,15 +11,15 @@ from taintwarden.engine.model import Instant, Mode, MonotonicTime, Pod, WallTime
 from taintwarden.engine.order import place_of
 
 TOLERANCE_SECONDS = 1.0
-"""Kubernetes counts graces in whole seconds."""
+"""Kubernetes counts grace periods in whole seconds."""
 
 
 class Reclaims:
-    """The claims on pods of nodes which will be gone.
+    """The claims on pods of nodes that will be removed.
 
     Args:
         cluster: what is known.
-        timings: how often the forecast is made.
+        timings: how often the forecast is computed.
 
     """
 
@@ -29,14 +29,14 @@ class Reclaims:
         self._claims: dict[str, Claim] = {}
         self._gone_at: DeadlineQueue[WallTime] = DeadlineQueue()
         self._at_risk: set[str] = set()
-        """Claims of which it was reported that they will miss their deadline. Never iterated."""
+        """Claims that were reported as going to miss their deadline. Never iterated."""
         self._missed: set[str] = set()
         """Claims that were counted as missed. Never iterated."""
         self._changed = False
         self._forecast_at = MonotonicTime(0.0)
 
     def expect(self, claim: Claim) -> None:
-        """A claim's verdict is a new one."""
+        """A claim has a new verdict."""
         hard_at = claim.verdict.hard_at
         if hard_at is None:
             return
@@ -46,20 +46,20 @@ class Reclaims:
         self._changed = True
 
     def forget(self, key: str) -> None:
-        """The pod need not leave any more, or is on its way out."""
+        """The pod no longer has to leave, or its eviction was accepted."""
         if self._claims.pop(key, None) is not None:
             self._gone_at.cancel(key)
             self._at_risk.discard(key)
             self._missed.discard(key)
 
     def next_in(self, now: Instant) -> float | None:
-        """Seconds until a forecast is due or a node is gone."""
+        """Seconds until a forecast is due or a node is removed."""
         waits = [max(0.0, self._forecast_at - now.monotonic)] if self._changed else []
         gone_at = self._gone_at.next_at()
         return min([*waits, *([] if gone_at is None else [gone_at - now.wall])], default=None)
 
     def missed(self, now: WallTime) -> Iterator[commands.DeadlineMissed]:
-        """Pods that were still there when their node was gone."""
+        """Pods that still existed when their node was removed."""
         while (key := self._gone_at.pop_due(now)) is not None:
             claim = self._claims[key]
             pod = self._cluster.pod(claim.node, claim.uid)
@@ -67,7 +67,7 @@ class Reclaims:
                 yield from self.miss(claim, pod, "not-evicted")
 
     def miss(self, claim: Claim, pod: Pod, reason: str) -> Iterator[commands.DeadlineMissed]:
-        """Count a pod that missed its deadline, once. A policy that only rehearses misses nothing."""
+        """Count a pod that missed its deadline, once. A DryRun policy misses nothing."""
         hard_at = claim.verdict.hard_at
         if hard_at is None or claim.key in self._missed or claim.phase is Phase.LEAVING:
             return
@@ -77,7 +77,7 @@ class Reclaims:
         yield commands.DeadlineMissed(pod, claim.verdict, hard_at, reason)
 
     def forecast(self, rate: float | None, now: Instant) -> Iterator[commands.DeadlineAtRisk]:
-        """Pods that will not have stopped in order by their hard deadline, at ``rate`` evictions per second."""
+        """Pods that will not have stopped gracefully by their hard deadline, at ``rate`` evictions per second."""
         if not self._changed or now.monotonic < self._forecast_at:
             return
         self._changed, self._forecast_at = False, later(now.monotonic, self._timings.forecast)

@@ -1,11 +1,11 @@
-"""The step under way: its time, and what comes out of it. All parts of the machine write here, in order."""
+"""The current step: its time and its commands. All parts of the machine write here, in order."""
 
 from taintwarden.engine.machine import commands
 from taintwarden.engine.model import Instant, MonotonicTime, WallTime
 
 
 class Step:
-    """Begun anew with every event; the parts of the machine keep the same object."""
+    """Starts again with every event; the parts of the machine share the same object."""
 
     def __init__(self) -> None:
         self.now = Instant(WallTime(0.0), MonotonicTime(0.0))
@@ -13,15 +13,15 @@ class Step:
         self.out: list[commands.Command] = []
 
     def begin(self, now: Instant) -> None:
-        """Another event is taken at ``now``."""
+        """Start the step of another event at ``now``."""
         self.now = now
         self.out = []
 
     def command(self, *ordered: commands.Command) -> None:
-        """Have something done."""
+        """Issue commands."""
         self.out += ordered
 
     def report(self, *notices: commands.Notice) -> None:
-        """Report something. Followers report nothing, since the leader does."""
+        """Issue notices. Followers issue none, since the leader does."""
         if self.leading:
             self.out += notices

@@ -1,4 +1,4 @@
-"""Which policies select what, and the verdicts that follow: computed once for all pods of a class on a node."""
+"""Which policies select what, and the resulting verdicts: computed once for all pods of a class on a node."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
@@ -13,7 +13,7 @@ _Profiled = WeakKeyDictionary[PodClass, tuple[tuple[Profile, ...], Tolerations]]
 
 
 class Verdicts:
-    """The policies and profiles in force, the namespaces policies may select by, and what that means for pods."""
+    """The policies and profiles in force, the namespaces that policies may select by, and the resulting verdicts."""
 
     def __init__(self, gates: Gates) -> None:
         self.evaluator = Evaluator(gates)
@@ -22,17 +22,17 @@ class Verdicts:
         self._selecting: WeakKeyDictionary[PodClass, tuple[Policy, ...]] = WeakKeyDictionary()
         self._profiles = Profiles()
         self._profiled: defaultdict[str, _Profiled] = defaultdict(WeakKeyDictionary)
-        """Namespace -> the profiles of each class, and all that it tolerates with them."""
+        """Namespace -> the profiles of each class, and all its tolerations including theirs."""
 
     def set_policies(self, policies: Iterable[Policy]) -> None:
-        """Other policies are in force. What was computed for nodes must be forgotten by their owner."""
+        """The policies in force changed. The caller discards what was computed for nodes."""
         self.policies = tuple(sorted(policies, key=lambda policy: policy.name))
         self._selecting.clear()
 
     def set_namespace(self, name: str, labels: dict[str, str] | None) -> Collection[PodClass]:
         """A namespace has these labels, or is gone. Returns the classes that other policies select because of it.
 
-        What was computed for them on nodes must be forgotten by its owner.
+        The caller discards what was computed for them on nodes.
         """
         if self._namespaces.get(name) == labels:
             return frozenset()
@@ -56,9 +56,9 @@ class Verdicts:
         return self._namespaces.get(name)
 
     def set_profile(self, namespace: str, name: str, profile: Profile | None) -> Collection[PodClass]:
-        """A profile says this now, or is gone. Returns the classes which tolerate something else because of it.
+        """A profile was set, or is gone. Returns the classes whose tolerations changed because of it.
 
-        What was computed for them on nodes must be forgotten by its owner.
+        The caller discards what was computed for them on nodes.
         """
         before = self._profiles.put(namespace, name, profile)
         changed = []
@@ -70,7 +70,7 @@ class Verdicts:
             del self._profiled[namespace][pod_class]
             if _tolerations_of(had) != _tolerations_of(has):
                 changed.append(pod_class)
-            else:  # nobody asks about this class anew, and its profile may change once more
+            else:  # this class is not evaluated again, and its profile may change once more
                 self._profile(pod_class)
         return frozenset(changed)
 
@@ -79,11 +79,11 @@ class Verdicts:
         return list(self._profiles)
 
     def profiles_of(self, pod_class: PodClass) -> tuple[Profile, ...]:
-        """Those that select pods of a class, by name."""
+        """The profiles that select pods of a class, by name."""
         return self._profile(pod_class)[0]
 
     def tolerations(self, pod_class: PodClass) -> Tolerations:
-        """All that pods of a class tolerate, by themselves and by profiles."""
+        """All tolerations of pods of a class: their own and those of profiles."""
         return self._profile(pod_class)[1]
 
     def _profile(self, pod_class: PodClass) -> tuple[tuple[Profile, ...], Tolerations]:
@@ -103,12 +103,12 @@ class Verdicts:
         return verdicts
 
     def evicting(self, state: NodeState, pod_class: PodClass) -> tuple[TaintVerdict, ...]:
-        """Of these, the verdicts that make pods leave, sooner or later."""
+        """The verdicts of these that evict pods, now or later."""
         self.of(state, pod_class)
         return state.evicting[pod_class]
 
     def compute(self, state: NodeState, pod_class: PodClass) -> tuple[TaintVerdict, ...]:
-        """The same for a class of which there need not be a pod on the node; nothing is kept."""
+        """The same for a class that need not have a pod on the node; the result is not stored."""
         selecting = self.selecting(pod_class)
         policies = [policy for policy in self.select(state) if policy in selecting]
         if not policies:
@@ -122,7 +122,7 @@ class Verdicts:
         return state.policies
 
     def invalid(self, state: NodeState) -> dict[str, TaintVerdict]:
-        """The taints of a node whose values some pod on it cannot compare, each with a verdict that says so."""
+        """The taints of a node with a value that cannot be compared for a pod on it, each with the verdict."""
         found: dict[str, TaintVerdict] = {}
         for verdicts in state.verdicts.values():
             for verdict in verdicts:
@@ -138,7 +138,7 @@ class Verdicts:
         return sum(policy in self.selecting(pod.shared) for state in nodes for pod in state.pods.values())
 
     def selecting(self, pod_class: PodClass) -> tuple[Policy, ...]:
-        """The policies that may touch pods of a class."""
+        """The policies that may evict pods of a class."""
         found = self._selecting.get(pod_class)
         if found is None:
             labels = self.namespace_labels(pod_class.namespace)

@@ -1,4 +1,4 @@
-"""What others may read of the machine: frozen values, made when they are asked for. Nothing else leaves it."""
+"""What other packages may read of the machine: frozen values, created on request. It exposes nothing else."""
 
 import math
 from collections import Counter
@@ -47,7 +47,7 @@ from taintwarden.engine.placement import NodeLabels
 
 NOWHERE = Place(math.inf, ())
 NEXT_PODS = 10
-"""How many of the next pods a report names."""
+"""How many of the next pods a report lists."""
 
 
 class NodeView(msgspec.Struct, frozen=True):
@@ -59,7 +59,7 @@ class NodeView(msgspec.Struct, frozen=True):
 
 
 class ClaimView(msgspec.Struct, frozen=True):
-    """One policy wants one pod gone: when, why, and how far that has come."""
+    """One policy evicts one pod: when, why, and the phase of that."""
 
     pod: Pod
     verdict: TaintVerdict
@@ -70,16 +70,16 @@ class ClaimView(msgspec.Struct, frozen=True):
     until: MonotonicTime | None = None
     """When that limit may admit it, if known."""
     detail: str = ""
-    """What the limit, or the API server, had to say."""
+    """The message of the limit or the API server."""
     budgets: tuple[str, ...] = ()
     """``namespace/name`` of the PodDisruptionBudgets that block it."""
     outcome: Outcome | None = None
-    """Of the last call, if that did not evict the pod."""
+    """The outcome of the last call, if that did not evict the pod."""
     ready_since: MonotonicTime = MonotonicTime(0.0)
 
     @property
     def policy(self) -> Policy:
-        """The policy that wants the pod gone."""
+        """The policy that evicts the pod."""
         return self.verdict.policy
 
 
@@ -120,24 +120,24 @@ class PolicyReport(msgspec.Struct, frozen=True):
     selected_nodes: int = 0
     degraded_nodes: int = 0
     pending: int = 0
-    """Pods that it wants gone."""
+    """Pods that it evicts, now or later."""
     blocked: int = 0
     """Of these, pods that a PodDisruptionBudget blocks."""
     evicted: int = 0
     held_invalid: int = 0
     next_deadline: float | None = None
     blocked_by: Mapping[str, int] = {}
-    """Pods by the outcome of their last try, where that did not evict them."""
+    """Pods by the outcome of their last call, where that did not evict them."""
     next_pods: tuple[ClaimView, ...] = ()
     limits: tuple[LimitReport, ...] = ()
-    """What refuses due pods, the most pods first."""
+    """The limits that refuse due pods, the most pods first."""
     budgets: tuple[tuple[str, int], ...] = ()
     """``namespace/name`` of PodDisruptionBudgets with the number of due pods each blocks, the most pods first."""
     zones: tuple[ZoneReport, ...] = ()
     """By name. Empty if the policy has no zoneHealth."""
     all_zones_full: bool = False
     bouncing: int = 0
-    """Workloads that come back to a node again and again."""
+    """Workloads that bounce."""
     guard: GuardReport | None = None
     """None if the policy has no guard."""
 
@@ -148,7 +148,7 @@ class PolicyReport(msgspec.Struct, frozen=True):
 
 
 class View:
-    """Reads the machine. Every answer is a frozen value that does not change with it."""
+    """Reads the machine. Every result is a frozen value that does not change with it."""
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ class View:
 
     @property
     def is_synced(self) -> bool:
-        """Whether everything is known that decisions need."""
+        """Whether all data that decisions need is known."""
         return self._is_synced()
 
     @property
@@ -189,22 +189,22 @@ class View:
 
     @property
     def is_blind(self) -> bool:
-        """Whether some stream is cut off from the API server."""
+        """Whether a stream is cut off from the API server."""
         return bool(self._blind)
 
     @property
     def is_busy(self) -> bool:
-        """Whether calls under way fill half the slots: whatever is not urgent waits for the wave to pass."""
+        """Whether calls in progress fill half the slots: work that is not urgent waits until the wave has passed."""
         return self._evictions.is_busy
 
     @property
     def in_flight(self) -> int:
-        """Eviction calls under way."""
+        """Eviction calls in progress."""
         return self._evictions.in_flight
 
     @property
     def evaluations(self) -> Mapping[tuple[str, str], int]:
-        """Judgements computed (not shared), by the operator that held and the result."""
+        """Evaluations computed (not shared), by the operator that held and the result."""
         return dict(self._verdicts.evaluator.counts)
 
     # -- what is in force -----------------------------------------------------------------------------------------
@@ -224,11 +224,11 @@ class View:
         return self._verdicts.profiles_of(pod_class)
 
     def tolerations_of(self, pod_class: PodClass) -> Tolerations:
-        """All that pods of a class tolerate, by themselves and by profiles."""
+        """All tolerations of pods of a class: their own and those of profiles."""
         return self._verdicts.tolerations(pod_class)
 
     def policies_for(self, pod_class: PodClass) -> tuple[Policy, ...]:
-        """The policies that may touch pods of a class, by name."""
+        """The policies that may evict pods of a class, by name."""
         return self._verdicts.selecting(pod_class)
 
     def namespace_labels(self, name: str) -> dict[str, str] | None:
@@ -244,7 +244,7 @@ class View:
         return tuple(name for name, state in self._cluster.nodes.items() if state.node is not None)
 
     def node(self, name: str) -> NodeView | None:
-        """A node; None if it is not known, though pods may name it."""
+        """A node; None if it is not known, even if pods refer to it."""
         state = self._cluster.nodes.get(name)
         if state is None or state.node is None:
             return None
@@ -261,12 +261,12 @@ class View:
         return self._cluster.classes.total()
 
     def verdicts(self, node: str, pod_class: PodClass) -> tuple[TaintVerdict, ...]:
-        """What the taints of a node mean for pods of a class, of which there need not be one."""
+        """The verdicts on pods of a class on a node, which need not have such a pod."""
         state = self._cluster.nodes.get(node)
         return () if state is None else self._verdicts.compute(state, pod_class)
 
     def placement_labels(self, node: str) -> NodeLabels | None:
-        """The labels that repeat the taints of a node for the scheduler; None where no policy asks for any."""
+        """The labels that repeat the taints of a node for the scheduler; None if no policy requests any."""
         state = self._cluster.nodes.get(node)
         return None if state is None or state.node is None else wanted_labels(state.node, self._verdicts.select(state))
 
@@ -275,13 +275,13 @@ class View:
         return self._limiter.budgets.of(pod_class)
 
     def budgets(self, pod: Pod) -> list[tuple[Budget, Refusal | None]]:
-        """The PodDisruptionBudgets that the API server asks about a pod, by name, each with its own refusal."""
+        """The PodDisruptionBudgets that the API server checks for a pod, by name, each with its own refusal."""
         return self._limiter.budgets.evaluate(pod)
 
     # -- claims ---------------------------------------------------------------------------------------------------
 
     def claims(self, uid: str) -> tuple[ClaimView, ...]:
-        """The claims on a pod: what is enforced first, then the earliest."""
+        """The claims on a pod: enforced ones first, then the earliest deadline."""
         evictee = self._claims.evictees.get(uid)
         return () if evictee is None else self._views(evictee)
 
@@ -317,18 +317,18 @@ class View:
         )
 
     def _holding(self, claim: Claim) -> tuple[str, MonotonicTime | None] | None:
-        """Which limit refuses a due claim, and until when; None where none does."""
+        """The limit that refuses a due claim, and until when; None if none does."""
         if claim.phase not in (Phase.READY, Phase.BLOCKED):
             return None
         if self._blind:
             return STALE_VIEW, None
         refusal, of_all = claim.refusal, self._evictions.refused.get(Lane.of(claim.policy))
         if claim.phase is Phase.READY or (of_all is not None and of_all.limit in (WINDOW, GUARD, ALL_ZONES_FULL)):
-            refusal = of_all  # whatever is behind the first of its lane waits for the same
+            refusal = of_all  # all claims behind the first of their lane wait for the same limit
         return None if refusal is None else (refusal.limit, refusal.until)
 
     def _budgets(self, claim: Claim, pod: Pod) -> list[str]:
-        """The budgets that block a due pod, whether their status says so or the API server did."""
+        """The budgets that block a due pod, by their status or by an answer of the API server."""
         blocked = claim.phase is Phase.BLOCKED and claim.limit in BUDGET_LIMITS
         asked = claim.phase is Phase.DELAYED and claim.outcome in (Outcome.BLOCKED, Outcome.MISCONFIGURED)
         return [str(budget) for budget in self._limiter.budgets.of(pod.shared)] if blocked or asked else []
@@ -403,7 +403,7 @@ class View:
         return GuardReport(record, guard.halts, guard.expected(), limit, population, guard.settings.action)
 
     def _count_nodes(self) -> tuple[Counter[str], Counter[str]]:
-        """By policy: the nodes that it selects, and the pods that it retains for a value that cannot be compared."""
+        """By policy: the nodes that it selects, and the pods affected by a value that cannot be compared."""
         selected: Counter[str] = Counter()
         invalid: Counter[str] = Counter()
         for state in self._cluster.nodes.values():
@@ -429,7 +429,7 @@ class View:
 
 
 class _Tally:
-    """What is counted of one policy's claims."""
+    """The counts of one policy's claims."""
 
     def __init__(self) -> None:
         self.claims: list[Claim] = []

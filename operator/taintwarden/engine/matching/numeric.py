@@ -1,7 +1,7 @@
-"""Integers as Kubernetes' ``Gt`` and ``Lt`` understand them (KEP-5471).
+"""Integers as parsed by Kubernetes' ``Gt`` and ``Lt`` (KEP-5471).
 
 Canonical means ASCII ``0`` or ``-?[1-9][0-9]*`` within signed 64 bit, as apimachinery's ``IsDecimalInteger`` and
-Go's ``strconv.ParseInt`` accept together. ``int()`` alone would take ``+5``, `` 5``, ``1_000`` and non-ASCII digits.
+Go's ``strconv.ParseInt`` both accept. ``int()`` alone would accept ``+5``, `` 5``, ``1_000`` and non-ASCII digits.
 """
 
 import re
@@ -10,13 +10,13 @@ from functools import lru_cache
 MIN_INT64 = -(2**63)
 MAX_INT64 = 2**63 - 1
 
-# [0-9] and fullmatch on purpose: \d takes other scripts' digits, $ matches before a final newline.
+# [0-9] and fullmatch on purpose: \d matches digits of other scripts, $ matches before a final newline.
 _CANONICAL = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
 
 @lru_cache(maxsize=65536)
 def parse_integer(text: str) -> int | None:
-    """The value of a canonical int64, None for everything else."""
+    """The value of a canonical int64, None for any other text."""
     if not _CANONICAL.fullmatch(text):
         return None
     value = int(text)
@@ -24,7 +24,7 @@ def parse_integer(text: str) -> int | None:
 
 
 def explain_integer(text: str) -> str | None:
-    """Why ``text`` is no canonical integer and what to write instead; None where it is one."""
+    """Why ``text`` is not a canonical integer and what to write instead; None if it is one."""
     if parse_integer(text) is not None:
         return None
     if not text:

@@ -1,4 +1,4 @@
-"""One toleration against one taint, with all seven operators."""
+"""The comparison of one toleration with one taint, for all seven operators."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -11,7 +11,7 @@ ALL_GATES = Gates()
 
 
 class Match(StrEnum):
-    """How a toleration answers to a taint. Only ``HOLDS`` tolerates; the others say why not."""
+    """The result of a toleration for a taint. Only ``HOLDS`` tolerates; the others are reasons why not."""
 
     HOLDS = "holds"
     OTHER_EFFECT = "is for another effect"
@@ -33,12 +33,12 @@ _COMPARE: dict[str, Callable[..., bool]] = {
 
 
 def applies(toleration: Toleration, taint: Taint) -> bool:
-    """Whether ``toleration`` speaks of ``taint`` at all: its key and effect."""
+    """Whether ``toleration`` applies to the key and effect of ``taint``."""
     return toleration.effect in ("", taint.effect) and toleration.key in ("", taint.key)
 
 
 def match(toleration: Toleration, taint: Taint, gates: Gates = ALL_GATES) -> Match:
-    """Answer with the reason. ``taint.value OPERATOR toleration.value``: the taint is always on the left."""
+    """Compare, with the reason. ``taint.value OPERATOR toleration.value``: the taint is always on the left."""
     if toleration.effect not in ("", taint.effect):
         return Match.OTHER_EFFECT
     if toleration.key != taint.key and not (toleration.key == "" and toleration.operator == Operator.EXISTS):

@@ -1,7 +1,7 @@
-"""Versions as KEP-5721 reads them: tolerant parsing, semver precedence.
+"""Versions as in KEP-5721: tolerant parsing, semver precedence.
 
 The normalisation follows blang/semver v4 ``ParseTolerant`` rule by rule, because the KEP names it; the ``semver``
-package then compares. Its own "optional minor and patch" is another rule: it refuses ``v1.2.3``, accepts ``1.2-rc1``.
+package then compares. Its own "optional minor and patch" differs: it refuses ``v1.2.3`` and accepts ``1.2-rc1``.
 """
 
 import re
@@ -23,9 +23,9 @@ _DIGITS = re.compile(r"[0-9]+")
 
 @lru_cache(maxsize=65536)
 def parse_version(text: str) -> Version | None:
-    """The version ``text`` stands for, None where it is none. Compare results with ``<``, ``>`` and ``==``.
+    """The version in ``text``, None if it is not one. Compare results with ``<``, ``>`` and ``==``.
 
-    Build metadata is dropped: no operator looks at it.
+    Build metadata is dropped: no operator compares it.
     """
     parts = text.strip(_GO_WHITE_SPACE).removeprefix("v").split(".", 2)
     parts = [_without_leading_zeros(part) for part in parts]
@@ -54,7 +54,7 @@ def _without_leading_zeros(part: str) -> str:
 def _number(text: str) -> int | None:
     if not _NUMBER.fullmatch(text):
         return None
-    # 20 digits hold every uint64; int() of a longer text would be slow and, past 4300 digits, raise.
+    # 20 digits are enough for any uint64; int() of a longer text is slow and, above 4300 digits, raises.
     return value if len(text) <= 20 and (value := int(text)) <= MAX_UINT64 else None
 
 

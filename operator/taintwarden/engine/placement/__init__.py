@@ -1,8 +1,8 @@
-"""Placement without a scheduler plugin: what nodes carry and pods require so that the scheduler avoids what evicts.
+"""Placement without a scheduler plugin: labels and affinity, so that the scheduler avoids nodes that would evict.
 
-The scheduler compares integers of node labels in a pod's node affinity. So the values of selected taints stand on the
-node as labels, and a pod's extended tolerations become requirements on them. Whatever cannot be said exactly leaves a
-node out and is told: a node that would evict the pod is never let in.
+The scheduler compares integers of node labels in a pod's node affinity. So the values of selected taints are repeated
+as labels of the node, and a pod's extended tolerations become requirements on them. What cannot be expressed exactly
+excludes a node and is reported: a node that would evict the pod is never included.
 """
 
 from taintwarden.engine.placement.encoding import encode_version

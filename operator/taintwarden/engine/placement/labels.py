@@ -9,14 +9,14 @@ VERSION_DOMAIN = "version.taintwarden.io"
 EFFECT_DOMAIN = "effect.taintwarden.io"
 _DOMAINS = (VALUE_DOMAIN, VERSION_DOMAIN, EFFECT_DOMAIN)
 
-# Of a label's key: apimachinery's util/validation, IsQualifiedName. A dot stands between the taint's prefix and ours.
+# Of a label's key: apimachinery's util/validation, IsQualifiedName. A dot separates the taint's prefix from the domain.
 _MAX_PREFIX_LENGTH = 253
 MAX_KEY_PREFIX_LENGTH = _MAX_PREFIX_LENGTH - len(VERSION_DOMAIN) - 1
 """Keys with a longer prefix cannot be mirrored: 230 characters."""
 
 
 def value_label(key: str) -> str | None:
-    """The label with the value of the taint ``key``: as text, as the taint has it. None: the prefix is too long."""
+    """The label with the value of the taint ``key``, as text without changes. None: the prefix is too long."""
     return _label(key, VALUE_DOMAIN)
 
 
@@ -31,13 +31,13 @@ def effect_label(key: str) -> str | None:
 
 
 def effect_text(effects: Iterable[str]) -> str | None:
-    """How these effects stand on a label; None where it is left away: the one that evicts by itself, and no other."""
+    """The label value for these effects; None if the label is omitted: for ``NoExecute`` and no other effect."""
     found = sorted(set(effects))
     return None if found == [Effect.NO_EXECUTE] else "_".join(found)
 
 
 def is_mirror_label(label: str) -> bool:
-    """Whether a node's label is one of ours, whatever taint it stands for: nobody else may write it."""
+    """Whether a node's label is a Taintwarden label, for any taint: no other actor may write it."""
     prefix, has_prefix, _ = label.partition("/")
     return bool(has_prefix) and any(prefix == domain or prefix.endswith(f".{domain}") for domain in _DOMAINS)
 

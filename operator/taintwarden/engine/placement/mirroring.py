@@ -1,4 +1,4 @@
-"""From the taints of a node to the labels that repeat them."""
+"""Translates the taints of a node into the labels that repeat them."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,13 +11,13 @@ from taintwarden.engine.placement.encoding import encode_version, is_misread
 from taintwarden.engine.placement.labels import effect_label, effect_text, value_label, version_label
 
 LEFT_OUT = ""
-"""What stands where a value cannot: no integer, so no comparison of the scheduler holds for it."""
+"""Replaces a value that cannot be expressed: not an integer, so no comparison of the scheduler holds for it."""
 
 
 class NodeLabels(msgspec.Struct, frozen=True):
-    """What a node has to carry of ours, and nothing else; and the taints that labels cannot express, each with why.
+    """All Taintwarden labels that a node should have; and the taints that labels cannot express, each with the reason.
 
-    A value that is left out is empty on the labels of value and version; a taint without value has none for a version.
+    A value that is left out is empty on the value and version labels; a taint without value has no version label.
     """
 
     labels: dict[str, str]
@@ -60,7 +60,7 @@ def _labels_of(key: str, taints: Sequence[Taint], types: Sequence[ValueType | No
 
 
 def _version_number(value: str, types: Sequence[ValueType | None]) -> tuple[str, str]:
-    """The text of the version's label, empty for none, and what there is to say about that."""
+    """The text of the version's label, empty for none, and a fault to report about that."""
     wanted = [kind for kind in types if kind in (None, ValueType.VERSION)]
     version = parse_version(value) if wanted else None
     if version is None:
@@ -68,6 +68,6 @@ def _version_number(value: str, types: Sequence[ValueType | None]) -> tuple[str,
     number = encode_version(version)
     if number is not None:
         return str(number), ""
-    # Without a type, a long integer is likelier to be just that.
+    # Without a type, a long integer is more likely an integer than a version.
     is_meant = ValueType.VERSION in wanted or parse_integer(value) is None
     return "", f"the version {value} has too many digits for an integer that sorts as it does" if is_meant else ""

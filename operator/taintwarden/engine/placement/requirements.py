@@ -1,4 +1,4 @@
-"""From a pod's extended tolerations for one taint key to what its node affinity has to require."""
+"""Translates a pod's extended tolerations for one taint key into requirements of its node affinity."""
 
 from collections.abc import Iterable, Sequence
 from itertools import chain, combinations, product
@@ -15,7 +15,7 @@ from taintwarden.engine.placement.translation import Translation
 class Alternatives(msgspec.Struct, frozen=True):
     """What a node must meet because of one taint key: one of ``terms``, unless it is ``unrestricted``.
 
-    ``faults`` are sentences about nodes that are tolerated and left out all the same.
+    ``faults`` are sentences about nodes that are tolerated but left out.
     """
 
     key: str
@@ -27,11 +27,11 @@ class Alternatives(msgspec.Struct, frozen=True):
 def requirements(
     key: str, tolerations: Sequence[Toleration], effects: Iterable[str], gates: Gates = ALL_GATES
 ) -> Alternatives:
-    """The nodes that a pod with these *extended* ``tolerations`` may be put on, as far as the taint ``key`` goes.
+    """The nodes on which a pod with these *extended* ``tolerations`` may be placed, with regard to the taint ``key``.
 
     ``effects`` are those with which policies select the taint for placement. Unrestricted: an ``Exists``, or no
-    extended toleration names the key, so that the native ones decide, which the scheduler knows. A node without the
-    taint is always among the nodes.
+    extended toleration names the key, so that the native ones decide, which the scheduler evaluates. A node without
+    the taint is always included.
     """
     if all(entry.key != key for entry in tolerations):
         return Alternatives(key, unrestricted=True)
@@ -55,9 +55,9 @@ def requirements(
 
 
 def _where_present(by_effect: dict[str, tuple[Term, ...] | None], label: str) -> tuple[Term, ...] | None:
-    """What a node with the taint must meet; None for nothing, whatever the effect.
+    """What a node with the taint must meet; None if there is no requirement for any effect.
 
-    Where it depends on the effect, every combination of effects that a node may have is asked for by itself.
+    If it depends on the effect, each combination of effects that a node may have gets its own requirements.
     """
     groups = list(dict.fromkeys(by_effect.values()))
     if len(groups) <= 1:
@@ -77,6 +77,6 @@ def _where_present(by_effect: dict[str, tuple[Term, ...] | None], label: str) ->
 
 
 def _all_of(groups: Sequence[tuple[Term, ...]]) -> list[Term]:
-    """One term of each different group, in every combination."""
+    """All combinations of one term from each distinct group."""
     combined = (chain.from_iterable(terms) for terms in product(*dict.fromkeys(groups)))
     return [tuple(dict.fromkeys(term)) for term in combined]

@@ -1,4 +1,4 @@
-"""What node affinity is made of, as far as it is used here."""
+"""The parts of node affinity that are used here."""
 
 from enum import StrEnum
 
@@ -15,14 +15,14 @@ class NodeOperator(StrEnum):
 
 
 class NodeRequirement(msgspec.Struct, frozen=True):
-    """One of ``matchExpressions``."""
+    """One entry of ``matchExpressions``."""
 
     key: str
     operator: NodeOperator
     values: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, str | list[str]]:
-        """As the API has it."""
+        """The entry in the form of the API."""
         written: dict[str, str | list[str]] = {"key": self.key, "operator": self.operator.value}
         return written | {"values": list(self.values)} if self.values else written
 

@@ -1,4 +1,4 @@
-"""The tolerations for one taint and effect, gathered into what a node's labels must meet: any of them is enough."""
+"""Collects the tolerations for one taint and effect as requirements on a node's labels: any of them is enough."""
 
 from semver import Version
 
@@ -12,7 +12,7 @@ _MAX_VALUE_LENGTH = 63  # of a taint's value and of a label's: validation.IsVali
 
 
 class Translation:
-    """Tolerations one by one, then :meth:`terms`. A toleration that can never hold adds nothing."""
+    """Add the tolerations one by one, then call :meth:`terms`. A toleration that can never hold adds nothing."""
 
     def __init__(self, value_label: str, version_label: str, gates: Gates) -> None:
         self.faults: list[str] = []
@@ -30,7 +30,7 @@ class Translation:
         self._below_version: Version | None = None
 
     def add(self, toleration: Toleration) -> None:
-        """Also let in what this one tolerates."""
+        """Also include the nodes that this toleration tolerates."""
         operator = toleration.operator or Operator.EQUAL
         if operator == Operator.EXISTS:
             self._everything = True
@@ -42,13 +42,13 @@ class Translation:
             self._version(toleration)
 
     def terms(self) -> tuple[Term, ...] | None:
-        """One of these has to hold for a node with the taint; None lets every node in, and then nothing is lost."""
+        """One of these has to hold for a node with the taint; None: all nodes are included, so there are no faults."""
         if self._everything:
             self.faults.clear()
             return None
         return (*self._of_bounds(), *self._of_texts(), *self._of_versions())
 
-    # -- gathering
+    # -- collecting
 
     def _equal(self, toleration: Toleration) -> None:
         if not toleration.value:
@@ -92,10 +92,10 @@ class Translation:
             if len(text) <= _MAX_VALUE_LENGTH and not text.endswith("-"):
                 self._values[text] = None
 
-    # -- telling
+    # -- results
 
     def _of_bounds(self) -> list[Term]:
-        """A taint's value has no sign, and the API server refuses one in a requirement."""
+        """A taint's value has no sign, and the API server rejects a sign in a requirement."""
         found: list[Term] = []
         if self._above is not None and self._above < 0:
             self._values["0"] = None
@@ -121,7 +121,7 @@ class Translation:
             self._tell_siblings(self._above_version, "above")
         if self._below_version is not None:
             found.append((self._on_version(NodeOperator.LT, self._number(self._below_version)),))
-            if self._below_version.prerelease != "0":  # nothing sorts below that one but other versions
+            if self._below_version.prerelease != "0":  # no pre-release of this version sorts below that one
                 self._tell_siblings(self._below_version, "below")
         if self._versions:
             found.append((self._on_version(NodeOperator.IN, *self._versions),))

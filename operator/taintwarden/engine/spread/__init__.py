@@ -1,7 +1,7 @@
-"""Which pod of a workload revision should go, so that those who stay are spread evenly.
+"""Which pod of a workload revision should be evicted next, so that the others are spread evenly.
 
 ``pods`` counts all running pods by class and node, ``tallies`` those that one topology spread constraint selects by
-domain, ``candidates`` picks.
+domain, ``candidates`` chooses.
 """
 
 from taintwarden.engine.spread.candidates import Group

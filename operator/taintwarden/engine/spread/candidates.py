@@ -1,9 +1,9 @@
-"""Who of a group goes first: the candidate from the fullest domains.
+"""Which pod of a group is evicted first: the candidate from the fullest domains.
 
 The first is the one whose domains, over all constraints that the pods declare, have the greatest sum of cubed counts.
 That lowers the sum of fourth powers most, which the fullest domains dominate. In generated cases it leaves less skew
-than the sum of counts, which lowers the sum of squares, and within a percent of what trying out the skew for every
-candidate leaves. A sum also makes it fast: how full a domain is does not matter for the order of the candidates in it.
+than the sum of counts, which lowers the sum of squares, and is within a percent of a trial of the skew of every
+candidate. A sum is also fast: the count of a domain does not affect the order of the candidates in it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -23,19 +23,19 @@ class Group:
         self._tallies_of = tallies_of
         self._pods: dict[str, Pod] = {}
         self._order: _Order | None = None
-        """None while nobody has asked, or nobody is there to choose from."""
+        """None until it is needed, or while there is no candidate."""
 
     def __len__(self) -> int:
         return len(self._pods)
 
     def add(self, pod: Pod) -> None:
-        """The pod may go. It takes the place of what was added with its UID."""
+        """Add a candidate. It replaces the one with its UID."""
         self._pods[pod.uid] = pod
         if self._order is not None:
             self._order.add(pod)
 
     def remove(self, pod: Pod) -> None:
-        """The pod left, or must stay; no error if it is not here."""
+        """Remove a pod that is no candidate any more; no error if it is not in the group."""
         known = self._pods.pop(pod.uid, None)
         if not self._pods:
             self._order = None
@@ -43,7 +43,7 @@ class Group:
             self._order.remove(pod.uid)
 
     def first(self) -> Pod:
-        """The candidate whose leaving leaves the most even spread; of equals the one with the lowest UID.
+        """The candidate whose eviction results in the most even spread; of equals the one with the lowest UID.
 
         Raises:
             LookupError: there is none.
@@ -60,25 +60,25 @@ class Group:
 
 
 class _Place:
-    """A domain within domains, and the candidates in it by how much they should leave.
+    """A domain within domains, and the candidates in it, the first to be evicted first.
 
-    The queue holds the first candidate of each place inside, or all candidates if there is none inside. A candidate's
-    "time" is minus the crowding on the way down to it, so that the earliest is from the fullest.
+    The queue contains the first candidate of each inner place, or all candidates if there is no inner place. A
+    candidate's "time" is minus the sum of cubed counts on its path, so that the earliest is from the fullest domains.
     """
 
     __slots__ = ("above", "domain", "queue", "tally", "told")
 
     def __init__(self, above: "_Place | None" = None, tally: Tally | None = None, domain: str | None = None) -> None:
         self.above = above or self
-        """The whole is above itself."""
+        """The root is its own parent."""
         self.tally = tally
         self.domain = domain
         self.queue: DeadlineQueue[float] = DeadlineQueue()
         self.told: tuple[str, float] | None = None
-        """What the place above has in its queue for this one."""
+        """The row that the place above has in its queue for this one."""
 
     def row(self) -> tuple[str, float] | None:
-        """What the place above should have."""
+        """The row that the place above should have."""
         head = self.queue.head()
         if head is None:
             return None
@@ -86,12 +86,12 @@ class _Place:
         return head.key, head.at - pods**3
 
     def withdraw(self) -> None:
-        """Take back what was told."""
+        """Remove the row from the place above."""
         if self.told is not None:
             self.above.queue.cancel(self.told[0])
 
     def tell(self, row: tuple[str, float] | None) -> None:
-        """Let the place above have ``row``."""
+        """Put ``row`` into the queue of the place above."""
         self.told = row
         if row is not None:
             self.above.queue.schedule(*row)
@@ -100,12 +100,12 @@ class _Place:
 class _Order:
     """Candidates as a tree: the domains of one constraint, and in each of them those of the next.
 
-    A count that changes concerns the places of its domain and those above, however many candidates are inside. With
+    A changed count affects only the places of its domain and those above, regardless of the number of candidates. With
     the constraint of fewest domains at the top, a domain has few places.
 
     Args:
-        tallies: who counts for each constraint.
-        pods: the candidates by UID; who changes them says so.
+        tallies: the counts of each constraint.
+        pods: the candidates by UID; their owner calls :meth:`add` and :meth:`remove` on changes.
 
     """
 
@@ -117,13 +117,13 @@ class _Order:
         self._of_domain: list[dict[str | None, list[_Place]]] = [{} for _ in self._tallies]
         self._of_pod: dict[str, _Place] = {}
         self._stale: list[dict[_Place, None]] = [{} for _ in range(len(self._tallies) + 1)]
-        """Places that may have to tell something else, by depth. A dict keeps their order, a set would not."""
+        """Places whose row may have changed, by depth. A dict keeps their order, a set would not."""
         self._seen = [(tally.changed.number, tally.moved.number) for tally in self._tallies]
         for pod in pods.values():
             self.add(pod)
 
     def add(self, pod: Pod) -> None:
-        """A candidate comes, or stands elsewhere now."""
+        """Add a candidate, or move it to another place."""
         place = self._place(tuple(tally.domain_of(pod.node) for tally in self._tallies))
         if self._of_pod.get(pod.uid, place) is not place:
             self.remove(pod.uid)
@@ -132,13 +132,13 @@ class _Order:
         self._stale[-1][place] = None
 
     def remove(self, uid: str) -> None:
-        """A candidate that was added goes."""
+        """Remove a candidate that was added."""
         place = self._of_pod.pop(uid)
         place.queue.cancel(uid)
         self._stale[-1][place] = None
 
     def first(self) -> str:
-        """The UID of the first candidate; there has to be one."""
+        """The UID of the first candidate; there must be at least one."""
         self._look()
         self._tell()
         head = self._whole.queue.head()
@@ -154,7 +154,7 @@ class _Order:
         return place
 
     def _look(self) -> None:
-        """Find out what changed since the last time."""
+        """Mark the places stale whose counts changed since the last call, and move candidates of relabelled nodes."""
         moved: dict[str, None] = {}
         for level, tally in enumerate(self._tallies):
             changes, moves = self._seen[level]
@@ -169,9 +169,9 @@ class _Order:
                     self.add(pod)
 
     def _tell(self) -> None:
-        """Let every stale place tell the one above, the innermost first.
+        """Update the row of each stale place in the place above, the innermost first.
 
-        All take back before anybody tells: a candidate may have gone from one place to another.
+        All old rows are removed before new ones are added: a candidate may have moved from one place to another.
         """
         for depth in range(len(self._tallies), 0, -1):
             stale, self._stale[depth] = self._stale[depth], {}

@@ -1,4 +1,4 @@
-"""All running pods, counted by class and node, so that a constraint's domains can be counted when somebody asks."""
+"""All running pods, counted by class and node, so that a constraint's domains can be counted when needed."""
 
 from collections.abc import Callable, Mapping
 from weakref import ReferenceType, WeakValueDictionary, ref
@@ -9,7 +9,7 @@ from taintwarden.engine.spread.tallies import Tally
 
 
 class _Standing:
-    """Where the pods of one class stand, and the tallies that count them (perhaps no longer alive)."""
+    """The numbers of pods of one class by node, and the tallies that count them (which may no longer exist)."""
 
     __slots__ = ("nodes", "tallies")
 
@@ -19,10 +19,10 @@ class _Standing:
 
 
 class Spread:
-    """All running pods, counted by where they stand.
+    """All running pods, counted by node.
 
-    Pods are counted by class, so that a selector is asked once for each class. A tally of domains is made when the
-    first group asks, and lives as long as the groups that use it.
+    Pods are counted by class, so that a selector is evaluated once for each class. A tally of domains is created when
+    the first group needs it, and exists as long as the groups that use it.
 
     Args:
         labels_of: the labels of a node by its name; none if it is unknown.
@@ -36,7 +36,7 @@ class Spread:
         self._tallies: WeakValueDictionary[tuple[str, SpreadConstraint], Tally] = WeakValueDictionary()
 
     def count(self, pod: Pod) -> None:
-        """The pod stands on its node. What was counted for its UID before no longer counts."""
+        """Count the pod on its node, instead of what was counted for its UID before."""
         known = self._pods.get(pod.uid)
         self._pods[pod.uid] = pod
         if known is not None:
@@ -46,18 +46,18 @@ class Spread:
         self._change(pod, 1)
 
     def discount(self, pod: Pod) -> None:
-        """The pod is on its way out, or gone. Nothing changes if it was not counted."""
+        """The pod is being evicted, terminating or gone. Nothing changes if it was not counted."""
         known = self._pods.pop(pod.uid, None)
         if known is not None:
             self._change(known, -1)
 
     def relabel(self, node: str) -> None:
-        """The node's labels changed, or it came, or it went: ``labels_of`` already says so."""
+        """The node was added or deleted, or its labels changed: ``labels_of`` already returns the new labels."""
         for tally in self._tallies.values():
             tally.relabel(node)
 
     def group(self) -> Group:
-        """A new set of candidates, empty."""
+        """A new, empty set of candidates."""
         return Group(self._tallies_of)
 
     def _change(self, pod: Pod, by: int) -> None:
@@ -89,7 +89,7 @@ class Spread:
         return standing
 
     def _forget(self, pod_class: PodClass) -> None:
-        """Classes end with their last pod, so they must not be kept here."""
+        """Classes are dropped with their last pod, so no reference may remain here."""
         classes = self._classes[pod_class.namespace]
         del classes[pod_class]
         if not classes:

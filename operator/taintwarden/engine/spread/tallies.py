@@ -1,4 +1,4 @@
-"""How many of the pods that a spread constraint selects stand in each domain, kept up to date as pods come and go."""
+"""How many of the pods that a spread constraint selects are in each domain, updated as pods are added and removed."""
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Generic, TypeVar
@@ -9,7 +9,7 @@ Thing = TypeVar("Thing", bound=Hashable)
 
 
 class Changes(Generic[Thing]):
-    """What changed, each thing once, the latest last: readers ask what they have not seen, and nobody knows of them.
+    """Changed things, each once, the latest last: readers fetch what is new to them and need no registration.
 
     >>> changes = Changes()
     >>> changes.note("a"); changes.note("b"); seen = changes.number
@@ -22,7 +22,7 @@ class Changes(Generic[Thing]):
     def __init__(self) -> None:
         self._at: dict[Thing, int] = {}
         self.number = 0
-        """How many changes there were."""
+        """The number of changes."""
 
     def note(self, thing: Thing) -> None:
         """``thing`` changed, perhaps again."""
@@ -31,7 +31,7 @@ class Changes(Generic[Thing]):
         self._at[thing] = self.number
 
     def since(self, number: int) -> Iterator[Thing]:
-        """What changed since there were ``number`` changes, the latest first."""
+        """The things that changed after the change ``number``, the latest first."""
         if number < self.number:
             for thing, at in reversed(self._at.items()):
                 if at <= number:
@@ -40,7 +40,7 @@ class Changes(Generic[Thing]):
 
 
 class Tally:
-    """The pods that one constraint counts, by domain: by what the nodes' label of its topology key says.
+    """The pods that one constraint counts, by domain: by the value of its topology key on the nodes.
 
     A node without the label is in no domain.
     """
@@ -52,12 +52,12 @@ class Tally:
         self._labels_of = labels_of
         self._nodes: dict[str, int] = {}
         self._domains: dict[str, str | None] = {}
-        """Of the nodes asked for: when labels change, the pods have to leave the domain where they were counted."""
+        """Node -> domain, as counted: when labels change, the pods are subtracted from this domain."""
         self._counts: dict[str, int] = {}
         self.changed: Changes[str] = Changes()
-        """Domains with another count."""
+        """Domains whose count changed."""
         self.moved: Changes[str] = Changes()
-        """Nodes in another domain."""
+        """Nodes whose domain changed."""
 
     @property
     def domains(self) -> int:
@@ -69,7 +69,7 @@ class Tally:
         return self._constraint.selector.selects(labels)
 
     def count(self, domain: str | None) -> int:
-        """How many pods stand in a domain; 0 for None, which is no domain."""
+        """The number of pods in a domain; 0 for None, which is no domain."""
         return 0 if domain is None else self._counts.get(domain, 0)
 
     def domain_of(self, node: str) -> str | None:
@@ -79,7 +79,7 @@ class Tally:
         return self._domains[node]
 
     def change(self, node: str, by: int) -> None:
-        """So many pods more stand on a node."""
+        """Add ``by`` pods on a node; negative: remove them."""
         pods = self._nodes.get(node, 0) + by
         if pods:
             self._nodes[node] = pods
@@ -88,7 +88,7 @@ class Tally:
         self._change_domain(self.domain_of(node), by)
 
     def relabel(self, node: str) -> None:
-        """The node's labels may say another domain now."""
+        """The node's labels changed, and with them perhaps its domain."""
         if node not in self._domains:
             return
         before = self._domains.pop(node)

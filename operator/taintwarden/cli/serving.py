@@ -1,0 +1,90 @@
+"""What ``taintwarden run`` and ``taintwarden webhook`` have in common: options, and how the process ends."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from taintwarden.cli.errors import fail
+from taintwarden.kube.errors import ConfigError, KubeError
+from taintwarden.settings import Settings, SettingsError, WebhookSettings
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+OneOf = TypeVar("OneOf", Settings, WebhookSettings)
+
+
+def _options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Several options as one decorator; help lists them in this order."""
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+connection_options = _options(
+    click.option(
+        "--kubeconfig", type=click.Path(), help="Kubeconfig file. Default: as kubectl; in a pod its service account."
+    ),
+    click.option("--context", help="Context of the kubeconfig. Default: its current one."),
+)
+listening_options = _options(
+    click.option("--http-host", help="Address to listen on. [default: all, IPv4 and IPv6]"),
+    click.option(
+        "--http-port", type=int, help=f"Port for /livez, /readyz and /metrics. [default: {Settings().http_port}]"
+    ),
+    click.option(
+        "--metrics-port",
+        type=int,
+        help="Port for /metrics over HTTPS, for tokens with the right to get it, instead of --http-port."
+        " [default: none]",
+    ),
+    click.option(
+        "--metrics-certificate",
+        type=click.Path(),
+        help="Folder of tls.crt and tls.key for --metrics-port. [default: made at each start]",
+    ),
+)
+operator_options = _options(
+    click.option(
+        "--numeric-operators/--no-numeric-operators", default=None, help="Whether Gt and Lt may match. [default: on]"
+    ),
+    click.option(
+        "--semver-operators/--no-semver-operators", default=None, help="Whether Semver* may match. [default: on]"
+    ),
+)
+log_options = _options(
+    click.option("--log-format", type=click.Choice(["auto", "json", "console"]), help="[default: auto]"),
+    click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="[default: info]"),
+)
+
+
+def serve(
+    load: Callable[..., OneOf],
+    run: Callable[[OneOf], Coroutine[Any, Any, BaseException | None]],
+    flags: Mapping[str, object],
+) -> NoReturn:
+    """Run a process until it is stopped, and exit.
+
+    Args:
+        load: settings of the environment and of flags.
+        run: serves; returns what made it fail, if anything.
+        flags: what the command line says.
+
+    """
+    from taintwarden.telemetry.logs import configure_logs  # noqa: PLC0415 - `--help` need not wait for it
+
+    try:
+        settings = load(os.environ, **flags)
+        configure_logs(settings.log_format, settings.log_level)
+        failure = asyncio.run(run(settings))
+    except (SettingsError, ConfigError) as error:
+        fail(str(error), code=2)
+    except KubeError as error:
+        fail(f"the cluster cannot be used: {error}", code=1)
+    sys.exit(1 if failure else 0)
