@@ -67,7 +67,6 @@ NOT_YET = (
     "operator/taintwarden/cli/plan.py",
     "operator/taintwarden/cli/session.py",
     "operator/taintwarden/cli/status.py",
-    "operator/taintwarden/cli/webhook.py",
     "docs/doctor.md",  # its tables are those of cli/diagnosis
     "docs/reference/command-line.md",  # written from the help in cli
 )
