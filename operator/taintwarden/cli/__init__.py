@@ -1,4 +1,4 @@
-"""The command line. One file a command; each only reads its arguments, calls the rooms below and prints."""
+"""The command line. One file a command; each only reads its arguments, calls the packages below and prints."""
 
 from taintwarden.cli.main import main
 

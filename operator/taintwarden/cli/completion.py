@@ -1,6 +1,6 @@
-"""Names that the shell completes: of policies, nodes, pods and workloads, from the cluster that is meant.
+"""Shell completion of the names of policies, nodes, pods and workloads, from the selected cluster.
 
-Nobody wants an error message in the middle of a line: where the cluster does not answer soon, nothing is completed.
+An error message would break the line that is being typed: if the cluster does not answer soon, nothing is completed.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]
 
 
 def names(path: str, *, namespaced: bool = False) -> Completer:
-    """Complete the names of what is listed at ``path``, as ``namespace/name`` where ``namespaced``."""
+    """Complete the names of the objects that are listed at ``path``, as ``namespace/name`` if ``namespaced``."""
 
     def complete(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
         space = context.params.get("space") if namespaced else None
@@ -30,7 +30,7 @@ def names(path: str, *, namespaced: bool = False) -> Completer:
 
 
 def _listed(path: str, kubeconfig: str | None, context: str | None) -> list[tuple[str, str]]:
-    import os  # noqa: PLC0415 - completing a flag need not wait for the cluster's client
+    import os  # noqa: PLC0415 - completing a flag does not need the cluster's client
 
     from taintwarden.kube.client import Client  # noqa: PLC0415
     from taintwarden.kube.connection import Connection  # noqa: PLC0415

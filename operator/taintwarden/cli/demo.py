@@ -1,4 +1,4 @@
-"""``taintwarden demo``, which is a package of its own: images and clusters need neither it nor its API server."""
+"""``taintwarden demo``, which is a separate package: images and clusters need neither it nor its API server."""
 
 import click
 

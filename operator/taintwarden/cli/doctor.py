@@ -1,4 +1,4 @@
-"""``taintwarden doctor``: what in a cluster is wrong or surprising, and what to do about it."""
+"""``taintwarden doctor``: faults and surprises in a cluster, and their remedies."""
 
 import sys
 import time
@@ -79,7 +79,7 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 @output_option
 def doctor(only: tuple[str, ...], list_checks: bool, space: str, show_all: bool, output: str, **flags: object) -> None:
     """Read the arguments, ask, print; the text of ``--help`` is above."""
-    # The engine and the cluster's client take a while to import; `--help` need not wait for them.
+    # The engine and the cluster's client take a while to import, and `--help` does not need them.
     from taintwarden.cli.diagnosis.diagnose import chosen  # noqa: PLC0415
     from taintwarden.cli.diagnosis.table import table  # noqa: PLC0415
     from taintwarden.cli.session import settings_of  # noqa: PLC0415

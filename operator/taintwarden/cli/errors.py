@@ -1,4 +1,4 @@
-"""How a command ends when it cannot do what it was asked: one line, and a code that scripts can use."""
+"""How a command ends if it fails: one line, and an exit code that scripts can use."""
 
 import sys
 from typing import NoReturn

@@ -1,4 +1,4 @@
-"""``taintwarden explain``: why a pod, or the pods of a workload or node, stay or leave, and when."""
+"""``taintwarden explain``: why a pod, or the pods of a workload or node, are evicted or not, and when."""
 
 import sys
 import time
@@ -97,7 +97,7 @@ def explain() -> None:
 @output_option
 def pod(pod: str, space: str | None, files: tuple[str, ...], at: float | None, output: str, **flags: object) -> None:
     """Read the arguments, ask, print; the text of ``--help`` is above."""
-    # The engine and the cluster's client take a while to import; `--help` need not wait for them.
+    # The engine and the cluster's client take a while to import, and `--help` does not need them.
     from taintwarden.cli.explaining import explain as explain_snapshot  # noqa: PLC0415
     from taintwarden.cli.explanation import Fate  # noqa: PLC0415
     from taintwarden.cli.explanation_table import table  # noqa: PLC0415
@@ -225,7 +225,7 @@ def _explain_pods(
 
 
 def _split(pod: str, namespace: str | None) -> tuple[str, str]:
-    """Namespace and name, from ``NS/NAME`` or both given apart. No namespace is that of the context."""
+    """Namespace and name, from ``NS/NAME`` or from two values. The default namespace is that of the context."""
     space, slash, name = pod.rpartition("/")
     if slash and namespace and namespace != space:
         raise click.UsageError(f"{pod} and --namespace {namespace} name two namespaces")

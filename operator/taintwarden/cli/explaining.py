@@ -1,4 +1,4 @@
-"""Writes down what the machine says about a pod: from an ``Evaluation`` to the structure of :mod:`explanation`."""
+"""Converts an ``Evaluation`` of a pod to the structure of :mod:`explanation`."""
 
 from collections.abc import Iterator
 
@@ -32,10 +32,10 @@ _TIMED = (Kind.TOLERATED_FOR, Kind.VIOLATED)
 
 
 def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
-    """The whole answer.
+    """The whole explanation.
 
     Raises:
-        BadInput: the facts do not suffice to tell, or a timestamp of the pod is none.
+        BadInput: the input is not sufficient, or a timestamp of the pod is invalid.
 
     """
     evaluation = Evaluation(snapshot, gates)
@@ -71,7 +71,7 @@ def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
 
 
 def _is_enforced(policy: Policy, evaluation: Evaluation) -> bool:
-    """Whether the operator evicts pods for a policy, which the evaluation may have taken out of its pause."""
+    """Whether the operator evicts pods for a policy. The evaluation may have resumed it."""
     return _stored(policy, evaluation).mode is Mode.ENFORCE and policy.name not in evaluation.rehearsed_policies
 
 
@@ -171,7 +171,7 @@ def _taint(evaluation: Evaluation, taint: Taint, history: TaintHistory) -> Taint
 
 
 def _others(evaluation: Evaluation, taint: Taint, acting: Policy | None) -> Iterator[Passed]:
-    """The other policies that name the taint's key, each with what keeps it from acting."""
+    """The other policies that name the taint's key, each with the reason why it does not act."""
     for policy in evaluation.policies:
         selector = policy.selector_for(taint)
         if policy is acting:
@@ -194,7 +194,7 @@ def _effects_for_key(policy: Policy, taint: Taint) -> str:
 
 
 def _profiles(evaluation: Evaluation) -> Iterator[ProfileExplanation]:
-    """The profiles of the pod's namespace, by name; for a pod that the operator never touches, which are valid."""
+    """The profiles of the pod's namespace, by name. If the operator never acts on the pod, no valid one selects it."""
     selecting = matching(evaluation.profiles, evaluation.pod.shared) if evaluation.pod else ()
     for profile in evaluation.profiles:
         selects = profile in selecting
@@ -204,7 +204,7 @@ def _profiles(evaluation: Evaluation) -> Iterator[ProfileExplanation]:
 
 
 def _answers(evaluation: Evaluation, taint: Taint) -> Iterator[Answer]:
-    """How each of the pod's tolerations with the taint's key answers to it, in the order they are tried."""
+    """Each of the pod's tolerations with the taint's key and whether it holds, in the order of evaluation."""
     if evaluation.pod is None:
         return
     pod_class = evaluation.pod.shared
@@ -230,7 +230,7 @@ def _text(toleration: Toleration) -> str:
 
 
 def _notes(evaluation: Evaluation) -> Iterator[str]:
-    """What makes this answer less sure than it looks."""
+    """Reasons why this explanation is uncertain."""
     if evaluation.object.spec.node_name and evaluation.node is None:
         yield f"node {evaluation.object.spec.node_name} does not exist"
     if evaluation.node is not None and evaluation.node.history and not evaluation.recorded:

@@ -1,4 +1,4 @@
-"""Explains the pods of a workload or node: each as ``explain pod`` does, and how many of them have to leave."""
+"""Explains each pod of a workload or node as ``explain pod`` does, and counts those that have to leave."""
 
 import math
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ FATES = {Fate.STAYS: "stays", Fate.LEAVES: "leaves", Fate.WOULD_LEAVE: "would le
 
 
 class PodsExplanation(msgspec.Struct, rename="camel", kw_only=True):
-    """The whole answer. ``taints`` are those of a node; of a workload's nodes there may be many."""
+    """The whole explanation. ``taints`` are those of the node; empty for a workload, whose nodes may be many."""
 
     at: str
     subject: str
@@ -28,14 +28,14 @@ class PodsExplanation(msgspec.Struct, rename="camel", kw_only=True):
     would_leave: int
     taints: list[str]
     pods: list[PodExplanation]
-    """The earliest deadline first; then those that stay, by name."""
+    """The earliest deadline first; then pods without a deadline, by name."""
 
 
 def explain_pods(snapshot: Snapshot, subject: str, gates: Gates) -> PodsExplanation:
     """Explain each pod of a snapshot.
 
     Raises:
-        BadInput: the facts do not suffice to tell.
+        BadInput: the input is not sufficient.
 
     """
     found = sorted((explain(around(snapshot, pod), gates) for pod in snapshot.pods), key=_rank)
@@ -58,7 +58,7 @@ def _rank(one: PodExplanation) -> tuple[float, str, str]:
 
 
 def table(answer: PodsExplanation) -> str:
-    """The whole answer as text."""
+    """The whole explanation as text."""
     return render(*_parts(answer))
 
 

@@ -1,7 +1,7 @@
-"""Why a pod stays or leaves: what the machine says about it, as a structure that does not change between releases.
+"""Why a pod is evicted or not: the machine's decision as a structure that does not change between releases.
 
-Nothing is decided here. The facts go through the same translation into the same machine as in the operator, and what
-it answers is written down. The structs are what ``-o json`` and ``-o yaml`` print; times are RFC 3339 in UTC.
+Nothing is decided here. The objects pass the same decoder into the same machine as in the operator, and the result is
+recorded. The structs are what ``-o json`` and ``-o yaml`` print; times are RFC 3339 in UTC.
 """
 
 from enum import StrEnum
@@ -13,19 +13,19 @@ from taintwarden.engine.model import Toleration
 
 
 class Fate(StrEnum):
-    """What becomes of the pod."""
+    """What happens to the pod."""
 
     STAYS = "Stays"
     LEAVES = "Leaves"
-    """A policy that enforces gives it a deadline."""
+    """A policy in mode Enforce gives it a deadline."""
     WOULD_LEAVE = "WouldLeave"
-    """Only policies that do not enforce would: in mode DryRun or Paused, or of an operator with --dry-run."""
+    """Only policies that do not evict would: in mode DryRun or Paused, or of an operator with --dry-run."""
     NOT_ACTED_ON = "NotActedOn"
-    """The operator never touches such a pod."""
+    """The operator never acts on such a pod."""
 
 
 class Answer(msgspec.Struct, rename="camel"):
-    """One toleration and how it answers to a taint."""
+    """One toleration, and whether it holds for a taint."""
 
     toleration: Toleration
     source: str
@@ -36,7 +36,7 @@ class Answer(msgspec.Struct, rename="camel"):
 
 
 class Passed(msgspec.Struct, rename="camel"):
-    """A policy that has to do with a taint's key and does not act on it here."""
+    """A policy that names a taint's key and does not act on the taint here."""
 
     policy: str
     reason: str
@@ -56,20 +56,20 @@ class TaintExplanation(msgspec.Struct, rename="camel", kw_only=True):
     other_policies: list[Passed] = field(default_factory=list)
     tolerations: list[Answer] = field(default_factory=list)
     judged_value: str | None = None
-    """The last valid value, where the current one cannot be compared and this one is used instead."""
+    """The last valid value, if it is used because the current one cannot be compared."""
     invalid_value: bool = False
     added_at: str | None = None
     since: str | None = None
-    """When its clock for this pod started: the violation, or the addition where it is tolerated for a time."""
+    """The start of its clock for this pod: the violation, or the addition if it is tolerated for a time."""
     clock_recorded: bool = True
-    """Whether that comes from the node. Otherwise nobody wrote it down yet, and it is counted from now."""
+    """Whether the node records that time. Otherwise the clock is taken to start now."""
     grace_seconds: int | None = None
     deadline: str | None = None
     seconds_left: int | None = None
 
 
 class PolicyExplanation(msgspec.Struct, rename="camel"):
-    """One policy and whether it may touch this pod on this node at all."""
+    """One policy, and whether it may act on this pod on this node at all."""
 
     name: str
     mode: str | None
@@ -78,7 +78,7 @@ class PolicyExplanation(msgspec.Struct, rename="camel"):
 
 
 class ProfileExplanation(msgspec.Struct, rename="camel"):
-    """A TolerationProfile of the pod's namespace. ``selects`` None: it is not valid, see ``reason``."""
+    """A TolerationProfile of the pod's namespace. ``selects`` None: it is invalid, see ``reason``."""
 
     name: str
     selects: bool | None
@@ -94,7 +94,7 @@ class BudgetExplanation(msgspec.Struct, rename="camel"):
 
 
 class ClaimExplanation(msgspec.Struct, rename="camel"):
-    """A policy that wants the pod gone, when, and what its eviction waits for."""
+    """A claim on the pod: its policy, its deadline, and what its eviction waits for."""
 
     policy: str
     mode: str
@@ -105,7 +105,7 @@ class ClaimExplanation(msgspec.Struct, rename="camel"):
 
 
 class PodReference(msgspec.Struct, rename="camel"):
-    """Which pod."""
+    """The pod that is explained."""
 
     namespace: str
     name: str
@@ -115,20 +115,20 @@ class PodReference(msgspec.Struct, rename="camel"):
 
 
 class PodExplanation(msgspec.Struct, rename="camel", kw_only=True):
-    """The whole answer."""
+    """The whole explanation."""
 
     at: str
     pod: PodReference
     fate: Fate
     reason: str
     problem: str | None = None
-    """Why no operator is at work, if none is: the answer holds once one runs."""
+    """Why no operator is running, if none is: the explanation applies once one runs."""
     waits_for: str | None = None
     policy: str | None = None
     deadline: str | None = None
     seconds_left: int | None = None
     claims: list[ClaimExplanation] = field(default_factory=list)
-    """Other policies that want it gone, too: what is enforced first, then the earliest."""
+    """The claims of other policies: enforced ones first, then by deadline."""
     taints: list[TaintExplanation] = field(default_factory=list)
     policies: list[PolicyExplanation] = field(default_factory=list)
     profiles: list[ProfileExplanation] = field(default_factory=list)

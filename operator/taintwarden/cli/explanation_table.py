@@ -1,4 +1,4 @@
-"""An explanation for people: one block for the pod, one for each taint, at most 100 columns wide."""
+"""An explanation as text: one block for the pod, one for each taint, at most 100 columns wide."""
 
 from collections.abc import Iterator
 
@@ -26,7 +26,7 @@ _VERDICTS = {
 
 
 def table(answer: PodExplanation) -> str:
-    """The whole answer as text."""
+    """The whole explanation as text."""
     return render(*_parts(answer))
 
 
@@ -77,7 +77,7 @@ def _head(answer: PodExplanation) -> Lines:
 
 def _taint(taint: TaintExplanation) -> Lines:
     lines = Lines()
-    if taint.verdict in ("Held", "NotSelected"):  # elsewhere the lines below say why
+    if taint.verdict in ("Held", "NotSelected"):  # otherwise the lines below state why
         lines.add("why", taint.reason)
     lines.add("policy", taint.policy and f"{taint.policy} ({taint.mode})")
     for other in taint.other_policies:
@@ -99,7 +99,7 @@ def _taint(taint: TaintExplanation) -> Lines:
 
 
 def _due(at: str | None, seconds_left: int | None) -> str:
-    """Behind what happens: when."""
+    """When it happens, as a suffix."""
     if at is None or seconds_left is None:
         return ""
     told = due(at, seconds_left)

@@ -1,4 +1,4 @@
-"""``taintwarden guard reset``: a person has looked at a mass eviction, and lets it go."""
+"""``taintwarden guard reset``: you confirm a mass eviction, and the guard releases it."""
 
 from typing import TYPE_CHECKING
 
@@ -45,7 +45,7 @@ def guard() -> None:
 @cluster_options
 def reset(policy: str, yes: bool, **flags: object) -> None:
     """Read the arguments, show, ask, change; the text of ``--help`` is above."""
-    # The cluster's client takes a while to import; `--help` need not wait for it.
+    # The cluster's client takes a while to import, and `--help` does not need it.
     from taintwarden.cli.guard_reset import look  # noqa: PLC0415
     from taintwarden.cli.guard_reset import reset as reset_guard  # noqa: PLC0415
     from taintwarden.cli.session import ask, confirm, settings_of  # noqa: PLC0415
@@ -58,7 +58,7 @@ def reset(policy: str, yes: bool, **flags: object) -> None:
 
 
 def _shown(found: "Halted") -> str:
-    """What people look at before they let it go."""
+    """What you review before you confirm the evictions."""
     lines, guard = Lines(), found.guard
     lines.add("Cluster", found.cluster)
     lines.add("Policy", f"{found.policy}, generation {found.generation}", "bold")

@@ -1,4 +1,4 @@
-"""Looks at what a tripped guard, or zones that are all Full, hold, and asks the operator to release it."""
+"""Reads which pods a tripped guard, or zones that are all Full, hold, and requests their release."""
 
 import msgspec
 
@@ -10,34 +10,34 @@ from taintwarden.rehearsal.session import ClusterError, Session
 
 
 class Halted(msgspec.Struct):
-    """What keeps a policy from evicting anything, as its status has it; ``message`` is the condition's."""
+    """What stops all evictions of a policy, by its status; ``message`` is that of the condition."""
 
     cluster: str
     policy: str
     generation: int
     guard: GuardStatus
     pods: int
-    """How many pods are held."""
+    """The number of pods that are held."""
     message: str
     zones_full: bool = False
     """Every zone is Full, and the guard itself is armed."""
 
 
 async def look(session: Session, name: str) -> Halted:
-    """What is held of a policy.
+    """What stops a policy, and how many of its pods are held.
 
     Raises:
-        ClusterError: there is no such policy, nothing is held, or the operator has not seen its newest version.
+        ClusterError: the policy does not exist, nothing is held, or the operator has not read its newest version.
 
     """
     return _halted(session, await read_policy(session, name))
 
 
 async def reset(session: Session, seen: Halted) -> str:
-    """Ask for the reset, if the guard is still the one that was looked at; returns what is to be told.
+    """Request the reset if the guard is still as it was read; returns the message to print.
 
     Raises:
-        ClusterError: it is not, or the policy was not changed.
+        ClusterError: the guard has changed since, or the policy was not changed.
 
     """
 

@@ -1,4 +1,4 @@
-"""``taintwarden history``: what happened lately, as a timeline."""
+"""``taintwarden history``: recent events, as a timeline."""
 
 import time
 
@@ -40,7 +40,7 @@ JSON and YAML have: at, since, problem, happenings[] (at, reason, type, kind, na
 @output_option
 def history(since: float, space: str, every: bool, output: str, **flags: object) -> None:
     """Read the arguments, ask, print; the text of ``--help`` is above."""
-    # The cluster's client takes a while to import; `--help` need not wait for it.
+    # The cluster's client takes a while to import, and `--help` does not need it.
     from taintwarden.cli.session import ask, settings_of  # noqa: PLC0415
     from taintwarden.cli.timeline import read_timeline, table  # noqa: PLC0415
 

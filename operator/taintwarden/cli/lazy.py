@@ -1,4 +1,4 @@
-"""A group of commands that are imported when they are used: what lists or completes them imports none of them."""
+"""A group of commands that are imported when they are used: listing or completing them imports none."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Entry(NamedTuple):
-    """Where a command is, and the line that tells of it in its group's help: its own ``short_help``."""
+    """The location of a command, and its line in the help of its group: its own ``short_help``."""
 
     place: str
     """``module:attribute``."""
@@ -19,7 +19,7 @@ class Entry(NamedTuple):
 
 
 class LazyGroup(click.Group):
-    """A group that knows of its commands only what ``entries`` say, until one is asked for."""
+    """A group that has only the ``entries`` of its commands until one of them is used."""
 
     def __init__(self, *args: Any, entries: Mapping[str, Entry], **more: Any) -> None:
         super().__init__(*args, **more)
@@ -45,7 +45,7 @@ class LazyGroup(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
         """Names of commands, or the group's own options."""
-        from click.shell_completion import CompletionItem  # noqa: PLC0415 - shells ask for this, people do not
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - called by shells only
 
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
         commands = [CompletionItem(name, help=self.entries[name].short_help) for name in names]

@@ -1,4 +1,4 @@
-"""Options that several commands have. Nothing here needs the cluster's client, which takes a second to import."""
+"""Options of several commands. Nothing here needs the cluster's client, which takes a second to import."""
 
 import math
 import re
@@ -16,7 +16,7 @@ class Duration(click.ParamType[float]):
     name = "duration"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Its seconds."""
+        """The duration in seconds."""
         if isinstance(value, float):
             return value
         found = re.fullmatch(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?", str(value))
@@ -28,10 +28,10 @@ class Duration(click.ParamType[float]):
 
 
 class Seconds(click.FloatRange):
-    """A number of seconds. ``nan`` is in no range, though every comparison with it is false."""
+    """A number of seconds. ``nan`` is rejected: it passes the range check, since every comparison with it is false."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """As the range, but finite."""
+        """A finite number in the range."""
         number = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{value!r} is no number of seconds", param, ctx)
@@ -39,7 +39,7 @@ class Seconds(click.FloatRange):
 
 
 def yes_option(command: Command) -> Command:
-    """Add ``--yes`` to a command that asks before it changes something."""
+    """Add ``--yes`` to a command that asks for confirmation before it makes a change."""
     return click.option("--yes", is_flag=True, help="Do not ask.")(command)
 
 

@@ -1,4 +1,4 @@
-"""What commands print: text for people, JSON and YAML for scripts, always safe for the terminal or file it goes to.
+"""Output of commands: text, or JSON and YAML for scripts, always safe for the terminal or file.
 
 Every command imports this for its options, and rich only when it prints.
 """
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 WIDTH = 100
-"""Of what is told in lines of its own making, such as the demo's."""
+"""Columns of output that formats its own lines, such as the demo's."""
 PIPE_WIDTH = 1_000
-"""In a file or pipe: nothing is folded that a line of text can hold, so that a name stays in one piece."""
-# Tones of emoji and variation selectors: some terminals draw them into what stands before, others beside it.
+"""Columns in a file or pipe: so wide that lines are not folded, and a name stays in one piece."""
+# Tones of emoji and variation selectors: some terminals draw them over the preceding character, others beside it.
 _WIDTH_CHANGES = frozenset(map(chr, [*range(0x1F3FB, 0x1F400), *range(0xFE00, 0xFE10)]))
 Command = TypeVar("Command", bound=Callable[..., None])
 
@@ -54,7 +54,7 @@ def write(text: str) -> None:
 
 
 def printable(text: str) -> str:
-    """``text`` in one line, which no control character can make the terminal misread, and of a width that is known."""
+    """``text`` in one line, without control characters that a terminal would interpret, and of a known width."""
     return "".join(
         one if one.isprintable() and one not in _WIDTH_CHANGES else one.encode("unicode_escape").decode()
         for one in text
@@ -62,7 +62,7 @@ def printable(text: str) -> str:
 
 
 def render(*parts: "RenderableType") -> str:
-    """``parts`` as text: as wide as the terminal and in colour there; plain and not folded in a file or pipe."""
+    """``parts`` as text: on a terminal in its width and in colour; in a file or pipe plain and not folded."""
     from rich.console import Console  # noqa: PLC0415
 
     console = Console(highlight=False, markup=False, emoji=False, soft_wrap=False)
@@ -75,7 +75,7 @@ def render(*parts: "RenderableType") -> str:
 
 
 class Lines:
-    """Rows of a label and a text, which is folded; empty texts leave no row."""
+    """Rows of a label and a text, which is folded; an empty text adds no row."""
 
     def __init__(self) -> None:
         from rich.table import Table  # noqa: PLC0415
@@ -85,7 +85,7 @@ class Lines:
         self.grid.add_column(overflow="fold")
 
     def add(self, label: str, text: str | None, style: str = "") -> None:
-        """One row."""
+        """Add one row."""
         if text:
             from rich.text import Text  # noqa: PLC0415
 
@@ -93,7 +93,7 @@ class Lines:
 
 
 def rows(header: Sequence[str], listed: Iterable[Sequence[str]]) -> "RenderableType":
-    """A plain table, whose last column is folded."""
+    """A plain table, with the last column folded."""
     from rich.table import Table  # noqa: PLC0415
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", collapse_padding=True)

@@ -1,4 +1,4 @@
-"""``taintwarden pause`` and ``taintwarden resume``: policies stop evicting, and go on as they were."""
+"""``taintwarden pause`` and ``taintwarden resume``: policies stop evicting, and continue in their previous mode."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -95,7 +95,7 @@ def _switch(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    # The cluster's client takes a while to import; `--help` need not wait for it.
+    # The cluster's client takes a while to import, and `--help` does not need it.
     from taintwarden.cli.pausing import look_all, switch  # noqa: PLC0415
     from taintwarden.cli.session import REFUSED, ask, confirm, settings_of  # noqa: PLC0415
 
@@ -122,6 +122,6 @@ def _switch(
 
 
 def _table(found: "Switches") -> str:
-    """What would become of each policy."""
+    """What would change in each policy."""
     shown = [(one.policy, one.before, one.mode or "unchanged", one.told) for one in found.policies]
     return f"Cluster {printable(found.cluster)}\n" + render(rows(("POLICY", "MODE", "BECOMES", "THEN"), shown))

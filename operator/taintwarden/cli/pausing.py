@@ -1,4 +1,4 @@
-"""Stops policies and sets them going again; what they did before is remembered in an annotation of their own."""
+"""Pauses and resumes policies; their previous mode is recorded in an annotation of the policy."""
 
 from collections.abc import Sequence
 
@@ -10,13 +10,13 @@ from taintwarden.engine.model import Mode
 from taintwarden.rehearsal.session import ClusterError, Session
 
 PAUSED_MODE_ANNOTATION = f"{GROUP}/paused-mode"
-"""``MODE@GENERATION``: the mode before the pause, and the generation that the pause made. Of any other generation it
-tells nothing: somebody has changed the policy since, perhaps its mode."""
+"""``MODE@GENERATION``: the mode before the pause, and the generation that the pause made. It does not
+apply to another generation: the policy, and perhaps its mode, has changed since."""
 _MODES = (Mode.ENFORCE, Mode.DRY_RUN)
 
 
 class Switch(msgspec.Struct):
-    """What becomes of one policy. ``mode`` is None where it stays as it is, and ``told`` says why."""
+    """The change of one policy. ``mode`` is None if nothing changes, and ``told`` is the reason."""
 
     policy: str
     before: str
@@ -25,14 +25,14 @@ class Switch(msgspec.Struct):
 
 
 class Switches(msgspec.Struct):
-    """What becomes of several policies of a cluster."""
+    """The changes of several policies of a cluster."""
 
     cluster: str
     policies: list[Switch]
 
     @property
     def changed(self) -> list[Switch]:
-        """Those that become something else."""
+        """The policies that change."""
         return [one for one in self.policies if one.mode is not None]
 
 
@@ -48,14 +48,14 @@ async def look_all(session: Session, *, resume: bool, mode: str | None = None) -
 
 
 class Outcome(msgspec.Struct):
-    """What became of one policy: what is to be told, and whether it failed."""
+    """The result for one policy: the message to print, and whether the change failed."""
 
     told: str
     failed: bool = False
 
 
 async def switch(session: Session, names: Sequence[str], *, resume: bool, mode: str | None = None) -> list[Outcome]:
-    """Set the mode of policies to Paused or, of paused ones, to ``mode`` or to what it was. One costs no other."""
+    """Pause policies, or set paused ones to ``mode`` or to their previous mode. A failure does not stop the others."""
     found = []
     for name in names:
         try:

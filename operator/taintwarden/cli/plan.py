@@ -1,4 +1,4 @@
-"""``taintwarden plan``: what follows from changed taints, before anybody changes them."""
+"""``taintwarden plan``: the effect of changed taints, before you change them."""
 
 import sys
 import time
@@ -120,7 +120,7 @@ def plan(
     **flags: object,
 ) -> None:
     """Read the arguments, ask, play, print; the text of ``--help`` is above."""
-    # The engine and the cluster's client take a while to import; `--help` need not wait for them.
+    # The engine and the cluster's client take a while to import, and `--help` does not need them.
     from taintwarden.cli.plan_table import table  # noqa: PLC0415
     from taintwarden.cli.session import ask, settings_of  # noqa: PLC0415
     from taintwarden.rehearsal.ideal import Assumptions  # noqa: PLC0415
@@ -191,7 +191,7 @@ def _changes(
     for file in files:
         documents = read_documents(file)
         contents = [one.content for one in documents]
-        # A file that is one list; each of several documents may be one, too.
+        # The file is one list, or each of its documents is one.
         for document, content in zip(documents, contents, strict=True):
             found += read_changes(content, document.place)
     if any(where) != bool(taints or remove):

@@ -1,4 +1,4 @@
-"""A plan for people: what is changed, what follows in short, guards, then who goes in which order; 100 columns wide."""
+"""A plan as text: the changes, a summary, guards, then the pods in the order of eviction; 100 columns wide."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""How policies stand, as their status tells: the structure that ``status`` prints.
+"""A summary of the status of policies: the structure that ``status`` prints.
 
 The structs are what ``-o json`` and ``-o yaml`` print; times are RFC 3339 in UTC.
 """
@@ -28,7 +28,7 @@ OUTDATED = "the operator has not looked at its newest version yet"
 
 
 class GuardSummary(msgspec.Struct, rename="camel"):
-    """A policy's guard. ``accepted``: how many pods a reset lets go."""
+    """A policy's guard. ``accepted``: the number of pods that a reset released and that still exist."""
 
     open: bool
     since: str | None = None
@@ -37,7 +37,7 @@ class GuardSummary(msgspec.Struct, rename="camel"):
     accepted: int | None = None
     message: str = ""
     zones_full: bool = False
-    """Every zone is Full, so that nothing is evicted either."""
+    """Every zone is Full, so that no pod is evicted either."""
 
 
 class PolicySummary(msgspec.Struct, rename="camel", kw_only=True):
@@ -46,11 +46,11 @@ class PolicySummary(msgspec.Struct, rename="camel", kw_only=True):
     name: str
     mode: str
     accepted: str
-    """``True``, ``False``, or ``Unknown`` where the operator has not looked at its newest version."""
+    """``True``, ``False``, or ``Unknown`` if the operator has not read its newest version."""
     problem: str = ""
-    """What somebody has to mend or look at, if anything."""
+    """What you have to correct or check, if anything."""
     progress: str = ""
-    """What it is doing, in a sentence."""
+    """Its present activity, in a sentence."""
     selected_nodes: int = 0
     degraded_nodes: int = 0
     pending: int = 0
@@ -59,7 +59,7 @@ class PolicySummary(msgspec.Struct, rename="camel", kw_only=True):
     held_invalid: int = 0
     next_deadline: str | None = None
     guard: GuardSummary | None = None
-    """None: it has none, or has not been looked at."""
+    """None: the policy has no guard, or the operator has not read the policy yet."""
     limited_by: str | None = None
     limits: tuple[LimitStatus, ...] = ()
     zones: tuple[ZoneStatus, ...] = ()
@@ -68,32 +68,32 @@ class PolicySummary(msgspec.Struct, rename="camel", kw_only=True):
 
     @property
     def needs_a_person(self) -> bool:
-        """Whether somebody has to do something."""
+        """Whether it requires action."""
         return bool(self.problem)
 
     @property
     def is_paused(self) -> bool:
-        """Whether its pods stay because it is paused."""
+        """Whether it evicts no pods because it is paused."""
         return self.mode == Mode.PAUSED
 
     @property
     def is_halted(self) -> bool:
-        """Whether its newest version is in force, and its guard or its zones stop it."""
+        """Whether its newest version is in effect, and its guard or its zones stop it."""
         return self.accepted == "True" and self.guard is not None and (self.guard.open or self.guard.zones_full)
 
 
 class StatusSummary(msgspec.Struct, rename="camel"):
-    """The policies, by name. ``at`` is when they were read, ``reported_at`` when the operator reported last."""
+    """The policies, by name. ``at`` is the time of reading, ``reported_at`` that of the operator's last report."""
 
     at: str
     policies: list[PolicySummary]
     problem: str = ""
-    """Why no operator is at work, if none is: then the policies tell of the past."""
+    """Why no operator is running, if none is: then the status of the policies is out of date."""
     reported_at: str | None = None
 
     @property
     def needs_a_person(self) -> bool:
-        """Whether somebody has to do something about the operator or any of them."""
+        """Whether the operator or any policy requires action."""
         return bool(self.problem) or any(policy.needs_a_person for policy in self.policies)
 
 
@@ -104,10 +104,10 @@ class _Status(PolicyStatus, frozen=True):
 def summarize(
     stored: Iterable[Mapping[str, Any]], names: Sequence[str], now: float, known: Liveness | None = None
 ) -> StatusSummary:
-    """How the policies ``names`` stand, or all of them. ``known``: of the operator.
+    """Summarize the policies ``names``, or all of them. ``known``: the liveness of the operator.
 
     Raises:
-        LookupError: there is no such policy; the text says which.
+        LookupError: a policy does not exist; the text names it.
 
     """
     found = sorted((_summary(one) for one in stored), key=lambda one: one.name)
@@ -139,7 +139,7 @@ def _summary(stored: Mapping[str, Any]) -> PolicySummary:
     answer.progress = said["Progressing"].message if "Progressing" in said else ""
     told = said.get("GuardTripped")
     if told is not None and told.reason != "NoGuard":
-        # The condition is seconds older than the guard's own record, which is what decides.
+        # The condition may be seconds older than the guard's own status, which decides.
         guard = status.guard or GuardStatus(open=told.reason == TRIPPED)
         answer.guard = GuardSummary(
             guard.open,

@@ -1,4 +1,4 @@
-"""How policies stand, for people: one line each, and a block for those that were asked for; 100 columns wide."""
+"""The status of policies as text: one line each, and a block for those that are named; 100 columns wide."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ _ZONES = {"Normal": "green", "Degraded": "yellow", "Full": "bold red"}
 
 
 def parts(found: StatusSummary, *, details: bool) -> Iterator[RenderableType]:
-    """What is wrong with the operator, the table, then a block for each policy if asked for."""
+    """The problem of the operator, the table, then a block for each policy if requested."""
     if found.problem:
         yield Text(printable(f"{found.problem[0].upper()}{found.problem[1:]}."), style="bold red")
         yield Text("")

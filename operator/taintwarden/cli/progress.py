@@ -1,13 +1,13 @@
-"""What goes on while a command takes its time, for whoever watches a terminal."""
+"""The progress of a command, on a terminal."""
 
 import time
 
 
 class Progress:
-    """Tells on a terminal what is going on, on standard error."""
+    """Shows progress on standard error, if it is a terminal."""
 
     def __init__(self) -> None:
-        from rich.console import Console  # noqa: PLC0415 - the help of a command need not wait for it
+        from rich.console import Console  # noqa: PLC0415 - the help of a command does not need it
 
         console = Console(stderr=True, markup=False, emoji=False, highlight=False)
         self._status = console.status("", spinner="line") if console.is_terminal else None
@@ -23,7 +23,7 @@ class Progress:
             self._status.stop()
 
     def say(self, text: str) -> None:
-        """Show a text, unless another was shown a moment ago."""
+        """Show a text, unless another one has just been shown."""
         now = time.monotonic()
         if self._status is not None and now - self._told_at > 0.1:
             self._told_at = now

@@ -33,7 +33,7 @@ def run(**flags: object) -> None:
 
     Exit codes: 0 stopped as asked, 1 the cluster cannot be used or a fault, 2 wrong flags or kubeconfig.
     """
-    # kopf takes half a second to import; `taintwarden run --help` need not wait for it.
+    # kopf takes half a second to import, and `taintwarden run --help` does not need it.
     from taintwarden import app  # noqa: PLC0415
 
     serve(load_settings, app.run, flags)

@@ -1,4 +1,4 @@
-"""Flags and environment of a command become an answer of the cluster, or one line and an exit code."""
+"""Requests to the cluster that flags and environment select; a failure is one line and an exit code."""
 
 import asyncio
 import os
@@ -17,13 +17,13 @@ from taintwarden.settings import Settings, SettingsError, load_settings
 from taintwarden.telemetry.logs import configure_logs
 
 REFUSED, USAGE = 1, 2
-"""Exit codes: the cluster cannot be asked or says no; wrong flags or kubeconfig."""
+"""Exit codes: the cluster cannot be reached or refuses; wrong flags or kubeconfig."""
 
 T = TypeVar("T")
 
 
 def settings_of(flags: Mapping[str, object]) -> Settings:
-    """Flags and environment; ends the process where they are wrong. From here on only errors are logged."""
+    """Flags and environment; ends the process if they are wrong. From here on only errors are logged."""
     try:
         settings = load_settings(os.environ, **flags)
     except SettingsError as error:
@@ -33,7 +33,7 @@ def settings_of(flags: Mapping[str, object]) -> Settings:
 
 
 def confirm(question: str, meaning: str, *, yes: bool) -> None:
-    """Ask before something is changed; ends the process where nobody agrees, or nobody can be asked."""
+    """Ask for confirmation of a change; ends the process if it is denied, or if there is no terminal to ask on."""
     if yes:
         return
     if sys.stdin is None or not sys.stdin.isatty():
@@ -43,7 +43,7 @@ def confirm(question: str, meaning: str, *, yes: bool) -> None:
 
 
 def ask(settings: Settings, question: Callable[[Session], Awaitable[T]], max_connections: int = 4) -> T:
-    """The answer of the cluster that is meant; ends the process with one line where there is none."""
+    """The response of the selected cluster; ends the process with one line if there is none."""
 
     async def answer() -> T:
         connection = Connection.load(settings.kubeconfig, settings.context)

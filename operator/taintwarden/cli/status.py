@@ -1,4 +1,4 @@
-"""``taintwarden status``: how policies stand."""
+"""``taintwarden status``: the status of policies."""
 
 import asyncio
 import sys
@@ -58,7 +58,7 @@ def status(policies: tuple[str, ...], watch: bool, interval: float, output: str,
     """Read the arguments, ask, print; the text of ``--help`` is above."""
     if watch and output != "table":
         raise click.UsageError("--watch shows a table: leave out --output")
-    # The cluster's client takes a while to import; `--help` need not wait for it.
+    # The cluster's client takes a while to import, and `--help` does not need it.
     from taintwarden.cli.session import ask, settings_of  # noqa: PLC0415
 
     settings = settings_of(flags)
@@ -66,7 +66,7 @@ def status(policies: tuple[str, ...], watch: bool, interval: float, output: str,
         shown = _Watch(settings.namespace, policies, interval)
         try:
             ask(settings, shown.run)
-        except KeyboardInterrupt:  # which is how it is meant to end
+        except KeyboardInterrupt:  # the regular end
             sys.exit(_code(shown.found))
     found = ask(settings, lambda session: _look(session, settings.namespace, policies))
     if output == "table":
@@ -105,7 +105,7 @@ def _code(found: "StatusSummary | None") -> int:
 
 
 class _Watch:
-    """Shows it again and again: in place on a terminal, elsewhere whenever it changed."""
+    """Shows the status repeatedly: in place on a terminal, elsewhere whenever it changes."""
 
     def __init__(self, namespace: str, names: tuple[str, ...], interval: float) -> None:
         self.found: StatusSummary | None = None
@@ -120,7 +120,7 @@ class _Watch:
         await (self._live(session) if Console().is_terminal else self._lines(session))
 
     async def _live(self, session: "Session") -> None:
-        from rich.console import Console, Group  # noqa: PLC0415 - drawing is not needed elsewhere
+        from rich.console import Console, Group  # noqa: PLC0415 - not needed without a terminal
         from rich.live import Live  # noqa: PLC0415
 
         from taintwarden.cli.policy_status_table import parts  # noqa: PLC0415
@@ -147,7 +147,7 @@ class _Watch:
             await asyncio.sleep(self._interval)
 
     async def _try(self, session: "Session") -> str:
-        """Look; what went wrong, if the cluster has answered before. It may come back."""
+        """Read once. Returns the error if the cluster has answered before: it may become reachable again."""
         from taintwarden.rehearsal.session import ClusterError  # noqa: PLC0415
 
         try:

@@ -1,4 +1,4 @@
-"""One policy as it is stored, for the commands that change one."""
+"""One policy as it is stored, for the commands that change policies."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -25,13 +25,13 @@ class Meta(msgspec.Struct, rename="camel"):
 
 
 class Spec(msgspec.Struct):
-    """``spec``, as far as commands change it."""
+    """The fields of ``spec`` that commands change."""
 
     mode: str = "Enforce"
 
 
 class Status(msgspec.Struct, rename="camel"):
-    """``status``, as far as it is about the guard."""
+    """The fields of ``status`` about the guard."""
 
     observed_generation: int = 0
     pending: int = 0
@@ -40,7 +40,7 @@ class Status(msgspec.Struct, rename="camel"):
 
 
 class StoredPolicy(msgspec.Struct):
-    """A TaintEvictionPolicy, of any validity."""
+    """A TaintEvictionPolicy, valid or not."""
 
     metadata: Meta
     spec: Spec = msgspec.field(default_factory=Spec)
@@ -59,7 +59,7 @@ async def read_policy(session: Session, name: str) -> StoredPolicy:
     """The policy ``name``.
 
     Raises:
-        ClusterError: there is none, or it cannot be read.
+        ClusterError: it does not exist, or cannot be read.
 
     """
     found = await session.read(_path(name), StoredPolicy, "taintevictionpolicies")
@@ -84,11 +84,11 @@ async def read_policies(session: Session) -> list[StoredPolicy]:
 
 
 async def change_policy(session: Session, stored: StoredPolicy, body: Mapping[str, Any]) -> None:
-    """Merge ``body`` into exactly what was read.
+    """Merge ``body`` into exactly the version that was read.
 
     Raises:
-        ChangedMeanwhileError: somebody wrote it since.
-        ClusterError: it was not changed, or nobody knows.
+        ChangedMeanwhileError: another client has written it since.
+        ClusterError: it was not changed, or the outcome is unknown.
 
     """
     metadata = {"uid": stored.metadata.uid, "resourceVersion": stored.metadata.resource_version}
@@ -97,7 +97,7 @@ async def change_policy(session: Session, stored: StoredPolicy, body: Mapping[st
 
 
 async def until_unchanged(attempt: Callable[[], Awaitable[str]]) -> str:
-    """Read and change again where somebody else wrote meanwhile, a few times.
+    """Read and change, and retry a few times if another client has written meanwhile.
 
     Raises:
         ClusterError: as ``attempt``.

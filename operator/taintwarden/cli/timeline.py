@@ -1,4 +1,4 @@
-"""What happened lately: the operator's Events, and the times at which conditions of policies changed."""
+"""Recent history: the operator's Events, and the times at which conditions of policies changed."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
@@ -20,11 +20,11 @@ from taintwarden.rehearsal.session import Session
 EVENTS = "/api/v1/events"
 CONTROLLER = "taintwarden.io/taintwarden"
 NAMED = 3
-"""So many pods of a group are named."""
+"""The number of pods of a group that are named."""
 
 
 class Involved(msgspec.Struct):
-    """What an Event is about."""
+    """The object that an Event concerns."""
 
     kind: str = ""
     namespace: str = ""
@@ -48,7 +48,7 @@ class _Event(msgspec.Struct, rename="camel"):
 
 
 class Happening(msgspec.Struct, kw_only=True):
-    """One thing that happened. ``count``: how often it was told; ``at`` is the last time."""
+    """One entry of the timeline. ``count``: how often it was reported; ``at`` is the last time."""
 
     at: str
     reason: str
@@ -61,7 +61,7 @@ class Happening(msgspec.Struct, kw_only=True):
 
 
 class Timeline(msgspec.Struct):
-    """The whole answer, the oldest first. ``problem``: why no operator is at work, if none is."""
+    """The whole timeline, the oldest entry first. ``problem``: why no operator is running, if none is."""
 
     at: str
     since: str
@@ -70,7 +70,7 @@ class Timeline(msgspec.Struct):
 
 
 async def read_timeline(session: Session, operator: str, space: str, seconds: float, now: float) -> Timeline:
-    """What happened in the last ``seconds``. ``space``: the namespace of pods; empty for all.
+    """The timeline of the last ``seconds``. ``space``: the namespace of pods; empty for all.
 
     Raises:
         ClusterError: the Events or policies cannot be read.
@@ -131,7 +131,7 @@ def _moment(text: object) -> float:
 
 
 def table(found: Timeline, *, every: bool) -> str:
-    """The timeline as text. Without ``every``, pods to which the same happens within a minute are one line."""
+    """The timeline as text. Without ``every``, pods with the same entry within a minute are one line."""
     return render(*_parts(found, every=every))
 
 

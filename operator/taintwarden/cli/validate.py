@@ -1,4 +1,4 @@
-"""``taintwarden validate``: policies, profiles, pods and nodes checked before anything sees them."""
+"""``taintwarden validate``: checks policies, profiles, pods and nodes in files."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -45,7 +45,7 @@ reason).
 @output_option
 def validate(files: tuple[str, ...], output: str) -> None:
     """Read the arguments, check, print; the text of ``--help`` is above."""
-    # Loads the engine, which `--help` need not wait for.
+    # Loads the engine, which `--help` does not need.
     from taintwarden.cli.validation import check_files  # noqa: PLC0415
 
     report = check_files(files)

@@ -1,4 +1,4 @@
-"""What ``validate`` finds in all files, as a structure that does not change between releases; and how it is found."""
+"""The checks of ``validate``, and their result as a structure that does not change between releases."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -41,14 +41,14 @@ class Finding(msgspec.Struct, rename="camel"):
 
 
 class Unreadable(msgspec.Struct):
-    """A file that could not be checked at all."""
+    """A file that cannot be checked at all."""
 
     file: str
     reason: str
 
 
 class Report(msgspec.Struct, rename="camel"):
-    """Everything found in all files."""
+    """The findings in all files."""
 
     files: int = 0
     objects: int = 0
@@ -64,7 +64,7 @@ class Report(msgspec.Struct, rename="camel"):
 
 
 def check_files(names: Iterable[str]) -> Report:
-    """Read and check all files; what one of them lacks, others may have."""
+    """Read and check all files; an object may refer to one in another file."""
     report, documents = Report(), []
     for name in names:
         report.files += 1
@@ -91,7 +91,7 @@ def _valid(documents: Iterable[Document], kind: str, parse: Callable[[Mapping[st
             try:
                 yield parse(document.content)
             except InvalidObject:
-                continue  # told where it is checked
+                continue  # reported where it is checked
 
 
 def _check(

@@ -41,7 +41,7 @@ def webhook(**flags: object) -> None:
 
     Exit codes: 0 stopped as asked, 1 the cluster cannot be used or a fault, 2 wrong flags or kubeconfig.
     """
-    # What serves takes a while to import; `taintwarden webhook --help` need not wait for it.
+    # The server takes a while to import, and `taintwarden webhook --help` does not need it.
     from taintwarden import webhook as process  # noqa: PLC0415
 
     serve(load_webhook_settings, process.run, flags)

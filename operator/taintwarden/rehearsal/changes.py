@@ -1,4 +1,4 @@
-"""Which taints are to be different on which nodes: read from flags and files, applied to nodes."""
+"""Changes of taints on nodes: read from flags and files, applied to nodes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ _FORM = "write KEY=VALUE:EFFECT, for example sla=900:NoExecute"
 
 
 class Where(msgspec.Struct, frozen=True):
-    """Nodes by name, by zone (its label, or as ``status`` names it) and by labels; each adds nodes."""
+    """Selects nodes by name, by zone (its label, or its name in ``status``) and by labels; each adds nodes."""
 
     nodes: tuple[str, ...] = ()
     zones: tuple[str, ...] = ()
@@ -28,20 +28,20 @@ class Where(msgspec.Struct, frozen=True):
         return ", ".join(one for one in named if one)
 
     def check(self) -> None:
-        """Whether its selectors are selectors.
+        """Check that its selectors are valid.
 
         Raises:
-            BadInput: one is none, or is empty.
+            BadInput: a selector cannot be parsed, or is empty.
 
         """
         for text in self.selectors:
             selector(text)
 
     def find(self, nodes: Sequence[NodeObject]) -> list[NodeObject]:
-        """The nodes that are meant.
+        """The selected nodes.
 
         Raises:
-            BadInput: a name, zone or selector stands for none.
+            BadInput: a name, zone or selector matches no node.
 
         """
         found: dict[str, NodeObject] = {}
@@ -60,12 +60,12 @@ class Where(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """Taints that are set and taken away. A taint with the same key and effect is replaced, as kubectl does."""
+    """Taints that are set and removed. A taint with the same key and effect is replaced, as kubectl does."""
 
     where: Where
     taints: tuple[Taint, ...] = ()
     remove: tuple[tuple[str, str], ...] = ()
-    """Key and effect; an empty effect is any."""
+    """Key and effect; an empty effect matches any effect."""
 
     def __str__(self) -> str:
         removed = [f"{key}:{effect}" if effect else key for key, effect in self.remove]
@@ -74,10 +74,10 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def enforce(policies: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[Mapping[str, Any]]:
-    """The stored policies, those of these names in mode Enforce.
+    """The stored policies; those with these names are set to mode Enforce.
 
     Raises:
-        BadInput: there is no policy of a name.
+        BadInput: a policy does not exist.
 
     """
     found = {named(one)[1]: one for one in policies}
@@ -90,10 +90,10 @@ def enforce(policies: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list
 
 
 def apply(changes: Iterable[Change], nodes: Sequence[NodeObject]) -> list[NodeObject]:
-    """The nodes that come out different.
+    """The nodes that change.
 
     Raises:
-        BadInput: a change is about nodes that are not there.
+        BadInput: a change selects nodes that do not exist.
 
     """
     changed: dict[str, NodeObject] = {}
@@ -107,7 +107,7 @@ def apply(changes: Iterable[Change], nodes: Sequence[NodeObject]) -> list[NodeOb
 
 
 def _check_removals(change: Change, nodes: Sequence[NodeObject]) -> None:
-    """A taint that no node has is mistyped, and a plan without it would look harmless."""
+    """Reject the removal of a taint that no node has: it is mistyped, and a plan without it would look harmless."""
     there = [one for node in nodes for one in node.spec.taints]
     for key, effect in change.remove:
         if not any(one.key == key and effect in ("", one.effect) for one in there):
@@ -135,7 +135,7 @@ def parse_taint(text: str) -> Taint:
     """``KEY=VALUE:EFFECT`` or ``KEY:EFFECT``.
 
     Raises:
-        BadInput: it is neither.
+        BadInput: the text has another form.
 
     """
     pair, colon, effect = text.rpartition(":")
@@ -150,7 +150,7 @@ def parse_removal(text: str) -> tuple[str, str]:
     """``KEY`` or ``KEY:EFFECT``.
 
     Raises:
-        BadInput: it is neither.
+        BadInput: the text has another form.
 
     """
     key, colon, effect = text.partition(":")
@@ -159,10 +159,10 @@ def parse_removal(text: str) -> tuple[str, str]:
 
 
 def read_changes(content: object, place: str) -> list[Change]:
-    """What a file holds: a list of ``{node | zone | selector, taints, remove}``.
+    """The changes in a file: a list of ``{node | zone | selector, taints, remove}``.
 
     Raises:
-        BadInput: it is something else.
+        BadInput: the file has another form.
 
     """
     try:
@@ -228,10 +228,10 @@ def _taint(key: str, value: str, effect: str, text: str) -> Taint:
 
 
 def selector(text: str) -> tuple[NodeRequirement, ...]:
-    """A label selector that asks for something: an empty one would stand for every node.
+    """A label selector that is not empty: an empty one would select every node.
 
     Raises:
-        BadInput: it is none.
+        BadInput: it cannot be parsed, or is empty.
 
     """
     try:

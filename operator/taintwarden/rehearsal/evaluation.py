@@ -1,4 +1,4 @@
-"""What the operator's machine says about the first pod of a snapshot."""
+"""What the operator's machine decides about the first pod of a snapshot."""
 
 from collections.abc import Mapping
 
@@ -17,10 +17,10 @@ from taintwarden.rehearsal.sources import Source
 
 
 class Evaluation:
-    """A pod as the operator sees it, and what its machine says. ``pod`` is None where it never acts.
+    """A pod as the operator sees it, and what its machine decides. ``pod`` is None if the operator never acts on it.
 
     Raises:
-        BadInput: a policy asks for the namespace's labels, which are not known; or a timestamp of the pod is none.
+        BadInput: a policy selects by the namespace's labels, which are not known; or a timestamp of the pod is invalid.
 
     """
 
@@ -39,10 +39,10 @@ class Evaluation:
         self.profile_problems = {key.partition("/")[2]: why for key, why in taught.profile_problems.items()}
         self.node: Node | None = taught.decoder.node(snapshot.nodes[0]) if snapshot.nodes else None
         self.rehearsed_policies = {named(one)[1] for one in snapshot.policies if is_kept_from_enforcing(one)}
-        """Policies that are to enforce, and do not since the operator runs with --dry-run."""
+        """Policies in mode Enforce that evict no pods because the operator runs with --dry-run."""
         self._namespace_labels = self._view.namespace_labels(self.object.metadata.namespace)
         self._check_namespace()
-        # What a paused policy would do is told too: people look before they switch it on.
+        # What a paused policy would do is shown too, so that you can check it before you resume the policy.
         paused = any(policy.mode is Mode.PAUSED for policy in self.policies)
         self._unpaused = self._taught(unpause=True).view if paused else self._view
         self.recorded = self._recorded()
@@ -54,7 +54,7 @@ class Evaluation:
         return rehearsal
 
     def claims(self) -> list[ClaimView]:
-        """Which policies want the pod gone: what is enforced first, then the earliest, then what paused ones would."""
+        """The pod's claims: enforced ones first, by deadline, then those that paused policies would make."""
         if self.pod is None:
             return []
         found = self._view.claims(self.pod.uid)
@@ -78,13 +78,13 @@ class Evaluation:
         return acting_policy(taint, (policy for policy in self.policies if self.refusal(policy) is None))
 
     def refusal(self, policy: Policy) -> str | None:
-        """Why ``policy`` does not touch this pod on this node, None if it does."""
+        """Why ``policy`` does not act on this pod on this node, None if it does."""
         if self.node is not None and not selects_node(policy, self.node.labels):
             return "nodeSelector does not select the node"
         return exclusion(policy, self.pod.shared, self._namespace_labels) if self.pod else None
 
     def budgets(self) -> list[tuple[Budget, Refusal | None]]:
-        """The PodDisruptionBudgets that the API server asks about the pod, by name, each with its own refusal."""
+        """The PodDisruptionBudgets that the API server checks for the pod, by name, each with its own refusal."""
         return [] if self.pod is None else self._view.budgets(self.pod)
 
     def _translate(self) -> Pod | None:
@@ -96,7 +96,7 @@ class Evaluation:
             raise BadInput(msg) from error
 
     def _check_namespace(self) -> None:
-        """Without its labels the engine takes a namespace for not selected: that would be no explanation."""
+        """Without its labels, the engine treats a namespace as not selected, and the explanation would be wrong."""
         asking = [policy.name for policy in self.policies if policy.namespace_selector.requirements]
         if self.pod is not None and asking and self._namespace_labels is None:
             problem = self.snapshot.problems.get(Source.NAMESPACES, "")
@@ -110,7 +110,7 @@ class Evaluation:
             return {}
 
     def is_recorded(self, taint: Taint) -> bool:
-        """Whether the node says since when it carries ``taint`` with this value."""
+        """Whether the node records since when it carries ``taint`` with this value."""
         history = self.recorded.get(history_name(taint))
         if history is not None:
             return history.value == taint.value
@@ -118,7 +118,7 @@ class Evaluation:
 
 
 def untouchable(pod: PodObject) -> str:
-    """Why the operator never acts on ``pod``, which the translation has left out."""
+    """Why the operator never acts on ``pod``, which the decoder has skipped."""
     if not pod.spec.node_name:
         return "it is not bound to a node"
     if pod.metadata.deletion_timestamp is not None:

@@ -1,4 +1,4 @@
-"""Reads a snapshot of one pod, and what belongs to it, from files."""
+"""Reads a snapshot of one pod and its related objects from files."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -15,10 +15,10 @@ T = TypeVar("T", PodObject, NodeObject, NamespaceObject, BudgetObject)
 
 
 def snapshot_from_files(documents: Sequence[Document], namespace: str, name: str, now: float) -> Snapshot:
-    """Find the pod and what belongs to it; of objects that stand twice, the last counts.
+    """Find the pod and its related objects. If an object occurs twice, the last one is used.
 
     Raises:
-        BadInput: something needed is not there, or is not what it should be.
+        BadInput: a required object is missing or invalid.
 
     """
     pods = [_convert(one, PodObject) for one in _of_kind(documents, "", "Pod") if one.name == name]
@@ -54,7 +54,7 @@ def _profiles(documents: Sequence[Document], namespace: str) -> Iterator[dict[st
 
 
 def _named(document: Document) -> tuple[dict[str, Any], Mapping[str, Any]]:
-    """An object of ours and its metadata, which have to have a name."""
+    """An object of our API group and its metadata, in which a name is required."""
     content = _without_nulls(document.content)
     meta = content.get("metadata")
     if not isinstance(meta, Mapping) or not isinstance(meta.get("name"), str):
@@ -93,7 +93,7 @@ def _convert(document: Document, wanted: type[T]) -> T:
 
 
 def _without_nulls(value: Any) -> Any:
-    """As the API server reads it: null is the same as absent."""
+    """As the API server decodes it: null is the same as absent."""
     if isinstance(value, Mapping):
         return {key: _without_nulls(one) for key, one in value.items() if one is not None}
     return [_without_nulls(one) for one in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""An idealised cluster: evictions succeed, pods stop and are replaced in time, budgets count as their status says."""
+"""An ideal cluster: evictions succeed, pods stop and are replaced in time, budgets start from their status."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -25,10 +25,10 @@ class Assumptions(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Places:
-    """Where a replacement goes: the emptiest node that it fits, the first by name. Only taints are looked at.
+    """Places a replacement on the emptiest node that fits, the first by name. Only taints are considered.
 
-    A node fits if the scheduler would accept its taints, which it judges by native tolerations, and if no policy would
-    make the pod leave it again.
+    A node fits if the pod's native tolerations tolerate its taints, as the scheduler requires, and if no policy would
+    evict the pod from it again.
     """
 
     def __init__(self, view: View, gates: Gates, now: float) -> None:
@@ -39,7 +39,7 @@ class Places:
         self._fitting: dict[PodClass, list[str]] = {}
 
     def fitting(self, pod_class: PodClass) -> list[str]:
-        """The nodes that pods of a class fit, by name."""
+        """The nodes that fit pods of a class, by name."""
         found = self._fitting.get(pod_class)
         if found is None:
             names = sorted(self._view.nodes)
@@ -55,7 +55,7 @@ class Places:
         )
 
     def take(self, pod_class: PodClass) -> str | None:
-        """The node that the next one goes to; None: there is none."""
+        """The node for the next pod; None if no node fits."""
         fitting = self.fitting(pod_class)
         node = min(fitting, key=lambda name: (self._pods[name], name)) if fitting else None
         if node is not None:
@@ -63,7 +63,7 @@ class Places:
         return node
 
     def leave(self, node: str) -> None:
-        """A pod of this node is on its way out."""
+        """A pod of this node is evicted."""
         self._pods[node] -= 1
 
     def _schedules(self, pod_class: PodClass, taint: Taint) -> bool:
@@ -73,12 +73,12 @@ class Places:
 
 
 class Allowances:
-    """PodDisruptionBudgets, from what their status allows: a Ready pod that goes takes one, a replacement gives one."""
+    """PodDisruptionBudgets, from their status: evicting a Ready pod takes a disruption, a Ready replacement adds it."""
 
     def __init__(self, objects: Iterable[BudgetObject]) -> None:
         self._budgets = Budgets(Freed())
         self._allowed: dict[str, int] = {}
-        """Below zero, so many pods have to become Ready before a budget allows a disruption."""
+        """If negative, the number of pods that have to become Ready before further ones allow disruptions."""
         for obj in objects:
             budget, status = decoding.budget(obj), obj.status
             if budget is not None:
@@ -94,7 +94,7 @@ class Allowances:
         return Outcome.MISCONFIGURED if refusal.limit == SEVERAL_BUDGETS else Outcome.BLOCKED, refusal.detail
 
     def left(self, pod: Pod) -> list[Budget]:
-        """A pod goes: the budgets as they are then."""
+        """A pod is evicted: the budgets after that."""
         return self._move(pod.shared, -1 if pod.ready else 0)
 
     def replaced(self, pod: Pod) -> list[Budget]:

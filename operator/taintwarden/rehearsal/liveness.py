@@ -13,20 +13,20 @@ from taintwarden.rehearsal.session import ClusterError, Session
 CLOCKS_APART_SECONDS = 30.0
 """How far the clock here may run ahead of the operator's before a live Lease looks expired."""
 SILENT_SECONDS = 60.0
-"""After so long without a report the operator does not run, where its Lease cannot be read. It reports every 20 s."""
+"""If its Lease cannot be read, an operator without a report for so long is not running. It reports every 20 s."""
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces"
 
 
 class Liveness(msgspec.Struct, frozen=True):
-    """What is known of the operator. ``problem`` says in one sentence that it is not at work; empty if it is."""
+    """What is known about the operator. ``problem`` is one sentence if it is not running, and empty if it is."""
 
     problem: str = ""
     reported_at: float | None = None
-    """When it reported last, in seconds since the epoch, as far as that is known."""
+    """The time of its last report, in seconds since the epoch, if known."""
 
 
 async def read_lease(session: Session, namespace: str, name: str) -> LeaseObject | None:
-    """A Lease; None where there is none.
+    """A Lease; None if it does not exist.
 
     Raises:
         ClusterError: it cannot be read.
@@ -38,7 +38,7 @@ async def read_lease(session: Session, namespace: str, name: str) -> LeaseObject
 async def read_liveness(
     session: Session, namespace: str, policies: Iterable[Mapping[str, Any]], now: float
 ) -> Liveness:
-    """Whether the operator of a cluster is at work. Without the right to read its Lease, the statuses say so later."""
+    """Whether the operator of a cluster is running. If its Lease may not be read, the statuses decide later."""
     try:
         lease = await read_lease(session, namespace, LEASE_NAME)
     except ClusterError:
@@ -47,7 +47,7 @@ async def read_liveness(
 
 
 def liveness(policies: Iterable[Mapping[str, Any]], lease: LeaseObject | None, now: float) -> Liveness:
-    """What stored policies and the Lease, if there is one, say of the operator."""
+    """The liveness of the operator by the stored policies and the Lease, if there is one."""
     reported_at = max((at for at in map(_observed_at, policies) if at is not None), default=None)
     renewed_at = _renewed_at(lease)
     heard_at = max((at for at in (reported_at, renewed_at) if at is not None), default=None)
@@ -72,7 +72,7 @@ def _duration(lease: LeaseObject | None) -> float:
 
 
 def _renewed_at(lease: LeaseObject | None) -> float | None:
-    """None where nobody holds the Lease."""
+    """None if the Lease has no holder."""
     spec = lease.spec if lease else None
     return _moment(spec.renew_time) if spec and spec.holder_identity else None
 

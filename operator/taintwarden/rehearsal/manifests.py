@@ -1,6 +1,6 @@
-"""YAML and JSON files as people keep them: several documents a file, lists unfolded, each object with its place.
+"""Reads YAML and JSON files: several documents a file, lists expanded, each object with its position.
 
-Read as the API server would read them: times stay text, a key that stands twice is an error. Nothing here knows kinds.
+They are decoded as by the API server: times stay text, a duplicate key is an error. Nothing here depends on a kind.
 """
 
 import json
@@ -21,13 +21,13 @@ except ImportError:  # PyYAML was built without libyaml
 
 MAX_BYTES = 256 * 2**20
 MAX_NODES = 20_000_000
-"""YAML aliases can make a short text stand for a gigantic object; this is more than ``MAX_BYTES`` can hold without."""
+"""YAML aliases can expand a short text to a very large object. Without aliases, ``MAX_BYTES`` cannot hold as many."""
 MAX_DEPTH = 200
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 
 
 class BadInput(Exception):  # noqa: N818 - reads as what it says
-    """What the user gave cannot be used; the message is one line."""
+    """The input of the user is invalid; the message is one line."""
 
 
 class Document(msgspec.Struct, frozen=True):
@@ -41,23 +41,23 @@ class Document(msgspec.Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """Where it stands, as editors and people read it."""
+        """Its position, in the form that editors recognize."""
         item = "" if self.item is None else f" item {self.item}"
         return f"{self.file}:{self.line}: document {self.number}{item}"
 
     @property
     def kind(self) -> str:
-        """Its ``kind``; empty where it has none."""
+        """Its ``kind``; empty if it has none."""
         return self._text("kind")
 
     @property
     def group(self) -> str:
-        """The API group of its ``apiVersion``; empty for the core."""
+        """The API group of its ``apiVersion``; empty for the core group."""
         return self._text("apiVersion").rpartition("/")[0]
 
     @property
     def name(self) -> str:
-        """Its name, or what the server will make one from."""
+        """Its name, or its ``generateName``."""
         meta = self.content.get("metadata") if isinstance(self.content, Mapping) else None
         names = [meta.get("name"), meta.get("generateName")] if isinstance(meta, Mapping) else []
         return next((name for name in names if isinstance(name, str) and name), "(no name)")
@@ -68,7 +68,7 @@ class Document(msgspec.Struct, frozen=True):
 
 
 def read_documents(name: str) -> list[Document]:
-    """Every object of the file ``name``, ``-`` being standard input. Empty documents do not count.
+    """Every object of the file ``name``, or of standard input if it is ``-``. Empty documents do not count.
 
     Raises:
         BadInput: it cannot be read, or is neither YAML nor JSON.
@@ -117,7 +117,7 @@ def _read_text(name: str, shown: str) -> str:
 
 
 def _json(file: str, text: str) -> list[Document]:
-    """The one document of a JSON file, which a YAML parser would take a hundred times as long for."""
+    """The one document of a JSON file. A YAML parser takes a hundred times as long."""
     if not text.lstrip().startswith("{"):
         return []
     try:
@@ -156,7 +156,7 @@ def _yaml(file: str, text: str) -> Iterator[Document]:
 
 
 def _check_depth(text: str) -> None:
-    """Before anything recurses: libyaml's composer does, on the C stack, and without a bound."""
+    """Check the depth before anything recurses: libyaml's composer does, on the C stack, without a bound."""
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
@@ -174,7 +174,7 @@ class _Loader(_Base):
 
 
 def _check_keys(node: yaml.Node, seen: set[int]) -> None:
-    """No key may stand twice. Asked before merge keys (``<<``) are resolved, which puts what they bring beside it."""
+    """Reject duplicate keys, before merge keys (``<<``) are resolved, which adds their keys to the mapping."""
     if id(node) in seen or not isinstance(node, yaml.CollectionNode):
         return
     seen.add(id(node))
@@ -194,10 +194,10 @@ def _check_keys(node: yaml.Node, seen: set[int]) -> None:
 
 
 def _size(node: yaml.Node, known: dict[int, int]) -> int:
-    """How many nodes this stands for once its aliases are followed."""
+    """How many nodes this has when its aliases are expanded."""
     size = known.get(id(node))
     if size is None:
-        known[id(node)] = MAX_NODES  # an alias to something around it has no end
+        known[id(node)] = MAX_NODES  # an alias to a node that contains it expands without end
         parts = node.value if isinstance(node, yaml.SequenceNode | yaml.MappingNode) else []
         children = [child for part in parts for child in (part if isinstance(part, tuple) else (part,))]
         size = known[id(node)] = 1 + sum(_size(child, known) for child in children)
@@ -205,7 +205,7 @@ def _size(node: yaml.Node, known: dict[int, int]) -> int:
 
 
 def _unfold(document: Document) -> Iterator[Document]:
-    """The items of a List, as ``kubectl get -o yaml`` writes it; typed lists leave out their items' kind."""
+    """The items of a List, as ``kubectl get -o yaml`` writes it; typed lists omit the kind of their items."""
     content = document.content
     if not document.kind.endswith("List") or not isinstance(content.get("items"), list):
         yield document

@@ -30,14 +30,14 @@ _OPERATORS = {
 
 
 class NodeRequirement(msgspec.Struct, frozen=True):
-    """An entry of ``matchExpressions`` or ``matchFields``, with the operators that only nodes know."""
+    """An entry of ``matchExpressions`` or ``matchFields``, with the operators that only nodes have."""
 
     key: str = ""
     operator: str = ""
     values: tuple[str, ...] = ()
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        """Whether ``labels`` meet it."""
+        """Whether ``labels`` match it."""
         if self.operator in ("Gt", "Lt"):
             return self._compares(labels.get(self.key))
         if self.operator not in list(SelectorOperator):
@@ -66,7 +66,7 @@ def parse_selector(text: str) -> tuple[NodeRequirement, ...]:
     """A label selector as text, for example ``pool=spot,tier in (web, api),!gpu``. All requirements must hold.
 
     Raises:
-        ValueError: it is none; the message says which part is wrong.
+        ValueError: it cannot be parsed; the message names the invalid part.
 
     """
     return tuple(_parse(part.strip()) for part in _COMMA.split(text) if part.strip())

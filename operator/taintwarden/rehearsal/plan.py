@@ -1,4 +1,4 @@
-"""A plan as it is told. The structs are what ``-o json`` and ``-o yaml`` print; times are RFC 3339 in UTC."""
+"""A plan as it is printed. The structs are what ``-o json`` and ``-o yaml`` print; times are RFC 3339 in UTC."""
 
 from enum import StrEnum
 
@@ -12,7 +12,7 @@ class Fate(StrEnum):
 
     LEAVES = "Leaves"
     HELD = "Held"
-    """It is due, and something still holds it at the end."""
+    """It is due, and a limit still delays it at the end."""
     LATER = "Later"
     """Its deadline is beyond the horizon."""
     WOULD_LEAVE = "WouldLeave"
@@ -20,13 +20,13 @@ class Fate(StrEnum):
 
 
 class Replacement(StrEnum):
-    """What takes its place."""
+    """What replaces it."""
 
     PLACED = "Placed"
     NOWHERE = "Nowhere"
     """No node has only taints that the pod tolerates."""
     NONE = "None"
-    """No controller replaces it on another node."""
+    """No controller makes a replacement on another node."""
 
 
 class PlannedPod(msgspec.Struct, rename="camel", kw_only=True):
@@ -40,36 +40,36 @@ class PlannedPod(msgspec.Struct, rename="camel", kw_only=True):
     fate: Fate
     deadline: str
     already: bool
-    """It had to leave before the change."""
+    """It already had to leave before the change."""
     order: int | None = None
-    """Its place among those that leave, from 1."""
+    """Its position in the order of evictions, from 1."""
     at: str | None = None
     after_seconds: float | None = None
     """Seconds from the change until the API server accepts its eviction."""
     deleted: bool = False
     waited_seconds: float | None = None
     limit: str = ""
-    """The last limit that made it wait, or that holds it."""
+    """The last limit that delayed it, or that delays it still."""
     reason: str = ""
     budgets: list[str] = []
-    """The PodDisruptionBudgets that hold it."""
+    """The PodDisruptionBudgets that block it."""
     replacement: Replacement = Replacement.NONE
     replaced_on: str | None = None
     late: str = ""
-    """Why it misses the time at which its node will be gone, if it does."""
+    """Why it misses the hard deadline, if it does."""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
 
 
 class PlannedGuard(msgspec.Struct, rename="camel", kw_only=True):
-    """A guard that trips, or had tripped."""
+    """A guard that trips, or was tripped before."""
 
     policy: str
     pods: int
     limit: int
     population: int | None
-    """Pods that the policy may evict; None where the guard had tripped before."""
+    """Pods that the policy may evict; None if the guard was tripped before."""
     cause: str
     halts: bool
     opened_after_seconds: float
@@ -77,14 +77,14 @@ class PlannedGuard(msgspec.Struct, rename="camel", kw_only=True):
 
 
 class Plan(msgspec.Struct, rename="camel", kw_only=True):
-    """What follows from the changes."""
+    """What the changes cause."""
 
     at: str
     changes: list[str]
     changed_nodes: int
     horizon_seconds: float
     ended_after_seconds: float
-    """When nothing was left to happen, or the horizon."""
+    """When no more events were to come, or the horizon."""
     assumptions: Assumptions
     leaving: int = 0
     held: int = 0
@@ -92,15 +92,15 @@ class Plan(msgspec.Struct, rename="camel", kw_only=True):
     would_leave: int = 0
     nowhere: int = 0
     pods: list[PlannedPod] = []
-    """Those that leave, in order; then the others."""
+    """Evicted pods, in order; then the others."""
     spared: list[str] = []
-    """Pods that had to leave before the change, and have not any more."""
+    """Pods that had to leave before the change, and no longer have to."""
     guards: list[PlannedGuard] = []
     notes: list[str] = []
-    """What makes this plan less sure than it looks."""
+    """Reasons why this plan is uncertain."""
 
     def narrowed(self, namespace: str) -> "Plan":
-        """The same with the pods of one namespace only. Guards count the pods of all."""
+        """The same plan with the pods of one namespace only. Guards count the pods of all namespaces."""
         pods = [one for one in self.pods if one.namespace == namespace]
         fates = [one.fate for one in pods]
         return msgspec.structs.replace(
@@ -116,5 +116,5 @@ class Plan(msgspec.Struct, rename="camel", kw_only=True):
 
     @property
     def needs_a_person(self) -> bool:
-        """Whether somebody should look before the change is made."""
+        """Whether you should review the plan before you make the change."""
         return bool(self.held or self.nowhere or self.guards)

@@ -1,4 +1,4 @@
-"""Lets time pass for the operator's machine in an idealised cluster, and notes what happens."""
+"""Simulates time for the operator's machine in an ideal cluster, and records what happens."""
 
 import heapq
 import itertools
@@ -26,18 +26,18 @@ MONOTONIC = 1_000_000.0
 SHORTEST_STEP_SECONDS = 0.001
 
 Progress = Callable[[float, int], None]
-"""Told how many seconds have passed and how many pods have left."""
+"""Called with the seconds that have passed and the number of evicted pods."""
 
 
 class Play:
-    """One plan in the making.
+    """The simulation for one plan.
 
     Args:
-        snapshot: what the cluster has.
-        now: when it was read, in seconds since the epoch.
+        snapshot: the objects of the cluster.
+        now: the time of the snapshot, in seconds since the epoch.
         assumptions: how long things take.
-        gates: which operators may match at all.
-        enforced: policies that are to be in mode Enforce, whatever they say.
+        gates: which operators are enabled.
+        enforced: policies that are set to mode Enforce, whatever their own mode.
         limits: ``overall_rate`` and ``max_in_flight`` of the operator's machine.
 
     """
@@ -77,10 +77,10 @@ class Play:
         return Instant(WallTime(round(self._now + self.at, 6)), MonotonicTime(round(MONOTONIC + self.at, 6)))
 
     def run(self, changes: Sequence[Change], horizon: float, progress: Progress = lambda at, gone: None) -> Plan:
-        """Make the changes, and play until nothing is left to happen or ``horizon`` seconds have passed.
+        """Make the changes, and simulate until no event is left or ``horizon`` seconds have passed.
 
         Raises:
-            BadInput: a change is about nodes that are not there.
+            BadInput: a change selects nodes that do not exist.
 
         """
         changed = apply(changes, self._snapshot.nodes)
@@ -117,14 +117,14 @@ class Play:
         resumed = Rehearsal(snapshot, self._gates, at_once(self._now))
         resumed.teach(unpause=True)
         resumed.rest()
-        soon = self._now + 1.0  # deadlines are told in whole seconds
+        soon = self._now + 1.0  # deadlines are reported in whole seconds
         counts = Counter((claim.policy.name, claim.due_at < soon) for claim in resumed.view.all_claims())
         for name in paused:
             told = wording.would_be_due(counts[name, True], counts[name, False])
             yield f"policy {name} is {told}: --enforce {name} plans with it"
 
     def _notes(self) -> Iterator[str]:
-        """What makes this plan less sure than it looks."""
+        """Reasons why this plan is uncertain."""
         known = self._rehearsal
         if self._snapshot.operator_problem:
             yield self._snapshot.operator_problem
@@ -142,7 +142,7 @@ class Play:
     # -- time -------------------------------------------------------------------------------------------------------
 
     def _next(self, end: float) -> float | None:
-        """When something happens next; None: nothing is left to happen before ``end``."""
+        """The time of the next event; None if there is none before ``end``."""
         if not self._queue and self._is_stuck(end):
             return None
         delay = self._rehearsal.wake_after(self.instant)
@@ -151,7 +151,7 @@ class Play:
         return min(times, default=None)
 
     def _is_stuck(self, end: float) -> bool:
-        """Whether tripped guards hold, for good, all that falls due by ``end``: their cause stays, and so do they."""
+        """Whether tripped guards hold all pods that become due by ``end``: their cause stays, so they stay tripped."""
         if not self._recording.halts:
             return False
         return all(
@@ -162,7 +162,7 @@ class Play:
     def _later(self, seconds: float, action: Callable[[], None]) -> None:
         heapq.heappush(self._queue, (self.at + seconds, next(self._order), action))
 
-    # -- what the machine asks for ------------------------------------------------------------------------------------
+    # -- commands of the machine --------------------------------------------------------------------------------------
 
     def _carry_out(self, command: Command) -> None:
         call = self._assumptions.call_seconds
@@ -189,7 +189,7 @@ class Play:
         self._rehearsal.feed(events.Settled(pod.uid, Outcome.EVICTED))
 
     def _leave(self, command: commands.Evict) -> None:
-        """The API server accepts it: the pod stops, and its controller makes another."""
+        """The API server accepts the eviction: the pod stops, and its controller makes a replacement."""
         pod = command.pod
         self.gone += 1
         told = self._recording.leave(command, self.instant, self.at, self.gone)

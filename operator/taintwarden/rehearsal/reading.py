@@ -1,4 +1,4 @@
-"""Reads a snapshot from a cluster, page by page, with the rights of the user: all of it, or what is around one pod."""
+"""Reads a snapshot from a cluster, page by page, with the rights of the user: all of it, or what concerns one pod."""
 
 import asyncio
 import time
@@ -33,12 +33,12 @@ class _Stored(msgspec.Struct):
 
 
 class Reader:
-    """One reading of one cluster. A source that cannot be read costs no other.
+    """Reads one cluster once. If a source cannot be read, the others still are.
 
     Args:
         session: the cluster.
-        found: takes what is read.
-        progress: called with a sentence for each page.
+        found: receives what is read.
+        progress: called with a sentence for each page that is read.
 
     """
 
@@ -51,7 +51,7 @@ class Reader:
         found.server = session.server
 
     async def read(self, wanted: Iterable[Source]) -> None:
-        """Read these sources at once."""
+        """Read these sources concurrently."""
         wanted, problems = frozenset(wanted), dict[Source, str]()
 
         async def attempt(source: Source) -> None:
@@ -64,7 +64,7 @@ class Reader:
 
         sources = [source for source in Source if source in wanted]
         await asyncio.gather(*map(attempt, sources))
-        # In the order of the sources, not in that of the answers.
+        # In the order of the sources, not of the responses.
         self._found.problems = {source: problems[source] for source in sources if source in problems}
         self._found.undefined = [source for source in sources if source in self._undefined]
 
@@ -101,7 +101,7 @@ class Reader:
             self._progress(f"reading the cluster: {count} {source}")
 
     async def _objects(self, source: Source, kind: type[T]) -> list[T]:
-        """The objects of a list that can be decoded; the others are noted."""
+        """The objects of a list that can be decoded; the others are recorded as unreadable."""
         listing = OBJECTS.get(source) or WORKLOADS[source]
         decoder, found = msgspec.json.Decoder(kind), list[T]()
 
@@ -118,10 +118,10 @@ class Reader:
 
 
 async def read_snapshot(session: Session, operator: str, now: float) -> Snapshot:
-    """All that the operator follows. ``operator``: its namespace.
+    """Everything that the operator watches. ``operator``: its namespace.
 
     Raises:
-        ClusterError: something cannot be read; all of it is needed.
+        ClusterError: a source cannot be read; all are required.
 
     """
     found = Snapshot(now)
@@ -136,9 +136,9 @@ async def read_snapshot(session: Session, operator: str, now: float) -> Snapshot
 
 
 async def read_around(session: Session, operator: str, namespace: str, name: str, now: float) -> Snapshot:
-    """One pod, then all that belongs to it at once. ``operator``: the namespace of the operator.
+    """One pod, then its related objects concurrently. ``operator``: the namespace of the operator.
 
-    Without a namespace it is that of the session.
+    The default namespace of the pod is that of the session.
 
     Raises:
         ClusterError: the pod, its node, the policies or the profiles cannot be read.
@@ -158,7 +158,7 @@ async def read_around(session: Session, operator: str, namespace: str, name: str
         found.nodes = [one] if one is not None else []
 
     async def of_namespace() -> None:
-        """Few policies ask for its labels."""
+        """Labels of the namespace; few policies select by them."""
         try:
             one = await session.read(f"{core}/namespaces/{space}", NamespaceObject, "namespaces")
         except ClusterError as error:
@@ -170,7 +170,7 @@ async def read_around(session: Session, operator: str, namespace: str, name: str
             found.namespaces = [one]
 
     async def budgets() -> None:
-        """They explain more, and decide nothing."""
+        """Budgets add to the explanation, and change no decision."""
         path, limit = f"/apis/policy/v1/namespaces/{space}/poddisruptionbudgets", {"limit": str(MAX_BUDGETS)}
         try:
             listed = await session.read(path, _Budgets, "poddisruptionbudgets", limit)
@@ -186,7 +186,7 @@ async def read_around(session: Session, operator: str, namespace: str, name: str
         node(), of_namespace(), budgets(), stored_policies(session), stored_profiles(session, path_in(space))
     )
     found.profiles = profiles or []
-    # By the clock: ``now`` may be another time that somebody asks about.
+    # By the clock: ``now`` may be the time of ``--at``.
     found.operator_problem = (await read_liveness(session, operator, found.policies, time.time())).problem
     found.problems = problems
     return found
@@ -196,7 +196,7 @@ async def stored_policies(session: Session) -> list[dict[str, Any]]:
     """All policies as they are stored.
 
     Raises:
-        ClusterError: they cannot be read, or the cluster does not know such things.
+        ClusterError: they cannot be read, or the cluster does not serve the kind.
 
     """
     found = await session.read(POLICIES_PATH, _Stored, "taintevictionpolicies")
@@ -207,10 +207,10 @@ async def stored_policies(session: Session) -> list[dict[str, Any]]:
 
 
 async def stored_profiles(session: Session, path: str) -> list[dict[str, Any]] | None:
-    """The profiles of a list as they are stored; None where there is no definition of them.
+    """The profiles of a list as they are stored; None if the cluster does not serve the kind.
 
     Raises:
-        ClusterError: they cannot be read. They decide, so there is no answer without them.
+        ClusterError: they cannot be read. The decisions depend on them, so they are required.
 
     """
     found = await session.read(path, _Stored, "tolerationprofiles")

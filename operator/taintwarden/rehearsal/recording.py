@@ -1,4 +1,4 @@
-"""Writes down what becomes of each pod and guard while a plan is played."""
+"""Records what happens to each pod and guard during the simulation of a plan."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from taintwarden.rehearsal.plan import Fate, PlannedGuard, PlannedPod, Replaceme
 
 
 class Recording:
-    """What the machine has told, by pod and guard.
+    """What the machine has reported, by pod and guard.
 
     Args:
         view: of the machine.
@@ -27,11 +27,11 @@ class Recording:
 
     @property
     def halts(self) -> bool:
-        """Whether a guard holds evictions back now."""
+        """Whether a tripped guard holds evictions now."""
         return any(guard.halts for guard in self._guards.values())
 
     def begin(self, now: Instant) -> None:
-        """The machine is taught, and nothing has changed yet."""
+        """Called when the machine has the snapshot, before the changes."""
         for policy in self._view.policies:
             guard = self._view.guard(policy.name, now)
             if guard is not None and guard.record.open_since is not None and guard.record.cause:
@@ -40,7 +40,7 @@ class Recording:
         self._already = {claim.pod.uid: str(claim.pod) for claim in self._view.all_claims()}
 
     def take(self, command: Command, now: Instant, at: float) -> None:
-        """A command that carries out nothing; ``at``: seconds since the change."""
+        """Record a command that only reports; ``at``: seconds since the change."""
         match command:
             case commands.Decided():
                 told = self._of(command.pod, command.verdict.policy.name, str(command.verdict.taint), command.due_at)
@@ -64,7 +64,7 @@ class Recording:
                 pass
 
     def leave(self, command: commands.Evict, now: Instant, at: float, order: int) -> PlannedPod:
-        """The API server accepts an eviction, the one of this number."""
+        """The API server accepts the eviction with this number."""
         policy, taint = command.verdict.policy.name, str(command.verdict.taint)
         told = self._of(command.pod, policy, taint, now.wall)
         told.policy, told.taint = policy, taint
@@ -123,7 +123,7 @@ class Recording:
         return told
 
     def _stay(self, claim: ClaimView, now: WallTime, places: Places) -> None:
-        """A pod that has not left: why, and where the replacement would go."""
+        """A pod that is not evicted: why, and the node of its replacement."""
         pod, policy, taint = claim.pod, claim.policy.name, str(claim.verdict.taint)
         told = self._of(pod, policy, taint, claim.due_at)
         told.policy, told.taint = policy, taint
@@ -142,7 +142,7 @@ class Recording:
 
 
 def is_replaced(pod_class: PodClass) -> bool:
-    """Whether another pod takes its place elsewhere: a DaemonSet has no other node, and some pods have no owner."""
+    """Whether it is replaced on another node: a DaemonSet pod has no other node, and some pods have no owner."""
     return pod_class.owner is not None and not pod_class.daemon_set
 
 

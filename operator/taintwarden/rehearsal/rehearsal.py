@@ -1,4 +1,4 @@
-"""A machine of the operator that is taught from a snapshot, by the same path as from streams."""
+"""A machine of the operator that is fed from a snapshot, by the same path as from streams."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -19,26 +19,26 @@ from taintwarden.rehearsal.snapshot import Snapshot
 from taintwarden.telemetry.metrics import Metrics
 
 NEWEST = 2**64
-"""Everything was read at one moment: no pod is newer than what is known of its node."""
+"""Everything is read at one moment: no pod is newer than what is known about its node."""
 LEADING_FOR_SECONDS = 100_000.0
-"""The operator has led for long, so that its rates have their whole burst."""
+"""The operator has been the leader for so long that the whole burst of its rates is available."""
 MOST_TURNS = 100_000
 
 
 def at_once(now: float) -> Callable[[], Instant]:
-    """Both clocks of a moment that does not pass."""
+    """Both clocks, stopped at one moment."""
     instant = Instant(WallTime(now), MonotonicTime(now))
     return lambda: instant
 
 
 class Rehearsal:
-    """What the operator knows and decides if its streams had brought exactly a snapshot.
+    """What the operator would know and decide if its streams had delivered exactly this snapshot.
 
     Args:
-        snapshot: what the cluster has.
-        gates: which operators may match at all.
-        clock: both clocks now.
-        carry_out: takes each command of the machine.
+        snapshot: the objects of the cluster.
+        gates: which operators are enabled.
+        clock: returns both clocks.
+        carry_out: called with each command of the machine.
         options: of the machine, for example ``overall_rate``.
 
     """
@@ -52,15 +52,15 @@ class Rehearsal:
         **options: Any,
     ) -> None:
         self.policies: tuple[Policy, ...] = ()
-        """Those that are valid as stored, by name."""
+        """The valid policies, by name."""
         self.policy_problems: dict[str, str] = {}
-        """Why others are not, by name."""
+        """Why the others are invalid, by name."""
         self.profiles: tuple[Profile, ...] = ()
-        """By namespace and name."""
+        """The valid profiles, by namespace and name."""
         self.profile_problems: dict[str, str] = {}
-        """By ``namespace/name``."""
+        """Why the others are invalid, by ``namespace/name``."""
         self.guard_problems: dict[str, str] = {}
-        """Why what is stored of a policy's guard counts as absent, by policy."""
+        """Why the stored state of a policy's guard counts as absent, by policy."""
         self.pod_issues: list[PodIssue] = []
         self._machine = Machine(gates=gates, **options)
         self.view = self._machine.view
@@ -71,9 +71,9 @@ class Rehearsal:
         self._carry_out = carry_out
 
     def teach(self, *, unpause: bool = False) -> None:
-        """Feed all of the snapshot, in the order in which the operator gets it.
+        """Feed all of the snapshot, in the order in which the operator receives it.
 
-        ``unpause``: paused policies rehearse, so that the view has what they would do.
+        ``unpause``: paused policies are evaluated, so that the view contains what they would do.
         """
         snapshot, metrics = self._snapshot, _metrics()
         PolicyStore(self._set_policies, _problems(self.policy_problems)).load(snapshot.policies)
@@ -92,13 +92,13 @@ class Rehearsal:
         self.feed(events.Synced())
 
     def lead(self) -> None:
-        """Act, as an operator that has led for long."""
+        """Act as an operator that has been the leader for long."""
         now = self._clock()
         before = Instant(now.wall, MonotonicTime(now.monotonic - LEADING_FOR_SECONDS))
         self.feed(events.LeadershipChanged(leading=True), before)
 
     def rest(self) -> None:
-        """Wake the machine until it waits for time to pass."""
+        """Wake the machine until it waits for a later time."""
         for _ in range(MOST_TURNS):
             if self.wake_after(self._clock()) != 0.0:
                 return
@@ -139,7 +139,7 @@ def named(stored: Mapping[str, Any]) -> tuple[str, str]:
 
 @cache
 def _metrics() -> Metrics:
-    """The handlers count; here nobody reads the numbers, and making them takes longer than teaching a small machine."""
+    """Handlers require metrics. They are not read here; creating them takes longer than feeding a small machine."""
     return Metrics()
 
 

@@ -16,15 +16,15 @@ T = TypeVar("T")
 
 
 class ClusterError(Exception):
-    """The cluster did not tell or do what is needed; the message is one line and says what was asked."""
+    """A request to the cluster failed; the message is one line and names the request."""
 
 
 class ChangedMeanwhileError(ClusterError):
-    """Somebody else wrote the object since it was read."""
+    """Another client has written the object since it was read."""
 
 
 class UndefinedKindError(ClusterError):
-    """The cluster does not serve one of our kinds."""
+    """The cluster does not serve a kind of our API group."""
 
 
 class Session:
@@ -32,9 +32,9 @@ class Session:
 
     Args:
         client: an open client.
-        server: its address, for people.
-        origin: what chose this cluster, for people.
-        namespace: where objects are meant whose namespace nobody names.
+        server: its address, for messages.
+        origin: what selected this cluster, for messages.
+        namespace: the namespace of objects for which none is given.
 
     """
 
@@ -45,7 +45,7 @@ class Session:
         self._client = client
 
     async def read(self, path: str, wanted: type[T], what: str, params: Mapping[str, str] | None = None) -> T | None:
-        """One object, or one page of a list; None where there is no such thing.
+        """One object, or one page of a list; None if it is not found.
 
         Raises:
             ClusterError: it cannot be read.
@@ -63,7 +63,7 @@ class Session:
         """Every object of a resource, page by page.
 
         Raises:
-            ClusterError: they cannot be read, or the cluster does not serve such things.
+            ClusterError: they cannot be read, or the cluster does not serve the resource.
 
         """
         kind: Any = resource.type
@@ -73,10 +73,10 @@ class Session:
     async def pages(
         self, path: str, kind: type[T], what: str, field_selector: str = "", label_selector: str = ""
     ) -> AsyncIterator[list[T]]:
-        """A list, page by page, so that a big one is never held whole.
+        """A list, page by page, so that a large one is never in memory as a whole.
 
         Raises:
-            ClusterError: it cannot be read, or the cluster does not serve such things.
+            ClusterError: it cannot be read, or the cluster does not serve the resource.
 
         """
         params = {"limit": str(PAGE_SIZE)}
@@ -98,10 +98,10 @@ class Session:
     async def review(
         self, path: str, body: Mapping[str, Any], wanted: type[T], action: str, params: Mapping[str, str] | None = None
     ) -> T:
-        """Ask something that is asked by a POST and stores nothing; ``action`` is a verb with its object.
+        """POST a request that stores nothing, such as a review; ``action`` is a verb with its object.
 
         Raises:
-            ClusterError: there is no answer.
+            ClusterError: the request fails.
 
         """
         answer = await self._request("POST", path, action, body=body, params=params)
@@ -115,8 +115,8 @@ class Session:
         """Merge ``body`` into an object. A ``resourceVersion`` in it has to be that of the stored object.
 
         Raises:
-            ChangedMeanwhileError: it is not.
-            ClusterError: the object is not changed, or nobody knows.
+            ChangedMeanwhileError: it differs.
+            ClusterError: the object is not changed, or the outcome is unknown.
 
         """
         await self._request("PATCH", path, f"change {what}", body=body, content_type=MERGE_PATCH)

@@ -1,4 +1,4 @@
-"""What was read of a cluster at one moment, from its API server or from files."""
+"""The objects of a cluster at one moment, read from its API server or from files."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from taintwarden.rehearsal.sources import Source, Subject
 class Snapshot(msgspec.Struct):
     """Objects by kind; policies and profiles as they are stored, since they may be invalid.
 
-    ``now`` is when they were read, in seconds since the epoch. ``problems`` are the sources that could not be read:
+    ``now`` is the time of the snapshot, in seconds since the epoch. ``problems`` are the sources that cannot be read:
     their fields are empty.
     """
 
@@ -20,20 +20,20 @@ class Snapshot(msgspec.Struct):
     server: str = ""
     problems: Mapping[Source, str] = {}
     unreadable: Sequence[tuple[Subject, str]] = ()
-    """Objects that are not what Kubernetes says they are, with the reason."""
+    """Objects that cannot be decoded, with the reason."""
     policies: Sequence[Mapping[str, Any]] = ()
     profiles: Sequence[Mapping[str, Any]] = ()
     undefined: Sequence[Source] = ()
-    """Our kinds that the cluster does not serve."""
+    """Kinds of our API group that the cluster does not serve."""
     operator_problem: str = ""
-    """Why the operator is not at work, if it is not."""
+    """Why the operator is not running, if it is not."""
     nodes: Sequence[NodeObject] = ()
     pods: Sequence[PodObject] = ()
     namespaces: Sequence[NamespaceObject] = ()
     workloads: Mapping[str, Sequence[WorkloadObject]] = {}
-    """Controllers of pods by their plural."""
+    """Controllers of pods by the plural of their kind."""
     budgets: Sequence[BudgetObject] = ()
 
     def knows(self, source: Source) -> bool:
-        """Whether it was read."""
+        """Whether the source was read."""
         return source not in self.problems

@@ -1,4 +1,4 @@
-"""What can be read of a cluster, each by itself, and the names of objects of which not much can be read."""
+"""The sources of a snapshot, each read separately, and the identity of objects that cannot be decoded."""
 
 from enum import StrEnum
 
@@ -29,7 +29,7 @@ class Subject(msgspec.Struct, frozen=True, order=True):
 
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, ValueError)
-"""What reading an object raises that is not what it should be."""
+"""The errors of decoding an invalid object."""
 
 
 class _Meta(msgspec.Struct):
@@ -38,13 +38,13 @@ class _Meta(msgspec.Struct):
 
 
 class Named(msgspec.Struct):
-    """Any object, as far as its name."""
+    """The name of an object of any kind."""
 
     metadata: _Meta = msgspec.field(default_factory=_Meta)
 
 
 def identity(kind: str, raw: bytes) -> Subject:
-    """As much of an object's identity as can be read."""
+    """The readable part of an object's identity."""
     try:
         meta = msgspec.json.decode(raw, type=Named).metadata
     except UNREADABLE:
@@ -53,7 +53,7 @@ def identity(kind: str, raw: bytes) -> Subject:
 
 
 class Source(StrEnum):
-    """One thing to read. The values stand in what is told when it cannot be read."""
+    """A source of a snapshot. The values appear in messages about sources that cannot be read."""
 
     NODES = "nodes"
     PODS = "pods"
@@ -78,7 +78,7 @@ class Source(StrEnum):
 
 
 class Listing:
-    """A collection that is read page by page. ``group`` and ``kind`` are those of its objects."""
+    """A collection that is read page by page; ``group`` and ``kind`` are those of its objects."""
 
     def __init__(self, path: str, group: str, kind: str, field_selector: str = "") -> None:
         self.path = path
@@ -107,13 +107,13 @@ WORKLOADS = {
     Source.JOBS: Listing(f"{_BATCH}/jobs", "batch", "Job"),
     Source.CRON_JOBS: Listing(f"{_BATCH}/cronjobs", "batch", "CronJob"),
 }
-"""What has a pod template."""
+"""Kinds with a pod template."""
 COUNTED = {Source(one.name): one for one in (REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, REPLICATION_CONTROLLERS, JOBS)}
 """Controllers of pods whose numbers of replicas limits count."""
 OWNERS = (Source.REPLICA_SETS, Source.JOBS)
-"""What stands between a pod and its topmost owner; without them findings name the one in between."""
+"""Owners between a pod and its topmost owner; without them, findings name the direct owner."""
 TEMPLATES = tuple(WORKLOADS)
 EVALUATION = (Source.POLICIES, Source.PROFILES, Source.NAMESPACES, Source.NODES, Source.PODS)
-"""What the engine needs for the verdicts on pods."""
+"""Sources that the engine needs for the verdicts on pods."""
 FOLLOWED = (*EVALUATION, Source.BUDGETS, *COUNTED)
-"""What the operator itself follows."""
+"""Sources that the operator itself watches."""

@@ -1,4 +1,4 @@
-"""Reads the pods of a workload or of a node, with all that decides about them."""
+"""Reads the pods of a workload or of a node, with the objects that decide about them."""
 
 import asyncio
 from typing import Any
@@ -25,7 +25,7 @@ async def read_workload(session: Session, kind: str, namespace: str, name: str, 
     """The pods that a Deployment or StatefulSet selects.
 
     Raises:
-        ClusterError: there is no such workload, or something that decides cannot be read.
+        ClusterError: the workload does not exist, or a required source cannot be read.
 
     """
     plural, space = WORKLOADS[kind], f"namespaces/{quote(namespace, safe='')}"
@@ -42,7 +42,7 @@ async def read_node(session: Session, name: str, now: float) -> Snapshot:
     """The pods of a node.
 
     Raises:
-        ClusterError: there is no such node, or something that decides cannot be read.
+        ClusterError: the node does not exist, or a required source cannot be read.
 
     """
     if await session.read(f"{NODES.path}/{quote(name, safe='')}", NodeObject, "nodes") is None:
@@ -66,7 +66,7 @@ async def _read(session: Session, path: str, fields: str, labels: str, now: floa
 
 
 def around(snapshot: Snapshot, pod: PodObject) -> Snapshot:
-    """The part of a snapshot that decides about one of its pods."""
+    """The part of a snapshot that is relevant to one of its pods."""
     space = pod.metadata.namespace
     return msgspec.structs.replace(
         snapshot,

@@ -1,7 +1,7 @@
-"""``taintwarden doctor``: reads a cluster once, and says what in it is wrong or surprising.
+"""``taintwarden doctor``: reads a cluster once, and reports what in it is wrong or surprising.
 
-``catalogue`` lists the checks; each is a function from a ``Context`` at the cluster to findings, in a module for its
-family. ``sources`` names what can be read, ``reading`` and ``probing`` read it, ``census`` keeps pods and templates in
-groups as they come, ``ground`` has the operator's own verdicts, ``diagnose`` runs the checks, ``table`` shows what they
-found. Forbidden here: changing anything, and deciding about pods other than by the engine.
+``catalogue`` lists the checks; each is a function from a ``Context`` to findings, in a module for its family.
+``reading`` and ``probing`` read the cluster, ``inventory`` groups pods and templates as they are read, ``context`` has
+the operator's own verdicts, ``diagnose`` runs the checks, ``table`` shows the findings. Forbidden here: changing
+anything, and deciding about pods other than by the engine.
 """

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets that let nobody go, ever."""
+"""PodDisruptionBudgets that never allow a disruption."""
 
 from collections.abc import Iterator
 
@@ -32,12 +32,12 @@ def _never(context: Context) -> Iterator[Found]:
 
 
 def _asking(context: Context, group: Group) -> list[Policy]:
-    """The policies that may evict the group's pods, and never go past a budget."""
+    """The policies that may evict the group's pods, and always respect budgets."""
     return [policy for policy in context.may_leave(group) if policy.eviction.method is Method.EVICT]
 
 
 def _why_never(budget: FullBudget) -> str:
-    """Why it can allow no disruption even if all its pods are healthy; empty if it can."""
+    """Why it allows no disruption even if all its pods are healthy; empty if it can allow one."""
     spec, status = budget.spec, budget.status
     if spec.max_unavailable in (0, "0%"):
         return f"maxUnavailable is {spec.max_unavailable}"

@@ -1,4 +1,4 @@
-"""The built-in taint eviction controller, where it runs too: it knows neither extended tolerations nor our grace."""
+"""The built-in controller, if it runs too: it supports neither extended tolerations nor a policy's grace."""
 
 from collections.abc import Iterator
 

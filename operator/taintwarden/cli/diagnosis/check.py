@@ -1,4 +1,4 @@
-"""What a check is, and what checks find. ``Diagnosis`` is what ``-o json`` and ``-o yaml`` print."""
+"""Checks and their findings. ``Diagnosis`` is what ``-o json`` and ``-o yaml`` print."""
 
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
@@ -11,34 +11,34 @@ from taintwarden.rehearsal.sources import Source, Subject
 
 
 class Severity(StrEnum):
-    """How much a finding asks of people."""
+    """How serious a finding is."""
 
     ERROR = "error"
     """It does harm, or will with the next change of a taint."""
     WARNING = "warning"
-    """It may not be what was meant."""
+    """It may not be what you intend."""
     INFO = "info"
-    """Good to know; nobody has to do anything."""
+    """For information; no action is required."""
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What a check says of one object. What is left out is the check's own."""
+    """What a check finds about one object. Fields that are not set have the check's own values."""
 
     subject: Subject
     message: str
     remedy: str = ""
     severity: Severity | None = None
     pods: int = 0
-    """How many pods it is about."""
+    """The number of pods that it concerns."""
     template: bool = False
-    """It is about the template that its next pods are made from."""
+    """It concerns the template of future pods."""
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing to look for.
+    """One kind of fault to look for.
 
-    ``needs`` must have been read for it; without one of ``uses`` it looks at less. ``finds`` and ``remedy`` are what
-    people read.
+    All of ``needs`` have to be read for it; without one of ``uses`` it checks less. ``finds`` and ``remedy`` are shown
+    to the user.
     """
 
     id: str
@@ -56,7 +56,7 @@ def about(group: Group, message: str, remedy: str = "", *, severity: Severity | 
 
 
 class Finding(msgspec.Struct, rename="camel", kw_only=True):
-    """One line of the answer: however many pods an owner has, they are one."""
+    """One line of the result: all pods of an owner are one finding."""
 
     check: str
     severity: Severity
@@ -67,7 +67,7 @@ class Finding(msgspec.Struct, rename="camel", kw_only=True):
     remedy: str
     pods: int
     template: bool
-    """Whether the template says so, too: then it stays when pods are replaced."""
+    """Whether the template has the fault, too: then it persists when pods are replaced."""
 
     @property
     def subject(self) -> Subject:
@@ -76,7 +76,7 @@ class Finding(msgspec.Struct, rename="camel", kw_only=True):
 
 
 class NotChecked(msgspec.Struct, rename="camel"):
-    """Checks that were not made, or without all that they use (``partly``), and why."""
+    """Checks that did not run, or ran without some of their sources (``partly``), and why."""
 
     reason: str
     checks: list[str]
@@ -84,7 +84,7 @@ class NotChecked(msgspec.Struct, rename="camel"):
 
 
 class Scope(msgspec.Struct, rename="camel"):
-    """How much was looked at; None was not read."""
+    """How many objects were checked; None was not read."""
 
     nodes: int | None = None
     pods: int | None = None
@@ -94,7 +94,7 @@ class Scope(msgspec.Struct, rename="camel"):
 
 
 class Diagnosis(msgspec.Struct, rename="camel", kw_only=True):
-    """The whole answer. ``checks``: how many were made."""
+    """The whole result. ``checks``: how many ran."""
 
     at: str
     server: str
@@ -108,7 +108,7 @@ class Diagnosis(msgspec.Struct, rename="camel", kw_only=True):
     not_checked: list[NotChecked] = []
 
     def narrowed(self, namespace: str) -> "Diagnosis":
-        """The same with the findings about objects of one namespace, and about those of no namespace."""
+        """The same result with only the findings about objects of one namespace, and about cluster-scoped objects."""
         findings = [one for one in self.findings if one.namespace in ("", namespace)]
         severities = [one.severity for one in findings]
         return msgspec.structs.replace(
@@ -121,5 +121,5 @@ class Diagnosis(msgspec.Struct, rename="camel", kw_only=True):
 
     @property
     def needs_a_person(self) -> bool:
-        """Whether somebody has to look."""
+        """Whether a finding requires attention."""
         return bool(self.errors or self.warnings)

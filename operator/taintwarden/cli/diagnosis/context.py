@@ -1,4 +1,4 @@
-"""What every check reads: a snapshot, and the view of the operator's machine that was taught from it."""
+"""The input of every check: a snapshot, and the view of the operator's machine that is fed from it."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -14,11 +14,11 @@ from taintwarden.rehearsal.sources import Source
 
 
 class Context:
-    """A snapshot, and what the operator makes of it. Checks read nothing else.
+    """A snapshot, and the operator's decisions on it. Checks read nothing else.
 
     Args:
-        snapshot: what was read.
-        gates: which operators may match, where the operator's Deployment does not say.
+        snapshot: the objects of the cluster.
+        gates: which operators are enabled, if the operator's Deployment does not specify it.
 
     """
 
@@ -35,17 +35,17 @@ class Context:
 
     @cached_property
     def summaries(self) -> list[PolicySummary]:
-        """What the statuses of the policies say."""
+        """The status of each policy, summarized."""
         stored = [one for one in self.snapshot.policies if named(one)[1]]
         return summarize(stored, (), self.snapshot.now).policies
 
     @property
     def halted(self) -> set[str]:
-        """The policies that a tripped guard, zones that are all Full or a person stops while pods have deadlines."""
+        """The policies that a tripped guard, zones that are all Full or a pause stops while pods have deadlines."""
         return {one.name for one in self.summaries if one.is_halted or (one.is_paused and one.pending)}
 
     def knows(self, source: Source) -> bool:
-        """Whether it was read."""
+        """Whether the source was read."""
         return self.snapshot.knows(source)
 
     @property
@@ -55,7 +55,7 @@ class Context:
 
     @property
     def running(self) -> Iterator[Group]:
-        """Those that are pods on nodes."""
+        """The groups with pods on nodes."""
         return (group for group in self.groups if not group.template)
 
     @cached_property
@@ -65,7 +65,7 @@ class Context:
 
     @cached_property
     def taints(self) -> dict[Taint, list[str]]:
-        """Every taint that some node carries, with the nodes."""
+        """Every taint of any node, with its nodes."""
         found: dict[Taint, list[str]] = {}
         for name, node in self.nodes.items():
             for taint, _ in node.taints:
@@ -73,7 +73,7 @@ class Context:
         return found
 
     def verdicts(self, node: str, group: Group) -> tuple[TaintVerdict, ...]:
-        """The verdicts on pods of a group on a node, where there need not be one."""
+        """The verdicts on pods of a group if they were on a node."""
         key = (node, group.pod_class)
         found = self._verdicts.get(key)
         if found is None:
@@ -81,7 +81,7 @@ class Context:
         return found
 
     def evaluated(self, group: Group) -> Iterator[tuple[str, int, tuple[TaintVerdict, ...]]]:
-        """The verdicts on a group's pods: each node with how many of them are there."""
+        """The verdicts on a group's pods, with each node and the number of pods on it."""
         for name, count in sorted(group.pods.items()):
             if name in self.nodes:
                 yield name, count, self.verdicts(name, group)
@@ -96,7 +96,7 @@ class Context:
         return [name for name, node in self.nodes.items() if policy in node.policies]
 
     def may_leave(self, group: Group) -> list[Policy]:
-        """The policies that may evict the group's pods where they are."""
+        """The policies that may evict the group's pods from their nodes."""
         here = [self.nodes[name] for name in group.pods if name in self.nodes]
         policies = self.view.policies_for(group.pod_class)
         return [policy for policy in policies if any(policy in node.policies for node in here)]

@@ -1,4 +1,4 @@
-"""Runs checks, and makes one line of what they say of one object."""
+"""Runs checks, and merges their findings about one object into one line."""
 
 from collections.abc import Iterable, Sequence
 
@@ -15,10 +15,10 @@ _RANK = {severity: rank for rank, severity in enumerate(Severity)}
 
 
 def chosen(names: Sequence[str]) -> tuple[Check, ...]:
-    """The checks of these IDs; all of them if none is named.
+    """The checks with these IDs; all of them if none is named.
 
     Raises:
-        LookupError: there is no such check; the text says which.
+        LookupError: a check does not exist; the text names it.
 
     """
     known = {check.id for check in CATALOGUE}
@@ -29,16 +29,16 @@ def chosen(names: Sequence[str]) -> tuple[Check, ...]:
 
 
 def wanted(checks: Iterable[Check]) -> frozenset[Source]:
-    """What these checks look at: nothing else need be read."""
+    """The sources of these checks: no others are read."""
     return frozenset(source for check in checks for source in (*check.needs, *check.uses))
 
 
 def diagnose(snapshot: DoctorSnapshot, checks: Sequence[Check], gates: Gates) -> Diagnosis:
-    """What ``checks`` find."""
+    """The findings of ``checks``."""
     context = Context(snapshot, gates)
     made = [check for check in checks if all(context.knows(source) for source in check.needs)]
     findings = [finding for check in made for finding in _merged(check, check.run(context))]
-    findings.sort(key=lambda one: _RANK[one.severity])  # stable: the order of the catalogue stays
+    findings.sort(key=lambda one: _RANK[one.severity])  # stable: keeps the order of the catalogue
     severities = [one.severity for one in findings]
     return Diagnosis(
         at=wording.at(snapshot.now),
@@ -54,7 +54,7 @@ def diagnose(snapshot: DoctorSnapshot, checks: Sequence[Check], gates: Gates) ->
 
 
 def _merged(check: Check, found: Iterable[Found]) -> list[Finding]:
-    """One for each object and message: the pods are added up, over revisions and nodes."""
+    """One finding for each object and message: pods are added up, over revisions and nodes."""
     merged: dict[tuple[object, ...], Finding] = {}
     for one in found:
         severity = one.severity or check.severity

@@ -1,4 +1,4 @@
-"""Feature gates that do not fit: the API server's, and the operator's own."""
+"""Feature gates that do not match: the API server's, and the operator's own."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from taintwarden.engine.model import NUMERIC_OPERATORS, SEMVER_OPERATORS, Operat
 from taintwarden.rehearsal.sources import TEMPLATES, Source, Subject
 
 _FAMILIES = {Operator.GT: NUMERIC_OPERATORS, Operator.SEMVER_GT: SEMVER_OPERATORS}
-"""The operator that a trial is made with, and those that come and go with it."""
+"""The operator of the trial, and those that the same gate enables."""
 
 
 def _state(context: Context) -> Iterator[Found]:

@@ -1,4 +1,4 @@
-"""What stops every eviction, or would release too many: it comes before whatever else is wrong."""
+"""Conditions that stop every eviction, or would release too many: they are reported before all other findings."""
 
 from collections.abc import Iterator
 

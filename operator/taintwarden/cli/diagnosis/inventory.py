@@ -1,4 +1,4 @@
-"""Pods and pod templates in groups by their topmost owner, counted as they are read: no pod itself is kept."""
+"""Pods and pod templates grouped by their topmost owner, counted as they are read: no pod itself is kept."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -16,14 +16,14 @@ from taintwarden.kube.objects import OwnerReference, PodObject
 from taintwarden.rehearsal.sources import UNREADABLE, Listing, Subject, identity
 
 _NOWHERE = "a template"
-"""Stands for the node of a template, which is on none: only bound pods are translated."""
+"""The node name of a template, which is on no node: only bound pods are decoded."""
 DEEPEST = 8
-"""Nobody nests owners deeper, and they could name each other."""
+"""Owners are not nested deeper in practice; the limit ends cycles of owner references."""
 _FINISHED = ("Complete", "Failed")
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """What a pod is to the checks. ``annotations`` are ours, ``tolerations`` are JSON as stored."""
+    """The fields of a pod that checks read. ``annotations`` are ours, ``tolerations`` are JSON as stored."""
 
     pod_class: PodClass
     place: Place
@@ -31,7 +31,7 @@ class Shape(msgspec.Struct, frozen=True):
     tolerations: bytes = b"[]"
 
     def as_pod(self) -> dict[str, Any]:
-        """As much of the pod as the checks of admission look at."""
+        """The fields of the pod that the checks of admission read."""
         metadata = {
             "namespace": self.pod_class.namespace,
             "labels": self.pod_class.labels,
@@ -41,27 +41,27 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 class Group(msgspec.Struct):
-    """Pods of one owner that are alike; or the template that its next pods are made from."""
+    """Equal pods of one owner; or the template of its future pods."""
 
     subject: Subject
     api_group: str
     shape: Shape
     template: bool
     pods: Counter[str]
-    """How many are on each node."""
+    """The number of pods on each node."""
     own_annotations: tuple[tuple[str, str], ...] = ()
     """Ours, on the workload itself."""
     wanted: int = 1
-    """A template's: how many pods are to be made from it."""
+    """Of a template: its number of replicas."""
 
     @property
     def count(self) -> int:
-        """How many pods it has now."""
+        """The number of pods that it has now."""
         return self.pods.total()
 
     @property
     def pod_class(self) -> PodClass:
-        """What the engine knows of its pods."""
+        """Its pods as the engine decodes them."""
         return self.shape.pod_class
 
 
@@ -101,10 +101,10 @@ class _Pod(msgspec.Struct):
 
 
 class Inventory:
-    """Takes pods and workloads in as they are read.
+    """Groups pods and workloads as they are read.
 
     Args:
-        now: when, in seconds since the epoch.
+        now: the time, in seconds since the epoch.
 
     """
 
@@ -117,23 +117,23 @@ class Inventory:
         self._pod_decoder = msgspec.json.Decoder(PodObject)
         self._more_decoder = msgspec.json.Decoder(_Pod)
         self._owners: dict[str, _Owner] = {}
-        """What controls a workload, by the UID of the workload."""
+        """The controller of a workload, by the UID of the workload."""
         self._waiting: dict[tuple[str, str, str, str, Shape], Counter[str]] = {}
         """Pods by the UID, namespace, kind and name of their controller, until all owners are known."""
         self._shapes: dict[tuple[object, ...], Shape] = {}
 
     def add_pods(self, page: Iterable[bytes]) -> None:
-        """One page of pods."""
+        """Add one page of pods."""
         for raw in page:
             self._guarded("Pod", raw, self._add_pod)
 
     def add_workloads(self, listing: Listing, page: Iterable[bytes]) -> None:
-        """One page of objects that have a pod template."""
+        """Add one page of objects that have a pod template."""
         for raw in page:
             self._guarded(listing.kind, raw, lambda one: self._add_workload(listing, one))
 
     def close(self) -> None:
-        """Everything is read: pods go to their topmost owners."""
+        """Everything is read: assign pods to their topmost owners."""
         found: dict[tuple[Subject, Shape], Group] = {}
         for (uid, namespace, kind, name, shape), nodes in self._waiting.items():
             subject, group = self._topmost(uid, Subject(kind, name, namespace))
@@ -203,7 +203,7 @@ class Inventory:
             tuple(sorted(more.spec.node_selector.items())), required.node_selector_terms if required else None
         )
         rest = (place, _ours(more.metadata.annotations), bytes(more.spec.tolerations))
-        # Equal pods of a workload share one: so does what is kept of them.
+        # Equal pods of a workload share one shape, and the group that is derived from it.
         shape = self._shapes.setdefault((id(pod.shared), *rest), Shape(pod.shared, *rest))
         return shape, more, obj
 
@@ -223,6 +223,6 @@ def _ours(annotations: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
 
 
 def _has_finished(obj: object) -> bool:
-    """A Job that makes no pods any more."""
+    """Whether it is a Job that creates no more pods."""
     conditions = sequence(look(obj, "status", "conditions"))
     return any(look(one, "type") in _FINISHED and look(one, "status") == "True" for one in conditions)

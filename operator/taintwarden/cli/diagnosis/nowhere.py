@@ -1,6 +1,6 @@
-"""Pods that leave and find no other node. Looked at: taints, nodeSelector, required nodeAffinity.
+"""Pods that are evicted and fit no other node. Considered: taints, nodeSelector, required nodeAffinity.
 
-Not looked at: free resources, affinity to pods, topology spread, volumes, ports; nodes that an autoscaler would add.
+Not considered: free resources, affinity to pods, topology spread, volumes, ports; nodes that an autoscaler would add.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from taintwarden.engine.model import Effect, Mode, Taint
 from taintwarden.rehearsal.sources import EVALUATION, TEMPLATES, Source, Subject
 
 _NAMED = 3
-"""So many taints are named."""
+"""The number of taints that are named."""
 
 
 def _nowhere(context: Context) -> Iterator[Found]:
@@ -24,7 +24,7 @@ def _nowhere(context: Context) -> Iterator[Found]:
     nodes = _Nodes(context)
     for group in context.groups:
         if group.pod_class.daemon_set or group.subject.kind == "Pod":
-            continue  # nothing takes their place elsewhere
+            continue  # they are not replaced on another node
         leaving = _leaving(context, group)
         if leaving and not nodes.take(group):
             told.add(group.subject)
@@ -35,7 +35,7 @@ def _nowhere(context: Context) -> Iterator[Found]:
 
 
 def _leaving(context: Context, group: Group) -> list[tuple[TaintVerdict, int]]:
-    """Why pods have to leave where they are, with how many."""
+    """Why pods have to leave their node, and how many."""
     found: dict[str, tuple[TaintVerdict, int]] = {}
     for _, count, verdicts in context.evaluated(group):
         verdict = next((one for one in verdicts if one.evicts), None)
@@ -54,7 +54,7 @@ def _told(group: Group, leaving: list[tuple[TaintVerdict, int]]) -> Iterator[Fou
 
 
 def _unplaceable(context: Context, group: Group, nodes: "_Nodes") -> Iterator[Found]:
-    """A workload that could be placed, if it were not for taints that policies act on."""
+    """A workload that fits no node only because of taints that policies act on."""
     if nodes.take(group):
         return
     candidates, blocking = 0, dict[str, None]()
@@ -72,14 +72,14 @@ def _unplaceable(context: Context, group: Group, nodes: "_Nodes") -> Iterator[Fo
 
 
 class _Nodes:
-    """The nodes, those first that took somebody last: they probably take the next one, too."""
+    """The nodes, those first that fitted a pod last: they probably fit the next one, too."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._nodes = list(context.nodes.values())
 
     def take(self, group: Group) -> bool:
-        """Whether some node would take the pods and keep them."""
+        """Whether the pods fit a node that would not evict them."""
         for index, node in enumerate(self._nodes):
             if self._takes(node, group):
                 self._nodes.insert(0, self._nodes.pop(index))
@@ -111,7 +111,7 @@ def _blocking(context: Context, group: Group, node: NodeView) -> Taint | None:
 
 
 def _schedules(context: Context, group: Group, taint: Taint) -> bool:
-    """Whether the scheduler, which knows native tolerations only, would accept the taint."""
+    """Whether the scheduler, which reads native tolerations only, accepts the taint."""
     tolerations = group.pod_class.tolerations
     if taint.effect == Effect.PREFER_NO_SCHEDULE:
         return True

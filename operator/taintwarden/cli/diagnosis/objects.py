@@ -1,4 +1,4 @@
-"""Objects that nobody can read: the operator counts and skips them, too."""
+"""Objects that cannot be decoded: the operator counts and skips them, too."""
 
 from collections.abc import Iterator
 

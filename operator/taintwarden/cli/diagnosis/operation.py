@@ -1,4 +1,4 @@
-"""The operator itself: whether it acts, as it should, with the rights that it was shipped with."""
+"""The operator itself: whether it runs, evicts pods, and has the shipped rights."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from taintwarden.engine.model import Method
 from taintwarden.rehearsal.sources import Source, Subject
 
 _ONLY_FOR_DELETING = ("pods", "delete"), ("pods/status", "patch")
-"""Rights that are bound only where policies delete."""
+"""Rights that are bound only if policies delete pods."""
 
 
 def _rehearses(context: Context) -> Iterator[Found]:

@@ -1,4 +1,4 @@
-"""The labels by which the scheduler is kept off nodes: as the operator would write them now."""
+"""The placement labels of nodes, compared with those that the operator would write now."""
 
 from collections.abc import Iterator, Mapping
 

@@ -1,6 +1,6 @@
-"""Where a pod may be by its ``nodeSelector`` and required ``nodeAffinity``: the scheduler's rules for labels.
+"""The nodes that match a pod's ``nodeSelector`` and required ``nodeAffinity``: the scheduler's rules for labels.
 
-As ``k8s.io/component-helpers/scheduling/corev1/nodeaffinity``: the terms are alternatives, an empty one holds nowhere.
+As ``k8s.io/component-helpers/scheduling/corev1/nodeaffinity``: terms are alternatives, an empty one matches no node.
 """
 
 from collections.abc import Mapping
@@ -11,13 +11,13 @@ from taintwarden.rehearsal.node_requirements import NodeRequirement
 
 
 class NodeTerm(msgspec.Struct, frozen=True, rename="camel"):
-    """One of ``nodeSelectorTerms``: all of it must hold."""
+    """One of ``nodeSelectorTerms``: all its requirements have to match."""
 
     match_expressions: tuple[NodeRequirement, ...] = ()
     match_fields: tuple[NodeRequirement, ...] = ()
 
     def holds(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Whether the node meets it."""
+        """Whether the node matches it."""
         if not (self.match_expressions or self.match_fields):
             return False
         fields = {"metadata.name": name}
@@ -27,13 +27,13 @@ class NodeTerm(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """What a pod asks of a node's labels. ``terms`` None: no affinity is required."""
+    """A pod's requirements on node labels. ``terms`` None: no affinity is required."""
 
     selector: tuple[tuple[str, str], ...] = ()
     terms: tuple[NodeTerm, ...] | None = None
 
     def fits(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Whether the scheduler would take the node, as far as its labels go."""
+        """Whether the scheduler would accept the node's labels."""
         if any(labels.get(key) != value for key, value in self.selector):
             return False
         return self.terms is None or any(term.holds(name, labels) for term in self.terms)

@@ -1,4 +1,4 @@
-"""Policies that do not do what they seem to."""
+"""Policies that do not have the effect that their spec suggests."""
 
 from collections.abc import Iterator
 
@@ -15,9 +15,9 @@ from taintwarden.rehearsal.rehearsal import named
 from taintwarden.rehearsal.sources import Source, Subject
 
 STATIC_MARKERS = ("cloud.google.com/gke-spot", "kubernetes.azure.com/scalesetpriority")
-"""Taints that tell of which class a node is, all its life long: nothing is about to happen to it."""
+"""Taints that state the class of a node for its whole lifetime: they announce no change."""
 LONG_SECONDS = 7 * 86_400.0
-"""So long a rehearsal takes at most, where somebody looks at it."""
+"""A dry run that lasts longer has probably been forgotten."""
 
 
 def _subject(name: str) -> Subject:
@@ -56,7 +56,7 @@ def _long_dry_run(context: Context) -> Iterator[Found]:
 
 
 def _since(context: Context, policy: Policy, reason: str) -> float | None:
-    """When its condition Enforcing became what it is for this reason."""
+    """When its condition Enforcing got its present status, if that has this reason."""
     stored = next((one for one in context.snapshot.policies if named(one)[1] == policy.name), {})
     for condition in conditions(stored):
         if condition.get("type") == "Enforcing" and condition.get("reason") == reason:
@@ -101,10 +101,10 @@ def _shielded(context: Context) -> Iterator[Found]:
 
 
 def _shields(other: Policy, policy: Policy, key: str, effect: str) -> bool:
-    """Whether ``other`` acts in the policy's place wherever a taint with this key (or pattern) is about its pods."""
+    """Whether ``other`` shields all taints with this key (or pattern) from the policy, for all its pods."""
     if not any(one.key == key and effect in one.effects for one in other.taints):
         return False
-    # Any taint that the pattern selects will do: both select it as closely.
+    # Any taint that the pattern selects is sufficient: both select it equally specifically.
     example = Taint(f"{key[:-1]}x" if key.endswith("*") else key, effect=effect)
     if acting_policy(example, (other, policy)) is not other:
         return False

@@ -1,4 +1,4 @@
-"""What is asked of a cluster beside its lists: the operator, the built-in controller, gates and rights."""
+"""Reads of a cluster besides its lists: the operator, the built-in controller, gates and rights."""
 
 import asyncio
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from taintwarden.rehearsal.session import ClusterError, Session
 from taintwarden.settings import Settings, SettingsError, load_settings
 
 EXPIRED_SECONDS = 300.0
-"""A lease of the kube-controller-manager that old is of one which runs no more; it renews every few seconds."""
+"""A kube-controller-manager renews its lease every few seconds; after this time without renewal it is not running."""
 AT_ONCE = 8
 _TRIAL_NAMESPACE = "default"
 _SWITCHED = "taint-eviction-controller"
@@ -67,7 +67,7 @@ class _Pods(msgspec.Struct):
 
 
 async def read_operator(session: Session, namespace: str) -> OperatorSettings | None:
-    """What the operator's Deployment says of its settings; None where no Deployment of it is found.
+    """The operator's settings in its Deployment; None if no Deployment is found.
 
     Raises:
         ClusterError: Deployments cannot be read.
@@ -89,9 +89,9 @@ async def read_operator(session: Session, namespace: str) -> OperatorSettings | 
 
 
 def _settings(words: list[str], environment: Mapping[str, str]) -> Settings:
-    """As the operator itself reads them. What it would refuse, it does not run with."""
+    """The settings as the operator itself reads them. It does not run with settings that it refuses."""
     try:
-        # Without flags for help: click would keep those of this first question for every later one.
+        # Without flags for help: click would cache those of this first call for all later ones.
         flags = run.make_context("run", list(words), resilient_parsing=True, help_option_names=[]).params
         return load_settings(environment, **flags)
     except (SettingsError, click.ClickException):
@@ -99,7 +99,7 @@ def _settings(words: list[str], environment: Mapping[str, str]) -> Settings:
 
 
 async def read_built_in(session: Session, now: float) -> BuiltIn:
-    """Whether the built-in taint eviction controller runs: by the manager's lease, and its flags where they are seen.
+    """Whether the built-in taint eviction controller runs: by the manager's lease, and its flags if they can be read.
 
     Raises:
         ClusterError: neither can be read.
@@ -135,10 +135,10 @@ def _is_on(command: list[str]) -> bool:
 
 
 async def try_pods(session: Session) -> list[Trial]:
-    """Ask the server, without storing anything, whether it takes pods with operators that not every server knows.
+    """Check by a dry run whether the server accepts pods with operators that not every server supports.
 
     Raises:
-        ClusterError: it refuses pods for another reason, or this user may create none.
+        ClusterError: it refuses the pods for another reason, or this user may not create pods.
 
     """
     return [await _try(session, one, value) for one, value in ((Operator.GT, "1"), (Operator.SEMVER_GT, "1.0.0"))]
@@ -160,7 +160,7 @@ async def _try(session: Session, operator: Operator, value: str) -> Trial:
 
 
 def _trial(operator: Operator, value: str) -> dict[str, Any]:
-    """A pod that the strictest pod security standard takes, and that would run nothing."""
+    """A pod that the strictest pod security standard accepts, and that would run nothing."""
     security = {
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},
@@ -196,7 +196,7 @@ async def read_rights(session: Session, namespace: str) -> Rights:
     """Which of the shipped rights the operator's service account does not have.
 
     Raises:
-        ClusterError: this user may not ask.
+        ClusterError: this user may not create access reviews.
 
     """
     try:
@@ -210,7 +210,7 @@ async def read_rights(session: Session, namespace: str) -> Rights:
         async with turn:
             return await _is_allowed(session, namespace, account, right)
 
-    # The first alone: where it may not be asked at all, that is said once, and not by every request.
+    # The first one alone: if the user may not create reviews, that is reported once, not for every request.
     allowed = [await ask(right) for right in rights[:1]]
     allowed += await asyncio.gather(*(ask(right) for right in rights[1:]))
     missing = [right for right, has in zip(rights, allowed, strict=True) if not has]
@@ -218,7 +218,7 @@ async def read_rights(session: Session, namespace: str) -> Rights:
 
 
 async def _account(session: Session, namespace: str) -> str:
-    """The service account that the operator's Deployment names; where none can be seen, that of the manifest."""
+    """The service account in the operator's Deployment; if that cannot be read, the one in the manifest."""
     try:
         operator = await read_operator(session, namespace)
     except ClusterError:

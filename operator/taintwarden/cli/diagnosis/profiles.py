@@ -1,4 +1,4 @@
-"""Profiles that do nothing, or more than was meant."""
+"""Profiles that have no effect, or probably more than is intended."""
 
 from collections.abc import Iterator
 
@@ -41,7 +41,7 @@ def _excluded(context: Context) -> Iterator[Found]:
 
 
 def _names(policy: Policy, key: str) -> bool:
-    """Whether the policy may act on a taint with this key, of whatever effect; an empty one is every key."""
+    """Whether the policy may act on a taint with this key and any effect; an empty key is every key."""
     return any(
         selector.key in ("*", key)
         or not key

@@ -1,4 +1,4 @@
-"""Reads what checks look at, and nothing else. Pods and pod templates are counted as they come, and not kept."""
+"""Reads the sources of the checks, and nothing else. Pods and pod templates are counted page by page, and not kept."""
 
 from collections.abc import Iterable
 
@@ -22,10 +22,10 @@ class _WebhookList(msgspec.Struct):
 
 
 async def read_for(wanted: Iterable[Source], session: Session, found: DoctorSnapshot, progress: Progress) -> None:
-    """Read these sources, all at once.
+    """Read these sources concurrently.
 
     Raises:
-        ClusterError: not one of them can be read.
+        ClusterError: none of them can be read.
 
     """
     wanted = frozenset(wanted)

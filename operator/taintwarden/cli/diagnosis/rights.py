@@ -12,14 +12,14 @@ import taintwarden
 
 _PACKAGE = Path(taintwarden.__file__).parent
 PLACES = (_PACKAGE / "rbac.yaml", _PACKAGE.parent.parent / "deploy" / "base" / "rbac.yaml")
-"""Beside the package in a wheel, in ``deploy/`` of a checkout."""
+"""Next to the package in a wheel, in ``deploy/`` of a checkout."""
 ACCOUNT = "taintwarden"
 OPTIONAL_ROLE = "taintwarden-delete"
-"""Bound by a component of its own, where policies delete."""
+"""Bound by a separate component, if policies delete pods."""
 
 
 class MissingRoleError(Exception):
-    """The manifest was not found; the message names the places."""
+    """The manifest does not exist; the message names the paths."""
 
 
 class Right(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ class Right(msgspec.Struct, frozen=True):
 
 
 def shipped_rights(namespace: str, places: Iterable[Path] = PLACES) -> list[Right]:
-    """What the roles that are bound to the service account list, for an operator in ``namespace``.
+    """The rights in the roles that are bound to the service account, for an operator in ``namespace``.
 
     Raises:
         MissingRoleError: the manifest is in none of ``places``.

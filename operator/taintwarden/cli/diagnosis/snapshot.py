@@ -1,4 +1,4 @@
-"""What the checks know beyond the snapshot that a machine is taught from."""
+"""What the checks read in addition to the snapshot for a machine."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -13,14 +13,14 @@ from taintwarden.rehearsal.snapshot import Snapshot
 
 
 class FullBudgetSpec(BudgetSpec, rename="camel"):
-    """What the operator need not know: whether it can allow anything at all."""
+    """Fields that the operator does not need: whether it can allow a disruption at all."""
 
     min_available: int | str | None = None
     max_unavailable: int | str | None = None
 
 
 class FullBudgetStatus(BudgetStatus, rename="camel"):
-    """With the pods that its controller expects."""
+    """With the number of pods that its controller expects."""
 
     expected_pods: int = 0
 
@@ -61,7 +61,7 @@ class WebhookConfiguration(msgspec.Struct):
 
 
 class OperatorSettings(msgspec.Struct):
-    """What the operator's Deployment runs it with."""
+    """The settings in the operator's Deployment."""
 
     name: str
     gates: Gates = Gates()
@@ -72,17 +72,17 @@ class OperatorSettings(msgspec.Struct):
 
 
 class BuiltIn(StrEnum):
-    """What is known of the built-in taint eviction controller."""
+    """What is known about the built-in controller."""
 
     ABSENT = "absent"
     """It does not run, or is switched off."""
     RUNS = "runs"
     PERHAPS = "perhaps"
-    """A kube-controller-manager runs, and nobody can see with which controllers."""
+    """A kube-controller-manager runs, and its list of controllers cannot be read."""
 
 
 class Trial(msgspec.Struct, frozen=True):
-    """Whether the API server takes a pod whose native toleration has this operator."""
+    """Whether the API server accepts a pod whose native toleration has this operator."""
 
     operator: str
     accepted: bool
@@ -97,7 +97,7 @@ class Missing(msgspec.Struct, frozen=True):
 
 
 class Rights(msgspec.Struct):
-    """What the service account may not do of what the shipped role lists; ``asked``: how many rights were looked at."""
+    """The rights of the shipped role that the service account lacks; ``asked``: how many rights were checked."""
 
     account: str
     asked: int = 0
@@ -106,10 +106,10 @@ class Rights(msgspec.Struct):
 
 
 class DoctorSnapshot(Snapshot):
-    """What checks look at. Pods are kept in groups only."""
+    """The input of the checks. Pods are kept in groups only."""
 
     namespace: str = ""
-    """Where the operator is looked for."""
+    """The namespace in which the operator is searched."""
     groups: Sequence[Group] = ()
     pod_count: int = 0
     template_count: int = 0

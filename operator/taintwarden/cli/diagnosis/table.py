@@ -1,4 +1,4 @@
-"""What was found, for people: a block for each check, errors first; 100 columns wide."""
+"""The findings as text: a block for each check, errors first; 100 columns wide."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -18,12 +18,12 @@ _SHOWN_REASONS = 5
 
 
 def table(found: Diagnosis, checks: Sequence[Check], most: int | None) -> str:
-    """The whole answer as text, with ``most`` objects for each check at most."""
+    """The whole result as text, with at most ``most`` objects for each check."""
     return render(*_parts(found, {check.id: check for check in checks}, most))
 
 
 def catalogue(checks: Sequence[Check]) -> str:
-    """What can be checked."""
+    """The list of checks as text."""
     shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     shown.add_column("CHECK", no_wrap=True)
     shown.add_column("SEVERITY", no_wrap=True)

@@ -1,4 +1,4 @@
-"""What is wrong with tolerations by themselves: as admission says, and where native and extended ones contradict."""
+"""Faults of tolerations: those that admission reports, and contradictions of native and extended ones."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ from taintwarden.engine.model import Effect, Operator, Toleration
 from taintwarden.rehearsal.sources import TEMPLATES, Source
 
 _COMPANION_PATHS = (PATH, "spec.tolerations")
-"""Where admission says that a native toleration is missing beside an extended one; other warnings stand elsewhere."""
+"""The paths at which admission warns of a missing native toleration; other warnings have other paths."""
 
 
 def _invalid(context: Context) -> Iterator[Found]:
@@ -30,7 +30,7 @@ def _invalid(context: Context) -> Iterator[Found]:
 
 
 def _misplaced(group: Group) -> Iterator[Found]:
-    """Annotations on the workload, which its pods do not get."""
+    """Annotations on the workload itself, which its pods do not get."""
     metadata = {"metadata": {"annotations": dict(group.own_annotations)}}
     for _, fault in check_owner(metadata, PATHS.get((group.api_group, group.subject.kind), "")):
         yield Found(group.subject, f"{fault.path} {fault.reason}", fault.remedy, Severity.WARNING)
@@ -44,14 +44,14 @@ def _without_companion(context: Context) -> Iterator[Found]:
 
 
 def companions(context: Context, group: Group) -> Iterator[FieldError]:
-    """The native tolerations that admission misses; ``value`` is the key."""
+    """The native tolerations that are missing according to admission; ``value`` is the key."""
     for severity, fault in _faults(context, group):
         if severity is checking.Severity.WARNING and fault.path in _COMPANION_PATHS:
             yield fault
 
 
 def _faults(context: Context, group: Group) -> checking.Found:
-    """What admission finds in the pod, also in the one that a template makes: so both say the same."""
+    """What admission reports for the pod, or for a pod of the template, so that both results agree."""
     return check_object(group.shape.as_pod(), "", "Pod", (), context.profiles)
 
 

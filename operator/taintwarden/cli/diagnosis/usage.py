@@ -1,4 +1,4 @@
-"""Who uses tolerations that plain Kubernetes does not know: an inventory for whoever switches something off."""
+"""Tolerations that plain Kubernetes does not support: to be checked before a gate or Taintwarden is switched off."""
 
 from collections.abc import Iterable, Iterator
 
@@ -29,12 +29,12 @@ def _native(context: Context) -> Iterator[Found]:
 
 
 def comparisons(tolerations: Iterable[Toleration]) -> tuple[Toleration, ...]:
-    """Those that compare."""
+    """The tolerations with a comparison."""
     return tuple(one for one in tolerations if one.operator in COMPARISON_OPERATORS)
 
 
 def texts(tolerations: Iterable[Toleration]) -> str:
-    """As people read them."""
+    """Tolerations as text."""
     return ", ".join(dict.fromkeys(str(one) for one in tolerations))
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with the values of taints: nobody can compare them, or no toleration ever holds for one."""
+"""Faults of taint values: those that cannot be compared, and those for which no toleration ever holds."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ _REVERSE = {
     Operator.SEMVER_LT: Operator.SEMVER_GT,
 }
 _NAMED = 3
-"""So many owners are named."""
+"""The number of owners that are named."""
 
 
 def _unreadable(context: Context) -> Iterator[Found]:
@@ -40,7 +40,7 @@ def _unreadable(context: Context) -> Iterator[Found]:
 
 
 def _asking(context: Context) -> dict[Toleration, dict[Subject, None]]:
-    """Every comparison that counts, with who asks it."""
+    """Every comparison that counts, with the owners of its pods."""
     found: dict[Toleration, dict[Subject, None]] = {}
     for group in context.groups:
         every = context.view.tolerations_of(group.pod_class)
@@ -99,7 +99,7 @@ def _probably_reversed(context: Context) -> Iterator[Found]:
 def _never(context: Context) -> Iterator[tuple[Group, Toleration, list[Taint]]]:
     """Comparisons that hold for no taint on any node, where no other toleration of the pod does.
 
-    A value that was good until a while ago blames nobody's toleration, nor do those of an incident.
+    Values that were good until recently, and those of an incident, are no fault of a toleration.
     """
     past = list(_past(context))
     incident = [policy for policy in context.policies if policy.name in context.halted]
@@ -121,7 +121,7 @@ def _never(context: Context) -> Iterator[tuple[Group, Toleration, list[Taint]]]:
 
 
 def _past(context: Context) -> Iterator[Taint]:
-    """What nodes carried before, as far as their histories go."""
+    """Earlier values on nodes, as far as the taint histories reach."""
     found = {
         Taint(taint.key, span.value, taint.effect): None
         for node in context.nodes.values()

@@ -1,4 +1,4 @@
-"""The admission webhooks: there where they are relied on, able to be called, and never in the way."""
+"""The admission webhooks: present if they are required, reachable, and never an obstacle to writes."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""``taintwarden demo``: the command. What it runs is imported when it runs, so that its help is there at once."""
+"""``taintwarden demo``: the command. It imports the demo when it runs, so that its help appears at once."""
 
 import sys
 

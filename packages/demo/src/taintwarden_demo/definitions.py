@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions as shipped: beside the package in a wheel, in `crds/` of a checkout."""
+"""The CustomResourceDefinitions as shipped: next to the package in a wheel, in `crds/` of a checkout."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,14 +13,14 @@ PLACES = (_PACKAGE / "crds", _PACKAGE.parent.parent / "crds")
 
 
 class MissingDefinitionsError(Exception):
-    """No CustomResourceDefinition was found; the message names the places."""
+    """No CustomResourceDefinition exists; the message names the paths."""
 
 
 def shipped_definitions(places: Iterable[Path] = PLACES) -> list[dict[str, Any]]:
     """The definitions of the first of ``places`` that has any.
 
     Raises:
-        MissingDefinitionsError: none has.
+        MissingDefinitionsError: none of them has any.
 
     """
     places = tuple(places)

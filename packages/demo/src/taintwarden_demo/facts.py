@@ -1,4 +1,4 @@
-"""What was seen in the cluster. Times are seconds since the story began."""
+"""What was observed in the cluster. Times are seconds since the start of the scenario."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Departure(msgspec.Struct, frozen=True):
-    """A pod that was deleted; ``evicted`` is whether the Eviction API did it."""
+    """A pod that was deleted; ``evicted``: whether by the Eviction API."""
 
     pod: str
     uid: str
@@ -17,7 +17,7 @@ class Departure(msgspec.Struct, frozen=True):
 
 
 class Said(msgspec.Struct, frozen=True):
-    """A Kubernetes Event about ``name`` on ``node`` (of a node: itself)."""
+    """A Kubernetes Event about ``name`` on ``node`` (for a node: the node itself)."""
 
     reason: str
     name: str
@@ -28,10 +28,10 @@ class Said(msgspec.Struct, frozen=True):
 
 
 class Facts(msgspec.Struct):
-    """Everything the judge knows."""
+    """The input of the check."""
 
     changed_at: dict[tuple[str, str], float] = {}
-    """When a node's taint got a value, by node and value."""
+    """The time at which a node's taint got a value, by node and value."""
     departures: list[Departure] = []
     said: list[Said] = []
     fewest_ready: dict[str, int] = {}
@@ -39,5 +39,5 @@ class Facts(msgspec.Struct):
     policy_status: dict[str, Any] = {}
 
     def told(self, reason: str, node: str | None = None) -> list[Said]:
-        """Events of this reason, of one node if asked."""
+        """Events with this reason, of one node if given."""
         return [one for one in self.said if one.reason == reason and node in (None, one.node)]

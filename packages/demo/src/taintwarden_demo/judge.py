@@ -1,4 +1,4 @@
-"""Compares what had to happen with what happened. Pure: the exit code of the demo is its answer."""
+"""Compares the expected with the observed result. Pure: it determines the exit code of the demo."""
 
 import msgspec
 
@@ -6,11 +6,11 @@ from taintwarden_demo.facts import Departure, Facts
 from taintwarden_demo.scenario import POLICY, Change, Leave, Story, Workload
 
 CLOCK_SECONDS = 0.1
-"""The operator counts by the wall clock and the demo by the monotonic one: they may drift apart by this."""
+"""The operator counts by the wall clock and the demo by the monotonic one: they may differ by this."""
 
 
 class Check(msgspec.Struct, frozen=True):
-    """One thing that had to happen, in words, and what did."""
+    """One expected result as text, and the observed one."""
 
     expected: str
     happened: str
@@ -18,7 +18,7 @@ class Check(msgspec.Struct, frozen=True):
 
 
 def judge(story: Story, facts: Facts) -> list[Check]:
-    """Every expectation with its answer. The demo succeeded when all are ok."""
+    """Every expectation with its result. The demo succeeds if all are ok."""
     checks = []
     for change in story.changes:
         checks += [_leave(change, leave, facts) for leave in change.leaves]

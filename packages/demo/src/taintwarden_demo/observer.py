@@ -1,6 +1,6 @@
-"""Watches the cluster and notes the facts: pods that go, Events, values of taints, the policy's status.
+"""Watches the cluster and records the facts: deleted pods, Events, values of taints, the policy's status.
 
-It sees what any client's watch would see, and nothing of the operator's process.
+It sees what the watch of any client would see, and nothing of the operator's process.
 """
 
 import time
@@ -16,7 +16,7 @@ from taintwarden_demo.views import Line, PodView, apply_event
 from taintwarden_demo.world import WORKLOAD_LABEL
 
 HOLD_SECONDS = 0.6
-"""How long a line waits for others that say the same of other pods."""
+"""How long a line waits for the same lines about other pods."""
 
 
 class Observer:
@@ -40,33 +40,33 @@ class Observer:
             self._see(pod)
 
     def begin(self) -> None:
-        """The story begins now: times count from here, and so do the facts."""
+        """Start the scenario: times count from now, and facts are recorded."""
         self._began_at = time.monotonic()
         self._count_ready()
 
     def close(self) -> None:
-        """See nothing any more."""
+        """End the subscription."""
         for unsubscribe in self._unsubscribe:
             unsubscribe()
 
     @property
     def seconds(self) -> float:
-        """Since the story began."""
+        """Seconds since the start of the scenario."""
         return 0.0 if self._began_at is None else time.monotonic() - self._began_at
 
     @property
     def enforcing(self) -> bool:
-        """Whether the policy says that it is enforced."""
+        """Whether the status of the policy reports that it is enforced."""
         conditions = self.facts.policy_status.get("conditions", ())
         return any((one["type"], one["status"]) == ("Enforcing", "True") for one in conditions)
 
     @property
     def calm(self) -> bool:
-        """Whether every pod runs and none is on its way."""
+        """Whether every pod runs and none is terminating."""
         return all(pod.ready and not pod.leaving for pod in self.pods.values())
 
     def drain(self) -> list[Line]:
-        """What there is to tell since the last time; the same of several pods as one line."""
+        """The lines since the last call; the same line about several pods is one."""
         if not self._lines or self.seconds - self._lines[0].at < HOLD_SECONDS:
             return []
         merged: dict[tuple[str, str, str, str], Line] = {}
@@ -161,6 +161,6 @@ class Observer:
 
 
 def _was_evicted(pod: Object) -> bool:
-    """The Eviction API leaves a condition."""
+    """Whether it has the condition that the Eviction API sets."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     return any((one["type"], one.get("reason")) == ("DisruptionTarget", "EvictionByEvictionAPI") for one in conditions)

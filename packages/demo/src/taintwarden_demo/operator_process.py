@@ -1,4 +1,4 @@
-"""The operator as users run it: ``taintwarden run`` in a process of its own, with a kubeconfig."""
+"""The operator as users run it: ``taintwarden run`` in a separate process, with a kubeconfig."""
 
 import asyncio
 import os
@@ -20,7 +20,7 @@ class OperatorProcess:
 
     @property
     def ended(self) -> bool:
-        """Whether it ended although nobody asked it to."""
+        """Whether it ended without being stopped."""
         return self._process.returncode is not None
 
     def tail(self) -> str:
@@ -28,7 +28,7 @@ class OperatorProcess:
         return "\n".join(self._log.read_text("utf-8", "replace").splitlines()[-TAIL_LINES:])
 
     async def stop(self) -> None:
-        """As a kubelet would: ask, wait, kill."""
+        """Stop it as a kubelet would: SIGTERM, wait, SIGKILL."""
         with suppress(ProcessLookupError):
             self._process.terminate()
         try:
@@ -44,7 +44,7 @@ class OperatorProcess:
 async def run_operator(kubeconfig: Path, log: Path) -> AsyncIterator[OperatorProcess]:
     """Start it, and stop it when the block is left."""
     flags = [f"--kubeconfig={kubeconfig}", "--http-host=127.0.0.1", "--http-port=0", "--log-format=json"]
-    # -P: a file of the user's folder must not stand in for a module.
+    # -P: a file in the user's directory must not replace a module.
     command = [sys.executable, "-P", "-m", "taintwarden", "run", *flags]
     foreign = ("TAINTWARDEN_", "POD_NAME")  # settings for another operator
     environment = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}

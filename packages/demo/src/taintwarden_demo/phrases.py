@@ -1,4 +1,4 @@
-"""The operator's Events in fewer words: in the timeline time, node and pods stand in columns of their own."""
+"""The operator's Events in fewer words: the timeline has separate columns for time, node and pods."""
 
 import re
 
@@ -10,7 +10,7 @@ _EFFECT = re.compile(r":NoExecute")
 
 
 def short(reason: str, note: str) -> str:
-    """One clause, or nothing where other lines say it already (``Evicted``: the pod itself goes)."""
+    """One clause, or nothing if another line reports it already (``Evicted``: the deletion of the pod)."""
     if reason == "EvictionScheduled":
         return f"must leave{_within(note)}: {_why(note)}"
     if reason == "EvictionCancelled":

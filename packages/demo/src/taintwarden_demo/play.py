@@ -1,4 +1,4 @@
-"""One run from beginning to end: cluster, operator, story, verdict."""
+"""One run from start to end: cluster, operator, scenario, result."""
 
 import asyncio
 import time
@@ -25,11 +25,11 @@ TICK_SECONDS = 0.2
 
 
 class DemoFailedError(Exception):
-    """The demo could not be carried out; the message says why, with the end of the operator's log."""
+    """The demo cannot run; the message is the reason, with the end of the operator's log."""
 
 
 class Stage(msgspec.Struct):
-    """A cluster that is served, with the operator and the other controllers at work."""
+    """A cluster that is served, with the operator and the other controllers running."""
 
     cluster: LocalCluster
     observer: Observer
@@ -38,7 +38,7 @@ class Stage(msgspec.Struct):
     story: Story
 
     async def tick(self, show: Show) -> None:
-        """Let time pass, and show what it brought.
+        """Wait for a moment, and show what has happened.
 
         Raises:
             DemoFailedError: the operator ended.
@@ -56,8 +56,8 @@ async def set_stage(story: Story, folder: Path, port: int = 0) -> AsyncIterator[
     """The cluster with everything in it, and the operator as a process.
 
     Raises:
-        MissingDefinitionsError: the CustomResourceDefinitions are not there.
-        OSError: the port is taken.
+        MissingDefinitionsError: the CustomResourceDefinitions are missing.
+        OSError: the port is in use.
 
     """
     cluster = LocalCluster(
@@ -76,7 +76,7 @@ async def set_stage(story: Story, folder: Path, port: int = 0) -> AsyncIterator[
 
 
 async def play(stage: Stage, show: Show) -> Report:
-    """Wait for the operator, tell the story, judge.
+    """Wait for the operator, run the scenario, check the result.
 
     Raises:
         DemoFailedError: the operator does not start, or ends.
@@ -101,7 +101,7 @@ async def play(stage: Stage, show: Show) -> Report:
 
 
 async def _wait_for_operator(stage: Stage, show: Show) -> None:
-    """Until the policy's status says that it is enforced, as ``kubectl wait`` would."""
+    """Wait until the policy's status reports that it is enforced, as ``kubectl wait`` would."""
     story = stage.story
     pods = sum(len(one.nodes) for one in story.workloads)
     show.say(f"A cluster in this process: {len(story.nodes)} nodes in 3 zones with taint {TAINT}=VALUE, {pods} pods:")

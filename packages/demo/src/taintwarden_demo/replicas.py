@@ -1,7 +1,7 @@
-"""What other controllers do in a cluster: replace pods that leave, and place the replacements where they may stay.
+"""Acts as the other controllers of a cluster: replaces deleted pods, and places the replacements where they may stay.
 
-Tiny: one replacement a pod, the emptiest node. It also reads extended tolerations, which a real scheduler does not;
-there a node affinity keeps such pods off nodes that they would have to leave again.
+Minimal: one replacement a pod, the emptiest node. It also reads extended tolerations, which a real scheduler does
+not; there a node affinity keeps such pods off nodes that they would have to leave again.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ from taintwarden_demo.scenario import NAMESPACE, TAINT, Object, Story, Workload
 from taintwarden_demo.world import WORKLOAD_LABEL, create_pod
 
 START_SECONDS = 1.0
-"""From a replacement's creation until it is placed; the kubelet makes it Ready at once then."""
+"""From a replacement's creation until it is placed; then the kubelet makes it Ready at once."""
 RETRY_SECONDS = 0.5
 
 
 class Replicas:
-    """Keeps the number of pods of every workload but DaemonSets."""
+    """Keeps the number of pods of every workload except DaemonSets."""
 
     def __init__(self, cluster: LocalCluster, story: Story) -> None:
         self._cluster = cluster
@@ -33,13 +33,13 @@ class Replicas:
         self._unsubscribe = cluster.store.subscribe("pods", self._changed)
 
     def stop(self) -> None:
-        """Replace and place nobody any more."""
+        """Stop replacing and placing pods."""
         self._unsubscribe()
         for timer in self._timers:
             timer.cancel()
 
     def _changed(self, change: Change) -> None:
-        """Act later: a listener must not write."""
+        """Schedule the action: a listener must not write."""
         leaving = change.after is None or change.after.decoded()["metadata"].get("deletionTimestamp")
         if change.before is None or not leaving or change.last.uid in self._replaced:
             return
@@ -67,7 +67,7 @@ class Replicas:
             self._later(RETRY_SECONDS, name, workload)
             return
         body = {"metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
-        with suppress(ApiError):  # somebody deleted it meanwhile
+        with suppress(ApiError):  # deleted meanwhile
             bind(self._cluster.store, NAMESPACE, name, body)
 
     def _choose(self, workload: Workload) -> str | None:
@@ -84,7 +84,7 @@ class Replicas:
 
 
 def may_stay(workload: Workload, taint: Object) -> bool:
-    """Whether the workload tolerates the taint as it is now; its extended tolerations go before its own."""
+    """Whether the workload tolerates the taint as it is now; extended tolerations take precedence over native ones."""
     if taint["key"] != TAINT:
         return False
     entries = workload.extended or workload.tolerations

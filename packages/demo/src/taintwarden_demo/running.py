@@ -1,4 +1,4 @@
-"""The demo as a process: it ends with one line where it cannot run, and in order where it is interrupted."""
+"""The demo as a process: it ends with one line if it cannot run, and stops everything in order if interrupted."""
 
 import asyncio
 import signal
@@ -18,7 +18,7 @@ from taintwarden_demo.timeline import Nothing, Show, Timeline
 
 
 def run(pace: float, port: int, output: str, *, keep: bool) -> Report:
-    """Run the demo and print what it found; ends the process where there is nothing to report."""
+    """Run the demo and print the result; ends the process if there is none."""
     try:
         return asyncio.run(_run(tell_story(pace), port, output, keep=keep))
     except (DemoFailedError, MissingDefinitionsError) as error:
@@ -30,7 +30,7 @@ def run(pace: float, port: int, output: str, *, keep: bool) -> Report:
 
 
 async def _run(story: Story, port: int, output: str, *, keep: bool) -> Report:
-    """The run and, if asked, what comes after it. Everything that was started has ended when this returns."""
+    """The run and, with ``--keep``, the time after it. All that was started has ended when this returns."""
     _end_on_sigterm()
     with tempfile.TemporaryDirectory(prefix="taintwarden-demo-") as folder:
         async with set_stage(story, Path(folder), port) as stage:
@@ -52,13 +52,13 @@ def _show(story: Story, output: str) -> Show:
         return Nothing()
     if not console.is_terminal or console.is_dumb_terminal:
         return Timeline()
-    from taintwarden_demo.screen import Screen  # noqa: PLC0415 - drawing is not needed elsewhere
+    from taintwarden_demo.screen import Screen  # noqa: PLC0415 - not needed without a terminal
 
     return Screen(console, story)
 
 
 async def _keep(stage: Stage, show: Show) -> None:
-    """Go on until interrupted, which is how it is meant to end; from here on only lines are told."""
+    """Continue until interrupted, which is the regular end; from here on only lines are printed."""
     lines = (
         "\nThe cluster and the operator go on. Try, in another terminal:\n",
         f"  export KUBECONFIG={stage.kubeconfig} PATH={Path(sys.executable).parent}:$PATH",
@@ -78,7 +78,7 @@ async def _keep(stage: Stage, show: Show) -> None:
 
 
 def _end_on_sigterm() -> None:
-    """End in order: the operator must not outlive the demo."""
+    """End in order: the operator must not continue after the demo."""
     task = asyncio.current_task()
     if task is not None and sys.platform != "win32":
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)

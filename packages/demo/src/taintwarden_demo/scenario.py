@@ -1,4 +1,4 @@
-"""Who is there, what changes, and who must leave because of it: written down by hand, as the oracle of the demo."""
+"""Nodes, pods, changes, and the evictions that must follow: written by hand, as the test oracle of the demo."""
 
 import math
 from collections.abc import Callable
@@ -13,7 +13,7 @@ Object = dict[str, Any]
 
 
 class Node(msgspec.Struct, frozen=True):
-    """A node of the demo and the value of its taint when the story begins."""
+    """A node of the demo and the value of its taint at the start."""
 
     name: str
     zone: str
@@ -22,7 +22,7 @@ class Node(msgspec.Struct, frozen=True):
 
 
 class Workload(msgspec.Struct, frozen=True):
-    """Pods that share their tolerations; ``nodes`` names where each of them is, once a pod."""
+    """Pods that share their tolerations; ``nodes`` has the name of a node for each pod."""
 
     name: str
     says: str
@@ -30,12 +30,12 @@ class Workload(msgspec.Struct, frozen=True):
     tolerations: tuple[Object, ...] = ()
     extended: tuple[Object, ...] = ()
     max_unavailable: int | None = None
-    """Of its PodDisruptionBudget, if it has one."""
+    """That of its PodDisruptionBudget, if it has one."""
     daemon_set: bool = False
 
 
 class Leave(msgspec.Struct, frozen=True):
-    """Pods of ``workload`` must leave the node whose value changed: not before the grace is over, and soon after."""
+    """Pods of ``workload`` must leave the node whose value changes: not before the grace ends, and soon after."""
 
     workload: str
     pods: int
@@ -45,20 +45,20 @@ class Leave(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """The taint of ``node`` gets ``value``, ``at`` seconds after the story began."""
+    """The taint of ``node`` gets ``value``, ``at`` seconds after the start."""
 
     at: float
     node: str
     value: str
     leaves: tuple[Leave, ...] = ()
     cancels: int = 0
-    """How many evictions that were announced for this node must be cancelled."""
+    """The number of scheduled evictions on this node that must be cancelled."""
     invalid: bool = False
-    """The value is a mistake, and must make nobody leave."""
+    """The value is invalid, and must not cause an eviction."""
 
 
 class Story(msgspec.Struct, frozen=True):
-    """All of it. ``grace_seconds`` is the policy's, for pods that say nothing themselves."""
+    """The whole scenario. ``grace_seconds`` is the policy's, for pods that do not set their own."""
 
     nodes: tuple[Node, ...]
     workloads: tuple[Workload, ...]
@@ -67,12 +67,12 @@ class Story(msgspec.Struct, frozen=True):
 
     @property
     def ends_at(self) -> float:
-        """Not before this: whoever must stay has been given every chance to leave."""
+        """The demo does not end earlier, so that a wrong eviction of a pod that must stay is observed."""
         return self._last(lambda leave: leave.grace_seconds + 3.0)
 
     @property
     def gives_up_at(self) -> float:
-        """Whoever must leave and is still there now is late."""
+        """A pod that must leave and still exists at this time is late."""
         return self._last(lambda leave: leave.grace_seconds + leave.within_seconds + 4.0)
 
     def _last(self, seconds: Callable[[Leave], float]) -> float:
@@ -81,9 +81,9 @@ class Story(msgspec.Struct, frozen=True):
 
 
 def tell_story(pace: float = 1.0) -> Story:
-    """The story, stretched in time by ``pace``. Graces are whole seconds in Kubernetes, so they are rounded up."""
+    """The scenario, stretched in time by ``pace``. Graces are whole seconds in Kubernetes, so they are rounded up."""
     grace, own_grace, short_grace = (math.ceil(seconds * pace) for seconds in (5, 4, 3))
-    prompt, past_the_budget = 4.0, 20.0  # what a busy machine needs; what retries at a closed budget may add
+    prompt, past_the_budget = 4.0, 20.0  # tolerance for a busy machine; time for retries at a budget that blocks
     after_940 = Leave("payments", 2, grace, prompt, f"Gt 950, {grace} s of grace from the policy")
     after_890 = (
         Leave("search", 2, short_grace, prompt, f"Gt 930 by annotation, {short_grace} s of grace"),

@@ -1,4 +1,4 @@
-"""The live view on a terminal: nodes with their value, pods with their verdict, deadlines, and the last lines."""
+"""The live view on a terminal: nodes with their values, pods with their verdicts, deadlines, and the last lines."""
 
 import time
 from collections import deque
@@ -28,7 +28,7 @@ LEGEND = (
 
 
 class Screen(Nothing):
-    """Drawn anew at each refresh; the last picture stays."""
+    """Redrawn at each refresh; the last state stays visible."""
 
     def __init__(self, console: Console, story: Story) -> None:
         console.width = min(console.width, WIDTH)
@@ -46,7 +46,7 @@ class Screen(Nothing):
         self._live.stop()
 
     def say(self, text: str) -> None:
-        """Stands among the last lines."""
+        """Add a line to the last lines."""
         self._lines.extend(Text(line, style="dim", no_wrap=True, overflow="ellipsis") for line in text.splitlines())
 
     def refresh(self, observer: Observer) -> None:
@@ -96,7 +96,7 @@ class Screen(Nothing):
         return text
 
     def _leaving(self, observer: Observer) -> Table:
-        """A table of constant height, so that the picture does not jump."""
+        """A table of constant height, so that the view does not move."""
         table = Table(box=None, pad_edge=False, header_style="dim", width=self._console.width, padding=(0, 2, 0, 0))
         for name in ("MUST LEAVE", "NODE", "IN"):
             table.add_column(name, no_wrap=True)

@@ -1,4 +1,4 @@
-"""The end of the demo: what had to happen beside what happened."""
+"""The end of the demo: the expected next to the observed result."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from taintwarden_demo.judge import Check
 
 
 class Report(msgspec.Struct, frozen=True):
-    """The answer as data."""
+    """The result as data."""
 
     ok: bool
     seconds: float
@@ -19,7 +19,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def report(checks: Sequence[Check], seconds: float) -> Report:
-    """Success is when every check is."""
+    """It succeeds if every check succeeds."""
     return Report(all(check.ok for check in checks), round(seconds, 1), tuple(checks))
 
 

@@ -1,4 +1,4 @@
-"""How a run is shown: plain lines where nobody watches, see `screen` for terminals."""
+"""The output of a run: plain lines without a terminal, see `screen` for terminals."""
 
 from typing import Protocol
 
@@ -20,7 +20,7 @@ STYLES = {
 
 
 class Show(Protocol):
-    """Whatever shows a run."""
+    """The protocol of an output of a run."""
 
     def __enter__(self) -> "Show":
         """Begin."""
@@ -29,7 +29,7 @@ class Show(Protocol):
         """End."""
 
     def say(self, text: str) -> None:
-        """Something outside the story: what is being waited for."""
+        """Show a line outside the scenario: what the demo waits for."""
 
     def refresh(self, observer: Observer) -> None:
         """Show what is new; called several times a second."""
@@ -48,15 +48,15 @@ class Nothing:
         """Nothing."""
 
     def refresh(self, observer: Observer) -> None:
-        """Nothing, but what is told is not kept for ever."""
+        """Show nothing, but drain the lines, which would accumulate."""
         observer.drain()
 
 
 class Timeline(Nothing):
-    """One line an occurrence, with the seconds since the story began."""
+    """One line an occurrence, with the seconds since the start."""
 
     def say(self, text: str) -> None:
-        """As it is."""
+        """Print it unchanged."""
         write(text)
 
     def refresh(self, observer: Observer) -> None:

@@ -62,7 +62,7 @@ def create_pod(cluster: LocalCluster, workload: Workload, owner: Object, node: s
 
 
 def set_value(cluster: LocalCluster, node: str, value: str) -> None:
-    """What ``kubectl taint --overwrite`` does: the value changes, and no time is noted."""
+    """Change the value as ``kubectl taint --overwrite`` does, which records no time."""
 
     def change(stored: Object) -> None:
         for taint in stored["spec"]["taints"]:
@@ -73,7 +73,7 @@ def set_value(cluster: LocalCluster, node: str, value: str) -> None:
 
 
 def _create_node(cluster: LocalCluster, node: Node) -> None:
-    """As it looks when it is Ready: a client's new node would carry a not-ready taint."""
+    """Create it as it is when it is Ready: a new node of a client would get a not-ready taint."""
     labels = {
         "kubernetes.io/hostname": node.name,
         "topology.kubernetes.io/zone": node.zone,
@@ -91,12 +91,12 @@ def _create_node(cluster: LocalCluster, node: Node) -> None:
 
 
 def _create_owners(cluster: LocalCluster, workload: Workload) -> Object:
-    """What makes the pods, and their budget; the reference by which pods name their controller."""
+    """Create the controller of the pods and their budget. Returns the owner reference for the pods."""
     selector = {"matchLabels": {WORKLOAD_LABEL: workload.name}}
     metadata: Object = {"name": workload.name, "namespace": NAMESPACE, "labels": {WORKLOAD_LABEL: workload.name}}
     if workload.daemon_set:
         daemon_set = cluster.create("daemonsets", {"metadata": metadata, "spec": {"selector": selector}})
-        # What its controller would say; nothing else tells how many pods it wants.
+        # As its controller would set it; the number of expected pods has no other source.
         daemon_set["status"]["desiredNumberScheduled"] = len(workload.nodes)
         cluster.store.update("daemonsets", daemon_set)
         return _reference("DaemonSet", workload.name, daemon_set["metadata"]["uid"])

@@ -1,4 +1,4 @@
-"""A whole cluster in the process: builds the parts and hands them to each other.
+"""A whole cluster in the process: builds the parts and connects them.
 
 Forbidden here: everything else.
 """
@@ -43,7 +43,7 @@ class Server:
 
 
 class LocalCluster:
-    """An API server in the process. Without `serve` it is a store and its rules only.
+    """An API server in the process. Without `serve` it is only a store and its rules.
 
     `store` takes trusted writes: no admission, no validation. `create`, `apply` and `delete` pass both, as a client
     would. `disruption` runs a controller that computes budgets, `kubelet` one that starts and terminates pods; both
@@ -86,7 +86,7 @@ class LocalCluster:
 
     @asynccontextmanager
     async def serve(self, port: int = 0) -> AsyncIterator[Server]:
-        """Serve on 127.0.0.1 until the block is left; 0 takes a free port. Open watches end then."""
+        """Serve on 127.0.0.1 until the block is left, then end open watches. Port 0 selects a free port."""
         runner = web.AppRunner(self._application.build(), shutdown_timeout=1.0, access_log=None)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", port)
@@ -114,7 +114,7 @@ class LocalCluster:
         return self._writer.create(target, body, Options(manager, validation="Strict"))
 
     def apply(self, body: dict[str, Any], *, manager: str = "localcluster", force: bool = True) -> dict[str, Any]:
-        """Server-side apply a manifest: kind and apiVersion say where."""
+        """Server-side apply a manifest; its kind and apiVersion select the resource."""
         known = next(
             (one for one in self.registry if (one.kind, one.api_version) == (body["kind"], body["apiVersion"])), None
         )
@@ -141,7 +141,7 @@ class LocalCluster:
     # Faults of the whole server
 
     def expire_history(self, resource: str | None = None) -> None:
-        """Compact: watches from before now and continue tokens of before get a 410."""
+        """Compact: earlier watches and continue tokens get a 410."""
         self.store.compact(resource)
 
     def drop_watches(self, resource: str | None = None) -> int:

@@ -39,7 +39,7 @@ class ApiError(Exception):
             self.details["retryAfterSeconds"] = retry_after_seconds
 
     def status(self) -> dict[str, Any]:
-        """The body of the answer."""
+        """The body of the response."""
         body: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -71,12 +71,12 @@ def not_found(resource: str, group: str, name: str) -> ApiError:
 
 
 def no_such_path() -> ApiError:
-    """404: no such resource; the API server says nothing else."""
+    """404: no such resource; the API server gives no details."""
     return ApiError(404, "NotFound", "the server could not find the requested resource")
 
 
 def already_exists(resource: str, group: str, name: str) -> ApiError:
-    """409: an object of that name is there."""
+    """409: an object of that name exists."""
     message = f'{_qualified(resource, group)} "{name}" already exists'
     return ApiError(409, "AlreadyExists", message, details=_where(resource, group, name))
 
@@ -91,18 +91,18 @@ MODIFIED = "the object has been modified; please apply your changes to the lates
 
 
 def bad_request(message: str) -> ApiError:
-    """400: not understood."""
+    """400: the request cannot be parsed."""
     return ApiError(400, "BadRequest", message)
 
 
 def forbidden(resource: str, group: str, name: str, why: str) -> ApiError:
-    """403: admission or authorization said no."""
+    """403: refused by admission or authorization."""
     message = f'{_qualified(resource, group)} "{name}" is forbidden: {why}'
     return ApiError(403, "Forbidden", message, details=_where(resource, group, name))
 
 
 def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> ApiError:
-    """422: the object breaks rules; every broken one is named."""
+    """422: the object is invalid; every violated rule is named."""
     told = [f"{cause.field}: {cause.message}" for cause in causes]
     text = told[0] if len(told) == 1 else "[" + ", ".join(told) + "]"
     details = _where(kind, group, name)
@@ -112,7 +112,7 @@ def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> ApiErr
 
 
 def gone(message: str, *, token: str = "") -> ApiError:
-    """410: the history that was asked for has been compacted; `token` continues an inconsistent list."""
+    """410: the requested history has been compacted; `token` continues an inconsistent list."""
     return ApiError(410, "Expired", message, metadata={"continue": token} if token else None)
 
 
@@ -146,7 +146,7 @@ def refused(field: str, why: str) -> Cause:
 
 
 def duplicate(field: str, shown: str, why: str = "") -> Cause:
-    """`field: Duplicate value: ...`; the value is already spelt."""
+    """`field: Duplicate value: ...`; the value is already formatted."""
     return Cause("FieldValueDuplicate", f"Duplicate value: {shown}" + (f": {why}" if why else ""), field)
 
 

@@ -1,6 +1,6 @@
-"""Faults on demand, and a log of requests: how tests make this API server misbehave.
+"""Faults on demand, and a log of requests: tests inject errors into this API server.
 
-Each fault says how often it strikes; what is not asked for never happens. Forbidden here: chance, and the store.
+Each fault has a number of occurrences; no fault occurs by itself. Forbidden here: randomness, and the store.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ _REASONS = {
 
 @dataclass
 class Request:
-    """One request of the log. `status` is 0 until it is answered, and when the connection was cut."""
+    """One request of the log. `status` is 0 until it is answered, and if the connection was cut."""
 
     method: str
     path: str
@@ -36,7 +36,7 @@ class Request:
 
     @property
     def is_watch(self) -> bool:
-        """Was it a watch?"""
+        """Whether it is a watch."""
         return "watch=1" in self.query or "watch=true" in self.query
 
 
@@ -55,7 +55,7 @@ class Fault:
     lifted: asyncio.Event = field(default_factory=asyncio.Event)
 
     def matches(self, method: str, path: str) -> bool:
-        """Does it strike this request?"""
+        """Whether it applies to this request."""
         return self.times > 0 and self.method in {"*", method} and re.search(self.path, path) is not None
 
 
@@ -79,7 +79,7 @@ class Faults:
         self._delays: dict[str, float] = {}
         self._garbled_lists: dict[str, int] = {}
 
-    # What tests ask for
+    # Called by tests
 
     def answer(
         self,
@@ -96,15 +96,15 @@ class Faults:
         return self._add(Fault(method, path, times, error=error))
 
     def slow(self, seconds: float, *, method: str = "*", path: str = ".*", times: int = 1) -> Fault:
-        """They are handled after a while."""
+        """The next requests that match are handled after a delay."""
         return self._add(Fault(method, path, times, seconds=seconds))
 
     def hang(self, *, method: str = "*", path: str = ".*", times: int = 1) -> Fault:
-        """They are not handled until `fault.lifted` is set."""
+        """The next requests that match are not handled until `fault.lifted` is set."""
         return self._add(Fault(method, path, times, hang=True))
 
     def cut(self, *, method: str = "*", path: str = ".*", times: int = 1) -> Fault:
-        """Their connection is closed without an answer; nothing changes."""
+        """The connections of the next requests that match are closed without a response; nothing changes."""
         return self._add(Fault(method, path, times, cut=True))
 
     def cut_watch(self, resource: str = "*", *, mid_line: bool = True, times: int = 1) -> None:
@@ -121,7 +121,7 @@ class Faults:
         self._watch_faults.append(WatchFault(resource, times, "garble"))
 
     def garble_list(self, resource: str, *, times: int = 1) -> None:
-        """So is the first object of the next page of a list."""
+        """The same for the first object of the next page of a list."""
         self._garbled_lists[resource] = times
 
     def delay_watch(self, resource: str, seconds: float) -> None:
@@ -129,7 +129,7 @@ class Faults:
         self._delays[resource] = seconds
 
     def clear(self) -> None:
-        """No more faults; those who hang go on."""
+        """Remove all faults; requests that hang continue."""
         for fault in self._faults:
             fault.lifted.set()
         self._faults.clear()
@@ -145,10 +145,10 @@ class Faults:
         self._faults.append(fault)
         return fault
 
-    # What the server asks
+    # Called by the server
 
     def strike(self, method: str, path: str) -> list[Fault]:
-        """The faults which this request meets, counted."""
+        """The faults that apply to this request, counted."""
         met = [fault for fault in self._faults if fault.matches(method, path)]
         for fault in met:
             fault.times -= 1
@@ -156,7 +156,7 @@ class Faults:
         return met
 
     def strike_watch(self, resource: str) -> WatchFault | None:
-        """The fault which the next line of a watch meets, counted."""
+        """The fault that applies to the next line of a watch, counted."""
         for fault in self._watch_faults:
             if fault.times > 0 and fault.resource in {"*", resource}:
                 fault.times -= 1
@@ -164,11 +164,11 @@ class Faults:
         return None
 
     def watch_delay(self, resource: str) -> float:
-        """Seconds by which lines are late."""
+        """Seconds by which lines are delayed."""
         return self._delays.get(resource, 0.0)
 
     def strike_list(self, resource: str) -> bool:
-        """Is the next page garbled?"""
+        """Whether the next page is garbled."""
         left = self._garbled_lists.get(resource, 0)
         self._garbled_lists[resource] = max(left - 1, 0)
         return left > 0

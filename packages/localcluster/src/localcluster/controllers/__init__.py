@@ -1,4 +1,4 @@
-"""Controllers that other clusters have beside their API server, as small as tests and demo need them.
+"""Controllers that run next to the API server in a cluster, reduced to what tests and demo need.
 
-They read and write the store as components of the cluster do. Forbidden here: HTTP, and deciding which pods go.
+They read and write the store as components of the cluster do. Forbidden here: HTTP, and choosing pods to evict.
 """

@@ -1,4 +1,4 @@
-"""The disruption controller: computes the status of PodDisruptionBudgets, a little late, as the real one does.
+"""The disruption controller: computes the status of PodDisruptionBudgets, with a short delay, as the real one does.
 
 Rules: `kubernetes/pkg/controller/disruption/disruption.go`. Owners that count are ReplicaSets in the store.
 Forbidden here: evictions.
@@ -51,7 +51,7 @@ class DisruptionController:
             await asyncio.sleep(_LAG_SECONDS)
             self._wake.clear()
             self.sync()
-            self._wake.clear()  # what this wrote itself
+            self._wake.clear()  # written by this controller
 
     def sync(self) -> None:
         """Compute every budget now."""
@@ -93,13 +93,13 @@ class DisruptionController:
         self._store.update("poddisruptionbudgets", budget)
 
     def _still_disrupted(self, disrupted: dict[str, str], pods: list[Object]) -> dict[str, str]:
-        """Pods whose eviction was granted and that have not gone yet; forgotten after two minutes."""
+        """Pods whose eviction was granted and that still exist; they expire after two minutes."""
         alive = {pod["metadata"]["name"] for pod in pods if not pod["metadata"].get("deletionTimestamp")}
         oldest = timestamp(self._store.clock() - timedelta(seconds=_DISRUPTED_SECONDS))
         return {name: since for name, since in disrupted.items() if name in alive and since > oldest}
 
     def _expected(self, spec: Object, pods: list[Object]) -> tuple[int, int]:
-        """How many pods there should be, and how many of them healthy."""
+        """The number of expected pods, and of those that have to be healthy."""
         minimum, maximum = spec.get("minAvailable"), spec.get("maxUnavailable")
         if maximum is not None:
             expected = self._scale(pods)
@@ -145,7 +145,7 @@ def _counts(pod: Object, disrupted: dict[str, str]) -> bool:
 
 
 def _part(bound: Any, total: int) -> int:
-    """A number, or a percentage of the total, rounded up."""
+    """The number, or the percentage of the total, rounded up."""
     if isinstance(bound, str):
         return math.ceil(int(bound.removesuffix("%")) * total / 100)
     return int(bound)

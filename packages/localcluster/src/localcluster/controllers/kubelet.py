@@ -1,6 +1,6 @@
 """One kubelet for all nodes: bound pods start at once, terminating pods end after their grace.
 
-It says Running and Ready of a bound Pending pod, and finishes terminations, which without a kubelet stay for ever.
+It sets a bound Pending pod to Running and Ready, and completes terminations, which never end without a kubelet.
 Forbidden here: heartbeats, containers, evictions of its own.
 """
 
@@ -30,20 +30,20 @@ class Kubelet:
         store.subscribe("pods", self._changed)
 
     def start(self) -> None:
-        """Begin, on the running event loop, with the pods there are."""
+        """Begin, on the running event loop, with the pods that exist."""
         self._loop = asyncio.get_running_loop()
         for pod in self._store.list("pods"):
             self._look((pod["metadata"]["namespace"], pod["metadata"]["name"]))
 
     async def stop(self) -> None:
-        """End; terminations that were waiting stay as they are."""
+        """End; waiting terminations are not completed."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
         self._loop = None
 
     def _changed(self, change: Change) -> None:
-        """Act later: a listener must not write."""
+        """Schedule the action: a listener must not write."""
         if self._loop is not None and change.after is not None:
             self._loop.call_soon(self._look, change.key)
 
@@ -51,7 +51,7 @@ class Kubelet:
         namespace, name = key
         if self._loop is None:
             return
-        with suppress(ApiError):  # it is gone meanwhile
+        with suppress(ApiError):  # it was removed meanwhile
             pod = self._store.get("pods", name, namespace)
             if not pod["spec"].get("nodeName"):
                 return

@@ -1,4 +1,4 @@
-"""The HTTP application: authentication, faults, the request log, and where each path goes.
+"""The HTTP application: authentication, faults, the request log, and the handler of each path.
 
 Forbidden here: what an operation does.
 """
@@ -23,7 +23,7 @@ _EMPTY_OPENAPI_V2 = b"\x0a\x032.0"  # protobuf: swagger "2.0", and nothing else
 
 @dataclass
 class Application:
-    """Answers requests. One instance for the life of a cluster."""
+    """Answers requests. One instance for the lifetime of a cluster."""
 
     registry: Registry
     handlers: Handlers
@@ -33,7 +33,7 @@ class Application:
     version: str
 
     def build(self) -> web.Application:
-        """A fresh aiohttp application (aiohttp binds each to one event loop)."""
+        """A new aiohttp application (aiohttp binds each to one event loop)."""
         app = web.Application(client_max_size=_BODY_BYTES_MAX)
         app.router.add_route("*", "/{path:.*}", self._answer)
         return app
@@ -47,7 +47,7 @@ class Application:
         return web.Response() if response is None else response
 
     async def _guarded(self, request: web.Request) -> web.StreamResponse | None:
-        """The answer; None when the connection was cut."""
+        """The response; None if the connection was cut."""
         try:
             if self.token and request.headers.get("Authorization") != f"Bearer {self.token}":
                 raise ApiError(401, "Unauthorized", "Unauthorized")
@@ -96,7 +96,7 @@ class Application:
 
 
 async def _suffer(fault: Fault, request: web.Request) -> bool:
-    """Let a fault happen. False when the connection is gone; raises the error that it answers."""
+    """Apply a fault. False if the connection is closed; raises the error with which it answers."""
     if fault.seconds:
         await asyncio.sleep(fault.seconds)
     if fault.hang:

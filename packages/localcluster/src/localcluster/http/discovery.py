@@ -1,4 +1,4 @@
-"""Discovery: which groups, versions and resources there are.
+"""Discovery: the groups, versions and resources that are served.
 
 The documents that clients fall back to when a server does not offer aggregated discovery. Forbidden here: OpenAPI.
 """

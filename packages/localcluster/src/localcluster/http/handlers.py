@@ -1,4 +1,4 @@
-"""One request: from its target, verb and parameters to an operation and an answer.
+"""One request: from its target, verb and parameters to an operation and a response.
 
 Forbidden here: faults, authentication, watches; see `app` and `streams`.
 """
@@ -27,7 +27,7 @@ _APPLY = "apply-patch+yaml"
 
 
 class Handlers:
-    """Everything but watches."""
+    """Everything except watches."""
 
     def __init__(self, store: Store, registry: Registry, faults: Faults) -> None:
         self._store = store
@@ -38,7 +38,7 @@ class Handlers:
         self._lister = Lister(store)
 
     async def handle(self, request: web.Request, target: Target) -> web.Response:
-        """The answer to a request that is no watch."""
+        """The response to a request that is not a watch."""
         if request.method == "GET":
             wanted = media.wanted(request.headers.get("Accept", ""))
             return self._get(target, wanted) if target.name else self._list(request.query, target, wanted)
@@ -145,7 +145,7 @@ def _deletion_status(resource: Resource, value: Object) -> Object:
 
 
 def body_of(resource: Resource, entry: Entry) -> bytes:
-    """One object as its version shows it."""
+    """One object in the form of its version."""
     return encode(resource.shown(entry.decoded())) if resource.view else resource.prefix + entry.body[1:]
 
 
@@ -164,7 +164,7 @@ def selection_of(query: Mapping[str, str], target: Target, fields: Mapping[str, 
 
 
 def write_options(request: web.Request) -> Options:
-    """Of the query, and of the User-Agent, which names the field manager by default. Raises a 400."""
+    """The options in the query; the default field manager is from the User-Agent. Raises a 400."""
     dry_run = request.query.getall("dryRun", [])
     if dry_run not in ([], ["All"]):
         raise bad_request(f'dryRun: Unsupported value: "{dry_run}": supported values: "All"')

@@ -1,6 +1,6 @@
 """A kubeconfig for a cluster on loopback.
 
-Forbidden here: reading anybody's kubeconfig.
+Forbidden here: reading a kubeconfig of the user.
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ NAME = "local"
 
 
 def kubeconfig(url: str, token: str | None) -> dict[str, Any]:
-    """As an object; the context, the cluster and the user are all called `local`."""
+    """A kubeconfig as an object; the context, the cluster and the user are all named `local`."""
     user = {"token": token} if token else {}
     return {
         "apiVersion": "v1",
@@ -25,7 +25,7 @@ def kubeconfig(url: str, token: str | None) -> dict[str, Any]:
 
 
 def write_kubeconfig(path: Path, url: str, token: str | None) -> Path:
-    """To a file that only its owner reads."""
+    """Write it to a file that only its owner can read."""
     path.touch(mode=0o600)
     path.write_text(yaml.safe_dump(kubeconfig(url, token)))
     return path

@@ -1,6 +1,6 @@
-"""Bodies and media types: what a client sent, and in which form it wants the answer.
+"""Bodies and media types: the content of a request, and the form of its response.
 
-JSON and YAML come in, JSON goes out, as objects or tables. No protobuf. Forbidden here: kinds.
+Requests are JSON or YAML, responses are JSON, as objects or tables. No protobuf. Forbidden here: kinds.
 """
 
 from typing import Any, NamedTuple
@@ -14,14 +14,14 @@ from localcluster.store.entries import decode_json, encode
 
 
 class Wanted(NamedTuple):
-    """The form of the answer: "" (the objects) or Table, and the version of that form."""
+    """The form of the response: "" (the objects) or Table, and the version of that form."""
 
     form: str = ""
     version: str = "v1"
 
     @property
     def content_type(self) -> str:
-        """Of the answer."""
+        """That of the response."""
         return f"application/json;as={self.form};v={self.version};g=meta.k8s.io" if self.form else "application/json"
 
 
@@ -66,7 +66,7 @@ async def body_of(request: web.Request) -> Any:
 def respond(
     value: Any, status: int = 200, *, content_type: str = "application/json", warnings: Any = ()
 ) -> web.Response:
-    """An answer; `value` is an object, or bytes that are JSON already."""
+    """A response; `value` is an object, or bytes that are JSON already."""
     response = web.Response(
         body=value if isinstance(value, bytes) else encode(value), status=status, headers={"Content-Type": content_type}
     )
@@ -77,7 +77,7 @@ def respond(
 
 
 def refuse(error: ApiError) -> web.Response:
-    """The answer for a failure."""
+    """The response for a failure."""
     response = respond(error.status(), error.code)
     if error.retry_after_seconds:
         response.headers["Retry-After"] = str(error.retry_after_seconds)

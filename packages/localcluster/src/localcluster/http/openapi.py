@@ -1,6 +1,6 @@
 """OpenAPI v3, as little as clients need: that the server validates fields itself, and the schemas of custom kinds.
 
-kubectl looks here for the query parameter `fieldValidation` before it sends objects. Forbidden here: truth beyond that.
+kubectl reads the query parameter `fieldValidation` here before it sends objects. Forbidden here: more than that.
 """
 
 from typing import Any
@@ -73,7 +73,7 @@ def _schema(resource: Resource) -> Object:
 
 
 def _plain(schema: Any) -> Any:
-    """Without the short forms which only this package understands."""
+    """Without the short forms that only this package supports."""
     if isinstance(schema, dict):
         return {name: _plain(item) for name, item in schema.items() if not (name == "format" and item == "time")}
     return [_plain(item) for item in schema] if isinstance(schema, list) else schema

@@ -1,4 +1,4 @@
-"""What a request is about: resource, namespace, name and subresource from its path.
+"""The target of a request: resource, namespace, name and subresource from its path.
 
 Rules: `k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`. Forbidden here: acting on it.
 """

@@ -1,4 +1,4 @@
-"""Watches over HTTP: lines, bookmarks, the time limit, and the faults that befall them.
+"""Watches over HTTP: lines, bookmarks, the time limit, and their faults.
 
 Rules: `k8s.io/apiserver/pkg/endpoints/handlers/watch.go` and `storage/cacher`. Forbidden here: filtering; the
 watcher has done that.
@@ -32,14 +32,14 @@ class Streams:
         self.open: set[Watcher] = set()
 
     def end(self, resource: str | None = None) -> int:
-        """End open watches, cleanly, after what they have still to send. Returns how many."""
+        """End open watches cleanly, after their buffered lines are sent. Returns how many."""
         chosen = [one for one in self.open if resource is None or one.resource.partition(".")[0] == resource]
         for watcher in chosen:
             watcher.end()
         return len(chosen)
 
     async def handle(self, request: web.Request, target: Target) -> web.StreamResponse:
-        """Serve one watch until its time is over, the client leaves, or it is ended."""
+        """Serve one watch until its time limit, the client disconnects, or it is ended."""
         query, resource = request.query, target.resource
         wanted = media.wanted(request.headers.get("Accept", ""))
         collection = self._store.collection(resource.storage)
@@ -68,7 +68,7 @@ class Streams:
             stream = _Stream(self, resource, watcher, request, response)
             await stream.run(_seconds(query), bookmarks=_true(query, "allowWatchBookmarks"), initial=bool(initial))
         except ConnectionError:
-            pass  # the client left
+            pass  # the client disconnected
         finally:
             self.open.discard(watcher)
             watcher.close()
@@ -76,7 +76,7 @@ class Streams:
 
 
 class _Stream:
-    """One watch being sent."""
+    """One watch that is being sent."""
 
     def __init__(
         self, streams: Streams, resource: Resource, watcher: Watcher, request: web.Request, response: web.StreamResponse
@@ -111,7 +111,7 @@ class _Stream:
                 return
 
     async def _drain(self) -> bool:
-        """Send what is buffered. False when this watch is over."""
+        """Send the buffered lines. False if this watch has ended."""
         while lines := self._watcher.take():
             delay = self._faults.watch_delay(self._resource.plural)
             if delay:
@@ -144,7 +144,7 @@ class _Stream:
 
 
 def _frame(store: Store, resource: Resource, wanted: media.Wanted) -> Frame | None:
-    """How to make a line when the stored bytes are not what the client wants."""
+    """How to make a line if the client wants another form than the stored bytes."""
     if not wanted.form and not resource.view:
         return None
 
@@ -170,7 +170,7 @@ def _initial_events(query: Any) -> bool | None:
 
 
 def _start(revision: str, newest: int, *, initial: bool | None) -> int | None:
-    """After which revision to begin; None is with everything there is."""
+    """The revision after which to begin; None to begin with every existing object."""
     if initial or (revision in {"", "0"} and initial is None):
         return None
     return newest if revision in {"", "0"} else int(revision)

@@ -1,7 +1,7 @@
 """Tables, which `kubectl get` shows: columns and cells of each kind.
 
 Columns of custom kinds are their `additionalPrinterColumns`. Rules: `kubernetes/pkg/printers/internalversion`.
-Forbidden here: everything that is not for the eyes.
+Forbidden here: everything that is not display.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,6 +1,6 @@
-"""Short schemas of the built-in kinds: enough to notice unknown fields and wrong types where our users write.
+"""Short schemas of the built-in kinds: enough to detect unknown fields and wrong types in what our users write.
 
-What is `ANY` here is stored as it comes, which a real API server would not do. Forbidden here: code.
+A value that is `ANY` here is stored unchecked, which a real API server would not do. Forbidden here: code.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ OPEN: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True, 
 
 
 def record(**fields: Schema) -> Schema:
-    """An object with exactly these fields. A trailing underscore keeps Python's own words apart."""
+    """An object with exactly these fields. A trailing underscore avoids Python's keywords."""
     properties = {name.rstrip("_"): schema for name, schema in fields.items()}
     return {"type": "object", "properties": properties, "nullable": True}
 

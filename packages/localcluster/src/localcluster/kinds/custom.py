@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions, and the kinds which they define.
+"""CustomResourceDefinitions, and the kinds that they define.
 
 Definitions are accepted at once, a real server needs a moment. One version is served; CEL rules are not evaluated.
 Rules: `k8s.io/apiextensions-apiserver`. Forbidden here: knowing the operator's own kinds.
@@ -15,13 +15,13 @@ from localcluster.merge.topology import custom
 
 
 class DefinitionStrategy(Strategy):
-    """The rules of definitions: enough to catch a wrong name or a missing schema."""
+    """The rules of definitions: enough to detect a wrong name or a missing schema."""
 
     def __init__(self, now: Callable[[], str]) -> None:
         self._now = now
 
     def prepare_create(self, value: Object) -> None:
-        """Defaults of names, and the status which the server's controllers would write."""
+        """Defaults of names, and the status that the server's controllers would write."""
         spec = value.setdefault("spec", {})
         names = spec.setdefault("names", {})
         names.setdefault("singular", names.get("kind", "").lower())
@@ -79,17 +79,17 @@ class CustomStrategy(Strategy):
         schemas.fill(value, self._whole)
 
     def prepare_update(self, value: Object, old: Object, *, has_status: bool) -> None:
-        """Defaults too."""
+        """Defaults."""
         super().prepare_update(value, old, has_status=has_status)
         schemas.fill(value, self._whole)
 
     def prepare_status(self, value: Object, old: Object) -> None:
-        """Defaults reach into the status as well."""
+        """Defaults, which also apply to the status."""
         super().prepare_status(value, old)
         schemas.fill(value, self._whole)
 
     def validate(self, value: Object, old: Object | None) -> list[Cause]:
-        """Everything in which the object breaks its schema."""
+        """All violations of the object's schema."""
         return schemas.check(value, self._whole)
 
 

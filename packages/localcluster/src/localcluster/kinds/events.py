@@ -35,16 +35,16 @@ class EventView:
     """`events.k8s.io/v1`."""
 
     def from_stored(self, value: Object) -> Object:
-        """Core names become new ones."""
+        """Convert the core field names to the new ones."""
         return {_BACK.get(name, name): item for name, item in value.items()}
 
     def to_stored(self, value: Object) -> Object:
-        """And back."""
+        """Convert the new field names to the core ones."""
         return {_RENAMED.get(name, name): item for name, item in value.items()}
 
 
 class EventStrategy(Strategy):
-    """The rules of events; `strict` is what writing through `events.k8s.io` adds."""
+    """The rules of events; `strict` adds those of writes through `events.k8s.io`."""
 
     def __init__(self, *, strict: bool) -> None:
         self._strict = strict

@@ -1,4 +1,4 @@
-"""Names, labels, annotations and owner references: the syntax every object's metadata must have.
+"""Names, labels, annotations and owner references: the syntax of every object's metadata.
 
 Rules and wording: `k8s.io/apimachinery/pkg/util/validation` and `.../api/validation`. Forbidden here: kinds.
 """
@@ -42,25 +42,25 @@ def _too_long(limit: int) -> str:
 
 
 def subdomain_problems(name: str) -> list[str]:
-    """Why this is no RFC 1123 subdomain."""
+    """Why this is not an RFC 1123 subdomain."""
     problems = [_too_long(253)] if len(name) > 253 else []
     return problems if re.fullmatch(_SUBDOMAIN, name) else [*problems, _SUBDOMAIN_TEXT]
 
 
 def label_problems(name: str) -> list[str]:
-    """Why this is no RFC 1123 label."""
+    """Why this is not an RFC 1123 label."""
     problems = [_too_long(63)] if len(name) > 63 else []
     return problems if re.fullmatch(_LABEL, name) else [*problems, _LABEL_TEXT]
 
 
 def value_problems(value: str) -> list[str]:
-    """Why this is no label value."""
+    """Why this is not a label value."""
     problems = [_too_long(63)] if len(value) > 63 else []
     return problems if re.fullmatch(_VALUE, value) else [*problems, _VALUE_TEXT]
 
 
 def key_problems(key: str) -> list[str]:
-    """Why this is no qualified name (a label or annotation key)."""
+    """Why this is not a qualified name (a label or annotation key)."""
     prefix, slash, name = key.rpartition("/")
     problems = []
     if "/" in prefix:

@@ -1,4 +1,4 @@
-"""Nodes: taints, and the taint that admission gives to a new one.
+"""Nodes: taints, and the taint that admission adds to a new one.
 
 Rules: `ValidateNode`, `ValidateNodeUpdate`, the admission plugin NodeTaint. Forbidden here: heartbeats, readiness.
 """
@@ -20,7 +20,7 @@ class NodeStrategy(Strategy):
     status_keeps_metadata = True
 
     def prepare_create(self, value: Object) -> None:
-        """Every new node is not ready; node-lifecycle takes the taint away, which nobody does here."""
+        """Add the not-ready taint to a new node; node-lifecycle removes it, which no controller does here."""
         status = value["status"] = dict(value.get("status") or {})
         status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 0}})
         status["nodeInfo"] = dict.fromkeys(_NODE_INFO.split(), "") | (status.get("nodeInfo") or {})

@@ -64,14 +64,14 @@ class PodStrategy(Strategy):
         value["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
 
     def prepare_status(self, value: Object, old: Object) -> None:
-        """Conditions always show their times, and the spec stays."""
+        """Conditions always have their times; the spec does not change."""
         super().prepare_status(value, old)
         for condition in (value.get("status") or {}).get("conditions") or ():
             condition.setdefault("lastProbeTime", None)
             condition.setdefault("lastTransitionTime", None)
 
     def prepare_update(self, value: Object, old: Object, *, has_status: bool) -> None:
-        """The status stays; new tolerations are defaulted as on creation."""
+        """The status does not change; new tolerations get defaults as on creation."""
         keep(value, old, "status")
         spec = value.setdefault("spec", {})
         _default_spec(spec)
@@ -81,7 +81,7 @@ class PodStrategy(Strategy):
         add_defaults(spec)
 
     def validate(self, value: Object, old: Object | None) -> list[Cause]:
-        """The spec alone, then what changed in it."""
+        """Validate the spec alone, then its changes."""
         spec = value.get("spec") or {}
         causes = _check_containers(spec)
         if spec.get("restartPolicy") not in {"Always", "OnFailure", "Never"}:
@@ -152,7 +152,7 @@ def _uses_comparison(pod: Object) -> bool:
 
 
 def _munged(new: Object, old: Object) -> Object:
-    """The new spec with everything that may change put back to the old."""
+    """The new spec with all mutable fields set to their old values."""
     munged = deepcopy(new)
     for name in ("tolerations", "activeDeadlineSeconds", "schedulingGates"):
         keep(munged, old, name)
@@ -178,7 +178,7 @@ def qos_class(spec: Object) -> str:
 
 
 def grace_seconds(pod: Object, asked: int | None) -> int:
-    """How long a deletion waits for the kubelet; 0 removes at once."""
+    """Seconds for which a deletion waits for the kubelet; 0 removes at once."""
     if not pod["spec"].get("nodeName") or pod.get("status", {}).get("phase") in _TERMINAL:
         return 0
     grace: int = pod["spec"].get("terminationGracePeriodSeconds", 0) if asked is None else asked
@@ -186,7 +186,7 @@ def grace_seconds(pod: Object, asked: int | None) -> int:
 
 
 def set_condition(pod: Object, kind: str, status: str, now: str, *, reason: str = "", message: str = "") -> None:
-    """Set a condition; its transition time moves only when its status does."""
+    """Set a condition; its transition time changes only with its status."""
     conditions = pod.setdefault("status", {}).setdefault("conditions", [])
     texts = {"reason": reason, "message": message}
     new = {"type": kind, "status": status, **{name: text for name, text in texts.items() if text}}
@@ -200,6 +200,6 @@ def set_condition(pod: Object, kind: str, status: str, now: str, *, reason: str 
 
 
 def is_ready(pod: Object) -> bool:
-    """Is the Ready condition True?"""
+    """Whether the Ready condition is True."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)

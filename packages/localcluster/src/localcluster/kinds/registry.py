@@ -1,4 +1,4 @@
-"""Which resources are served: the built-in ones, and those of CustomResourceDefinitions as they come and go.
+"""Which resources are served: the built-in ones, and those of the present CustomResourceDefinitions.
 
 The one list of built-in resources. Forbidden here: rules of a kind.
 """
@@ -38,7 +38,7 @@ class Registry:
         store.subscribe(_DEFINITIONS, self._definition_changed)
 
     def find(self, group: str, version: str, plural: str) -> Resource:
-        """Raises a 404."""
+        """The resource. Raises a 404."""
         resource = self._resources.get((group, version, plural))
         if resource is None:
             raise no_such_path()

@@ -1,4 +1,4 @@
-"""What is known of one resource: names, scope, schema, and the strategy that holds its rules.
+"""The description of one resource: names, scope, schema, and the strategy that has its rules.
 
 Forbidden here: particular kinds.
 """
@@ -16,7 +16,7 @@ Object = dict[str, Any]
 
 
 class Strategy:
-    """The rules of a kind. The default: a status subresource is kept apart if there is one, nothing else."""
+    """The rules of a kind. By default, only a status subresource is kept separate, if there is one."""
 
     status_keeps_metadata = False  # may a write to /status change labels and annotations too?
     label_names = False  # must the name be a DNS label?
@@ -25,7 +25,7 @@ class Strategy:
         """Defaults and mutating admission, before validation."""
 
     def prepare_update(self, value: Object, old: Object, *, has_status: bool) -> None:
-        """The same for a write that is not to /status: that must not change the status."""
+        """The same for a write that is not to /status, which must not change the status."""
         if has_status:
             keep(value, old, "status")
 
@@ -49,11 +49,11 @@ class View(Protocol):
     """Another version's form of stored objects."""
 
     def from_stored(self, value: Object) -> Object:
-        """As this version shows it."""
+        """The object in the form of this version."""
         ...
 
     def to_stored(self, value: Object) -> Object:
-        """As it is kept."""
+        """The object in the stored form."""
         ...
 
 
@@ -90,12 +90,12 @@ class Resource:
 
     @property
     def has_status(self) -> bool:
-        """Is the status a subresource?"""
+        """Whether the status is a subresource."""
         return "status" in self.subresources
 
     @property
     def prefix(self) -> bytes:
-        """What stands before the stored bytes of an object of this version."""
+        """The prefix of the stored bytes of an object of this version."""
         return encode({"kind": self.kind, "apiVersion": self.api_version})[:-1] + b","
 
     def shown(self, value: Object) -> Object:
@@ -105,7 +105,7 @@ class Resource:
 
 
 class Target(NamedTuple):
-    """What a request is about: a resource, and where in it."""
+    """The target of a request: a resource, namespace, name and subresource."""
 
     resource: Resource
     namespace: str = ""
@@ -114,7 +114,7 @@ class Target(NamedTuple):
 
 
 def keep(value: Object, old: Object, name: str) -> None:
-    """Put the old value of a top-level field back."""
+    """Restore the old value of a top-level field."""
     if name in old:
         value[name] = old[name]
     else:

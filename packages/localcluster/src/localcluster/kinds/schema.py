@@ -26,7 +26,7 @@ _MICRO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d
 
 
 def prune(value: Any, schema: Schema, path: str = "") -> list[str]:
-    """Drop fields which the schema does not know, in place. Returns their paths."""
+    """Drop fields that the schema does not define, in place. Returns their paths."""
     if isinstance(value, list):
         items = schema.get("items", {})
         return [gone for index, item in enumerate(value) for gone in prune(item, items, f"{path}[{index}]")]
@@ -72,7 +72,7 @@ def _copy(value: Any) -> Any:
 
 
 def check(value: Any, schema: Schema, path: str = "") -> list[Cause]:
-    """Everything in which a value breaks its schema."""
+    """All violations of the schema in a value."""
     if value is None and schema.get("nullable"):
         return []
     problem = _type_problem(value, schema, path)
@@ -150,7 +150,7 @@ def _string(value: str, schema: Schema, path: str) -> list[Cause]:
 
 @lru_cache(maxsize=512)
 def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(re.sub(r"(?<!\\)\$$", r"\\Z", pattern), re.ASCII)  # Go's $ is the very end of the text
+    return re.compile(re.sub(r"(?<!\\)\$$", r"\\Z", pattern), re.ASCII)  # Go's $ matches only the end of the text
 
 
 def _object(value: dict[str, Any], schema: Schema, path: str) -> list[Cause]:

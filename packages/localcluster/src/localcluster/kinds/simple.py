@@ -17,7 +17,7 @@ class LeaseStrategy(Strategy):
     """Leases: numbers in range. Optimistic locking is required on update (`unconditional_update` is off)."""
 
     def prepare_create(self, value: Object) -> None:
-        """A lease always shows its spec."""
+        """A lease always has its spec."""
         value.setdefault("spec", {})
 
     def validate(self, value: Object, old: Object | None) -> list[Cause]:
@@ -41,7 +41,7 @@ class BudgetStrategy(Strategy):
     status_keeps_metadata = True
 
     def prepare_create(self, value: Object) -> None:
-        """No status yet; the counts are always shown."""
+        """No status yet; the counts are always present."""
         value.setdefault("spec", {})
         value["status"] = dict.fromkeys(_COUNTS, 0)
 
@@ -104,7 +104,7 @@ class WorkloadStrategy(Strategy):
 
     Args:
         spec: defaults.
-        status: what a new one shows.
+        status: that of a new one.
 
     """
 
@@ -120,7 +120,7 @@ class WorkloadStrategy(Strategy):
         value["status"] = dict(self._status)
 
     def prepare_update(self, value: Object, old: Object, *, has_status: bool) -> None:
-        """As on creation, and the status stays."""
+        """As on creation; the status does not change."""
         self._fill(value)
         keep(value, old, "status")
 
@@ -129,7 +129,7 @@ class WorkloadStrategy(Strategy):
 
 
 class JobStrategy(WorkloadStrategy):
-    """Jobs: one that says nothing runs one pod once; one that says how many at once runs them until they end."""
+    """Jobs: by default one pod runs once; with `parallelism` alone, that many pods run until they end."""
 
     def __init__(self) -> None:
         super().__init__({"parallelism": 1}, {})
@@ -156,7 +156,7 @@ class PriorityClassStrategy(Strategy):
         value.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
     def validate(self, value: Object, old: Object | None) -> list[Cause]:
-        """`value` is fixed, and high ones are the system's."""
+        """`value` is immutable, and high values are reserved for the system."""
         number = value.get("value", 0)
         if old is not None and old.get("value") != number:
             return [wrong("value", number, "field is immutable")]

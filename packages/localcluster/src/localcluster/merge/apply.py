@@ -15,7 +15,7 @@ Object = dict[str, Any]
 
 
 class Manager(NamedTuple):
-    """Who writes: the identity of an entry of managedFields."""
+    """A field manager: the identity of an entry of managedFields."""
 
     name: str
     operation: str  # Apply or Update
@@ -37,7 +37,7 @@ class Ownership:
             self.times[manager] = entry.get("time", "")
 
     def others(self, manager: Manager) -> set[Path]:
-        """All that anybody else owns."""
+        """All fields that other managers own."""
         return set().union(*(paths for one, paths in self.sets.items() if one != manager))
 
     def packed(self, before: list[Object], now: str) -> list[Object]:
@@ -63,16 +63,16 @@ def _identity(entry: Object) -> Manager:
 
 
 def track_create(value: Object, manager: Manager, topology: Topology, now: str) -> None:
-    """Whoever creates an object owns what it sent. Sets managedFields; none if there is nothing to own."""
+    """The manager that creates an object owns the fields that it sent. Sets managedFields; none if there are none."""
     ownership = Ownership([])
     ownership.sets[manager] = set(leaves(value, topology))
     _set_managed(value, ownership.packed([], now))
 
 
 def track_update(before: Object, after: Object, manager: Manager, topology: Topology, now: str) -> None:
-    """A write that was no apply: the manager owns what it changed. Sets managedFields in `after`.
+    """A write other than apply: the manager owns the fields that it changed. Sets managedFields in `after`.
 
-    An object whose creation set no field to own is not tracked before somebody applies, as upstream.
+    An object whose creation set no field to own is not tracked before the first apply, as upstream.
     """
     old_entries = _managed(before)
     if not old_entries:

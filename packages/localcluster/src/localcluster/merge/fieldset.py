@@ -1,7 +1,7 @@
 """Sets of field paths, as `metadata.managedFields` keeps them (FieldsV1).
 
 A path is a tuple of elements: `f:name`, `k:{"type":"Ready"}`, `v:"x"`. Rules: `sigs.k8s.io/structured-merge-diff`.
-Forbidden here: who owns what.
+Forbidden here: ownership of fields.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from localcluster.merge.topology import Topology
 from localcluster.store.entries import decode_json, encode
 
 Path = tuple[str, ...]
-Leaves = dict[Path, Any]  # path -> value; a list item found by key also stands for itself, with value None
+Leaves = dict[Path, Any]  # path -> value; a list item with a key is also a path of its own, with value None
 
 _UNTRACKED = frozenset(
     ("f:metadata", f"f:{name}")
@@ -89,7 +89,7 @@ def from_fields(fields: dict[str, Any]) -> set[Path]:
 
 
 def spelt(path: Path) -> str:
-    """`.metadata.annotations.example`, `.spec.containers[name="a"].image`: as conflicts name them."""
+    """A path as in conflicts: `.metadata.annotations.example`, `.spec.containers[name="a"].image`."""
     text = ""
     for element in path:
         kind, _, rest = element.partition(":")
@@ -104,7 +104,7 @@ def spelt(path: Path) -> str:
 
 
 def remove_path(value: Any, path: Path, topology: Topology) -> None:
-    """Take the field at `path` out of the value, and containers that this empties."""
+    """Remove the field at `path` from the value, and containers that become empty by it."""
     element, rest = path[0], path[1:]
     kind, _, name = element.partition(":")
     if kind == "f" and isinstance(value, dict) and name in value:

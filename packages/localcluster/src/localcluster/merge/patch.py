@@ -1,6 +1,6 @@
 """JSON merge patch (RFC 7386).
 
-Forbidden here: knowing that the documents are Kubernetes objects.
+Forbidden here: rules of Kubernetes objects.
 """
 
 from typing import Any

@@ -78,7 +78,7 @@ def _merge_list(have: list[Any], patch: list[Any], topology: Topology) -> list[A
 
 
 def _arranged(items: list[Any], order: list[Any], live: list[Any], topology: Topology) -> list[Any]:
-    """Items named by the patch in its order; each other one before the first of those that was behind it."""
+    """Items in the patch in its order; each other item before the first of these that followed it."""
 
     def key(item: Any) -> Any:
         return item.get(topology.keys[0]) if topology.keys else item

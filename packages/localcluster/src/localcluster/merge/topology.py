@@ -1,7 +1,7 @@
 """How lists and maps of an object merge: as one value, by key, as a set.
 
 For built-in kinds this is `patchStrategy`/`patchMergeKey` and `listType`/`listMapKey` of `k8s.io/api`, by field name
-(taints and tolerations are atomic: a patch replaces the whole list). For custom kinds it is what their schema says.
+(taints and tolerations are atomic: a patch replaces the whole list). For custom kinds their schema decides.
 Forbidden here: values of objects.
 """
 
@@ -19,25 +19,25 @@ class Topology(Protocol):
 
     @property
     def keeps_empty(self) -> bool:
-        """Is an empty map or list a value of its own, rather than the same as none?"""
+        """Whether an empty map or list differs from an absent one."""
         ...
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """A list whose items are found by these fields."""
+        """The fields that are the keys of a list's items."""
         ...
 
     @property
     def is_set(self) -> bool:
-        """A list of distinct scalars."""
+        """Whether it is a list of distinct scalars."""
         ...
 
     def field(self, name: str) -> "Topology":
-        """Of a field of this value."""
+        """The topology of a field of this value."""
         ...
 
     def item(self) -> "Topology":
-        """Of the items of this list."""
+        """The topology of the items of this list."""
         ...
 
 
@@ -134,7 +134,7 @@ class BySchema(NamedTuple):
 
     @property
     def keeps_empty(self) -> bool:
-        """Custom objects are stored as they come."""
+        """Custom objects are stored unchanged."""
         return True
 
     @property

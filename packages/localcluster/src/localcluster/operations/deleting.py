@@ -27,7 +27,7 @@ class DeleteOptions(NamedTuple):
 
     @classmethod
     def parse(cls, body: Any) -> "DeleteOptions":
-        """Of a body, or of the `deleteOptions` of an Eviction. Raises a 400."""
+        """The options in a body, or in the `deleteOptions` of an Eviction. Raises a 400."""
         body = without_nulls(body or {})
         problems = schemas.check(body, shapes.DELETE_OPTIONS, "DeleteOptions")
         if problems:
@@ -39,7 +39,7 @@ class DeleteOptions(NamedTuple):
 
 
 class Deleted(NamedTuple):
-    """The last state of the object as stored, and whether it is gone."""
+    """The last state of the object as stored, and whether it is removed."""
 
     value: Object
     gone: bool
@@ -52,7 +52,7 @@ class Deleter:
         self._store = store
 
     def delete(self, resource: Resource, namespace: str, name: str, options: DeleteOptions) -> Deleted:
-        """Raises 404, or 409 for a failed precondition."""
+        """Delete one object. Raises 404, or 409 for a failed precondition."""
         entry = self._store.entry(resource.storage, name, namespace)
         self.check_preconditions(resource, entry, options)
         if options.dry_run:
@@ -69,7 +69,7 @@ class Deleter:
         return Deleted(self._store.delete(resource.storage, name, namespace), gone=True)
 
     def delete_many(self, resource: Resource, selection: Selection, options: DeleteOptions) -> list[Object]:
-        """Every object of a selection; each as it was last seen."""
+        """Delete every object of a selection. Returns their last states."""
         collection = self._store.collection(resource.storage)
         chosen = [collection.entries[key] for key in list(collection.order)]
         keys = [entry.key for entry in chosen if selection.passes(entry)]
@@ -109,13 +109,13 @@ class Deleter:
         return Deleted(self._store.delete(resource.storage, meta["name"], meta["namespace"]), gone=True)
 
     def _shortened(self, meta: Object, grace: int) -> datetime:
-        """Where the deletion moves when its grace is shortened: never into the past."""
+        """The time of the deletion after its grace is shortened: never in the past."""
         planned = datetime.fromisoformat(meta["deletionTimestamp"])
         moved = planned + timedelta(seconds=grace - (meta.get("deletionGracePeriodSeconds") or 0))
         return max(moved, self._store.clock())
 
     def _delete_namespace(self, entry: Entry) -> Deleted:
-        """Terminating for one revision, then everything in it goes, and itself: no namespace controller is awaited."""
+        """Set Terminating for one revision, then remove its objects and itself: there is no namespace controller."""
         name = entry.key[1]
         value = self._store.mark_deleted("namespaces", entry, grace_seconds=0)
         value["status"] = {"phase": "Terminating"}

@@ -1,7 +1,7 @@
 """The eviction subresource, step by step as `kubernetes/pkg/registry/core/pod/storage/eviction.go` of 1.36.
 
-Its oddities are kept: a budget is spent before the UID is compared, two budgets are a 500 without a reason, and an
-eviction of a Pending, terminal or terminating pod asks no budget. Forbidden here: computing budgets.
+Its special cases are kept: a budget is spent before the UID is compared, two budgets are a 500 without a reason, and an
+eviction of a Pending, terminal or terminating pod checks no budget. Forbidden here: computing budgets.
 """
 
 from typing import Any
@@ -24,7 +24,7 @@ _NOT_RUNNING = frozenset({"Succeeded", "Failed", "Pending"})
 
 
 class Evictor:
-    """Evicts pods, spending budgets."""
+    """Evicts pods and updates budgets."""
 
     def __init__(self, store: Store, deleter: Deleter, pods: Resource) -> None:
         self._store = store
@@ -32,7 +32,7 @@ class Evictor:
         self._pods = pods
 
     def evict(self, namespace: str, name: str, body: Any, *, dry_run: bool = False) -> Object:
-        """The Status of the eviction. Raises 400, 403, 404, 409, 429, 500."""
+        """Evict a pod; returns the Status. Raises 400, 403, 404, 409, 429, 500."""
         options = _options(name, body, dry_run=dry_run)
         entry = self._store.entry("pods", name, namespace)
         pod = entry.decoded()

@@ -1,6 +1,6 @@
-"""How a write is to be done, and reading an object out of a request body.
+"""The options of a write, and decoding an object from a request body.
 
-Forbidden here: touching the store.
+Forbidden here: access to the store.
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from localcluster.kinds.resource import Object, Resource
 
 @dataclass
 class Options:
-    """Of a write: query parameters in, warnings out."""
+    """The options of a write: query parameters in, warnings out."""
 
     manager: str = "unknown"
     dry_run: bool = False
@@ -23,9 +23,9 @@ class Options:
 
 
 def decode(resource: Resource, body: Any, options: Options, *, patched: str | None = None) -> Object:
-    """The stored form of a body: types checked, unknown fields dropped, told or refused (`fieldValidation`).
+    """The stored form of a body: types checked, unknown fields dropped, reported or refused (`fieldValidation`).
 
-    `patched` is the text of the patch this body came from. Raises a 400, for patches a 422.
+    `patched` is the text of the patch that produced this body. Raises a 400, for patches a 422.
     """
     if not isinstance(body, dict):
         raise bad_request(f"couldn't decode the request body as a {resource.kind}")

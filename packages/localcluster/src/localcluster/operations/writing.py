@@ -1,6 +1,6 @@
 """Create, update, patch and apply.
 
-The order of things is upstream's: decode, prepare (defaults and admission), validate, track field owners, store.
+The order of steps is that of upstream: decode, prepare (defaults and admission), validate, track field owners, store.
 Forbidden here: rules of a kind; they are in its strategy.
 """
 
@@ -45,7 +45,7 @@ MERGE, STRATEGIC = "merge-patch+json", "strategic-merge-patch+json"
 
 
 class Writer:
-    """Writes that pass admission and validation. Every method returns the object as its version shows it."""
+    """Writes that pass admission and validation. Every method returns the object in the form of its version."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -114,7 +114,7 @@ class Writer:
         merged = apply(old, value, manager, resource.topology, self._now(), force=options.force)
         return self._finish(resource, old, merged, manager, options), False
 
-    # The common way
+    # Shared steps
 
     def _create(self, target: Target, value: Object, manager: Manager, options: Options) -> Object:
         resource, meta = target.resource, value["metadata"]
@@ -129,7 +129,7 @@ class Writer:
             meta["name"] = meta["generateName"] + "".join(random.choices(_SUFFIX, k=5))  # noqa: S311 names, no secrets
         if resource.custom and resource.has_status:
             value.pop("status", None)
-        track_create(value, manager, resource.topology, self._now())  # before admission: that owns nothing
+        track_create(value, manager, resource.topology, self._now())  # before admission, which owns no fields
         resource.strategy.prepare_create(value)
         self._validate(resource, value, None)
         return resource.shown(self._store.create(resource.storage, value, dry_run=options.dry_run))

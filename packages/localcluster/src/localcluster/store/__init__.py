@@ -1,4 +1,4 @@
 """Storage: objects as encoded JSON under one revision counter, their recent history, lists and watches over both.
 
-Forbidden here: knowing what a Pod or a Node is, admission, validation, HTTP.
+Forbidden here: rules of kinds, admission, validation, HTTP.
 """

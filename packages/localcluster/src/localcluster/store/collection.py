@@ -1,4 +1,4 @@
-"""All objects of one kind, in order, with their recent history and those who listen.
+"""All objects of one kind, in order, with their recent history and their listeners.
 
 Forbidden here: choosing revisions, and changing what is written.
 """
@@ -13,7 +13,7 @@ Listener = Callable[[Change], None]
 
 
 class Collection:
-    """All objects of one kind, and what happened to them lately."""
+    """All objects of one kind, and their recent changes."""
 
     def __init__(
         self,
@@ -37,11 +37,11 @@ class Collection:
         self.order: list[Key] = []
         self.history: deque[Change] = deque()
         self.history_limit = history_limit
-        self.oldest = revision  # changes after this revision are all known
+        self.oldest = revision  # all changes after this revision are kept
         self.listeners: list[Listener] = []
 
     def record(self, change: Change) -> None:
-        """Make the change the newest state, remember it, and tell everybody, in this order."""
+        """Make the change the newest state, add it to the history, and notify all listeners, in this order."""
         key = change.key
         if change.after is None:
             del self.entries[key]

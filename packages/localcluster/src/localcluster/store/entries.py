@@ -1,7 +1,7 @@
-"""What the store keeps of an object, and of a change to it.
+"""The stored form of an object, and of a change to it.
 
-Objects are kept as encoded JSON (without `kind` and `apiVersion`, which belong to the version asked for), so a list
-or a watch hands out bytes which were encoded once. Forbidden here: deciding anything.
+Objects are kept as encoded JSON (without `kind` and `apiVersion`, which belong to the requested version), so a list or
+a watch returns bytes that are encoded once. Forbidden here: deciding anything.
 """
 
 from collections.abc import Mapping
@@ -29,12 +29,12 @@ class Entry(msgspec.Struct, frozen=True):
     fields: dict[str, str]
 
     def decoded(self) -> Object:
-        """A fresh copy that the caller may change."""
+        """A new copy that the caller may change."""
         value: Object = decode_json(self.body)
         return value
 
     def at_revision(self, revision: int) -> "Entry":
-        """The same state, carrying another revision: what a deletion sends."""
+        """The same state with another revision: the object in the event of a deletion."""
         value = self.decoded()
         value["metadata"]["resourceVersion"] = str(revision)
         return Entry(self.key, revision, self.uid, encode(value), self.labels, self.fields)
@@ -54,19 +54,19 @@ class Change:
 
     @property
     def key(self) -> Key:
-        """Which object."""
+        """The key of the object."""
         return self.last.key
 
     @property
     def last(self) -> Entry:
-        """The newest state that is known: what was written, or what was deleted."""
+        """The newest known state: the written or the deleted object."""
         entry = self.after or self.before
         if entry is None:
             raise ValueError("a change has a state before or after it")
         return entry
 
     def left(self) -> Entry:
-        """The last state a watcher may see of an object that is gone from its sight, at this change's revision."""
+        """The last state of an object that leaves a watcher's selection, at this change's revision."""
         if self._left is None:
             self._left = (self.before or self.last).at_revision(self.revision)
         return self._left
@@ -94,11 +94,11 @@ class Selection(NamedTuple):
 
     @property
     def everything(self) -> bool:
-        """No selectors beside the namespace."""
+        """Whether there are no selectors except the namespace."""
         return not self.labels and not self.fields
 
     def passes(self, entry: Entry | None) -> bool:
-        """Is this state inside?"""
+        """Whether the selection includes this state."""
         if entry is None or (self.namespace and entry.key[0] != self.namespace):
             return False
         return matches(self.labels, entry.labels) and matches(self.fields, entry.fields)
@@ -112,7 +112,7 @@ class Selection(NamedTuple):
 
 
 def selectable(value: Mapping[str, Any], paths: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-    """The field selectors' view of an object. Absent is the empty string, as upstream; booleans are spelt."""
+    """The field selectors' view of an object. Absent is the empty string, as upstream; booleans are text."""
     found = {}
     for label, path in paths.items():
         item: Any = value

@@ -29,7 +29,7 @@ _EXPIRED_CONTINUE = (
 
 
 class Page(NamedTuple):
-    """Some entries of a list, the list's revision, and how to go on."""
+    """Some entries of a list, the list's revision, and how to continue."""
 
     entries: list[Entry]
     revision: int
@@ -38,7 +38,7 @@ class Page(NamedTuple):
 
 
 class Token(NamedTuple):
-    """What a continue token says: start after `key` in the state at `revision` (or the newest)."""
+    """The content of a continue token: start after `key` in the state at `revision` (or the newest)."""
 
     revision: int
     key: Key
@@ -51,7 +51,7 @@ class Token(NamedTuple):
 
     @classmethod
     def parse(cls, text: str, *, namespaced: bool) -> "Token":
-        """Raises a 400 for what no server of this kind has given out."""
+        """Decode a token. Raises a 400 for one that no server of this kind has issued."""
         try:
             body = msgspec.json.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
             revision, start = int(body["rv"]), str(body["start"])
@@ -63,7 +63,7 @@ class Token(NamedTuple):
 
 
 class Lister:
-    """Lists over a store; keeps the few snapshots which paging clients are walking through."""
+    """Lists over a store; keeps the few snapshots that clients are reading page by page."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -79,7 +79,7 @@ class Lister:
         revision: str = "",
         match: str = "",
     ) -> Page:
-        """One page. Raises 410 for a snapshot that is gone, 504 for a revision of the future, 400 for nonsense."""
+        """One page. Raises 410 for a snapshot that is gone, 504 for a future revision, 400 for invalid options."""
         if token:
             if revision not in {"", "0"}:
                 raise bad_request("specifying resource version is not allowed when using continue")

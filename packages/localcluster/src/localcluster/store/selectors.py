@@ -1,7 +1,7 @@
 """Label and field selectors: parsed once, matched often.
 
 Grammar: `k8s.io/apimachinery/pkg/labels` and `.../fields`. Forbidden here: decoding objects; what is matched are
-the labels and the selectable fields which the store keeps beside each object.
+the labels and the selectable fields that the store keeps with each object.
 """
 
 import re
@@ -19,7 +19,7 @@ class Requirement(NamedTuple):
     values: tuple[str, ...] = ()
 
     def holds(self, have: Mapping[str, str]) -> bool:
-        """Does it hold for these labels?"""
+        """Whether it holds for these labels."""
         value = have.get(self.key)
         if self.operator == "in":
             return value is not None and value in self.values
@@ -111,5 +111,5 @@ def from_object(selector: Mapping[str, Any] | None) -> Selector | None:
 
 
 def matches(selector: Selector | None, have: Mapping[str, str]) -> bool:
-    """Do all requirements hold? None selects nothing, an empty selector everything."""
+    """Whether all requirements hold. None selects nothing, an empty selector everything."""
     return selector is not None and all(requirement.holds(have) for requirement in selector)

@@ -1,7 +1,7 @@
 """The store: current state and recent history of every kind, under one revision counter.
 
-It keeps the promises of etcd and of the API machinery about metadata (uid, revision, generation, finalizers) and
-nothing else: what a caller writes here is trusted, as if a component of the cluster had written it, and passes no
+It implements the guarantees of etcd and of the API machinery for metadata (uid, revision, generation, finalizers) and
+nothing else: a write of a caller is trusted, as if a component of the cluster had written it, and passes no
 admission. All of it is synchronous, so every write is atomic. Forbidden here: rules of a kind, HTTP, waiting.
 """
 
@@ -16,7 +16,7 @@ from localcluster.store.entries import Change, Entry, Key, Object, encode, selec
 
 Clock = Callable[[], datetime]
 
-FIRST_REVISION = 100  # so that a client can ask for a revision which is too old
+FIRST_REVISION = 100  # so that a client can request a revision that is too old
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 
 
@@ -48,7 +48,7 @@ class Store:
         generation: bool = False,
         fields: Mapping[str, tuple[str, ...]] | None = None,
     ) -> Collection:
-        """Make room for a kind. `fields` are its selectable fields beside name and namespace."""
+        """Add a kind. `fields` are its selectable fields in addition to name and namespace."""
         collection = Collection(
             name,
             revision=self.revision,
@@ -62,13 +62,13 @@ class Store:
         return collection
 
     def forget(self, name: str) -> None:
-        """Take a kind away, with everything in it."""
+        """Remove a kind, with all its objects."""
         collection = self._collections.pop(name)
         for namespace, key in list(collection.order):
             self._remove(collection, (namespace, key))
 
     def collection(self, name: str) -> Collection:
-        """By its name, or by its plural if that is unambiguous. Raises a 404."""
+        """The collection by its name, or by its plural if that is unambiguous. Raises a 404."""
         found = self._collections.get(name)
         if found is not None:
             return found
@@ -95,12 +95,12 @@ class Store:
         return self.entry(resource, name, namespace).decoded()
 
     def list(self, resource: str, namespace: str = "") -> list[Object]:
-        """Copies of everything, ordered by namespace and name."""
+        """Copies of all objects, ordered by namespace and name."""
         collection = self.collection(resource)
         return [collection.entries[key].decoded() for key in collection.order if not namespace or key[0] == namespace]
 
     def subscribe(self, resource: str, listener: Listener) -> Callable[[], None]:
-        """Call `listener` on each change, synchronously; it must not write. Returns what ends it."""
+        """Call `listener` on each change, synchronously; it must not write. Returns a function that ends it."""
         listeners = self.collection(resource).listeners
         listeners.append(listener)
         return lambda: listeners.remove(listener)
@@ -108,7 +108,7 @@ class Store:
     # Writing
 
     def create(self, resource: str, value: Object, *, dry_run: bool = False) -> Object:
-        """Add an object; uid, creationTimestamp and generation are set. Raises a 409. Returns what was stored."""
+        """Add an object; uid, creationTimestamp and generation are set. Raises a 409. Returns the stored object."""
         collection = self.collection(resource)
         value = _without_kind(value)
         meta = dict(value.get("metadata") or {})
@@ -128,8 +128,8 @@ class Store:
     def update(self, resource: str, value: Object, *, same_generation: bool = False, dry_run: bool = False) -> Object:
         """Replace an object. A resourceVersion in it must be the newest (409). No difference, no write.
 
-        The generation grows when anything beside metadata and status differs, unless told not to. An object whose
-        last finalizer went away while it was being deleted is removed.
+        The generation grows if anything except metadata and status differs, unless disabled. An object that is being
+        deleted is removed with its last finalizer.
         """
         collection = self.collection(resource)
         value = _without_kind(value)
@@ -161,7 +161,7 @@ class Store:
         return self.update(resource, value)
 
     def delete(self, resource: str, name: str, namespace: str = "") -> Object:
-        """Remove at once: no grace, but finalizers hold it (it is marked then). Returns the last state."""
+        """Remove at once, without grace; with finalizers it is only marked as deleted. Returns the last state."""
         entry = self.entry(resource, name, namespace)
         collection = self.collection(resource)
         value = entry.decoded()
@@ -188,7 +188,7 @@ class Store:
                 self._remove(collection, key)
 
     def compact(self, resource: str | None = None) -> None:
-        """Forget the history, of one kind or of all: watches and continue tokens from before get a 410."""
+        """Drop the history of one kind or of all: earlier watches and continue tokens get a 410."""
         for collection in [self.collection(resource)] if resource else self._collections.values():
             collection.history.clear()
             collection.oldest = self.revision

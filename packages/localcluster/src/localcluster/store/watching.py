@@ -1,7 +1,7 @@
 """Watches: a bounded buffer of prepared lines for each client, filled synchronously by the store.
 
-A watcher that does not keep up is ended, as upstream ends it; the client comes back with its last revision.
-Forbidden here: sockets, timers, encoding an object that was not asked for in another form.
+A watcher that is too slow is ended, as upstream does; the client reconnects with its last revision.
+Forbidden here: sockets, timers, encoding an object in another form that is not requested.
 """
 
 import asyncio
@@ -13,13 +13,13 @@ from localcluster.store.collection import Collection
 from localcluster.store.entries import Change, Entry, Selection, encode, watch_line
 from localcluster.store.store import Store
 
-Frame = Callable[[str, Entry], bytes]  # for clients which want another form than the stored bytes
+Frame = Callable[[str, Entry], bytes]  # for clients that request another form than the stored bytes
 
 BUFFER_MAX = 16_384
 
 
 class Watcher:
-    """One client's view of a collection: `lines` to send, and whether there will be more."""
+    """One client's view of a collection: `lines` to send, and whether more may follow."""
 
     def __init__(
         self, store: Store, collection: Collection, selection: Selection, prefix: bytes, frame: Frame | None = None
@@ -36,7 +36,7 @@ class Watcher:
         collection.listeners.append(self._offer)
 
     def start(self, revision: int | None) -> None:
-        """Begin after a revision, or (None) with everything there is as ADDED. Raises a 410 if it is too old."""
+        """Begin after a revision, or (None) with every existing object as ADDED. Raises a 410 if it is too old."""
         if revision is None:
             for entry in self._collection.state_at(self._store.revision):
                 if self._selection.passes(entry):
@@ -66,24 +66,24 @@ class Watcher:
         self._wake.set()
 
     def put(self, line: bytes) -> None:
-        """Send this next, whatever it is."""
+        """Add a line to the buffer, without a filter."""
         self._lines.append(line)
         self._wake.set()
 
     def bookmark(self, template: dict[str, object], *, initial: bool = False) -> bytes:
-        """The line that says how far this watcher has come; the buffer must be drained before."""
+        """The line with the revision that this watcher has reached; the buffer must be drained before."""
         metadata: dict[str, object] = {"resourceVersion": str(self._store.revision)}
         if initial:
             metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
         return b'{"type":"BOOKMARK","object":' + encode({**template, "metadata": metadata}) + b"}\n"
 
     def end(self) -> None:
-        """No more lines after those which are buffered."""
+        """End the watch after the buffered lines."""
         self.ended = True
         self._wake.set()
 
     def close(self) -> None:
-        """Leave the collection; the store forgets this watcher."""
+        """Unsubscribe from the collection."""
         self.end()
         if self._offer in self._collection.listeners:
             self._collection.listeners.remove(self._offer)
@@ -96,7 +96,7 @@ class Watcher:
         return lines
 
     async def ready(self, timeout_seconds: float) -> bool:
-        """Wait until there is something to send or the watch has ended; False when the time is over first."""
+        """Wait until there is a line to send or the watch has ended; False on a timeout."""
         try:
             async with asyncio.timeout(max(timeout_seconds, 0)):
                 await self._wake.wait()
