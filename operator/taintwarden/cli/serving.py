@@ -69,7 +69,7 @@ def serve(
     run: Callable[[OneOf], Coroutine[Any, Any, BaseException | None]],
     flags: Mapping[str, object],
 ) -> NoReturn:
-    """Run a process until it is stopped, and exit.
+    """Run a process until a signal stops it, and exit.
 
     Args:
         load: settings of the environment and of flags.
