@@ -310,9 +310,7 @@ def test_clock_that_nobody_recorded_starts_now_and_says_so():
     answer = explained(pod(), node(taint("940")), policy())
     found = answer.taints[0]
     assert (found.clock_recorded, found.added_at, found.since) == (False, None, "2026-01-31T12:00:00Z")
-    assert answer.notes == [
-        "nobody has recorded yet since when the node has sla=940:NoExecute: its clock is taken to start now"
-    ]
+    assert answer.notes == ["no record says since when the node has sla=940:NoExecute: its time is taken to start now"]
 
 
 def test_value_newer_than_the_record_counts_from_now():

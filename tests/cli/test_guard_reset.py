@@ -55,7 +55,7 @@ async def test_it_shows_what_the_guard_holds(run):
 async def test_nobody_to_ask_is_told_to_say_yes(cluster, run):
     result = await run("guard", "reset", "sla")
     assert (result.exit_code, annotations(cluster)) == (2, {})
-    assert result.stderr == "taintwarden: nobody can be asked here: say --yes to release them\n"
+    assert result.stderr == "taintwarden: cannot ask for confirmation here: use --yes to release them\n"
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1), ("\n", 1)])

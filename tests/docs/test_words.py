@@ -50,23 +50,6 @@ WORDS = {
 """Phrases that have a plain word, by regular expression without the word boundaries around it, each with that word."""
 
 NOT_YET = (
-    "operator/taintwarden/cli/diagnosis/objects.py",
-    "operator/taintwarden/cli/diagnosis/operation.py",
-    "operator/taintwarden/cli/diagnosis/policies.py",
-    "operator/taintwarden/cli/diagnosis/profiles.py",
-    "operator/taintwarden/cli/diagnosis/table.py",
-    "operator/taintwarden/cli/diagnosis/tolerations.py",
-    "operator/taintwarden/cli/diagnosis/values.py",
-    "operator/taintwarden/cli/diagnosis/webhooks.py",
-    "operator/taintwarden/cli/doctor.py",
-    "operator/taintwarden/cli/explain.py",
-    "operator/taintwarden/cli/explaining.py",
-    "operator/taintwarden/cli/guard.py",
-    "operator/taintwarden/cli/history.py",
-    "operator/taintwarden/cli/pause.py",
-    "operator/taintwarden/cli/plan.py",
-    "operator/taintwarden/cli/session.py",
-    "operator/taintwarden/cli/status.py",
     "docs/doctor.md",  # its tables are those of cli/diagnosis
     "docs/reference/command-line.md",  # written from the help in cli
 )

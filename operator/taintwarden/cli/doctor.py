@@ -23,8 +23,8 @@ SHOWN_OBJECTS = 20
 _HELP = """Look for what is wrong or surprising: conflicts, misconfigurations, what cannot work, what others undo.
 
 The cluster is read once, page by page, with your rights; verdicts are those of the operator's own engine. Nothing is
-changed: two pods are tried by a dry run, to see which operators the API server takes. What you may not read is told
-as not checked, and costs no other check. Pods are told by their topmost owner: ten thousand of one Deployment are one
+changed: two pods are tried by a dry run, to see which operators the API server takes. What you may not read is listed
+as not checked, and costs no other check. Pods are listed by their topmost owner: ten thousand of one Deployment are one
 line.
 
 --list-checks shows what can be found. Free resources, affinity between pods, topology spread and volumes are not

@@ -25,7 +25,7 @@ _HELP = """Explain one pod: for each taint of its node, which policy acts on it 
 why each failed, since when it is violated, and the deadline; then what the pod waits for.
 
 The operator's own engine gives the answer. In a cluster it needs the right to get the pod, its node and namespace
-and to list taintevictionpolicies and tolerationprofiles; poddisruptionbudgets are told of where they may be listed.
+and to list taintevictionpolicies and tolerationprofiles; poddisruptionbudgets are included if they may be listed.
 With -f no cluster is asked: the files hold the Pod, its Node, the TaintEvictionPolicies, the TolerationProfiles and,
 if a policy asks for its labels, the Namespace.
 
@@ -47,7 +47,7 @@ Exit codes:
   11  no operator is at work: the answer holds once one runs
 
 JSON and YAML have: at, pod, fate (Stays, Leaves, WouldLeave, NotActedOn), reason, problem, waitsFor, policy, deadline,
-secondsLeft, claims[] (other policies that want it gone: policy, mode, reason, deadline, secondsLeft, waitsFor),
+secondsLeft, claims[] (other policies that evict it: policy, mode, reason, deadline, secondsLeft, waitsFor),
 taints[] (key, value, effect, verdict, reason, policy, mode, otherPolicies, tolerations, judgedValue, addedAt, since,
 clockRecorded, graceSeconds, deadline, secondsLeft), policies[], profiles[], budgets[], budgetsProblem,
 invalidTolerations[], notes[]. Times are RFC 3339 in UTC; what does not apply is null.

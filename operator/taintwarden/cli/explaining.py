@@ -242,6 +242,6 @@ def _notes(evaluation: Evaluation) -> Iterator[str]:
     for taint, _ in evaluation.taints():
         verdict = evaluation.verdict(taint)
         if verdict is not None and verdict.kind in _TIMED and not evaluation.is_recorded(taint):
-            yield f"nobody has recorded yet since when the node has {taint}: its clock is taken to start now"
+            yield f"no record says since when the node has {taint}: its time is taken to start now"
     if not evaluation.policies:
         yield "there is no valid TaintEvictionPolicy"

@@ -16,8 +16,8 @@ _HELP = """Release the pods that the tripped guard of a policy holds, or that ar
 change did it, and how many they are, is shown first. What comes later is counted again.
 
 On a terminal it asks before it does so; scripts say --yes. It sets the annotation taintwarden.io/guard-reset of the
-policy to its generation; the operator obeys it and takes it off. It refuses where nothing is held, where the operator
-has not seen the newest version of the policy, and where the guard tripped anew while you looked.
+policy to its generation; the operator grants it and removes it. It refuses where nothing is held, where the operator
+has not seen the newest version of the policy, and where the guard tripped again while you looked.
 
 Needs the rights to get and patch taintevictionpolicies.
 
@@ -30,7 +30,7 @@ Examples:
 Exit codes:
   0  the operator is asked
   1  there is nothing to reset, you said no, a right is missing, or the cluster cannot be asked
-  2  wrong flags or kubeconfig; or --yes is missing and nobody can be asked
+  2  wrong flags or kubeconfig; or --yes is missing and no terminal is there to ask
 """
 
 

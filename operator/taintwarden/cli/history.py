@@ -10,7 +10,7 @@ from taintwarden.cli.output import output_option, write, write_data
 _HELP = """Show what happened lately, the oldest first: the operator's Events about policies, nodes and pods, and the
 times at which conditions of policies changed. Pods to which the same happens within a minute are one line.
 
-API servers keep Events for an hour, unless they are told otherwise. During a wave the operator writes Events about pods
+API servers keep Events for an hour, unless configured otherwise. During a wave the operator writes Events about pods
 slowly, and drops the oldest: the numbers in `taintwarden status` are complete, this is not.
 
 Needs the rights to list events in all namespaces and taintevictionpolicies.

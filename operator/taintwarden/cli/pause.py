@@ -12,7 +12,7 @@ from taintwarden.cli.output import printable, render, rows, write
 if TYPE_CHECKING:
     from taintwarden.cli.pausing import Switches
 
-_PAUSE_HELP = """Stop policies: their mode becomes Paused, so they evict no pod. Evictions under way are carried out.
+_PAUSE_HELP = """Stop policies: their mode becomes Paused, so they evict no pod. Evictions in progress are carried out.
 
 The mode before is kept in the annotation taintwarden.io/paused-mode, for `taintwarden resume`. A policy that is
 paused already stays as it is. Whatever else writes its spec (GitOps) may undo this.
@@ -32,13 +32,13 @@ Examples:
 Exit codes:
   0  they are paused
   1  there is no such policy, you said no, a right is missing, or the cluster cannot be asked
-  2  wrong flags or kubeconfig; or --yes is missing and nobody can be asked
+  2  wrong flags or kubeconfig; or --yes is missing and no terminal is there to ask
 """
 _RESUME_HELP = """Set paused policies going again, in the mode that they had, and say how many pods are due.
 
-Deadlines went on meanwhile: what is overdue goes first, under all limits, and the guard sees it as one wave; see
+Deadlines continued meanwhile: what is overdue goes first, under all limits, and the guard sees it as one wave; see
 `taintwarden plan --enforce POLICY`. Where the annotation taintwarden.io/paused-mode does not tell the mode, since
-somebody paused the policy otherwise or changed it meanwhile, --mode has to. A policy that is not paused stays as it is.
+the policy was paused in another way or changed meanwhile, --mode has to. A policy that is not paused stays as it is.
 
 --all resumes every policy whose mode is known. It shows what would change first, and asks on a terminal; scripts say
 --yes. --dry-run only shows it.
@@ -56,7 +56,7 @@ Exit codes:
   0  they are not paused any more
   1  there is no such policy, its mode is not known or another one, you said no, a right is missing, or the cluster
      cannot be asked
-  2  wrong flags or kubeconfig; or --yes is missing and nobody can be asked
+  2  wrong flags or kubeconfig; or --yes is missing and no terminal is there to ask
 """
 _POLICIES = click.argument("policies", metavar="[POLICY...]", nargs=-1, shell_complete=POLICIES)
 _DRY_RUN = click.option("--dry-run", is_flag=True, help="With --all: only show what would change.")
@@ -75,7 +75,9 @@ def pause(policies: tuple[str, ...], every: bool, dry_run: bool, yes: bool, **fl
 
 @click.command(help=_RESUME_HELP, short_help="Set paused policies going again.")
 @_POLICIES
-@click.option("--mode", type=click.Choice(["Enforce", "DryRun"]), help="The mode to go on in. Default: the one before.")
+@click.option(
+    "--mode", type=click.Choice(["Enforce", "DryRun"]), help="The mode to resume in. Default: the one before."
+)
 @click.option("--all", "every", is_flag=True, help="Resume every policy that is paused.")
 @_DRY_RUN
 @yes_option

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 FINE, ERROR, USAGE, PERSON = 0, 1, 2, 10
 SHOWN_PODS = 40
 
-_HELP = """Show what follows from changed taints: who leaves, in which order and by when under all limits, which limit
-they wait for, who is held and by what, whether a guard trips, and who has nowhere to go. Nothing is changed.
+_HELP = """Show what follows from changed taints: which pods are evicted, in which order and by when under all limits,
+which limit delays which pods, whether a guard trips, and which pods have no node to go to. Nothing is changed.
 
 The cluster is read once; then the operator's own engine plays the time after the change on a clock of its own, in an
 idealised cluster: evictions succeed, pods stop in --stop-seconds, a replacement is Ready after --replacement-seconds
@@ -70,7 +70,7 @@ deleted, waitedSeconds, limit, reason, budgets[], replacement, replacedOn, late)
 @click.option("--zone", "zones", multiple=True, help="The nodes of a zone.")
 @click.option("-l", "--selector", "selectors", multiple=True, help="The nodes with these labels.")
 @click.option("--taint", "taints", multiple=True, help="A taint to set, KEY=VALUE:EFFECT.")
-@click.option("--remove", multiple=True, help="A taint to take away, KEY or KEY:EFFECT.")
+@click.option("--remove", multiple=True, help="A taint to remove, KEY or KEY:EFFECT.")
 @click.option(
     "--enforce",
     "enforced",

@@ -37,7 +37,7 @@ def confirm(question: str, meaning: str, *, yes: bool) -> None:
     if yes:
         return
     if sys.stdin is None or not sys.stdin.isatty():
-        fail(f"nobody can be asked here: say --yes to {meaning}", USAGE)
+        fail(f"cannot ask for confirmation here: use --yes to {meaning}", USAGE)
     if not click.confirm(question, err=True):
         fail("nothing was changed", REFUSED)
 

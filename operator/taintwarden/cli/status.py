@@ -35,7 +35,7 @@ Examples:
 
 \b
 Exit codes:
-  0   nobody has to do anything
+  0   you do not have to act
   1   the cluster cannot be asked, or has no such policy
   2   wrong flags or kubeconfig
   10  a person has to look: the operator does not report, a policy is not accepted, its newest version was not looked
@@ -49,7 +49,7 @@ blockedBudgets[], nextPods[]); what does not apply is null.
 
 @click.command(help=_HELP, short_help="Show how policies stand.")
 @click.argument("policies", metavar="[POLICY...]", nargs=-1, shell_complete=POLICIES)
-@click.option("-w", "--watch", is_flag=True, help="Go on showing it until interrupted.")
+@click.option("-w", "--watch", is_flag=True, help="Show it again and again until interrupted.")
 @click.option("--interval", type=Seconds(0.2, 3600), default=2.0, show_default=True, help="Seconds between looks.")
 @operator_option
 @cluster_options

@@ -16,7 +16,7 @@ CHECKS = (
         id="object-unreadable",
         severity=Severity.WARNING,
         finds="objects that are not what Kubernetes says they are; the operator leaves such pods alone",
-        remedy="look at it with kubectl get -o yaml, and write it anew",
+        remedy="look at it with kubectl get -o yaml, and correct it",
         needs=(),
         run=_unreadable,
     ),

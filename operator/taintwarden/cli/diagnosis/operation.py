@@ -14,7 +14,7 @@ _ONLY_FOR_DELETING = ("pods", "delete"), ("pods/status", "patch")
 def _rehearses(context: Context) -> Iterator[Found]:
     operator = context.snapshot.operator
     if operator is not None and operator.dry_run:
-        yield Found(_deployment(context), "runs with --dry-run: no policy evicts anybody, whatever its mode")
+        yield Found(_deployment(context), "runs with --dry-run: no policy evicts pods, whatever its mode")
 
 
 def _stopped(context: Context) -> Iterator[Found]:

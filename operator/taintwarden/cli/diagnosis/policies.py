@@ -44,7 +44,9 @@ def _paused(context: Context) -> Iterator[Found]:
         if policy.mode is Mode.PAUSED:
             since = _since(context, policy, "Paused")
             ago = f" for {duration(context.snapshot.now - since)}" if since is not None else ""
-            yield Found(_subject(policy.name), f"is paused{ago}: it evicts nobody, and shields its taints from others")
+            yield Found(
+                _subject(policy.name), f"is paused{ago}: it evicts no pod, and no other policy acts on its taints"
+            )
 
 
 def _long_dry_run(context: Context) -> Iterator[Found]:
@@ -52,7 +54,7 @@ def _long_dry_run(context: Context) -> Iterator[Found]:
         since = _since(context, policy, "DryRun") or policy.created_at
         age = context.snapshot.now - since
         if policy.mode is Mode.DRY_RUN and since and age > LONG_SECONDS:
-            yield Found(_subject(policy.name), f"has rehearsed for {duration(age)}: it evicts nobody")
+            yield Found(_subject(policy.name), f"has been in mode DryRun for {duration(age)}: it evicts no pod")
 
 
 def _since(context: Context, policy: Policy, reason: str) -> float | None:
@@ -136,7 +138,7 @@ CHECKS = (
         id="policy-not-accepted",
         severity=Severity.ERROR,
         finds="policies that are not valid; a running operator keeps their last valid version",
-        remedy="mend it: kubectl edit taintevictionpolicy NAME",
+        remedy="correct it: kubectl edit taintevictionpolicy NAME",
         needs=(Source.POLICIES,),
         run=_not_accepted,
     ),

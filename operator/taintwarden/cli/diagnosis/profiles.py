@@ -62,7 +62,7 @@ CHECKS = (
         id="profile-not-accepted",
         severity=Severity.ERROR,
         finds="profiles that are not valid; a running operator keeps their last valid version",
-        remedy="mend it: kubectl edit tolerationprofile NAME",
+        remedy="correct it: kubectl edit tolerationprofile NAME",
         needs=(Source.PROFILES,),
         run=_not_accepted,
     ),

@@ -97,8 +97,8 @@ def _not_checked(found: Diagnosis) -> Table:
         more = f" and {len(one.checks) - len(names)} more" if len(one.checks) > len(names) else ""
         how = "without it: " if one.partly else ""
         reasons.setdefault(one.reason, []).append(f"{how}{', '.join(names)}{more}")
-    for reason, told in reasons.items():
-        shown.add_row(Text(reason), Text("\n".join(told), style="dim"))
+    for reason, checks in reasons.items():
+        shown.add_row(Text(reason), Text("\n".join(checks), style="dim"))
     return shown
 
 

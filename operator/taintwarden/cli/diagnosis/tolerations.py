@@ -39,11 +39,11 @@ def _misplaced(group: Group) -> Iterator[Found]:
 def _without_companion(context: Context) -> Iterator[Found]:
     for group in context.groups:
         if not injects(context, group):
-            for fault in companions(context, group):
+            for fault in missing_native(context, group):
                 yield about(group, f"{fault.value}: {fault.reason}", fault.remedy)
 
 
-def companions(context: Context, group: Group) -> Iterator[FieldError]:
+def missing_native(context: Context, group: Group) -> Iterator[FieldError]:
     """The native tolerations that are missing according to admission; ``value`` is the key."""
     for severity, fault in _faults(context, group):
         if severity is checking.Severity.WARNING and fault.path in _COMPANION_PATHS:
@@ -92,7 +92,7 @@ CHECKS = (
         id="toleration-invalid",
         severity=Severity.ERROR,
         finds="annotations and tolerations that cannot work, as taintwarden validate says",
-        remedy="mend the template; entries that are not valid count as absent until then",
+        remedy="correct the template; entries that are not valid count as absent until then",
         needs=(Source.PODS, Source.PROFILES),
         uses=TEMPLATES,
         run=_invalid,

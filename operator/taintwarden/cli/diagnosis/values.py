@@ -77,10 +77,10 @@ def _held(context: Context) -> Iterator[Found]:
 def _how(verdict: TaintVerdict) -> str:
     taint, policy = verdict.taint, verdict.policy.name
     if verdict.judged_value is not None:
-        return f"{taint}: policy {policy} goes on judging pods by the last valid value, {verdict.judged_value}"
+        return f"{taint}: policy {policy} judges pods by the last valid value, {verdict.judged_value}"
     if verdict.kind is Kind.HELD:
-        return f"{taint}: policy {policy} leaves pods alone, since the value never was valid"
-    return f"{taint}: policy {policy} has onInvalidValue Evict, so pods leave because of a value nobody can compare"
+        return f"{taint}: policy {policy} evicts no pod, since the value never was valid"
+    return f"{taint}: policy {policy} has onInvalidValue Evict, so pods are evicted because of an invalid value"
 
 
 def _nowhere(context: Context) -> Iterator[Found]:

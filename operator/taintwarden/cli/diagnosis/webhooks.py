@@ -6,7 +6,7 @@ from taintwarden.cli.diagnosis.check import Check, Found, Severity, about
 from taintwarden.cli.diagnosis.context import Context
 from taintwarden.cli.diagnosis.injection import CONFIGURATION, INJECT_LABEL, injects, mutating, opted_in
 from taintwarden.cli.diagnosis.snapshot import WebhookConfiguration
-from taintwarden.cli.diagnosis.tolerations import companions
+from taintwarden.cli.diagnosis.tolerations import missing_native
 from taintwarden.rehearsal.sources import OWNERS, Source, Subject
 
 _MUTATING, _VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"
@@ -43,7 +43,7 @@ def _fails_closed(context: Context) -> Iterator[Found]:
 def _skipped(context: Context) -> Iterator[Found]:
     for group in context.running:
         if injects(context, group):
-            for fault in companions(context, group):
+            for fault in missing_native(context, group):
                 message = f"{fault.value}: pods have no native toleration, although their namespace asks for it"
                 yield about(group, message)
 
