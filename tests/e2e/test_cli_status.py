@@ -186,7 +186,11 @@ def test_node_is_explained_and_what_happened_is_told(
         return (name, "GuardTripped") in happened
 
     wait_until(tripped, WAIT_SECONDS, "the guard to be told of")
-    explained = as_user("explain", "node", f"{namespace}-n", "-o", "json")
-    assert (explained.returncode, json.loads(explained.stdout)["leaving"]) == (LEAVES, len(pods))
-    waiting = [one["waitsFor"] for one in json.loads(explained.stdout)["pods"]]
-    assert waiting == [f"the guard of policy {name} has tripped"] * len(pods)
+    expected = [f"the guard of policy {name} has tripped"] * len(pods)
+
+    def waits() -> bool:
+        explained = as_user("explain", "node", f"{namespace}-n", "-o", "json")
+        assert (explained.returncode, json.loads(explained.stdout)["leaving"]) == (LEAVES, len(pods))
+        return [one["waitsFor"] for one in json.loads(explained.stdout)["pods"]] == expected
+
+    wait_until(waits, WAIT_SECONDS, "the status to say what the pods wait for")
