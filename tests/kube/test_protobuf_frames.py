@@ -257,6 +257,12 @@ def test_an_item_that_is_no_message_does_not_hide_the_others() -> None:
     assert [one.identity for one in bad] == [Identity()]
 
 
+@pytest.mark.parametrize("seconds", [2**62, -(2**62), 2**40])
+def test_a_time_beyond_the_calendar(seconds: int) -> None:
+    _, bad = Decoder(PODS).page(page(pod("a", meta={8: {1: seconds}}))).decode()
+    assert [one.identity.name for one in bad] == ["a"]
+
+
 def test_an_operator_of_a_selector_that_is_none() -> None:
     selector = {2: [{1: "tier", 2: "Like"}]}
     _, bad = Decoder(BUDGETS).page(page({1: {1: "b"}, 2: {2: selector}})).decode()

@@ -14,7 +14,7 @@ MAGIC = b"k8s\x00"
 """Begins every object, inside a ``runtime.Unknown``."""
 LENGTH_BYTES = 4
 """Before each frame of a watch: its length, big-endian."""
-FAULTS = (DecodeError, ValueError, LookupError, OverflowError)
+FAULTS = (DecodeError, ValueError, LookupError, OSError)
 """What is raised for bytes that are not what they should be: no message, no text, no time, no element there."""
 
 _ENVELOPE = MESSAGES["runtime.Unknown"]

@@ -233,8 +233,9 @@ def _annotations(entries: Sequence[bytes]) -> PodAnnotations | None:
 
 def _owner(raw: bytes) -> OwnerReference:
     found = _OWNER.FromString(raw)
-    names = map(_text, (found.apiVersion, found.kind, found.name, found.uid))
-    return OwnerReference(*names, controller=found.controller)
+    return OwnerReference(
+        _text(found.apiVersion), _text(found.kind), _text(found.name), _text(found.uid), found.controller
+    )
 
 
 def _toleration(raw: bytes) -> Toleration:
