@@ -1,7 +1,7 @@
 # Everything a developer or a newcomer runs. `make help` lists it.
 # The environment is .venv, made on first use from Python 3.11+ and the package index alone.
 .DEFAULT_GOAL := help
-.PHONY: help demo test search fuzz check fmt reference lock sbom audit pictures site control-plane cluster deploy-tools test-deploy test-e2e kind kind-image kind-e2e kind-stories kind-down bench clean
+.PHONY: help demo test search fuzz check fmt reference lock sbom audit pictures site control-plane cluster deploy-tools prometheus test-deploy test-e2e kind kind-image kind-e2e kind-stories kind-down bench clean
 PYTHON ?= python3
 # Another control plane for the end-to-end tests: a version in tests/controlplane/versions.
 export KUBERNETES ?=
@@ -50,7 +50,7 @@ fmt: $(READY) ## format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-reference: $(READY) ## write docs/reference and the chart's README from what they describe
+reference: $(READY) ## write docs/reference, the chart's README and the dashboard from what they describe
 	@$(BIN)/python -m reference
 
 lock: $(READY) ## lock what pyproject.toml asks for, and write the hashes of uv itself
@@ -77,13 +77,16 @@ control-plane: ## build etcd, kube-apiserver and friends once, into .cache/contr
 deploy-tools: ## build helm, kind and actionlint once, into .cache/deploy-tools (needs Go)
 	@tests/deploy/tools/build
 
-test-deploy: $(READY) control-plane deploy-tools ## lint and render what deploy/ ships, build and try the wheel
+prometheus: ## build promtool and prometheus once, into .cache/prometheus (needs Go)
+	@tests/monitoring/tools/build
+
+test-deploy: $(READY) control-plane deploy-tools prometheus ## lint and render what deploy/ ships, build and try the wheel
 	@$(BIN)/python -m pytest tests/deploy $(ARGS)
 
 cluster: $(READY) control-plane ## the real control plane with six nodes and the operator, to try things on, until Ctrl-C
 	@PYTHONPATH=tests $(BIN)/python -m controlplane
 
-test-e2e: $(READY) control-plane deploy-tools ## end-to-end tests on the real control plane (KUBERNETES=v1.30.14)
+test-e2e: $(READY) control-plane deploy-tools prometheus ## end-to-end tests on the real control plane (KUBERNETES=v1.30.14)
 	@$(BIN)/python -m pytest tests/e2e $(ARGS)
 
 kind: ## a kind cluster with this operator in it, and no built-in taint eviction (needs Docker or Podman, Go)
