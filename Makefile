@@ -13,6 +13,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 UV := deploy/uv.txt
 RUNTIME := $(CURDIR)/.cache/runtime
+# What the image installs: kopf imports more where development has installed more.
+INSTALL_RUNTIME = UV_PROJECT_ENVIRONMENT=$(RUNTIME) $(BIN)/uv sync --quiet --frozen --no-default-groups --no-editable --python $(PYTHON)
 SBOM := dist/taintwarden.cdx.json
 
 help: ## list the targets
@@ -59,7 +61,7 @@ lock: $(READY) ## lock what pyproject.toml asks for, and write the hashes of uv 
 
 sbom: $(READY) ## the bill of materials of what the image installs, with licences (CycloneDX), into dist
 	@mkdir -p $(dir $(SBOM))
-	@UV_PROJECT_ENVIRONMENT=$(RUNTIME) $(BIN)/uv sync --quiet --frozen --no-default-groups --no-editable --python $(PYTHON)
+	@$(INSTALL_RUNTIME)
 	@$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-file $(SBOM) $(RUNTIME)
 
 audit: $(READY) ## known vulnerabilities of what is locked (asks osv.dev)
@@ -108,7 +110,8 @@ kind-down: ## remove that cluster, and end the engine that was started for it
 	@tests/kind/e2e down
 
 bench: $(READY) control-plane ## compare with the built-in controller on the real control plane
-	@$(BIN)/python -m bench $(ARGS)
+	@$(INSTALL_RUNTIME)
+	@TAINTWARDEN=$(RUNTIME)/bin/taintwarden $(BIN)/python -m bench $(ARGS)
 
 clean: ## remove the environment and test caches (the control plane's cache stays)
 	rm -rf $(VENV) $(RUNTIME) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
