@@ -5,10 +5,10 @@ from itertools import chain, combinations, product
 
 import msgspec
 
+from taintwarden.engine.affinity import NodeOperator, NodeRequirement, Term
 from taintwarden.engine.matching.tolerations import ALL_GATES
 from taintwarden.engine.model import Gates, Toleration
 from taintwarden.engine.placement.labels import effect_label, effect_text, value_label, version_label
-from taintwarden.engine.placement.terms import NodeOperator, NodeRequirement, Term
 from taintwarden.engine.placement.translation import Translation
 
 
