@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +22,9 @@ def above(value: str = "950", key: str = "sla", effect: str = "") -> Toleration:
     return Toleration(key, Operator.GT, value, effect)
 
 
+EVICTING = Policy(name="evicting", taints=(TaintSelector("*", tuple(Effect)),))
+
+
 def placing(*effects: Effect, key: str = "sla", mode: Mode = Mode.ENFORCE) -> Policy:
     selector = TaintSelector(key, effects or (Effect.NO_EXECUTE,), placement=True)
     return Policy(name="p", taints=(selector,), mode=mode)
@@ -32,7 +36,7 @@ def injected(obj: Json, *extended: Toleration, policies: tuple[Policy, ...] = ()
 
 
 def tolerations(obj: Json, *extended: Toleration) -> list[Json]:
-    return patched(obj, injected(obj, *extended).patch)["spec"].get("tolerations", [])
+    return patched(obj, injected(obj, *extended, policies=(EVICTING,)).patch)["spec"].get("tolerations", [])
 
 
 def test_a_pod_without_extended_tolerations_stays_as_it_is():
@@ -102,7 +106,7 @@ def test_placement_keeps_the_pod_off_nodes_that_would_evict_it():
     found = terms(injected(pod(), above(), policies=(placing(),)))
     used = {(one["key"], one["operator"]) for term in found for one in term["matchExpressions"]}
     assert ("value.taintwarden.io/sla", "Gt") in used
-    assert ("value.taintwarden.io/sla", "DoesNotExist") in used
+    assert ("effect.taintwarden.io/sla", "In") in used
 
 
 def test_without_placement_there_is_no_affinity():
@@ -131,11 +135,59 @@ def test_what_affinity_cannot_say_is_a_warning():
     assert warning.startswith("placement: pre-releases of 1.28.0")
 
 
+def test_without_anything_that_keeps_it_off_a_pod_does_not_tolerate_no_schedule():
+    response = injected(pod(), above(), above(effect="NoSchedule"), above("5", "other", "NoExecute"))
+    assert [step.value for step in response.patch] == [[exists(effect="NoExecute"), exists("other", effect="NoExecute")]]
+    assert response.warnings == (
+        "sla: the pod is kept off nodes that have this taint with NoSchedule, whatever its value: "
+        "a policy has to set placement for the key",
+    )
+
+
+def test_what_tolerates_every_value_need_not_be_kept_off():
+    every = Toleration("sla", Operator.EXISTS, "", "NoSchedule")
+    assert tolerations(pod(), every) == [exists(effect="NoSchedule")]
+
+
+@pytest.mark.parametrize("policy", [placing(), EVICTING])
+def test_placement_or_an_eviction_by_no_schedule_lets_it_in(policy: Policy):
+    (first, *_) = injected(pod(), above(effect="NoSchedule"), policies=(policy,)).patch
+    assert first.value == [exists(effect="NoSchedule")]
+
+
+def test_a_rehearsal_by_no_schedule_does_not():
+    rehearsing = msgspec.structs.replace(EVICTING, mode=Mode.DRY_RUN)
+    assert injected(pod(), above(effect="NoSchedule"), policies=(rehearsing,)).patch == ()
+
+
+def preferred(response: AdmissionResponse) -> list[Json]:
+    (affinity,) = (step.value for step in response.patch if step.path == "/spec/affinity")
+    return affinity["nodeAffinity"].get("preferredDuringSchedulingIgnoredDuringExecution", [])
+
+
+def test_nodes_that_are_not_tolerated_by_prefer_no_schedule_score_lower():
+    (free, mild) = preferred(injected(pod(), above(effect="PreferNoSchedule"), policies=(placing(),)))
+    assert mild["preference"]["matchExpressions"][0]["key"] == "prefer-value.taintwarden.io/sla"
+    assert free["weight"] == mild["weight"] == 100
+
+
+def test_a_policy_that_evicts_by_prefer_no_schedule_makes_it_a_requirement():
+    response = injected(pod(), above(), policies=(placing(Effect.PREFER_NO_SCHEDULE),))
+    assert preferred(response) == []
+    assert len(terms(response)) == 4
+
+
+def test_a_pod_that_says_nothing_about_prefer_no_schedule_prefers_nothing():
+    assert preferred(injected(pod(), above(effect="NoExecute"), policies=(placing(),))) == []
+
+
 def test_too_many_terms_are_a_warning_and_leave_the_affinity_alone():
     mine = {"nodeAffinity": {REQUIRED: {NODE_TERMS: [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}] * 64}}}
     response = injected(pod(affinity=mine), above(), policies=(placing(),))
-    assert [step.path for step in response.patch] == ["/spec/tolerations"]
-    assert "at most 64" in response.warnings[-1]
+    assert [(step.path, step.value) for step in response.patch] == [
+        ("/spec/tolerations", [exists(effect="NoExecute")])
+    ], "nothing keeps it off nodes with NoSchedule"
+    assert "at most 64" in response.warnings[0]
 
 
 keys = st.sampled_from(["sla", "example.com/cni"])
@@ -177,4 +229,5 @@ def test_asking_again_adds_nothing_and_what_the_pod_brought_stays(
     assert injected(after, *wanted, policies=tuple(placed)).patch == ()
     assert after["spec"].get("tolerations", [])[: len(brought)] == brought
     covered = [one for one in after["spec"].get("tolerations", []) if one["operator"] == "Exists"]
-    assert {entry.key for entry in wanted} <= {one["key"] for one in covered}
+    evicting = (entry.key for entry in wanted if entry.effect in ("", "NoExecute"))
+    assert set(evicting) <= {one["key"] for one in covered}

@@ -72,8 +72,9 @@ GOOD: dict[str, Json] = {
     "all_effects": {"taints": [{"key": "sla", "effects": ["NoSchedule", "PreferNoSchedule", "NoExecute"]}]},
     "one_key_twice": {"taints": [{"key": "sla"}, {"key": "sla", "effects": ["NoSchedule"], "valueType": "Integer"}]},
     "placement": {"taints": [{"key": "sla", "placement": True}]},
+    "placement_that_evicts_nobody": {"taints": [{"key": "sla", "effects": [], "placement": True}]},
     "no_placement": {"taints": [{"key": "example.com/*", "placement": False}]},
-    "longest_placed_prefix": {"taints": [{"key": f"{'a' * 230}/b", "placement": True}]},
+    "longest_placed_prefix": {"taints": [{"key": f"{'a' * 223}/b", "placement": True}]},
     "most_taints": {"taints": [{"key": f"k{number}"} for number in range(64)]},
     "modes": _with(mode="Paused"),
     "labels": _with(nodeSelector={"matchLabels": {"example.com/a": "", "b": "C.d_e-f"}}),
@@ -166,7 +167,7 @@ BAD: dict[str, Bad] = {
     "placement_of_all_keys": Bad("spec.taints[0].placement", {"taints": [{"key": "*", "placement": True}]}),
     "placement_of_a_prefix": Bad("spec.taints[0].placement", {"taints": [{"key": "a.io/*", "placement": True}]}),
     "placement_of_a_long_prefix": Bad(
-        "spec.taints[0].placement", {"taints": [{"key": f"{'a' * 231}/b", "placement": True}]}
+        "spec.taints[0].placement", {"taints": [{"key": f"{'a' * 224}/b", "placement": True}]}
     ),
     "placement_as_text": Bad("spec.taints[0].placement", {"taints": [{"key": "sla", "placement": "yes"}]}),
     "number_as_key": Bad("spec.taints[0].key", _key(950)),

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from taintwarden.engine.evaluate import selects_pod
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import PodClass, Policy, Profile, Tolerations
@@ -46,6 +48,7 @@ class Known:
         return self._profiles.tolerations(pod_class, self._profiles.of(pod_class))
 
     def policies_for(self, pod_class: PodClass) -> tuple[Policy, ...]:
-        """The policies that may touch pods of a class, by name."""
+        """The policies that concern pods of a class, by name. What opts out of evictions is placed all the same."""
         labels = self.namespace_labels(pod_class.namespace)
-        return tuple(policy for policy in self.policies if selects_pod(policy, pod_class, labels))
+        placed = msgspec.structs.replace(pod_class, do_not_evict=False, do_not_disrupt=False)
+        return tuple(policy for policy in self.policies if selects_pod(policy, placed, labels))

@@ -93,7 +93,7 @@ class TaintSelectorSpec(Spec, frozen=True):
     """Which taints a policy acts on."""
 
     key: Annotated[str, checked(names.check_key_selector, max_length=names.MAX_KEY_LENGTH)]
-    effects: Annotated[tuple[Effect, ...], checked(no_duplicates, min_length=1, max_length=3)] = (Effect.NO_EXECUTE,)
+    effects: Annotated[tuple[Effect, ...], checked(no_duplicates, max_length=3)] = (Effect.NO_EXECUTE,)
     value_type: ValueType | None = None
     placement: bool = False
 
@@ -101,6 +101,8 @@ class TaintSelectorSpec(Spec, frozen=True):
 def check_taint(taint: TaintSelectorSpec) -> Iterator[FieldError]:
     """A label repeats one taint, whose key must fit into the label's."""
     if not taint.placement:
+        if not taint.effects:
+            yield FieldError("effects", (), "selects no taint", "list effects that evict, or set placement")
         return
     if taint.key.endswith("*"):
         yield FieldError("placement", True, "needs the exact key of a taint", "list each key by itself")  # noqa: FBT003

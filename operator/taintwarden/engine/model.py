@@ -140,13 +140,13 @@ class Method(StrEnum):
 
 
 class TaintSelector(msgspec.Struct, frozen=True):
-    """Which taints a policy acts on: ``key`` is exact, ``prefix/*`` or ``*``."""
+    """Which taints a policy acts on: ``key`` is exact, ``prefix/*`` or ``*``. Only those with ``effects`` evict."""
 
     key: str
     effects: tuple[str, ...] = (Effect.NO_EXECUTE,)
     value_type: ValueType | None = None
     placement: bool = False
-    """Whether labels of the node repeat the taint's value, so that the scheduler avoids the node."""
+    """Whether labels of nodes repeat taints with the key, of any effect, so that the scheduler avoids these nodes."""
 
     def specificity(self, taint: Taint) -> int:
         """How specifically this selects ``taint``: 0 not at all, 1 by ``*``, 2 and up by prefix, 1000 by exact key."""

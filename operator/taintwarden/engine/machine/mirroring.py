@@ -1,6 +1,6 @@
 """The labels of a node that repeat its taints with ``placement``, and the writes that they need."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from taintwarden.engine.machine import commands
 from taintwarden.engine.machine.cluster import NodeState
@@ -36,8 +36,8 @@ class Mirroring:
         self._reported.pop(node, None)
         self._outbox.forget(labels_key(node))
 
-    def mirror(self, state: NodeState, policies: Sequence[Policy]) -> None:
-        """Write the labels that the node lacks; ``policies`` are those that select it."""
+    def mirror(self, state: NodeState, policies: Iterable[Policy]) -> None:
+        """Write the labels that the node lacks."""
         node = state.node
         if node is None or not self._step.leading:
             return
@@ -61,8 +61,11 @@ class Mirroring:
         self._outbox.put(commands.SaveLabels(node.name, node.uid, {**gone, **labels}))
 
 
-def wanted_labels(node: Node, policies: Sequence[Policy]) -> NodeLabels | None:
-    """The Taintwarden labels that a node should have; None if no policy requests any."""
+def wanted_labels(node: Node, policies: Iterable[Policy]) -> NodeLabels | None:
+    """The Taintwarden labels that a node should have; None if no policy requests any.
+
+    It does not matter whether a policy selects the node: what pods tolerate does not depend on that.
+    """
     enforced = [policy for policy in policies if policy.mode is not Mode.DRY_RUN]
     selectors = [selector for policy in enforced for selector in policy.taints if selector.placement]
     return node_labels([taint for taint, _ in node.taints], selectors) if selectors else None

@@ -9,6 +9,7 @@ class NodeOperator(StrEnum):
     """The operators of ``nodeSelectorTerms[].matchExpressions`` that are used here."""
 
     IN = "In"
+    EXISTS = "Exists"
     DOES_NOT_EXIST = "DoesNotExist"
     GT = "Gt"
     LT = "Lt"
