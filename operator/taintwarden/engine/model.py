@@ -8,6 +8,7 @@ from typing import NamedTuple, NewType, TypeVar
 
 import msgspec
 
+from taintwarden.engine.affinity import NodeAffinity
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector
 
 WallTime = NewType("WallTime", float)
@@ -372,12 +373,13 @@ def names(taint_key: str, entries: tuple[Toleration, ...]) -> bool:
 
 
 class Profile(msgspec.Struct, frozen=True, cache_hash=True):
-    """A validated TolerationProfile: extended tolerations for the pods of its namespace that ``selector`` selects."""
+    """A validated TolerationProfile: what is added to the pods of its namespace that ``selector`` selects."""
 
     namespace: str
     name: str
     selector: LabelSelector
     tolerations: tuple[Toleration, ...]
+    affinity: NodeAffinity | None = None
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"

@@ -5,11 +5,11 @@ as labels of the node, and a pod's extended tolerations become requirements on t
 excludes a node and is reported: a node that the pod does not tolerate is never included.
 """
 
+from taintwarden.engine.affinity import NodeOperator, NodeRequirement, Term
 from taintwarden.engine.placement.encoding import encode_version
 from taintwarden.engine.placement.labels import effect_label, is_mirror_label, value_label, version_label
 from taintwarden.engine.placement.mirroring import NodeLabels, node_labels
 from taintwarden.engine.placement.requirements import Alternatives, preferences, requirements
-from taintwarden.engine.placement.terms import NodeOperator, NodeRequirement, Term
 
 __all__ = [
     "Alternatives",

@@ -5,6 +5,7 @@ from itertools import chain, combinations, product
 
 import msgspec
 
+from taintwarden.engine.affinity import NodeOperator, NodeRequirement, Term
 from taintwarden.engine.matching.tolerations import ALL_GATES
 from taintwarden.engine.model import Effect, Gates, Toleration
 from taintwarden.engine.placement.labels import (
@@ -16,7 +17,6 @@ from taintwarden.engine.placement.labels import (
     value_label,
     version_label,
 )
-from taintwarden.engine.placement.terms import NodeOperator, NodeRequirement, Term
 from taintwarden.engine.placement.translation import Translation
 
 _REQUIRED_EFFECTS = (Effect.NO_EXECUTE, Effect.NO_SCHEDULE)

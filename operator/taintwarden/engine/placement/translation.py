@@ -2,11 +2,11 @@
 
 from semver import Version
 
+from taintwarden.engine.affinity import NodeOperator, NodeRequirement, Term
 from taintwarden.engine.matching.numeric import MAX_INT64, parse_integer
 from taintwarden.engine.matching.versions import parse_version
 from taintwarden.engine.model import NUMERIC_OPERATORS, SEMVER_OPERATORS, Gates, Operator, Toleration
 from taintwarden.engine.placement.encoding import encode_version, is_misread
-from taintwarden.engine.placement.terms import NodeOperator, NodeRequirement, Term
 
 _MAX_VALUE_LENGTH = 63  # of a taint's value and of a label's: validation.IsValidLabelValue of apimachinery
 
