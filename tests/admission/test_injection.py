@@ -137,11 +137,17 @@ def test_what_affinity_cannot_say_is_a_warning():
 
 def test_without_anything_that_keeps_it_off_a_pod_does_not_tolerate_no_schedule():
     response = injected(pod(), above(), above(effect="NoSchedule"), above("5", "other", "NoExecute"))
-    assert [step.value for step in response.patch] == [[exists(effect="NoExecute"), exists("other", effect="NoExecute")]]
-    assert response.warnings == (
-        "sla: the pod is kept off nodes that have this taint with NoSchedule, whatever its value: "
-        "a policy has to set placement for the key",
-    )
+    assert [step.value for step in response.patch] == [
+        [exists(effect="NoExecute"), exists("other", effect="NoExecute")]
+    ]
+    [warning] = response.warnings
+    assert warning.startswith("the pod is kept off nodes with the effect NoSchedule")
+    assert warning.endswith("no policy sets placement for sla")
+
+
+def test_many_keys_are_one_warning():
+    [warning] = injected(pod(), *(above(key=f"k{number}") for number in range(9))).warnings
+    assert warning.endswith("for k0, k1, k2, k3, k4 and 4 more")
 
 
 def test_what_tolerates_every_value_need_not_be_kept_off():

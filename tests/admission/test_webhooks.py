@@ -94,7 +94,7 @@ def test_a_pod_is_not_placed_by_a_policy_that_leaves_it_alone(stage):
 def test_invalid_entries_get_nothing_and_the_others_do(stage):
     obj = pod(extended(gt("0950"), gt(key="disk")))
     (step,) = stage.mutate(obj).patch
-    assert step.value == [exists("disk")]
+    assert step.value == [exists("disk", effect="NoExecute")]
 
 
 @pytest.mark.parametrize("annotation", ["sla > 950", "{}", "[[]]", "null", '[{"key": 7}]', "[" * 10_000])

@@ -34,13 +34,13 @@ def test_a_pod_gets_the_affinity_that_is_shown():
     [shown] = [
         block["affinity"] for where, block in data_blocks() if where.startswith(PAGE.name) and "affinity" in block
     ]
-    assert restrict(None, [requirements("sla", [Toleration("sla", "Gt", "950")], ["NoExecute"])]) == (shown, None)
+    assert restrict(None, [requirements("sla", [Toleration("sla", "Gt", "950")])]) == (shown, None)
 
 
 def told(text):
     """What a toleration written as in the table requires, in the words of the table."""
     operator, _, value = text.partition(" ")
-    found = requirements("sla", [Toleration("sla", operator, value)], ["NoExecute"])
+    found = requirements("sla", [Toleration("sla", operator, value)])
     assert found.faults == ()
     return [f"{SHORT[one.key]} {WORDS[one.operator]} {one.values[0]}" for (one,) in found.terms[1:]]
 

@@ -15,6 +15,8 @@ from taintwarden.engine.model import Effect, Gates, Mode, Operator, Policy, Tain
 from taintwarden.engine.placement import Alternatives, preferences, requirements
 
 _MIRROR = "kubernetes.io/config.mirror"
+_KEPT_OFF = "the pod is kept off nodes with the effect NoSchedule, whatever the value"
+_MAX_NAMED = 5
 _PLACING = (Mode.ENFORCE, Mode.PAUSED)
 """A rehearsal must change nothing; a pause ends, and pods that were placed meanwhile would bounce."""
 
@@ -34,12 +36,14 @@ def inject(
     steps = _natives(pod, extended, refused)
     if affinity is not None:
         steps.append(PatchOperation("add", "/spec/affinity", affinity))
-    told = (
-        f"{key}: the pod is kept off nodes that have this taint with NoSchedule, whatever its value: "
-        f"a policy has to set placement for the key"
-        for key in refused
-    )
-    return AdmissionResponse(warnings=(*warnings, *told), patch=tuple(steps))
+    if refused:
+        warnings = (*warnings, f"{_KEPT_OFF}: no policy sets placement for {_listed(refused)}")
+    return AdmissionResponse(warnings=warnings, patch=tuple(steps))
+
+
+def _listed(keys: Sequence[str]) -> str:
+    more = len(keys) - _MAX_NAMED
+    return ", ".join(keys[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _unguarded(extended: Sequence[Toleration], policies: Sequence[Policy]) -> list[str]:

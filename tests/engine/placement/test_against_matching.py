@@ -107,7 +107,7 @@ def test_a_node_is_preferred_only_if_it_is_tolerated_and_told_why_if_it_is_not(c
 
 @given(CASES)
 def test_a_node_that_was_not_looked_at_is_entered_only_by_what_would_be_evicted_again(case):
-    taints, tolerations = case
+    _, tolerations = case
     found = requirements("k", tolerations)
     if is_admitted(NodeLabels({}), found) and not found.unrestricted:
         assert not any(one.effect in ("", Effect.NO_SCHEDULE) for one in tolerations)

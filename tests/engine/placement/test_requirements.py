@@ -34,8 +34,8 @@ def written(alternatives):
     [
         ("Gt", "950", ["value Gt 950"]),
         ("Gt", "0", ["value Gt 0"]),
-        ("Gt", "-5", ["value Gt 0", "value In 0"]),
-        ("Gt", MIN, ["value Gt 0", "value In 0"]),
+        ("Gt", "-5", ["value Gt 0", "value Lt 1"]),
+        ("Gt", MIN, ["value Gt 0", "value Lt 1"]),
         ("Gt", MAX, []),
         ("Gt", "0950", []),
         ("Lt", "950", ["value Lt 950"]),
@@ -63,9 +63,9 @@ def test_one_toleration(operator, value, terms):
     [
         ("SemverGt", "1.28.0-rc.1", ["version Gt 10028000000000"], "pre-releases of 1.28.0 above 1.28.0-rc.1"),
         ("SemverLt", "1.28.0-rc.1", ["version Lt 10028000000000"], "pre-releases of 1.28.0 below 1.28.0-rc.1"),
-        ("SemverEq", "v1.27.3-gke.1", ["value In 1.27.3-gke.1,v1.27.3-gke.1"], "only nodes whose taint spells it"),
-        ("SemverEq", "1.0.0--", [], "only nodes whose taint spells it"),
-        ("SemverEq", "1.10000.0", ["value In 1.10000.0,v1.10000.0"], "only nodes whose taint spells it"),
+        ("SemverEq", "v1.27.3-gke.1", ["value In 1.27.3-gke.1,v1.27.3-gke.1"], "only nodes that spell it"),
+        ("SemverEq", "1.0.0--", [], "only nodes that spell it"),
+        ("SemverEq", "1.10000.0", ["value In 1.10000.0,v1.10000.0"], "only nodes that spell it"),
         ("SemverGt", "1.10000.0", [], "too many digits"),
         ("Equal", "0950", [], "is no canonical integer"),
     ],
