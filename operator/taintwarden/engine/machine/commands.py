@@ -124,11 +124,11 @@ class InvalidValue(msgspec.Struct, frozen=True):
 
 
 class NotMirrored(msgspec.Struct, frozen=True):
-    """Notice: the node's labels cannot express ``taint``, so they keep pods with comparisons off the node."""
+    """Notice: labels of placement cannot express ``subject``, so they keep pods with comparisons off the node."""
 
     node: str
     node_uid: str
-    taint: Taint
+    subject: Taint | Label
     reason: str
 
 

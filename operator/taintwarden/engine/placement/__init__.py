@@ -8,11 +8,12 @@ excludes a node and is reported: a node that the pod does not tolerate is never 
 from taintwarden.engine.affinity import NodeOperator, NodeRequirement, Term
 from taintwarden.engine.placement.encoding import encode_version
 from taintwarden.engine.placement.labels import effect_label, is_mirror_label, value_label, version_label
-from taintwarden.engine.placement.mirroring import NodeLabels, node_labels
+from taintwarden.engine.placement.mirroring import Label, NodeLabels, node_labels, version_labels
 from taintwarden.engine.placement.requirements import Alternatives, preferences, requirements
 
 __all__ = [
     "Alternatives",
+    "Label",
     "NodeLabels",
     "NodeOperator",
     "NodeRequirement",
@@ -25,4 +26,5 @@ __all__ = [
     "requirements",
     "value_label",
     "version_label",
+    "version_labels",
 ]

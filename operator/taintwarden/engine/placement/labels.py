@@ -1,4 +1,4 @@
-"""The labels that repeat a taint on its node: its value, a version's number, its effects. None: the prefix is too long.
+"""The labels that repeat a taint or a version on its node. A function returns None where the prefix is too long.
 
 Taints with ``PreferNoSchedule`` have labels of their own: the scheduler must not need what it only prefers.
 """
@@ -12,7 +12,8 @@ VERSION_DOMAIN = "version.taintwarden.io"
 EFFECT_DOMAIN = "effect.taintwarden.io"
 PREFER_VALUE_DOMAIN = "prefer-value.taintwarden.io"
 PREFER_VERSION_DOMAIN = "prefer-version.taintwarden.io"
-_DOMAINS = (VALUE_DOMAIN, VERSION_DOMAIN, EFFECT_DOMAIN, PREFER_VALUE_DOMAIN, PREFER_VERSION_DOMAIN)
+LABEL_VERSION_DOMAIN = "label-version.taintwarden.io"
+_DOMAINS = (VALUE_DOMAIN, VERSION_DOMAIN, EFFECT_DOMAIN, PREFER_VALUE_DOMAIN, PREFER_VERSION_DOMAIN, LABEL_VERSION_DOMAIN)
 
 # Of a label's key: apimachinery's util/validation, IsQualifiedName. A dot separates the taint's prefix from the domain.
 _MAX_PREFIX_LENGTH = 253
@@ -46,6 +47,11 @@ def prefer_value_label(key: str) -> str | None:
 def prefer_version_label(key: str) -> str | None:
     """As :func:`version_label`, of the taint with ``PreferNoSchedule``."""
     return _label(key, PREFER_VERSION_DOMAIN)
+
+
+def label_version_label(key: str) -> str | None:
+    """The label with the version in the value of another label, ``key``, as an integer."""
+    return _label(key, LABEL_VERSION_DOMAIN)
 
 
 def effect_text(effects: Iterable[str]) -> str | None:

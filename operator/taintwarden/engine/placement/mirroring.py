@@ -1,6 +1,6 @@
-"""Translates the taints of a node into the labels that repeat them."""
+"""Translates the taints of a node, and the versions in its labels, into the labels that repeat them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -11,6 +11,7 @@ from taintwarden.engine.placement.encoding import encode_version, is_misread
 from taintwarden.engine.placement.labels import (
     effect_label,
     effect_text,
+    label_version_label,
     prefer_value_label,
     prefer_version_label,
     value_label,
@@ -21,14 +22,27 @@ LEFT_OUT = ""
 """Replaces a value that cannot be expressed: not an integer, so no comparison of the scheduler holds for it."""
 
 
+_TOO_LONG = "the version {} has too many digits for an integer that sorts as it does"
+
+
+class Label(msgspec.Struct, frozen=True):
+    """A label of a node."""
+
+    key: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}"
+
+
 class NodeLabels(msgspec.Struct, frozen=True):
-    """All Taintwarden labels that a node should have; and the taints that labels cannot express, each with the reason.
+    """Taintwarden labels that a node should have; and what labels cannot express, each with the reason.
 
     A value that is left out is empty on the value and version labels; a taint without value has no version label.
     """
 
     labels: dict[str, str]
-    faults: tuple[tuple[Taint, str], ...] = ()
+    faults: tuple[tuple[Taint | Label, str], ...] = ()
 
 
 def node_labels(taints: Iterable[Taint], selectors: Iterable[TaintSelector]) -> NodeLabels:
@@ -45,7 +59,7 @@ def node_labels(taints: Iterable[Taint], selectors: Iterable[TaintSelector]) -> 
         if taint.key in found:
             found[taint.key].append(taint)
     labels: dict[str, str] = {}
-    faults: list[tuple[Taint, str]] = []
+    faults: list[tuple[Taint | Label, str]] = []
     for key, same_key in found.items():
         preferred = [taint for taint in same_key if taint.effect == Effect.PREFER_NO_SCHEDULE]
         required = [taint for taint in same_key if taint.effect != Effect.PREFER_NO_SCHEDULE]
@@ -60,6 +74,22 @@ def node_labels(taints: Iterable[Taint], selectors: Iterable[TaintSelector]) -> 
         if (label := effect_label(key)) and (text := effect_text(taint.effect for taint in required)):
             labels[label] = text
     return NodeLabels(labels, tuple(faults))
+
+
+def version_labels(labels: Mapping[str, str], keys: Iterable[str]) -> NodeLabels:
+    """The numbers of the versions in those ``labels`` of a node that ``keys`` name."""
+    found: dict[str, str] = {}
+    faults: list[tuple[Taint | Label, str]] = []
+    for key in keys:
+        if (value := labels.get(key)) is None or (repeated := label_version_label(key)) is None:
+            continue
+        version = parse_version(value)
+        number = None if version is None else encode_version(version)
+        if number is not None:
+            found[repeated] = str(number)
+        else:
+            faults.append((Label(key, value), "it is no version" if version is None else _TOO_LONG.format(value)))
+    return NodeLabels(found, tuple(faults))
 
 
 def _labels_of(
@@ -89,4 +119,4 @@ def _version_number(value: str, types: Sequence[ValueType | None]) -> tuple[str,
         return str(number), ""
     # Without a type, a long integer is more likely an integer than a version.
     is_meant = ValueType.VERSION in wanted or parse_integer(value) is None
-    return "", f"the version {value} has too many digits for an integer that sorts as it does" if is_meant else ""
+    return "", _TOO_LONG.format(value) if is_meant else ""
