@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from taintwarden.engine.affinity import NOWHERE, NodeAffinity, NodeOperator, NodeRequirement, Preference
 from taintwarden.engine.evaluate import judge
 from taintwarden.engine.model import SharedTolerations, Taint, Toleration, Tolerations, TolerationSecondsMode
-from taintwarden.engine.scheduling import Demand, Preferences, Sourced, preferences, refusal, untolerated
+from taintwarden.engine.scheduling import Cause, Demand, Preferences, Sourced, preferences, refusal, untolerated
 
 EXISTS = Toleration("sla", "Exists")
 ABOVE = Toleration("sla", "Gt", "950", "NoSchedule")
@@ -18,44 +18,49 @@ def sla(value: str, effect: str = "NoSchedule") -> Taint:
     return Taint("sla", value, effect)
 
 
+def told(asked: Demand, taints: list[Taint], labels: dict[str, str]) -> str:
+    found = refusal(asked, taints, labels)
+    return found.reason if found else ""
+
+
 def demand(*extended: Toleration, native: tuple[Toleration, ...] = (EXISTS,)) -> Demand:
     return Demand(Tolerations(native, extended))
 
 
-def test_a_tolerated_value_is_no_refusal():
-    assert refusal(demand(ABOVE), [sla("951")], {}) == ""
+def test_a_tolerated_value_is_no_told():
+    assert told(demand(ABOVE), [sla("951")], {}) == ""
 
 
 def test_extended_tolerations_narrow_native_ones():
-    assert refusal(demand(ABOVE), [sla("950")], {}) == (
+    assert told(demand(ABOVE), [sla("950")], {}) == (
         "taint sla=950:NoSchedule is not tolerated (sla Gt '950':NoSchedule does not hold)"
     )
 
 
 @pytest.mark.parametrize("effect", ["NoSchedule", "NoExecute"])
 def test_both_effects_repel(effect):
-    assert refusal(demand(native=()), [sla("1", effect)], {}) == (
+    assert told(demand(native=()), [sla("1", effect)], {}) == (
         f"taint sla=1:{effect} is not tolerated (no toleration for it)"
     )
 
 
 def test_what_is_only_preferred_does_not_repel():
-    assert refusal(demand(native=()), [sla("1", "PreferNoSchedule")], {}) == ""
+    assert told(demand(native=()), [sla("1", "PreferNoSchedule")], {}) == ""
 
 
 def test_a_value_that_is_none_is_told():
-    assert "cannot compare the taint's value" in refusal(demand(ABOVE), [sla("high")], {})
+    assert "cannot compare the taint's value" in told(demand(ABOVE), [sla("high")], {})
 
 
 def test_seconds_of_a_toleration_are_not_told():
     brief = Toleration("sla", "Gt", "950", "NoExecute", 30)
-    assert "for 30s" not in refusal(demand(brief), [sla("1", "NoExecute")], {})
+    assert "for 30s" not in told(demand(brief), [sla("1", "NoExecute")], {})
 
 
 def test_affinity_is_told_with_its_source():
     asked = Demand(affinities=(Sourced("profile gold", NEWER),))
-    assert refusal(asked, [], {"kubelet": "v1.32.0"}) == ""
-    assert refusal(asked, [], {"kubelet": "v1.31.0"}) == (
+    assert told(asked, [], {"kubelet": "v1.32.0"}) == ""
+    assert told(asked, [], {"kubelet": "v1.31.0"}) == (
         "the node affinity of profile gold does not match (kubelet SemverGt '1.31.99' does not hold for 'v1.31.0')"
     )
 
@@ -63,19 +68,19 @@ def test_affinity_is_told_with_its_source():
 def test_every_affinity_has_to_match():
     other = NodeAffinity(((NodeRequirement("ssd", NodeOperator.EXISTS),),))
     asked = Demand(affinities=(Sourced("the annotation", NEWER), Sourced("volume data", other)))
-    assert "volume data" in refusal(asked, [], {"kubelet": "v1.32.0"})
-    assert "the annotation" in refusal(asked, [], {"ssd": ""})
+    assert "volume data" in told(asked, [], {"kubelet": "v1.32.0"})
+    assert "the annotation" in told(asked, [], {"ssd": ""})
 
 
 def test_an_affinity_that_cannot_be_read_matches_nowhere_and_says_why():
     asked = Demand(affinities=(Sourced("the annotation", NOWHERE, "is not JSON"),))
-    assert refusal(asked, [], {}) == "the node affinity of the annotation is invalid, so no node matches: is not JSON"
+    assert told(asked, [], {}) == "the node affinity of the annotation is invalid, so no node matches: is not JSON"
 
 
 def test_a_reason_is_short_whatever_there_is():
     many = demand(*(Toleration("sla", "Gt", str(number)) for number in range(1_000, 1_100)))
-    assert refusal(many, [sla("1")], {}).endswith("; and 97 more)")
-    assert refusal(demand(native=()), [Taint(f"k{number}") for number in range(9)], {}).endswith("; and 6 more")
+    assert told(many, [sla("1")], {}).endswith("; and 97 more)")
+    assert told(demand(native=()), [Taint(f"k{number}") for number in range(9)], {}).endswith("; and 6 more")
 
 
 def test_preferences_count_taints_and_weigh_labels():
@@ -117,3 +122,15 @@ def test_it_is_the_judgement_that_evicts(native, annotated, shared, taints):
         if not judge(tolerations.relevant_to(taint.key), taint, TolerationSecondsMode.AFTER_VIOLATION).tolerated
     ]
     assert [one.taint for one in untolerated(tolerations, taints)] == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "cause"),
+    [
+        (demand(native=()), Cause.TAINT),
+        (Demand(Tolerations((EXISTS,)), (Sourced("profile gold", NEWER),)), Cause.AFFINITY),
+        (Demand(Tolerations((EXISTS,)), (Sourced("the annotation", NOWHERE, "is not JSON"),)), Cause.INVALID),
+    ],
+)
+def test_the_first_cause_is_named(asked, cause):
+    assert refusal(asked, [sla("1")], {}).cause is cause

@@ -10,6 +10,7 @@ import ssl
 import time
 from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import aiohttp
@@ -26,10 +27,11 @@ from taintwarden.controller.clock import system_clock
 from taintwarden.controller.decoding import Decoder
 from taintwarden.engine.matching.tolerations import ALL_GATES
 from taintwarden.handlers import listening
+from taintwarden.handlers.reviews import review_app
 from taintwarden.handlers.webhook_server import WebhookServer
 from taintwarden.kube.errors import ConfigError
 from taintwarden.settings import WebhookSettings
-from taintwarden.telemetry.metrics import Metrics
+from taintwarden.telemetry.metrics import Metrics, observer
 
 HOST, NAME = "127.0.0.1", "webhook.home.svc"
 POD = {"group": "", "version": "v1", "kind": "Pod"}
@@ -51,7 +53,12 @@ def make_server(api: StoredWebhooks, port: int, metrics: Metrics, **more: str) -
     settings = WebhookSettings(http_host=HOST, namespace="home", webhook_service="webhook", webhook_port=port, **more)
     webhook = AdmissionWebhooks(Known(), Decoder(system_clock), ALL_GATES)
     client = ScriptedClient(default=api)
-    return WebhookServer(settings, client, webhook, metrics=metrics, clock=system_clock)
+    make_app = partial(
+        review_app,
+        {"validate": webhook.validate, "mutate": webhook.mutate},
+        observer(metrics.admission_requests, metrics.admission_duration),
+    )
+    return WebhookServer(settings, client, make_app, metrics=metrics, clock=system_clock)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ The tolerations are those that decide on evictions, so a pod is never scheduled 
 """
 
 from collections.abc import Iterable, Mapping
+from enum import StrEnum
 
 import msgspec
 
@@ -58,6 +59,22 @@ class Demand(msgspec.Struct, frozen=True, cache_hash=True):
         return not (self.affinities or self.tolerations.extended)
 
 
+class Cause(StrEnum):
+    """What keeps a pod off a node."""
+
+    TAINT = "taint"
+    AFFINITY = "node-affinity"
+    INVALID = "invalid-node-affinity"
+    """The affinity cannot be read, so no node matches until it is corrected."""
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why a pod may not be scheduled on a node: the first cause, and all reasons."""
+
+    cause: Cause
+    reason: str
+
+
 def untolerated(tolerations: Tolerations, taints: Iterable[Taint], gates: Gates = ALL_GATES) -> list[Untolerated]:
     """The taints among these that a pod does not tolerate, whatever their effect. Extended tolerations narrow."""
     found = []
@@ -68,12 +85,14 @@ def untolerated(tolerations: Tolerations, taints: Iterable[Taint], gates: Gates 
     return found
 
 
-def refusal(demand: Demand, taints: Iterable[Taint], labels: Mapping[str, str], gates: Gates = ALL_GATES) -> str:
-    """Why a pod may not be scheduled on a node with these taints and labels; empty if it may."""
+def refusal(
+    demand: Demand, taints: Iterable[Taint], labels: Mapping[str, str], gates: Gates = ALL_GATES
+) -> Refusal | None:
+    """Why a pod may not be scheduled on a node with these taints and labels; None if it may."""
     repelling = [taint for taint in taints if taint.effect in REPELLING]
-    told = [str(one) for one in untolerated(demand.tolerations, repelling, gates)]
-    told += [_mismatch(one, labels, gates) for one in demand.affinities if not matches(one.affinity, labels, gates)]
-    return _listed(told)
+    found = [(Cause.TAINT, str(one)) for one in untolerated(demand.tolerations, repelling, gates)]
+    found += [_mismatch(one, labels, gates) for one in demand.affinities if not matches(one.affinity, labels, gates)]
+    return Refusal(found[0][0], _listed([reason for _, reason in found])) if found else None
 
 
 class Preferences(msgspec.Struct, frozen=True):
@@ -94,11 +113,11 @@ def preferences(
     return Preferences(number, sum(weight(one.affinity, labels, gates) for one in demand.affinities))
 
 
-def _mismatch(one: Sourced, labels: Mapping[str, str], gates: Gates) -> str:
+def _mismatch(one: Sourced, labels: Mapping[str, str], gates: Gates) -> tuple[Cause, str]:
     if one.fault:
-        return f"the node affinity of {one.source} is invalid, so no node matches: {one.fault}"
+        return Cause.INVALID, f"the node affinity of {one.source} is invalid, so no node matches: {one.fault}"
     terms = [_first_fault(term, labels, gates) for term in one.affinity.required or ()]
-    return f"the node affinity of {one.source} does not match ({_listed(terms) or 'it has no term'})"
+    return Cause.AFFINITY, f"the node affinity of {one.source} does not match ({_listed(terms) or 'it has no term'})"
 
 
 def _first_fault(term: Term, labels: Mapping[str, str], gates: Gates) -> str:

@@ -4,7 +4,16 @@ from typing import Generic
 
 import msgspec
 
-from taintwarden.kube.objects import BudgetObject, NamespaceObject, NodeObject, Object, PodObject, WorkloadObject
+from taintwarden.kube.objects import (
+    BudgetObject,
+    ClaimObject,
+    NamespaceObject,
+    NodeObject,
+    Object,
+    PodObject,
+    VolumeObject,
+    WorkloadObject,
+)
 
 PAGE_SIZE = 500
 """How many objects one page of a list has at most."""
@@ -34,3 +43,5 @@ DAEMON_SETS = Resource("daemonsets", "/apis/apps/v1/daemonsets", WorkloadObject)
 REPLICATION_CONTROLLERS = Resource("replicationcontrollers", "/api/v1/replicationcontrollers", WorkloadObject)
 JOBS = Resource("jobs", "/apis/batch/v1/jobs", WorkloadObject)
 BUDGETS = Resource("poddisruptionbudgets", "/apis/policy/v1/poddisruptionbudgets", BudgetObject)
+CLAIMS = Resource("persistentvolumeclaims", "/api/v1/persistentvolumeclaims", ClaimObject)
+VOLUMES = Resource("persistentvolumes", "/api/v1/persistentvolumes", VolumeObject)

@@ -1,5 +1,6 @@
 """Name, unit and labels of every metric. No label contains the name of a pod or node, and other names are limited."""
 
+from collections.abc import Callable
 from importlib.metadata import version
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, generate_latest
@@ -218,9 +219,28 @@ class Metrics:
             buckets=_ADMISSION,
             registry=registry,
         )
+        self.extender_requests = Counter(
+            "taintwarden_extender_requests",
+            "Requests of schedulers to the extender, by result.",
+            ["verb", "result"],
+            registry=registry,
+        )
+        self.extender_duration = Histogram(
+            "taintwarden_extender_duration_seconds",
+            "How long the extender took to compute an answer, without the network.",
+            ["verb"],
+            buckets=_ADMISSION,
+            registry=registry,
+        )
+        self.extender_refusals = Counter(
+            "taintwarden_extender_refused_nodes",
+            "Nodes that the extender refused for a pod, by the first reason.",
+            ["reason"],
+            registry=registry,
+        )
         self.certificate_expiry = Gauge(
             "taintwarden_webhook_certificate_expiry_timestamp_seconds",
-            "When the certificate of the webhooks expires, in seconds since 1970; 0 without one.",
+            "When the certificate of the webhooks or of the extender expires, in seconds since 1970; 0 without one.",
             registry=registry,
         )
         self.webhook_configured = Gauge(
@@ -238,3 +258,13 @@ class Metrics:
     def exposition(self) -> bytes:
         """The text that Prometheus scrapes."""
         return generate_latest(self.registry)
+
+
+def observer(requests: Counter, duration: Histogram) -> Callable[[str, str, float], None]:
+    """Counts a request by its name and result, and how many seconds its answer took."""
+
+    def observe(name: str, result: str, seconds: float) -> None:
+        requests.labels(name, result).inc()
+        duration.labels(name).observe(seconds)
+
+    return observe

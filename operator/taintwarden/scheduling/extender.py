@@ -1,0 +1,152 @@
+"""The scheduler extender: which nodes a pod may go to, which suit it best, and where preemption would help it.
+
+The protocol is that of ``k8s.io/kube-scheduler/extender/v1``, with ``nodeCacheCapable: true``: schedulers send names of
+nodes, and the extender knows the nodes.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from taintwarden.engine.scheduling import Cause, Preferences
+from taintwarden.kube.objects import UnboundPod
+from taintwarden.scheduling.decisions import Decider, Decisions, NodeFacts
+from taintwarden.scheduling.demands import Demands
+
+MAX_SCORE = 10
+"""``MaxExtenderPriority``."""
+TAINTS_WEIGHT, AFFINITY_WEIGHT = 3, 2
+"""The default weights of kube-scheduler's plugins TaintToleration and NodeAffinity."""
+UNKNOWN = "node-unknown"
+REASONS = (*(cause.value for cause in Cause), UNKNOWN)
+"""Why a node is refused, as metrics count it."""
+
+
+class Args(msgspec.Struct, rename="pascal"):
+    """``ExtenderArgs``."""
+
+    pod: UnboundPod
+    node_names: list[str]
+
+
+class FilterResult(msgspec.Struct, rename="pascal", omit_defaults=True):
+    """``ExtenderFilterResult``. Against a taint or a label no preemption helps: all failed nodes are unresolvable."""
+
+    node_names: list[str] | None
+    failed_and_unresolvable_nodes: dict[str, str] = {}
+
+
+class HostPriority(msgspec.Struct, rename="pascal"):
+    """How well a node suits the pod: 0 to 10."""
+
+    host: str
+    score: int
+
+
+class PreemptionArgs(msgspec.Struct, rename="pascal"):
+    """``ExtenderPreemptionArgs``: the nodes on which pods would be preempted. The pods are not looked at."""
+
+    pod: UnboundPod
+    node_name_to_meta_victims: dict[str, msgspec.Raw]
+
+
+class PreemptionResult(msgspec.Struct, rename="pascal"):
+    """``ExtenderPreemptionResult``."""
+
+    node_name_to_meta_victims: dict[str, msgspec.Raw]
+
+
+class Nodes(Protocol):
+    """The known nodes."""
+
+    def get(self, key: str) -> NodeFacts | None:
+        """The node of this name."""
+
+
+class SchedulerExtender:
+    """Answers schedulers.
+
+    Args:
+        nodes: the known nodes.
+        demands: reads pods.
+        decisions: decides.
+        refused: told why nodes were refused, and how many.
+
+    """
+
+    def __init__(
+        self, nodes: Nodes, demands: Demands, decisions: Decisions, refused: Callable[[str, int], None]
+    ) -> None:
+        self._nodes = nodes
+        self._demands = demands
+        self._decisions = decisions
+        self._refused = refused
+
+    def filter(self, args: Args) -> FilterResult:
+        """The nodes that will do, and for each of the others why not."""
+        demand = self._demands.of(args.pod)
+        if demand.is_native:
+            return FilterResult(args.node_names)
+        decide = self._decisions.of(demand)
+        fitting: list[str] = []
+        failed: dict[str, str] = {}
+        counts: dict[str, int] = {}
+        for name in args.node_names:
+            found = self._refusal(decide, name)
+            if found is None:
+                fitting.append(name)
+            else:
+                cause, failed[name] = found
+                counts[cause] = counts.get(cause, 0) + 1
+        for cause, number in counts.items():
+            self._refused(cause, number)
+        return FilterResult(fitting, failed)
+
+    def prioritize(self, args: Args) -> list[HostPriority]:
+        """The score of each node."""
+        demand = self._demands.of(args.pod)
+        decide = self._decisions.of(demand)
+        found = [] if demand.is_native else [self._preferences(decide, name) for name in args.node_names]
+        scores = scored(found) or [0] * len(args.node_names)
+        return [HostPriority(name, score) for name, score in zip(args.node_names, scores, strict=True)]
+
+    def preempt(self, args: PreemptionArgs) -> PreemptionResult:
+        """Those of the nodes that will do: on the others pods would be preempted in vain."""
+        demand = self._demands.of(args.pod)
+        victims = args.node_name_to_meta_victims
+        if not demand.is_native:
+            decide = self._decisions.of(demand)
+            victims = {name: those for name, those in victims.items() if self._refusal(decide, name) is None}
+        return PreemptionResult(victims)
+
+    def _refusal(self, decide: Decider, name: str) -> tuple[str, str] | None:
+        node = self._nodes.get(name)
+        if node is None:
+            return UNKNOWN, "taintwarden does not know the node yet"
+        found = decide(node).refusal
+        return None if found is None else (found.cause.value, found.reason)
+
+    def _preferences(self, decide: Decider, name: str) -> Preferences:
+        node = self._nodes.get(name)
+        return Preferences(0, 0) if node is None else decide(node).preferences
+
+
+def scored(nodes: Sequence[Preferences]) -> list[int]:
+    """The score of each node among these, 0 to 10: as kube-scheduler's own plugins normalize theirs, and weigh them."""
+    most_taints = max((one.taints for one in nodes), default=0)
+    most_weight = max((one.weight for one in nodes), default=0)
+    whole = (TAINTS_WEIGHT if most_taints else 0) + (AFFINITY_WEIGHT if most_weight else 0)
+    if not whole:
+        return [0] * len(nodes)
+    return [
+        round(
+            MAX_SCORE
+            * (
+                (TAINTS_WEIGHT * (1 - one.taints / most_taints) if most_taints else 0)
+                + (AFFINITY_WEIGHT * one.weight / most_weight if most_weight else 0)
+            )
+            / whole
+        )
+        for one in nodes
+    ]
