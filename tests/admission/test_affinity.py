@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.placement.node_selector import holds
-from taintwarden.admission.affinity import MAX_TERMS, WEIGHT, prefer, restrict
+from taintwarden.admission import affinity as merging
+from taintwarden.admission.affinity import WEIGHT, prefer, restrict
+from taintwarden.engine.affinity import NodeOperator, NodeRequirement
 from taintwarden.engine.model import Toleration
-from taintwarden.engine.placement import preferences, requirements
+from taintwarden.engine.placement import MAX_TERMS, Alternatives, preferences, requirements
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -91,6 +93,19 @@ def test_requirements_do_not_touch_what_is_preferred_and_other_affinity():
     assert found == {**required(term(SSD, ABSENT), term(SSD, ABOVE), **preferred), **others}
 
 
+def fast(*disks):
+    return Alternatives("annotation", terms=tuple((NodeRequirement("disk", NodeOperator.IN, (one,)),) for one in disks))
+
+
+def test_a_restriction_by_ordinary_labels_is_added_although_the_pod_names_the_label():
+    nvme = {**SSD, "values": ["nvme"]}
+    assert restrict(required(term(nvme)), [fast("ssd")])[0] == required(term(nvme, SSD))
+
+
+def test_a_term_that_has_what_is_demanded_is_not_changed():
+    assert restrict(required(term(SSD, HERE)), [fast("ssd", "nvme")])[0] == required(term(SSD, HERE))
+
+
 def test_what_was_given_is_not_changed_in_place():
     given_affinity = required(term(SSD))
     before = deepcopy(given_affinity)
@@ -118,7 +133,7 @@ def test_as_many_terms_as_are_possible_are_added():
 
 
 def prefers(*values, operator="Gt"):
-    return preferences("sla", [Toleration("sla", operator, value) for value in values])
+    return merging.preferences(preferences("sla", [Toleration("sla", operator, value) for value in values]))
 
 
 def preferring(*expressions):

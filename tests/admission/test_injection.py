@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 
 from admission.patching import patched
 from admission.workloads import Json, exists, pod
-from taintwarden.admission.injection import inject
+from taintwarden.admission.injection import NO_NODE, inject
 from taintwarden.admission.response import AdmissionResponse
+from taintwarden.engine.affinity import NOWHERE, NodeAffinity, NodeOperator, NodeRequirement, Preference
 from taintwarden.engine.matching.tolerations import ALL_GATES
 from taintwarden.engine.model import Effect, Mode, Operator, Policy, TaintSelector, Toleration, Tolerations
+from taintwarden.engine.scheduling import Demand, Sourced
 
 NODE_TERMS = "nodeSelectorTerms"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -32,7 +34,7 @@ def placing(*effects: Effect, key: str = "sla", mode: Mode = Mode.ENFORCE) -> Po
 
 def injected(obj: Json, *extended: Toleration, policies: tuple[Policy, ...] = ()) -> AdmissionResponse:
     native = msgspec.convert(obj["spec"].get("tolerations", []), tuple[Toleration, ...])
-    return inject(obj, Tolerations(native, extended), policies, ALL_GATES)
+    return inject(obj, Demand(Tolerations(native, extended)), policies, (), ALL_GATES)
 
 
 def tolerations(obj: Json, *extended: Toleration) -> list[Json]:
@@ -60,7 +62,8 @@ def test_an_empty_list_gets_one_too():
     obj = pod()
     for nothing in ([], None):
         obj["spec"]["tolerations"] = nothing
-        assert patched(obj, inject(obj, Tolerations((), (above(),)), (), ALL_GATES).patch)["spec"]["tolerations"]
+        response = inject(obj, Demand(Tolerations((), (above(),))), (), (), ALL_GATES)
+        assert patched(obj, response.patch)["spec"]["tolerations"]
 
 
 def test_none_is_added_where_one_covers_it():
@@ -194,6 +197,84 @@ def test_too_many_terms_are_a_warning_and_leave_the_affinity_alone():
         ("/spec/tolerations", [exists(effect="NoExecute")])
     ], "nothing keeps it off nodes with NoSchedule"
     assert "at most 64" in response.warnings[0]
+
+
+DRIVER = "example.com/driver"
+REPEATED = "example.com.label-version.taintwarden.io/driver"
+
+
+def newer(version: str = "3.27.0", key: str = DRIVER) -> tuple[NodeRequirement, ...]:
+    return (NodeRequirement(key, NodeOperator.SEMVER_GT, (version,)),)
+
+
+def demanding(obj: Json, *affinities: NodeAffinity, fault: str = "", **more: Any) -> AdmissionResponse:
+    sourced = tuple(Sourced("the annotation", affinity, fault) for affinity in affinities)
+    extended = more.pop("extended", ())
+    demand = Demand(Tolerations((), extended), sourced)
+    return inject(obj, demand, more.pop("policies", ()), (DRIVER,), ALL_GATES)
+
+
+def test_versions_in_node_affinity_become_numbers_of_repeated_labels():
+    response = demanding(pod(), NodeAffinity((newer(),)))
+    assert terms(response) == [
+        {"matchExpressions": [{"key": REPEATED, "operator": "Gt", "values": ["30027000000001"]}]}
+    ]
+    assert response.warnings == ()
+
+
+def test_every_affinity_has_to_match():
+    (term,) = terms(demanding(pod(), NodeAffinity((newer(),)), NodeAffinity((newer("2.0.0"),))))
+    assert len(term["matchExpressions"]) == 2
+
+
+def test_preferences_keep_their_weight():
+    response = demanding(pod(), NodeAffinity(None, (Preference(7, newer()),)))
+    assert [one["weight"] for one in preferred(response)] == [7]
+
+
+@pytest.mark.parametrize(
+    ("affinity", "fault", "words"),
+    [
+        (NOWHERE, "is not JSON", "node affinity of the annotation: is not JSON"),
+        (NodeAffinity((newer(key="other"),)), "", "no policy lists the label other under versionLabels"),
+        (NodeAffinity((newer("1.10000.0"),)), "", "too many digits"),
+    ],
+)
+def test_a_pod_whose_affinity_cannot_be_written_is_placed_on_no_node_and_told_why(
+    affinity: NodeAffinity, fault: str, words: str
+):
+    obj = pod(nodeSelector={"disk": "ssd"})
+    response = demanding(obj, affinity, fault=fault)
+    assert patched(obj, response.patch)["spec"]["nodeSelector"] == {"disk": "ssd", **NO_NODE}
+    assert words in response.warnings[0]
+    assert response.warnings[-1].endswith("no node can match it, so the pod stays Pending")
+
+
+def test_one_term_that_cannot_be_written_is_left_out():
+    response = demanding(pod(), NodeAffinity((newer(key="other"), newer())))
+    assert len(terms(response)) == len(response.warnings) == 1
+
+
+def test_too_many_terms_with_an_affinity_place_the_pod_on_no_node():
+    mine = {"nodeAffinity": {REQUIRED: {NODE_TERMS: [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}] * 64}}}
+    obj = pod(affinity=mine)
+    response = demanding(obj, NodeAffinity((newer(), newer("9.0.0"))))
+    assert patched(obj, response.patch)["spec"] == {**obj["spec"], "nodeSelector": NO_NODE}
+    assert "at most 64" in response.warnings[0]
+
+
+def test_ten_thousand_terms_cost_no_more():
+    many = NodeAffinity(tuple(newer(f"{number}.0.0") for number in range(10_000)))
+    assert "it takes 10000 terms, at most 64 are possible" in demanding(pod(), many).warnings[0]
+
+
+@pytest.mark.parametrize(
+    "affinity", [NOWHERE, NodeAffinity((newer(),), (Preference(7, newer()), Preference(7, newer())))]
+)
+def test_asking_again_adds_no_affinity(affinity: NodeAffinity):
+    more = {"extended": (above(),), "policies": (placing(),)}
+    after = patched(pod(), demanding(pod(), affinity, **more).patch)
+    assert demanding(after, affinity, **more).patch == ()
 
 
 keys = st.sampled_from(["sla", "example.com/cni"])

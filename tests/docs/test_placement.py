@@ -5,10 +5,10 @@ import re
 import pytest
 
 from docs.pages import BY_NAME, data_blocks
-from taintwarden.admission.affinity import MAX_TERMS, restrict
+from taintwarden.admission.affinity import restrict
 from taintwarden.engine.matching.versions import parse_version
 from taintwarden.engine.model import Taint, TaintSelector, Toleration, ValueType
-from taintwarden.engine.placement import encode_version, node_labels, requirements
+from taintwarden.engine.placement import MAX_TERMS, encode_version, node_labels, requirements
 from taintwarden.engine.placement.labels import MAX_KEY_PREFIX_LENGTH
 
 PAGE = BY_NAME["docs/placement.md"]

@@ -16,7 +16,6 @@ from admission.workloads import extended, gt, pod, review
 from api import policy_cases, profile_cases
 from kube.scripted import ScriptedClient
 from taintwarden.admission.known import Known
-from taintwarden.admission.webhooks import AdmissionWebhooks
 from taintwarden.api.errors import InvalidObject
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
@@ -37,6 +36,7 @@ from taintwarden.kube.kubeconfig import from_files
 from taintwarden.kube.objects import NodeObject, PodObject
 from taintwarden.kube.resources import BUDGETS, DAEMON_SETS, NAMESPACES, NODES, PODS
 from taintwarden.kube.webhooks import ConfigurationKind, read_secret, read_webhooks
+from taintwarden.webhook import admission_webhooks
 
 NOW = Instant(WallTime(1_800_000_000.0), MonotonicTime(0.0))
 PAIR = make_pair(["hook.ns.svc"], NOW.wall)
@@ -70,7 +70,7 @@ def reviews(data: bytes) -> None:
         request, _ = handler.decode(data)
     except (*NOT_JSON, RecursionError):
         return
-    webhook = AdmissionWebhooks(Known(), Decoder(lambda: NOW), ALL_GATES)
+    webhook = admission_webhooks(Known(), lambda: NOW, ALL_GATES)
     for answer in (webhook.validate, webhook.mutate):
         msgspec.json.decode(handler.encode(request, answer(request)))
 

@@ -5,14 +5,17 @@ same key leaves the decision to Taintwarden, and node affinity keeps the schedul
 Without anything that keeps the pod off, ``NoSchedule`` is not tolerated: nothing would undo it.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from taintwarden.admission.affinity import prefer, restrict
+import msgspec
+
+from taintwarden.admission import affinity as merging
 from taintwarden.admission.checking import look, mapping, sequence
 from taintwarden.admission.response import AdmissionResponse, PatchOperation
-from taintwarden.engine.model import Effect, Gates, Mode, Operator, Policy, Taint, Toleration, Tolerations
-from taintwarden.engine.placement import Alternatives, preferences, requirements
+from taintwarden.engine.model import Effect, Gates, Mode, Operator, Policy, Taint, Toleration
+from taintwarden.engine.placement import Alternatives, native_affinity, preferences, requirements
+from taintwarden.engine.scheduling import Demand, Sourced
 
 _MIRROR = "kubernetes.io/config.mirror"
 _KEPT_OFF = "the pod is kept off nodes with the effect NoSchedule, whatever the value"
@@ -21,24 +24,48 @@ _PLACING = (Mode.ENFORCE, Mode.PAUSED)
 """A rehearsal must change nothing; a pause ends, and pods that were placed meanwhile would bounce."""
 
 
+NO_NODE = {"taintwarden.io/node-affinity": "cannot-be-met"}
+"""A node selector that no node matches, for node affinity that cannot be written: it may require anything."""
+
+
+class Restrictions(msgspec.Struct):
+    """What restricts a pod to nodes, before it is merged with what the pod brings."""
+
+    required: list[Alternatives] = []
+    preferred: list[list[dict[str, Any]]] = []
+    impossible: bool = False
+    """No node meets it."""
+    warnings: list[str] = []
+
+    def warn(self, source: str, faults: Iterable[str]) -> None:
+        """Report what could not be expressed, each fault once."""
+        self.warnings += [told for fault in faults if (told := f"{source}: {fault}") not in self.warnings]
+
+
 def inject(
-    pod: Mapping[str, Any], tolerations: Tolerations, policies: Sequence[Policy], gates: Gates
+    pod: Mapping[str, Any], demand: Demand, policies: Sequence[Policy], published: Collection[str], gates: Gates
 ) -> AdmissionResponse:
     """The additions to ``pod``, an object of the API. Existing fields never change, and a second call adds nothing.
 
-    ``tolerations`` are all that it has, with profiles; ``policies`` those that may touch it.
+    ``policies`` are those that may touch it; ``published`` the labels of nodes whose versions are repeated as numbers.
     """
     if look(pod, "metadata", "annotations", _MIRROR) is not None:
         return AdmissionResponse()
-    extended, acting = tolerations.extended, [policy for policy in policies if policy.mode in _PLACING]
-    affinity, kept_off, warnings = _placed(pod, extended, acting, gates)
-    refused = [key for key in _unguarded(extended, acting) if key not in kept_off]
-    steps = _natives(pod, extended, refused)
-    if affinity is not None:
-        steps.append(PatchOperation("add", "/spec/affinity", affinity))
+    extended, acting = demand.tolerations.extended, [policy for policy in policies if policy.mode in _PLACING]
+    keys = _placing(acting)
+    steps: list[PatchOperation] = []
+    warnings: list[str] = []
+    if not look(pod, "spec", "nodeName"):
+        restrictions = _by_taints(keys, extended, gates)
+        for sourced in demand.affinities:
+            _by_affinity(restrictions, sourced, published, gates)
+        steps, is_kept_off = _placed(pod, restrictions, must_hold=bool(demand.affinities))
+        warnings = restrictions.warnings
+        keys = keys if is_kept_off else {}
+    refused = [key for key in _unguarded(extended, acting) if key not in keys]
     if refused:
-        warnings = (*warnings, f"{_KEPT_OFF}: no policy sets placement for {_listed(refused)}")
-    return AdmissionResponse(warnings=warnings, patch=tuple(steps))
+        warnings.append(f"{_KEPT_OFF}: no policy sets placement for {_listed(refused)}")
+    return AdmissionResponse(warnings=tuple(warnings), patch=(*_natives(pod, extended, refused), *steps))
 
 
 def _listed(keys: Sequence[str]) -> str:
@@ -100,29 +127,51 @@ def _covered(native: Sequence[object]) -> set[tuple[object, object]]:
     }
 
 
-def _placed(
-    pod: Mapping[str, Any], extended: Sequence[Toleration], policies: Sequence[Policy], gates: Gates
-) -> tuple[Mapping[str, Any] | None, Collection[str], tuple[str, ...]]:
-    """The affinity that it needs instead of its own, None for no other; by which keys that keeps it off; warnings."""
-    keys = _placing(policies)
-    if look(pod, "spec", "nodeName"):
-        return None, keys, ()
-    required = [requirements(key, extended, gates) for key in keys]
-    preferred: list[Alternatives] = []
+def _by_taints(keys: Mapping[str, Sequence[str]], extended: Sequence[Toleration], gates: Gates) -> Restrictions:
+    """What keeps it off nodes whose taints it does not tolerate."""
+    found = Restrictions()
     for key, effects in keys.items():
-        evicts = Effect.PREFER_NO_SCHEDULE in effects
-        if evicts or _may_tolerate(key, Effect.PREFER_NO_SCHEDULE, extended):
-            (required if evicts else preferred).append(preferences(key, extended, gates))
-    faults = dict.fromkeys(fault for alternatives in (*required, *preferred) for fault in alternatives.faults)
-    warnings = tuple(f"placement: {fault}" for fault in faults)
+        found.required.append(requirements(key, extended, gates))
+        disliked = preferences(key, extended, gates)
+        if Effect.PREFER_NO_SCHEDULE in effects:
+            found.required.append(disliked)
+        elif _may_tolerate(key, Effect.PREFER_NO_SCHEDULE, extended):
+            found.preferred.append(merging.preferences(disliked))
+            found.warn("placement", disliked.faults)
+    for alternatives in found.required:
+        found.warn("placement", alternatives.faults)
+    return found
+
+
+def _by_affinity(restrictions: Restrictions, sourced: Sourced, published: Collection[str], gates: Gates) -> None:
+    """Add what one source of node affinity demands."""
+    source, native = f"node affinity of {sourced.source}", native_affinity(sourced.affinity, published, gates)
+    restrictions.warn(source, [sourced.fault] if sourced.fault else native.faults)
+    if native.required == ():
+        restrictions.impossible = True
+        restrictions.warn(source, ["no node can match it, so the pod stays Pending"])
+    elif native.required is not None:
+        restrictions.required.append(Alternatives(sourced.source, terms=native.required))
+    restrictions.preferred.append([merging.preference(one.weight, one.term) for one in native.preferred])
+
+
+def _placed(
+    pod: Mapping[str, Any], restrictions: Restrictions, *, must_hold: bool
+) -> tuple[list[PatchOperation], bool]:
+    """What is added to keep it off nodes, and whether that does. ``must_hold``: no node is better than any node."""
     own = mapping(look(pod, "spec", "affinity"))
-    merged, problem = restrict(own, required)
-    if problem is not None:
-        return None, (), (*warnings, problem)
-    merged, problem = prefer(merged, preferred)
-    if problem is not None:
-        warnings = (*warnings, problem)
-    return (None if merged == own else merged), keys, warnings
+    merged, problem = merging.restrict(own, restrictions.required)
+    restrictions.warn("placement", [problem] if problem else ())
+    if restrictions.impossible or (problem and must_hold):
+        selector = mapping(look(pod, "spec", "nodeSelector"))
+        if NO_NODE.items() <= selector.items():
+            return [], True
+        return [PatchOperation("add", "/spec/nodeSelector", {**selector, **NO_NODE})], True
+    if problem:
+        return [], False
+    merged, problem = merging.prefer(merged, restrictions.preferred)
+    restrictions.warn("placement", [problem] if problem else ())
+    return ([] if merged == own else [PatchOperation("add", "/spec/affinity", merged)]), True
 
 
 def _may_tolerate(key: str, effect: Effect, extended: Sequence[Toleration]) -> bool:

@@ -32,7 +32,7 @@ PATH = f"metadata.annotations[{AFFINITY_ANNOTATION}]"
 MAX_TERMS = 16
 MAX_REQUIREMENTS = 16
 """Of one term."""
-MAX_VALUES = 32
+MAX_VALUES = 16
 _TERM = '{"matchExpressions": [{"key": "example.com/kubelet", "operator": "SemverGt", "values": ["1.31.99"]}]}'
 _REQUIRED = f'{{"nodeSelectorTerms": [{_TERM}]}}'
 _POD_EXAMPLE = f'write for example {{"requiredDuringSchedulingIgnoredDuringExecution": {_REQUIRED}}}'

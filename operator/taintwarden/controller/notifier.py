@@ -9,7 +9,7 @@ from taintwarden.controller import wording
 from taintwarden.controller.decoding import PodIssue
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import commands
-from taintwarden.engine.model import Gates, Mode, Pod, Policy
+from taintwarden.engine.model import Gates, Mode, Pod, Policy, Taint
 from taintwarden.kube.recorder import NORMAL, WARNING, Message, Recorder, Subject
 from taintwarden.telemetry.metrics import Metrics
 

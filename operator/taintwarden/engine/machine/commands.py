@@ -5,6 +5,7 @@ import msgspec
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.limits.guard import GuardRecord
 from taintwarden.engine.model import Pod, Policy, Taint
+from taintwarden.engine.placement import Label
 
 
 class Evict(msgspec.Struct, frozen=True):

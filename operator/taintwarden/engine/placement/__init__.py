@@ -6,14 +6,17 @@ excludes a node and is reported: a node that the pod does not tolerate is never 
 """
 
 from taintwarden.engine.affinity import NodeOperator, NodeRequirement, Term
+from taintwarden.engine.placement.affinity import MAX_TERMS, NativeAffinity, native_affinity
 from taintwarden.engine.placement.encoding import encode_version
 from taintwarden.engine.placement.labels import effect_label, is_mirror_label, value_label, version_label
 from taintwarden.engine.placement.mirroring import Label, NodeLabels, node_labels, version_labels
 from taintwarden.engine.placement.requirements import Alternatives, preferences, requirements
 
 __all__ = [
+    "MAX_TERMS",
     "Alternatives",
     "Label",
+    "NativeAffinity",
     "NodeLabels",
     "NodeOperator",
     "NodeRequirement",
@@ -21,6 +24,7 @@ __all__ = [
     "effect_label",
     "encode_version",
     "is_mirror_label",
+    "native_affinity",
     "node_labels",
     "preferences",
     "requirements",

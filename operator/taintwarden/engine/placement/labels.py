@@ -13,7 +13,14 @@ EFFECT_DOMAIN = "effect.taintwarden.io"
 PREFER_VALUE_DOMAIN = "prefer-value.taintwarden.io"
 PREFER_VERSION_DOMAIN = "prefer-version.taintwarden.io"
 LABEL_VERSION_DOMAIN = "label-version.taintwarden.io"
-_DOMAINS = (VALUE_DOMAIN, VERSION_DOMAIN, EFFECT_DOMAIN, PREFER_VALUE_DOMAIN, PREFER_VERSION_DOMAIN, LABEL_VERSION_DOMAIN)
+_DOMAINS = (
+    VALUE_DOMAIN,
+    VERSION_DOMAIN,
+    EFFECT_DOMAIN,
+    PREFER_VALUE_DOMAIN,
+    PREFER_VERSION_DOMAIN,
+    LABEL_VERSION_DOMAIN,
+)
 
 # Of a label's key: apimachinery's util/validation, IsQualifiedName. A dot separates the taint's prefix from the domain.
 _MAX_PREFIX_LENGTH = 253
