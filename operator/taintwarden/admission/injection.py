@@ -13,8 +13,8 @@ import msgspec
 from taintwarden.admission import affinity as merging
 from taintwarden.admission.checking import look, mapping, sequence
 from taintwarden.admission.response import AdmissionResponse, PatchOperation
-from taintwarden.engine.model import Effect, Gates, Mode, Operator, Policy, Taint, Toleration
-from taintwarden.engine.placement import Alternatives, native_affinity, preferences, requirements
+from taintwarden.engine.model import Effect, Gates, Mode, Operator, Policy, Taint, Toleration, Tolerations
+from taintwarden.engine.placement import REQUIRED_EFFECTS, Alternatives, native_affinity, preferences, requirements
 from taintwarden.engine.scheduling import Demand, Sourced
 
 _MIRROR = "kubernetes.io/config.mirror"
@@ -56,7 +56,7 @@ def inject(
     steps: list[PatchOperation] = []
     warnings: list[str] = []
     if not look(pod, "spec", "nodeName"):
-        restrictions = _by_taints(keys, extended, gates)
+        restrictions = _by_taints(keys, demand.tolerations, gates)
         for sourced in demand.affinities:
             _by_affinity(restrictions, sourced, published, gates)
         steps, is_kept_off = _placed(pod, restrictions, must_hold=bool(demand.affinities))
@@ -127,15 +127,16 @@ def _covered(native: Sequence[object]) -> set[tuple[object, object]]:
     }
 
 
-def _by_taints(keys: Mapping[str, Sequence[str]], extended: Sequence[Toleration], gates: Gates) -> Restrictions:
+def _by_taints(keys: Mapping[str, Sequence[str]], tolerations: Tolerations, gates: Gates) -> Restrictions:
     """What keeps it off nodes whose taints it does not tolerate."""
-    found = Restrictions()
-    for key, effects in keys.items():
-        found.required.append(requirements(key, extended, gates))
+    found, extended = Restrictions(), tolerations.extended
+    for key, evicting in keys.items():
+        entered = [one for one in REQUIRED_EFFECTS if _may_enter(key, one, tolerations)]
+        found.required.append(requirements(key, extended, gates, entered))
         disliked = preferences(key, extended, gates)
-        if Effect.PREFER_NO_SCHEDULE in effects:
+        if Effect.PREFER_NO_SCHEDULE in evicting:
             found.required.append(disliked)
-        elif _may_tolerate(key, Effect.PREFER_NO_SCHEDULE, extended):
+        elif _may_enter(key, Effect.PREFER_NO_SCHEDULE, tolerations):
             found.preferred.append(merging.preferences(disliked))
             found.warn("placement", disliked.faults)
     for alternatives in found.required:
@@ -174,8 +175,10 @@ def _placed(
     return ([] if merged == own else [PatchOperation("add", "/spec/affinity", merged)]), True
 
 
-def _may_tolerate(key: str, effect: Effect, extended: Sequence[Toleration]) -> bool:
-    return any(entry.key == key and entry.effect in ("", effect) for entry in extended)
+def _may_enter(key: str, effect: Effect, tolerations: Tolerations) -> bool:
+    """Whether it has a native toleration for some such taint, or gets one."""
+    named = (entry for entry in tolerations.extended if entry.key)
+    return any(entry.key in ("", key) and entry.effect in ("", effect) for entry in (*named, *tolerations.native))
 
 
 def _placing(policies: Sequence[Policy]) -> dict[str, list[str]]:

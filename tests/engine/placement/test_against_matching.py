@@ -20,7 +20,7 @@ from taintwarden.engine.model import (
     Tolerations,
     ValueType,
 )
-from taintwarden.engine.placement import NodeLabels, node_labels, preferences, requirements
+from taintwarden.engine.placement import REQUIRED_EFFECTS, NodeLabels, node_labels, preferences, requirements
 
 EFFECTS = tuple(Effect)
 SOFT = Effect.PREFER_NO_SCHEDULE
@@ -65,9 +65,13 @@ SELECTORS = st.builds(
 GATES = st.sampled_from([Gates(), Gates(), Gates(numeric_operators=False), Gates(semver_operators=False)])
 
 
-def is_tolerated(taints, tolerations, gates, *, soft=False):
+ENTERED = st.lists(st.sampled_from(REQUIRED_EFFECTS), unique=True)
+"""The effects of taints that native tolerations tolerate."""
+
+
+def is_tolerated(taints, tolerations, gates, effects=REQUIRED_EFFECTS):
     relevant = Tolerations(annotated=tuple(tolerations)).relevant_to("k")
-    chosen = (taint for taint in taints if (taint.effect == SOFT) is soft)
+    chosen = (taint for taint in taints if taint.effect in effects)
     return all(any(match(one, taint, gates) is Match.HOLDS for one in relevant) for taint in chosen)
 
 
@@ -76,20 +80,21 @@ def is_admitted(node, pod):
     return pod.unrestricted or holds(terms, node.labels)
 
 
-@given(CASES, SELECTORS, GATES)
-def test_a_node_that_is_not_tolerated_is_never_let_in(case, selector, gates):
+@given(CASES, SELECTORS, GATES, ENTERED)
+def test_a_node_that_is_not_tolerated_is_never_let_in(case, selector, gates, entered):
     taints, tolerations = case
-    node, pod = node_labels(taints, [selector]), requirements("k", tolerations, gates)
+    node, pod = node_labels(taints, [selector]), requirements("k", tolerations, gates, entered)
     if is_admitted(node, pod):
-        assert is_tolerated(taints, tolerations, gates)
+        assert is_tolerated(taints, tolerations, gates, entered)
         event("let in")
 
 
-@given(CASES, SELECTORS, GATES)
-def test_a_node_that_suits_is_let_in_unless_it_is_told_why_not(case, selector, gates):
+@given(CASES, SELECTORS, GATES, ENTERED)
+def test_a_node_that_suits_is_let_in_unless_it_is_told_why_not(case, selector, gates, entered):
     taints, tolerations = case
     assume(not asks_for_versions_of_what_is_none(taints, tolerations, selector))
-    node, pod = node_labels(taints, [selector]), requirements("k", tolerations, gates)
+    assume(all(taint.effect in (*entered, SOFT) for taint in taints))
+    node, pod = node_labels(taints, [selector]), requirements("k", tolerations, gates, entered)
     if is_tolerated(taints, tolerations, gates) and not is_admitted(node, pod):
         assert node.faults or pod.faults
         event("left out and told")
@@ -100,17 +105,16 @@ def test_a_node_is_preferred_only_if_it_is_tolerated_and_told_why_if_it_is_not(c
     taints, tolerations = case
     assume(not asks_for_versions_of_what_is_none(taints, tolerations, selector))
     node, pod = node_labels(taints, [selector]), preferences("k", tolerations, gates)
-    preferred, tolerated = is_admitted(node, pod), is_tolerated(taints, tolerations, gates, soft=True)
+    preferred, tolerated = is_admitted(node, pod), is_tolerated(taints, tolerations, gates, [SOFT])
     assert tolerated or not preferred
     assert preferred or not tolerated or node.faults or pod.faults
 
 
-@given(CASES)
-def test_a_node_that_was_not_looked_at_is_entered_only_by_what_would_be_evicted_again(case):
+@given(CASES, ENTERED)
+def test_a_node_that_was_not_looked_at_is_entered_only_by_what_would_be_evicted_again(case, entered):
     _, tolerations = case
-    found = requirements("k", tolerations)
-    if is_admitted(NodeLabels({}), found) and not found.unrestricted:
-        assert not any(one.effect in ("", Effect.NO_SCHEDULE) for one in tolerations)
+    found = requirements("k", tolerations, effects=entered)
+    assert is_admitted(NodeLabels({}), found) == (found.unrestricted or Effect.NO_SCHEDULE not in entered)
 
 
 def asks_for_versions_of_what_is_none(taints, tolerations, selector):

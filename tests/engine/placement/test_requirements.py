@@ -161,7 +161,14 @@ def test_what_may_enter_by_its_toleration_waits_until_the_operator_said_there_is
 
 
 def test_what_would_be_evicted_again_does_not_wait():
-    assert first_term(tolerates("Gt", "950", EXECUTE)) == ABSENT
+    [[absent], _] = asked(tolerates("Gt", "950"), effects=[EXECUTE]).terms
+    assert (absent.key, absent.operator) == (VALUE, "DoesNotExist")
+
+
+def test_effects_that_the_scheduler_rejects_itself_need_no_requirement():
+    found = asked(tolerates("Gt", "950", EXECUTE), effects=[EXECUTE])
+    assert written(found) == ["value Gt 950"]
+    assert asked(tolerates("Gt", "950", EXECUTE), effects=[]).unrestricted
 
 
 def test_preferences_are_about_labels_of_their_own():

@@ -10,10 +10,11 @@ from taintwarden.engine.placement.affinity import MAX_TERMS, NativeAffinity, nat
 from taintwarden.engine.placement.encoding import encode_version
 from taintwarden.engine.placement.labels import effect_label, is_mirror_label, value_label, version_label
 from taintwarden.engine.placement.mirroring import Label, NodeLabels, node_labels, version_labels
-from taintwarden.engine.placement.requirements import Alternatives, preferences, requirements
+from taintwarden.engine.placement.requirements import REQUIRED_EFFECTS, Alternatives, preferences, requirements
 
 __all__ = [
     "MAX_TERMS",
+    "REQUIRED_EFFECTS",
     "Alternatives",
     "Label",
     "NativeAffinity",

@@ -19,7 +19,8 @@ from taintwarden.engine.placement.labels import (
 )
 from taintwarden.engine.placement.translation import Translation
 
-_REQUIRED_EFFECTS = (Effect.NO_EXECUTE, Effect.NO_SCHEDULE)
+REQUIRED_EFFECTS = (Effect.NO_EXECUTE, Effect.NO_SCHEDULE)
+"""Those that keep pods off a node."""
 
 
 class Alternatives(msgspec.Struct, frozen=True):
@@ -35,13 +36,19 @@ class Alternatives(msgspec.Struct, frozen=True):
     faults: tuple[str, ...] = ()
 
 
-def requirements(key: str, tolerations: Sequence[Toleration], gates: Gates = ALL_GATES) -> Alternatives:
+def requirements(
+    key: str,
+    tolerations: Sequence[Toleration],
+    gates: Gates = ALL_GATES,
+    effects: Sequence[str] = REQUIRED_EFFECTS,
+) -> Alternatives:
     """The nodes onto which the scheduler may put a pod with these *extended* ``tolerations``, by the taint ``key``.
 
-    It concerns taints with ``NoSchedule`` and ``NoExecute``. Unrestricted: an ``Exists``, or no extended toleration
+    ``effects``: those of the taints that the scheduler accepts by native tolerations; it rejects the others itself,
+    and they need no requirement. Unrestricted: an ``Exists``, or no extended toleration
     names the key, so that the native ones decide, which the scheduler evaluates. A node without the taint is included.
-    If the pod may tolerate ``NoSchedule``, the operator has to have said so: a native toleration lets the pod in, and
-    nothing evicts it again.
+    With ``NoSchedule`` the operator has to have said so: the native toleration lets the pod in, and nothing evicts it
+    again.
     """
     value, version, effect = value_label(key), version_label(key), effect_label(key)
     if not _names(key, tolerations):
@@ -50,16 +57,15 @@ def requirements(key: str, tolerations: Sequence[Toleration], gates: Gates = ALL
         return Alternatives(key, unrestricted=True, faults=(f"{key}: its prefix is too long for a label",))
     faults: dict[str, None] = {}
     by_effect: dict[str, tuple[Term, ...] | None] = {}
-    for one in _REQUIRED_EFFECTS:
+    for one in effects:
         by_effect[one], found = _tolerated(key, one, tolerations, Translation(value, version, gates))
         faults |= dict.fromkeys(found)
     present = _where_present(by_effect, value, effect)
     if present is None:
         return Alternatives(key, unrestricted=True)
-    may_enter = any(entry.key == key and entry.effect in ("", Effect.NO_SCHEDULE) for entry in tolerations)
     absent = (
         NodeRequirement(effect, NodeOperator.IN, (NO_EFFECT,))
-        if may_enter
+        if Effect.NO_SCHEDULE in effects
         else NodeRequirement(value, NodeOperator.DOES_NOT_EXIST)
     )
     return Alternatives(key, (value, version, effect), ((absent,), *present), faults=tuple(faults))
@@ -99,8 +105,8 @@ def _where_present(by_effect: dict[str, tuple[Term, ...] | None], value: str, ef
     If it depends on the effect, each combination of effects that a node may have gets its own requirements.
     """
     groups = list(dict.fromkeys(by_effect.values()))
-    if len(groups) == 1:
-        return groups[0]
+    if len(groups) <= 1:
+        return groups[0] if groups else None
     texts: dict[Term, list[str | None]] = {}
     for size in range(1, len(by_effect) + 1):
         for effects in combinations(by_effect, size):
