@@ -70,7 +70,7 @@ GOOD: dict[str, Json] = {
     "affinity_alone": _required(operator="SemverGt", values=["v1.31.99"]),
     "affinity_empty": _of(GT) | {"nodeAffinity": {}},
     "affinity_preferred": _preferred(100, operator="Exists"),
-    "affinity_most_values": _required(operator="In", values=[str(number) for number in range(16)]),
+    "affinity_most_values": _required(operator="In", values=[str(number) for number in range(32)]),
     "affinity_integer": _required(operator="Lt", values=["-5"]),
     "affinity_not_in": _required(operator="NotIn", values=["", "a"]),
     "expression": _selecting(matchExpressions=[{"key": "app", "operator": "In", "values": ["a", ""]}]),
