@@ -26,6 +26,7 @@ from taintwarden.kube.resources import CLAIMS, NODES, VOLUMES
 from taintwarden.scheduling.decisions import Decisions, NodeFacts, Taints
 from taintwarden.scheduling.demands import Demands
 from taintwarden.scheduling.extender import REASONS, SchedulerExtender
+from taintwarden.scheduling.news import News
 from taintwarden.served import Followed, ServedApp, serve
 from taintwarden.settings import ExtenderSettings
 from taintwarden.telemetry.metrics import observer
@@ -51,12 +52,13 @@ class ExtenderApp(ServedApp):
     def __init__(self, settings: ExtenderSettings, connection: Connection, clock: Clock = system_clock) -> None:
         self.profiles = Profiles()
         self._taints: dict[tuple[Taint, ...], Taints] = {}
+        self._news = News(lambda: clock().monotonic)
         self._parse_volume = Remembered(parse_volume_affinity)
         super().__init__("scheduler-extender", settings, connection, clock)
 
     def follow(self) -> Followed:
         """Nodes, profiles, and what leads from a pod to the node affinity of its volumes."""
-        self._nodes = Mirror[NodeObject, NodeFacts](NODES.name, self.metrics, self._facts)
+        self._nodes = Mirror[NodeObject, NodeFacts](NODES.name, self.metrics, self._facts, self._news.came)
         self._claims = Mirror[ClaimObject, str](CLAIMS.name, self.metrics, lambda one: one.spec.volume_name or None)
         self._volumes = Mirror[VolumeObject, Parsed](VOLUMES.name, self.metrics, self._affinity)
         profiles = ProfileStore(self._feed, lambda _key, _uid, _reason: None)  # the operator reports errors of these
@@ -77,7 +79,7 @@ class ExtenderApp(ServedApp):
             self.metrics.extender_refusals.labels(reason)
         demands = Demands(Decoder(self._clock), self.profiles, self._claims, self._volumes)
         decisions = Decisions(Gates(self.settings.numeric_operators, self.settings.semver_operators))
-        extender = SchedulerExtender(self._nodes, demands, decisions, self._refused)
+        extender = SchedulerExtender(self._nodes, demands, decisions, self._news, self._refused)
         observe = observer(self.metrics.extender_requests, self.metrics.extender_duration)
         return WebhookServer(
             self.settings,

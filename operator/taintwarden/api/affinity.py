@@ -13,7 +13,7 @@ from taintwarden.api.annotations import bounded, read_json
 from taintwarden.api.decode import decode
 from taintwarden.api.errors import FieldError
 from taintwarden.api.names import check_label_value
-from taintwarden.api.tolerations import MAX_VALUE_LENGTH, explain_version
+from taintwarden.api.tolerations import explain_version
 from taintwarden.api.types import LabelKey, Spec, checked
 from taintwarden.engine.affinity import (
     COMPARING_NODE_OPERATORS,
@@ -33,6 +33,8 @@ MAX_TERMS = 16
 MAX_REQUIREMENTS = 16
 """Of one term."""
 MAX_VALUES = 32
+MAX_VALUE_LENGTH = 128
+"""Labels have at most 63 characters, so nothing longer is meant."""
 _TERM = '{"matchExpressions": [{"key": "example.com/kubelet", "operator": "SemverGt", "values": ["1.31.99"]}]}'
 _REQUIRED = f'{{"nodeSelectorTerms": [{_TERM}]}}'
 _POD_EXAMPLE = f'write for example {{"requiredDuringSchedulingIgnoredDuringExecution": {_REQUIRED}}}'

@@ -58,6 +58,11 @@ class Demand(msgspec.Struct, frozen=True, cache_hash=True):
         """Whether the scheduler knows all of it: nothing is extended."""
         return not (self.affinities or self.tolerations.extended)
 
+    @property
+    def is_invalid(self) -> bool:
+        """Whether no node will ever do, because an affinity cannot be read."""
+        return any(one.fault for one in self.affinities)
+
 
 class Cause(StrEnum):
     """What keeps a pod off a node."""
