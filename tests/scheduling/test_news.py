@@ -54,10 +54,13 @@ async def test_refusals_are_counted_once(scene):
     assert scene.counted == [("taint", 1)]
 
 
-async def test_after_a_wait_in_vain_none_follows_for_a_while(scene):
-    await filtering(scene, tolerations=[ABOVE])
+async def test_waits_in_vain_are_limited(scene, monkeypatch):
+    monkeypatch.setattr(news, "WAIT_SECONDS", 0.001)
+    for _ in range(news.WAITS_AT_ONCE):
+        await filtering(scene, tolerations=[ABOVE])
     assert not await started(filtering(scene, tolerations=[ABOVE]))
-    scene.now += news.REST_SECONDS
+    scene.now += 1 / news.WAITS_PER_SECOND
+    monkeypatch.setattr(news, "WAIT_SECONDS", 1.0)
     task = filtering(scene, tolerations=[ABOVE])
     assert await started(task)
     change(scene, 980)
