@@ -80,7 +80,7 @@ class SchedulerExtender:
         demands: reads pods.
         decisions: decides.
         news: tells when a node changes.
-        refused: told why nodes were refused, and how many.
+        refused: counts refused nodes by reason.
 
     """
 
