@@ -10,12 +10,13 @@ from taintwarden.controller.clock import system_clock
 from taintwarden.controller.decoding import Decoder
 from taintwarden.engine.model import Gates, MonotonicTime, Profile, Taint
 from taintwarden.engine.profiles import Profiles
-from taintwarden.kube.objects import UnboundPod
-from taintwarden.scheduling.decisions import Decisions, NodeFacts, Taints
+from taintwarden.kube.objects import NodeObject, UnboundPod
+from taintwarden.scheduling.decisions import Decisions, NodeFacts, NodeReader
 from taintwarden.scheduling.demands import Demands
 from taintwarden.scheduling.extender import SchedulerExtender
 from taintwarden.scheduling.news import News
 
+READ = NodeReader()
 ABOVE = {"key": "sla", "operator": "Gt", "value": "950", "effect": "NoSchedule"}
 EXISTS = {"key": "sla", "operator": "Exists"}
 NEWER = {"key": "kubelet", "operator": "SemverGt", "values": ["1.31.99"]}
@@ -56,7 +57,8 @@ def claimed(name: str) -> dict[str, Any]:
 
 
 def node(*taints: Taint, **labels: str) -> NodeFacts:
-    return NodeFacts(Taints(taints), labels)
+    written = [{"key": one.key, "value": one.value, "effect": one.effect} for one in taints]
+    return READ(msgspec.convert({"metadata": {"labels": labels}, "spec": {"taints": written}}, NodeObject))
 
 
 def sla(value: int | str, effect: str = "NoSchedule") -> Taint:

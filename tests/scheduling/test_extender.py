@@ -5,7 +5,7 @@ import pytest
 
 from scheduling.scene import ABOVE, EXISTS, NEWER, Scene, node, pod, preferred, required, sla
 from taintwarden.engine.model import Gates
-from taintwarden.engine.scheduling import Preferences
+from taintwarden.engine.scheduling import Judge, Preferences
 from taintwarden.scheduling import decisions
 from taintwarden.scheduling.extender import Args, PreemptionArgs, scored
 
@@ -91,8 +91,8 @@ async def test_operators_can_be_switched_off():
 
 async def test_a_decision_is_made_once_for_nodes_that_are_alike(scene, monkeypatch):
     asked = []
-    decide = decisions.refusal
-    monkeypatch.setattr(decisions, "refusal", lambda *args: asked.append(args) or decide(*args))
+    judge = Judge.refusal
+    monkeypatch.setattr(Judge, "refusal", lambda *args: asked.append(args) or judge(*args))
     scene.nodes |= {f"n{number}": node(sla(980), host=str(number)) for number in range(50)}
     for _ in range(3):
         await filtered(scene, tolerations=[ABOVE])

@@ -139,12 +139,12 @@ class SchedulerExtender:
         node = self._nodes.get(name)
         if node is None:
             return UNKNOWN, "taintwarden does not know the node yet"
-        found = decide(node).refusal
+        found = decide.refusal(node)
         return None if found is None else (found.cause.value, found.reason)
 
     def _preferences(self, decide: Decider, name: str) -> Preferences:
         node = self._nodes.get(name)
-        return Preferences(0, 0) if node is None else decide(node).preferences
+        return Preferences(0, 0) if node is None else decide.preferences(node)
 
 
 def scored(nodes: Sequence[Preferences]) -> list[int]:
