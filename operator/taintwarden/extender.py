@@ -15,7 +15,7 @@ from taintwarden.controller.profiles import ProfileStore
 from taintwarden.controller.remembered import Remembered
 from taintwarden.controller.store_handler import StoreHandler
 from taintwarden.engine.machine import events
-from taintwarden.engine.model import Gates, Taint
+from taintwarden.engine.model import Gates
 from taintwarden.engine.profiles import Profiles
 from taintwarden.handlers.extender_requests import RESULTS, VERBS, extender_app
 from taintwarden.handlers.webhook_server import WebhookServer
@@ -23,19 +23,16 @@ from taintwarden.kube.connection import Connection
 from taintwarden.kube.custom import PROFILES
 from taintwarden.kube.objects import ClaimObject, NodeObject, VolumeObject
 from taintwarden.kube.resources import CLAIMS, NODES, VOLUMES
-from taintwarden.scheduling.decisions import Decisions, NodeFacts, Taints
+from taintwarden.scheduling.decisions import Decisions, NodeFacts, NodeReader
 from taintwarden.scheduling.demands import Demands
 from taintwarden.scheduling.extender import REASONS, SchedulerExtender
+from taintwarden.scheduling.news import News
 from taintwarden.served import Followed, ServedApp, serve
 from taintwarden.settings import ExtenderSettings
 from taintwarden.telemetry.metrics import observer
 
 CERTIFICATE_SECONDS = 10 * 365 * 86400.0
 """A scheduler's configuration names the certificate, and no program may change it there: so it is long-lived."""
-
-
-MAX_TAINTS = 10_000
-"""Sets of taints that nodes share: values change, and old ones are dropped."""
 
 
 class ExtenderApp(ServedApp):
@@ -50,13 +47,13 @@ class ExtenderApp(ServedApp):
 
     def __init__(self, settings: ExtenderSettings, connection: Connection, clock: Clock = system_clock) -> None:
         self.profiles = Profiles()
-        self._taints: dict[tuple[Taint, ...], Taints] = {}
+        self._news = News(lambda: clock().monotonic)
         self._parse_volume = Remembered(parse_volume_affinity)
         super().__init__("scheduler-extender", settings, connection, clock)
 
     def follow(self) -> Followed:
         """Nodes, profiles, and what leads from a pod to the node affinity of its volumes."""
-        self._nodes = Mirror[NodeObject, NodeFacts](NODES.name, self.metrics, self._facts)
+        self._nodes = Mirror[NodeObject, NodeFacts](NODES.name, self.metrics, NodeReader(), self._news.came)
         self._claims = Mirror[ClaimObject, str](CLAIMS.name, self.metrics, lambda one: one.spec.volume_name or None)
         self._volumes = Mirror[VolumeObject, Parsed](VOLUMES.name, self.metrics, self._affinity)
         profiles = ProfileStore(self._feed, lambda _key, _uid, _reason: None)  # the operator reports errors of these
@@ -77,7 +74,7 @@ class ExtenderApp(ServedApp):
             self.metrics.extender_refusals.labels(reason)
         demands = Demands(Decoder(self._clock), self.profiles, self._claims, self._volumes)
         decisions = Decisions(Gates(self.settings.numeric_operators, self.settings.semver_operators))
-        extender = SchedulerExtender(self._nodes, demands, decisions, self._refused)
+        extender = SchedulerExtender(self._nodes, demands, decisions, self._news, self._refused)
         observe = observer(self.metrics.extender_requests, self.metrics.extender_duration)
         return WebhookServer(
             self.settings,
@@ -97,12 +94,6 @@ class ExtenderApp(ServedApp):
                 self.profiles.put(namespace, name, None)
             case _:
                 pass
-
-    def _facts(self, node: NodeObject) -> NodeFacts:
-        entries = tuple(Taint(one.key, one.value, one.effect) for one in node.spec.taints)
-        if len(self._taints) > MAX_TAINTS:
-            self._taints.clear()
-        return NodeFacts(self._taints.setdefault(entries, Taints(entries)), node.metadata.labels)
 
     def _affinity(self, volume: VolumeObject) -> Parsed | None:
         annotations = volume.metadata.annotations

@@ -291,7 +291,7 @@ def test_tokens_are_reviewed_only_where_metrics_are_protected():
 
 def test_protected_metrics_have_the_rights_of_the_component():
     shipped = by_key(load((OVERLAYS[0].parents[1] / "components/protected-metrics/metrics-access.yaml").read_text()))
-    rendered = by_key(chart({"metrics": {"protected": True}}))
+    rendered = by_key(chart({"metrics": {"protected": True}, "schedulerExtender": {"enabled": True}}))
     for name in ("taintwarden-metrics-access", "taintwarden-metrics-reader"):
         assert rendered["ClusterRole", name]["rules"] == shipped["ClusterRole", name]["rules"]
     binding = ("ClusterRoleBinding", "taintwarden-metrics-access")

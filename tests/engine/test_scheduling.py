@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from taintwarden.engine.affinity import NOWHERE, NodeAffinity, NodeOperator, NodeRequirement, Preference
 from taintwarden.engine.evaluate import judge
 from taintwarden.engine.model import SharedTolerations, Taint, Toleration, Tolerations, TolerationSecondsMode
-from taintwarden.engine.scheduling import Cause, Demand, Preferences, Sourced, preferences, refusal, untolerated
+from taintwarden.engine.scheduling import Cause, Demand, Judge, Preferences, Sourced, untolerated
 
 EXISTS = Toleration("sla", "Exists")
 ABOVE = Toleration("sla", "Gt", "950", "NoSchedule")
@@ -19,7 +19,7 @@ def sla(value: str, effect: str = "NoSchedule") -> Taint:
 
 
 def told(asked: Demand, taints: list[Taint], labels: dict[str, str]) -> str:
-    found = refusal(asked, taints, labels)
+    found = Judge(asked).refusal(taints, labels)
     return found.reason if found else ""
 
 
@@ -87,8 +87,8 @@ def test_preferences_count_taints_and_weigh_labels():
     affinity = NodeAffinity(preferred=(Preference(7, NEWER.required[0]),))
     asked = Demand(Tolerations((EXISTS,), (Toleration("sla", "Gt", "950"),)), (Sourced("the annotation", affinity),))
     prefer = "PreferNoSchedule"
-    assert preferences(asked, [sla("940", prefer), sla("1")], {}) == Preferences(1, 0)
-    assert preferences(asked, [sla("960", prefer)], {"kubelet": "1.32.0"}) == Preferences(0, 7)
+    assert Judge(asked).preferences([sla("940", prefer), sla("1")], {}) == Preferences(1, 0)
+    assert Judge(asked).preferences([sla("960", prefer)], {"kubelet": "1.32.0"}) == Preferences(0, 7)
 
 
 def test_a_demand_names_the_labels_that_decide():
@@ -133,4 +133,13 @@ def test_it_is_the_judgement_that_evicts(native, annotated, shared, taints):
     ],
 )
 def test_the_first_cause_is_named(asked, cause):
-    assert refusal(asked, [sla("1")], {}).cause is cause
+    assert Judge(asked).refusal([sla("1")], {}).cause is cause
+
+
+def test_what_is_remembered_is_bounded(monkeypatch):
+    monkeypatch.setattr(Judge, "MAX_REMEMBERED", 3)
+    judge = Judge(Demand(Tolerations((EXISTS,)), (Sourced("a", NEWER),)))
+    for number in range(10):
+        judge.refusal([Taint(f"key-{number}", str(number))], {"kubelet": f"1.32.{number}"})
+    _, _, results = judge._affinities[0]
+    assert max(map(len, (judge._taints, judge._relevant, results))) <= 3

@@ -8,13 +8,15 @@ import msgspec
 from taintwarden.api.affinity import parse_volume_affinity
 from taintwarden.controller.clock import system_clock
 from taintwarden.controller.decoding import Decoder
-from taintwarden.engine.model import Gates, Profile, Taint
+from taintwarden.engine.model import Gates, MonotonicTime, Profile, Taint
 from taintwarden.engine.profiles import Profiles
-from taintwarden.kube.objects import UnboundPod
-from taintwarden.scheduling.decisions import Decisions, NodeFacts, Taints
+from taintwarden.kube.objects import NodeObject, UnboundPod
+from taintwarden.scheduling.decisions import Decisions, NodeFacts, NodeReader
 from taintwarden.scheduling.demands import Demands
 from taintwarden.scheduling.extender import SchedulerExtender
+from taintwarden.scheduling.news import News
 
+READ = NodeReader()
 ABOVE = {"key": "sla", "operator": "Gt", "value": "950", "effect": "NoSchedule"}
 EXISTS = {"key": "sla", "operator": "Exists"}
 NEWER = {"key": "kubelet", "operator": "SemverGt", "values": ["1.31.99"]}
@@ -55,7 +57,8 @@ def claimed(name: str) -> dict[str, Any]:
 
 
 def node(*taints: Taint, **labels: str) -> NodeFacts:
-    return NodeFacts(Taints(taints), labels)
+    written = [{"key": one.key, "value": one.value, "effect": one.effect} for one in taints]
+    return READ(msgspec.convert({"metadata": {"labels": labels}, "spec": {"taints": written}}, NodeObject))
 
 
 def sla(value: int | str, effect: str = "NoSchedule") -> Taint:
@@ -73,9 +76,12 @@ class Scene:
         self.counted: list[tuple[str, int]] = []
         self.demands = Demands(Decoder(system_clock), self.profiles, self.claims, self.volumes)
         self.decisions = Decisions(gates or Gates())
-        self.extender = SchedulerExtender(
-            self.nodes, self.demands, self.decisions, lambda reason, nodes: self.counted.append((reason, nodes))
-        )
+        self.now = 100.0
+        self.news = News(lambda: MonotonicTime(self.now))
+        self.extender = SchedulerExtender(self.nodes, self.demands, self.decisions, self.news, self._count)
+
+    def _count(self, reason: str, nodes: int) -> None:
+        self.counted.append((reason, nodes))
 
     def profile(self, profile: Profile) -> None:
         self.profiles.put(profile.namespace, profile.name, profile)

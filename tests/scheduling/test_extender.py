@@ -5,7 +5,7 @@ import pytest
 
 from scheduling.scene import ABOVE, EXISTS, NEWER, Scene, node, pod, preferred, required, sla
 from taintwarden.engine.model import Gates
-from taintwarden.engine.scheduling import Preferences
+from taintwarden.engine.scheduling import Judge, Preferences
 from taintwarden.scheduling import decisions
 from taintwarden.scheduling.extender import Args, PreemptionArgs, scored
 
@@ -23,8 +23,8 @@ def scene() -> Scene:
     return made
 
 
-def filtered(scene: Scene, *names: str, **parts: object) -> tuple[list[str], dict[str, str]]:
-    result = scene.extender.filter(Args(pod(**parts), list(names or scene.nodes)))
+async def filtered(scene: Scene, *names: str, **parts: object) -> tuple[list[str], dict[str, str]]:
+    result = await scene.extender.filter(Args(pod(**parts), list(names or scene.nodes)))
     return result.node_names or [], result.failed_and_unresolvable_nodes
 
 
@@ -32,79 +32,79 @@ def scores(scene: Scene, **parts: object) -> dict[str, int]:
     return {one.host: one.score for one in scene.extender.prioritize(Args(pod(**parts), list(scene.nodes)))}
 
 
-def test_nodes_whose_taint_is_not_tolerated_fail_with_the_reason(scene):
-    assert filtered(scene, tolerations=[ABOVE]) == (
+async def test_nodes_whose_taint_is_not_tolerated_fail_with_the_reason(scene):
+    assert await filtered(scene, tolerations=[ABOVE]) == (
         ["good", "plain"],
         {"bad": "taint sla=940:NoSchedule is not tolerated (sla Gt '950':NoSchedule does not hold)"},
     )
 
 
-def test_nodes_whose_labels_do_not_match_fail_with_the_reason(scene):
-    fitting, failed = filtered(scene, affinity=required(NEWER))
+async def test_nodes_whose_labels_do_not_match_fail_with_the_reason(scene):
+    fitting, failed = await filtered(scene, affinity=required(NEWER))
     assert fitting == ["good"]
     assert failed["bad"].endswith("does not match (kubelet SemverGt '1.31.99' does not hold for 'v1.31.4')")
     assert failed["plain"].endswith("does not match (kubelet SemverGt '1.31.99': the node has no such label)")
 
 
-def test_the_order_of_pre_releases_counts(scene):
+async def test_the_order_of_pre_releases_counts(scene):
     scene.nodes["rc"] = node(kubelet="v1.32.0-rc.2")
     newer = {"key": "kubelet", "operator": "SemverGt", "values": ["1.32.0-rc.1"]}
-    assert filtered(scene, "rc", "bad", affinity=required(newer))[0] == ["rc"]
+    assert (await filtered(scene, "rc", "bad", affinity=required(newer)))[0] == ["rc"]
 
 
-def test_a_pod_without_anything_of_ours_goes_anywhere_even_to_nodes_that_are_not_known(scene):
-    assert filtered(scene, "bad", "new") == (["bad", "new"], {})
+async def test_a_pod_without_anything_of_ours_goes_anywhere_even_to_nodes_that_are_not_known(scene):
+    assert await filtered(scene, "bad", "new") == (["bad", "new"], {})
 
 
-def test_a_node_that_is_not_known_is_refused_to_others(scene):
-    assert filtered(scene, "new", tolerations=[ABOVE]) == ([], {"new": "taintwarden does not know the node yet"})
+async def test_a_node_that_is_not_known_is_refused_to_others(scene):
+    assert await filtered(scene, "new", tolerations=[ABOVE]) == ([], {"new": "taintwarden does not know the node yet"})
 
 
-def test_only_the_nodes_that_are_asked_about_are_answered(scene):
-    assert filtered(scene, "good", tolerations=[ABOVE]) == (["good"], {})
+async def test_only_the_nodes_that_are_asked_about_are_answered(scene):
+    assert await filtered(scene, "good", tolerations=[ABOVE]) == (["good"], {})
 
 
-def test_an_affinity_that_cannot_be_read_is_told_on_every_node(scene):
-    fitting, failed = filtered(scene, affinity="{")
+async def test_an_affinity_that_cannot_be_read_is_told_on_every_node(scene):
+    fitting, failed = await filtered(scene, affinity="{")
     assert (fitting, len(failed)) == ([], 3)
     assert all("is invalid, so no node matches" in reason for reason in failed.values())
 
 
-def test_refusals_are_counted_by_their_cause(scene):
-    filtered(scene, "good", "bad", "new", tolerations=[ABOVE])
-    filtered(scene, affinity=required(NEWER))
-    filtered(scene, affinity="{")
+async def test_refusals_are_counted_by_their_cause(scene):
+    await filtered(scene, "good", "bad", "new", tolerations=[ABOVE])
+    await filtered(scene, affinity=required(NEWER))
+    await filtered(scene, affinity="{")
     assert scene.counted == [("taint", 1), ("node-unknown", 1), ("node-affinity", 2), ("invalid-node-affinity", 3)]
 
 
-def test_a_changed_node_is_decided_on_again(scene):
-    assert filtered(scene, "bad", tolerations=[ABOVE])[0] == []
+async def test_a_changed_node_is_decided_on_again(scene):
+    assert (await filtered(scene, "bad", tolerations=[ABOVE]))[0] == []
     scene.nodes["bad"] = node(sla(951))
-    assert filtered(scene, "bad", tolerations=[ABOVE])[0] == ["bad"]
+    assert (await filtered(scene, "bad", tolerations=[ABOVE]))[0] == ["bad"]
 
 
-def test_operators_can_be_switched_off():
+async def test_operators_can_be_switched_off():
     scene = Scene(Gates(numeric_operators=False))
     scene.nodes["good"] = node(sla(980))
-    assert "is switched off" in filtered(scene, tolerations=[ABOVE])[1]["good"]
+    assert "is switched off" in (await filtered(scene, tolerations=[ABOVE]))[1]["good"]
 
 
-def test_a_decision_is_made_once_for_nodes_that_are_alike(scene, monkeypatch):
+async def test_a_decision_is_made_once_for_nodes_that_are_alike(scene, monkeypatch):
     asked = []
-    decide = decisions.refusal
-    monkeypatch.setattr(decisions, "refusal", lambda *args: asked.append(args) or decide(*args))
+    judge = Judge.refusal
+    monkeypatch.setattr(Judge, "refusal", lambda *args: asked.append(args) or judge(*args))
     scene.nodes |= {f"n{number}": node(sla(980), host=str(number)) for number in range(50)}
     for _ in range(3):
-        filtered(scene, tolerations=[ABOVE])
+        await filtered(scene, tolerations=[ABOVE])
     assert len(asked) == 3  # 980, 940, and none
 
 
-def test_what_is_stored_is_bounded(scene, monkeypatch):
+async def test_what_is_stored_is_bounded(scene, monkeypatch):
     monkeypatch.setattr(decisions, "MAX_DEMANDS", 3)
     monkeypatch.setattr(decisions, "MAX_DECISIONS", 5)
     for number in range(10):
         scene.nodes[f"n{number}"] = node(sla(number))
-        filtered(scene, tolerations=[ABOVE | {"value": str(number)}])
+        await filtered(scene, tolerations=[ABOVE | {"value": str(number)}])
         known = scene.decisions._known
         assert len(known) <= 3
         assert max(map(len, known.values())) <= 5

@@ -11,10 +11,8 @@ def explain_pending(answer: PodExplanation, evaluation: Evaluation, pod: PlacedP
     """``answer`` with the nodes, by name."""
     answer.fate = Fate.PENDING
     answer.scheduler = pod.unschedulable or None
-    wanted = evaluation.destinations.wanted(pod)
-    answer.nodes = [
-        NodeExplanation(node.name, list(evaluation.destinations.refusals(wanted, node))) for node in evaluation.nodes
-    ]
+    candidate = evaluation.candidates.of(pod)
+    answer.nodes = [NodeExplanation(node.name, list(candidate.refusals(node))) for node in evaluation.nodes]
     taking = [one.name for one in answer.nodes if not one.refusals]
     if not answer.nodes:
         answer.reason = "there is no node"

@@ -18,11 +18,19 @@ class Mirror(StreamHandler[Named], Generic[Named, Value]):
         resource: whose stream it receives.
         metrics: counts restarts and faults.
         read: what is needed of an object; None if nothing is.
+        changed: told when something may have changed.
 
     """
 
-    def __init__(self, resource: str, metrics: Metrics, read: Callable[[Named], Value | None]) -> None:
+    def __init__(
+        self,
+        resource: str,
+        metrics: Metrics,
+        read: Callable[[Named], Value | None],
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
         super().__init__(resource, lambda _: None, metrics)
+        self._on_change = changed
         self._read: Callable[[Named], Value | None] = read
         self._values: dict[str, Value] = {}
         self._listed: dict[str, Value] = {}
@@ -47,6 +55,7 @@ class Mirror(StreamHandler[Named], Generic[Named, Value]):
         """Exactly the objects of the list exist."""
         self._values, self._listed = self._listed, {}
         self.listed_once.set()
+        self._on_change()
 
     def changed(self, changes: Sequence[tuple[str, Named]]) -> None:
         """Watch frames."""
@@ -55,6 +64,7 @@ class Mirror(StreamHandler[Named], Generic[Named, Value]):
                 self._values.pop(_key(obj), None)
             else:
                 self._put(self._values, obj)
+        self._on_change()
 
     def lost(self, what: Identity) -> bool:
         """Objects are known by name."""

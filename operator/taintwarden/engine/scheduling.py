@@ -5,8 +5,10 @@ The tolerations are those that decide on evictions, so a pod is never scheduled 
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from taintwarden.engine.affinity import NodeAffinity, Term
 from taintwarden.engine.matching.affinity import LabelMatch, describe, match_label, matches, weight
@@ -25,12 +27,15 @@ class Untolerated(msgspec.Struct, frozen=True):
     taint: Taint
     answers: tuple[tuple[Toleration, Match], ...] = ()
 
-    def __str__(self) -> str:
+    @property
+    def reason(self) -> str:
+        """The taint, and why each toleration for it does not hold."""
         told = [
-            f"{msgspec.structs.replace(toleration, toleration_seconds=None)} {answer}"
-            for toleration, answer in self.answers
+            f"{toleration if toleration.toleration_seconds is None else replace(toleration, toleration_seconds=None)} "
+            f"{answer}"
+            for toleration, answer in self.answers[: MAX_TOLD + 1]
         ]
-        return f"taint {self.taint} is not tolerated ({_listed(told) or 'no toleration for it'})"
+        return f"taint {self.taint} is not tolerated ({_listed(told, len(self.answers)) or 'no toleration for it'})"
 
 
 class Sourced(msgspec.Struct, frozen=True):
@@ -58,6 +63,11 @@ class Demand(msgspec.Struct, frozen=True, cache_hash=True):
         """Whether the scheduler knows all of it: nothing is extended."""
         return not (self.affinities or self.tolerations.extended)
 
+    @property
+    def is_invalid(self) -> bool:
+        """Whether no node will ever do, because an affinity cannot be read."""
+        return any(one.fault for one in self.affinities)
+
 
 class Cause(StrEnum):
     """What keeps a pod off a node."""
@@ -75,26 +85,6 @@ class Refusal(msgspec.Struct, frozen=True):
     reason: str
 
 
-def untolerated(tolerations: Tolerations, taints: Iterable[Taint], gates: Gates = ALL_GATES) -> list[Untolerated]:
-    """The taints among these that a pod does not tolerate, whatever their effect. Extended tolerations narrow."""
-    found = []
-    for taint in taints:
-        relevant = tolerations.relevant_to(taint.key)
-        if not any(match(toleration, taint, gates) is Match.HOLDS for toleration in relevant):
-            found.append(Untolerated(taint, tuple(why_not(relevant, taint, gates))))
-    return found
-
-
-def refusal(
-    demand: Demand, taints: Iterable[Taint], labels: Mapping[str, str], gates: Gates = ALL_GATES
-) -> Refusal | None:
-    """Why a pod may not be scheduled on a node with these taints and labels; None if it may."""
-    repelling = [taint for taint in taints if taint.effect in REPELLING]
-    found = [(Cause.TAINT, str(one)) for one in untolerated(demand.tolerations, repelling, gates)]
-    found += [_mismatch(one, labels, gates) for one in demand.affinities if not matches(one.affinity, labels, gates)]
-    return Refusal(found[0][0], _listed([reason for _, reason in found])) if found else None
-
-
 class Preferences(msgspec.Struct, frozen=True):
     """How well a node suits a pod."""
 
@@ -104,13 +94,93 @@ class Preferences(msgspec.Struct, frozen=True):
     """Of the preferred node affinity that the node meets: more is better."""
 
 
-def preferences(
-    demand: Demand, taints: Iterable[Taint], labels: Mapping[str, str], gates: Gates = ALL_GATES
-) -> Preferences:
-    """What speaks against a node with these taints, and what for one with these labels."""
-    disliked = [taint for taint in taints if taint.effect == Effect.PREFER_NO_SCHEDULE]
-    number = len(untolerated(demand.tolerations, disliked, gates))
-    return Preferences(number, sum(weight(one.affinity, labels, gates) for one in demand.affinities))
+class Judge:
+    """Judges nodes for pods that demand the same. Each taint, and each set of label values, is compared once.
+
+    Args:
+        demand: what the pods demand.
+        gates: which operators may match at all.
+
+    """
+
+    MAX_REMEMBERED = 10_000
+    """Taints, and sets of label values for each affinity: values of nodes change."""
+
+    def __init__(self, demand: Demand, gates: Gates = ALL_GATES) -> None:
+        self._demand = demand
+        self._gates = gates
+        self._relevant: dict[str, tuple[Toleration, ...]] = {}
+        self._taints: dict[Taint, tuple[Untolerated, str] | None] = {}
+        self._affinities = tuple((one, one.affinity.keys, _Results()) for one in demand.affinities)
+
+    def refusal(self, taints: Iterable[Taint], labels: Mapping[str, str]) -> Refusal | None:
+        """Why the pods may not be scheduled on a node with these taints and labels; None if they may."""
+        answers = [self._answer(taint) for taint in taints if taint.effect in REPELLING]
+        found = [(Cause.TAINT, one[1]) for one in answers if one is not None]
+        for one, keys, results in self._affinities:
+            result = self._result(one, keys, results, labels)
+            if result.mismatch is not None:
+                found.append(result.mismatch)
+        return Refusal(found[0][0], _listed([reason for _, reason in found])) if found else None
+
+    def preferences(self, taints: Iterable[Taint], labels: Mapping[str, str]) -> Preferences:
+        """What speaks against a node with these taints, and what for one with these labels."""
+        answers = [self._answer(taint) for taint in taints if taint.effect == Effect.PREFER_NO_SCHEDULE]
+        results = [self._result(one, keys, known, labels) for one, keys, known in self._affinities]
+        number = sum(one is not None for one in answers)
+        return Preferences(number, sum(result.weight for result in results))
+
+    def untolerated(self, taint: Taint) -> Untolerated | None:
+        """Why a taint is not tolerated, whatever its effect; None if it is. Extended tolerations narrow."""
+        answer = self._answer(taint)
+        return None if answer is None else answer[0]
+
+    def _answer(self, taint: Taint) -> tuple[Untolerated, str] | None:
+        try:
+            return self._taints[taint]
+        except KeyError:
+            self._make_room(self._taints)
+            found = self._compare(taint)
+            answer = self._taints[taint] = None if found is None else (found, found.reason)
+            return answer
+
+    def _compare(self, taint: Taint) -> Untolerated | None:
+        relevant = self._relevant.get(taint.key)
+        if relevant is None:
+            self._make_room(self._relevant)
+            relevant = self._relevant[taint.key] = self._demand.tolerations.relevant_to(taint.key)
+        for toleration in relevant:
+            if match(toleration, taint, self._gates) is Match.HOLDS:
+                return None
+        return Untolerated(taint, tuple(why_not(relevant, taint, self._gates)))
+
+    def _result(self, one: Sourced, keys: tuple[str, ...], results: "_Results", labels: Mapping[str, str]) -> "_Result":
+        values = tuple([labels.get(key) for key in keys])
+        found = results.get(values)
+        if found is None:
+            self._make_room(results)
+            mismatch = None if matches(one.affinity, labels, self._gates) else _mismatch(one, labels, self._gates)
+            found = results[values] = _Result(mismatch, weight(one.affinity, labels, self._gates))
+        return found
+
+    def _make_room(self, remembered: dict[Any, Any]) -> None:
+        if len(remembered) >= self.MAX_REMEMBERED:
+            remembered.clear()
+
+
+class _Result(NamedTuple):
+    mismatch: tuple[Cause, str] | None
+    weight: int
+
+
+class _Results(dict[tuple[str | None, ...], _Result]):
+    """By the values of the labels that an affinity names."""
+
+
+def untolerated(tolerations: Tolerations, taints: Iterable[Taint], gates: Gates = ALL_GATES) -> list[Untolerated]:
+    """The taints among these that a pod does not tolerate, whatever their effect."""
+    judge = Judge(Demand(tolerations), gates)
+    return [found for taint in taints if (found := judge.untolerated(taint)) is not None]
 
 
 def _mismatch(one: Sourced, labels: Mapping[str, str], gates: Gates) -> tuple[Cause, str]:
@@ -126,6 +196,7 @@ def _first_fault(term: Term, labels: Mapping[str, str], gates: Gates) -> str:
     return "an empty term matches no node" if first is None else describe(first, labels, gates)
 
 
-def _listed(told: list[str]) -> str:
-    more = len(told) - MAX_TOLD
+def _listed(told: list[str], number: int = 0) -> str:
+    """The first of so many reasons, or of all that are there."""
+    more = (number or len(told)) - MAX_TOLD
     return "; ".join(told[:MAX_TOLD]) + (f"; and {more} more" if more > 0 else "")

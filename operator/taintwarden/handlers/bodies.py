@@ -15,7 +15,7 @@ MAX_LARGE_BODIES = 4
 BODY_SECONDS = 3.0
 """For a body to arrive. No API server waits for an answer for longer than its webhook's timeoutSeconds, which is 2."""
 
-Answer = Callable[[bytearray], tuple[web.Response, str]]
+Answer = Callable[[bytearray], Awaitable[tuple[web.Response, str]]]
 """The response to a body, and the result as metrics count it."""
 Observe = Callable[[str, str, float], None]
 Refuse = Callable[[web.Request], str]
@@ -56,7 +56,7 @@ class Bodies:
             slot = self._large if length > SMALL_BODY_BYTES else nullcontext()
             try:
                 async with asyncio.timeout(BODY_SECONDS), slot:
-                    return self._give(name, answer, http, await _read(http))
+                    return await self._give(name, answer, http, await _read(http))
             except TimeoutError:
                 self._observe(name, "late", BODY_SECONDS)
                 return declined(408, f"the body did not arrive within {BODY_SECONDS:g} s")
@@ -66,9 +66,9 @@ class Bodies:
 
         return handle
 
-    def _give(self, name: str, answer: Answer, http: web.Request, body: bytearray) -> web.Response:
+    async def _give(self, name: str, answer: Answer, http: web.Request, body: bytearray) -> web.Response:
         began = time.perf_counter()
-        response, result = answer(body)
+        response, result = await answer(body)
         self._observe(name, result, time.perf_counter() - began)
         if response.status == 200:
             self._answered(http)

@@ -4,9 +4,9 @@ A scheduler whose configuration says ``ignorable: true`` schedules without the e
 than 200, so an error here never stops scheduling.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 import structlog
@@ -44,17 +44,24 @@ def extender_app(
     app = web.Application(client_max_size=MAX_BODY_BYTES)
     bodies = Bodies(observe, refuse, answered)
     args, preemption = msgspec.json.Decoder(Args), msgspec.json.Decoder(PreemptionArgs)
+
+    async def prioritize(given: Args) -> object:
+        return extender.prioritize(given)
+
+    async def preempt(given: PreemptionArgs) -> object:
+        return extender.preempt(given)
+
     answers = {
         "filter": partial(_answer, "filter", args, extender.filter),
-        "prioritize": partial(_answer, "prioritize", args, extender.prioritize),
-        "preempt": partial(_answer, "preempt", preemption, extender.preempt),
+        "prioritize": partial(_answer, "prioritize", args, prioritize),
+        "preempt": partial(_answer, "preempt", preemption, preempt),
     }
     app.add_routes([web.post(f"/{verb}", bodies.handler(verb, answers[verb])) for verb in VERBS])
     return app
 
 
-def _answer(
-    verb: str, decoder: "msgspec.json.Decoder[Given]", answer: Callable[[Given], Any], body: bytearray
+async def _answer(
+    verb: str, decoder: "msgspec.json.Decoder[Given]", answer: Callable[[Given], Awaitable[object]], body: bytearray
 ) -> tuple[web.Response, str]:
     try:
         given = decoder.decode(body)
@@ -62,7 +69,7 @@ def _answer(
         told = f"no arguments of an extender with nodeCacheCapable: true: {printable(str(error), 300)}\n"
         return web.Response(status=400, text=told), "malformed"
     try:
-        result = _ENCODER.encode(answer(given))
+        result = _ENCODER.encode(await answer(given))
     except Exception as error:
         log.error("extender-failed", verb=verb, exc_info=error)
         return web.Response(status=500, text="internal error\n"), "failed"

@@ -89,7 +89,7 @@ def review_app(
     return app
 
 
-def _answer(name: str, judge: Judge, body: bytearray) -> tuple[web.Response, str]:
+async def _answer(name: str, judge: Judge, body: bytearray) -> tuple[web.Response, str]:
     try:
         request, left_alone = decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -10,7 +10,7 @@ from taintwarden.engine.machine import ClaimView, history_name
 from taintwarden.engine.model import Budget, Gates, Mode, Node, Pod, Policy, Taint
 from taintwarden.kube.objects import PodObject
 from taintwarden.rehearsal.conditions import is_kept_from_enforcing
-from taintwarden.rehearsal.destinations import Destinations
+from taintwarden.rehearsal.destinations import Candidates
 from taintwarden.rehearsal.manifests import BadInput
 from taintwarden.rehearsal.rehearsal import Rehearsal, at_once, named
 from taintwarden.rehearsal.snapshot import Snapshot
@@ -41,7 +41,7 @@ class Evaluation:
         self.nodes = [taught.decoder.node(node) for node in sorted(snapshot.nodes, key=lambda one: one.metadata.name)]
         """The node of the pod; all nodes if it is not bound."""
         self.node: Node | None = self.nodes[0] if self.nodes and self.object.spec.node_name else None
-        self.destinations = Destinations(snapshot, taught, gates)
+        self.candidates = Candidates(snapshot, taught, gates)
         self.rehearsed_policies = {named(one)[1] for one in snapshot.policies if is_kept_from_enforcing(one)}
         """Policies in mode Enforce that evict no pods because the operator runs with --dry-run."""
         self._namespace_labels = self._view.namespace_labels(self.object.metadata.namespace)

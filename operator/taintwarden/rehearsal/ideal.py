@@ -12,9 +12,9 @@ from taintwarden.engine.limits.budgets import Budgets
 from taintwarden.engine.limits.refusal import SEVERAL_BUDGETS
 from taintwarden.engine.machine import Outcome, View
 from taintwarden.engine.model import Budget, Pod, PodClass
-from taintwarden.engine.scheduling import Demand, Preferences
+from taintwarden.engine.scheduling import Preferences
 from taintwarden.kube.objects import BudgetObject, PodObject
-from taintwarden.rehearsal.destinations import Destinations, Wanted
+from taintwarden.rehearsal.destinations import Candidates
 from taintwarden.rehearsal.places import PlacedPod
 
 
@@ -33,9 +33,9 @@ class Places:
     would evict the pod from it again.
     """
 
-    def __init__(self, view: View, destinations: Destinations, pods: Iterable[PodObject], now: float) -> None:
+    def __init__(self, view: View, candidates: Candidates, pods: Iterable[PodObject], now: float) -> None:
         self._view = view
-        self._destinations = destinations
+        self._candidates = candidates
         self._objects = {pod.metadata.uid: pod for pod in pods if isinstance(pod, PlacedPod)}
         self._now = now
         self._pods = Counter({name: len(view.pods(name)) for name in view.nodes})
@@ -50,16 +50,13 @@ class Places:
         return found
 
     def _find(self, pod: Pod) -> Iterator[tuple[str, Preferences]]:
-        obj = self._objects.get(pod.uid)
-        wanted = (
-            Wanted(Demand(self._view.tolerations_of(pod.shared))) if obj is None else self._destinations.wanted(obj)
-        )
+        candidate = self._candidates.of(self._objects[pod.uid])
         for name in sorted(self._view.nodes):
             view = self._view.node(name)
-            if view is None or next(self._destinations.refusals(wanted, view.node), None) is not None:
+            if view is None or next(candidate.refusals(view.node), None) is not None:
                 continue
             if not claims(self._view.verdicts(name, pod.shared), self._now):
-                yield name, self._destinations.preferences(wanted, view.node)
+                yield name, candidate.preferences(view.node)
 
     def take(self, pod: Pod) -> str | None:
         """The node for the next pod like this one; None if no node fits."""

@@ -15,7 +15,7 @@ from taintwarden.engine.model import Gates, Instant, Mode, MonotonicTime, Pod, W
 from taintwarden.kube.objects import NodeObject
 from taintwarden.rehearsal.changes import Change, apply, enforce
 from taintwarden.rehearsal.conditions import is_kept_from_enforcing
-from taintwarden.rehearsal.destinations import Destinations
+from taintwarden.rehearsal.destinations import Candidates
 from taintwarden.rehearsal.ideal import Allowances, Assumptions, Places
 from taintwarden.rehearsal.plan import Plan, Replacement
 from taintwarden.rehearsal.recording import Recording, is_replaced
@@ -88,8 +88,8 @@ class Play:
         for node in changed:
             self._rehearsal.feed(events.NodeSeen(self._rehearsal.decoder.node(node)))
         self._rehearsal.rest()
-        destinations = Destinations(self._snapshot, self._rehearsal, self._gates)
-        self._places = Places(self._view, destinations, self._snapshot.pods, self.instant.wall)
+        candidates = Candidates(self._snapshot, self._rehearsal, self._gates)
+        self._places = Places(self._view, candidates, self._snapshot.pods, self.instant.wall)
         while (moment := self._next(horizon)) is not None and moment <= horizon:
             self.at = max(self.at, moment)
             while self._queue and self._queue[0][0] <= self.at:

@@ -4,15 +4,17 @@ The protocol is that of ``k8s.io/kube-scheduler/extender/v1``, with ``nodeCacheC
 nodes, and the extender knows the nodes.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
-from taintwarden.engine.scheduling import Cause, Preferences
+from taintwarden.engine.scheduling import Cause, Demand, Preferences
 from taintwarden.kube.objects import UnboundPod
 from taintwarden.scheduling.decisions import Decider, Decisions, NodeFacts
 from taintwarden.scheduling.demands import Demands
+from taintwarden.scheduling.news import News
 
 MAX_SCORE = 10
 """``MaxExtenderPriority``."""
@@ -64,6 +66,12 @@ class Nodes(Protocol):
         """The node of this name."""
 
 
+class _Filtered(NamedTuple):
+    node_names: list[str]
+    refused: dict[str, tuple[str, str]]
+    """Name -> why, as metrics count it and as people read it."""
+
+
 class SchedulerExtender:
     """Answers schedulers.
 
@@ -71,37 +79,32 @@ class SchedulerExtender:
         nodes: the known nodes.
         demands: reads pods.
         decisions: decides.
-        refused: told why nodes were refused, and how many.
+        news: tells when a node changes.
+        refused: counts refused nodes by reason.
 
     """
 
     def __init__(
-        self, nodes: Nodes, demands: Demands, decisions: Decisions, refused: Callable[[str, int], None]
+        self, nodes: Nodes, demands: Demands, decisions: Decisions, news: News, refused: Callable[[str, int], None]
     ) -> None:
         self._nodes = nodes
         self._demands = demands
         self._decisions = decisions
+        self._news = news
         self._refused = refused
 
-    def filter(self, args: Args) -> FilterResult:
-        """The nodes that will do, and for each of the others why not."""
+    async def filter(self, args: Args) -> FilterResult:
+        """The nodes that will do, and for each of the others why not. If none will do, a moment later perhaps one."""
         demand = self._demands.of(args.pod)
         if demand.is_native:
             return FilterResult(args.node_names)
-        decide = self._decisions.of(demand)
-        fitting: list[str] = []
-        failed: dict[str, str] = {}
-        counts: dict[str, int] = {}
-        for name in args.node_names:
-            found = self._refusal(decide, name)
-            if found is None:
-                fitting.append(name)
-            else:
-                cause, failed[name] = found
-                counts[cause] = counts.get(cause, 0) + 1
-        for cause, number in counts.items():
-            self._refused(cause, number)
-        return FilterResult(fitting, failed)
+        found = self._filtered(demand, args.node_names)
+        if args.node_names and not found.node_names and not demand.is_invalid:
+            await self._news.until(lambda: bool(self._filtered(demand, args.node_names).node_names))
+            found = self._filtered(demand, args.node_names)
+        for reason, number in Counter(reason for reason, _ in found.refused.values()).items():
+            self._refused(reason, number)
+        return FilterResult(found.node_names, {name: told for name, (_, told) in found.refused.items()})
 
     def prioritize(self, args: Args) -> list[HostPriority]:
         """The score of each node."""
@@ -120,16 +123,28 @@ class SchedulerExtender:
             victims = {name: those for name, those in victims.items() if self._refusal(decide, name) is None}
         return PreemptionResult(victims)
 
+    def _filtered(self, demand: Demand, names: Sequence[str]) -> "_Filtered":
+        decide = self._decisions.of(demand)
+        fitting: list[str] = []
+        refused: dict[str, tuple[str, str]] = {}
+        for name in names:
+            found = self._refusal(decide, name)
+            if found is None:
+                fitting.append(name)
+            else:
+                refused[name] = found
+        return _Filtered(fitting, refused)
+
     def _refusal(self, decide: Decider, name: str) -> tuple[str, str] | None:
         node = self._nodes.get(name)
         if node is None:
             return UNKNOWN, "taintwarden does not know the node yet"
-        found = decide(node).refusal
+        found = decide.refusal(node)
         return None if found is None else (found.cause.value, found.reason)
 
     def _preferences(self, decide: Decider, name: str) -> Preferences:
         node = self._nodes.get(name)
-        return Preferences(0, 0) if node is None else decide(node).preferences
+        return Preferences(0, 0) if node is None else decide.preferences(node)
 
 
 def scored(nodes: Sequence[Preferences]) -> list[int]:
