@@ -14,7 +14,7 @@ from taintwarden.engine.machine import Outcome, View
 from taintwarden.engine.model import Budget, Pod, PodClass
 from taintwarden.engine.scheduling import Preferences
 from taintwarden.kube.objects import BudgetObject, PodObject
-from taintwarden.rehearsal.destinations import Candidates
+from taintwarden.rehearsal.candidates import Candidates
 from taintwarden.rehearsal.places import PlacedPod
 
 
