@@ -21,6 +21,7 @@ from taintwarden.handlers.webhook_server import WebhookServer
 from taintwarden.kube.connection import Connection
 from taintwarden.kube.custom import POLICIES, PROFILES
 from taintwarden.kube.resources import NAMESPACES
+from taintwarden.scheduling.demands import Demands
 from taintwarden.served import Followed, ServedApp, serve
 from taintwarden.settings import WebhookSettings
 from taintwarden.telemetry.metrics import observer
@@ -54,11 +55,19 @@ class WebhookApp(ServedApp):
     def serve(self) -> WebhookServer:
         """Reviews of the API server."""
         gates = Gates(self.settings.numeric_operators, self.settings.semver_operators)
-        webhook = AdmissionWebhooks(self.known, Decoder(self._clock), gates)
+        webhook = admission_webhooks(self.known, self._clock, gates)
         judges = {"validate": webhook.validate, "mutate": webhook.mutate}
         observe = observer(self.metrics.admission_requests, self.metrics.admission_duration)
         make_app = partial(review_app, judges, observe)
         return WebhookServer(self.settings, self.client, make_app, metrics=self.metrics, clock=self._clock)
+
+
+def admission_webhooks(known: Known, clock: Clock, gates: Gates) -> AdmissionWebhooks:
+    """What answers from ``known``."""
+    decoder = Decoder(clock)
+    # Volumes get node affinity of their own, which the scheduler evaluates for the pods that use them.
+    demands = Demands(decoder, known.profiles, claims={}, volumes={})
+    return AdmissionWebhooks(known, decoder, demands.of, gates)
 
 
 def _untold(_key: str, _uid: str, _reason: str) -> None:

@@ -7,13 +7,13 @@ from admission.patching import patched
 from admission.workloads import Json, exists, extended, gt, inside, pod, review
 from taintwarden.admission.known import Known
 from taintwarden.admission.response import AdmissionResponse
-from taintwarden.admission.webhooks import AdmissionWebhooks, Request
+from taintwarden.admission.webhooks import Request
 from taintwarden.controller.clock import system_clock
-from taintwarden.controller.decoding import Decoder
 from taintwarden.engine.machine import events
 from taintwarden.engine.matching.tolerations import ALL_GATES
 from taintwarden.engine.model import Exclude, Operator, Policy, Profile, TaintSelector, Toleration
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
+from taintwarden.webhook import admission_webhooks
 
 POD = {"group": "", "version": "v1", "kind": "Pod"}
 GOLD = LabelSelector((Requirement("tier", SelectorOperator.IN, ("gold",)),))
@@ -24,7 +24,7 @@ class Stage:
 
     def __init__(self) -> None:
         self.known = Known()
-        self.webhook = AdmissionWebhooks(self.known, Decoder(system_clock), ALL_GATES)
+        self.webhook = admission_webhooks(self.known, system_clock, ALL_GATES)
 
     def feed(self, *fed: events.Event) -> None:
         for event in fed:
@@ -94,7 +94,7 @@ def test_a_pod_is_not_placed_by_a_policy_that_leaves_it_alone(stage):
 def test_invalid_entries_get_nothing_and_the_others_do(stage):
     obj = pod(extended(gt("0950"), gt(key="disk")))
     (step,) = stage.mutate(obj).patch
-    assert step.value == [exists("disk")]
+    assert step.value == [exists("disk", effect="NoExecute")]
 
 
 @pytest.mark.parametrize("annotation", ["sla > 950", "{}", "[[]]", "null", '[{"key": 7}]', "[" * 10_000])

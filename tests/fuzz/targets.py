@@ -17,7 +17,6 @@ from api import policy_cases, profile_cases
 from kube.scripted import ScriptedClient
 from scheduling.scene import ABOVE, NEWER, Scene, node, pod_json, preferred, required, sla, terms
 from taintwarden.admission.known import Known
-from taintwarden.admission.webhooks import AdmissionWebhooks
 from taintwarden.api import parse_node_affinity, parse_volume_affinity
 from taintwarden.api.errors import InvalidObject
 from taintwarden.api.policies import parse_policy
@@ -40,6 +39,7 @@ from taintwarden.kube.objects import NodeObject, PodObject
 from taintwarden.kube.resources import BUDGETS, DAEMON_SETS, NAMESPACES, NODES, PODS
 from taintwarden.kube.webhooks import ConfigurationKind, read_secret, read_webhooks
 from taintwarden.scheduling.extender import Args
+from taintwarden.webhook import admission_webhooks
 
 NOW = Instant(WallTime(1_800_000_000.0), MonotonicTime(0.0))
 PAIR = make_pair(["hook.ns.svc"], NOW.wall)
@@ -95,7 +95,7 @@ def reviews(data: bytes) -> None:
         request, _ = handler.decode(data)
     except (*NOT_JSON, RecursionError):
         return
-    webhook = AdmissionWebhooks(Known(), Decoder(lambda: NOW), ALL_GATES)
+    webhook = admission_webhooks(Known(), lambda: NOW, ALL_GATES)
     for answer in (webhook.validate, webhook.mutate):
         msgspec.json.decode(handler.encode(request, answer(request)))
 

@@ -21,10 +21,8 @@ from controlplane.certificates import Authority
 from kube.scripted import ScriptedClient
 from kube.stored_webhooks import StoredWebhooks
 from taintwarden.admission.known import Known
-from taintwarden.admission.webhooks import AdmissionWebhooks
 from taintwarden.certificates.pairs import make_pair
 from taintwarden.controller.clock import system_clock
-from taintwarden.controller.decoding import Decoder
 from taintwarden.engine.matching.tolerations import ALL_GATES
 from taintwarden.handlers import listening
 from taintwarden.handlers.reviews import review_app
@@ -32,6 +30,7 @@ from taintwarden.handlers.webhook_server import WebhookServer
 from taintwarden.kube.errors import ConfigError
 from taintwarden.settings import WebhookSettings
 from taintwarden.telemetry.metrics import Metrics, observer
+from taintwarden.webhook import admission_webhooks
 
 HOST, NAME = "127.0.0.1", "webhook.home.svc"
 POD = {"group": "", "version": "v1", "kind": "Pod"}
@@ -51,7 +50,7 @@ def metrics() -> Metrics:
 
 def make_server(api: StoredWebhooks, port: int, metrics: Metrics, **more: str) -> WebhookServer:
     settings = WebhookSettings(http_host=HOST, namespace="home", webhook_service="webhook", webhook_port=port, **more)
-    webhook = AdmissionWebhooks(Known(), Decoder(system_clock), ALL_GATES)
+    webhook = admission_webhooks(Known(), system_clock, ALL_GATES)
     client = ScriptedClient(default=api)
     make_app = partial(
         review_app,

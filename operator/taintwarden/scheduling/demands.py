@@ -64,14 +64,15 @@ class Demands:
 
     def _of_volumes(self, pod: UnboundPod) -> Iterator[Sourced]:
         for volume in pod.spec.volumes:
-            claim = _claim_of(volume, pod)
+            claim = claim_of(volume, pod)
             name = claim and self._claims.get(f"{pod.metadata.namespace}/{claim}")
             parsed = self._volumes.get(name) if name else None
             if parsed is not None:
                 yield _sourced(f"PersistentVolume {name}", parsed)
 
 
-def _claim_of(volume: PodVolume, pod: UnboundPod) -> str:
+def claim_of(volume: PodVolume, pod: UnboundPod) -> str:
+    """The name of the claim of a volume; empty without one."""
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name
     # As pkg/volume/util and the ephemeral volume controller name it.
