@@ -190,9 +190,8 @@ def test_what_is_tolerated_is_entered(world):
 @given(WORLDS)
 def test_preferences_are_those_of_the_engine(world):
     scene = Scene()
-    scene.nodes["a"] = READ(msgspec.convert({"metadata": {"labels": world.labels}}, NodeObject))
     preferred = [{"weight": 5, "preference": term} for term in world.terms]
     affinity = {"preferredDuringSchedulingIgnoredDuringExecution": preferred}
     demand = scene.demands.of(msgspec.convert(pod_json(affinity=json.dumps(affinity)), UnboundPod))
     expected = sum(weight(one.affinity, world.labels) for one in demand.affinities)
-    assert scene.decisions.of(demand).preferences(scene.nodes["a"]).weight == expected
+    assert scene.decisions.of(demand).preferences((), world.labels).weight == expected
