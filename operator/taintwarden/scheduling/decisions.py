@@ -8,10 +8,10 @@ from taintwarden.engine.model import Effect, Gates, Taint
 from taintwarden.engine.scheduling import REPELLING, Demand, Judge
 from taintwarden.kube.objects import NodeObject
 
-MAX_DEMANDS = 1_000
+MAX_DEMANDS = 200
 """The demands whose comparisons are stored: a tenant can make any number of different ones."""
-MAX_COMPARISONS = 200_000
-"""Of all demands: some 200 bytes each."""
+MAX_COMPARISONS = 50_000
+"""Of all demands. More would cost the garbage collector more time than comparing again costs."""
 MAX_TAINTS = 10_000
 """Taints that nodes share: values change, and old ones are dropped."""
 
