@@ -31,9 +31,9 @@ def metrics_page() -> str:
 
 
 def _of(name: str) -> str:
-    """The process that exposes a metric, or both."""
+    """The processes that expose a metric."""
     having = [process.value for process in Process if any(name == one for one, _ in _exposed(Metrics(process)))]
-    return "both" if len(having) > 1 else having[0]
+    return "all" if len(having) == len(Process) else ", ".join(having)
 
 
 def _exposed(metrics: Metrics) -> Iterator[tuple[str, MetricWrapperBase]]:

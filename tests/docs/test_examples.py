@@ -50,7 +50,8 @@ def test_a_policy_is_valid(where, document):
 
 @pytest.mark.parametrize(("where", "document"), PROFILES, ids=lambda value: value if isinstance(value, str) else "")
 def test_a_profile_is_valid(where, document):
-    assert parse_profile(document).tolerations
+    profile = parse_profile(document)
+    assert profile.tolerations or profile.affinity
 
 
 def test_profiles_are_shown_where_people_look():

@@ -10,6 +10,8 @@ from taintwarden.engine.machine import WriteOutcome, commands, events
 from taintwarden.engine.model import Policy
 
 SLA = "value.taintwarden.io/sla"
+EFFECT = "effect.taintwarden.io/sla"
+NOT_THERE = {EFFECT: "None"}
 
 
 def placing(name: str = "p", *, key: str = "sla", **spec: Any) -> Policy:
@@ -54,7 +56,13 @@ def test_changed_value_is_written():
 def test_label_goes_with_the_taint():
     rig = Rig(placing())
     rig.node("n1", labels={SLA: "x", "zone": "a"})
-    assert written(rig) == [("n1", {SLA: None})]
+    assert written(rig) == [("n1", {SLA: None, **NOT_THERE})]
+
+
+def test_label_comes_with_the_taint():
+    rig = Rig(placing())
+    rig.node("n1", "sla=x", labels=NOT_THERE)
+    assert written(rig) == [("n1", {SLA: "x", EFFECT: None})]
 
 
 def test_labels_that_are_right_are_not_written():
@@ -92,7 +100,7 @@ def test_label_that_is_being_written_is_removed_when_its_taint_went_meanwhile():
     rig.node("n1")
     rig.out = []
     mirrored(rig)
-    assert written(rig) == [("n1", {SLA: None})]
+    assert written(rig) == [("n1", {SLA: None, **NOT_THERE})]
 
 
 def test_what_was_written_is_not_written_again_before_the_stream_shows_it():
@@ -156,11 +164,10 @@ def test_labels_go_with_the_policy():
     assert written(rig) == [("n1", {SLA: None})]
 
 
-def test_node_that_the_policy_does_not_select_carries_no_labels():
+def test_node_on_which_the_policy_evicts_nobody_is_labelled_too():
     rig = Rig(placing(nodeSelector={"matchLabels": {"pool": "spot"}}))
     rig.node("n1", "sla=x")
-    rig.node("n2", "sla=x", labels={"pool": "spot"})
-    assert written(rig) == [("n2", {SLA: "x"})]
+    assert written(rig) == [("n1", {SLA: "x"})]
 
 
 def test_two_policies_place_by_a_key_each():
@@ -196,9 +203,9 @@ def test_what_labels_cannot_say_is_told_once():
 
 def test_labels_are_written_before_pods_are_evicted():
     rig = Rig(placing())
-    rig.node("n1")
+    rig.node("n1", labels=NOT_THERE)
     rig.pod("a")
     rig.out = []
-    rig.node("n1", "sla=x")
+    rig.node("n1", "sla=x", labels=NOT_THERE)
     kinds = [type(command) for command in rig.out]
     assert kinds.index(commands.SaveLabels) < kinds.index(commands.Evict)

@@ -9,7 +9,7 @@ from taintwarden.controller import wording
 from taintwarden.controller.decoding import PodIssue
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import commands
-from taintwarden.engine.model import Gates, Mode, Pod, Policy
+from taintwarden.engine.model import Gates, Mode, Pod, Policy, Taint
 from taintwarden.kube.recorder import NORMAL, WARNING, Message, Recorder, Subject
 from taintwarden.telemetry.metrics import Metrics
 
@@ -258,12 +258,13 @@ class Notifier:
         self._node_event(notice.node, notice.node_uid, "InvalidTaintValue", note)
 
     def _not_mirrored(self, notice: commands.NotMirrored) -> None:
-        log.warning("taint-not-mirrored", node=notice.node, taint=str(notice.taint), reason=notice.reason)
+        kind, subject = "Taint" if isinstance(notice.subject, Taint) else "Label", str(notice.subject)
+        log.warning("not-mirrored", node=notice.node, kind=kind, subject=subject, reason=notice.reason)
         note = (
-            f"Taint {notice.taint} cannot be repeated in labels: {notice.reason}. "
+            f"{kind} {subject} cannot be repeated in labels of placement: {notice.reason}. "
             f"New pods that compare its value are kept off this node"
         )
-        self._node_event(notice.node, notice.node_uid, "TaintNotMirrored", note)
+        self._node_event(notice.node, notice.node_uid, f"{kind}NotMirrored", note)
 
     def _degraded(self, notice: commands.Degraded) -> None:
         policy = notice.policy

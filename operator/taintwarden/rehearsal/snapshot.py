@@ -5,7 +5,15 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.kube.objects import BudgetObject, NamespaceObject, NodeObject, PodObject, WorkloadObject
+from taintwarden.kube.objects import (
+    BudgetObject,
+    ClaimObject,
+    NamespaceObject,
+    NodeObject,
+    PodObject,
+    VolumeObject,
+    WorkloadObject,
+)
 from taintwarden.rehearsal.sources import Source, Subject
 
 
@@ -33,6 +41,9 @@ class Snapshot(msgspec.Struct):
     workloads: Mapping[str, Sequence[WorkloadObject]] = {}
     """Controllers of pods by the plural of their kind."""
     budgets: Sequence[BudgetObject] = ()
+    claims: Sequence[ClaimObject] = ()
+    """Those of a pod that is explained, and their volumes."""
+    volumes: Sequence[VolumeObject] = ()
 
     def knows(self, source: Source) -> bool:
         """Whether the source was read."""
