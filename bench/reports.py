@@ -141,8 +141,9 @@ def scheduling(found: Medians) -> str:
         "90% ms": "p90_ms",
         "99% ms": "p99_ms",
         "slowest ms": "slowest_ms",
-        "inside ms": "inside_ms",
-        "CPU ms": "cpu_ms",
+        "CPU median ms": "cpu_median_ms",
+        "CPU 99% ms": "cpu_p99_ms",
+        "process CPU ms": "process_cpu_ms",
         "peak MiB": "peak_mib",
     }
     answers = {name: row for name, row in found.items() if "p99_ms" in row}

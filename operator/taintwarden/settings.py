@@ -16,10 +16,12 @@ MOST_IN_FLIGHT = 64
 LogFormat = Literal["auto", "json", "console"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 WebhookCertificates = Literal["own", "external"]
+Placement = Literal["labels", "extender"]
 _CHOICES = {
     "log_format": get_args(LogFormat),
     "log_level": get_args(LogLevel),
     "webhook_certificates": get_args(WebhookCertificates),
+    "placement": get_args(Placement),
 }
 
 
@@ -63,6 +65,8 @@ class WebhookSettings(CommonSettings, frozen=True, kw_only=True):
     client that can connect is answered."""
     webhook_client_names: str = ""
     """Common names that the certificates of callers may have, separated by commas; empty for any."""
+    placement: Placement = "labels"
+    """What keeps pods off nodes that do not suit: node affinity that the webhook adds, or the scheduler extender."""
 
 
 class ExtenderSettings(WebhookSettings, frozen=True, kw_only=True):

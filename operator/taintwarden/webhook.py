@@ -55,19 +55,19 @@ class WebhookApp(ServedApp):
     def serve(self) -> WebhookServer:
         """Reviews of the API server."""
         gates = Gates(self.settings.numeric_operators, self.settings.semver_operators)
-        webhook = admission_webhooks(self.known, self._clock, gates)
+        webhook = admission_webhooks(self.known, self._clock, gates, by_extender=self.settings.placement == "extender")
         judges = {"validate": webhook.validate, "mutate": webhook.mutate}
         observe = observer(self.metrics.admission_requests, self.metrics.admission_duration)
         make_app = partial(review_app, judges, observe)
         return WebhookServer(self.settings, self.client, make_app, metrics=self.metrics, clock=self._clock)
 
 
-def admission_webhooks(known: Known, clock: Clock, gates: Gates) -> AdmissionWebhooks:
+def admission_webhooks(known: Known, clock: Clock, gates: Gates, *, by_extender: bool = False) -> AdmissionWebhooks:
     """What answers from ``known``."""
     decoder = Decoder(clock)
     # Volumes get node affinity of their own, which the scheduler evaluates for the pods that use them.
     demands = Demands(decoder, known.profiles, claims={}, volumes={})
-    return AdmissionWebhooks(known, decoder, demands.of, gates)
+    return AdmissionWebhooks(known, decoder, demands.of, gates, by_extender=by_extender)
 
 
 def _untold(_key: str, _uid: str, _reason: str) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from admission.patching import patched
 from admission.workloads import Json, exists, pod
-from taintwarden.admission.injection import NO_NODE, inject
+from taintwarden.admission.injection import NO_NODE, inject, tolerate
 from taintwarden.admission.response import AdmissionResponse
 from taintwarden.engine.affinity import NOWHERE, NodeAffinity, NodeOperator, NodeRequirement, Preference
 from taintwarden.engine.matching.tolerations import ALL_GATES
@@ -318,3 +318,18 @@ def test_asking_again_adds_nothing_and_what_the_pod_brought_stays(
     covered = [one for one in after["spec"].get("tolerations", []) if one["operator"] == "Exists"]
     evicting = (entry.key for entry in wanted if entry.effect in ("", "NoExecute"))
     assert set(evicting) <= {one["key"] for one in covered}
+
+
+def test_with_the_extender_every_key_gets_a_native_toleration_and_nothing_else():
+    obj = pod()
+    response = tolerate(obj, Tolerations((), (above(effect="NoSchedule"), above(key="cni"))))
+    assert response.warnings == ()
+    assert patched(obj, response.patch)["spec"] == obj["spec"] | {
+        "tolerations": [exists(effect="NoSchedule"), exists("cni")]
+    }
+
+
+def test_a_mirror_pod_stays_as_it_is_with_the_extender_as_well():
+    obj = pod()
+    obj["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
+    assert tolerate(obj, Tolerations((), (above(),))) == AdmissionResponse()

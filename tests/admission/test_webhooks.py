@@ -140,3 +140,24 @@ def test_a_namespace_that_comes_back_has_its_profiles_still(stage):
 def test_a_pod_that_is_none_is_left_as_it_is(part):
     request = msgspec.convert({"uid": "u", "kind": POD, "object": pod(extended(gt())) | part}, Request)
     assert Stage().webhook.mutate(request) == AdmissionResponse()
+
+
+AFFINITY = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "v", "operator": "SemverGt", "values": ["1.0.0"]}]}]}
+
+
+def test_beside_the_extender_no_node_affinity_is_added_to_pods(stage):
+    stage.place()
+    stage.webhook = admission_webhooks(stage.known, system_clock, ALL_GATES, by_extender=True)
+    obj = pod(extended(gt()))
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": AFFINITY}
+    obj["metadata"]["annotations"]["taintwarden.io/node-affinity"] = msgspec.json.encode(required).decode()
+    assert (stage.paths(obj), stage.mutate(obj).warnings) == (["/spec/tolerations"], ())
+
+
+def test_beside_the_extender_no_node_affinity_is_added_to_volumes(stage):
+    text = msgspec.json.encode({"required": AFFINITY}).decode()
+    volume = {"metadata": {"name": "a", "annotations": {"taintwarden.io/node-affinity": text}}, "spec": {}}
+    kind = {"group": "", "version": "v1", "kind": "PersistentVolume"}
+    assert stage.mutate(volume, asked_kind=kind).patch
+    stage.webhook = admission_webhooks(stage.known, system_clock, ALL_GATES, by_extender=True)
+    assert stage.mutate(volume, asked_kind=kind) == AdmissionResponse()

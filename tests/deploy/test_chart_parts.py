@@ -231,6 +231,15 @@ def test_no_condition_of_a_user_replaces_one_of_ours():
     assert hook["namespaceSelector"]["matchLabels"] == {"taintwarden.io/inject": "true"}
 
 
+@pytest.mark.parametrize("placement", ["labels", "extender"])
+def test_what_keeps_pods_off_nodes_may_be_chosen(placement):
+    [only] = by_key(chart({"webhooks.placement": placement}))["Deployment", "taintwarden-webhook"]["spec"]["template"][
+        "spec"
+    ]["containers"]
+    given = {one["name"]: one["value"] for one in only["env"] if "value" in one}
+    assert load_webhook_settings(given).placement == placement
+
+
 # -- monitoring and network -------------------------------------------------------------------------------------------
 
 

@@ -4,8 +4,10 @@ import msgspec
 import pytest
 
 from scheduling.scene import ABOVE, EXISTS, NEWER, Scene, node, pod, preferred, required, sla
+from taintwarden.engine import scheduling
+from taintwarden.engine.matching.tolerations import match
 from taintwarden.engine.model import Gates
-from taintwarden.engine.scheduling import Judge, Preferences
+from taintwarden.engine.scheduling import Preferences
 from taintwarden.scheduling import decisions
 from taintwarden.scheduling.extender import Args, PreemptionArgs, scored
 
@@ -89,25 +91,25 @@ async def test_operators_can_be_switched_off():
     assert "is switched off" in (await filtered(scene, tolerations=[ABOVE]))[1]["good"]
 
 
-async def test_a_decision_is_made_once_for_nodes_that_are_alike(scene, monkeypatch):
+async def test_a_value_is_compared_once_for_nodes_that_are_alike(scene, monkeypatch):
     asked = []
-    judge = Judge.refusal
-    monkeypatch.setattr(Judge, "refusal", lambda *args: asked.append(args) or judge(*args))
+    monkeypatch.setattr(scheduling, "match", lambda *args: asked.append(args) or match(*args))
     scene.nodes |= {f"n{number}": node(sla(980), host=str(number)) for number in range(50)}
     for _ in range(3):
         await filtered(scene, tolerations=[ABOVE])
-    assert len(asked) == 3  # 980, 940, and none
+    assert len(asked) == 2  # 980 and 940
 
 
 async def test_what_is_stored_is_bounded(scene, monkeypatch):
     monkeypatch.setattr(decisions, "MAX_DEMANDS", 3)
-    monkeypatch.setattr(decisions, "MAX_DECISIONS", 5)
+    monkeypatch.setattr(decisions, "MAX_COMPARISONS", 15)
     for number in range(10):
         scene.nodes[f"n{number}"] = node(sla(number))
         await filtered(scene, tolerations=[ABOVE | {"value": str(number)}])
-        known = scene.decisions._known
+        scores(scene, tolerations=[ABOVE | {"value": str(number)}])
+        known = scene.decisions._judges
         assert len(known) <= 3
-        assert max(map(len, known.values())) <= 5
+        assert sum(map(len, known.values())) <= 15 + len(scene.nodes)
 
 
 def test_a_taint_that_is_preferably_avoided_lowers_the_score(scene):

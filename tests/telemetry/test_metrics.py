@@ -58,7 +58,7 @@ def test_no_metric_is_labelled_by_pod_or_node(metrics):
     """Budgets and zones are few beside pods, and those that hold nobody are left out."""
     labels = {label for one in ours(metrics) for label in one._labelnames}
     of_enums = {"outcome", "reason", "operator", "result", "side", "resource", "limit", "accepted", "mode"}
-    of_enums |= {"webhook", "configuration"}
+    of_enums |= {"webhook", "configuration", "verb"}
     assert labels <= of_enums | {"policy", "zone", "namespace", "budget"}
 
 

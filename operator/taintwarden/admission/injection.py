@@ -42,6 +42,13 @@ class Restrictions(msgspec.Struct):
         self.warnings += [told for fault in faults if (told := f"{source}: {fault}") not in self.warnings]
 
 
+def tolerate(pod: Mapping[str, Any], tolerations: Tolerations) -> AdmissionResponse:
+    """Only the native tolerations, for a cluster whose schedulers ask the extender: it keeps pods off nodes."""
+    if look(pod, "metadata", "annotations", _MIRROR) is not None:
+        return AdmissionResponse()
+    return AdmissionResponse(patch=tuple(_natives(pod, tolerations.extended, ())))
+
+
 def inject(
     pod: Mapping[str, Any], demand: Demand, policies: Sequence[Policy], published: Collection[str], gates: Gates
 ) -> AdmissionResponse:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from taintwarden.admission.checking import look, sequence
-from taintwarden.admission.injection import inject
+from taintwarden.admission.injection import inject, tolerate
 from taintwarden.admission.known import Known
 from taintwarden.admission.objects import TEMPLATES, pod_in
 from taintwarden.admission.response import AdmissionResponse
@@ -45,10 +45,20 @@ class AdmissionWebhooks:
         decoder: makes engine values of pods.
         demand_of: what a pod demands of nodes.
         gates: which operators may match at all.
+        by_extender: schedulers ask the extender, so that pods and volumes need no node affinity.
 
     """
 
-    def __init__(self, known: Known, decoder: Decoder, demand_of: Callable[[UnboundPod], Demand], gates: Gates) -> None:
+    def __init__(
+        self,
+        known: Known,
+        decoder: Decoder,
+        demand_of: Callable[[UnboundPod], Demand],
+        gates: Gates,
+        *,
+        by_extender: bool = False,
+    ) -> None:
+        self._by_extender = by_extender
         self._known = known
         self._decoder = decoder
         self._demand_of = demand_of
@@ -77,6 +87,8 @@ class AdmissionWebhooks:
             return AdmissionResponse()
         kind = (request.kind.group, request.kind.kind)
         if kind == ("", "PersistentVolume"):
+            if self._by_extender:
+                return AdmissionResponse()
             return inject_volume(request.object, request.old_object, self._known.version_labels(), self._gates)
         if kind != ("", "Pod"):
             return AdmissionResponse()
@@ -88,6 +100,8 @@ class AdmissionWebhooks:
             return AdmissionResponse()
         # A pod whose name is still to be made may come without its namespace, too.
         pod.metadata.namespace = request.namespace
+        if self._by_extender:
+            return tolerate(request.object, self._demand_of(pod).tolerations)
         policies = self._known.policies_for(self._decoder.pod_class(pod))
         return inject(request.object, self._demand_of(pod), policies, self._known.version_labels(), self._gates)
 

@@ -9,6 +9,11 @@ from taintwarden.settings import WebhookSettings, load_webhook_settings
 @click.command(short_help="Run the admission webhooks.")
 @connection_options
 @webhook_options(WebhookSettings())
+@click.option(
+    "--placement",
+    type=click.Choice(["labels", "extender"]),
+    help="Keep pods off nodes by node affinity on labels, or leave that to the scheduler extender. [default: labels]",
+)
 @operator_options
 @log_options
 def webhook(**flags: object) -> None:

@@ -113,10 +113,16 @@ class Judge:
         self._taints: dict[Taint, tuple[Untolerated, str] | None] = {}
         self._affinities = tuple((one, one.affinity.keys, _Results()) for one in demand.affinities)
 
+    def __len__(self) -> int:
+        """How many comparisons are remembered."""
+        return len(self._taints) + sum(len(results) for _, _, results in self._affinities)
+
     def refusal(self, taints: Iterable[Taint], labels: Mapping[str, str]) -> Refusal | None:
         """Why the pods may not be scheduled on a node with these taints and labels; None if they may."""
-        answers = [self._answer(taint) for taint in taints if taint.effect in REPELLING]
-        found = [(Cause.TAINT, one[1]) for one in answers if one is not None]
+        found: list[tuple[Cause, str]] = []
+        for taint in taints:
+            if taint.effect in REPELLING and (answer := self._answer(taint)) is not None:
+                found.append((Cause.TAINT, answer[1]))  # noqa: PERF401 - a comprehension costs more where it is empty
         for one, keys, results in self._affinities:
             result = self._result(one, keys, results, labels)
             if result.mismatch is not None:
@@ -125,10 +131,13 @@ class Judge:
 
     def preferences(self, taints: Iterable[Taint], labels: Mapping[str, str]) -> Preferences:
         """What speaks against a node with these taints, and what for one with these labels."""
-        answers = [self._answer(taint) for taint in taints if taint.effect == Effect.PREFER_NO_SCHEDULE]
-        results = [self._result(one, keys, known, labels) for one, keys, known in self._affinities]
-        number = sum(one is not None for one in answers)
-        return Preferences(number, sum(result.weight for result in results))
+        number = score = 0
+        for taint in taints:
+            if taint.effect == Effect.PREFER_NO_SCHEDULE and self._answer(taint) is not None:
+                number += 1
+        for one, keys, results in self._affinities:
+            score += self._result(one, keys, results, labels).weight
+        return Preferences(number, score)
 
     def untolerated(self, taint: Taint) -> Untolerated | None:
         """Why a taint is not tolerated, whatever its effect; None if it is. Extended tolerations narrow."""
@@ -136,13 +145,12 @@ class Judge:
         return None if answer is None else answer[0]
 
     def _answer(self, taint: Taint) -> tuple[Untolerated, str] | None:
-        try:
-            return self._taints[taint]
-        except KeyError:
+        answer = self._taints.get(taint, _NOT_COMPARED)
+        if answer is _NOT_COMPARED:
             self._make_room(self._taints)
             found = self._compare(taint)
             answer = self._taints[taint] = None if found is None else (found, found.reason)
-            return answer
+        return answer
 
     def _compare(self, taint: Taint) -> Untolerated | None:
         relevant = self._relevant.get(taint.key)
@@ -166,6 +174,9 @@ class Judge:
     def _make_room(self, remembered: dict[Any, Any]) -> None:
         if len(remembered) >= self.MAX_REMEMBERED:
             remembered.clear()
+
+
+_NOT_COMPARED = (Untolerated(Taint("")), "")
 
 
 class _Result(NamedTuple):

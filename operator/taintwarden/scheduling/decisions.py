@@ -1,57 +1,48 @@
-"""The decisions on nodes: each is made once for all nodes that are alike and all pods that demand alike."""
+"""What is known of nodes, and who judges them for which pods."""
 
 from collections import OrderedDict
 
 import msgspec
 
 from taintwarden.engine.model import Effect, Gates, Taint
-from taintwarden.engine.scheduling import REPELLING, Demand, Judge, Preferences, Refusal
+from taintwarden.engine.scheduling import REPELLING, Demand, Judge
 from taintwarden.kube.objects import NodeObject
 
-MAX_DEMANDS = 1_000
-"""The demands whose decisions are stored: a tenant can make any number of different ones."""
-MAX_DECISIONS = 100_000
-"""Of all demands: some 150 bytes each."""
+MAX_DEMANDS = 200
+"""The demands whose comparisons are stored: a tenant can make any number of different ones."""
+MAX_COMPARISONS = 50_000
+"""Of all demands. More would cost the garbage collector more time than comparing again costs."""
 MAX_TAINTS = 10_000
-"""Sets of taints that nodes share: values change, and old ones are dropped."""
-
-
-class Taints(msgspec.Struct, frozen=True, cache_hash=True):
-    """Some taints of a node, one object for all nodes that have the same."""
-
-    entries: tuple[Taint, ...]
+"""Taints that nodes share: values change, and old ones are dropped."""
 
 
 class NodeFacts(msgspec.Struct, frozen=True):
     """What is known of a node."""
 
-    repelling: Taints
+    repelling: tuple[Taint, ...]
     """``NoSchedule`` and ``NoExecute``."""
-    disliked: Taints
+    disliked: tuple[Taint, ...]
     """``PreferNoSchedule``."""
     labels: dict[str, str]
 
 
 class NodeReader:
-    """Reads nodes. Equal sets of taints become one object, so that decisions are found by identity."""
+    """Reads nodes. Equal taints become one object."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Taint, ...], Taints] = {}
+        self._known: dict[Taint, Taint] = {}
 
     def __call__(self, node: NodeObject) -> NodeFacts:
         """What is needed of the node."""
-        taints = [Taint(one.key, one.value, one.effect) for one in node.spec.taints]
-        repelling = tuple(one for one in taints if one.effect in REPELLING)
-        disliked = tuple(one for one in taints if one.effect == Effect.PREFER_NO_SCHEDULE)
-        return NodeFacts(self._shared(repelling), self._shared(disliked), node.metadata.labels)
-
-    def _shared(self, taints: tuple[Taint, ...]) -> Taints:
         if len(self._known) >= MAX_TAINTS:
             self._known.clear()
-        return self._known.setdefault(taints, Taints(taints))
-
-
-Key = tuple[Taints, tuple[str | None, ...]]
+        taints = [Taint(one.key, one.value, one.effect) for one in node.spec.taints]
+        shared = [self._known.setdefault(taint, taint) for taint in taints]
+        return NodeFacts(
+            tuple(taint for taint in shared if taint.effect in REPELLING),
+            tuple(taint for taint in shared if taint.effect == Effect.PREFER_NO_SCHEDULE),
+            node.metadata.labels,
+        )
 
 
 class Decisions:
@@ -64,54 +55,14 @@ class Decisions:
 
     def __init__(self, gates: Gates) -> None:
         self._gates = gates
-        self._known: OrderedDict[Demand, Decider] = OrderedDict()
+        self._judges: OrderedDict[Demand, Judge] = OrderedDict()
 
-    def of(self, demand: Demand) -> "Decider":
-        """What decides on nodes for pods that demand this."""
-        found = self._known.get(demand)
+    def of(self, demand: Demand) -> Judge:
+        """Who judges nodes for pods that demand this."""
+        found = self._judges.get(demand)
         if found is None:
-            while len(self._known) >= MAX_DEMANDS or sum(map(len, self._known.values())) > MAX_DECISIONS:
-                self._known.popitem(last=False)
-            found = self._known[demand] = Decider(demand, self._gates)
-        self._known.move_to_end(demand)
+            while len(self._judges) >= MAX_DEMANDS or sum(map(len, self._judges.values())) > MAX_COMPARISONS:
+                self._judges.popitem(last=False)
+            found = self._judges[demand] = Judge(demand, self._gates)
+        self._judges.move_to_end(demand)
         return found
-
-
-class Decider:
-    """Decides on nodes for pods that demand the same."""
-
-    def __init__(self, demand: Demand, gates: Gates) -> None:
-        self._keys = demand.keys
-        self._judge = Judge(demand, gates)
-        self._refusals: dict[Key, Refusal | None] = {}
-        self._preferences: dict[Key, Preferences] = {}
-
-    def __len__(self) -> int:
-        return len(self._refusals) + len(self._preferences)
-
-    def refusal(self, node: NodeFacts) -> Refusal | None:
-        """Why the node will not do; None if it will."""
-        labels = node.labels
-        key = (node.repelling, tuple([labels.get(name) for name in self._keys]))
-        try:
-            return self._refusals[key]
-        except KeyError:
-            self._make_room()
-            found = self._refusals[key] = self._judge.refusal(node.repelling.entries, labels)
-            return found
-
-    def preferences(self, node: NodeFacts) -> Preferences:
-        """How well it will do."""
-        labels = node.labels
-        key = (node.disliked, tuple([labels.get(name) for name in self._keys]))
-        try:
-            return self._preferences[key]
-        except KeyError:
-            self._make_room()
-            found = self._preferences[key] = self._judge.preferences(node.disliked.entries, labels)
-            return found
-
-    def _make_room(self) -> None:
-        if len(self) >= MAX_DECISIONS:
-            self._refusals.clear()
-            self._preferences.clear()

@@ -10,9 +10,9 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from taintwarden.engine.scheduling import Cause, Demand, Preferences
+from taintwarden.engine.scheduling import Cause, Demand, Judge, Preferences
 from taintwarden.kube.objects import UnboundPod
-from taintwarden.scheduling.decisions import Decider, Decisions, NodeFacts
+from taintwarden.scheduling.decisions import Decisions, NodeFacts
 from taintwarden.scheduling.demands import Demands
 from taintwarden.scheduling.news import News
 
@@ -109,8 +109,8 @@ class SchedulerExtender:
     def prioritize(self, args: Args) -> list[HostPriority]:
         """The score of each node."""
         demand = self._demands.of(args.pod)
-        decide = self._decisions.of(demand)
-        found = [] if demand.is_native else [self._preferences(decide, name) for name in args.node_names]
+        judge = self._decisions.of(demand)
+        found = [] if demand.is_native else [self._preferences(judge, name) for name in args.node_names]
         scores = scored(found) or [0] * len(args.node_names)
         return [HostPriority(name, score) for name, score in zip(args.node_names, scores, strict=True)]
 
@@ -119,32 +119,32 @@ class SchedulerExtender:
         demand = self._demands.of(args.pod)
         victims = args.node_name_to_meta_victims
         if not demand.is_native:
-            decide = self._decisions.of(demand)
-            victims = {name: those for name, those in victims.items() if self._refusal(decide, name) is None}
+            judge = self._decisions.of(demand)
+            victims = {name: those for name, those in victims.items() if self._refusal(judge, name) is None}
         return PreemptionResult(victims)
 
     def _filtered(self, demand: Demand, names: Sequence[str]) -> "_Filtered":
-        decide = self._decisions.of(demand)
+        judge = self._decisions.of(demand)
         fitting: list[str] = []
         refused: dict[str, tuple[str, str]] = {}
         for name in names:
-            found = self._refusal(decide, name)
+            found = self._refusal(judge, name)
             if found is None:
                 fitting.append(name)
             else:
                 refused[name] = found
         return _Filtered(fitting, refused)
 
-    def _refusal(self, decide: Decider, name: str) -> tuple[str, str] | None:
+    def _refusal(self, judge: Judge, name: str) -> tuple[str, str] | None:
         node = self._nodes.get(name)
         if node is None:
             return UNKNOWN, "taintwarden does not know the node yet"
-        found = decide.refusal(node)
+        found = judge.refusal(node.repelling, node.labels)
         return None if found is None else (found.cause.value, found.reason)
 
-    def _preferences(self, decide: Decider, name: str) -> Preferences:
+    def _preferences(self, judge: Judge, name: str) -> Preferences:
         node = self._nodes.get(name)
-        return Preferences(0, 0) if node is None else decide.preferences(node)
+        return Preferences(0, 0) if node is None else judge.preferences(node.disliked, node.labels)
 
 
 def scored(nodes: Sequence[Preferences]) -> list[int]:
