@@ -193,7 +193,7 @@ def test_taint_that_labels_cannot_repeat(told):
     told.notice(commands.NotMirrored("n1", "uid-n1", Taint("sla", "0950"), "0950 is no integer"))
     assert (told.log["event"], told.log["reason"]) == ("taint-not-mirrored", "0950 is no integer")
     assert (told.event.subject, told.event.reason) == (NODE, "TaintNotMirrored")
-    assert "sla=0950:NoExecute cannot be repeated in labels: 0950 is no integer. New pods" in told.event.note
+    assert "sla=0950:NoExecute cannot be repeated in labels of placement: 0950 is no integer. New pods" in told.event.note
 
 
 def test_unreadable_history(told):
