@@ -4,6 +4,7 @@ They follow the cluster, keep a certificate, answer probes and scrapes, and stop
 """
 
 import asyncio
+import gc
 import signal
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine
@@ -95,6 +96,7 @@ class ServedApp(ABC):
         self._task(self.server.keeper.run())
         for resource, handler in self._followed:
             self._task(Stream(self.client, resource, handler).run())
+        self._task(self._freeze())
         log.info("webhook-started", process=self._name, server=self.connection.server, port=settings.webhook_port)
 
     async def stop(self) -> None:
@@ -115,6 +117,13 @@ class ServedApp(ABC):
     async def failed(self) -> None:
         """Wait until a task has failed."""
         await self._failed.wait()
+
+    async def _freeze(self) -> None:
+        """What is known now stays for long: the collector need not look at it while a client waits for an answer."""
+        for _, handler in self._followed:
+            await handler.listed_once.wait()
+        gc.collect()
+        gc.freeze()
 
     def _task(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
