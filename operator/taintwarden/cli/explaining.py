@@ -24,7 +24,6 @@ from taintwarden.engine.model import Gates, Method, Mode, Policy, Taint, TaintSe
 from taintwarden.engine.profiles import effective, matching
 from taintwarden.rehearsal.conditions import limited_by, would_be_due
 from taintwarden.rehearsal.evaluation import Evaluation, untouchable
-from taintwarden.rehearsal.places import PlacedPod
 from taintwarden.rehearsal.rehearsal import named
 from taintwarden.rehearsal.snapshot import Snapshot
 from taintwarden.rehearsal.sources import Source
@@ -54,8 +53,7 @@ def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
         notes=list(_notes(evaluation)),
     )
     if pod is None:
-        obj = evaluation.object
-        return explain_pending(answer, evaluation, obj) if isinstance(obj, PlacedPod) and obj.is_pending else answer
+        return explain_pending(answer, evaluation) if evaluation.object.is_pending else answer
     answer.pod.bound_at = wording.at(pod.bound_at)
     answer.taints = [_taint(evaluation, taint, history) for taint, history in evaluation.taints()]
     answer.budgets_problem = snapshot.problems.get(Source.BUDGETS)

@@ -2,16 +2,15 @@
 
 from taintwarden.cli.explanation import Fate, NodeExplanation, PodExplanation
 from taintwarden.rehearsal.evaluation import Evaluation
-from taintwarden.rehearsal.places import PlacedPod
 
 NOT_CONSIDERED = "resources, ports, affinity to pods and the places of volumes are not considered"
 
 
-def explain_pending(answer: PodExplanation, evaluation: Evaluation, pod: PlacedPod) -> PodExplanation:
+def explain_pending(answer: PodExplanation, evaluation: Evaluation) -> PodExplanation:
     """``answer`` with the nodes, by name."""
     answer.fate = Fate.PENDING
-    answer.scheduler = pod.unschedulable or None
-    candidate = evaluation.candidates.of(pod)
+    answer.scheduler = evaluation.object.unschedulable or None
+    candidate = evaluation.candidates.of(evaluation.object)
     answer.nodes = [NodeExplanation(node.name, list(candidate.refusals(node))) for node in evaluation.nodes]
     taking = [one.name for one in answer.nodes if not one.refusals]
     if not answer.nodes:

@@ -13,7 +13,7 @@ from taintwarden.engine.limits.refusal import SEVERAL_BUDGETS
 from taintwarden.engine.machine import Outcome, View
 from taintwarden.engine.model import Budget, Pod, PodClass
 from taintwarden.engine.scheduling import Preferences
-from taintwarden.kube.objects import BudgetObject, PodObject
+from taintwarden.kube.objects import BudgetObject
 from taintwarden.rehearsal.candidates import Candidates
 from taintwarden.rehearsal.places import PlacedPod
 
@@ -33,10 +33,10 @@ class Places:
     would evict the pod from it again.
     """
 
-    def __init__(self, view: View, candidates: Candidates, pods: Iterable[PodObject], now: float) -> None:
+    def __init__(self, view: View, candidates: Candidates, pods: Iterable[PlacedPod], now: float) -> None:
         self._view = view
         self._candidates = candidates
-        self._objects = {pod.metadata.uid: pod for pod in pods if isinstance(pod, PlacedPod)}
+        self._objects = {pod.metadata.uid: pod for pod in pods}
         self._now = now
         self._pods = Counter({name: len(view.pods(name)) for name in view.nodes})
         self._fitting: dict[PodClass, dict[str, Preferences]] = {}

@@ -10,10 +10,10 @@ from taintwarden.kube.objects import (
     ClaimObject,
     NamespaceObject,
     NodeObject,
-    PodObject,
     VolumeObject,
     WorkloadObject,
 )
+from taintwarden.rehearsal.places import PlacedPod
 from taintwarden.rehearsal.sources import Source, Subject
 
 
@@ -36,7 +36,7 @@ class Snapshot(msgspec.Struct):
     operator_problem: str = ""
     """Why the operator is not running, if it is not."""
     nodes: Sequence[NodeObject] = ()
-    pods: Sequence[PodObject] = ()
+    pods: Sequence[PlacedPod] = ()
     namespaces: Sequence[NamespaceObject] = ()
     workloads: Mapping[str, Sequence[WorkloadObject]] = {}
     """Controllers of pods by the plural of their kind."""
