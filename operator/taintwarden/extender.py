@@ -29,7 +29,7 @@ from taintwarden.scheduling.extender import REASONS, SchedulerExtender
 from taintwarden.scheduling.news import News
 from taintwarden.served import Followed, ServedApp, serve
 from taintwarden.settings import ExtenderSettings
-from taintwarden.telemetry.metrics import observer
+from taintwarden.telemetry.metrics import Process, observer
 
 CERTIFICATE_SECONDS = 10 * 365 * 86400.0
 """A scheduler's configuration names the certificate, and no program may change it there: so it is long-lived."""
@@ -49,7 +49,7 @@ class ExtenderApp(ServedApp):
         self.profiles = Profiles()
         self._news = News(lambda: clock().monotonic)
         self._parse_volume = Remembered(parse_volume_affinity)
-        super().__init__("scheduler-extender", settings, connection, clock)
+        super().__init__(Process.EXTENDER, settings, connection, clock)
 
     def follow(self) -> Followed:
         """Nodes, profiles, and what leads from a pod to the node affinity of its volumes."""
@@ -66,16 +66,12 @@ class ExtenderApp(ServedApp):
 
     def serve(self) -> WebhookServer:
         """Requests of schedulers."""
-        for verb in VERBS:
-            self.metrics.extender_duration.labels(verb)
-            for result in RESULTS:
-                self.metrics.extender_requests.labels(verb, result)
         for reason in REASONS:
             self.metrics.extender_refusals.labels(reason)
         demands = Demands(Decoder(self._clock), self.profiles, self._claims, self._volumes)
         decisions = Decisions(Gates(self.settings.numeric_operators, self.settings.semver_operators))
         extender = SchedulerExtender(self._nodes, demands, decisions, self._news, self._refused)
-        observe = observer(self.metrics.extender_requests, self.metrics.extender_duration)
+        observe = observer(self.metrics.extender_requests, self.metrics.extender_duration, VERBS, RESULTS)
         return WebhookServer(
             self.settings,
             self.client,

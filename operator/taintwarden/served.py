@@ -25,7 +25,7 @@ from taintwarden.kube.errors import ConfigError
 from taintwarden.kube.resources import Resource
 from taintwarden.kube.streams import Stream
 from taintwarden.settings import WebhookSettings
-from taintwarden.telemetry.metrics import Metrics
+from taintwarden.telemetry.metrics import Metrics, Process
 
 MAX_API_CONNECTIONS = 8
 """A few watches, and the calls about the certificate."""
@@ -39,20 +39,20 @@ class ServedApp(ABC):
     """One running process.
 
     Args:
-        name: what it is, in its log.
+        process: which one it is, for its log and metrics.
         settings: process settings.
         connection: the cluster.
         clock: both clocks.
 
     """
 
-    def __init__(self, name: str, settings: WebhookSettings, connection: Connection, clock: Clock) -> None:
+    def __init__(self, process: Process, settings: WebhookSettings, connection: Connection, clock: Clock) -> None:
         self.settings = settings
         self.connection = connection
         self.failure: BaseException | None = None
-        self.metrics = Metrics()
+        self.metrics = Metrics(process)
         self.client = Client(connection, max_connections=MAX_API_CONNECTIONS)
-        self._name = name
+        self._process = process
         self._failed = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._probes: web.AppRunner | None = None
@@ -97,7 +97,9 @@ class ServedApp(ABC):
         for resource, handler in self._followed:
             self._task(Stream(self.client, resource, handler).run())
         self._task(self._freeze())
-        log.info("webhook-started", process=self._name, server=self.connection.server, port=settings.webhook_port)
+        log.info(
+            "webhook-started", process=self._process.value, server=self.connection.server, port=settings.webhook_port
+        )
 
     async def stop(self) -> None:
         """Answer until all nodes have removed this replica from the Service, then end."""
@@ -112,7 +114,7 @@ class ServedApp(ABC):
         if self._metrics_server is not None:
             await self._metrics_server.stop()
         await self.client.__aexit__()
-        log.info("webhook-stopped", process=self._name)
+        log.info("webhook-stopped", process=self._process.value)
 
     async def failed(self) -> None:
         """Wait until a task has failed."""

@@ -16,7 +16,7 @@ from taintwarden.controller.profiles import ProfileStore
 from taintwarden.controller.store_handler import StoreHandler
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Gates
-from taintwarden.handlers.reviews import review_app
+from taintwarden.handlers.reviews import Result, review_app
 from taintwarden.handlers.webhook_server import WebhookServer
 from taintwarden.kube.connection import Connection
 from taintwarden.kube.custom import POLICIES, PROFILES
@@ -24,7 +24,7 @@ from taintwarden.kube.resources import NAMESPACES
 from taintwarden.scheduling.demands import Demands
 from taintwarden.served import Followed, ServedApp, serve
 from taintwarden.settings import WebhookSettings
-from taintwarden.telemetry.metrics import observer
+from taintwarden.telemetry.metrics import Process, observer
 
 
 class WebhookApp(ServedApp):
@@ -39,7 +39,7 @@ class WebhookApp(ServedApp):
 
     def __init__(self, settings: WebhookSettings, connection: Connection, clock: Clock = system_clock) -> None:
         self.known = Known()
-        super().__init__("webhook", settings, connection, clock)
+        super().__init__(Process.WEBHOOK, settings, connection, clock)
 
     def follow(self) -> Followed:
         """Policies, profiles and namespaces."""
@@ -57,7 +57,7 @@ class WebhookApp(ServedApp):
         gates = Gates(self.settings.numeric_operators, self.settings.semver_operators)
         webhook = admission_webhooks(self.known, self._clock, gates, by_extender=self.settings.placement == "extender")
         judges = {"validate": webhook.validate, "mutate": webhook.mutate}
-        observe = observer(self.metrics.admission_requests, self.metrics.admission_duration)
+        observe = observer(self.metrics.admission_requests, self.metrics.admission_duration, judges, Result)
         make_app = partial(review_app, judges, observe)
         return WebhookServer(self.settings, self.client, make_app, metrics=self.metrics, clock=self._clock)
 

@@ -25,7 +25,7 @@ from taintwarden.certificates.pairs import make_pair
 from taintwarden.controller.clock import system_clock
 from taintwarden.engine.matching.tolerations import ALL_GATES
 from taintwarden.handlers import listening
-from taintwarden.handlers.reviews import review_app
+from taintwarden.handlers.reviews import Result, review_app
 from taintwarden.handlers.webhook_server import WebhookServer
 from taintwarden.kube.errors import ConfigError
 from taintwarden.settings import WebhookSettings
@@ -52,11 +52,9 @@ def make_server(api: StoredWebhooks, port: int, metrics: Metrics, **more: str) -
     settings = WebhookSettings(http_host=HOST, namespace="home", webhook_service="webhook", webhook_port=port, **more)
     webhook = admission_webhooks(Known(), system_clock, ALL_GATES)
     client = ScriptedClient(default=api)
-    make_app = partial(
-        review_app,
-        {"validate": webhook.validate, "mutate": webhook.mutate},
-        observer(metrics.admission_requests, metrics.admission_duration),
-    )
+    judges = {"validate": webhook.validate, "mutate": webhook.mutate}
+    observe = observer(metrics.admission_requests, metrics.admission_duration, judges, Result)
+    make_app = partial(review_app, judges, observe)
     return WebhookServer(settings, client, make_app, metrics=metrics, clock=system_clock)
 
 
@@ -97,6 +95,14 @@ async def test_from_an_empty_secret_to_an_answer(server, api, port):
     assert server.unready() == ""
     response = await ask(port, trusting(api.bundles()["one"]))
     assert "write 950, not 0950" in response["status"]["message"]
+
+
+def test_every_result_is_counted_from_zero(api, port, metrics):
+    make_server(api, port, metrics)
+    for webhook in ("validate", "mutate"):
+        for result in Result:
+            labels = {"webhook": webhook, "result": result}
+            assert metrics.registry.get_sample_value("taintwarden_admission_requests_total", labels) == 0
 
 
 async def test_both_webhooks_are_there_and_counted(server, api, port, metrics):

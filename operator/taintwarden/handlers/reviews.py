@@ -4,6 +4,7 @@ An error here never blocks a request: an object that cannot be processed is admi
 """
 
 from collections.abc import Callable, Mapping
+from enum import StrEnum
 from functools import partial
 from typing import Any, Literal
 
@@ -21,6 +22,23 @@ LOOKED_AT_BYTES = 2**20
 """Objects in larger bodies are admitted unread: what is made of JSON takes twenty times its size. No pod that
 is meant to run comes near it: etcd takes 1.5 MiB of an object.
 """
+
+
+class Result(StrEnum):
+    """How a review ended, as it is counted."""
+
+    ALLOWED = "allowed"
+    WARNED = "warned"
+    PATCHED = "patched"
+    REFUSED = "refused"
+    FAILED = "failed"
+    STRANGER = "stranger"
+    TOO_LARGE = "too-large"
+    LATE = "late"
+    BROKEN_OFF = "broken-off"
+    MALFORMED = "malformed"
+
+
 Judge = Callable[[Request], AdmissionResponse]
 
 log = structlog.get_logger()
@@ -89,29 +107,29 @@ def review_app(
     return app
 
 
-async def _answer(name: str, judge: Judge, body: bytearray) -> tuple[web.Response, str]:
+async def _answer(name: str, judge: Judge, body: bytearray) -> tuple[web.Response, Result]:
     try:
         request, left_alone = decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         told = f"no AdmissionReview of admission.k8s.io/v1: {printable(str(error), 300)}\n"
-        return web.Response(status=400, text=told), "malformed"
-    response, result = _judged(name, judge, request) if left_alone is None else (left_alone, "too-large")
+        return web.Response(status=400, text=told), Result.MALFORMED
+    response, result = _judged(name, judge, request) if left_alone is None else (left_alone, Result.TOO_LARGE)
     return web.Response(body=encode(request, response), content_type="application/json"), result
 
 
-def _judged(name: str, judge: Judge, request: Request) -> tuple[AdmissionResponse, str]:
+def _judged(name: str, judge: Judge, request: Request) -> tuple[AdmissionResponse, Result]:
     try:
         response = judge(request)
     except Exception as error:
         # An internal error must not block a request.
         about = f"{request.namespace}/{request.name}"
         log.error("admission-failed", webhook=name, kind=request.kind.kind, object=about, exc_info=error)
-        return AdmissionResponse(), "failed"
+        return AdmissionResponse(), Result.FAILED
     if response.refusals:
-        return response, "refused"
+        return response, Result.REFUSED
     if response.patch:
-        return response, "patched"
-    return response, "warned" if response.warnings else "allowed"
+        return response, Result.PATCHED
+    return response, Result.WARNED if response.warnings else Result.ALLOWED
 
 
 def encode(request: Request, response: AdmissionResponse) -> bytes:
