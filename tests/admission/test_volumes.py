@@ -63,7 +63,7 @@ def test_a_volume_that_has_no_affinity_yet_gets_it_later():
 def test_a_volume_that_has_one_keeps_it_and_that_is_told():
     response = injected(volume(newer(), selector(SSD)), volume(affinity=selector(SSD)))
     assert response.patch == ()
-    assert response.warnings[0].endswith("create it anew")
+    assert response.warnings[0].endswith("create it again")
 
 
 def test_what_labels_cannot_express_matches_no_node_and_is_told():

@@ -1,5 +1,7 @@
 """Requests are answered from what is known: policies, profiles and namespaces."""
 
+import json
+
 import msgspec
 import pytest
 
@@ -55,6 +57,44 @@ class Stage:
 @pytest.fixture
 def stage() -> Stage:
     return Stage()
+
+
+DEPLOYMENT = {"group": "apps", "version": "v1", "kind": "Deployment"}
+
+
+def deployment(text: str) -> Json:
+    return {"spec": {"template": {"metadata": {"annotations": {"taintwarden.io/node-affinity": text}}, "spec": {}}}}
+
+
+def newer(version: str = "3.27.0") -> str:
+    expression = {"key": "driver", "operator": "SemverGt", "values": [version]}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    return json.dumps({"requiredDuringSchedulingIgnoredDuringExecution": terms})
+
+
+def injecting(stage: Stage) -> Stage:
+    stage.feed(events.NamespaceSeen("shop", {"taintwarden.io/inject": "true"}))
+    return stage
+
+
+def test_node_affinity_that_is_added_to_no_pod_is_a_warning(stage):
+    [warning] = stage.validate(deployment(newer()), asked_kind=DEPLOYMENT).warnings
+    assert warning.endswith("label the namespace taintwarden.io/inject=true")
+
+
+def test_node_affinity_that_labels_cannot_express_is_a_warning_for_the_author_of_a_template(stage):
+    [warning] = injecting(stage).validate(deployment(newer()), asked_kind=DEPLOYMENT).warnings
+    assert warning.endswith("no policy lists the label driver under versionLabels")
+
+
+def test_node_affinity_over_published_labels_is_no_warning(stage):
+    stage.feed(events.PoliciesChanged((Policy(name="p", version_labels=("driver",)),)))
+    assert injecting(stage).validate(deployment(newer()), asked_kind=DEPLOYMENT) == AdmissionResponse()
+
+
+def test_invalid_node_affinity_is_refused_in_a_template(stage):
+    [fault] = injecting(stage).validate(deployment(newer("latest")), asked_kind=DEPLOYMENT).refusals
+    assert fault.path.endswith("nodeSelectorTerms[0].matchExpressions[0].values")
 
 
 def test_a_pod_gets_the_companion_of_its_annotation(stage):

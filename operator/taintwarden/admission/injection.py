@@ -13,6 +13,10 @@ import msgspec
 from taintwarden.admission import affinity as merging
 from taintwarden.admission.checking import look, mapping, sequence
 from taintwarden.admission.response import AdmissionResponse, PatchOperation
+from taintwarden.admission.validation import INJECT
+from taintwarden.api.affinity import AFFINITY_ANNOTATION, parse_node_affinity
+from taintwarden.api.affinity import PATH as AFFINITY_PATH
+from taintwarden.engine.affinity import NodeAffinity
 from taintwarden.engine.model import Effect, Gates, Mode, Operator, Policy, Taint, Toleration, Tolerations
 from taintwarden.engine.placement import REQUIRED_EFFECTS, Alternatives, native_affinity, preferences, requirements
 from taintwarden.engine.scheduling import Demand, Sourced
@@ -78,6 +82,22 @@ def inject(
 def _listed(keys: Sequence[str]) -> str:
     more = len(keys) - _MAX_NAMED
     return ", ".join(keys[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def unplaced(pod: object) -> tuple[str, ...]:
+    """A warning that the node affinity in the annotation of a pod, or of a template, is not added to pods."""
+    if look(pod, "metadata", "annotations", AFFINITY_ANNOTATION) is None:
+        return ()
+    return (f"{AFFINITY_PATH}: has no effect on pods that are not injected: label the namespace {INJECT}=true",)
+
+
+def inexpressible(pod: object, published: Collection[str], gates: Gates) -> tuple[str, ...]:
+    """What labels cannot express of the node affinity in the annotation of a template."""
+    text = look(pod, "metadata", "annotations", AFFINITY_ANNOTATION)
+    affinity, faults = parse_node_affinity(text) if isinstance(text, str) else (NodeAffinity(), ())
+    return (
+        () if faults else tuple(f"{AFFINITY_PATH}: {one}" for one in native_affinity(affinity, published, gates).faults)
+    )
 
 
 def _unguarded(extended: Sequence[Toleration], policies: Sequence[Policy]) -> list[str]:

@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 
 from taintwarden.admission.checking import look, sequence
-from taintwarden.admission.injection import inject, tolerate
+from taintwarden.admission.injection import inexpressible, inject, tolerate, unplaced
 from taintwarden.admission.known import Known
 from taintwarden.admission.objects import TEMPLATES, pod_in
 from taintwarden.admission.response import AdmissionResponse
-from taintwarden.admission.validation import INJECT, check_change
+from taintwarden.admission.validation import INJECT, check_change, opts_out
 from taintwarden.admission.volumes import inject_volume
 from taintwarden.controller.decoding import MAX_NATIVE_TOLERATIONS, Decoder
 from taintwarden.engine.model import Gates
@@ -72,14 +72,22 @@ class AdmissionWebhooks:
         if kind in TEMPLATES and (left_alone := _too_large(pod_in(request.object, *kind))):
             return left_alone
         labels = self._known.namespace_labels(request.namespace) or {}
-        return check_change(
+        is_injected = labels.get(INJECT) == "true"
+        response = check_change(
             request.object,
             request.old_object,
             *kind,
             self._known.policies,
             self._known.profiles_in(request.namespace),
-            is_injected=labels.get(INJECT) == "true",
+            is_injected=is_injected,
         )
+        if kind not in TEMPLATES or self._by_extender:
+            return response
+        template = pod_in(request.object, *kind)
+        told = unplaced(template) if not is_injected or opts_out(template) else ()
+        if not told and kind != ("", "Pod"):  # a pod has been injected before: its author knows
+            told = inexpressible(template, self._known.version_labels(), self._gates)
+        return msgspec.structs.replace(response, warnings=(*response.warnings, *told))
 
     def mutate(self, request: Request) -> AdmissionResponse:
         """What a pod or a volume gets before it is stored."""

@@ -258,13 +258,14 @@ class Notifier:
         self._node_event(notice.node, notice.node_uid, "InvalidTaintValue", note)
 
     def _not_mirrored(self, notice: commands.NotMirrored) -> None:
-        kind, subject = "Taint" if isinstance(notice.subject, Taint) else "Label", str(notice.subject)
+        reason = "TaintNotMirrored" if isinstance(notice.subject, Taint) else "LabelNotMirrored"
+        kind, subject = reason.removesuffix("NotMirrored"), str(notice.subject)
         log.warning("not-mirrored", node=notice.node, kind=kind, subject=subject, reason=notice.reason)
         note = (
-            f"{kind} {subject} cannot be repeated in labels of placement: {notice.reason}. "
+            f"{kind} {subject} cannot be repeated in labels: {notice.reason}. "
             f"New pods that compare its value are kept off this node"
         )
-        self._node_event(notice.node, notice.node_uid, f"{kind}NotMirrored", note)
+        self._node_event(notice.node, notice.node_uid, reason, note)
 
     def _degraded(self, notice: commands.Degraded) -> None:
         policy = notice.policy
