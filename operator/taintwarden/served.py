@@ -4,6 +4,7 @@ They follow the cluster, keep a certificate, answer probes and scrapes, and stop
 """
 
 import asyncio
+import gc
 import signal
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine
@@ -117,6 +118,13 @@ class ServedApp(ABC):
     async def failed(self) -> None:
         """Wait until a task has failed."""
         await self._failed.wait()
+
+    async def _freeze(self) -> None:
+        """What is known now stays for long: the collector need not look at it while a client waits for an answer."""
+        for _, handler in self._followed:
+            await handler.listed_once.wait()
+        gc.collect()
+        gc.freeze()
 
     def _task(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

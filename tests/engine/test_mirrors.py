@@ -198,7 +198,7 @@ def test_what_labels_cannot_say_is_told_once():
     rig.node("n1", "sla=900", "sla=990:NoSchedule")
     rig.node("n1", "sla=900", "sla=990:NoSchedule")
     told = rig.take(commands.NotMirrored)
-    assert [(notice.node, notice.taint.key) for notice in told] == [("n1", "sla")]
+    assert [(notice.node, notice.subject.key) for notice in told] == [("n1", "sla")]
 
 
 def test_labels_are_written_before_pods_are_evicted():
@@ -209,3 +209,46 @@ def test_labels_are_written_before_pods_are_evicted():
     rig.node("n1", "sla=x", labels=NOT_THERE)
     kinds = [type(command) for command in rig.out]
     assert kinds.index(commands.SaveLabels) < kinds.index(commands.Evict)
+
+
+DRIVER = "example.com/driver"
+NUMBER = "example.com.label-version.taintwarden.io/driver"
+
+
+def naming(*keys: str, **spec: Any) -> Policy:
+    return policy(taints=[{"key": "other"}], versionLabels=list(keys), **spec)
+
+
+def test_version_in_a_label_is_repeated_as_a_number():
+    rig = Rig(naming(DRIVER))
+    rig.node("n1", labels={DRIVER: "v3.27.2"})
+    assert written(rig) == [("n1", {NUMBER: "30027000000021"})]
+
+
+def test_number_follows_the_label():
+    rig = Rig(naming(DRIVER))
+    rig.node("n1", labels={DRIVER: "v3.27.2", NUMBER: "30027000000021"})
+    rig.node("n1", labels={DRIVER: "v3.28.0", NUMBER: "30027000000021"})
+    assert written(rig) == [("n1", {NUMBER: "30028000000001"})]
+
+
+@pytest.mark.parametrize("labels", [{}, {DRIVER: "latest"}])
+def test_number_goes_with_the_version(labels):
+    rig = Rig(naming(DRIVER))
+    rig.node("n1", labels={**labels, NUMBER: "30027000000021"})
+    assert written(rig) == [("n1", {NUMBER: None})]
+
+
+@pytest.mark.parametrize(("value", "reason"), [("latest", "it is no version"), ("1.10000.0", "too many digits")])
+def test_label_that_no_number_can_repeat_is_told(value, reason):
+    rig = Rig(naming(DRIVER))
+    rig.node("n1", labels={DRIVER: value})
+    [told] = rig.take(commands.NotMirrored)
+    assert str(told.subject) == f"{DRIVER}={value}"
+    assert reason in told.reason
+
+
+def test_rehearsing_policy_repeats_no_version():
+    rig = Rig(naming(DRIVER, mode="DryRun"))
+    rig.node("n1", labels={DRIVER: "v3.27.2"})
+    assert written(rig) == []
