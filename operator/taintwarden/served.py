@@ -96,8 +96,9 @@ class ServedApp(ABC):
         self._task(self.server.keeper.run())
         for resource, handler in self._followed:
             self._task(Stream(self.client, resource, handler).run())
+        self._task(self._freeze())
         log.info(
-            "webhook-started", process=str(self._process), server=self.connection.server, port=settings.webhook_port
+            "webhook-started", process=self._process.value, server=self.connection.server, port=settings.webhook_port
         )
 
     async def stop(self) -> None:
@@ -113,7 +114,7 @@ class ServedApp(ABC):
         if self._metrics_server is not None:
             await self._metrics_server.stop()
         await self.client.__aexit__()
-        log.info("webhook-stopped", process=str(self._process))
+        log.info("webhook-stopped", process=self._process.value)
 
     async def failed(self) -> None:
         """Wait until a task has failed."""

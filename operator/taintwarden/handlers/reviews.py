@@ -107,8 +107,8 @@ async def _answer(name: str, judge: Judge, body: bytearray) -> tuple[web.Respons
         request, left_alone = decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         told = f"no AdmissionReview of admission.k8s.io/v1: {printable(str(error), 300)}\n"
-        return web.Response(status=400, text=told), Result.MALFORMED
-    response, result = _judged(name, judge, request) if left_alone is None else (left_alone, Result.TOO_LARGE)
+        return web.Response(status=400, text=told), "malformed"
+    response, result = _judged(name, judge, request) if left_alone is None else (left_alone, "too-large")
     return web.Response(body=encode(request, response), content_type="application/json"), result
 
 

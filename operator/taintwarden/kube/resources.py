@@ -25,7 +25,7 @@ class Resource(msgspec.Struct, Generic[Object], frozen=True):
     Attributes:
         path: the collection.
         type: of its objects.
-        message: their message in ``protobuf_schema``; empty for what is read as JSON, as custom resources are.
+        message: their message in ``protobuf_schema``; empty for custom resources, which have none.
         field_selector: which objects the server leaves to itself.
 
     """

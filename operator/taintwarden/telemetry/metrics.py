@@ -23,7 +23,7 @@ class Process(StrEnum):
 
     OPERATOR = "operator"
     WEBHOOK = "webhook"
-    EXTENDER = "extender"
+    EXTENDER = "scheduler-extender"
 
 
 class Metrics:
