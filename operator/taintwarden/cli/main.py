@@ -7,6 +7,7 @@ from taintwarden.cli.lazy import Entry, LazyGroup
 _COMMANDS = {
     "run": Entry("taintwarden.cli.run:run", "Run the operator."),
     "webhook": Entry("taintwarden.cli.webhook:webhook", "Run the admission webhooks."),
+    "scheduler-extender": Entry("taintwarden.cli.scheduler_extender:scheduler_extender", "Run the scheduler extender."),
     "demo": Entry("taintwarden.cli.demo:demo", "Show the operator at work on a cluster in this process."),
     "explain": Entry("taintwarden.cli.explain:explain", "Say why pods stay or leave, and when."),
     "validate": Entry("taintwarden.cli.validate:validate", "Check policies, profiles, pods and nodes in files."),

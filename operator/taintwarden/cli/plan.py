@@ -28,8 +28,8 @@ which limit delays which pods, whether a guard trips, and which pods have no nod
 
 The cluster is read once; then the operator's own engine plays the time after the change on a clock of its own, in an
 idealised cluster: evictions succeed, pods stop in --stop-seconds, a replacement is Ready after --replacement-seconds
-on the emptiest node whose taints it tolerates, and PodDisruptionBudgets allow what their status says. Requests of
-pods, affinities and people are not looked at. Without a change it is a forecast of
+on the emptiest node whose taints and labels it accepts, and PodDisruptionBudgets allow what their status says.
+Requests of pods, affinity to pods, volumes and people are not looked at. Without a change it is a forecast of
 the current state. --enforce shows what follows when a policy that is paused or in mode DryRun begins to enforce now.
 
 --node, --zone and --selector each add nodes; --taint and --remove are about all of them. A file holds a list:

@@ -282,7 +282,7 @@ class View:
     def placement_labels(self, node: str) -> NodeLabels | None:
         """The labels that repeat the taints of a node for the scheduler; None if no policy requests any."""
         state = self._cluster.nodes.get(node)
-        return None if state is None or state.node is None else wanted_labels(state.node, self._verdicts.select(state))
+        return None if state is None or state.node is None else wanted_labels(state.node, self._verdicts.policies)
 
     def budgets_of(self, pod_class: PodClass) -> tuple[Budget, ...]:
         """The PodDisruptionBudgets that select pods of a class, by name."""
