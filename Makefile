@@ -1,7 +1,7 @@
 # Everything a developer or a newcomer runs. `make help` lists it.
 # The environment is .venv, made on first use from Python 3.11+ and the package index alone.
 .DEFAULT_GOAL := help
-.PHONY: help demo test search fuzz check fmt reference lock sbom audit pictures site control-plane cluster deploy-tools test-deploy test-e2e kind kind-image kind-e2e kind-stories kind-down bench clean
+.PHONY: help demo test search fuzz check fmt reference lock sbom audit pictures site control-plane cluster deploy-tools prometheus test-deploy test-e2e kind kind-image kind-e2e kind-stories kind-down bench clean
 PYTHON ?= python3
 # Another control plane for the end-to-end tests: a version in tests/controlplane/versions.
 export KUBERNETES ?=
@@ -13,6 +13,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 UV := deploy/uv.txt
 RUNTIME := $(CURDIR)/.cache/runtime
+# What the image installs: kopf imports more where development has installed more.
+INSTALL_RUNTIME = UV_PROJECT_ENVIRONMENT=$(RUNTIME) $(BIN)/uv sync --quiet --frozen --no-default-groups --no-editable --python $(PYTHON)
 SBOM := dist/taintwarden.cdx.json
 
 help: ## list the targets
@@ -50,7 +52,7 @@ fmt: $(READY) ## format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-reference: $(READY) ## write docs/reference and the chart's README from what they describe
+reference: $(READY) ## write docs/reference, the chart's README and the dashboard from what they describe
 	@$(BIN)/python -m reference
 
 lock: $(READY) ## lock what pyproject.toml asks for, and write the hashes of uv itself
@@ -59,7 +61,7 @@ lock: $(READY) ## lock what pyproject.toml asks for, and write the hashes of uv 
 
 sbom: $(READY) ## the bill of materials of what the image installs, with licences (CycloneDX), into dist
 	@mkdir -p $(dir $(SBOM))
-	@UV_PROJECT_ENVIRONMENT=$(RUNTIME) $(BIN)/uv sync --quiet --frozen --no-default-groups --no-editable --python $(PYTHON)
+	@$(INSTALL_RUNTIME)
 	@$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-file $(SBOM) $(RUNTIME)
 
 audit: $(READY) ## known vulnerabilities of what is locked (asks osv.dev)
@@ -77,13 +79,16 @@ control-plane: ## build etcd, kube-apiserver and friends once, into .cache/contr
 deploy-tools: ## build helm, kind and actionlint once, into .cache/deploy-tools (needs Go)
 	@tests/deploy/tools/build
 
-test-deploy: $(READY) control-plane deploy-tools ## lint and render what deploy/ ships, build and try the wheel
+prometheus: ## build promtool and prometheus once, into .cache/prometheus (needs Go)
+	@tests/monitoring/tools/build
+
+test-deploy: $(READY) control-plane deploy-tools prometheus ## lint and render what deploy/ ships, build and try the wheel
 	@$(BIN)/python -m pytest tests/deploy $(ARGS)
 
 cluster: $(READY) control-plane ## the real control plane with six nodes and the operator, to try things on, until Ctrl-C
 	@PYTHONPATH=tests $(BIN)/python -m controlplane
 
-test-e2e: $(READY) control-plane deploy-tools ## end-to-end tests on the real control plane (KUBERNETES=v1.30.14)
+test-e2e: $(READY) control-plane deploy-tools prometheus ## end-to-end tests on the real control plane (KUBERNETES=v1.30.14)
 	@$(BIN)/python -m pytest tests/e2e $(ARGS)
 
 kind: ## a kind cluster with this operator in it, and no built-in taint eviction (needs Docker or Podman, Go)
@@ -102,7 +107,8 @@ kind-down: ## remove that cluster, and end the engine that was started for it
 	@tests/kind/e2e down
 
 bench: $(READY) control-plane ## compare with the built-in controller on the real control plane
-	@$(BIN)/python -m bench $(ARGS)
+	@$(INSTALL_RUNTIME)
+	@TAINTWARDEN=$(RUNTIME)/bin/taintwarden $(BIN)/python -m bench $(ARGS)
 
 clean: ## remove the environment and test caches (the control plane's cache stays)
 	rm -rf $(VENV) $(RUNTIME) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist

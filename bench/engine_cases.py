@@ -172,7 +172,8 @@ class Pages:
         self.cpu_seconds = 0.0
         """What making the pages took, which is not ours."""
 
-    async def request(self, _method: str, _path: str, *, params: Mapping[str, str]) -> bytes:
+    async def request(self, _method: str, _path: str, *, params: Mapping[str, str], accept: str) -> bytes:
+        del accept
         began = time.process_time()
         first = int(params.get("continue", "0"))
         end = min(first + PAGE, self.pods)
@@ -183,7 +184,7 @@ class Pages:
         return body
 
     @asynccontextmanager
-    async def stream(self, *_: object) -> AsyncIterator[None]:
+    async def stream(self, *_: object, **_options: object) -> AsyncIterator[None]:
         await asyncio.Event().wait()
         yield
 

@@ -12,14 +12,15 @@ OURS, BUILT_IN, DEFAULTS = "taintwarden", "built-in, 1000 qps", "built-in, defau
 def wave(found: Medians) -> str:
     """Subjects by name; those whose name begins with "bare" are the same client with different concurrency."""
     headings = [
-        "subject", "seconds", "gone", "10%", "50%", "90%", "CPU s", "API server CPU s", "etcd CPU s", "others CPU s",
-        "peak MiB",
+        "subject", "seconds", "gone", "lost", "10%", "50%", "90%", "CPU s", "API server CPU s", "etcd CPU s",
+        "others CPU s", "peak MiB",
     ]  # fmt: skip
     rows = [
         [
             name,
             row["seconds"],
             f"{row['gone']:,.0f} of {row['pods']:,}",
+            row["lost"],
             *(row["curve"].get(share) for share in ("10%", "50%", "90%")),
             *(row[f"{who}_cpu_seconds"] for who in ("subject", "api_server", "etcd", "others")),
             row["peak_mib"],
@@ -60,6 +61,8 @@ def sync(found: Medians) -> str:
     columns = {
         "seconds": "seconds",
         "CPU s": "cpu_seconds",
+        "API server CPU s": "api_server_cpu_seconds",
+        "others CPU s": "others_cpu_seconds",
         "MiB when ready": "rss_mib",
         "MiB settled": "settled_mib",
         "peak MiB": "peak_mib",

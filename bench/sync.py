@@ -11,7 +11,7 @@ from bench.audit import removals
 from bench.bulk import Bulk
 from bench.cluster import POLICY, ControlPlane, Operator, Process, Store, set_taints
 from bench.subjects import CONTROLLERS, FAST_CLIENT, HEARTBEATS, has_synced
-from bench.usage import cpu_seconds, memory, settle
+from bench.usage import CpuMeter, cpu_seconds, memory, settle
 
 POLL_SECONDS = 0.05
 LIMIT_SECONDS = 300
@@ -25,6 +25,10 @@ class Sync:
     pods: int
     seconds: float
     cpu_seconds: float
+    api_server_cpu_seconds: float
+    """What the start cost the API server."""
+    others_cpu_seconds: float
+    """What etcd and the rest of the machine used meanwhile: a noisy run shows here."""
     rss_mib: float
     settled_mib: float
     peak_mib: float
@@ -66,12 +70,15 @@ STARTS = {"taintwarden": taintwarden, "built-in": built_in}
 def measure(store: Store, subject: str) -> Sync:
     with store.open() as control_plane:
         control_plane.client.apply(POLICY)
-        settle({"api-server": control_plane.api_server.pid or 0})
+        server = control_plane.api_server.pid or 0
+        settle({"api-server": server})
+        meter = CpuMeter({"api-server": server})
         began_at = time.monotonic()
         with STARTS[subject](control_plane) as started:
             pid = started.process.pid or 0
             wait_for(started.is_ready)
             seconds, cpu, used = time.monotonic() - began_at, cpu_seconds(pid), memory(pid)
+            around = meter.read()
             settle({"subject": pid})
             settled = memory(pid)
             reaction_seconds = asyncio.run(react(control_plane))
@@ -80,6 +87,8 @@ def measure(store: Store, subject: str) -> Sync:
                 pods=store.shape.pods,
                 seconds=seconds,
                 cpu_seconds=cpu,
+                api_server_cpu_seconds=around["api-server"],
+                others_cpu_seconds=around["others"] - cpu,
                 rss_mib=used.rss_mib,
                 settled_mib=settled.rss_mib,
                 peak_mib=memory(pid).peak_mib,

@@ -14,6 +14,8 @@ from bench.usage import CpuMeter, memory, settle
 TAINT_CONCURRENCY = 32
 POLL_SECONDS = 0.5
 LIMIT_SECONDS = 900
+STALLED_SECONDS = 60
+"""No pod was gone for so long: the subject has lost those that are left."""
 FLUSH_SECONDS = 1.0
 """The audit log's line is written after the answer."""
 SHARES = (0.1, 0.5, 0.9, 1.0)
@@ -23,13 +25,15 @@ SHARES = (0.1, 0.5, 0.9, 1.0)
 class Wave:
     """One subject's wave.
 
-    `seconds` is until the last pod was gone (that went, where time ran out before). `curve` has the seconds until each
-    of SHARES was gone. `others_cpu_seconds` is what the rest of the machine used meanwhile: a noisy run shows here.
+    `seconds` is until the last pod was gone, of those that went; `lost` had to leave and stayed. `curve` has the
+    seconds until each of SHARES was gone. `others_cpu_seconds` is what the rest of the machine used meanwhile: a noisy
+    run shows here.
     """
 
     subject: str
     pods: int
     gone: int
+    lost: int
     refused: int
     seconds: float
     taint_seconds: float
@@ -58,6 +62,7 @@ def measure(store: Store, subject: Subject) -> Wave:
             subject=subject.name,
             pods=store.shape.pods,
             gone=len(gone),
+            lost=store.shape.pods - len(gone),
             refused=refusals(control_plane),
             seconds=gone[-1] if gone else 0.0,
             taint_seconds=taint_seconds,
@@ -72,14 +77,19 @@ def measure(store: Store, subject: Subject) -> Wave:
 
 
 async def taint_and_wait(control_plane: ControlPlane, running: Running, nodes: int) -> float:
-    """Taint every node, then wait until no pod is left. Returns how long the tainting took."""
-    began_at = time.monotonic()
+    """Taint every node, then wait until no pod is left or none goes any more. Returns how long the tainting took."""
+    began_at = moved_at = time.monotonic()
+    left = -1
     async with Bulk.open(control_plane.admin_kubeconfig) as bulk:
         running.begin()
         await for_each(range(nodes), lambda index: set_taints(bulk, index, [population.TAINT]), TAINT_CONCURRENCY)
         taint_seconds = time.monotonic() - began_at
         while time.monotonic() < began_at + LIMIT_SECONDS:
-            if not (await bulk.get("/api/v1/pods?limit=1"))["items"]:
+            found = await bulk.get("/api/v1/pods?limit=1")
+            before, left = left, len(found["items"]) + found["metadata"].get("remainingItemCount", 0)
+            if left != before:
+                moved_at = time.monotonic()
+            if not left or time.monotonic() > moved_at + STALLED_SECONDS:
                 break
             await asyncio.sleep(POLL_SECONDS)
     return taint_seconds

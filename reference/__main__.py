@@ -1,13 +1,13 @@
-"""Write the pages, and say which of them changed."""
+"""Write the pages and files, and say which of them changed."""
 
 import sys
 
-from reference.pages import ROOT, made_pages
+from reference.pages import ROOT, made_files
 
 
 def main() -> None:
-    """Leave a page alone that is as it should be."""
-    for name, text in made_pages().items():
+    """Leave a file as it is if it is up to date."""
+    for name, text in made_files().items():
         path = ROOT / name
         if not path.exists() or path.read_text("utf-8") != text:
             path.parent.mkdir(parents=True, exist_ok=True)

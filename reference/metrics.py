@@ -5,22 +5,40 @@ from collections.abc import Iterator
 from prometheus_client.metrics import MetricWrapperBase
 
 from reference.markdown import code, plain, table
-from taintwarden.telemetry.metrics import Metrics
+from taintwarden.telemetry.metrics import Metrics, Process
 
 HEAD = """\
-Served as Prometheus text under `/metrics`, port `http`, by each replica. Followers report what they know (nodes, pods,
-pending); what is done is counted by the leader. No label holds the name of a pod or node. The usual `process_*` and
-`python_gc_*` are there too, and `taintwarden_build_info`, always 1, whose label `version` is that of the build.
+Served as Prometheus text under `/metrics`, port `http`, by each replica of the operator and of the webhook. Followers
+report what they know (nodes, pods, pending); what is done is counted by the leader. No label holds the name of a pod or
+node. The usual `process_*` and `python_gc_*` are there too, and `taintwarden_build_info`, always 1, whose label
+`version` is that of the build.
 """
 
 
 def metrics_page() -> str:
     """The body of the page, below its title and note."""
     rows = [
-        (code(name), str(metric._type), ", ".join(map(code, metric._labelnames)), plain(metric._documentation))
+        (
+            code(name),
+            str(metric._type),
+            ", ".join(map(code, metric._labelnames)),
+            _of(name),
+            plain(metric._documentation),
+        )
         for name, metric in named_metrics().items()
     ]
-    return "\n".join([HEAD, table(("metric", "type", "labels", "meaning"), rows)])
+    return "\n".join([HEAD, table(("metric", "type", "labels", "of", "meaning"), rows)])
+
+
+def _of(name: str) -> str:
+    """The process that exposes a metric, or both."""
+    having = [process.value for process in Process if any(name == one for one, _ in _exposed(Metrics(process)))]
+    return "both" if len(having) > 1 else having[0]
+
+
+def _exposed(metrics: Metrics) -> Iterator[tuple[str, MetricWrapperBase]]:
+    exposed = set(metrics.registry._collector_to_names)
+    return _named({name: one for name, one in vars(metrics).items() if one in exposed})
 
 
 def named_metrics() -> dict[str, MetricWrapperBase]:

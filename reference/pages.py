@@ -1,4 +1,4 @@
-"""Which pages there are, and what each is made from."""
+"""Which pages and files there are, and what each is made from."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,6 +7,7 @@ import yaml
 
 from reference.chart import chart_readme
 from reference.commands import commands_page
+from reference.dashboard import dashboard_json
 from reference.definitions import definition_page
 from reference.metrics import metrics_page
 
@@ -24,6 +25,11 @@ def made_pages() -> dict[str, str]:
     """Every page, by its path in the repository."""
     pages = {f"docs/reference/{name}.md": _page(*facts) for name, facts in PAGES.items()}
     return {**pages, "deploy/chart/taintwarden/README.md": chart_readme()}
+
+
+def made_files() -> dict[str, str]:
+    """Everything that is written: the pages, and the dashboard."""
+    return {**made_pages(), "deploy/components/dashboard/taintwarden.json": dashboard_json()}
 
 
 def _page(title: str, source: str, body: Callable[[], str]) -> str:

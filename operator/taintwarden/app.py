@@ -60,7 +60,7 @@ from taintwarden.kube.streams import Stream
 from taintwarden.kube.timings import StreamTimings
 from taintwarden.settings import Settings, load_settings
 from taintwarden.telemetry.logs import configure_logs
-from taintwarden.telemetry.metrics import Metrics
+from taintwarden.telemetry.metrics import Metrics, Process
 
 RESYNC_SECONDS = 30.0
 """After a gap, a watch of kopf does not report deletions, and a deleted object must not stay in force."""
@@ -113,7 +113,7 @@ class App:
         self._term = 0
         """Counts changes of leadership: what was begun before the last one is of no use."""
         gates = Gates(settings.numeric_operators, settings.semver_operators)
-        self.metrics = Metrics()
+        self.metrics = Metrics(Process.OPERATOR)
         self.client = Client(connection, max_connections=settings.max_in_flight + 32)
         self.machine = Machine(gates=gates, overall_rate=settings.overall_rate, max_in_flight=settings.max_in_flight)
         self.recorder = Recorder(

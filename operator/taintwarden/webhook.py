@@ -34,7 +34,7 @@ from taintwarden.kube.errors import ConfigError
 from taintwarden.kube.resources import NAMESPACES, Resource
 from taintwarden.kube.streams import Stream
 from taintwarden.settings import WebhookSettings
-from taintwarden.telemetry.metrics import Metrics
+from taintwarden.telemetry.metrics import Metrics, Process
 
 MAX_API_CONNECTIONS = 8
 """Three watches, and the calls about the certificate."""
@@ -56,7 +56,7 @@ class WebhookApp:
         self.settings = settings
         self.connection = connection
         self.failure: BaseException | None = None
-        self.metrics = Metrics()
+        self.metrics = Metrics(Process.WEBHOOK)
         self.client = Client(connection, max_connections=MAX_API_CONNECTIONS)
         self._failed = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()

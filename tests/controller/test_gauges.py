@@ -48,7 +48,7 @@ def measured() -> Measured:
 def test_each_limit_and_budget_tells_how_many_it_holds(measured):
     assert measured.value("limited_evictions", limit="policy-rate") == 5
     assert measured.value("limited_evictions", limit="budget") == 3
-    assert measured.value("budget_blocked_evictions", namespace="shop", budget="web") == 3
+    assert measured.value("budget_blocked_evictions", budget="shop/web") == 3
 
 
 @pytest.mark.parametrize(("zone", "state"), [("eu/a", 2), ("eu/b", 1), ("eu/c", 0)])
@@ -99,7 +99,7 @@ def test_an_armed_guard_is_0(measured):
 def test_what_is_over_is_not_told_any_more(measured):
     measured.gauges.measure([PolicyReport(policy())])
     assert measured.value("limited_evictions", limit="policy-rate") is None
-    assert measured.value("budget_blocked_evictions", namespace="shop", budget="web") is None
+    assert measured.value("budget_blocked_evictions", budget="shop/web") is None
     assert measured.value("blocked_evictions", reason="refused") is None
     assert measured.value("zone_state", zone="eu/a") is None
     assert measured.value("guard_tripped") is None
@@ -112,9 +112,9 @@ def test_of_many_budgets_those_that_hold_the_most_pods_are_named_and_the_rest_is
     budgets = tuple((f"shop/b{number}", 5000 - number) for number in range(5000))
     measured.gauges.measure([msgspec.structs.replace(FULL, budgets=budgets)])
     assert len(next(iter(measured.metrics.budget_blocked.collect())).samples) == MAX_BUDGETS + 1
-    assert measured.value("budget_blocked_evictions", namespace="shop", budget="b0") == 5000
+    assert measured.value("budget_blocked_evictions", budget="shop/b0") == 5000
     rest = sum(pods for _, pods in budgets[MAX_BUDGETS:])
-    assert measured.value("budget_blocked_evictions", namespace="", budget="") == rest
+    assert measured.value("budget_blocked_evictions", budget="") == rest
 
 
 def test_of_many_zones_those_in_trouble_are_named():

@@ -90,6 +90,13 @@ class Client:
             raise ApiError(response.status, answer)
         return answer
 
+    def send(self, path: str, body: bytes, content_type: str) -> None:
+        """Create an object that is encoded already. Raises ApiError."""
+        headers = {**self._headers, "Content-Type": content_type, "Accept": "application/json"}
+        response = self._pool.request("POST", f"{self.server}{path}", body=body, headers=headers)
+        if response.status >= 400:
+            raise ApiError(response.status, response.json())
+
     def get(self, resource: str, name: str, namespace: str = "") -> Json:
         return self.request("GET", resource_path(resource, name, namespace))
 

@@ -1,6 +1,7 @@
 """The operator as users run it: a process with a kubeconfig, probed and measured over HTTP."""
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +16,8 @@ from controlplane.health import is_healthy
 from controlplane.processes import Process, ProcessFailedError
 from controlplane.waiting import wait_until
 
-EXECUTABLE = Path(sys.executable).with_name("taintwarden")
+EXECUTABLE = Path(os.environ.get("TAINTWARDEN") or Path(sys.executable).with_name("taintwarden"))
+"""The command of this environment, unless the variable names that of another."""
 # Without bytecode files each start compiles some thousand modules: three seconds of CPU that users do not spend.
 BYTECODE = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(ROOT / ".cache" / "bytecode")}
 READY_SECONDS = 60

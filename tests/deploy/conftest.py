@@ -5,6 +5,7 @@ import pytest
 from controlplane import MissingBinariesError
 from controlplane.binaries import binary
 from deploy.rendering import MissingToolError, tool
+from monitoring import promtool
 
 NO_TOOLS = 3  # exit code: neither passed (0) nor failed (1)
 
@@ -16,5 +17,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         for name in ("helm", "kind", "actionlint"):
             tool(name)
         binary("kubectl")
-    except (MissingToolError, MissingBinariesError) as error:
+        promtool.tool("promtool")
+    except (MissingToolError, MissingBinariesError, promtool.MissingPrometheusError) as error:
         pytest.exit(str(error), returncode=NO_TOOLS)

@@ -13,7 +13,9 @@ from controlplane.binaries import ROOT
 from deploy.rendering import CHART, RenderingError, chart, run, tool
 
 LINKS = {
+    "alerts.yaml": "deploy/components/alerts/alerts.yaml",
     "crds": "crds",
+    "dashboard.json": "deploy/components/dashboard/taintwarden.json",
     "metrics-access.yaml": "deploy/components/protected-metrics/metrics-access.yaml",
     **{
         name: f"deploy/base/{name}"

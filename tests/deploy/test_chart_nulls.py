@@ -13,6 +13,8 @@ EVERYTHING: Json = {
     "networkPolicy": {"enabled": True},
     "metrics": {"protected": True, "certificateSecret": "metrics"},
     "serviceMonitor": {"enabled": True},
+    "prometheusRule": {"enabled": True},
+    "dashboard": {"enabled": True},
     "webhooks": {"callers": {"configMap": "api-servers"}},
 }
 NEEDED = {

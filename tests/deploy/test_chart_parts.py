@@ -19,6 +19,8 @@ ALL = {
     "webhooks": {"enabled": True},
     "metrics": {"protected": True, "certificateSecret": "metrics"},
     "serviceMonitor": {"enabled": True},
+    "prometheusRule": {"enabled": True},
+    "dashboard": {"enabled": True},
     "networkPolicy": {"enabled": True},
 }
 

@@ -18,6 +18,8 @@ VALUES: dict[str, Json] = {
         "settings": {"maxEvictionsPerSecond": 0.5, "numericOperators": False, "logLevel": "debug"},
         "metrics": {"protected": True, "certificateSecret": "metrics"},
         "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+        "prometheusRule": {"enabled": True, "alertLabels": {"team": "platform"}},
+        "dashboard": {"enabled": True},
         "networkPolicy": {
             "enabled": True,
             "metricsFrom": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
@@ -88,7 +90,7 @@ RENDERINGS: dict[str, Callable[[], list[Json]]] = {
 def target(control_plane: Target) -> Iterator[Target]:
     """With the kinds that are not ours, as cert-manager and the Prometheus operator define them."""
     foreign = [definition for _, definition in documents(FOREIGN_DEFINITIONS)]
-    assert len(foreign) == 4
+    assert len(foreign) == 5
     installed = [one for one in foreign if control_plane.client.find("customresourcedefinitions", name(one)) is None]
     control_plane.wait_served([control_plane.client.apply(one) for one in installed])
     yield control_plane

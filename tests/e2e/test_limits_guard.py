@@ -5,11 +5,11 @@ import time
 import pytest
 
 from controlplane import wait_until
-from e2e.limit_scenes import GOOD, LEAVE_SECONDS, OBSERVED_SECONDS, LimitScene
+from e2e.limit_scenes import DEMANDING, GOOD, LEAVE_SECONDS, OBSERVED_SECONDS, LimitScene
 from e2e.stories import PATIENCE_SECONDS, PodRef, Stories, Story, Told, taint
 
 GUARDED, RESET, SUMMED, GRACED = "guarded", "guard-reset", "guard-summed", "guard-graced"
-REPORTING, REHEARSED, RECOVERING = "guard-reporting", "guard-rehearsed", "guard-recovering"
+REPORTING, REHEARSED, RECOVERING, LATE = "guard-reporting", "guard-rehearsed", "guard-recovering", "guard-late"
 ALLOWED = 5
 PODS = 8
 GRACE_SECONDS = 60
@@ -19,6 +19,7 @@ POLICIES = {
     RECOVERING: {"limits": {"guard": GUARD}},
     RESET: {"limits": {"guard": GUARD}},
     SUMMED: {"limits": {"guard": GUARD}},
+    LATE: {"limits": {"guard": GUARD}},
     GRACED: {"limits": {"guard": GUARD}, "timing": {"violationGraceSeconds": GRACE_SECONDS}},
     REPORTING: {"limits": {"guard": {**GUARD, "action": "Report"}}},
     REHEARSED: {"mode": "DryRun", "limits": {"guard": GUARD}},
@@ -120,6 +121,20 @@ def evictions_of_the_same_window_count_together(scene: LimitScene) -> None:
     fell = zero(scene, nodes[2:])
     scene.wait_condition("GuardTripped", "True")
     scene.stays(*second, until=fell + OBSERVED_SECONDS)
+
+
+@STORIES.under(LATE)
+def pods_that_come_to_a_node_that_evicts_them_trip_no_guard(scene: LimitScene) -> None:
+    bad, good = scene.nodes(GOOD, a=1, b=1)
+    pods, [first] = scene.fill([good], 2), scene.fill([bad], 1)
+    scene.leaves(first, zero(scene, [bad]), slack=LEAVE_SECONDS)
+    came = time.monotonic()
+    for late in [scene.pod(f"late-{index}", bad, DEMANDING) for index in range(PODS)]:
+        scene.leaves(late, came, slack=LEAVE_SECONDS)
+    fell = zero(scene, [good])
+    for pod in pods:
+        scene.leaves(pod, fell, slack=LEAVE_SECONDS)
+    assert scene.policy_events("GuardTripped") == []
 
 
 @STORIES.under(GRACED)

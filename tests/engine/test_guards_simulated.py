@@ -12,9 +12,9 @@ from simulated import Simulation, policy
 from simulated.drawing import NO_LIMITS
 from simulated.histories import BAD, TOLERATION, Played, histories
 from simulated.onlooker import Onlooker
-from simulated.trace import CarriedOut
+from simulated.trace import CarriedOut, Started
 from simulated.workloads import Workloads
-from taintwarden.engine.machine import commands
+from taintwarden.engine.machine import commands, events
 from taintwarden.engine.model import GuardAction, GuardSettings
 
 COUNTED_SECONDS = 1.0
@@ -61,11 +61,36 @@ def population(name: str, known: Onlooker) -> int:
     return sum(pod.node in known.nodes for pod in known.pods.values())
 
 
+class Latecomers:
+    """Pods that came when a taint of their node made them leave already, as this operator saw it."""
+
+    def __init__(self) -> None:
+        self._seen: set[str] = set()
+        self._late: set[str] = set()
+        self._is_synced = False
+
+    def hear(self, what: object, known: Onlooker) -> None:
+        match what:
+            case Started():
+                self.__init__()
+            case events.Synced():
+                self._is_synced = True
+            case events.PodSeen(pod) if pod.uid not in self._seen:
+                self._seen.add(pod.uid)
+                if self._is_synced and known.acting_on(pod):
+                    self._late.add(pod.uid)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._late
+
+
 def guarded(history: Played) -> Iterator[Guarded]:
     happened = {(one.what.uid, one.what.sent_at) for one in history.trace if isinstance(one.what, CarriedOut)}
     current: dict[str, Guarded] = {}
     accepted: dict[str, set[str]] = defaultdict(set)
+    latecomers = Latecomers()
     for moment, known in history.moments():
+        latecomers.hear(moment.what, known)
         for name in {*current, *known.policies}:
             one = known.policies.get(name)
             guard = known.limits(name).guard if one else None
@@ -79,7 +104,8 @@ def guarded(history: Played) -> Iterator[Guarded]:
                 allowed.append(Allowed(moment.at, most, guard.window_seconds))
         match moment.what:
             case commands.Evict(pod, verdict) if (pod.uid, moment.at) in happened and verdict.policy.name in current:
-                current[verdict.policy.name].went.append((moment.at, pod.uid))
+                if pod.uid not in latecomers:
+                    current[verdict.policy.name].went.append((moment.at, pod.uid))
             case commands.GuardArmed(one, pods) if pods is not None:
                 accepted[one.name] |= {pod.uid for pod in known.pods.values() if one.name in known.acting_on(pod)}
     yield from current.values()

@@ -15,6 +15,7 @@ import yaml
 from admission.workloads import extended, gt, pod, review
 from api import policy_cases, profile_cases
 from kube.scripted import ScriptedClient
+from kube.wire_format import enveloped, framed, labels, message
 from taintwarden.admission.known import Known
 from taintwarden.admission.webhooks import AdmissionWebhooks
 from taintwarden.api.errors import InvalidObject
@@ -35,7 +36,7 @@ from taintwarden.kube.access import review_token
 from taintwarden.kube.errors import NOT_JSON, KubeError
 from taintwarden.kube.kubeconfig import from_files
 from taintwarden.kube.objects import NodeObject, PodObject
-from taintwarden.kube.resources import BUDGETS, DAEMON_SETS, NAMESPACES, NODES, PODS
+from taintwarden.kube.resources import BUDGETS, DAEMON_SETS, JOBS, NAMESPACES, NODES, PODS
 from taintwarden.kube.webhooks import ConfigurationKind, read_secret, read_webhooks
 
 NOW = Instant(WallTime(1_800_000_000.0), MonotonicTime(0.0))
@@ -81,15 +82,17 @@ def watches(data: bytes) -> None:
     machine.step(events.PoliciesChanged((POLICY,)), NOW)
     machine.step(events.Synced(), NOW)
     found: list[Any] = []
-    for resource in (PODS, NODES, NAMESPACES, BUDGETS, DAEMON_SETS):
-        reader: Any = frames.Decoder(resource.type)
-        for read in (reader.page, reader.frame):
+    for resource in (PODS, NODES, NAMESPACES, BUDGETS, DAEMON_SETS, JOBS):
+        reader: frames.Decoder[Any] = frames.Decoder(resource)
+        try:
+            found += reader.page(data).decode()[0]
+        except KubeError as error:
+            told([error])
+        for frame in reader.split(data)[0]:
             try:
-                first, second = read(data)
+                found.append(reader.frame(frame)[1])
             except KubeError as error:
                 told([error])
-            else:
-                found += [*first, *second] if isinstance(first, list) else [second]
     for one in found:
         try:
             if isinstance(one, PodObject) and (seen := decoder.pod(one)) is not None:
@@ -98,10 +101,6 @@ def watches(data: bytes) -> None:
                 machine.step(events.NodeSeen(decoder.node(one)), NOW)
         except ValueError as error:  # a timestamp that is none: the object is told of and left out
             told([error])
-    try:
-        frames.head_of(data)
-    except KubeError as error:
-        told([error])
 
 
 def histories(data: bytes) -> None:
@@ -196,10 +195,34 @@ def _watched() -> list[bytes]:
     one_by_one = [{"type": "ADDED", "object": one} for one in (a_pod, node, budget)]
     gone = {"type": "ERROR", "object": {"kind": "Status", "status": "Failure", "code": 410, "message": "gone"}}
     page = {"metadata": {"resourceVersion": "9", "continue": "x"}, "items": [a_pod, node]}
-    return _encoded(*one_by_one, gone, page)
+    lines = [frame + b"\n" for frame in _encoded(*one_by_one, gone)]
+    return [*lines, *_encoded(page), *_watched_in_protobuf()]
+
+
+def _watched_in_protobuf() -> list[bytes]:
+    metadata = {1: "a", 3: "shop", 5: "u", 6: "7", 8: {1: NOW_SECONDS}, 11: labels(app="a")}
+    annotated = {12: labels(**{"taintwarden.io/tolerations": extended(gt("950"))})}
+    owner = {1: "ReplicaSet", 3: "r", 4: "o", 5: "apps/v1", 6: True}
+    selector = {1: labels(app="a"), 2: [{1: "tier", 2: "In", 3: ["a"]}]}
+    spread = {1: 1, 2: "zone", 4: selector, 8: ["app"]}
+    toleration = {1: "sla", 2: "Exists", 4: "NoExecute", 5: 30}
+    scheduled = {1: "PodScheduled", 2: "True", 3: {}, 4: {1: NOW_SECONDS}}
+    a_pod = {
+        1: metadata | annotated | {13: [owner]},
+        2: {4: 30, 10: "n", 22: [toleration], 25: 5, 33: [spread]},
+        3: {1: "Running", 2: [scheduled]},
+    }
+    history = {12: labels(**{"taintwarden.io/taint-history": HISTORY})}
+    node = {1: metadata | history, 2: {5: [{1: "sla", 2: "940", 3: "NoExecute", 4: {1: NOW_SECONDS}}]}}
+    budget = {1: metadata | {7: 1}, 2: {2: selector, 4: "AlwaysAllow"}, 3: {1: 1, 3: 1}}
+    frames_of = [framed("ADDED", message(one)) for one in (a_pod, node, budget)]
+    gone = framed("ERROR", message({2: "Failure", 3: "gone", 4: "Expired", 6: 410}))
+    page = enveloped(message({1: {2: "9", 3: "x"}, 2: [a_pod, node]}))
+    return [*frames_of, frames_of[0] + gone, page]
 
 
 STAMP = "2026-01-01T00:00:00Z"
+NOW_SECONDS = 1_767_225_600
 HISTORY = '{"sla:NoExecute":{"added":1700000000,"values":[["980",1700000000,1700000050],["940",1700000100,null]]}}'
 SECRET = {
     "metadata": {"resourceVersion": "1"},

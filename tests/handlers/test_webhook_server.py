@@ -26,6 +26,7 @@ from taintwarden.controller.clock import system_clock
 from taintwarden.controller.decoding import Decoder
 from taintwarden.engine.matching.tolerations import ALL_GATES
 from taintwarden.handlers import listening
+from taintwarden.handlers.reviews import Result
 from taintwarden.handlers.webhook_server import WebhookServer
 from taintwarden.kube.errors import ConfigError
 from taintwarden.settings import WebhookSettings
@@ -91,6 +92,14 @@ async def test_from_an_empty_secret_to_an_answer(server, api, port):
     assert server.unready() == ""
     response = await ask(port, trusting(api.bundles()["one"]))
     assert "write 950, not 0950" in response["status"]["message"]
+
+
+def test_every_result_is_counted_from_zero(api, port, metrics):
+    make_server(api, port, metrics)
+    for webhook in ("validate", "mutate"):
+        for result in Result:
+            labels = {"webhook": webhook, "result": result}
+            assert metrics.registry.get_sample_value("taintwarden_admission_requests_total", labels) == 0
 
 
 async def test_both_webhooks_are_there_and_counted(server, api, port, metrics):

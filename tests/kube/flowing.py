@@ -101,8 +101,10 @@ class Server:
         return json.dumps({"metadata": {"resourceVersion": str(version)}, "items": []}).encode()
 
     @asynccontextmanager
-    async def stream(self, path: str, params: Mapping[str, str], idle: float) -> AsyncIterator[AsyncIterator[bytes]]:
-        del path, idle
+    async def stream(
+        self, path: str, params: Mapping[str, str], idle: float, *, accept: str
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        del path, idle, accept
         await self.opening()
         watch = Watch(params)
         self.watches.append(watch)

@@ -54,8 +54,10 @@ class ScriptedClient:
         params: Mapping[str, str] | None = None,
         body: Any = None,
         content_type: str = "application/json",
+        accept: str = "application/json",
         timeout_seconds: float | None = None,
     ) -> bytes:
+        del accept
         body = None if body is None else msgspec.json.decode(msgspec.json.encode(body))
         call = Call(method, path, dict(params or {}), body, content_type, asyncio.get_running_loop().time())
         async with asyncio.timeout(timeout_seconds or 30.0):
@@ -64,9 +66,9 @@ class ScriptedClient:
 
     @asynccontextmanager
     async def stream(
-        self, path: str, params: Mapping[str, str], idle_timeout_seconds: float
+        self, path: str, params: Mapping[str, str], idle_timeout_seconds: float, *, accept: str
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        del idle_timeout_seconds
+        del idle_timeout_seconds, accept
         call = Call("GET", path, dict(params), at=asyncio.get_running_loop().time())
         yield self._chunks(await self._next(call))
 

@@ -5,7 +5,7 @@ import re
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from taintwarden.telemetry.metrics import Metrics
+from taintwarden.telemetry.metrics import Metrics, Process
 
 PROMISED = {
     "taintwarden_build",
@@ -59,7 +59,22 @@ def test_no_metric_is_labelled_by_pod_or_node(metrics):
     labels = {label for one in ours(metrics) for label in one._labelnames}
     of_enums = {"outcome", "reason", "operator", "result", "side", "resource", "limit", "accepted", "mode"}
     of_enums |= {"webhook", "configuration"}
-    assert labels <= of_enums | {"policy", "zone", "namespace", "budget"}
+    assert labels <= of_enums | {"policy", "zone", "budget"}
+
+
+def test_no_label_is_one_that_prometheus_gives_to_targets(metrics):
+    """It would be renamed to exported_NAME, and an alert would name the operator's own namespace or pod."""
+    labels = {label for one in ours(metrics) for label in one._labelnames}
+    assert labels & {"namespace", "pod", "container", "node", "service", "endpoint", "job", "instance"} == set()
+
+
+def test_the_webhook_does_not_look_like_an_operator_that_does_not_lead():
+    names = {process: {one._name for one in ours(Metrics(process))} for process in Process}
+    assert "taintwarden_leader" not in names[Process.WEBHOOK]
+    assert "taintwarden_admission_requests" not in names[Process.OPERATOR]
+    both = {"taintwarden_build", "taintwarden_watch_restarts", "taintwarden_undecodable_objects"}
+    assert names[Process.WEBHOOK] & names[Process.OPERATOR] == both
+    assert names[Process.WEBHOOK] | names[Process.OPERATOR] == {one._name for one in ours(Metrics())}
 
 
 def test_every_gauge_of_a_policy_is_cleared_with_the_others(metrics):

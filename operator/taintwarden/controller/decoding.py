@@ -32,6 +32,8 @@ from taintwarden.kube.objects import (
     PodAnnotations,
     PodMeta,
     PodObject,
+    Shape,
+    ShapedPod,
     WorkloadObject,
     version_number,
 )
@@ -95,7 +97,7 @@ class Decoder:
             meta.uid,
             meta.name,
             intern(spec.node_name),
-            self.pod_class(obj),
+            self._shared_class(obj) if isinstance(obj, ShapedPod) else self.pod_class(obj),
             bound_at,
             version,
             is_ready(obj),
@@ -125,6 +127,12 @@ class Decoder:
             spread=spread,
             grace_seconds=spec.termination_grace_period_seconds,
         )
+
+    def _shared_class(self, obj: ShapedPod) -> PodClass:
+        shape: Shape[PodClass] = obj.shape
+        if shape.memo is None:
+            shape.memo = self.pod_class(obj)
+        return shape.memo
 
     def node(self, obj: NodeObject) -> Node:
         """The node with its taints. A ``timeAdded`` that is not a time counts as not set."""

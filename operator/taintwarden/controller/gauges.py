@@ -93,10 +93,9 @@ class Gauges:
         for limit in entry.limits:
             metrics.limited.labels(name, limit.limit).set(limit.pods)
         for budget, pods in entry.budgets[:MAX_BUDGETS]:
-            namespace, _, short = budget.partition("/")
-            metrics.budget_blocked.labels(name, namespace, short).set(pods)
+            metrics.budget_blocked.labels(name, budget).set(pods)
         if rest := entry.budgets[MAX_BUDGETS:]:
-            metrics.budget_blocked.labels(name, "", "").set(sum(pods for _, pods in rest))
+            metrics.budget_blocked.labels(name, "").set(sum(pods for _, pods in rest))
         for zone in nlargest(MAX_ZONES, entry.zones, key=lambda one: ZONE_STATES[one.state]):
             metrics.zone_state.labels(name, zone.zone).set(ZONE_STATES[zone.state])
         if entry.guard is not None:

@@ -7,6 +7,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from enum import StrEnum
 from typing import Any, Literal
 
 import msgspec
@@ -30,8 +31,24 @@ MAX_LARGE_BODIES = 4
 BODY_SECONDS = 3.0
 """For a body to arrive. No API server waits for an answer for longer than its webhook's timeoutSeconds, which is 2."""
 
+
+class Result(StrEnum):
+    """How a review ended, as it is counted."""
+
+    ALLOWED = "allowed"
+    WARNED = "warned"
+    PATCHED = "patched"
+    REFUSED = "refused"
+    FAILED = "failed"
+    STRANGER = "stranger"
+    TOO_LARGE = "too-large"
+    LATE = "late"
+    BROKEN_OFF = "broken-off"
+    MALFORMED = "malformed"
+
+
 Judge = Callable[[Request], AdmissionResponse]
-Observe = Callable[[str, str, float], None]
+Observe = Callable[[str, Result, float], None]
 Refuse = Callable[[web.Request], str]
 """Why a caller is not answered; empty if it is."""
 Answered = Callable[[web.Request], None]
@@ -110,23 +127,23 @@ def _handler(
 ) -> Callable[[web.Request], Any]:
     async def review(http: web.Request) -> web.Response:
         if reason := refuse(http):
-            observe(name, "stranger", 0.0)
+            observe(name, Result.STRANGER, 0.0)
             return _declined(403, reason)
         length = http.content_length
         if length is None:
             return _declined(411, "Content-Length is required")
         if length > MAX_BODY_BYTES:
-            observe(name, "too-large", 0.0)
+            observe(name, Result.TOO_LARGE, 0.0)
             return _declined(413, f"at most {MAX_BODY_BYTES} bytes are read")
         slot = large if length > SMALL_BODY_BYTES else nullcontext()
         try:
             async with asyncio.timeout(BODY_SECONDS), slot:
                 return _answered(http, await _read(http))
         except TimeoutError:
-            observe(name, "late", BODY_SECONDS)
+            observe(name, Result.LATE, BODY_SECONDS)
             return _declined(408, f"the body did not arrive within {BODY_SECONDS:g} s")
         except ConnectionError:
-            observe(name, "broken-off", 0.0)
+            observe(name, Result.BROKEN_OFF, 0.0)
             return _declined(400, "the connection ended before the body")
 
     def _answered(http: web.Request, body: bytearray) -> web.Response:
@@ -134,11 +151,11 @@ def _handler(
         try:
             request, left_alone = decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            observe(name, "malformed", time.perf_counter() - began)
+            observe(name, Result.MALFORMED, time.perf_counter() - began)
             return web.Response(
                 status=400, text=f"no AdmissionReview of admission.k8s.io/v1: {printable(str(error), 300)}\n"
             )
-        response, result = _judged(name, judge, request) if left_alone is None else (left_alone, "too-large")
+        response, result = _judged(name, judge, request) if left_alone is None else (left_alone, Result.TOO_LARGE)
         answer = web.Response(body=encode(request, response), content_type="application/json")
         observe(name, result, time.perf_counter() - began)
         answered(http)
@@ -166,19 +183,19 @@ def _declined(status: int, reason: str) -> web.Response:
     return answer
 
 
-def _judged(name: str, judge: Judge, request: Request) -> tuple[AdmissionResponse, str]:
+def _judged(name: str, judge: Judge, request: Request) -> tuple[AdmissionResponse, Result]:
     try:
         response = judge(request)
     except Exception as error:
         # An internal error must not block a request.
         about = f"{request.namespace}/{request.name}"
         log.error("admission-failed", webhook=name, kind=request.kind.kind, object=about, exc_info=error)
-        return AdmissionResponse(), "failed"
+        return AdmissionResponse(), Result.FAILED
     if response.refusals:
-        return response, "refused"
+        return response, Result.REFUSED
     if response.patch:
-        return response, "patched"
-    return response, "warned" if response.warnings else "allowed"
+        return response, Result.PATCHED
+    return response, Result.WARNED if response.warnings else Result.ALLOWED
 
 
 def encode(request: Request, response: AdmissionResponse) -> bytes:

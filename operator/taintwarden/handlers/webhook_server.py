@@ -11,7 +11,7 @@ from taintwarden.certificates.pairs import Pair
 from taintwarden.controller.certificates import CertificateKeeper
 from taintwarden.controller.clock import Clock
 from taintwarden.handlers.listening import Listener
-from taintwarden.handlers.reviews import review_app
+from taintwarden.handlers.reviews import Result, review_app
 from taintwarden.kube.client import Client
 from taintwarden.kube.errors import ConfigError
 from taintwarden.kube.pem import load_chain
@@ -75,6 +75,10 @@ class WebhookServer:
         )
         self._listener: Listener | None = None
         judges = {"validate": webhook.validate, "mutate": webhook.mutate}
+        for judge in judges:
+            metrics.admission_duration.labels(judge)
+            for result in Result:  # from 0 on: a rate over a series that begins with 1 misses that one
+                metrics.admission_requests.labels(judge, result)
         self._runner = web.AppRunner(
             review_app(judges, self._observe, self._refuse, self._answered),
             access_log=None,
@@ -144,6 +148,6 @@ class WebhookServer:
         if self._listener is not None:
             self._listener.answered(request.transport)
 
-    def _observe(self, webhook: str, result: str, seconds: float) -> None:
+    def _observe(self, webhook: str, result: Result, seconds: float) -> None:
         self._metrics.admission_requests.labels(webhook, result).inc()
         self._metrics.admission_duration.labels(webhook).observe(seconds)

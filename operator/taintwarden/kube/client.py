@@ -15,6 +15,7 @@ from taintwarden.kube.errors import ApiError, Unreachable
 REQUEST_TIMEOUT_SECONDS = 30.0
 """For a whole request. The API server ends most requests after 60 s; a mutating one that takes so long is lost."""
 CONNECT_TIMEOUT_SECONDS = 5.0
+JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML
@@ -43,7 +44,7 @@ class Client:
             connector=connector,
             timeout=_DEFAULT_TIMEOUT,
             # Compressing lists costs both sides more than a cluster's network does.
-            headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "taintwarden"},
+            headers={"Accept-Encoding": "identity", "User-Agent": "taintwarden"},
             auto_decompress=False,
         )
         return self
@@ -59,7 +60,8 @@ class Client:
         *,
         params: Mapping[str, str] | None = None,
         body: Any = None,
-        content_type: str = "application/json",
+        content_type: str = JSON,
+        accept: str = JSON,
         timeout_seconds: float | None = None,
     ) -> bytes:
         """Send one request and return the body of a 2xx answer.
@@ -73,7 +75,9 @@ class Client:
         try:
             timeout = _DEFAULT_TIMEOUT if timeout_seconds is None else aiohttp.ClientTimeout(total=timeout_seconds)
             authorization = await self._connection.authorization()
-            headers = {"Content-Type": content_type} if data is not None else {}
+            headers = {"Accept": accept}
+            if data is not None:
+                headers["Content-Type"] = content_type
             async with self._open(method, path, params, timeout, authorization, data, headers) as response:
                 answer: bytes = await response.read()
             if response.status == 401 and await self._connection.refused(authorization):
@@ -89,7 +93,7 @@ class Client:
 
     @asynccontextmanager
     async def stream(
-        self, path: str, params: Mapping[str, str], idle_timeout_seconds: float
+        self, path: str, params: Mapping[str, str], idle_timeout_seconds: float, *, accept: str = JSON
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Open a GET whose body is read in chunks as they come; a silent connection ends after the idle time.
 
@@ -103,7 +107,7 @@ class Client:
         )
         try:
             authorization = await self._connection.authorization()
-            async with self._open("GET", path, params, timeout, authorization) as response:
+            async with self._open("GET", path, params, timeout, authorization, None, {"Accept": accept}) as response:
                 if response.status == 401:
                     await self._connection.refused(authorization)
                 if response.status >= 300:
@@ -119,13 +123,13 @@ class Client:
         params: Mapping[str, str] | None,
         timeout: aiohttp.ClientTimeout,
         authorization: str | None,
-        data: bytes | None = None,
-        headers: Mapping[str, str] | None = None,
+        data: bytes | None,
+        headers: Mapping[str, str],
     ) -> Any:
         if self._session is None:
             msg = "the client is used outside its context"
             raise RuntimeError(msg)
-        sent = dict(headers or {})
+        sent = dict(headers)
         if authorization is not None:
             sent["Authorization"] = authorization
         return self._session.request(

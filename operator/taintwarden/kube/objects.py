@@ -10,6 +10,8 @@ import msgspec
 from taintwarden.engine.model import Toleration
 from taintwarden.engine.selectors import Requirement
 
+Made = TypeVar("Made")
+
 
 class OwnerReference(msgspec.Struct, gc=False):
     """``metadata.ownerReferences[]``."""
@@ -91,6 +93,26 @@ class PodObject(msgspec.Struct):
     metadata: PodMeta = msgspec.field(default_factory=PodMeta)
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
     status: PodStatus = msgspec.field(default_factory=PodStatus)
+
+
+class Shape(Generic[Made]):
+    """Shared by pods which differ at most in name, UID, node, version, times and status.
+
+    Attributes:
+        memo: what the receiver of the pods made of what they share, to make it once.
+
+    """
+
+    __slots__ = ("memo",)
+
+    def __init__(self) -> None:
+        self.memo: Made | None = None
+
+
+class ShapedPod(PodObject):
+    """A v1 Pod whose shape is known."""
+
+    shape: Shape[Any] = msgspec.field(default_factory=Shape)
 
 
 class NodeAnnotations(msgspec.Struct, gc=False):
@@ -253,13 +275,13 @@ class ListMeta(msgspec.Struct, rename="camel"):
     continue_: str = msgspec.field(default="", name="continue")
 
 
-class Page(msgspec.Struct, Generic[Object]):
+class Items(msgspec.Struct, Generic[Object]):
     """The items of one page of a list."""
 
     items: list[Object] = []
 
 
-class RawPage(msgspec.Struct):
+class RawItems(msgspec.Struct):
     """A page whose items are decoded one by one, since one of them is not what it should be."""
 
     items: list[msgspec.Raw] | None = []

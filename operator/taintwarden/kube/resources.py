@@ -11,11 +11,20 @@ PAGE_SIZE = 500
 
 
 class Resource(msgspec.Struct, Generic[Object], frozen=True):
-    """What to follow: a collection's path, a server-side field selector, and the type of its objects."""
+    """What to follow.
+
+    Attributes:
+        path: the collection.
+        type: of its objects.
+        message: their message in ``protobuf_schema``; empty for custom resources, which have none.
+        field_selector: which objects the server leaves to itself.
+
+    """
 
     name: str
     path: str
     type: type[Object]
+    message: str = ""
     field_selector: str = ""
 
     @property
@@ -25,12 +34,18 @@ class Resource(msgspec.Struct, Generic[Object], frozen=True):
 
 
 # Finished pods and pods without a node are none of our business: the server keeps them to itself.
-PODS = Resource("pods", "/api/v1/pods", PodObject, "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed")
-NODES = Resource("nodes", "/api/v1/nodes", NodeObject)
-NAMESPACES = Resource("namespaces", "/api/v1/namespaces", NamespaceObject)
-REPLICA_SETS = Resource("replicasets", "/apis/apps/v1/replicasets", WorkloadObject)
-STATEFUL_SETS = Resource("statefulsets", "/apis/apps/v1/statefulsets", WorkloadObject)
-DAEMON_SETS = Resource("daemonsets", "/apis/apps/v1/daemonsets", WorkloadObject)
-REPLICATION_CONTROLLERS = Resource("replicationcontrollers", "/api/v1/replicationcontrollers", WorkloadObject)
-JOBS = Resource("jobs", "/apis/batch/v1/jobs", WorkloadObject)
-BUDGETS = Resource("poddisruptionbudgets", "/apis/policy/v1/poddisruptionbudgets", BudgetObject)
+PODS = Resource(
+    "pods", "/api/v1/pods", PodObject, "core.v1.Pod", "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+)
+NODES = Resource("nodes", "/api/v1/nodes", NodeObject, "core.v1.Node")
+NAMESPACES = Resource("namespaces", "/api/v1/namespaces", NamespaceObject, "core.v1.Namespace")
+REPLICA_SETS = Resource("replicasets", "/apis/apps/v1/replicasets", WorkloadObject, "apps.v1.ReplicaSet")
+STATEFUL_SETS = Resource("statefulsets", "/apis/apps/v1/statefulsets", WorkloadObject, "apps.v1.StatefulSet")
+DAEMON_SETS = Resource("daemonsets", "/apis/apps/v1/daemonsets", WorkloadObject, "apps.v1.DaemonSet")
+REPLICATION_CONTROLLERS = Resource(
+    "replicationcontrollers", "/api/v1/replicationcontrollers", WorkloadObject, "core.v1.ReplicationController"
+)
+JOBS = Resource("jobs", "/apis/batch/v1/jobs", WorkloadObject, "batch.v1.Job")
+BUDGETS = Resource(
+    "poddisruptionbudgets", "/apis/policy/v1/poddisruptionbudgets", BudgetObject, "policy.v1.PodDisruptionBudget"
+)

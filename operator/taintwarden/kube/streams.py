@@ -11,8 +11,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Generic, Protocol, TypeVar
 
 from taintwarden.kube.client import Client
+from taintwarden.kube.encoding import ExpiredError, Undecodable, expired_or
 from taintwarden.kube.errors import ApiError, KubeError, Unreachable
-from taintwarden.kube.frames import Decoder, ExpiredError, Undecodable, expired_or, head_of
+from taintwarden.kube.frames import Decoder
 from taintwarden.kube.liveness import Liveness
 from taintwarden.kube.objects import Followed, Identity, Object, version_number
 from taintwarden.kube.resources import PAGE_SIZE, Resource
@@ -97,7 +98,7 @@ class Stream(Generic[Object]):
         self._failures = 0
         self._listed_at = float("-inf")
         """When the last list ended, or began if it did not end."""
-        self._decoder: Decoder[Object] = Decoder(resource.type)
+        self._decoder: Decoder[Object] = Decoder(resource)
         self._liveness = Liveness(lambda live: handler.live(live=live), timings.gap)
         self._goal: int | None = None
         """The version up to which everything has to be delivered before the view is up to date; None: not known yet."""
@@ -144,13 +145,13 @@ class Stream(Generic[Object]):
         coming = asyncio.create_task(self._request_page(params))
         try:
             while True:
-                body = await coming
-                head = head_of(body)
+                page = self._decoder.page(await coming)
+                head = page.head
                 if head.continue_:
                     # The server makes the next page while we work on this one.
                     coming = asyncio.create_task(self._request_page(params | {"continue": head.continue_}))
                     await asyncio.sleep(0)
-                good, bad = self._decoder.page(body)
+                good, bad = page.decode()
                 for one in bad:
                     self._handler.undecodable(one.identity, one.reason, deleted=False)
                 self._handler.listed(good)
@@ -165,7 +166,7 @@ class Stream(Generic[Object]):
 
     async def _request_page(self, params: Mapping[str, str]) -> bytes:
         try:
-            return await self._client.request("GET", self._resource.path, params=params)
+            return await self._client.request("GET", self._resource.path, params=params, accept=self._decoder.accept)
         except ApiError as error:
             raise expired_or(error) from error  # the continue token may grow too old: begin again
 
@@ -209,7 +210,9 @@ class Stream(Generic[Object]):
             "resourceVersion": self._version,
             "timeoutSeconds": str(seconds),
         } | self._resource.selection
-        watch = self._client.stream(self._resource.path, params, min(times.idle, 2.0 * seconds))
+        watch = self._client.stream(
+            self._resource.path, params, min(times.idle, 2.0 * seconds), accept=self._decoder.accept
+        )
         async with AsyncExitStack() as stack:
             try:
                 async with asyncio.timeout(times.opening):
@@ -225,26 +228,24 @@ class Stream(Generic[Object]):
         """Deliver what comes until the server ends the watch. Returns whether anything came."""
         came, buffer = False, b""
         async for chunk in chunks:
-            *lines, buffer = (buffer + chunk).split(b"\n")
-            if lines:
+            frames, buffer = self._decoder.split(buffer + chunk)
+            if frames:
                 came = True
-                self._deliver(lines)
+                self._deliver(frames)
                 self._liveness.progress()
                 self._compare()
                 if _now() - began > self._timings.forgiven:
                     self._failures = 0
-        # What is left in the buffer is half a line: the connection was cut, and the resumed watch sends it again.
+        # What is left in the buffer is half a frame: the connection was cut, and the resumed watch sends it again.
         return came
 
-    def _deliver(self, lines: Sequence[bytes]) -> None:
+    def _deliver(self, frames: Sequence[bytes]) -> None:
         changes: list[tuple[str, Object]] = []
         version = self._version
         expired: ExpiredError | None = None
-        for line in lines:
-            if not line.strip():
-                continue
+        for raw in frames:
             try:
-                kind, found = self._decoder.frame(line)
+                kind, found = self._decoder.frame(raw)
             except ExpiredError as error:
                 expired = error
                 break
@@ -287,10 +288,9 @@ class Stream(Generic[Object]):
         """The version of a list is that of the whole store at this moment, past every cache."""
         known = version_number(self._version)
         try:
-            body = await self._client.request(
-                "GET", self._resource.path, params={"limit": "1"} | self._resource.selection
-            )
-            goal = version_number(head_of(body).resource_version)
+            params = {"limit": "1"} | self._resource.selection
+            body = await self._client.request("GET", self._resource.path, params=params, accept=self._decoder.accept)
+            goal = version_number(self._decoder.page(body).head.resource_version)
         except KubeError:
             return  # the next watch retries
         # A store that was restored from a backup is behind us, and watches of what it has yet to write bring nothing.

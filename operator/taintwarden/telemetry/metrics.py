@@ -1,5 +1,6 @@
 """Name, unit and labels of every metric. No label contains the name of a pod or node, and other names are limited."""
 
+from enum import StrEnum
 from importlib.metadata import version
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, generate_latest
@@ -16,112 +17,127 @@ WATCH_ENDS = ("ended", "expired", "refused", "unreachable", "empty", "late", "be
 """Reasons of ``taintwarden_watch_restarts_total``."""
 
 
-class Metrics:
-    """The metrics of the process. The composition root creates one object per process."""
+class Process(StrEnum):
+    """Which of the two processes has the metrics."""
 
-    def __init__(self) -> None:
+    OPERATOR = "operator"
+    WEBHOOK = "webhook"
+
+
+class Metrics:
+    """The metrics of the process. The composition root creates one object per process.
+
+    Args:
+        process: only what this process sets is exposed, so that no replica of the webhook looks like an operator that
+            does not lead; None exposes all.
+
+    """
+
+    def __init__(self, process: Process | None = None) -> None:
         self.registry = registry = CollectorRegistry()
+        operator = None if process is Process.WEBHOOK else registry
+        webhook = None if process is Process.OPERATOR else registry
         ProcessCollector(registry=registry)
         GCCollector(registry=registry)
         Info("taintwarden_build", "Version of this build.", registry=registry).info({"version": version("taintwarden")})
-        self.nodes = Gauge("taintwarden_nodes", "Known nodes.", registry=registry)
-        self.pods = Gauge("taintwarden_pods", "Known running pods.", registry=registry)
+        self.nodes = Gauge("taintwarden_nodes", "Known nodes.", registry=operator)
+        self.pods = Gauge("taintwarden_pods", "Known running pods.", registry=operator)
         self.profiles = Gauge(
             "taintwarden_profiles",
             "TolerationProfiles: true if the newest version is in force, false if it is invalid.",
             ["accepted"],
-            registry=registry,
+            registry=operator,
         )
-        self.leader = Gauge("taintwarden_leader", "1 if this replica decides and evicts.", registry=registry)
+        self.leader = Gauge("taintwarden_leader", "1 if this replica decides and evicts.", registry=operator)
         self.policies_watched = Gauge(
             "taintwarden_policies_watched",
             "0 while policies and profiles are only listed periodically, because their watch does not work.",
-            registry=registry,
+            registry=operator,
         )
         self.lease_age = Gauge(
             "taintwarden_lease_age_seconds",
             "Seconds since this replica renewed the Lease; 0 where it does not hold it.",
-            registry=registry,
+            registry=operator,
         )
         self.stale_view = Gauge(
             "taintwarden_stale_view",
             "1 while this replica does not know all of the cluster: before the first lists, or while cut off.",
-            registry=registry,
+            registry=operator,
         )
         self.complete_view = Gauge(
             "taintwarden_complete_view_timestamp_seconds",
             "When this replica last knew all of the cluster, in seconds since 1970; 0 if it never did.",
-            registry=registry,
+            registry=operator,
         )
         self.sync_seconds = Gauge(
-            "taintwarden_sync_seconds", "Seconds from the start until everything was listed.", registry=registry
+            "taintwarden_sync_seconds", "Seconds from the start until everything was listed.", registry=operator
         )
         self.pending = Gauge(
             "taintwarden_pending_evictions",
             "Pods that have to leave, now or at a known time.",
             ["policy"],
-            registry=registry,
+            registry=operator,
         )
         self.blocked = Gauge(
             "taintwarden_blocked_evictions",
             "Pods whose last eviction call was not accepted; reason is its outcome.",
             ["policy", "reason"],
-            registry=registry,
+            registry=operator,
         )
         self.degraded_nodes = Gauge(
-            "taintwarden_degraded_nodes", "Nodes with pods that have to leave.", ["policy"], registry=registry
+            "taintwarden_degraded_nodes", "Nodes with pods that have to leave.", ["policy"], registry=operator
         )
         self.limited = Gauge(
-            "taintwarden_limited_evictions", "Due pods that a limit delays.", ["policy", "limit"], registry=registry
+            "taintwarden_limited_evictions", "Due pods that a limit delays.", ["policy", "limit"], registry=operator
         )
         self.budget_blocked = Gauge(
             "taintwarden_budget_blocked_evictions",
-            "Due pods that a PodDisruptionBudget blocks; the series exists only while it does. "
-            "100 budgets of a policy are named; pods of all others are one series without a namespace and a budget.",
-            ["policy", "namespace", "budget"],
-            registry=registry,
+            "Due pods that a PodDisruptionBudget (namespace/name) blocks; the series exists only while it does. "
+            "100 budgets of a policy are named; pods of all others are one series without a budget.",
+            ["policy", "budget"],
+            registry=operator,
         )
         self.bouncing = Gauge(
             "taintwarden_bouncing_workloads",
             "Workloads whose evictions wait, because they repeatedly come back to the node they are evicted from.",
             ["policy"],
-            registry=registry,
+            registry=operator,
         )
         self.policy_mode = Gauge(
             "taintwarden_policy_mode",
             "1 for the mode in which the policy is in force (Enforce, DryRun, Paused), 0 for the others.",
             ["policy", "mode"],
-            registry=registry,
+            registry=operator,
         )
         self.policy_accepted = Gauge(
             "taintwarden_policy_accepted",
             "1 if the newest version of the policy is in force, 0 if it is refused.",
             ["policy"],
-            registry=registry,
+            registry=operator,
         )
         self.retained = Gauge(
             "taintwarden_retained_pods",
             "Pods that are judged by the last valid value, since the value of a taint is invalid.",
             ["policy"],
-            registry=registry,
+            registry=operator,
         )
         self.zones_full = Gauge(
             "taintwarden_all_zones_full",
             "1 if every zone is Full for the policy, so that nothing is evicted.",
             ["policy"],
-            registry=registry,
+            registry=operator,
         )
         self.guard_tripped = Gauge(
             "taintwarden_guard_tripped",
             "1 if the guard of the policy has tripped; absent without one.",
             ["policy"],
-            registry=registry,
+            registry=operator,
         )
         self.zone_state = Gauge(
             "taintwarden_zone_state",
             "State of a zone for the policy: 0 Normal, 1 Degraded, 2 Full. 100 zones of a policy are named, the worst.",
             ["policy", "zone"],
-            registry=registry,
+            registry=operator,
         )
         self.of_policies = (
             self.pending,
@@ -139,56 +155,56 @@ class Metrics:
         )
         """The gauges that are set for each policy."""
         self.evictions = Counter(
-            "taintwarden_evictions", "Eviction calls by outcome, and dry-run.", ["policy", "outcome"], registry=registry
+            "taintwarden_evictions", "Eviction calls by outcome, and dry-run.", ["policy", "outcome"], registry=operator
         )
         self.cancelled = Counter(
             "taintwarden_evictions_cancelled",
             "Announced or tried evictions that were cancelled.",
             ["policy"],
-            registry=registry,
+            registry=operator,
         )
         self.bounces = Counter(
             "taintwarden_bounces",
             "Evictions of pods that came back to the node that the same taint evicted their workload from.",
             ["policy"],
-            registry=registry,
+            registry=operator,
         )
         self.lateness = Histogram(
             "taintwarden_eviction_lateness_seconds",
             "Time from a pod's deadline until the API server accepted its eviction.",
             buckets=_LATENESS,
-            registry=registry,
+            registry=operator,
         )
         self.missed_deadlines = Counter(
             "taintwarden_missed_deadlines",
             "Pods that had not stopped gracefully when their node was gone: not-evicted, or grace-cut.",
             ["policy", "reason"],
-            registry=registry,
+            registry=operator,
         )
         self.request_duration = Histogram(
             "taintwarden_eviction_request_duration_seconds",
             "Duration of eviction calls.",
             buckets=_REQUEST,
-            registry=registry,
+            registry=operator,
         )
         self.limit_wait = Histogram(
             "taintwarden_limit_wait_seconds",
             "How long due pods waited for a limit before they were evicted.",
             ["limit"],
             buckets=_WAIT,
-            registry=registry,
+            registry=operator,
         )
         self.evaluations = Counter(
             "taintwarden_evaluations",
             "Distinct evaluations of a taint value with a set of tolerations; pods that share them count once.",
             ["operator", "result"],
-            registry=registry,
+            registry=operator,
         )
         self.invalid_values = Counter(
             "taintwarden_invalid_values",
             "Values that cannot be compared; side is taint, or toleration for all errors of an annotation or profile.",
             ["side"],
-            registry=registry,
+            registry=operator,
         )
         for side in ("taint", "toleration"):
             self.invalid_values.labels(side)
@@ -209,30 +225,30 @@ class Metrics:
             "taintwarden_admission_requests",
             "Objects that the API server sent to the webhooks, by result.",
             ["webhook", "result"],
-            registry=registry,
+            registry=webhook,
         )
         self.admission_duration = Histogram(
             "taintwarden_admission_duration_seconds",
             "How long the webhooks took to compute an answer, without the network.",
             ["webhook"],
             buckets=_ADMISSION,
-            registry=registry,
+            registry=webhook,
         )
         self.certificate_expiry = Gauge(
             "taintwarden_webhook_certificate_expiry_timestamp_seconds",
             "When the certificate of the webhooks expires, in seconds since 1970; 0 without one.",
-            registry=registry,
+            registry=webhook,
         )
         self.webhook_configured = Gauge(
             "taintwarden_webhook_configured",
             "1 if the API server has a configuration that calls the webhooks.",
             ["configuration"],
-            registry=registry,
+            registry=webhook,
         )
         self.events_dropped = Counter(
             "taintwarden_events_dropped",
             "Kubernetes Events that were dropped because too many waited.",
-            registry=registry,
+            registry=operator,
         )
 
     def exposition(self) -> bytes:

@@ -175,14 +175,27 @@ def test_a_call_that_is_made_again_is_no_bounce():
     assert loop.ask(pod) is None
 
 
-def test_a_pod_without_a_controller_never_bounces():
+def bare(loop: Loop, namespace: str) -> Pod:
+    """Another pod that nothing controls comes to the node."""
+    loop.now += 1
+    pod = Pod(str(loop.now), "bare", "n1", INTERNER.pod_class(namespace, {}, Tolerations()), 0.0, 1)
+    loop.bounces.came(pod)
+    return pod
+
+
+def test_pods_without_a_controller_bounce_as_one_workload():
     loop = Loop()
-    shared = INTERNER.pod_class("shop", {}, Tolerations())
-    for number in range(9):
-        pod = Pod(str(number), "bare", "n1", shared, 0.0, 1)
-        loop.bounces.came(pod)
-        assert loop.ask(pod) is None
-        assert loop.leave(pod) == 0
+    rounds = [loop.leave(bare(loop, "shop")) for _ in range(3)]
+    assert rounds == [0, 2, 3]
+    assert loop.ask(bare(loop, "shop")).limit == BOUNCE
+    assert "a pod without controller in namespace shop" in loop.ask(bare(loop, "shop")).detail
+
+
+def test_pods_without_a_controller_of_another_namespace_do_not_bounce_with_them():
+    loop = Loop()
+    for _ in range(3):
+        loop.leave(bare(loop, "shop"))
+    assert loop.ask(bare(loop, "bar")) is None
 
 
 @pytest.mark.parametrize(

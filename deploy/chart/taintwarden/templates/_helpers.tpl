@@ -59,11 +59,11 @@ annotations:
 {{/*
 A file of source/, which are links into the repository: the chart has no copy of its own that could get out of step.
 `helm package` writes what they lead to. Where links are not kept (some Git clients on Windows, Flux' sources), the
-chart has to be packaged before.
+chart has to be packaged before. Arguments: root, file, and what it holds if that is no object of Kubernetes.
 */}}
 {{- define "taintwarden.source" -}}
 {{- $text := .root.Files.Get (printf "source/%s" .file) -}}
-{{- if not (contains "apiVersion:" $text) -}}
+{{- if not (contains (.holds | default "apiVersion:") $text) -}}
 {{- fail (printf "source/%s is missing: links of the chart were not followed. Run helm package deploy/chart/taintwarden in a full clone and install the archive" .file) -}}
 {{- end -}}
 {{ $text }}

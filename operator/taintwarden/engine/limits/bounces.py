@@ -4,6 +4,8 @@ A scheduler that does not know why a pod was evicted may place the replacement o
 again. One *round* is all pods of one workload that one taint evicts from a node before another comes back: ten replicas
 that are evicted together are one round, however long it takes. A pod that came after a round began starts the next.
 
+The pods of a namespace on a node that have no controller count as one workload: who creates them again is unknown.
+
 The order is that in which this process saw them, not a comparison of times: ``bound_at`` is the wall clock of the API
 server; the local clock may differ or be stepped, and either would bypass the limit. Delays run on the monotonic clock.
 """
@@ -103,11 +105,11 @@ class Bounces:
             The number of the round that this starts, if the pod came back; 0 if it did not.
 
         """
-        settings, owner = self._settings.get(policy), pod.shared.owner
-        if settings is None or owner is None:
+        settings = self._settings.get(policy)
+        if settings is None:
             return 0
         key = _key(pod, policy, taint)
-        loop = self._loops.get(key) or self._remember(key, policy, (owner.uid, pod.node))
+        loop = self._loops.get(key) or self._remember(key, policy, (_workload(pod), pod.node))
         came = loop.place.came.get(pod.uid, 0)
         goes_on = loop.rounds > 0 and not self._is_over(loop, now)
         loop.last_at = now
@@ -131,7 +133,8 @@ class Bounces:
         if now >= until:
             return None
         times = "once" if loop.rounds == 1 else f"{loop.rounds} times in a row"
-        detail = f"{pod.shared.owner} was evicted from node {pod.node} by taint {taint} {times}, and came back"
+        what = pod.shared.owner or f"a pod without controller in namespace {pod.shared.namespace}"
+        detail = f"{what} was evicted from node {pod.node} by taint {taint} {times}, and came back"
         return Refusal(BOUNCE, until, key, detail)
 
     def bouncing(self, now: MonotonicTime) -> Counter[str]:
@@ -148,8 +151,7 @@ class Bounces:
         return now > loop.last_at + settings.within_seconds + settings.backoff(loop.rounds)
 
     def _place(self, pod: Pod) -> _Place | None:
-        owner = pod.shared.owner
-        return None if owner is None or not self._places else self._places.get((owner.uid, pod.node))
+        return self._places.get((_workload(pod), pod.node)) if self._places else None
 
     def _remember(self, key: str, policy: str, where: tuple[str, str]) -> _Loop:
         if len(self._loops) >= MAX_LOOPS:
@@ -172,7 +174,12 @@ class Bounces:
         return self._numbers
 
 
+def _workload(pod: Pod) -> str:
+    """Its UID; a namespace stands for those of its pods that have no controller."""
+    owner = pod.shared.owner
+    return owner.uid if owner is not None else f"namespace/{pod.shared.namespace}"
+
+
 def _key(pod: Pod, policy: str, taint: Taint) -> str:
     """The key of a refusal, shared by all pods of the workload on the node."""
-    owner = pod.shared.owner
-    return f"bounce/{policy}/{owner.uid if owner else ''}/{pod.node}/{taint.key}:{taint.effect}"
+    return f"bounce/{policy}/{_workload(pod)}/{pod.node}/{taint.key}:{taint.effect}"

@@ -9,6 +9,10 @@ A tripped guard is armed again when its cause is gone: no pod that was on its no
 any more. A lower number of them is not enough, since values are repaired node by node, and pods on nodes that are not
 repaired yet must not be evicted meanwhile. Pods that came later do not keep it tripped: they are not the cause. A
 person can also release the pods that it holds: exactly these, regardless of other counts, and none counts again.
+
+A pod that comes to a node whose taint already evicts it (a latecomer) is not part of a wave and does not count.
+Otherwise a tenant whose pods go to such a node again and again would trip the guard for everybody. A tripped guard
+holds latecomers, too; an armed one leaves them to the limit of bounces.
 """
 
 from collections import Counter, deque
@@ -70,6 +74,7 @@ class Due(msgspec.Struct, frozen=True, gc=False):
     at: WallTime
     bound_at: float
     since: float
+    is_latecomer: bool = False
 
 
 class Guard:
@@ -155,12 +160,15 @@ class Guard:
 
     def _come_near(self, due: Due) -> None:
         self._near[due.uid] = due
-        if due.uid in self.released:
+        if not self._is_counted(due):
             return
         self._counts[self._slot_of(due.at)] += 1
         self._changed = True
         if self.tripped_at is not None and due.bound_at <= self.tripped_at + ROUNDING_SECONDS:
             self._causes[due.uid] = None
+
+    def _is_counted(self, due: Due) -> bool:
+        return due.uid not in self.released and not due.is_latecomer
 
     def _meet_released(self, due: Due) -> None:
         """After a restart: identify a pod that already had to leave when a person released the pods that were held."""
@@ -184,7 +192,7 @@ class Guard:
         if due is None:
             if self._later.pop(uid, None) is not None:
                 self._far.cancel(uid)
-        elif uid not in self.released:
+        elif self._is_counted(due):
             slot = self._slot_of(due.at)
             self._counts[slot] -= 1
             if not self._counts[slot]:
@@ -203,9 +211,9 @@ class Guard:
         """Whether an eviction of this pod already counts: the last call may have been carried out."""
         return uid in self._taken
 
-    def take(self, uid: str, now: Instant) -> Reservation:
+    def take(self, uid: str, now: Instant, *, counts: bool = True) -> Reservation:
         """A pod is evicted now. It counts once, regardless of retries."""
-        if uid not in self.released and uid not in self._taken:
+        if counts and uid not in self.released and uid not in self._taken:
             self._taken[uid] = self._note(self._slots, now)
         self._remove(uid)
         return lambda settlement: self._settle(uid, settlement)
@@ -224,9 +232,9 @@ class Guard:
         """No call for this pod is in progress any more."""
         self._taken.pop(uid, None)
 
-    def rehearse(self, uid: str, now: Instant) -> None:
+    def rehearse(self, uid: str, now: Instant, *, counts: bool = True) -> None:
         """A pod would be evicted now: that counts until the policy enforces, unless a person released the pod."""
-        if uid not in self.released:
+        if counts and uid not in self.released:
             self._note(self._rehearsed, now)
         self.forget(uid)
 
@@ -252,7 +260,7 @@ class Guard:
             del self._near[due.uid]
             self._causes.pop(due.uid, None)
             self._put_far(due)
-        self._counts = Counter(self._slot_of(due.at) for uid, due in self._near.items() if uid not in self.released)
+        self._counts = Counter(self._slot_of(due.at) for due in self._near.values() if self._is_counted(due))
         self._changed = self._reconfigured = True
 
     # -- tripped or armed ---------------------------------------------------------------------------------------
@@ -267,7 +275,7 @@ class Guard:
             if self._is_within_limit(now):
                 return None
             self.tripped_at = now.wall
-            self._causes = {uid: None for uid in self._near if uid not in self.released}
+            self._causes = {uid: None for uid, due in self._near.items() if self._is_counted(due)}
             self._unsaved, self._is_announced = True, False
             self._settled_at = later(now.monotonic, self.settings.settle_seconds)
         elif not self._causes or (self._reconfigured and self._is_within_limit(now)):

@@ -78,11 +78,13 @@ class Guards:
             return None if guard.is_grant_stored else Refusal(GUARD_RECORD)
         if guard.halts:
             return Refusal(GUARD)
-        if request.is_rehearsal or guard.has_taken(request.pod.uid) or guard.may_take(request.now):
+        if request.is_rehearsal or request.is_latecomer:
+            return None
+        if guard.has_taken(request.pod.uid) or guard.may_take(request.now):
             return None
         return Refusal(GUARD_RECORD)
 
     def reserve(self, request: Request) -> Reservation | None:
         """Count the eviction."""
         guard = self.by_policy.get(request.policy.name)
-        return None if guard is None else guard.take(request.pod.uid, request.now)
+        return None if guard is None else guard.take(request.pod.uid, request.now, counts=not request.is_latecomer)

@@ -83,7 +83,7 @@ class Limiter:
         PartedRates(self.rates).reserve(request)
         guard = self.guards.by_policy.get(request.policy.name)
         if guard is not None:
-            guard.rehearse(request.pod.uid, request.now)
+            guard.rehearse(request.pod.uid, request.now, counts=not request.is_latecomer)
 
     def stay(self, uid: str) -> None:
         """No eviction of the pod is in progress any more."""

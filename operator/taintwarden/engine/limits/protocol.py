@@ -21,7 +21,8 @@ class Request(msgspec.Struct, frozen=True):
     """The question whether a pod may be evicted now.
 
     ``labels`` are its node's. ``deletes``: the pod is deleted, so no PodDisruptionBudget applies. ``released``: a
-    person reset the guard, and this pod is one of those that were released.
+    person reset the guard, and this pod is one of those that were released. ``is_latecomer``: it came to its node when
+    the taint already evicted it.
     """
 
     pod: Pod
@@ -31,6 +32,7 @@ class Request(msgspec.Struct, frozen=True):
     now: Instant
     deletes: bool = False
     released: bool = False
+    is_latecomer: bool = False
 
     @property
     def is_hard(self) -> bool:

@@ -85,6 +85,8 @@ class Claim(msgspec.Struct, eq=False, gc=False):
     verdict: TaintVerdict
     due_at: WallTime
     phase: Phase = Phase.WAITING
+    is_latecomer: bool = False
+    """The pod came to its node when the taint already evicted it."""
     announced: bool = False
     withdrawn: bool = False
     """The verdict ended during the call."""

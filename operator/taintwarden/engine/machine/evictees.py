@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from taintwarden.engine.deadlines import DeadlineQueue
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.limits import Limiter
-from taintwarden.engine.limits.guard import Due
+from taintwarden.engine.limits.guard import ROUNDING_SECONDS, Due
 from taintwarden.engine.machine import commands
 from taintwarden.engine.machine.claims import QUEUED, SETTLED, Claim, Claims, Evictee, Phase
 from taintwarden.engine.machine.cluster import Cluster, NodeState
@@ -57,8 +57,11 @@ class Evictees:
 
     # -- what verdicts say ----------------------------------------------------------------------------------------
 
-    def decide(self, pod: Pod, wanted: Wanted) -> None:
-        """These policies evict the pod, and no others: this replaces all earlier decisions."""
+    def decide(self, pod: Pod, wanted: Wanted, *, arrives: bool = False) -> None:
+        """These policies evict the pod, and no others: this replaces all earlier decisions.
+
+        ``arrives``: it was not known before, and this decision is due to its arrival, not to a change of its node.
+        """
         evictee = self._claims.evictees.get(pod.uid)
         if evictee is not None:
             names = [verdict.policy.name for _, verdict in wanted]
@@ -69,6 +72,7 @@ class Evictees:
             known = evictee.claim_of(verdict.policy.name)
             if known is None:
                 claim = self._make(evictee, pod, verdict, due_at)
+                claim.is_latecomer = arrives and pod.bound_at > verdict.counts_from + ROUNDING_SECONDS
             else:
                 claim = known
                 self._update(evictee, claim, verdict, due_at)
@@ -141,7 +145,8 @@ class Evictees:
             self.reclaims.expect(claim)
         guard = self._limiter.guards.by_policy.get(claim.policy.name)
         if guard is not None and not self._limiter.departures.is_leaving(pod.uid):
-            guard.expect(Due(pod.uid, claim.due_at, pod.bound_at, claim.verdict.counts_from), self._step.now)
+            due = Due(pod.uid, claim.due_at, pod.bound_at, claim.verdict.counts_from, claim.is_latecomer)
+            guard.expect(due, self._step.now)
 
     def expect_all_again(self) -> None:
         """The guards changed: inform them about all claims."""

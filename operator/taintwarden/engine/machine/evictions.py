@@ -135,6 +135,7 @@ class Evictions:
             self._step.now,
             deletes=policy.eviction.method is not Method.EVICT and self._deletes(claim, pod),
             released=self._limiter.guards.is_released(policy.name, claim.uid),
+            is_latecomer=claim.is_latecomer,
         )
 
     def _deletes(self, claim: Claim, pod: Pod) -> bool:

@@ -292,7 +292,7 @@ class Machine:
         if known is not None:
             self._evictees.pod_changed(known, pod)
         if self._synced and pod.node not in self._dirty:
-            self._judge_new_pod(self._cluster.nodes[pod.node], pod)
+            self._judge_new_pod(self._cluster.nodes[pod.node], pod, arrives=known is None)
 
     def _count(self, pod: Pod, known: Pod | None) -> None:
         """Update the numbers of running pods by workload and topology domain."""
@@ -398,9 +398,9 @@ class Machine:
         self._draining.count(state)
         self._save_history(state)
 
-    def _judge_new_pod(self, state: NodeState, pod: Pod) -> None:
+    def _judge_new_pod(self, state: NodeState, pod: Pod, *, arrives: bool) -> None:
         is_new_class = pod.shared not in state.evicting
-        self._judge(state, pod)
+        self._judge(state, pod, arrives=arrives)
         if not is_new_class or not state.verdicts[pod.shared]:
             return
         self._report_invalid(state)
@@ -409,13 +409,13 @@ class Machine:
                 self._save_history(state)
             self._draining.count(state)
 
-    def _judge(self, state: NodeState, pod: Pod) -> TaintVerdict | None:
+    def _judge(self, state: NodeState, pod: Pod, *, arrives: bool = False) -> TaintVerdict | None:
         """Update the claims on a pod from the verdicts. Returns the first of these, if there is one."""
         evicting = state.evicting.get(pod.shared)
         if evicting is None:
             evicting = self._verdicts.evicting(state, pod.shared)
         wanted = claims(evicting, pod.bound_at) if evicting else ()
-        self._evictees.decide(pod, wanted)
+        self._evictees.decide(pod, wanted, arrives=arrives)
         return wanted[0][1] if wanted else None
 
     def _report_node(self, state: NodeState, first: TaintVerdict | None, count: int) -> None:

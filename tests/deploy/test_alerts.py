@@ -1,0 +1,229 @@
+"""The alerts in Prometheus' own engine: each fires in time and names what it is about, and an ordinary hour has none.
+
+A series is written as promtool has it: `0x5 1x10` is 0 at minutes 0 to 5, then 1 at minutes 6 to 16.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+from monitoring.promtool import promtool
+from monitoring.rules import SOURCE, alerts, document
+
+DAY = 86_400
+UNANSWERED = 'apiserver_admission_webhook_fail_open_count{instance="k", name="%s", type="admit"}'
+POLICY = '{instance="%s", policy="sla"}'
+ORDINARY: Mapping[str, str] = {
+    # A rollout: the leader ends at minute 20, the other takes over, the new one starts without a complete view.
+    'taintwarden_leader{instance="a"}': "1x19 0x60",
+    'taintwarden_leader{instance="b"}': "0x19 1x60",
+    'taintwarden_stale_view{instance="a"}': "0x20 1x1 0x60",
+    'taintwarden_stale_view{instance="b"}': "0x80",
+    'taintwarden_policies_watched{instance="a"}': "1x20 0x2 1x60",
+    'taintwarden_policies_watched{instance="b"}': "1x80",
+    'taintwarden_policy_mode{instance="a", policy="sla", mode="Enforce"}': "1x80",
+    'taintwarden_policy_mode{instance="a", policy="tried", mode="Enforce"}': "0x80",
+    'taintwarden_policy_mode{instance="a", policy="tried", mode="DryRun"}': "1x80",
+    'taintwarden_policy_accepted{instance="a", policy="sla"}': "1x80",
+    'taintwarden_guard_tripped{instance="a", policy="sla"}': "0x80",
+    # What a dry run would hold concerns nobody.
+    'taintwarden_guard_tripped{instance="a", policy="tried"}': "0x10 1x70",
+    'taintwarden_all_zones_full{instance="a", policy="sla"}': "0x80",
+    'taintwarden_all_zones_full{instance="a", policy="tried"}': "0x10 1x70",
+    'taintwarden_pending_evictions{instance="a", policy="sla"}': "0x10 12x5 3x5 0x60",
+    'taintwarden_pending_evictions{instance="a", policy="tried"}': "12x80",
+    # A zone is drained within minutes, a budget allows in the end, and a rollout refuses once.
+    'taintwarden_zone_state{instance="a", policy="sla", zone="zone-a"}': "0x10 1x2 2x3 0x65",
+    'taintwarden_zone_state{instance="a", policy="sla", zone="zone-b"}': "0x80",
+    'taintwarden_budget_blocked_evictions{instance="a", policy="sla", budget="shop/web"}': "_x10 1x20 _x50",
+    'taintwarden_blocked_evictions{instance="a", policy="sla", reason="blocked"}': "0x10 1x20 0x50",
+    'taintwarden_blocked_evictions{instance="a", policy="sla", reason="refused"}': "0x30 2x2 0x48",
+    'taintwarden_evictions_total{instance="a", policy="sla", outcome="evicted"}': "0x10 0+1x12 12x60",
+    'taintwarden_missed_deadlines_total{instance="a", policy="sla", reason="not-evicted"}': "4x80",
+    'taintwarden_missed_deadlines_total{instance="a", policy="tried", reason="not-evicted"}': "0+1x80",
+    'taintwarden_bouncing_workloads{instance="a", policy="sla"}': "0x80",
+    'taintwarden_retained_pods{instance="a", policy="sla"}': "0x40 3x1 0x40",
+    'taintwarden_profiles{instance="a", accepted="true"}': "2x80",
+    'taintwarden_profiles{instance="a", accepted="false"}': "0x80",
+    # The webhook renews its certificate with 30 of 90 days left, and one call in a rollout had no answer.
+    'taintwarden_admission_requests_total{instance="w", webhook="mutate", result="patched"}': "0+7x80",
+    'taintwarden_webhook_configured{instance="w", configuration="mutating"}': "1x80",
+    'taintwarden_webhook_certificate_expiry_timestamp_seconds{instance="w"}': f"{30 * DAY}x40 {90 * DAY}x40",
+    UNANSWERED % "pods.mutate.taintwarden.io": "3x80",
+    UNANSWERED % "other.example.com": "0+9x80",
+}
+"""An hour in which replicas, policies and webhooks do what they should, and one policy is in a dry run."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is out of the ordinary, from minute 10 on unless told otherwise."""
+
+    alert: str
+    series: Mapping[str, str]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Of the alert, beside its severity."""
+    began: int = 10
+    """Minute of the first sample for which the expression holds, or a little before."""
+    without: str = ""
+    """Ordinary series that begin so are not there."""
+
+
+CASES = [
+    Case("TaintwardenDown", {}, without="taintwarden_leader", began=0),
+    Case(
+        "TaintwardenNoLeader",
+        {'taintwarden_leader{instance="a"}': "1x9 0x60", 'taintwarden_leader{instance="b"}': "0x80"},
+    ),
+    Case(
+        "TaintwardenTwoLeaders",
+        {'taintwarden_leader{instance="a"}': "1x80", 'taintwarden_leader{instance="b"}': "0x9 1x60"},
+    ),
+    Case("TaintwardenStaleView", {'taintwarden_stale_view{instance="a"}': "0x9 1x60"}, {"instance": "a"}),
+    Case(
+        "TaintwardenPoliciesNotWatched", {'taintwarden_policies_watched{instance="b"}': "1x9 0x60"}, {"instance": "b"}
+    ),
+    Case("TaintwardenGuardTripped", {f"taintwarden_guard_tripped{POLICY % 'a'}": "0x9 1x60"}, {"policy": "sla"}),
+    Case(
+        "TaintwardenAllZonesFull",
+        {
+            f"taintwarden_all_zones_full{POLICY % 'a'}": "0x9 1x60",
+            f"taintwarden_pending_evictions{POLICY % 'a'}": "0x9 4x60",
+        },
+        {"policy": "sla"},
+    ),
+    Case(
+        "TaintwardenZoneFull",
+        {'taintwarden_zone_state{instance="a", policy="sla", zone="zone-b"}': "0x9 2x60"},
+        {"policy": "sla", "zone": "zone-b"},
+    ),
+    Case(
+        "TaintwardenDeadlineMissed",
+        {'taintwarden_missed_deadlines_total{instance="a", policy="sla", reason="grace-cut"}': "0x9 2+1x60"},
+        {"policy": "sla", "reason": "grace-cut"},
+    ),
+    Case(
+        "TaintwardenBudgetBlocked",
+        {'taintwarden_budget_blocked_evictions{instance="a", policy="sla", budget="shop/db"}': "_x9 2x60"},
+        {"policy": "sla", "budget": "shop/db"},
+    ),
+    Case(
+        "TaintwardenEvictionsRefused",
+        {'taintwarden_blocked_evictions{instance="a", policy="sla", reason="misconfigured"}': "0x9 2x60"},
+        {"policy": "sla", "reason": "misconfigured"},
+    ),
+    Case(
+        "TaintwardenWorkloadBounces", {f"taintwarden_bouncing_workloads{POLICY % 'a'}": "0x9 1x60"}, {"policy": "sla"}
+    ),
+    Case("TaintwardenInvalidTaintValue", {f"taintwarden_retained_pods{POLICY % 'a'}": "0x9 5x60"}, {"policy": "sla"}),
+    Case(
+        "TaintwardenPolicyNotAccepted",
+        {'taintwarden_policy_accepted{instance="a", policy="tried"}': "1x9 0x60"},
+        {"policy": "tried"},
+    ),
+    Case("TaintwardenProfileNotAccepted", {'taintwarden_profiles{instance="a", accepted="false"}': "0x9 1x60"}),
+    Case("TaintwardenWebhookDown", {}, without="taintwarden_admission_requests_total", began=0),
+    Case(
+        "TaintwardenWebhookNotConfigured",
+        {'taintwarden_webhook_configured{instance="w", configuration="validating"}': "1x9 0x60"},
+        {"configuration": "validating"},
+    ),
+    Case(
+        "TaintwardenWebhookUnreachable",
+        {UNANSWERED % "pods.mutate.taintwarden.io": "3x9 4+1x60"},
+        {"name": "pods.mutate.taintwarden.io"},
+    ),
+    Case(
+        "TaintwardenWebhookCertificateExpires",
+        {'taintwarden_webhook_certificate_expiry_timestamp_seconds{instance="w"}': f"{30 * DAY}x9 {20 * DAY}x60"},
+    ),
+]
+FOR = {alert.name: alert.seconds // 60 for alert in alerts()}
+SEVERITY = {alert.name: alert.labels["severity"] for alert in alerts()}
+LATEST = 1
+"""Minutes: series are a minute apart."""
+
+
+def firing(alert: str, labels: Mapping[str, str] | None = None) -> str:
+    """The series that Prometheus itself keeps of an alert."""
+    given = {"alertname": alert, "alertstate": "firing", **(labels or {})}
+    return "ALERTS{" + ", ".join(f"{name}={json.dumps(value)}" for name, value in given.items()) + "}"
+
+
+def expected(case: Case) -> dict[str, object]:
+    return {"labels": firing(case.alert, {"severity": SEVERITY[case.alert], **case.labels}), "value": 1}
+
+
+def group(case: Case) -> dict[str, object]:
+    """One test of promtool: not before its time, then it and no other."""
+    ordinary = {
+        name: values for name, values in ORDINARY.items() if not case.without or not name.startswith(case.without)
+    }
+    last = case.began - 1 + FOR[case.alert]
+    every = 'ALERTS{alertstate="firing"}'
+    tests = [
+        {"expr": every, "eval_time": f"{last + LATEST}m", "exp_samples": [expected(case)]},
+        {"expr": every, "eval_time": f"{last + LATEST + 10}m", "exp_samples": [expected(case)]},
+    ]
+    if last > 0:
+        tests.insert(0, {"expr": every, "eval_time": f"{last - 1}m", "exp_samples": []})
+    series = [{"series": name, "values": values} for name, values in {**ordinary, **case.series}.items()]
+    return {"name": case.alert, "interval": "1m", "input_series": series, "promql_expr_test": tests}
+
+
+def ordinary_hour() -> dict[str, object]:
+    tests = [
+        {"expr": 'ALERTS{alertstate="firing"}', "eval_time": f"{minute}m", "exp_samples": []} for minute in range(61)
+    ]
+    series = [{"series": name, "values": values} for name, values in ORDINARY.items()]
+    return {"name": "ordinary", "interval": "1m", "input_series": series, "promql_expr_test": tests}
+
+
+@pytest.fixture(scope="module")
+def rules(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The groups as a file of Prometheus, without the object around them."""
+    path = tmp_path_factory.mktemp("alerts") / "rules.yaml"
+    path.write_text(yaml.safe_dump(document()["spec"]))
+    return path
+
+
+@pytest.fixture(scope="module")
+def faults(rules: Path) -> dict[str, str]:
+    """What promtool found, by the name of the test; one run for all."""
+    tests, report = rules.with_name("tests.yaml"), rules.with_name("report.xml")
+    groups = [ordinary_hour(), *map(group, CASES)]
+    tests.write_text(yaml.safe_dump({"rule_files": [rules.name], "evaluation_interval": "30s", "tests": groups}))
+    done = promtool("test", "rules", f"--junit={report}", tests)
+    assert report.exists(), done.stderr
+    found = {}
+    for case in ElementTree.parse(report).iter("testcase"):
+        said = [part.text or part.get("message") or "" for part in case if part.tag in ("failure", "error")]
+        found[case.attrib["name"]] = "\n".join(said)
+    return found
+
+
+def test_promtool_finds_nothing_to_correct(rules):
+    done = promtool("check", "rules", "--lint=all", "--lint-fatal", rules)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_alert_is_tried():
+    assert [case.alert for case in CASES] == list(FOR)
+
+
+def test_an_ordinary_hour_has_no_alert(faults):
+    assert faults["ordinary"] == ""
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.alert)
+def test_an_alert_fires_in_time_and_alone(faults, case):
+    assert faults[case.alert] == ""
+
+
+def test_the_source_is_one_object():
+    assert SOURCE.read_text().count("kind: PrometheusRule") == 1

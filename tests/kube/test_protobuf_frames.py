@@ -1,0 +1,334 @@
+"""Lists and watches in protobuf: what is read of them, and what happens where they are not what they should be."""
+
+from typing import Any
+
+import pytest
+
+from kube.wire_format import enveloped, framed, labels, message
+from taintwarden.kube import protobuf_objects
+from taintwarden.kube.custom import POLICIES
+from taintwarden.kube.encoding import ExpiredError, Undecodable
+from taintwarden.kube.errors import Unreachable
+from taintwarden.kube.frames import Decoder
+from taintwarden.kube.objects import Condition, Identity, OwnerReference, PodAnnotations
+from taintwarden.kube.resources import BUDGETS, DAEMON_SETS, JOBS, NAMESPACES, NODES, PODS, REPLICA_SETS
+
+BAD_TEXT = b"\xff\xfe"
+MOMENT = {1: 1_767_323_045}
+MOMENT_TEXT = "2026-01-02T03:04:05Z"
+CONDITIONS = [{1: "PodScheduled", 2: "True", 3: {}, 4: MOMENT}, {1: "Ready", 2: "False", 3: {}, 4: MOMENT}]
+
+
+def pod(name: Any = "web-1", *, meta: Any = (), spec: Any = (), status: Any = ()) -> dict[int, Any]:
+    return {
+        1: {1: name, 3: "shop", 5: f"uid-{name}", 6: "7", 8: MOMENT} | dict(meta),
+        2: {2: "a container", 4: 30, 10: "n1"} | dict(spec),
+        3: {1: "Running"} | dict(status),
+    }
+
+
+def page(*items: Any, version: str = "9", more: str = "") -> bytes:
+    return enveloped(message({1: {2: version, 3: more}, 2: list(items)}))
+
+
+def decoded(*items: Any, resource: Any = PODS) -> list[Any]:
+    good, bad = Decoder(resource).page(page(*items)).decode()
+    assert not bad
+    return good
+
+
+def test_the_head_of_a_page() -> None:
+    head = Decoder(PODS).page(page(pod(), version="12", more="token")).head
+    assert (head.resource_version, head.continue_) == ("12", "token")
+
+
+def test_identity_and_place_of_a_pod() -> None:
+    [found] = decoded(pod())
+    meta = found.metadata
+    assert (meta.name, meta.namespace, meta.uid, meta.resource_version) == ("web-1", "shop", "uid-web-1", "7")
+    assert found.spec.node_name == "n1"
+    assert found.status.phase == "Running"
+    assert (meta.creation_timestamp, meta.deletion_timestamp) == (MOMENT_TEXT, None)
+
+
+def test_a_terminating_pod() -> None:
+    [found] = decoded(pod(meta={9: MOMENT}))
+    assert found.metadata.deletion_timestamp == MOMENT_TEXT
+
+
+@pytest.mark.parametrize(("spec", "seconds"), [({}, 30), ({4: 0}, 0), ({4: 60}, 60)])
+def test_grace_period(spec: Any, seconds: int) -> None:
+    whole = pod(spec=spec)
+    if not spec:
+        del whole[2][4]
+    assert decoded(whole)[0].spec.termination_grace_period_seconds == seconds
+
+
+def test_only_the_annotations_that_are_used() -> None:
+    text = {"taintwarden.io/tolerations": "[]", "taintwarden.io/tolerations-old": "x", "other": "y" * 200}
+    [found] = decoded(pod(meta={12: labels(**text)}))
+    assert found.metadata.annotations == PodAnnotations(tolerations="[]")
+
+
+def test_an_annotation_that_is_longer_than_a_byte_can_say() -> None:
+    [found] = decoded(pod(meta={12: labels(**{"taintwarden.io/tolerations": "x" * 1000})}))
+    assert found.metadata.annotations.tolerations == "x" * 1000
+
+
+def test_owners() -> None:
+    owner = {1: "ReplicaSet", 3: "web", 4: "uid", 5: "apps/v1", 6: True}
+    [found] = decoded(pod(meta={13: [owner, {1: "Other", 3: "o", 4: "u", 5: "v1"}]}))
+    assert found.metadata.owner_references == [
+        OwnerReference("apps/v1", "ReplicaSet", "web", "uid", controller=True),
+        OwnerReference("v1", "Other", "o", "u"),
+    ]
+
+
+@pytest.mark.parametrize(("more", "seconds"), [({}, None), ({5: 0}, 0), ({5: -1}, -1), ({5: 2**40}, 2**40)])
+def test_toleration_seconds(more: Any, seconds: int | None) -> None:
+    [found] = decoded(pod(spec={22: [{1: "sla", 2: "Exists", 3: "", 4: "NoExecute"} | more]}))
+    [toleration] = found.spec.tolerations
+    assert (toleration.key, toleration.operator, toleration.effect) == ("sla", "Exists", "NoExecute")
+    assert toleration.toleration_seconds == seconds
+
+
+def test_spread_constraints() -> None:
+    selector = {1: labels(app="web"), 2: [{1: "tier", 2: "In", 3: ["a", "b"]}]}
+    [found] = decoded(pod(spec={33: [{1: 1, 2: "zone", 3: "DoNotSchedule", 4: selector, 8: ["hash"]}, {2: "host"}]}))
+    first, second = found.spec.topology_spread_constraints
+    assert (first.topology_key, first.match_label_keys) == ("zone", ["hash"])
+    assert first.label_selector.match_labels == {"app": "web"}
+    assert first.label_selector.match_expressions[0].values == ("a", "b")
+    assert (second.topology_key, second.label_selector) == ("host", None)
+
+
+def test_the_conditions_that_are_used() -> None:
+    others = [{1: "ReadyToServe", 2: "True", 3: {}, 4: MOMENT}, {1: "Initialized", 2: "True", 3: {}, 4: MOMENT}]
+    [found] = decoded(pod(status={2: [*others, *CONDITIONS]}))
+    assert found.status.conditions == [
+        Condition("PodScheduled", "True", MOMENT_TEXT),
+        Condition("Ready", "False", MOMENT_TEXT),
+    ]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        {1: "Ready", 2: "Unknown", 3: {}, 4: MOMENT},
+        {1: "Ready", 2: "Unknown", 3: MOMENT, 4: MOMENT},
+        {1: "Ready", 2: "Unknown", 3: {1: 34}, 4: MOMENT, 5: '\x1a\x00"', 6: "text"},
+        {1: "Ready", 2: "Unknown", 4: MOMENT},
+    ],
+)
+def test_a_condition_in_an_unusual_encoding(condition: Any) -> None:
+    [found] = decoded(pod(status={2: [condition]}))
+    assert found.status.conditions == [Condition("Ready", "Unknown", MOMENT_TEXT)]
+
+
+def test_a_condition_without_a_time() -> None:
+    [found] = decoded(pod(status={2: [{1: "Ready", 2: "True", 3: {}, 4: {}}]}))
+    assert found.status.conditions == [Condition("Ready", "True", None)]
+
+
+# -- shapes -----------------------------------------------------------------------------------------------------------
+
+
+def test_pods_that_differ_in_identity_place_and_status_have_one_shape() -> None:
+    first, second = decoded(pod("a"), pod("b", spec={10: "n2"}, status={1: "Pending", 2: CONDITIONS}))
+    assert first.shape is second.shape
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pod(meta={3: "bar"}),
+        pod(meta={11: labels(app="web")}),
+        pod(meta={12: labels(**{"taintwarden.io/do-not-evict": "true"})}),
+        pod(meta={13: [{1: "Job"}]}),
+        pod(spec={4: 0}),
+        pod(spec={22: [{1: "sla"}]}),
+        pod(spec={25: 1000}),
+        pod(spec={33: [{2: "zone"}]}),
+    ],
+)
+def test_pods_that_differ_in_anything_else_do_not(other: Any) -> None:
+    first, second = decoded(pod(), other)
+    assert first.shape is not second.shape
+
+
+def test_the_same_bytes_in_another_field_are_another_shape() -> None:
+    """Both have one entry with field 1 only, one as a toleration, one as a spread constraint."""
+    first, second = decoded(pod(spec={22: [{1: "zone"}]}), pod(spec={33: [{1: "zone"}]}))
+    assert first.shape is not second.shape
+
+
+def test_shapes_are_forgotten_when_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protobuf_objects, "MAX_REMEMBERED_BYTES", 1_000)
+    different = [pod(meta={11: labels(number=str(index) * 100)}) for index in range(50)]
+    first, *_, last = decoded(*different, different[0])
+    assert first.shape is not last.shape
+    assert first.metadata.labels == last.metadata.labels
+
+
+# -- other kinds ------------------------------------------------------------------------------------------------------
+
+
+def test_a_node() -> None:
+    meta = {1: "n1", 5: "uid", 6: "7", 11: labels(zone="a"), 12: labels(**{"taintwarden.io/taint-history": "{}"})}
+    taints = [{1: "sla", 2: "950", 3: "NoExecute", 4: MOMENT}, {1: "spot", 3: "NoExecute"}]
+    [found] = decoded({1: meta, 2: {5: taints}}, resource=NODES)
+    assert (found.metadata.name, found.metadata.labels, found.metadata.annotations.history) == (
+        "n1",
+        {"zone": "a"},
+        "{}",
+    )
+    assert [(one.key, one.value, one.time_added) for one in found.spec.taints] == [
+        ("sla", "950", MOMENT_TEXT),
+        ("spot", "", None),
+    ]
+
+
+def test_a_namespace() -> None:
+    [found] = decoded({1: {1: "shop", 11: labels(team="a")}}, resource=NAMESPACES)
+    assert (found.metadata.name, found.metadata.labels) == ("shop", {"team": "a"})
+
+
+@pytest.mark.parametrize(("spec", "replicas"), [({}, 1), ({1: 0}, 0), ({1: 3}, 3)])
+def test_a_replica_set(spec: Any, replicas: int) -> None:
+    [found] = decoded({1: {5: "uid"}, 2: spec}, resource=REPLICA_SETS)
+    assert (found.metadata.uid, found.spec.replicas) == ("uid", replicas)
+
+
+def test_a_daemon_set() -> None:
+    [found] = decoded({1: {5: "uid"}, 3: {1: 4, 3: 5}}, resource=DAEMON_SETS)
+    assert found.status.desired_number_scheduled == 5
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [({}, (1, None, False)), ({1: 0, 2: 0}, (0, 0, False)), ({1: 4, 2: 9, 10: True}, (4, 9, True))],
+)
+def test_a_job(spec: Any, expected: tuple[int, int | None, bool]) -> None:
+    [found] = decoded({1: {5: "uid"}, 2: spec, 3: {4: 2, 5: 3}}, resource=JOBS)
+    assert (found.spec.parallelism, found.spec.completions, found.spec.suspend) == expected
+    assert (found.status.active, found.status.succeeded) == (2, 3)
+
+
+@pytest.mark.parametrize(("spec", "selects"), [({}, False), ({2: {}}, True), ({2: {1: labels(app="a")}}, True)])
+def test_a_budget(spec: Any, *, selects: bool) -> None:
+    [found] = decoded({1: {1: "b", 7: 3}, 2: spec, 3: {1: 3, 3: 1, 4: 5, 5: 4}}, resource=BUDGETS)
+    assert (found.spec.selector is not None) == selects
+    assert found.spec.unhealthy_pod_eviction_policy == "IfHealthyBudget"
+    status = found.status
+    assert (found.metadata.generation, status.observed_generation, status.disruptions_allowed) == (3, 3, 1)
+    assert (status.current_healthy, status.desired_healthy) == (5, 4)
+
+
+def test_a_budget_without_a_status() -> None:
+    assert decoded({1: {1: "b"}, 2: {4: "AlwaysAllow"}}, resource=BUDGETS)[0].status is None
+
+
+# -- what is not as it should be --------------------------------------------------------------------------------------
+
+
+def test_text_that_clients_choose_freely_need_not_be_utf_8() -> None:
+    """The API server takes it from clients that send protobuf, and replaces it when it writes JSON."""
+    owner, entry = (
+        {1: b"Set\xff", 3: b"\xfe", 4: "uid", 5: "v1", 6: True},
+        {1: "taintwarden.io/tolerations", 2: BAD_TEXT},
+    )
+    [found] = decoded(pod(meta={11: [{1: "app", 2: BAD_TEXT}], 12: [entry], 13: [owner]}))
+    assert found.metadata.labels == {"app": "\ufffd\ufffd"}
+    assert found.metadata.annotations.tolerations == "\ufffd\ufffd"
+    assert found.metadata.owner_references[0].kind == "Set\ufffd"
+
+
+def test_an_item_whose_text_is_none_does_not_hide_the_others() -> None:
+    good, bad = Decoder(PODS).page(page(pod("a"), pod("b", spec={22: [{1: BAD_TEXT}]}), pod("c"))).decode()
+    assert [one.metadata.name for one in good] == ["a", "c"]
+    assert [one.identity for one in bad] == [Identity("b", "shop", "uid-b", "7", "n1")]
+
+
+def test_an_item_that_is_no_message_does_not_hide_the_others() -> None:
+    found = Decoder(PODS).page(page(pod("a"), b"\x0a\xff", pod("c")))
+    good, bad = found.decode()
+    assert found.head.resource_version == "9"
+    assert [one.metadata.name for one in good] == ["a", "c"]
+    assert [one.identity for one in bad] == [Identity()]
+
+
+@pytest.mark.parametrize("seconds", [2**62, -(2**62), 2**40])
+def test_a_time_beyond_the_calendar(seconds: int) -> None:
+    _, bad = Decoder(PODS).page(page(pod("a", meta={8: {1: seconds}}))).decode()
+    assert [one.identity.name for one in bad] == ["a"]
+
+
+def test_an_operator_of_a_selector_that_is_none() -> None:
+    selector = {2: [{1: "tier", 2: "Like"}]}
+    _, bad = Decoder(BUDGETS).page(page({1: {1: "b"}, 2: {2: selector}})).decode()
+    assert "Like" in bad[0].reason
+
+
+@pytest.mark.parametrize("body", [b"k8s\0\xff", b"k8s\0", enveloped(b"\xff"), enveloped(b""), page(version="")])
+def test_what_is_no_list(body: bytes) -> None:
+    with pytest.raises(Unreachable):
+        Decoder(PODS).page(body)
+
+
+def changes(buffer: bytes, resource: Any = PODS) -> tuple[list[tuple[str, Any]], bytes]:
+    decoder = Decoder(resource)
+    frames, rest = decoder.split(buffer)
+    return [decoder.frame(one) for one in frames], rest
+
+
+def test_frames_of_a_watch() -> None:
+    whole = framed("ADDED", message(pod("a"))) + framed("DELETED", message(pod("b")))
+    found, rest = changes(whole + b"\0\0")
+    assert [(kind, one.metadata.name) for kind, one in found] == [("ADDED", "a"), ("DELETED", "b")]
+    assert rest == b"\0\0"
+
+
+@pytest.mark.parametrize("missing", [1, 10, 60])
+def test_half_a_frame_is_left_for_later(missing: int) -> None:
+    first, second = framed("ADDED", message(pod("a"))), framed("MODIFIED", message(pod("b")))
+    found, rest = changes((first + second)[:-missing])
+    assert len(found) == 1
+    assert rest == second[:-missing]
+
+
+def test_a_bookmark() -> None:
+    [(kind, found)], _ = changes(framed("BOOKMARK", message({1: {6: "99"}})))
+    assert (kind, found.metadata.resource_version) == ("BOOKMARK", "99")
+
+
+def test_an_error_frame_ends_the_watch() -> None:
+    status = message({2: "Failure", 3: "too old", 4: "Expired", 6: 410})
+    with pytest.raises(ExpiredError, match=r"^410 Expired: too old$"):
+        changes(framed("ERROR", status))
+
+
+def test_an_error_frame_that_says_nothing_readable() -> None:
+    with pytest.raises(ExpiredError):
+        changes(framed("ERROR", b"\xff"))
+
+
+def test_an_undecodable_object_of_a_watch_is_known_by_its_identity() -> None:
+    broken = pod("a", spec={22: [{1: BAD_TEXT}]})
+    [(kind, found)], _ = changes(framed("DELETED", message(broken)))
+    assert kind == "DELETED"
+    assert isinstance(found, Undecodable)
+    assert found.identity == Identity("a", "shop", "uid-a", "7", "n1")
+
+
+@pytest.mark.parametrize("event", [b"\xff", message({1: "ADDED", 2: {1: b"no magic"}})])
+def test_what_is_no_frame(event: bytes) -> None:
+    with pytest.raises(Unreachable):
+        changes(len(event).to_bytes(4, "big") + event)
+
+
+def test_what_is_asked_for() -> None:
+    assert Decoder(PODS).accept == "application/vnd.kubernetes.protobuf,application/json"
+
+
+def test_a_custom_resource_is_asked_for_in_json_only() -> None:
+    assert Decoder(POLICIES).accept == "application/json"

@@ -1,0 +1,1 @@
+"""The alerts and the dashboard that are shipped, and a real Prometheus to try them with."""

@@ -1,0 +1,101 @@
+"""Every metric and label that alerts name exists, and every alert has its page of the runbook."""
+
+import re
+
+import pytest
+
+from docs.pages import Page
+from monitoring.rules import OF_THE_API_SERVER, RUNBOOKS, TARGET_LABELS, Alert, alerts, labels, metrics
+from taintwarden.telemetry.metrics import Metrics
+
+ALERTS = alerts()
+HEADINGS = ["Meaning", "Impact", "First commands", "Repair", "Undo"]
+EXISTING = {
+    one._name + ("_total" if one._type == "counter" else ""): set(one._labelnames)
+    for one in vars(Metrics()).values()
+    if hasattr(one, "_labelnames")
+} | OF_THE_API_SERVER
+each = pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
+
+
+@each
+def test_a_metric_in_an_alert_exists(alert: Alert):
+    assert metrics(alert.expr)
+    assert metrics(alert.expr) <= EXISTING.keys()
+
+
+@each
+def test_a_label_in_an_alert_exists(alert: Alert):
+    for names, label in labels(alert.expr):
+        assert label in {one for name in names for one in EXISTING[name]} | TARGET_LABELS
+
+
+@each
+def test_a_label_in_the_text_is_one_of_the_result(alert: Alert):
+    """Of what is grouped only the grouping is left; of a bare series all labels are."""
+    text = " ".join(alert.annotations.values())
+    grouped = re.search(r"(?:max|min|sum) by \(([^)]*)\)", alert.expr)
+    bare = {one for name in metrics(alert.expr) for one in EXISTING[name]} | TARGET_LABELS
+    left = {one.strip() for one in grouped[1].split(",")} if grouped else bare
+    assert set(re.findall(r"\$labels\.(\w+)", text)) <= left
+
+
+@each
+def test_an_alert_has_a_page_that_names_it(alert: Alert):
+    first, _, _ = Page(alert.page).text.partition("\n## ")
+    assert f"`{alert.name}`, {alert.labels['severity']}" in first
+
+
+@each
+def test_an_alert_and_its_page_have_the_same_name(alert: Alert):
+    words = re.findall(r"[A-Z][a-z]+", alert.name.removeprefix("Taintwarden"))
+    assert alert.page.stem == "-".join(words).lower()
+
+
+def test_every_page_is_of_an_alert():
+    assert {path for path in RUNBOOKS.glob("*.md") if path.stem != "README"} == {alert.page for alert in ALERTS}
+
+
+@each
+def test_a_page_has_the_same_parts(alert: Alert):
+    page = Page(alert.page)
+    assert [line[3:] for line in page.prose if line.startswith("## ")] == HEADINGS
+
+
+@each
+def test_a_page_states_how_long_it_takes(alert: Alert):
+    first, _, _ = Page(alert.page).text.partition("\n## ")
+    said = {0: "", 60: "a minute", 120: "2 minutes", 180: "3 minutes", 300: "5 minutes", 1800: "30 minutes"}[
+        alert.seconds
+    ]
+    assert said in " ".join(first.split())
+
+
+@each
+def test_a_page_begins_with_three_commands(alert: Alert):
+    text = Page(alert.page).text.partition("## First commands")[2].partition("## Repair")[0]
+    block = re.search(r"```sh\n(.*?)```", text, re.DOTALL)
+    assert block
+    assert len(block[1].splitlines()) == 3
+
+
+def test_a_name_that_is_wrong_is_found():
+    assert metrics("max(taintwarden_nothing) > 0") - EXISTING.keys() == {"taintwarden_nothing"}
+    assert list(labels('max by (zone) (taintwarden_leader{pod="a"})')) == [
+        ({"taintwarden_leader"}, "pod"),
+        ({"taintwarden_leader"}, "zone"),
+    ]
+
+
+def test_the_index_lists_every_alert():
+    rows = Page(RUNBOOKS / "README.md").table("Alerts").rows
+    said = {0: "at once"}
+    assert [(row[0], row[1], row[2]) for row in rows] == [
+        (
+            f"[`{alert.name}`]({alert.page.name})",
+            alert.labels["severity"],
+            said.get(alert.seconds, f"{alert.seconds // 60} min"),
+        )
+        for alert in ALERTS
+    ]
+    assert [row[3] for row in rows] == [Page(alert.page).text.splitlines()[0][2:] for alert in ALERTS]
