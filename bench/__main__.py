@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench import engine, reports, spread, sync, waves, webhook
+from bench import engine, reports, scheduling, spread, sync, waves, webhook
 from bench.cluster import Store
 from bench.population import Shape
 from bench.subjects import FAST_CLIENT, Subject, built_in, floor, taintwarden
@@ -58,6 +58,12 @@ def run_webhook(options: argparse.Namespace, _: Path) -> Rows:
         return collect([*webhook.SUBJECTS] * options.repeat, lambda subject: subject.name, measure)
 
 
+def run_scheduling(options: argparse.Namespace, _: Path) -> Rows:
+    with scheduling.measuring(quick=options.quick) as (ask, schedule):
+        rows = collect([*scheduling.SUBJECTS] * options.repeat, lambda subject: subject.name, ask)
+        return rows | collect([*scheduling.SCHEDULERS] * options.repeat, lambda one: one.name, schedule)
+
+
 def collect(work: list[Any], name: Callable[[Any], str], measure: Callable[[Any], Any]) -> Rows:
     rows: Rows = {}
     for each in work:
@@ -74,6 +80,7 @@ BENCHES = {
     "engine": (run_engine, reports.engine),
     "spread": (run_spread, reports.spread),
     "webhook": (run_webhook, reports.webhook),
+    "scheduling": (run_scheduling, reports.scheduling),
 }
 
 

@@ -15,9 +15,9 @@ from bench.population import Json, Shape
 # The harness of the end-to-end tests. The one place that knows where it is.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from controlplane import ApiError, ControlPlane, Operator, Process, Webhook, wait_until
+from controlplane import ApiError, ControlPlane, Extender, Operator, Process, Webhook, wait_until
 
-__all__ = ["POLICY", "ControlPlane", "Operator", "Process", "Store", "Webhook", "set_taints", "wait_until"]
+__all__ = ["POLICY", "ControlPlane", "Extender", "Operator", "Process", "Store", "Webhook", "set_taints", "wait_until"]
 
 CONCURRENCY = 24
 POLICY = {

@@ -133,3 +133,29 @@ def webhook(found: Medians) -> str:
         ]
         lines.append(table(["ratio", "median", "99%", "API server CPU"], rows))
     return "\n\n".join(lines)
+
+
+def scheduling(found: Medians) -> str:
+    """The extender's time a pod, and how fast kube-scheduler is with and without it."""
+    columns = {
+        "nodes": "nodes",
+        "pods": "requests",
+        "median ms": "median_ms",
+        "90% ms": "p90_ms",
+        "99% ms": "p99_ms",
+        "slowest ms": "slowest_ms",
+        "CPU median ms": "cpu_median_ms",
+        "CPU 99% ms": "cpu_p99_ms",
+        "process CPU ms": "process_cpu_ms",
+        "peak MiB": "peak_mib",
+    }
+    answers = {name: row for name, row in found.items() if "p99_ms" in row}
+    speeds = {name: row for name, row in found.items() if name not in answers}
+    alone = next(iter(speeds.values()))["pods_per_second"]
+    fields = ("nodes", "pods", "pods_per_second", "scheduler_cpu_seconds", "extender_cpu_seconds")
+    headings = ["scheduler", *(field.replace("_", " ") for field in fields), "ratio"]
+    rows = [
+        [name, *(row[field] for field in fields), ratio(row["pods_per_second"], alone)] for name, row in speeds.items()
+    ]
+    asked = [[name, *(row[field] for field in columns.values())] for name, row in answers.items()]
+    return "\n\n".join([table(["pods", *columns], asked), table(headings, rows)])

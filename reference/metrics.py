@@ -8,10 +8,10 @@ from reference.markdown import code, plain, table
 from taintwarden.telemetry.metrics import Metrics, Process
 
 HEAD = """\
-Served as Prometheus text under `/metrics`, port `http`, by each replica of the operator and of the webhook. Followers
-report what they know (nodes, pods, pending); what is done is counted by the leader. No label holds the name of a pod or
-node. The usual `process_*` and `python_gc_*` are there too, and `taintwarden_build_info`, always 1, whose label
-`version` is that of the build.
+Served as Prometheus text under `/metrics`, port `http`, by each replica of the operator, the webhook and the scheduler
+extender. Followers report what they know (nodes, pods, pending); what is done is counted by the leader. No label holds
+the name of a pod or node. The usual `process_*` and `python_gc_*` are there too, and `taintwarden_build_info`, always
+1, whose label `version` is that of the build.
 """
 
 
@@ -31,9 +31,9 @@ def metrics_page() -> str:
 
 
 def _of(name: str) -> str:
-    """The process that exposes a metric, or both."""
+    """The processes that expose a metric."""
     having = [process.value for process in Process if any(name == one for one, _ in _exposed(Metrics(process)))]
-    return "both" if len(having) > 1 else having[0]
+    return "all" if len(having) == len(Process) else ", ".join(having)
 
 
 def _exposed(metrics: Metrics) -> Iterator[tuple[str, MetricWrapperBase]]:

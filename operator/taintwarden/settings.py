@@ -1,4 +1,4 @@
-"""Process settings, validated once. Policies are not here: they live in the cluster."""
+"""Process settings, validated once. Policies are objects of the cluster, not flags."""
 
 import math
 import os
@@ -16,10 +16,12 @@ MOST_IN_FLIGHT = 64
 LogFormat = Literal["auto", "json", "console"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 WebhookCertificates = Literal["own", "external"]
+Placement = Literal["labels", "extender"]
 _CHOICES = {
     "log_format": get_args(LogFormat),
     "log_level": get_args(LogLevel),
     "webhook_certificates": get_args(WebhookCertificates),
+    "placement": get_args(Placement),
 }
 
 
@@ -50,10 +52,10 @@ class CommonSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WebhookSettings(CommonSettings, frozen=True, kw_only=True):
-    """Settings of ``taintwarden webhook``."""
+    """Settings of ``taintwarden webhook``; and of ``taintwarden scheduler-extender``, the webhook of schedulers."""
 
     webhook_port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = 9443
-    """Serves the admission webhooks over HTTPS."""
+    """Serves the webhooks over HTTPS."""
     webhook_service: Annotated[str, msgspec.Meta(min_length=1)] = "taintwarden-webhook"
     """Name of the Service by which the API server calls the webhooks, and of the Secret with their certificate."""
     webhook_certificates: WebhookCertificates = "own"
@@ -63,6 +65,14 @@ class WebhookSettings(CommonSettings, frozen=True, kw_only=True):
     client that can connect is answered."""
     webhook_client_names: str = ""
     """Common names that the certificates of callers may have, separated by commas; empty for any."""
+    placement: Placement = "labels"
+    """What keeps pods off nodes that do not suit: node affinity that the webhook adds, or the scheduler extender."""
+
+
+class ExtenderSettings(WebhookSettings, frozen=True, kw_only=True):
+    """Settings of ``taintwarden scheduler-extender``."""
+
+    webhook_service: Annotated[str, msgspec.Meta(min_length=1)] = "taintwarden-scheduler-extender"
 
 
 class Settings(CommonSettings, frozen=True, kw_only=True):
@@ -119,6 +129,16 @@ def load_webhook_settings(environment: Mapping[str, str], **flags: Any) -> Webho
 
     """
     return _load(WebhookSettings, environment, flags)
+
+
+def load_extender_settings(environment: Mapping[str, str], **flags: Any) -> ExtenderSettings:
+    """The same for the scheduler extender.
+
+    Raises:
+        SettingsError: a value is of the wrong type or out of range.
+
+    """
+    return _load(ExtenderSettings, environment, flags)
 
 
 def _load(kind: type[AnySettings], environment: Mapping[str, str], flags: Mapping[str, Any]) -> AnySettings:

@@ -4,13 +4,7 @@ It answers API servers and manages its own certificate. It cannot evict pods, re
 account can change nothing else. A flood of requests, or an attacker who controls it, therefore stops no eviction.
 """
 
-import asyncio
-import signal
-from collections.abc import Coroutine
-from typing import Any
-
-import structlog
-from aiohttp import web
+from functools import partial
 
 from taintwarden.admission.known import Known
 from taintwarden.admission.webhooks import AdmissionWebhooks
@@ -20,29 +14,20 @@ from taintwarden.controller.keyed_handlers import NamespaceHandler
 from taintwarden.controller.policies import PolicyStore
 from taintwarden.controller.profiles import ProfileStore
 from taintwarden.controller.store_handler import StoreHandler
-from taintwarden.controller.stream_handlers import StreamHandler
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Gates
-from taintwarden.handlers.listening import listen
-from taintwarden.handlers.metrics_server import MetricsServer
-from taintwarden.handlers.probes import probe_app
+from taintwarden.handlers.reviews import RESULTS, review_app
 from taintwarden.handlers.webhook_server import WebhookServer
-from taintwarden.kube.client import Client
 from taintwarden.kube.connection import Connection
 from taintwarden.kube.custom import POLICIES, PROFILES
-from taintwarden.kube.errors import ConfigError
-from taintwarden.kube.resources import NAMESPACES, Resource
-from taintwarden.kube.streams import Stream
+from taintwarden.kube.resources import NAMESPACES
+from taintwarden.scheduling.demands import Demands
+from taintwarden.served import Followed, ServedApp, serve
 from taintwarden.settings import WebhookSettings
-from taintwarden.telemetry.metrics import Metrics, Process
-
-MAX_API_CONNECTIONS = 8
-"""Three watches, and the calls about the certificate."""
-
-log = structlog.get_logger()
+from taintwarden.telemetry.metrics import Process, observer
 
 
-class WebhookApp:
+class WebhookApp(ServedApp):
     """One running webhook.
 
     Args:
@@ -53,95 +38,36 @@ class WebhookApp:
     """
 
     def __init__(self, settings: WebhookSettings, connection: Connection, clock: Clock = system_clock) -> None:
-        self.settings = settings
-        self.connection = connection
-        self.failure: BaseException | None = None
-        self.metrics = Metrics(Process.WEBHOOK)
-        self.client = Client(connection, max_connections=MAX_API_CONNECTIONS)
-        self._failed = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._probes: web.AppRunner | None = None
-        self._metrics_server: MetricsServer | None = None
-        self._clock = clock
-        gates = Gates(settings.numeric_operators, settings.semver_operators)
         self.known = Known()
+        super().__init__(Process.WEBHOOK, settings, connection, clock)
+
+    def follow(self) -> Followed:
+        """Policies, profiles and namespaces."""
         feed = self.known.feed
         policies = PolicyStore(lambda valid: feed(events.PoliciesChanged(valid)), _untold)
         profiles = ProfileStore(feed, _untold)
-        self._followed: list[tuple[Resource[Any], StreamHandler[Any]]] = [
+        return [
             (POLICIES, StoreHandler(POLICIES.name, policies, self.metrics)),
             (PROFILES, StoreHandler(PROFILES.name, profiles, self.metrics)),
             (NAMESPACES, NamespaceHandler(NAMESPACES.name, feed, self.metrics)),
         ]
-        webhook = AdmissionWebhooks(self.known, Decoder(clock), gates)
-        self.server = WebhookServer(settings, self.client, webhook, metrics=self.metrics, clock=clock)
 
-    async def start(self) -> None:
-        """Listen, and begin to follow the cluster.
+    def serve(self) -> WebhookServer:
+        """Reviews of the API server."""
+        gates = Gates(self.settings.numeric_operators, self.settings.semver_operators)
+        webhook = admission_webhooks(self.known, self._clock, gates, by_extender=self.settings.placement == "extender")
+        judges = {"validate": webhook.validate, "mutate": webhook.mutate}
+        observe = observer(self.metrics.admission_requests, self.metrics.admission_duration, judges, RESULTS)
+        make_app = partial(review_app, judges, observe)
+        return WebhookServer(self.settings, self.client, make_app, metrics=self.metrics, clock=self._clock)
 
-        Raises:
-            ConfigError: a port is not to be had.
 
-        """
-        await self.client.__aenter__()
-        settings = self.settings
-        read = None if settings.metrics_port else self.metrics.exposition
-        app = probe_app(unready=self._unready, dead=self._dead, metrics=read)
-        self._probes = web.AppRunner(app, access_log=None)
-        await self._probes.setup()
-        try:
-            for one in listen(settings.http_host, settings.http_port):
-                await web.SockSite(self._probes, one).start()
-        except OSError as error:
-            where = f"{settings.http_host or '*'}:{settings.http_port} (--http-host, --http-port)"
-            msg = f"cannot listen on {where}: {error.strerror}"
-            raise ConfigError(msg) from error
-        if settings.metrics_port:
-            self._metrics_server = MetricsServer(settings, self.client, self.metrics.exposition, self._clock)
-            await self._metrics_server.start()
-        await self.server.start()
-        self._task(self.server.keeper.run())
-        for resource, handler in self._followed:
-            self._task(Stream(self.client, resource, handler).run())
-        log.info("webhook-started", server=self.connection.server, port=settings.webhook_port)
-
-    async def stop(self) -> None:
-        """Answer until all nodes have removed this replica from the Service, then end."""
-        if self.failure is None:
-            await self.server.linger()
-        await self.server.stop()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._probes is not None:
-            await self._probes.cleanup()
-        if self._metrics_server is not None:
-            await self._metrics_server.stop()
-        await self.client.__aexit__()
-        log.info("webhook-stopped")
-
-    async def failed(self) -> None:
-        """Wait until a task has failed."""
-        await self._failed.wait()
-
-    def _task(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None and self.failure is None:
-            self.failure = error
-            log.critical("task-failed", exc_info=error)
-            self._failed.set()
-
-    def _unready(self) -> str:
-        missing = [handler.resource for _, handler in self._followed if not handler.listed_once.is_set()]
-        return f"not known yet: {', '.join(missing)}" if missing else self.server.unready()
-
-    def _dead(self) -> str:
-        return f"a task failed: {self.failure}" if self.failure else ""
+def admission_webhooks(known: Known, clock: Clock, gates: Gates, *, by_extender: bool = False) -> AdmissionWebhooks:
+    """What answers from ``known``."""
+    decoder = Decoder(clock)
+    # Volumes get node affinity of their own, which the scheduler evaluates for the pods that use them.
+    demands = Demands(decoder, known.profiles, claims={}, volumes={})
+    return AdmissionWebhooks(known, decoder, demands.of, gates, by_extender=by_extender)
 
 
 def _untold(_key: str, _uid: str, _reason: str) -> None:
@@ -155,16 +81,4 @@ async def run(settings: WebhookSettings) -> BaseException | None:
         ConfigError: the kubeconfig, a port or a certificate of callers cannot be used.
 
     """
-    app = WebhookApp(settings, Connection.load(settings.kubeconfig, settings.context))
-    stopping, running = asyncio.Event(), asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        running.add_signal_handler(number, stopping.set)
-    ends = [asyncio.create_task(stopping.wait()), asyncio.create_task(app.failed())]
-    try:
-        await app.start()
-        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in ends:
-            task.cancel()
-        await app.stop()
-    return app.failure
+    return await serve(WebhookApp(settings, Connection.load(settings.kubeconfig, settings.context)))

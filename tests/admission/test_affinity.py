@@ -7,22 +7,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.placement.node_selector import holds
-from taintwarden.admission.affinity import MAX_TERMS, restrict
+from taintwarden.admission import affinity as merging
+from taintwarden.admission.affinity import WEIGHT, prefer, restrict
+from taintwarden.engine.affinity import NodeOperator, NodeRequirement
 from taintwarden.engine.model import Toleration
-from taintwarden.engine.placement import requirements
+from taintwarden.engine.placement import MAX_TERMS, Alternatives, preferences, requirements
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 SSD = {"key": "disk", "operator": "In", "values": ["ssd"]}
 HERE = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
-ABSENT = {"key": "value.taintwarden.io/sla", "operator": "DoesNotExist"}
+ABSENT = {"key": "effect.taintwarden.io/sla", "operator": "In", "values": ["None"]}
 ABOVE = {"key": "value.taintwarden.io/sla", "operator": "Gt", "values": ["950"]}
-NO_OTHER = {"key": "value.taintwarden.io/cni", "operator": "DoesNotExist"}
+NO_OTHER = {"key": "effect.taintwarden.io/cni", "operator": "In", "values": ["None"]}
 NEWER = {"key": "version.taintwarden.io/cni", "operator": "Gt", "values": ["10000000000001"]}
 
 
 def wanted(key, operator, value):
-    return requirements(key, [Toleration(key, operator, value)], ["NoExecute"])
+    return requirements(key, [Toleration(key, operator, value)])
 
 
 SLA, CNI = wanted("sla", "Gt", "950"), wanted("cni", "SemverGt", "1.0.0")
@@ -78,17 +80,30 @@ def test_it_is_left_alone_for_that_key_only():
 
 def test_a_term_that_only_names_the_effect_is_ours_too():
     by_effect = [Toleration("sla", "Gt", "950", "NoExecute"), Toleration("sla", "Exists", "", "NoSchedule")]
-    once, _ = restrict(None, [requirements("sla", by_effect, ["NoExecute", "NoSchedule"])])
+    once, _ = restrict(None, [requirements("sla", by_effect)])
     effect = {"key": "effect.taintwarden.io/sla", "operator": "In", "values": ["NoSchedule"]}
     assert term(effect) in once["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
     assert restrict(once, [SLA]) == (once, None)
 
 
-def test_what_is_preferred_and_other_affinity_is_not_touched():
+def test_requirements_do_not_touch_what_is_preferred_and_other_affinity():
     others = {"podAffinity": {"x": 1}, "podAntiAffinity": {"y": 2}}
     preferred = {PREFERRED: [{"weight": 1, "preference": term(SSD)}]}
     found, _ = restrict({**required(term(SSD), **preferred), **others}, [SLA])
     assert found == {**required(term(SSD, ABSENT), term(SSD, ABOVE), **preferred), **others}
+
+
+def fast(*disks):
+    return Alternatives("annotation", terms=tuple((NodeRequirement("disk", NodeOperator.IN, (one,)),) for one in disks))
+
+
+def test_a_restriction_by_ordinary_labels_is_added_although_the_pod_names_the_label():
+    nvme = {**SSD, "values": ["nvme"]}
+    assert restrict(required(term(nvme)), [fast("ssd")])[0] == required(term(nvme, SSD))
+
+
+def test_a_term_that_has_what_is_demanded_is_not_changed():
+    assert restrict(required(term(SSD, HERE)), [fast("ssd", "nvme")])[0] == required(term(SSD, HERE))
 
 
 def test_what_was_given_is_not_changed_in_place():
@@ -117,11 +132,47 @@ def test_as_many_terms_as_are_possible_are_added():
     assert len(found["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]) == MAX_TERMS
 
 
+def prefers(*values, operator="Gt"):
+    return merging.preferences(preferences("sla", [Toleration("sla", operator, value) for value in values]))
+
+
+def preferring(*expressions):
+    return {"weight": WEIGHT, "preference": term(*expressions)}
+
+
+FREE = {"key": "prefer-value.taintwarden.io/sla", "operator": "DoesNotExist"}
+MILD = {"key": "prefer-value.taintwarden.io/sla", "operator": "Gt", "values": ["950"]}
+OWN = {"weight": 1, "preference": term(SSD)}
+
+
+def test_preferences_come_after_those_of_the_pod():
+    found, fault = prefer({"nodeAffinity": {PREFERRED: [OWN]}}, [prefers("950")])
+    assert (found, fault) == ({"nodeAffinity": {PREFERRED: [OWN, preferring(FREE), preferring(MILD)]}}, None)
+
+
+def test_preferring_twice_changes_nothing():
+    once, _ = prefer(required(term(SSD)), [prefers("950")])
+    assert prefer(once, [prefers("950")]) == (once, None)
+
+
+def test_what_tolerates_all_prefers_nothing():
+    assert prefer(None, [prefers("", operator="Exists")]) == (None, None)
+
+
+def test_too_many_preferences_leave_the_affinity_alone():
+    given_affinity = {"nodeAffinity": {PREFERRED: [OWN] * (MAX_TERMS - 1)}}
+    found, fault = prefer(given_affinity, [prefers("950")])
+    assert found == given_affinity
+    assert fault == "has 63 preferences of its own, and 64 are possible for placement"
+
+
 LABELS = st.fixed_dictionaries(
     {},
     optional={
         "disk": st.sampled_from(["ssd", "hdd"]),
         "value.taintwarden.io/sla": st.sampled_from(["", "940", "980"]),
+        "effect.taintwarden.io/sla": st.sampled_from(["None", "NoSchedule"]),
+        "effect.taintwarden.io/cni": st.just("None"),
         "version.taintwarden.io/cni": st.sampled_from(["10000000000000", "20000000000001"]),
         "value.taintwarden.io/cni": st.just("x"),
     },

@@ -10,11 +10,11 @@ from admission.workloads import ANNOTATION, Json, review
 from taintwarden.admission.known import Known
 from taintwarden.admission.webhooks import AdmissionWebhooks
 from taintwarden.controller.clock import system_clock
-from taintwarden.controller.decoding import Decoder
 from taintwarden.engine.machine import events
 from taintwarden.engine.matching.tolerations import ALL_GATES
 from taintwarden.engine.model import Policy, TaintSelector
 from taintwarden.handlers.reviews import LOOKED_AT_BYTES, decode
+from taintwarden.webhook import admission_webhooks
 
 MOST_SECONDS = 0.1
 """Of CPU, with decoding, on a machine that others use; the objects that take longest are a megabyte of JSON."""
@@ -48,7 +48,7 @@ def webhook() -> AdmissionWebhooks:
     known = Known()
     taints = tuple(TaintSelector(f"k{n}", placement=True) for n in range(10))
     known.feed(events.PoliciesChanged((Policy(name="p", taints=taints),)))
-    return AdmissionWebhooks(known, Decoder(system_clock), ALL_GATES)
+    return admission_webhooks(known, system_clock, ALL_GATES)
 
 
 @pytest.mark.parametrize("review_of", ["validate", "mutate"])

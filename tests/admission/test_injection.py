@@ -3,15 +3,18 @@
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from admission.patching import patched
 from admission.workloads import Json, exists, pod
-from taintwarden.admission.injection import inject
+from taintwarden.admission.injection import NO_NODE, inject, tolerate
 from taintwarden.admission.response import AdmissionResponse
+from taintwarden.engine.affinity import NOWHERE, NodeAffinity, NodeOperator, NodeRequirement, Preference
 from taintwarden.engine.matching.tolerations import ALL_GATES
 from taintwarden.engine.model import Effect, Mode, Operator, Policy, TaintSelector, Toleration, Tolerations
+from taintwarden.engine.scheduling import Demand, Sourced
 
 NODE_TERMS = "nodeSelectorTerms"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -21,6 +24,9 @@ def above(value: str = "950", key: str = "sla", effect: str = "") -> Toleration:
     return Toleration(key, Operator.GT, value, effect)
 
 
+EVICTING = Policy(name="evicting", taints=(TaintSelector("*", tuple(Effect)),))
+
+
 def placing(*effects: Effect, key: str = "sla", mode: Mode = Mode.ENFORCE) -> Policy:
     selector = TaintSelector(key, effects or (Effect.NO_EXECUTE,), placement=True)
     return Policy(name="p", taints=(selector,), mode=mode)
@@ -28,11 +34,11 @@ def placing(*effects: Effect, key: str = "sla", mode: Mode = Mode.ENFORCE) -> Po
 
 def injected(obj: Json, *extended: Toleration, policies: tuple[Policy, ...] = ()) -> AdmissionResponse:
     native = msgspec.convert(obj["spec"].get("tolerations", []), tuple[Toleration, ...])
-    return inject(obj, Tolerations(native, extended), policies, ALL_GATES)
+    return inject(obj, Demand(Tolerations(native, extended)), policies, (), ALL_GATES)
 
 
 def tolerations(obj: Json, *extended: Toleration) -> list[Json]:
-    return patched(obj, injected(obj, *extended).patch)["spec"].get("tolerations", [])
+    return patched(obj, injected(obj, *extended, policies=(EVICTING,)).patch)["spec"].get("tolerations", [])
 
 
 def test_a_pod_without_extended_tolerations_stays_as_it_is():
@@ -56,7 +62,8 @@ def test_an_empty_list_gets_one_too():
     obj = pod()
     for nothing in ([], None):
         obj["spec"]["tolerations"] = nothing
-        assert patched(obj, inject(obj, Tolerations((), (above(),)), (), ALL_GATES).patch)["spec"]["tolerations"]
+        response = inject(obj, Demand(Tolerations((), (above(),))), (), (), ALL_GATES)
+        assert patched(obj, response.patch)["spec"]["tolerations"]
 
 
 def test_none_is_added_where_one_covers_it():
@@ -102,7 +109,7 @@ def test_placement_keeps_the_pod_off_nodes_that_would_evict_it():
     found = terms(injected(pod(), above(), policies=(placing(),)))
     used = {(one["key"], one["operator"]) for term in found for one in term["matchExpressions"]}
     assert ("value.taintwarden.io/sla", "Gt") in used
-    assert ("value.taintwarden.io/sla", "DoesNotExist") in used
+    assert ("effect.taintwarden.io/sla", "In") in used
 
 
 def test_without_placement_there_is_no_affinity():
@@ -131,11 +138,143 @@ def test_what_affinity_cannot_say_is_a_warning():
     assert warning.startswith("placement: pre-releases of 1.28.0")
 
 
+def test_without_anything_that_keeps_it_off_a_pod_does_not_tolerate_no_schedule():
+    response = injected(pod(), above(), above(effect="NoSchedule"), above("5", "other", "NoExecute"))
+    assert [step.value for step in response.patch] == [
+        [exists(effect="NoExecute"), exists("other", effect="NoExecute")]
+    ]
+    [warning] = response.warnings
+    assert warning.startswith("the pod is kept off nodes with the effect NoSchedule")
+    assert warning.endswith("no policy sets placement for sla")
+
+
+def test_many_keys_are_one_warning():
+    [warning] = injected(pod(), *(above(key=f"k{number}") for number in range(9))).warnings
+    assert warning.endswith("for k0, k1, k2, k3, k4 and 4 more")
+
+
+def test_what_tolerates_every_value_need_not_be_kept_off():
+    every = Toleration("sla", Operator.EXISTS, "", "NoSchedule")
+    assert tolerations(pod(), every) == [exists(effect="NoSchedule")]
+
+
+@pytest.mark.parametrize("policy", [placing(), EVICTING])
+def test_placement_or_an_eviction_by_no_schedule_lets_it_in(policy: Policy):
+    (first, *_) = injected(pod(), above(effect="NoSchedule"), policies=(policy,)).patch
+    assert first.value == [exists(effect="NoSchedule")]
+
+
+def test_a_rehearsal_by_no_schedule_does_not():
+    rehearsing = msgspec.structs.replace(EVICTING, mode=Mode.DRY_RUN)
+    assert injected(pod(), above(effect="NoSchedule"), policies=(rehearsing,)).patch == ()
+
+
+def preferred(response: AdmissionResponse) -> list[Json]:
+    (affinity,) = (step.value for step in response.patch if step.path == "/spec/affinity")
+    return affinity["nodeAffinity"].get("preferredDuringSchedulingIgnoredDuringExecution", [])
+
+
+def test_nodes_that_are_not_tolerated_by_prefer_no_schedule_score_lower():
+    (free, mild) = preferred(injected(pod(), above(effect="PreferNoSchedule"), policies=(placing(),)))
+    assert mild["preference"]["matchExpressions"][0]["key"] == "prefer-value.taintwarden.io/sla"
+    assert free["weight"] == mild["weight"] == 100
+
+
+def test_a_policy_that_evicts_by_prefer_no_schedule_makes_it_a_requirement():
+    response = injected(pod(), above(), policies=(placing(Effect.PREFER_NO_SCHEDULE),))
+    assert preferred(response) == []
+    assert len(terms(response)) == 4
+
+
+def test_a_pod_that_says_nothing_about_prefer_no_schedule_prefers_nothing():
+    assert preferred(injected(pod(), above(effect="NoExecute"), policies=(placing(),))) == []
+
+
 def test_too_many_terms_are_a_warning_and_leave_the_affinity_alone():
     mine = {"nodeAffinity": {REQUIRED: {NODE_TERMS: [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}] * 64}}}
     response = injected(pod(affinity=mine), above(), policies=(placing(),))
-    assert [step.path for step in response.patch] == ["/spec/tolerations"]
-    assert "at most 64" in response.warnings[-1]
+    assert [(step.path, step.value) for step in response.patch] == [
+        ("/spec/tolerations", [exists(effect="NoExecute")])
+    ], "nothing keeps it off nodes with NoSchedule"
+    assert "at most 64" in response.warnings[0]
+
+
+DRIVER = "example.com/driver"
+REPEATED = "example.com.label-version.taintwarden.io/driver"
+
+
+def newer(version: str = "3.27.0", key: str = DRIVER) -> tuple[NodeRequirement, ...]:
+    return (NodeRequirement(key, NodeOperator.SEMVER_GT, (version,)),)
+
+
+def demanding(obj: Json, *affinities: NodeAffinity, fault: str = "", **more: Any) -> AdmissionResponse:
+    sourced = tuple(Sourced("the annotation", affinity, fault) for affinity in affinities)
+    extended = more.pop("extended", ())
+    demand = Demand(Tolerations((), extended), sourced)
+    return inject(obj, demand, more.pop("policies", ()), (DRIVER,), ALL_GATES)
+
+
+def test_versions_in_node_affinity_become_numbers_of_repeated_labels():
+    response = demanding(pod(), NodeAffinity((newer(),)))
+    assert terms(response) == [
+        {"matchExpressions": [{"key": REPEATED, "operator": "Gt", "values": ["30027000000001"]}]}
+    ]
+    assert response.warnings == ()
+
+
+def test_every_affinity_has_to_match():
+    (term,) = terms(demanding(pod(), NodeAffinity((newer(),)), NodeAffinity((newer("2.0.0"),))))
+    assert len(term["matchExpressions"]) == 2
+
+
+def test_preferences_keep_their_weight():
+    response = demanding(pod(), NodeAffinity(None, (Preference(7, newer()),)))
+    assert [one["weight"] for one in preferred(response)] == [7]
+
+
+@pytest.mark.parametrize(
+    ("affinity", "fault", "words"),
+    [
+        (NOWHERE, "is not JSON", "node affinity of the annotation: is not JSON"),
+        (NodeAffinity((newer(key="other"),)), "", "no policy lists the label other under versionLabels"),
+        (NodeAffinity((newer("1.10000.0"),)), "", "too many digits"),
+    ],
+)
+def test_a_pod_whose_affinity_cannot_be_written_is_placed_on_no_node_and_told_why(
+    affinity: NodeAffinity, fault: str, words: str
+):
+    obj = pod(nodeSelector={"disk": "ssd"})
+    response = demanding(obj, affinity, fault=fault)
+    assert patched(obj, response.patch)["spec"]["nodeSelector"] == {"disk": "ssd", **NO_NODE}
+    assert words in response.warnings[0]
+    assert response.warnings[-1].endswith("no node can match it, so the pod stays Pending")
+
+
+def test_one_term_that_cannot_be_written_is_left_out():
+    response = demanding(pod(), NodeAffinity((newer(key="other"), newer())))
+    assert len(terms(response)) == len(response.warnings) == 1
+
+
+def test_too_many_terms_with_an_affinity_place_the_pod_on_no_node():
+    mine = {"nodeAffinity": {REQUIRED: {NODE_TERMS: [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}] * 64}}}
+    obj = pod(affinity=mine)
+    response = demanding(obj, NodeAffinity((newer(), newer("9.0.0"))))
+    assert patched(obj, response.patch)["spec"] == {**obj["spec"], "nodeSelector": NO_NODE}
+    assert "at most 64" in response.warnings[0]
+
+
+def test_ten_thousand_terms_cost_no_more():
+    many = NodeAffinity(tuple(newer(f"{number}.0.0") for number in range(10_000)))
+    assert "it takes 10000 terms, at most 64 are possible" in demanding(pod(), many).warnings[0]
+
+
+@pytest.mark.parametrize(
+    "affinity", [NOWHERE, NodeAffinity((newer(),), (Preference(7, newer()), Preference(7, newer())))]
+)
+def test_asking_again_adds_no_affinity(affinity: NodeAffinity):
+    more = {"extended": (above(),), "policies": (placing(),)}
+    after = patched(pod(), demanding(pod(), affinity, **more).patch)
+    assert demanding(after, affinity, **more).patch == ()
 
 
 keys = st.sampled_from(["sla", "example.com/cni"])
@@ -177,4 +316,20 @@ def test_asking_again_adds_nothing_and_what_the_pod_brought_stays(
     assert injected(after, *wanted, policies=tuple(placed)).patch == ()
     assert after["spec"].get("tolerations", [])[: len(brought)] == brought
     covered = [one for one in after["spec"].get("tolerations", []) if one["operator"] == "Exists"]
-    assert {entry.key for entry in wanted} <= {one["key"] for one in covered}
+    evicting = (entry.key for entry in wanted if entry.effect in ("", "NoExecute"))
+    assert set(evicting) <= {one["key"] for one in covered}
+
+
+def test_with_the_extender_every_key_gets_a_native_toleration_and_nothing_else():
+    obj = pod()
+    response = tolerate(obj, Tolerations((), (above(effect="NoSchedule"), above(key="cni"))))
+    assert response.warnings == ()
+    assert patched(obj, response.patch)["spec"] == obj["spec"] | {
+        "tolerations": [exists(effect="NoSchedule"), exists("cni")]
+    }
+
+
+def test_a_mirror_pod_stays_as_it_is_with_the_extender_as_well():
+    obj = pod()
+    obj["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
+    assert tolerate(obj, Tolerations((), (above(),))) == AdmissionResponse()

@@ -1,5 +1,7 @@
 """Requests are answered from what is known: policies, profiles and namespaces."""
 
+import json
+
 import msgspec
 import pytest
 
@@ -7,13 +9,13 @@ from admission.patching import patched
 from admission.workloads import Json, exists, extended, gt, inside, pod, review
 from taintwarden.admission.known import Known
 from taintwarden.admission.response import AdmissionResponse
-from taintwarden.admission.webhooks import AdmissionWebhooks, Request
+from taintwarden.admission.webhooks import Request
 from taintwarden.controller.clock import system_clock
-from taintwarden.controller.decoding import Decoder
 from taintwarden.engine.machine import events
 from taintwarden.engine.matching.tolerations import ALL_GATES
 from taintwarden.engine.model import Exclude, Operator, Policy, Profile, TaintSelector, Toleration
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
+from taintwarden.webhook import admission_webhooks
 
 POD = {"group": "", "version": "v1", "kind": "Pod"}
 GOLD = LabelSelector((Requirement("tier", SelectorOperator.IN, ("gold",)),))
@@ -24,7 +26,7 @@ class Stage:
 
     def __init__(self) -> None:
         self.known = Known()
-        self.webhook = AdmissionWebhooks(self.known, Decoder(system_clock), ALL_GATES)
+        self.webhook = admission_webhooks(self.known, system_clock, ALL_GATES)
 
     def feed(self, *fed: events.Event) -> None:
         for event in fed:
@@ -55,6 +57,44 @@ class Stage:
 @pytest.fixture
 def stage() -> Stage:
     return Stage()
+
+
+DEPLOYMENT = {"group": "apps", "version": "v1", "kind": "Deployment"}
+
+
+def deployment(text: str) -> Json:
+    return {"spec": {"template": {"metadata": {"annotations": {"taintwarden.io/node-affinity": text}}, "spec": {}}}}
+
+
+def newer(version: str = "3.27.0") -> str:
+    expression = {"key": "driver", "operator": "SemverGt", "values": [version]}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    return json.dumps({"requiredDuringSchedulingIgnoredDuringExecution": terms})
+
+
+def injecting(stage: Stage) -> Stage:
+    stage.feed(events.NamespaceSeen("shop", {"taintwarden.io/inject": "true"}))
+    return stage
+
+
+def test_node_affinity_that_is_added_to_no_pod_is_a_warning(stage):
+    [warning] = stage.validate(deployment(newer()), asked_kind=DEPLOYMENT).warnings
+    assert warning.endswith("label the namespace taintwarden.io/inject=true")
+
+
+def test_node_affinity_that_labels_cannot_express_is_a_warning_for_the_author_of_a_template(stage):
+    [warning] = injecting(stage).validate(deployment(newer()), asked_kind=DEPLOYMENT).warnings
+    assert warning.endswith("no policy lists the label driver under versionLabels")
+
+
+def test_node_affinity_over_published_labels_is_no_warning(stage):
+    stage.feed(events.PoliciesChanged((Policy(name="p", version_labels=("driver",)),)))
+    assert injecting(stage).validate(deployment(newer()), asked_kind=DEPLOYMENT) == AdmissionResponse()
+
+
+def test_invalid_node_affinity_is_refused_in_a_template(stage):
+    [fault] = injecting(stage).validate(deployment(newer("latest")), asked_kind=DEPLOYMENT).refusals
+    assert fault.path.endswith("nodeSelectorTerms[0].matchExpressions[0].values")
 
 
 def test_a_pod_gets_the_companion_of_its_annotation(stage):
@@ -94,7 +134,7 @@ def test_a_pod_is_not_placed_by_a_policy_that_leaves_it_alone(stage):
 def test_invalid_entries_get_nothing_and_the_others_do(stage):
     obj = pod(extended(gt("0950"), gt(key="disk")))
     (step,) = stage.mutate(obj).patch
-    assert step.value == [exists("disk")]
+    assert step.value == [exists("disk", effect="NoExecute")]
 
 
 @pytest.mark.parametrize("annotation", ["sla > 950", "{}", "[[]]", "null", '[{"key": 7}]', "[" * 10_000])
@@ -140,3 +180,24 @@ def test_a_namespace_that_comes_back_has_its_profiles_still(stage):
 def test_a_pod_that_is_none_is_left_as_it_is(part):
     request = msgspec.convert({"uid": "u", "kind": POD, "object": pod(extended(gt())) | part}, Request)
     assert Stage().webhook.mutate(request) == AdmissionResponse()
+
+
+AFFINITY = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "v", "operator": "SemverGt", "values": ["1.0.0"]}]}]}
+
+
+def test_beside_the_extender_no_node_affinity_is_added_to_pods(stage):
+    stage.place()
+    stage.webhook = admission_webhooks(stage.known, system_clock, ALL_GATES, by_extender=True)
+    obj = pod(extended(gt()))
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": AFFINITY}
+    obj["metadata"]["annotations"]["taintwarden.io/node-affinity"] = msgspec.json.encode(required).decode()
+    assert (stage.paths(obj), stage.mutate(obj).warnings) == (["/spec/tolerations"], ())
+
+
+def test_beside_the_extender_no_node_affinity_is_added_to_volumes(stage):
+    text = msgspec.json.encode({"required": AFFINITY}).decode()
+    volume = {"metadata": {"name": "a", "annotations": {"taintwarden.io/node-affinity": text}}, "spec": {}}
+    kind = {"group": "", "version": "v1", "kind": "PersistentVolume"}
+    assert stage.mutate(volume, asked_kind=kind).patch
+    stage.webhook = admission_webhooks(stage.known, system_clock, ALL_GATES, by_extender=True)
+    assert stage.mutate(volume, asked_kind=kind) == AdmissionResponse()

@@ -5,6 +5,11 @@ from typing import Any
 
 from api.policy_cases import Bad, Json
 
+AFFINITY = "spec.nodeAffinity"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+TERMS = f"{AFFINITY}.{REQUIRED}.nodeSelectorTerms"
+EXPRESSION = f"{TERMS}[0].matchExpressions[0]"
 GT = {"key": "sla", "operator": "Gt", "value": "950"}
 
 
@@ -23,6 +28,21 @@ def _of(*tolerations: Any) -> Json:
 
 def _value(operator: str, value: Any) -> Json:
     return _of({"key": "k", "operator": operator, "value": value})
+
+
+def _term(**requirement: Any) -> Json:
+    return {"matchExpressions": [{"key": "kubelet"} | requirement]}
+
+
+def _required(**requirement: Any) -> Json:
+    """A profile with a node affinity alone."""
+    selector = {"nodeSelectorTerms": [_term(**requirement)]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": selector}}
+
+
+def _preferred(weight: Any, **requirement: Any) -> Json:
+    preference = {"weight": weight, "preference": _term(**requirement)}
+    return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [preference]}}
 
 
 def _selecting(**selector: Any) -> Json:
@@ -47,6 +67,12 @@ GOOD: dict[str, Json] = {
     "all_pods": _of(GT) | {"podSelector": {}},
     "all_pods_spelt_out": _selecting(matchLabels={}, matchExpressions=[]),
     "labels": _selecting(matchLabels={"example.com/a": "", "b": "C.d_e-f"}),
+    "affinity_alone": _required(operator="SemverGt", values=["v1.31.99"]),
+    "affinity_empty": _of(GT) | {"nodeAffinity": {}},
+    "affinity_preferred": _preferred(100, operator="Exists"),
+    "affinity_most_values": _required(operator="In", values=[str(number) for number in range(32)]),
+    "affinity_integer": _required(operator="Lt", values=["-5"]),
+    "affinity_not_in": _required(operator="NotIn", values=["", "a"]),
     "expression": _selecting(matchExpressions=[{"key": "app", "operator": "In", "values": ["a", ""]}]),
     **{
         f"integer_{name}": _value("Gt", text)
@@ -175,6 +201,26 @@ BAD: dict[str, Bad] = {
     "selector_in_nothing": Bad(
         "spec.podSelector.matchExpressions[0].values", _selecting(matchExpressions=[{"key": "app", "operator": "In"}])
     ),
+    "affinity_no_terms": Bad(
+        f"{AFFINITY}.{REQUIRED}.nodeSelectorTerms", {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": []}}}
+    ),
+    "affinity_many_terms": Bad(
+        f"{AFFINITY}.{REQUIRED}.nodeSelectorTerms",
+        {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [_term(operator="Exists")] * 17}}},
+    ),
+    "affinity_empty_term": Bad(
+        f"{TERMS}[0].matchExpressions",
+        {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": []}]}}},
+    ),
+    "affinity_operator": Bad(f"{EXPRESSION}.operator", _required(operator="SemverGe", values=["1.0.0"])),
+    "affinity_key": Bad(f"{EXPRESSION}.key", _required(key="a b", operator="Exists")),
+    "affinity_no_values": Bad(f"{EXPRESSION}.values", _required(operator="SemverGt")),
+    "affinity_two_versions": Bad(f"{EXPRESSION}.values", _required(operator="SemverGt", values=["1.0.0", "2.0.0"])),
+    "affinity_no_version": Bad(f"{EXPRESSION}.values", _required(operator="SemverEq", values=["newest"])),
+    "affinity_no_integer": Bad(f"{EXPRESSION}.values", _required(operator="Gt", values=["0950"])),
+    "affinity_no_label_value": Bad(f"{EXPRESSION}.values", _required(operator="In", values=["a", "b c"])),
+    "affinity_exists_value": Bad(f"{EXPRESSION}.values", _required(operator="Exists", values=["a"])),
+    "affinity_weight": Bad(f"{AFFINITY}.{PREFERRED}[0].weight", _preferred(101, operator="Exists")),
     "unknown_in_spec": Bad("spec.selector", _of(GT) | {"selector": {}}),
     "namespace_selector": Bad("spec.namespaceSelector", _of(GT) | {"namespaceSelector": {}}),
     "unknown_in_toleration": Bad("spec.tolerations[0].seconds", _of(GT | {"seconds": 30})),
@@ -182,6 +228,7 @@ BAD: dict[str, Bad] = {
 
 # What no rule of a schema tells without an expression of a thousand characters.
 BAD_FOR_US: dict[str, Bad] = {
+    "affinity_beyond_64_bits": Bad(f"{EXPRESSION}.values", _required(operator="Gt", values=[str(2**63)])),
     "version_beyond_64_bits": Bad("spec.tolerations[0].value", _value("SemverGt", f"1.{2**64}.3")),
     "prerelease_beyond_64_bits": Bad("spec.tolerations[0].value", _value("SemverGt", f"1.2.3-{2**64}")),
 }

@@ -36,7 +36,7 @@ from taintwarden.api.status import (
     GuardStatus,
 )
 from taintwarden.api.tolerations import explain_version
-from taintwarden.api.types import LabelSelectorSpec, PolicySpec, WindowSpec, no_duplicates
+from taintwarden.api.types import LabelSelectorSpec, PolicySpec, WindowSpec, check_version_label, no_duplicates
 from taintwarden.engine.matching.numeric import parse_integer
 
 Facts = dict[str, Any]
@@ -58,6 +58,7 @@ SCHEMA = SCHEMAS[POLICY_KIND]
 BOUNDS = ("minimum", "maximum", "minItems", "maxItems", "maxLength", "maxProperties")
 PATTERNS = {
     names.check_key: names.KEY,
+    check_version_label: names.KEY,
     names.check_key_selector: names.KEY_SELECTOR,
     names.check_label_value: names.LABEL_VALUE,
     names.check_namespace: names.NAMESPACE,

@@ -205,7 +205,7 @@ def test_all_errors_come_at_once():
     obj = policy(
         {
             "mode": "On",
-            "taints": [{"key": "sla=950"}, {"effects": []}],
+            "taints": [{"key": "sla=950"}, {"effects": ["None"]}],
             "limits": {"burst": 0},
             "exclude": {"namespaces": ["*"]},
             "windows": [{"schedule": "0 2 * *", "duration": "1d", "timeZone": "Berlin"}],
@@ -217,7 +217,7 @@ def test_all_errors_come_at_once():
         "metadata.name",
         "spec.taints[0].key",
         "spec.taints[1].key",
-        "spec.taints[1].effects",
+        "spec.taints[1].effects[0]",
         "spec.mode",
         "spec.exclude.namespaces[0]",
         "spec.limits.burst",
@@ -235,7 +235,7 @@ def test_all_errors_come_at_once():
             {"taints": [{"key": "sla=950"}]},
             'spec.taints[0].key: Invalid value: "sla=950": must be a key without value and effect; write sla',
         ),
-        ({"taints": None}, "spec.taints: Required value: must be given"),
+        ({"taints": None}, "spec.taints: Required value: a policy has taints, versionLabels, or both"),
         ({"taint": []}, "spec.taint: Invalid value: []: unknown field; did you mean taints?"),
         (
             {"mode": "enforce"},

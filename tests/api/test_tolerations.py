@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taintwarden.api import parse_tolerations
+from taintwarden.api.annotations import MAX_CHARACTERS, MAX_FAULTS
 from taintwarden.api.tolerations import (
-    MAX_CHARACTERS,
-    MAX_FAULTS,
     MAX_TOLERATIONS,
     _faults,
     _given,

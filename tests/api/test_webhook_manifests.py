@@ -71,13 +71,13 @@ def test_the_service_puts_no_variables_into_the_environment():
 
 
 def test_pods_are_changed_in_namespaces_that_ask_for_it_only():
-    (webhook,) = MUTATING
+    (webhook, _) = MUTATING
     assert webhook["namespaceSelector"]["matchLabels"] == {"taintwarden.io/inject": "true"}
     assert [rule["operations"] for rule in webhook["rules"]] == [["CREATE"]]
 
 
 def test_a_pod_may_stay_as_it_is():
-    (webhook,) = MUTATING
+    (webhook, _) = MUTATING
     assert webhook["objectSelector"]["matchExpressions"] == [
         {"key": "taintwarden.io/inject", "operator": "NotIn", "values": ["false"]}
     ]

@@ -11,7 +11,8 @@ from taintwarden.api.policies import parse_policy
 from taintwarden.engine.machine import Outcome, events
 from taintwarden.engine.model import Budget
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
-from taintwarden.kube.objects import BudgetObject, NodeObject, PodObject, WorkloadObject
+from taintwarden.kube.objects import BudgetObject, NodeObject, WorkloadObject
+from taintwarden.rehearsal.places import PlacedPod
 from taintwarden.rehearsal.snapshot import Snapshot
 
 GOOD, BAD = "980", "900"
@@ -88,7 +89,7 @@ class IdealCluster:
         return Snapshot(
             policies=self.stored,
             nodes=msgspec.convert(list(self.sim.nodes.values()), list[NodeObject]),
-            pods=msgspec.convert(list(self.sim.pods.values()), list[PodObject]),
+            pods=msgspec.convert(list(self.sim.pods.values()), list[PlacedPod]),
             workloads={"replicasets": msgspec.convert(workloads, list[WorkloadObject])},
             budgets=msgspec.convert(budgets, list[BudgetObject]),
         )

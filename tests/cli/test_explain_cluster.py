@@ -74,7 +74,7 @@ async def test_pod_without_a_node(cluster, explain):
     unbound = pod(metadata={"name": "new"}, spec={"nodeName": ""})
     cluster.store.create("pods", unbound)
     result = await explain("shop/new")
-    assert (result.exit_code, "it is not bound to a node" in result.stdout) == (0, True)
+    assert (result.exit_code, "Pending: not bound to a node yet" in result.stdout) == (12, True)
 
 
 async def test_node_that_is_gone(cluster, explain):

@@ -120,7 +120,6 @@ def test_huge_toleration_seconds_mean_very_late():
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ({"spec": {"nodeName": ""}}, "it is not bound to a node"),
         ({"metadata": {"deletionTimestamp": "2026-01-31T11:00:00Z"}}, "it is terminating since 2026-01-31T11:00:00Z"),
         ({"status": {"phase": "Succeeded"}}, "it has finished: its phase is Succeeded"),
         ({"status": {"phase": "Failed"}}, "it has finished: its phase is Failed"),

@@ -22,7 +22,16 @@ def add_node(cluster: LocalCluster, name: str, value: str = "980", **labels: str
     cluster.store.create("nodes", {"metadata": metadata, "spec": {"taints": [taint(value)]}})
 
 
-def add_pod(cluster: LocalCluster, name: str, node: str = "a1", *, owner: str = "web", **labels: str) -> None:
+def add_pod(
+    cluster: LocalCluster,
+    name: str,
+    node: str = "a1",
+    *,
+    owner: str = "web",
+    annotations: Json | None = None,
+    spec: Json | None = None,
+    **labels: str,
+) -> None:
     owners = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": f"rs-{owner}", "controller": True}]
     metadata = {
         "name": name,
@@ -30,7 +39,8 @@ def add_pod(cluster: LocalCluster, name: str, node: str = "a1", *, owner: str = 
         "labels": {"app": "web"} | labels,
         "ownerReferences": owners if owner else [],
     }
-    cluster.store.create("pods", pod(STRICT, metadata=metadata, spec={"nodeName": node}))
+    given = {"nodeName": node, **(spec or {})}
+    cluster.store.create("pods", pod(STRICT, metadata=metadata, annotations=annotations, spec=given))
 
 
 @pytest.fixture
@@ -162,6 +172,62 @@ async def test_nobody_to_take_them_is_told(run):
     assert {one["replacement"] for one in plan["pods"]} == {"Nowhere"}
     result = await run("plan", "--node", "a1", "--node", "b1", *DROP)
     assert (result.exit_code, "3 pods with nowhere to go" in result.stdout) == (10, True)
+
+
+async def replaced_on(run: Run, name: str) -> str | None:
+    """The node of the pod's replacement when it has to leave a1."""
+    plan = await planned(run, "--node", "a1", *DROP)
+    return {one["name"]: one["replacedOn"] for one in plan["pods"]}[name]
+
+
+async def test_replacement_goes_where_its_node_selector_allows(cluster, run):
+    add_node(cluster, "c1", disk="ssd")
+    add_pod(cluster, "fast", owner="fast", spec={"nodeSelector": {"disk": "ssd"}})
+    add_pod(cluster, "none", owner="none", spec={"nodeSelector": {"disk": "none"}})
+    assert (await replaced_on(run, "fast"), await replaced_on(run, "none")) == ("c1", None)
+
+
+async def test_replacement_goes_where_versions_of_labels_allow(cluster, run):
+    add_node(cluster, "b0", **{"example.com/driver": "v3.9.0"})
+    add_node(cluster, "c1", **{"example.com/driver": "v3.27.2"})
+    newer = {"key": "example.com/driver", "operator": "SemverGt", "values": ["3.10.0"]}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [newer]}]}
+    affinity = json.dumps({"requiredDuringSchedulingIgnoredDuringExecution": terms})
+    add_pod(cluster, "newer", owner="newer", annotations={"taintwarden.io/node-affinity": affinity})
+    assert await replaced_on(run, "newer") == "c1"
+
+
+def shelf(value: str, effect: str) -> Json:
+    return {"key": "shelf", "value": value, "effect": effect}
+
+
+def on_shelf(effect: str) -> Json:
+    """Tolerates only values above 5, and for the scheduler all."""
+    extended = {"key": "shelf", "operator": "Gt", "value": "5", "effect": effect}
+    native = {"key": "shelf", "operator": "Exists", "effect": effect}
+    return {
+        "annotations": {"taintwarden.io/tolerations": json.dumps([extended])},
+        "spec": {"tolerations": [STRICT, native]},
+    }
+
+
+async def test_replacement_keeps_off_nodes_with_no_schedule_that_it_does_not_tolerate(cluster, run):
+    for name, value in (("b0", "4"), ("c1", "6")):
+        add_node(cluster, name)
+        spec = {"taints": [taint("980"), shelf(value, "NoSchedule")]}
+        cluster.store.modify("nodes", name, "", lambda one, spec=spec: one.update(spec=spec))
+    cluster.store.delete("nodes", "b1")
+    add_pod(cluster, "shelved", owner="shelved", **on_shelf("NoSchedule"))
+    assert await replaced_on(run, "shelved") == "c1"
+
+
+async def test_replacement_prefers_nodes_that_it_tolerates(cluster, run):
+    spec = {"taints": [taint("980"), shelf("4", "PreferNoSchedule")]}
+    cluster.store.modify("nodes", "b1", "", lambda one: one.update(spec=spec))
+    add_node(cluster, "c1")
+    add_pod(cluster, "other", "c1", owner="other")  # c1 has more pods
+    add_pod(cluster, "shelved", owner="shelved", **on_shelf("PreferNoSchedule"))
+    assert await replaced_on(run, "shelved") == "c1"
 
 
 async def test_pod_without_a_controller_is_not_replaced(cluster, run):

@@ -10,10 +10,11 @@ from simulated.cluster import CALL_SECONDS
 from taintwarden.api.policies import parse_policy
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Gates, Taint
-from taintwarden.kube.objects import NodeObject, PodObject, WorkloadObject
+from taintwarden.kube.objects import NodeObject, WorkloadObject
 from taintwarden.rehearsal import play
 from taintwarden.rehearsal.changes import Change, Where
 from taintwarden.rehearsal.ideal import Assumptions
+from taintwarden.rehearsal.places import PlacedPod
 from taintwarden.rehearsal.plan import Fate
 from taintwarden.rehearsal.play import Play
 from taintwarden.rehearsal.snapshot import Snapshot
@@ -79,7 +80,7 @@ def test_every_value_falls_to_nothing(limits: Json, monkeypatch: pytest.MonkeyPa
     before = Snapshot(
         policies=[stored],
         nodes=msgspec.convert(list(sim.nodes.values()), list[NodeObject]),
-        pods=msgspec.convert(list(sim.pods.values()), list[PodObject]),
+        pods=msgspec.convert(list(sim.pods.values()), list[PlacedPod]),
         workloads={
             "replicasets": [
                 msgspec.convert({"metadata": {"uid": "rs-web"}, "spec": {"replicas": PODS}}, WorkloadObject)

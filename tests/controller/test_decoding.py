@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from controller import GT_950, NOW, Clock, budget_object, node_object, pod_object, workload_object
-from taintwarden.controller import decoding
+from taintwarden.controller import decoding, remembered
 from taintwarden.controller.decoding import Decoder, PodIssue
 from taintwarden.engine.model import Owner, SpreadConstraint, Taint, Toleration
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
@@ -311,10 +311,10 @@ def test_the_same_faults_in_another_text_are_no_news(decoder, issues):
 
 
 def test_what_is_remembered_of_annotations_is_bounded_in_characters(decoder, issues, monkeypatch):
-    monkeypatch.setattr(decoding, "MAX_REMEMBERED_CHARACTERS", 100)
+    monkeypatch.setattr(remembered, "MAX_CHARACTERS", 100)
     for number in range(10):
         decoder.pod(extended({"key": number}, uid=str(number)))
-        assert sum(map(len, decoder._annotations)) == decoder._remembered_characters <= 100
+        assert sum(map(len, decoder._parse._found)) == decoder._parse._characters <= 100
     assert len(issues) == 10
 
 

@@ -151,8 +151,8 @@ def test_the_fault_names_object_field_and_remedy(store):
     filled(store).seen(stored("more"))
     assert store.observed["shop/more"].problem == (
         'TolerationProfile "more" is invalid: spec: Invalid value: 1: the profiles of namespace shop would have 1001 '
-        "entries with it, and at most 1000 count (tolerations, and labels and values of podSelector); delete profiles "
-        "that are not needed, or write one for several workloads"
+        "entries with it, and at most 1000 count (tolerations, labels and values of podSelector and nodeAffinity); "
+        "delete profiles that are not needed, or write one for several workloads"
     )
     assert [(key, uid) for key, uid, _ in store.issues] == [("shop/more", "uid-more")]
 

@@ -9,8 +9,7 @@ from controller import verdict
 from taintwarden.controller import wording
 from taintwarden.engine.evaluate import Kind
 from taintwarden.engine.limits import refusal
-from taintwarden.engine.matching.tolerations import Match
-from taintwarden.engine.model import Gates, Taint, Toleration, Tolerations
+from taintwarden.engine.model import Gates, Toleration, Tolerations
 
 GT = Toleration(key="sla", operator="Gt", value="950")
 EXISTS = Toleration(key="sla", operator="Exists", toleration_seconds=30)
@@ -115,11 +114,6 @@ def test_held():
     assert why(GT, value="high", kind=Kind.HELD) == (
         "taint sla=high:NoExecute cannot be compared and never could, so it evicts no pod"
     )
-
-
-def test_refusals_leave_out_who_holds_and_who_speaks_of_something_else():
-    told = wording.refusals([GT, EXISTS, OTHER], Taint("sla", "940"), Gates())
-    assert told == [(GT, Match.DIFFERS)]
 
 
 @pytest.mark.parametrize("moment", [-1e18, -1e11, -0.5, 1e12, 1e30, math.inf, -math.inf, math.nan])

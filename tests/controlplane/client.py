@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 # Where the resources live that tests name; any other is written out, as in "apps/v1/deployments".
 GROUPS = {
-    "v1": "configmaps namespaces nodes pods secrets serviceaccounts services",
+    "v1": "configmaps namespaces nodes persistentvolumeclaims persistentvolumes pods secrets serviceaccounts services",
     "admissionregistration.k8s.io/v1": "validatingadmissionpolicies validatingadmissionpolicybindings",
     "apiextensions.k8s.io/v1": "customresourcedefinitions",
     "apps/v1": "daemonsets deployments replicasets statefulsets",

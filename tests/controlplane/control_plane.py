@@ -115,6 +115,16 @@ class ControlPlane(Target):
         """Start kube-scheduler; it needs nodes that are Ready and have room, as Cluster.create_node makes them."""
         return self._start_controller("kube-scheduler", extra_args)
 
+    def start_configured_scheduler(self, name: str, configuration: Json) -> Process:
+        """Start kube-scheduler as `name`, with a KubeSchedulerConfiguration and this program's own kubeconfig in it."""
+        identity = self._authority.client("system:kube-scheduler")
+        kubeconfig = write_kubeconfig(self.folder / f"{name}.kubeconfig", self.server, self.ca, client=identity)
+        connection = {"kubeconfig": str(kubeconfig), "qps": 500, "burst": 1000}
+        path = self.folder / f"{name}.json"
+        election = {"leaderElect": False}
+        path.write_text(json.dumps({**configuration, "clientConnection": connection, "leaderElection": election}))
+        return self._start_controller("kube-scheduler", [f"--config={path}"], log_name=name)
+
     def audit(self) -> list[Json]:
         """Every eviction and deletion of a pod so far, as the API server's audit log has them."""
         log = self.folder / "audit.log"
@@ -124,13 +134,13 @@ class ControlPlane(Target):
         """A certificate for another server on loopback, such as a proxy, of the same authority."""
         return self._authority.server(name, ("localhost",), (api_server.LOOPBACK,))
 
-    def _start_controller(self, name: str, extra: Sequence[str]) -> Process:
+    def _start_controller(self, name: str, extra: Sequence[str], log_name: str = "") -> Process:
         identity = self._authority.client(f"system:{name}")
         kubeconfig = write_kubeconfig(self.folder / f"{name}.kubeconfig", self.server, self.ca, client=identity)
         port = api_server.free_port()
         serving = self.server_certificate(f"{name}-serving")
         command = api_server.controller(name, port, kubeconfig, serving, self.feature_gates, extra)
-        process = self._process(name, command)
+        process = self._process(log_name or name, command)
         self._controllers.append(process)
         process.start()
         url = f"https://{api_server.LOOPBACK}:{port}/healthz"

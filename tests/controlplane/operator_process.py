@@ -127,6 +127,15 @@ class Webhook(Operator):
         super().__init__(kubeconfig, folder, args=[f"--webhook-port={port}", *args], name=name)
 
 
+class Extender(Webhook):
+    """`taintwarden scheduler-extender` outside the cluster, on a port that schedulers call."""
+
+    COMMAND = "scheduler-extender"
+
+    def __init__(self, kubeconfig: Path, folder: Path, port: int, *, args: Sequence[str] = ()) -> None:
+        super().__init__(kubeconfig, folder, port, args=args, name="scheduler-extender")
+
+
 def parse_line(line: str) -> dict[str, Any]:
     try:
         value = json.loads(line)

@@ -17,6 +17,8 @@ from controlplane.waiting import wait_until
 OPERATOR_NAMESPACE = "taintwarden-system"
 OPERATOR_SERVICE_ACCOUNT = "taintwarden"
 WEBHOOK_SERVICE_ACCOUNT = "taintwarden-webhook"
+EXTENDER_SERVICE_ACCOUNT = "taintwarden-scheduler-extender"
+EXTENDER = ROOT / "deploy" / "components" / "scheduler-extender"
 MANIFESTS = (
     ROOT / "deploy" / "base",
     ROOT / "deploy" / "components" / "allow-delete",
@@ -92,6 +94,11 @@ class Target:
         """The same of the webhook's service account."""
         token = self.token(WEBHOOK_SERVICE_ACCOUNT)
         return write_kubeconfig(self.folder / "webhook.kubeconfig", self.server, self.ca, token=token)
+
+    def extender_kubeconfig(self) -> Path:
+        """The same of the scheduler extender's service account. Needs apply_manifests(EXTENDER) before."""
+        token = self.token(EXTENDER_SERVICE_ACCOUNT)
+        return write_kubeconfig(self.folder / "extender.kubeconfig", self.server, self.ca, token=token)
 
     def operator_client(self) -> Cluster:
         """A client with the operator's rights, to see what it may not do. Close it."""

@@ -1,8 +1,10 @@
 """The chart with its default values installs what deploy/base installs; only what Helm has to add differs."""
 
 import copy
+import os
 
 import pytest
+import yaml
 
 from deploy.rendering import BASE, NAMESPACE, Json, by_key, chart, key, kustomize
 
@@ -13,6 +15,7 @@ HELMS_LABELS = {
     "helm.sh/chart",
 }
 KEPT = {"helm.sh/resource-policy": "keep"}
+EXTENDER = BASE.parent / "components" / "scheduler-extender"
 NOT_HELMS = ("Namespace", NAMESPACE)  # helm makes it before anything is rendered, or the user did
 
 
@@ -24,6 +27,16 @@ def base() -> dict[tuple[str, str], Json]:
 @pytest.fixture(scope="module")
 def rendered() -> dict[tuple[str, str], Json]:
     return by_key(chart())
+
+
+@pytest.fixture(scope="module")
+def with_extender(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Json]:
+    """The base with the component of the scheduler extender."""
+    folder = tmp_path_factory.mktemp("overlay")
+    paths = [os.path.relpath(path, folder.resolve()) for path in (BASE, EXTENDER)]
+    kind = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(kind | {"resources": paths[:1], "components": paths[1:]}))
+    return {name: document for name, document in by_key(kustomize(folder)).items() if name != NOT_HELMS}
 
 
 def without_helms(document: Json) -> Json:
@@ -45,6 +58,12 @@ def test_they_install_the_same_objects(base, rendered):
 
 def test_each_object_is_the_same(base, rendered):
     assert {name: without_helms(document) for name, document in rendered.items()} == base
+
+
+def test_the_scheduler_extender_is_that_of_the_component(with_extender, base):
+    found = {name: without_helms(one) for name, one in by_key(chart({"schedulerExtender.enabled": True})).items()}
+    assert found == with_extender
+    assert len(found.keys() - base.keys()) == 9
 
 
 def test_every_object_carries_helms_labels(rendered):

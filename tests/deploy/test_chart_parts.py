@@ -219,10 +219,10 @@ def test_conditions_on_namespaces_come_beside_ours_in_every_webhook():
         assert hook == before[name] | {"namespaceSelector": narrowed(before[name]["namespaceSelector"])}
 
 
-def test_conditions_on_objects_are_not_for_our_own_kinds():
+def test_conditions_on_objects_are_for_pods_only():
     before = webhooks()
     for name, hook in webhooks(objectSelector=MORE).items():
-        if name == "objects.validate.taintwarden.io":
+        if name in ("objects.validate.taintwarden.io", "volumes.mutate.taintwarden.io"):
             assert hook == before[name]
         else:
             assert hook == before[name] | {"objectSelector": narrowed(before[name].get("objectSelector", {}))}
@@ -231,6 +231,15 @@ def test_conditions_on_objects_are_not_for_our_own_kinds():
 def test_no_condition_of_a_user_replaces_one_of_ours():
     hook = webhooks(namespaceSelector={"matchLabels": {"taintwarden.io/inject": "maybe"}})["pods.mutate.taintwarden.io"]
     assert hook["namespaceSelector"]["matchLabels"] == {"taintwarden.io/inject": "true"}
+
+
+@pytest.mark.parametrize("placement", ["labels", "extender"])
+def test_what_keeps_pods_off_nodes_may_be_chosen(placement):
+    [only] = by_key(chart({"webhooks.placement": placement}))["Deployment", "taintwarden-webhook"]["spec"]["template"][
+        "spec"
+    ]["containers"]
+    given = {one["name"]: one["value"] for one in only["env"] if "value" in one}
+    assert load_webhook_settings(given).placement == placement
 
 
 # -- monitoring and network -------------------------------------------------------------------------------------------
@@ -293,7 +302,7 @@ def test_tokens_are_reviewed_only_where_metrics_are_protected():
 
 def test_protected_metrics_have_the_rights_of_the_component():
     shipped = by_key(load((OVERLAYS[0].parents[1] / "components/protected-metrics/metrics-access.yaml").read_text()))
-    rendered = by_key(chart({"metrics": {"protected": True}}))
+    rendered = by_key(chart({"metrics": {"protected": True}, "schedulerExtender": {"enabled": True}}))
     for name in ("taintwarden-metrics-access", "taintwarden-metrics-reader"):
         assert rendered["ClusterRole", name]["rules"] == shipped["ClusterRole", name]["rules"]
     binding = ("ClusterRoleBinding", "taintwarden-metrics-access")

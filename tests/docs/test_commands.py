@@ -99,7 +99,7 @@ def test_a_wrong_command_is_noticed(words):
 
 
 def test_every_command_is_in_the_readme():
-    named = set(re.findall(r"`taintwarden (\w+)`", BY_NAME["README.md"].text))
+    named = set(re.findall(r"`taintwarden ([\w-]+)`", BY_NAME["README.md"].text))
     assert set(main.entries) <= named
 
 

@@ -5,10 +5,10 @@ import re
 import pytest
 
 from docs.pages import BY_NAME, data_blocks
-from taintwarden.admission.affinity import MAX_TERMS, restrict
+from taintwarden.admission.affinity import restrict
 from taintwarden.engine.matching.versions import parse_version
 from taintwarden.engine.model import Taint, TaintSelector, Toleration, ValueType
-from taintwarden.engine.placement import encode_version, node_labels, requirements
+from taintwarden.engine.placement import MAX_TERMS, encode_version, node_labels, requirements
 from taintwarden.engine.placement.labels import MAX_KEY_PREFIX_LENGTH
 
 PAGE = BY_NAME["docs/placement.md"]
@@ -34,13 +34,13 @@ def test_a_pod_gets_the_affinity_that_is_shown():
     [shown] = [
         block["affinity"] for where, block in data_blocks() if where.startswith(PAGE.name) and "affinity" in block
     ]
-    assert restrict(None, [requirements("sla", [Toleration("sla", "Gt", "950")], ["NoExecute"])]) == (shown, None)
+    assert restrict(None, [requirements("sla", [Toleration("sla", "Gt", "950")])]) == (shown, None)
 
 
 def told(text):
     """What a toleration written as in the table requires, in the words of the table."""
     operator, _, value = text.partition(" ")
-    found = requirements("sla", [Toleration("sla", operator, value)], ["NoExecute"])
+    found = requirements("sla", [Toleration("sla", operator, value)])
     assert found.faults == ()
     return [f"{SHORT[one.key]} {WORDS[one.operator]} {one.values[0]}" for (one,) in found.terms[1:]]
 

@@ -108,7 +108,7 @@ def logged(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def test_the_log_events_are_those_that_are_written():
-    rooms = ("app.py", "webhook.py", "controller", "handlers", "kube", "telemetry")
+    rooms = ("app.py", "served.py", "controller", "handlers", "kube", "telemetry")
     files = [
         file for room in rooms for file in ([PACKAGE / room] if room.endswith(".py") else (PACKAGE / room).glob("*.py"))
     ]

@@ -82,7 +82,10 @@ class PlacementScene(LimitScene):
 
     def wait_mirrored(self, nodes: Mapping[str, str | None], key: str = "sla") -> None:
         """Wait until nodes carry these values as labels; None: the label is not there."""
-        label = value_label(key)
+        self.wait_labels(nodes, value_label(key))
+
+    def wait_labels(self, nodes: Mapping[str, str | None], label: str | None) -> None:
+        """Wait until nodes have a label with these values; None: it is not there."""
 
         def found() -> dict[str, str | None]:
             return {node: self.cluster.get("nodes", node)["metadata"]["labels"].get(label) for node in nodes}

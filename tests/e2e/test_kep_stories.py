@@ -9,6 +9,7 @@ strict. So the story has better nodes, too. Names, keys, values and resources ar
 stories apart.
 """
 
+import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -24,11 +25,15 @@ from e2e.limit_scenes import LEAVE_SECONDS, SCENE_LABEL
 from e2e.placement_scenes import PlacementScene, placing
 from e2e.replay.pod_watch import RUN_LABEL
 from e2e.stories import EARLY_SECONDS, Stories, Story, Told, annotation, toleration
+from taintwarden.engine.matching.versions import parse_version
+from taintwarden.engine.placement import encode_version
+from taintwarden.engine.placement.labels import label_version_label
 
 SLA = "node.kubernetes.io/sla"
 KUBELET, RUNTIME = "node.kubernetes.io/kubelet-version", "node.kubernetes.io/container-runtime-version"
 CNI = "cni.projectcalico.org/version"
-SHADOW, EXECUTE, VERSIONS = "kep-no-schedule", "kep-no-execute", "kep-versions"
+SHADOW, EXECUTE, VERSIONS, LABELS = "kep-no-schedule", "kep-no-execute", "kep-versions", "kep-labels"
+RUNTIME_LABEL = "example.com/container-runtime-version"
 NO_SCHEDULE = {"effect": "NoSchedule"}
 
 
@@ -41,6 +46,7 @@ POLICIES = {
     SHADOW: {"taints": [selected(SLA, "Integer", "NoSchedule")]},
     EXECUTE: {"taints": [selected(SLA, "Integer", "NoExecute")]},
     VERSIONS: {"taints": [selected(key, "Version", "NoSchedule") for key in (KUBELET, RUNTIME, CNI)]},
+    LABELS: {"versionLabels": [KUBELET, RUNTIME_LABEL]},
 }
 STORIES = Stories()
 GRACE_SECONDS = 30
@@ -231,6 +237,48 @@ def kep_5721_story_1_pods_wait_for_nodes_with_a_new_kubelet(scene: KepScene) -> 
     scene.wait_mirrored({first: "v1.31.7", second: "v1.33.0"}, KUBELET)
     scene.place("modern-app-2", modern)
     scene.wait_placed("modern-app-2", second)
+
+
+def annotated(node_affinity: Json) -> Json:
+    """The same affinity where every server takes it."""
+    return {"annotations": {"taintwarden.io/node-affinity": json.dumps(node_affinity["nodeAffinity"])}}
+
+
+def labelled(scene: KepScene, name: str, key: str, version: str) -> str:
+    """A node with a version in a label, which is repeated as a number."""
+    node = scene.place_node(name, labels={key: version})
+    number = encode_version(parse_version(version))
+    scene.wait_labels({node: str(number)}, label_version_label(key))
+    return node
+
+
+@STORIES.under(LABELS)
+def kep_5721_story_1_by_node_affinity_on_a_label(scene: KepScene) -> None:
+    """As the KEP writes it, but for the place: in the annotation."""
+    scene.wait_completed(toleration("Exists"))
+    modern = affinity(KUBELET, "SemverGt", "v1.31.99")
+    old = labelled(scene, "a", KUBELET, "v1.31.7")
+    scene.place("modern-app", **annotated(modern))
+    scene.wait_pending("modern-app", "node affinity")
+    new = labelled(scene, "b", KUBELET, "v1.32.3")
+    scene.wait_placed("modern-app", new)
+    scene.cordon([new])
+    scene.place("modern-app-2", **annotated(modern))
+    scene.wait_pending("modern-app-2", "node affinity")
+    scene.cluster.patch("nodes", old, {"metadata": {"labels": {KUBELET: "v1.33.0"}}})  # upgraded
+    scene.wait_placed("modern-app-2", old)
+
+
+@STORIES.under(LABELS)
+def kep_5721_story_3_by_node_affinity_on_a_label(scene: KepScene) -> None:
+    scene.wait_completed(toleration("Exists"))
+    modern = affinity(RUNTIME_LABEL, "SemverGt", "2.0.0")
+    labelled(scene, "old", RUNTIME_LABEL, "1.6.8")
+    labelled(scene, "same", RUNTIME_LABEL, "2.0.0")
+    scene.place("modern-app", spec={"hostUsers": False}, **annotated(modern))
+    scene.wait_pending("modern-app", "node affinity")
+    new = labelled(scene, "new", RUNTIME_LABEL, "2.1.4")
+    scene.wait_placed("modern-app", new)
 
 
 @STORIES.under(VERSIONS)

@@ -10,14 +10,16 @@ from e2e.limit_scenes import BAD, DEMANDING, GOOD, LEAVE_SECONDS, SCENE_LABEL
 from e2e.placement_scenes import PlacementScene, placing
 from e2e.replay.pod_watch import RUN_LABEL
 from e2e.stories import PATIENCE_SECONDS, Stories, Story, Told, annotation, taint, toleration
+from taintwarden.engine.placement.labels import prefer_value_label
 
-PLACING, DRY, NONE = "placing", "placing-dry", "placing-none"
+PLACING, DRY, NONE, ONLY = "placing", "placing-dry", "placing-none", "placing-only"
 TAINTS = [{"key": "sla", "valueType": "Integer", "placement": True}]
 POLICIES = {
     PLACING: {"taints": TAINTS},
     # Keys of their own: a policy places the pods that it selects, and these select all.
     DRY: {"taints": [{**TAINTS[0], "key": "dry"}], "mode": "DryRun"},
     NONE: {"taints": [{"key": "none"}]},
+    ONLY: {"taints": [{**TAINTS[0], "key": "shelf", "effects": []}]},
 }
 STORIES = Stories()
 REPLICAS, TURNS = 4, 5
@@ -197,6 +199,56 @@ def a_rehearsing_policy_places_nobody(scene: PlacementScene) -> None:
     assert "affinity" not in scene.rehearsed(demanding)
     scene.place("web", demanding)
     scene.wait_placed("web", low)
+
+
+def shelf(value: str, effect: str = "NoSchedule") -> Json:
+    return {"key": "shelf", "value": value, "effect": effect}
+
+
+def above(value: str, effect: str = "NoSchedule") -> Json:
+    return toleration("Gt", value, key="shelf", effect=effect)
+
+
+@STORIES.under(ONLY)
+def no_schedule_lets_in_who_tolerates_the_value_and_evicts_nobody(scene: PlacementScene) -> None:
+    low, good = scene.place_node("a", shelf("940")), scene.place_node("b", shelf("980"))
+    scene.wait_mirrored({low: "940", good: "980"}, "shelf")
+    scene.opt_in(above("950"))
+    scene.place("web", above("950"))
+    scene.wait_placed("web", good)
+    scene.place("other")
+    scene.wait_pending("other", "untolerated taint")
+    scene.place("demanding", above("990"))
+    scene.wait_pending("demanding", NO_NODE)
+    scene.cluster.set_taints(good, [shelf("900")])
+    scene.wait_mirrored({good: "900"}, "shelf")
+    scene.place("web-2", above("950"))
+    scene.wait_pending("web-2", NO_NODE)
+    assert scene.placed("web") == [good], "as with NoSchedule in Kubernetes"
+
+
+@STORIES.under(ONLY)
+def where_nothing_keeps_a_pod_off_it_does_not_tolerate_no_schedule(scene: PlacementScene) -> None:
+    unknown = toleration("Gt", "950", key="unplaced", effect="NoSchedule")
+    scene.opt_in(above("950"))
+    assert "unplaced" not in {one["key"] for one in scene.rehearsed(unknown)["tolerations"]}
+    scene.place_node("a", {**shelf("980"), "key": "unplaced"})
+    scene.place("web", unknown)
+    scene.wait_pending("web", "untolerated taint")
+
+
+@STORIES.under(ONLY)
+def nodes_that_are_not_tolerated_are_used_last_by_prefer_no_schedule(scene: PlacementScene) -> None:
+    soft = "PreferNoSchedule"
+    low, good = scene.place_node("a", shelf("940", soft)), scene.place_node("b", shelf("980", soft))
+    scene.wait_labels({low: "940", good: "980"}, prefer_value_label("shelf"))
+    scene.opt_in(above("950", soft))
+    for number in range(4):
+        scene.place(f"web-{number}", above("950", soft))
+        scene.wait_placed(f"web-{number}", good)
+    scene.cordon([good])
+    scene.place("last", above("950", soft))
+    scene.wait_placed("last", low)
 
 
 def restricting(spec: Json) -> list[Json]:

@@ -91,6 +91,7 @@ OWNER = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "00000000
 ALLOWED = {
     "the history of a node": dry("nodes", NODE, metadata(annotations={"taintwarden.io/taint-history": "{}"})),
     "a label of placement": dry("nodes", NODE, metadata(labels={"value.taintwarden.io/sla": "940"})),
+    "a label of a preference": dry("nodes", NODE, metadata(labels={"prefer-version.taintwarden.io/sla": "1"})),
     "a label of placement with a prefix": dry("nodes", NODE, metadata(labels={"a.b.effect.taintwarden.io/sla": "x"})),
     "the end of a guard's reset": dry(
         "taintevictionpolicies", "tried", metadata(annotations={"taintwarden.io/guard-reset": None})

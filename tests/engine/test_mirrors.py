@@ -10,6 +10,8 @@ from taintwarden.engine.machine import WriteOutcome, commands, events
 from taintwarden.engine.model import Policy
 
 SLA = "value.taintwarden.io/sla"
+EFFECT = "effect.taintwarden.io/sla"
+NOT_THERE = {EFFECT: "None"}
 
 
 def placing(name: str = "p", *, key: str = "sla", **spec: Any) -> Policy:
@@ -54,7 +56,13 @@ def test_changed_value_is_written():
 def test_label_goes_with_the_taint():
     rig = Rig(placing())
     rig.node("n1", labels={SLA: "x", "zone": "a"})
-    assert written(rig) == [("n1", {SLA: None})]
+    assert written(rig) == [("n1", {SLA: None, **NOT_THERE})]
+
+
+def test_label_comes_with_the_taint():
+    rig = Rig(placing())
+    rig.node("n1", "sla=x", labels=NOT_THERE)
+    assert written(rig) == [("n1", {SLA: "x", EFFECT: None})]
 
 
 def test_labels_that_are_right_are_not_written():
@@ -92,7 +100,7 @@ def test_label_that_is_being_written_is_removed_when_its_taint_went_meanwhile():
     rig.node("n1")
     rig.out = []
     mirrored(rig)
-    assert written(rig) == [("n1", {SLA: None})]
+    assert written(rig) == [("n1", {SLA: None, **NOT_THERE})]
 
 
 def test_what_was_written_is_not_written_again_before_the_stream_shows_it():
@@ -156,11 +164,10 @@ def test_labels_go_with_the_policy():
     assert written(rig) == [("n1", {SLA: None})]
 
 
-def test_node_that_the_policy_does_not_select_carries_no_labels():
+def test_node_on_which_the_policy_evicts_nobody_is_labelled_too():
     rig = Rig(placing(nodeSelector={"matchLabels": {"pool": "spot"}}))
     rig.node("n1", "sla=x")
-    rig.node("n2", "sla=x", labels={"pool": "spot"})
-    assert written(rig) == [("n2", {SLA: "x"})]
+    assert written(rig) == [("n1", {SLA: "x"})]
 
 
 def test_two_policies_place_by_a_key_each():
@@ -191,14 +198,57 @@ def test_what_labels_cannot_say_is_told_once():
     rig.node("n1", "sla=900", "sla=990:NoSchedule")
     rig.node("n1", "sla=900", "sla=990:NoSchedule")
     told = rig.take(commands.NotMirrored)
-    assert [(notice.node, notice.taint.key) for notice in told] == [("n1", "sla")]
+    assert [(notice.node, notice.subject.key) for notice in told] == [("n1", "sla")]
 
 
 def test_labels_are_written_before_pods_are_evicted():
     rig = Rig(placing())
-    rig.node("n1")
+    rig.node("n1", labels=NOT_THERE)
     rig.pod("a")
     rig.out = []
-    rig.node("n1", "sla=x")
+    rig.node("n1", "sla=x", labels=NOT_THERE)
     kinds = [type(command) for command in rig.out]
     assert kinds.index(commands.SaveLabels) < kinds.index(commands.Evict)
+
+
+DRIVER = "example.com/driver"
+NUMBER = "example.com.label-version.taintwarden.io/driver"
+
+
+def naming(*keys: str, **spec: Any) -> Policy:
+    return policy(taints=[{"key": "other"}], versionLabels=list(keys), **spec)
+
+
+def test_version_in_a_label_is_repeated_as_a_number():
+    rig = Rig(naming(DRIVER))
+    rig.node("n1", labels={DRIVER: "v3.27.2"})
+    assert written(rig) == [("n1", {NUMBER: "30027000000021"})]
+
+
+def test_number_follows_the_label():
+    rig = Rig(naming(DRIVER))
+    rig.node("n1", labels={DRIVER: "v3.27.2", NUMBER: "30027000000021"})
+    rig.node("n1", labels={DRIVER: "v3.28.0", NUMBER: "30027000000021"})
+    assert written(rig) == [("n1", {NUMBER: "30028000000001"})]
+
+
+@pytest.mark.parametrize("labels", [{}, {DRIVER: "latest"}])
+def test_number_goes_with_the_version(labels):
+    rig = Rig(naming(DRIVER))
+    rig.node("n1", labels={**labels, NUMBER: "30027000000021"})
+    assert written(rig) == [("n1", {NUMBER: None})]
+
+
+@pytest.mark.parametrize(("value", "reason"), [("latest", "it is no version"), ("1.10000.0", "too many digits")])
+def test_label_that_no_number_can_repeat_is_told(value, reason):
+    rig = Rig(naming(DRIVER))
+    rig.node("n1", labels={DRIVER: value})
+    [told] = rig.take(commands.NotMirrored)
+    assert str(told.subject) == f"{DRIVER}={value}"
+    assert reason in told.reason
+
+
+def test_rehearsing_policy_repeats_no_version():
+    rig = Rig(naming(DRIVER, mode="DryRun"))
+    rig.node("n1", labels={DRIVER: "v3.27.2"})
+    assert written(rig) == []

@@ -16,8 +16,9 @@ from admission.workloads import extended, gt, pod, review
 from api import policy_cases, profile_cases
 from kube.scripted import ScriptedClient
 from kube.wire_format import enveloped, framed, labels, message
+from scheduling.scene import ABOVE, NEWER, Scene, node, pod_json, preferred, required, sla, terms
 from taintwarden.admission.known import Known
-from taintwarden.admission.webhooks import AdmissionWebhooks
+from taintwarden.api import parse_node_affinity, parse_volume_affinity
 from taintwarden.api.errors import InvalidObject
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
@@ -38,6 +39,8 @@ from taintwarden.kube.kubeconfig import from_files
 from taintwarden.kube.objects import NodeObject, PodObject
 from taintwarden.kube.resources import BUDGETS, DAEMON_SETS, JOBS, NAMESPACES, NODES, PODS
 from taintwarden.kube.webhooks import ConfigurationKind, read_secret, read_webhooks
+from taintwarden.scheduling.extender import Args
+from taintwarden.webhook import admission_webhooks
 
 NOW = Instant(WallTime(1_800_000_000.0), MonotonicTime(0.0))
 PAIR = make_pair(["hook.ns.svc"], NOW.wall)
@@ -50,6 +53,28 @@ def annotation(data: bytes) -> None:
     """The annotation with tolerations."""
     _, faults = parse_tolerations(data.decode("utf-8", "surrogateescape"))
     told(faults)
+
+
+def affinities(data: bytes) -> None:
+    """The annotation with node affinity, of pods and of volumes."""
+    text = data.decode("utf-8", "surrogateescape")
+    for parse in (parse_node_affinity, parse_volume_affinity):
+        _, faults = parse(text)
+        told(faults)
+
+
+def schedulers(data: bytes) -> None:
+    """What schedulers send to the extender."""
+    scene = Scene()
+    scene.nodes["a"] = node(sla(940), kubelet="1.31.0")
+    try:
+        args = msgspec.json.decode(data, type=Args)
+    except (*NOT_JSON, RecursionError):
+        return
+    msgspec.json.encode(scene.extender.prioritize(args))
+    demand = scene.demands.of(args.pod)
+    refused = scene.decisions.of(demand).refusal(scene.nodes["a"].repelling, scene.nodes["a"].labels)
+    assert refused is None or len(refused.reason) < MAX_TOLD_CHARACTERS
 
 
 def objects(data: bytes) -> None:
@@ -71,7 +96,7 @@ def reviews(data: bytes) -> None:
         request, _ = handler.decode(data)
     except (*NOT_JSON, RecursionError):
         return
-    webhook = AdmissionWebhooks(Known(), Decoder(lambda: NOW), ALL_GATES)
+    webhook = admission_webhooks(Known(), lambda: NOW, ALL_GATES)
     for answer in (webhook.validate, webhook.mutate):
         msgspec.json.decode(handler.encode(request, answer(request)))
 
@@ -254,6 +279,14 @@ TARGETS = {
             extended(gt(), gt("0950"), {"operator": "Exists"}).encode(),
             extended({"key": "v", "operator": "SemverGt", "value": "1.2.3-rc.1", "tolerationSeconds": 5}).encode(),
         ],
+    ),
+    "affinities": Target(
+        affinities,
+        _encoded(required(NEWER) | preferred(5, NEWER), {"required": terms(NEWER, {"key": "a", "operator": "Exists"})}),
+    ),
+    "schedulers": Target(
+        schedulers,
+        _encoded({"Pod": pod_json(tolerations=[ABOVE], affinity=required(NEWER)), "NodeNames": ["a", "b"]}),
     ),
     "objects": Target(objects, _encoded(*POLICIES, *PROFILES)),
     "reviews": Target(

@@ -10,6 +10,7 @@ import ssl
 import time
 from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import aiohttp
@@ -20,17 +21,16 @@ from controlplane.certificates import Authority
 from kube.scripted import ScriptedClient
 from kube.stored_webhooks import StoredWebhooks
 from taintwarden.admission.known import Known
-from taintwarden.admission.webhooks import AdmissionWebhooks
 from taintwarden.certificates.pairs import make_pair
 from taintwarden.controller.clock import system_clock
-from taintwarden.controller.decoding import Decoder
 from taintwarden.engine.matching.tolerations import ALL_GATES
 from taintwarden.handlers import listening
-from taintwarden.handlers.reviews import Result
+from taintwarden.handlers.reviews import RESULTS, review_app
 from taintwarden.handlers.webhook_server import WebhookServer
 from taintwarden.kube.errors import ConfigError
 from taintwarden.settings import WebhookSettings
-from taintwarden.telemetry.metrics import Metrics
+from taintwarden.telemetry.metrics import Metrics, observer
+from taintwarden.webhook import admission_webhooks
 
 HOST, NAME = "127.0.0.1", "webhook.home.svc"
 POD = {"group": "", "version": "v1", "kind": "Pod"}
@@ -50,9 +50,12 @@ def metrics() -> Metrics:
 
 def make_server(api: StoredWebhooks, port: int, metrics: Metrics, **more: str) -> WebhookServer:
     settings = WebhookSettings(http_host=HOST, namespace="home", webhook_service="webhook", webhook_port=port, **more)
-    webhook = AdmissionWebhooks(Known(), Decoder(system_clock), ALL_GATES)
+    webhook = admission_webhooks(Known(), system_clock, ALL_GATES)
     client = ScriptedClient(default=api)
-    return WebhookServer(settings, client, webhook, metrics=metrics, clock=system_clock)
+    judges = {"validate": webhook.validate, "mutate": webhook.mutate}
+    observe = observer(metrics.admission_requests, metrics.admission_duration, judges, RESULTS)
+    make_app = partial(review_app, judges, observe)
+    return WebhookServer(settings, client, make_app, metrics=metrics, clock=system_clock)
 
 
 @pytest.fixture
@@ -97,7 +100,7 @@ async def test_from_an_empty_secret_to_an_answer(server, api, port):
 def test_every_result_is_counted_from_zero(api, port, metrics):
     make_server(api, port, metrics)
     for webhook in ("validate", "mutate"):
-        for result in Result:
+        for result in RESULTS:
             labels = {"webhook": webhook, "result": result}
             assert metrics.registry.get_sample_value("taintwarden_admission_requests_total", labels) == 0
 

@@ -11,7 +11,7 @@ import yaml
 from controller import pod
 from kube.scripted import Call, ScriptedClient, refusal
 from kube.stored_webhooks import StoredWebhooks
-from taintwarden import app, webhook
+from taintwarden import app, extender, webhook
 from taintwarden.controller.clock import system_clock
 from taintwarden.controller.scrapers import Scrapers
 from taintwarden.handlers.watching import GROUP_VERSION
@@ -22,11 +22,12 @@ from taintwarden.kube.kubeconfig import Source
 from taintwarden.kube.lease import LEASE_NAME, Lease
 from taintwarden.kube.recorder import NORMAL, Message, Recorder, Subject
 from taintwarden.kube.webhooks import ConfigurationKind, Webhook, apply_bundle, read_secret, read_webhooks, write_secret
-from taintwarden.settings import Settings, WebhookSettings
+from taintwarden.settings import ExtenderSettings, Settings, WebhookSettings
 
 Right = tuple[str, str, str]
 """Group, resource with its subresource, verb."""
 BASE = Path(__file__).parents[2] / "deploy" / "base"
+EXTENDER = BASE.parent / "components" / "scheduler-extender"
 METRICS = BASE.parent / "components" / "protected-metrics"
 PATH = re.compile(
     r"/(?:api/v1|apis/(?P<group>[^/]+)/[^/]+)(?:/namespaces/[^/]+(?=/))?"
@@ -122,6 +123,17 @@ async def test_the_webhook_has_the_rights_that_it_uses_and_no_other():
         await apply_bundle(client, kind, found, b"")
     process = webhook.WebhookApp(WebhookSettings(), Connection(SOURCE), system_clock)
     assert used(client.calls) | followed(process) == shipped("webhook-rbac.yaml", "taintwarden-webhook")
+
+
+async def test_the_scheduler_extender_has_the_rights_that_it_uses_and_no_other():
+    api = StoredWebhooks()
+    client = ScriptedClient(default=api)
+    await read_secret(client, "home", "webhook")
+    await write_secret(client, "home", "webhook", {}, str(api.version))
+    process = extender.ExtenderApp(ExtenderSettings(), Connection(SOURCE), system_clock)
+    found = shipped("rbac.yaml", "taintwarden-scheduler-extender", folder=EXTENDER)
+    assert used(client.calls) | followed(process) == found
+    assert {verb for _, resource, verb in found if resource != "secrets"} == {"list", "watch"}
 
 
 async def test_whoever_asks_for_metrics_is_asked_about_with_the_rights_of_that_role_and_no_other():

@@ -58,7 +58,7 @@ def test_no_metric_is_labelled_by_pod_or_node(metrics):
     """Budgets and zones are few beside pods, and those that hold nobody are left out."""
     labels = {label for one in ours(metrics) for label in one._labelnames}
     of_enums = {"outcome", "reason", "operator", "result", "side", "resource", "limit", "accepted", "mode"}
-    of_enums |= {"webhook", "configuration"}
+    of_enums |= {"webhook", "configuration", "verb"}
     assert labels <= of_enums | {"policy", "zone", "budget"}
 
 
@@ -71,10 +71,11 @@ def test_no_label_is_one_that_prometheus_gives_to_targets(metrics):
 def test_the_webhook_does_not_look_like_an_operator_that_does_not_lead():
     names = {process: {one._name for one in ours(Metrics(process))} for process in Process}
     assert "taintwarden_leader" not in names[Process.WEBHOOK]
-    assert "taintwarden_admission_requests" not in names[Process.OPERATOR]
+    assert "taintwarden_admission_requests" not in names[Process.OPERATOR] | names[Process.EXTENDER]
+    assert "taintwarden_extender_requests" in names[Process.EXTENDER] - names[Process.WEBHOOK] - names[Process.OPERATOR]
     both = {"taintwarden_build", "taintwarden_watch_restarts", "taintwarden_undecodable_objects"}
     assert names[Process.WEBHOOK] & names[Process.OPERATOR] == both
-    assert names[Process.WEBHOOK] | names[Process.OPERATOR] == {one._name for one in ours(Metrics())}
+    assert set.union(*names.values()) == {one._name for one in ours(Metrics())}
 
 
 def test_every_gauge_of_a_policy_is_cleared_with_the_others(metrics):

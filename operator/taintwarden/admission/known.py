@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from taintwarden.engine.evaluate import selects_pod
 from taintwarden.engine.machine import events
-from taintwarden.engine.model import PodClass, Policy, Profile, Tolerations
+from taintwarden.engine.model import Mode, PodClass, Policy, Profile
 from taintwarden.engine.profiles import Profiles
 
 
@@ -14,7 +16,8 @@ class Known:
     def __init__(self) -> None:
         self.policies: tuple[Policy, ...] = ()
         """Those in force, by name."""
-        self._profiles = Profiles()
+        self.profiles = Profiles()
+        """Those of all namespaces."""
         self._namespaces: dict[str, dict[str, str]] = {}
 
     def feed(self, event: events.Event) -> None:
@@ -23,9 +26,9 @@ class Known:
             case events.PoliciesChanged(policies):
                 self.policies = tuple(sorted(policies, key=lambda policy: policy.name))
             case events.ProfileSeen(profile):
-                self._profiles.put(profile.namespace, profile.name, profile)
+                self.profiles.put(profile.namespace, profile.name, profile)
             case events.ProfileGone(namespace, name):
-                self._profiles.put(namespace, name, None)
+                self.profiles.put(namespace, name, None)
             case events.NamespaceSeen(name, labels):
                 self._namespaces[name] = labels
             case events.NamespaceGone(name):
@@ -39,13 +42,15 @@ class Known:
 
     def profiles_in(self, namespace: str) -> Sequence[Profile]:
         """The profiles of a namespace, by name."""
-        return self._profiles.in_namespace(namespace)
+        return self.profiles.in_namespace(namespace)
 
-    def tolerations_of(self, pod_class: PodClass) -> Tolerations:
-        """All that pods of a class tolerate, by themselves and by profiles."""
-        return self._profiles.tolerations(pod_class, self._profiles.of(pod_class))
+    def version_labels(self) -> tuple[str, ...]:
+        """The labels of nodes whose versions the operator repeats as numbers."""
+        acting = (policy for policy in self.policies if policy.mode is not Mode.DRY_RUN)
+        return tuple(dict.fromkeys(key for policy in acting for key in policy.version_labels))
 
     def policies_for(self, pod_class: PodClass) -> tuple[Policy, ...]:
-        """The policies that may touch pods of a class, by name."""
+        """The policies that concern pods of a class, by name. What opts out of evictions is placed all the same."""
         labels = self.namespace_labels(pod_class.namespace)
-        return tuple(policy for policy in self.policies if selects_pod(policy, pod_class, labels))
+        placed = msgspec.structs.replace(pod_class, do_not_evict=False, do_not_disrupt=False)
+        return tuple(policy for policy in self.policies if selects_pod(policy, placed, labels))

@@ -6,9 +6,10 @@ from typing import Any
 
 from msgspec import UNSET
 
-from taintwarden.admission.checking import Found, Severity, look
+from taintwarden.admission.checking import Found, Severity, check_annotation_names, look
 from taintwarden.admission.nodes import check_node
-from taintwarden.admission.pods import check_owner, check_pod
+from taintwarden.admission.pods import check_affinity, check_owner, check_pod
+from taintwarden.api.affinity import AFFINITY_ANNOTATION, parse_volume_affinity
 from taintwarden.api.decode import nearest
 from taintwarden.api.errors import FieldError, InvalidObject
 from taintwarden.api.policies import parse_policy
@@ -37,10 +38,14 @@ class Subject(StrEnum):
     PROFILE = "profile"
     POD = "pod"
     NODE = "node"
+    VOLUME = "volume"
     STRANGER = "stranger"
     """Of our group, and no kind of it; or nothing that Kubernetes would take."""
     OTHER = "other"
     """Nothing of ours: there is nothing to check."""
+
+
+_CORE = {"Node": Subject.NODE, "PersistentVolume": Subject.VOLUME}
 
 
 def subject_of(group: str, kind: str) -> Subject:
@@ -51,7 +56,7 @@ def subject_of(group: str, kind: str) -> Subject:
         return Subject.STRANGER
     if (group, kind) in TEMPLATES:
         return Subject.POD
-    return Subject.NODE if (group, kind) == ("", "Node") else Subject.OTHER
+    return _CORE.get(kind, Subject.OTHER) if not group else Subject.OTHER
 
 
 def check_object(
@@ -79,6 +84,9 @@ def check_object(
             yield from _check_workload(obj, TEMPLATES[group, kind], profiles, **flags)
         case Subject.NODE:
             yield from check_node(obj, policies)
+        case Subject.VOLUME:
+            yield from check_annotation_names(obj, (AFFINITY_ANNOTATION,))
+            yield from check_affinity(look(obj, "metadata", "annotations", AFFINITY_ANNOTATION), parse_volume_affinity)
         case Subject.STRANGER:
             yield Severity.ERROR, _strange(kind)
         case Subject.OTHER:
@@ -93,8 +101,8 @@ def _check_parsed(parse: Callable[[Mapping[str, Any]], object], obj: Mapping[str
 
 
 def pod_in(obj: Mapping[str, Any], group: str, kind: str) -> object:
-    """The pod, or the template of one, in an object of a kind that is made into pods."""
-    path = TEMPLATES[group, kind]
+    """The pod, or the template of one, in an object of a kind that is made into pods; any other object itself."""
+    path = TEMPLATES.get((group, kind), "")
     return look(obj, *path.split(".")) if path else obj
 
 

@@ -1,6 +1,6 @@
 """What can be wrong with a pod or a pod template: our annotations, and native tolerations which some servers refuse."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import UNSET
 
@@ -14,6 +14,8 @@ from taintwarden.admission.checking import (
     sequence,
     without,
 )
+from taintwarden.api.affinity import AFFINITY_ANNOTATION, Parsed, parse_node_affinity
+from taintwarden.api.affinity import PATH as AFFINITY_PATH
 from taintwarden.api.decode import decode
 from taintwarden.api.errors import FieldError
 from taintwarden.api.tolerations import PATH as TOLERATIONS_PATH
@@ -26,8 +28,9 @@ from taintwarden.api.tolerations import (
 from taintwarden.engine.model import NUMERIC_OPERATORS, SEMVER_OPERATORS, Effect, Operator, Profile, Toleration
 
 DO_NOT_EVICT = "taintwarden.io/do-not-evict"
-ANNOTATIONS = (TOLERATIONS_ANNOTATION, DO_NOT_EVICT)
+ANNOTATIONS = (TOLERATIONS_ANNOTATION, AFFINITY_ANNOTATION, DO_NOT_EVICT)
 _BESIDE = "write it in the annotation taintwarden.io/tolerations, beside a native Exists for the key"
+_NO_STRING, _QUOTES = "must be a string that holds JSON", "put it in quotes, or below a |"
 _NUMERIC_NEEDS = "Kubernetes 1.35 or newer with the feature gate TaintTolerationComparisonOperators"
 _SEMVER_NEEDS = "an API server that has KEP-5721"
 
@@ -76,6 +79,7 @@ def check_pod(
     annotations = mapping(look(pod, "metadata", "annotations"))
     yield from _check_opt_out(annotations.get(DO_NOT_EVICT))
     yield from _check_extended(annotations.get(TOLERATIONS_ANNOTATION), covered)
+    yield from check_affinity(annotations.get(AFFINITY_ANNOTATION), parse_node_affinity)
     yield from _check_profiles(pod, profiles, covered)
 
 
@@ -117,12 +121,21 @@ def _check_opt_out(value: object) -> Found:
         yield Severity.ERROR, FieldError(annotation_path(DO_NOT_EVICT), value, "must be a string", remedy)
 
 
+def check_affinity(text: object, parse: Callable[[str], Parsed]) -> Found:
+    """Node affinity in an annotation. It is valid or invalid as a whole."""
+    if text is None:
+        return
+    if not isinstance(text, str):
+        yield Severity.ERROR, FieldError(AFFINITY_PATH, text, _NO_STRING, _QUOTES)
+        return
+    yield from ((Severity.ERROR, fault) for fault in parse(text)[1])
+
+
 def _check_extended(text: object, covered: Covered) -> Found:
     if text is None:
         return
     if not isinstance(text, str):
-        remedy = "put the JSON list in quotes, or below a |"
-        yield Severity.ERROR, FieldError(TOLERATIONS_PATH, text, "must be a string that holds JSON", remedy)
+        yield Severity.ERROR, FieldError(TOLERATIONS_PATH, text, _NO_STRING, _QUOTES)
         return
     extended, faults = parse_tolerations(text)
     yield from ((Severity.ERROR, fault) for fault in faults)

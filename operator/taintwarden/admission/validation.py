@@ -41,7 +41,7 @@ def check_change(
     subject = subject_of(group, kind)
     if subject in (Subject.POLICY, Subject.PROFILE):
         return _check_own(obj, old, group, kind, profiles)
-    if subject is not Subject.POD:
+    if subject not in (Subject.POD, Subject.VOLUME):
         return ALLOWED
     template = pod_in(obj, group, kind)
     is_completed = is_injected and kind != "Pod" and not opts_out(template)

@@ -51,6 +51,7 @@ def parse_policy(obj: Mapping[str, Any]) -> Policy:
         created_at=created_at,
         mode=spec.mode,
         taints=tuple(_same_fields(taint, TaintSelector) for taint in spec.taints),
+        version_labels=spec.version_labels,
         node_selector=label_selector(spec.node_selector),
         pod_selector=label_selector(spec.pod_selector),
         namespace_selector=label_selector(spec.namespace_selector),

@@ -1,12 +1,16 @@
-"""TolerationProfile: extended tolerations for the pods of a namespace that a selector chooses."""
+"""TolerationProfile: extended tolerations and node affinity for the pods of a namespace that a selector chooses."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
+from msgspec import UNSET
+
+from taintwarden.api.affinity import NodeAffinitySpec, node_affinity
 from taintwarden.api.errors import FieldError, InvalidObject
 from taintwarden.api.objects import label_selector, read_object
 from taintwarden.api.tolerations import ExtendedToleration, check_toleration, toleration
 from taintwarden.api.types import PROFILE_KIND, LabelSelectorSpec, ObjectMeta, Spec, checked
+from taintwarden.engine.affinity import NodeAffinity
 from taintwarden.engine.model import Profile
 
 MAX_TOLERATIONS = 64
@@ -29,8 +33,15 @@ class ProfileSpec(Spec, frozen=True):
     tolerations: Annotated[
         tuple[Annotated[ExtendedToleration, checked(check_toleration)], ...],
         checked(check_tolerations, min_length=1, max_length=MAX_TOLERATIONS),
-    ]
+    ] = ()
+    node_affinity: NodeAffinitySpec | None = None
     pod_selector: LabelSelectorSpec = LabelSelectorSpec()
+
+
+def check_profile(spec: ProfileSpec) -> Iterator[FieldError]:
+    """One that says nothing was meant to say something."""
+    if not spec.tolerations and spec.node_affinity is None:
+        yield FieldError("tolerations", UNSET, "a profile has tolerations, nodeAffinity, or both")
 
 
 class ProfileObject(Spec, frozen=True):
@@ -39,7 +50,7 @@ class ProfileObject(Spec, frozen=True):
     api_version: Literal["taintwarden.io/v1alpha1"]
     kind: Literal["TolerationProfile"]
     metadata: ObjectMeta
-    spec: ProfileSpec
+    spec: Annotated[ProfileSpec, checked(check_profile)]
     status: Any = None
 
 
@@ -58,13 +69,17 @@ def parse_profile(obj: Mapping[str, Any]) -> Profile:
         read.metadata.name,
         label_selector(read.spec.pod_selector),
         tuple(toleration(one) for one in read.spec.tolerations),
+        None if read.spec.node_affinity is None else node_affinity(read.spec.node_affinity),
     )
 
 
 def entries(profile: Profile) -> int:
-    """How large a profile is: its tolerations, and the values (or keys alone) that its selector names."""
+    """How large a profile is: its tolerations, the values (or keys alone) that its selector names, its affinity."""
     asked = sum(max(1, len(requirement.values)) for requirement in profile.selector.requirements)
-    return len(profile.tolerations) + asked
+    affinity = profile.affinity or NodeAffinity()
+    terms = (*(affinity.required or ()), *(one.term for one in affinity.preferred))
+    compared = sum(max(1, len(requirement.values)) for term in terms for requirement in term)
+    return len(profile.tolerations) + asked + compared
 
 
 def check_size(profile: Profile, used: int) -> None:
@@ -78,7 +93,7 @@ def check_size(profile: Profile, used: int) -> None:
     if used + size > MAX_ENTRIES_IN_NAMESPACE:
         reason = (
             f"the profiles of namespace {profile.namespace} would have {used + size} entries with it, and at most "
-            f"{MAX_ENTRIES_IN_NAMESPACE} count (tolerations, and labels and values of podSelector)"
+            f"{MAX_ENTRIES_IN_NAMESPACE} count (tolerations, labels and values of podSelector and nodeAffinity)"
         )
         remedy = "delete profiles that are not needed, or write one for several workloads"
         raise InvalidObject(PROFILE_KIND, profile.name, [FieldError("spec", size, reason, remedy)])

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta
 
 from taintwarden.api import names
+from taintwarden.api.annotations import MAX_FAULTS, bounded, read_json
 from taintwarden.api.decode import MAX_INT64, MIN_INT64, decode
 from taintwarden.api.errors import FieldError
 from taintwarden.api.types import Spec, checked
@@ -24,9 +25,6 @@ from taintwarden.engine.model import (
 TOLERATIONS_ANNOTATION = "taintwarden.io/tolerations"
 PATH = f"metadata.annotations[{TOLERATIONS_ANNOTATION}]"
 MAX_TOLERATIONS = 100
-MAX_CHARACTERS = 65_536
-MAX_FAULTS = 10
-"""Maximum number of errors of one annotation that are kept; users correct the first ones first."""
 MAX_FIELDS = 64
 """An entry with more fields has unknown ones, whatever they hold."""
 MAX_VALUE_LENGTH = 256
@@ -86,10 +84,8 @@ def parse_tolerations(text: str) -> tuple[tuple[Toleration, ...], tuple[FieldErr
     if number > MAX_TOLERATIONS:
         reason = f"has {number} items, at most {MAX_TOLERATIONS} are allowed"
         errors[MAX_FAULTS - 1 :] = [FieldError(PATH, number, reason, "those after the limit count as absent")]
-    elif unexplained or len(errors) > MAX_FAULTS:
-        left_out = unexplained + len(errors) - MAX_FAULTS + 1
-        errors[MAX_FAULTS - 1 :] = [FieldError(PATH, number, f"has {left_out} more faults")]
-    return tuple(tolerations), tuple(errors)
+        unexplained = 0
+    return tuple(tolerations), bounded(errors, unexplained, PATH, number)
 
 
 def _valid(given: object) -> ExtendedToleration | None:
@@ -123,20 +119,18 @@ _ENTRIES = msgspec.json.Decoder(list[msgspec.Raw])
 
 def _read(text: str) -> tuple[list[object], int, FieldError | None]:
     """The entries that count, and how many there are."""
-    if len(text) > MAX_CHARACTERS:
-        return [], 0, FieldError(PATH, text, f"has {len(text)} characters, at most {MAX_CHARACTERS} are allowed")
-    try:
-        number, text = _shortened(text)
-        entries = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
-        return [], 0, FieldError(PATH, text, f"is not JSON: {error}", _EXAMPLE)
-    except RecursionError:
-        return [], 0, FieldError(PATH, text, "is nested too deeply", _EXAMPLE)
-    except UnicodeEncodeError:
-        return [], 0, FieldError(PATH, ascii(text), "is not valid Unicode", _EXAMPLE)
+    read, fault = read_json(text, PATH, _EXAMPLE, _entries)
+    if fault is not None:
+        return [], 0, fault
+    entries, number = read
     if not isinstance(entries, list):
         return [], 0, FieldError(PATH, entries, "must be a JSON list of tolerations", _EXAMPLE)
     return entries, number, None
+
+
+def _entries(text: str) -> tuple[object, int]:
+    number, shortened = _shortened(text)
+    return msgspec.json.decode(shortened), number
 
 
 def _shortened(text: str) -> tuple[int, str]:

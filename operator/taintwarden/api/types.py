@@ -25,7 +25,7 @@ from taintwarden.engine.model import (
     ValueType,
 )
 from taintwarden.engine.placement import value_label
-from taintwarden.engine.placement.labels import MAX_KEY_PREFIX_LENGTH
+from taintwarden.engine.placement.labels import MAX_KEY_PREFIX_LENGTH, label_version_label
 from taintwarden.engine.selectors import SelectorOperator
 
 GROUP = "taintwarden.io"
@@ -93,7 +93,7 @@ class TaintSelectorSpec(Spec, frozen=True):
     """Which taints a policy acts on."""
 
     key: Annotated[str, checked(names.check_key_selector, max_length=names.MAX_KEY_LENGTH)]
-    effects: Annotated[tuple[Effect, ...], checked(no_duplicates, min_length=1, max_length=3)] = (Effect.NO_EXECUTE,)
+    effects: Annotated[tuple[Effect, ...], checked(no_duplicates, max_length=3)] = (Effect.NO_EXECUTE,)
     value_type: ValueType | None = None
     placement: bool = False
 
@@ -101,6 +101,8 @@ class TaintSelectorSpec(Spec, frozen=True):
 def check_taint(taint: TaintSelectorSpec) -> Iterator[FieldError]:
     """A label repeats one taint, whose key must fit into the label's."""
     if not taint.placement:
+        if not taint.effects:
+            yield FieldError("effects", (), "selects no taint", "list effects that evict, or set placement")
         return
     if taint.key.endswith("*"):
         yield FieldError("placement", True, "needs the exact key of a taint", "list each key by itself")  # noqa: FBT003
@@ -122,6 +124,13 @@ def check_taints(taints: tuple[TaintSelectorSpec, ...]) -> Iterator[FieldError]:
                     f"stands in [{first}] and again in [{index}]",
                     "select each key and effect once",
                 )
+
+
+def check_version_label(key: str) -> Iterator[FieldError]:
+    """A label repeats it, whose key is longer."""
+    yield from names.check_key(key)
+    if label_version_label(key) is None:
+        yield FieldError("", key, f"the prefix may have at most {MAX_KEY_PREFIX_LENGTH} characters")
 
 
 class ExcludeSpec(Spec, frozen=True):
@@ -270,7 +279,11 @@ class PolicySpec(Spec, frozen=True):
     taints: Annotated[
         tuple[Annotated[TaintSelectorSpec, checked(check_taint)], ...],
         checked(check_taints, min_length=1, max_length=64),
-    ]
+    ] = ()
+    version_labels: Annotated[
+        tuple[Annotated[str, checked(check_version_label, max_length=names.MAX_KEY_LENGTH)], ...],
+        checked(no_duplicates, max_length=16),
+    ] = ()
     mode: Mode = Mode.ENFORCE
     node_selector: LabelSelectorSpec = LabelSelectorSpec()
     pod_selector: LabelSelectorSpec = LabelSelectorSpec()
@@ -284,7 +297,9 @@ class PolicySpec(Spec, frozen=True):
 
 
 def check_spec(spec: PolicySpec) -> Iterator[FieldError]:
-    """What would have no effect on nodes that will be gone."""
+    """What would have no effect: at all, or on nodes that will be gone."""
+    if not (spec.taints or spec.version_labels):
+        yield FieldError("taints", msgspec.UNSET, "a policy has taints, versionLabels, or both")
     if spec.reclaim is None:
         return
     if spec.windows:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from taintwarden.rehearsal.session import Session
     from taintwarden.rehearsal.snapshot import Snapshot
 
-STAYS, ERROR, USAGE, LEAVES, SILENT = 0, 1, 2, 10, 11
+STAYS, ERROR, USAGE, LEAVES, SILENT, NOWHERE = 0, 1, 2, 10, 11, 12
 
 
 _HELP = """Explain one pod: for each taint of its node, which policy acts on it and which do not, the toleration used or
@@ -28,6 +28,9 @@ The operator's own engine gives the answer. In a cluster it needs the right to g
 and to list taintevictionpolicies and tolerationprofiles; poddisruptionbudgets are included if they may be listed.
 With -f no cluster is asked: the files hold the Pod, its Node, the TaintEvictionPolicies, the TolerationProfiles and,
 if a policy asks for its labels, the Namespace.
+
+For a pod that is Pending it states which nodes may not get it and why: taints that it does not tolerate, and node
+affinity that does not match. That needs the right to list nodes.
 
 \b
 Examples:
@@ -41,16 +44,18 @@ Examples:
 \b
 Exit codes:
   0   the pod stays; also where only policies that do not enforce would make it leave
-  1   the cluster cannot be asked, or has no such pod
+  1   the cluster cannot be reached, or has no such pod
   2   wrong flags or unusable files
   10  the pod has to leave: it has a deadline, or is due
   11  no operator is at work: the answer holds once one runs
+  12  the pod is Pending, and no node may get it
 
-JSON and YAML have: at, pod, fate (Stays, Leaves, WouldLeave, NotActedOn), reason, problem, waitsFor, policy, deadline,
-secondsLeft, claims[] (other policies that evict it: policy, mode, reason, deadline, secondsLeft, waitsFor),
+JSON and YAML have: at, pod, fate (Stays, Leaves, WouldLeave, Pending, NotActedOn), reason, problem, waitsFor,
+policy, deadline, secondsLeft, claims[] (of other policies: policy, mode, reason, deadline, secondsLeft, waitsFor),
 taints[] (key, value, effect, verdict, reason, policy, mode, otherPolicies, tolerations, judgedValue, addedAt, since,
 clockRecorded, graceSeconds, deadline, secondsLeft), policies[], profiles[], budgets[], budgetsProblem,
-invalidTolerations[], notes[]. Times are RFC 3339 in UTC; what does not apply is null.
+nodes[] (of a pending pod: name, refusals),
+scheduler (its own reason), invalidTolerations[], notes[]. Times are RFC 3339 in UTC; what does not apply is null.
 """
 
 
@@ -124,7 +129,8 @@ def pod(pod: str, space: str | None, files: tuple[str, ...], at: float | None, o
         write(table(answer))
     else:
         write_data(answer, output)
-    sys.exit(SILENT if answer.problem else LEAVES if answer.fate is Fate.LEAVES else STAYS)
+    nowhere = answer.fate is Fate.PENDING and all(node.refusals for node in answer.nodes)
+    sys.exit(SILENT if answer.problem else LEAVES if answer.fate is Fate.LEAVES else NOWHERE if nowhere else STAYS)
 
 
 _MANY_HELP = """Explain the pods {of}: which have to leave, when, by which policy, and what they wait for.
@@ -140,7 +146,7 @@ Examples:
 \b
 Exit codes:
   0   all of them stay; also where only policies that do not enforce would make them leave
-  1   the cluster cannot be asked, or has no such {what}
+  1   the cluster cannot be reached, or has no such {what}
   2   wrong flags or kubeconfig
   10  some have to leave
   11  no operator is at work: the answer holds once one runs

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from taintwarden.cli.explaining_pending import explain_pending
 from taintwarden.cli.explanation import (
     Answer,
     BudgetExplanation,
@@ -52,7 +53,7 @@ def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
         notes=list(_notes(evaluation)),
     )
     if pod is None:
-        return answer
+        return explain_pending(answer, evaluation) if evaluation.object.is_pending else answer
     answer.pod.bound_at = wording.at(pod.bound_at)
     answer.taints = [_taint(evaluation, taint, history) for taint, history in evaluation.taints()]
     answer.budgets_problem = snapshot.problems.get(Source.BUDGETS)
@@ -243,5 +244,7 @@ def _notes(evaluation: Evaluation) -> Iterator[str]:
         verdict = evaluation.verdict(taint)
         if verdict is not None and verdict.kind in _TIMED and not evaluation.is_recorded(taint):
             yield f"no record says since when the node has {taint}: its time is taken to start now"
+    if problem := evaluation.snapshot.problems.get(Source.VOLUMES):
+        yield f"its volumes are not considered: {problem}"
     if not evaluation.policies:
         yield "there is no valid TaintEvictionPolicy"

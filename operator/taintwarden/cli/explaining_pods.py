@@ -15,7 +15,13 @@ from taintwarden.engine.model import Gates
 from taintwarden.rehearsal.snapshot import Snapshot
 from taintwarden.rehearsal.surroundings import around
 
-FATES = {Fate.STAYS: "stays", Fate.LEAVES: "leaves", Fate.WOULD_LEAVE: "would leave", Fate.NOT_ACTED_ON: "not acted on"}
+FATES = {
+    Fate.STAYS: "stays",
+    Fate.LEAVES: "leaves",
+    Fate.WOULD_LEAVE: "would leave",
+    Fate.PENDING: "pending",
+    Fate.NOT_ACTED_ON: "not acted on",
+}
 
 
 class PodsExplanation(msgspec.Struct, rename="camel", kw_only=True):

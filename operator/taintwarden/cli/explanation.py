@@ -20,6 +20,8 @@ class Fate(StrEnum):
     """A policy in mode Enforce gives it a deadline."""
     WOULD_LEAVE = "WouldLeave"
     """Only policies that do not evict would: in mode DryRun or Paused, or of an operator with --dry-run."""
+    PENDING = "Pending"
+    """It is not bound to a node yet."""
     NOT_ACTED_ON = "NotActedOn"
     """The operator never acts on such a pod."""
 
@@ -104,6 +106,13 @@ class ClaimExplanation(msgspec.Struct, rename="camel"):
     waits_for: str
 
 
+class NodeExplanation(msgspec.Struct, rename="camel"):
+    """A node that a pending pod could be bound to, and why it may not. No refusals: it may."""
+
+    name: str
+    refusals: list[str]
+
+
 class PodReference(msgspec.Struct, rename="camel"):
     """The pod that is explained."""
 
@@ -134,5 +143,9 @@ class PodExplanation(msgspec.Struct, rename="camel", kw_only=True):
     profiles: list[ProfileExplanation] = field(default_factory=list)
     budgets: list[BudgetExplanation] = field(default_factory=list)
     budgets_problem: str | None = None
+    nodes: list[NodeExplanation] = field(default_factory=list)
+    """Of a pending pod: all nodes."""
+    scheduler: str | None = None
+    """Why the scheduler found no node for a pending pod."""
     invalid_tolerations: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

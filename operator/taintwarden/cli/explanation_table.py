@@ -1,19 +1,22 @@
 """An explanation as text: one block for the pod, one for each taint, at most 100 columns wide."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from taintwarden.cli.explanation import Fate, PodExplanation, TaintExplanation
-from taintwarden.cli.output import Lines, printable, render
+from taintwarden.cli.explanation import Fate, NodeExplanation, PodExplanation, TaintExplanation
+from taintwarden.cli.output import Lines, printable, render, rows
 from taintwarden.controller.wording import due, relative
 
+MAX_NAMED = 3
+"""The number of nodes that are named for each reason."""
 _FATES = {
     Fate.STAYS: ("stays", "bold green"),
     Fate.LEAVES: ("leaves", "bold red"),
     Fate.WOULD_LEAVE: ("would leave", "bold yellow"),
+    Fate.PENDING: ("Pending: not bound to a node yet", "bold yellow"),
     Fate.NOT_ACTED_ON: ("stays: the operator never acts on it", "bold green"),
 }
 _VERDICTS = {
@@ -32,6 +35,9 @@ def table(answer: PodExplanation) -> str:
 
 def _parts(answer: PodExplanation) -> Iterator[RenderableType]:
     yield _head(answer).grid
+    if any(node.refusals for node in answer.nodes):
+        yield Text("")
+        yield rows(("NODES", "REFUSED BECAUSE"), _refusals(answer.nodes))
     for taint in answer.taints:
         yield Text("")
         name = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
@@ -50,6 +56,7 @@ def _head(answer: PodExplanation) -> Lines:
     fate, style = _FATES[answer.fate]
     lines.add("Fate", fate + _due(answer.deadline, answer.seconds_left), style)
     lines.add("Because", answer.reason)
+    lines.add("Scheduler", answer.scheduler)
     lines.add("Policy", answer.policy)
     lines.add("Waiting", answer.waits_for)
     for claim in answer.claims:
@@ -70,9 +77,21 @@ def _head(answer: PodExplanation) -> Lines:
             lines.add("Profile", profile.name)
     for note in answer.notes:
         lines.add("Note", note, "yellow")
-    if answer.fate is not Fate.NOT_ACTED_ON and not answer.taints:
+    if answer.fate not in (Fate.NOT_ACTED_ON, Fate.PENDING) and not answer.taints:
         lines.add("Taints", "the node has none")
     return lines
+
+
+def _refusals(nodes: Sequence[NodeExplanation]) -> Iterator[tuple[str, str]]:
+    """The reasons, each with its nodes: the most frequent first."""
+    by_reason: dict[tuple[str, ...], list[str]] = {}
+    for node in nodes:
+        if node.refusals:
+            by_reason.setdefault(tuple(node.refusals), []).append(node.name)
+    for reasons, names in sorted(by_reason.items(), key=lambda one: -len(one[1])):
+        more = len(names) - MAX_NAMED
+        told = ", ".join(names[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+        yield printable(told), printable("; ".join(reasons))
 
 
 def _taint(taint: TaintExplanation) -> Lines:

@@ -1,4 +1,4 @@
-"""What ``taintwarden run`` and ``taintwarden webhook`` have in common: options, and how the process ends."""
+"""What the commands that serve have in common: options, and how the process ends."""
 
 import asyncio
 import os
@@ -10,10 +10,10 @@ import click
 
 from taintwarden.cli.errors import fail
 from taintwarden.kube.errors import ConfigError, KubeError
-from taintwarden.settings import Settings, SettingsError, WebhookSettings
+from taintwarden.settings import ExtenderSettings, Settings, SettingsError, WebhookSettings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-OneOf = TypeVar("OneOf", Settings, WebhookSettings)
+OneOf = TypeVar("OneOf", Settings, WebhookSettings, ExtenderSettings)
 
 
 def _options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -50,6 +50,36 @@ listening_options = _options(
         help="Folder of tls.crt and tls.key for --metrics-port. [default: made at each start]",
     ),
 )
+
+
+def webhook_options(defaults: WebhookSettings) -> Callable[[Command], Command]:
+    """The options of a process that answers over HTTPS."""
+    return _options(
+        click.option("--namespace", help=f"Namespace of the Service and the Secret. [default: {defaults.namespace}]"),
+        listening_options,
+        click.option(
+            "--webhook-port", type=int, help=f"Port to answer on, over HTTPS. [default: {defaults.webhook_port}]"
+        ),
+        click.option(
+            "--webhook-service", help=f"Name of the Service and the Secret. [default: {defaults.webhook_service}]"
+        ),
+        click.option(
+            "--webhook-certificates",
+            type=click.Choice(["own", "external"]),
+            help="Make the certificates, or only read what another program writes. [default: own]",
+        ),
+        click.option(
+            "--webhook-client-ca",
+            type=click.Path(),
+            help="Answer only clients with a certificate that one in this file has signed. [default: every client]",
+        ),
+        click.option(
+            "--webhook-client-names",
+            help="Common names that such a certificate may have, separated by commas. [default: any]",
+        ),
+    )
+
+
 operator_options = _options(
     click.option(
         "--numeric-operators/--no-numeric-operators", default=None, help="Whether Gt and Lt may match. [default: on]"

@@ -2,34 +2,17 @@
 
 import click
 
-from taintwarden.cli.serving import connection_options, listening_options, log_options, operator_options, serve
+from taintwarden.cli.serving import connection_options, log_options, operator_options, serve, webhook_options
 from taintwarden.settings import WebhookSettings, load_webhook_settings
-
-_DEFAULTS = WebhookSettings()
 
 
 @click.command(short_help="Run the admission webhooks.")
 @connection_options
-@click.option("--namespace", help=f"Namespace of the Service and the Secret. [default: {_DEFAULTS.namespace}]")
-@listening_options
+@webhook_options(WebhookSettings())
 @click.option(
-    "--webhook-port", type=int, help=f"Port for the webhooks, over HTTPS. [default: {_DEFAULTS.webhook_port}]"
-)
-@click.option(
-    "--webhook-service", help=f"Name of the webhooks' Service and Secret. [default: {_DEFAULTS.webhook_service}]"
-)
-@click.option(
-    "--webhook-certificates",
-    type=click.Choice(["own", "external"]),
-    help="Make the webhooks' certificates, or only read what another program writes. [default: own]",
-)
-@click.option(
-    "--webhook-client-ca",
-    type=click.Path(),
-    help="Answer only clients with a certificate that one in this file has signed. [default: every client]",
-)
-@click.option(
-    "--webhook-client-names", help="Common names that such a certificate may have, separated by commas. [default: any]"
+    "--placement",
+    type=click.Choice(["labels", "extender"]),
+    help="Keep pods off nodes by node affinity on labels, or leave that to the scheduler extender. [default: labels]",
 )
 @operator_options
 @log_options

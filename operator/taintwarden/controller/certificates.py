@@ -1,17 +1,17 @@
 """Keeps the webhooks served with a certificate that the API servers trust.
 
-Every replica reads the Secret again and again, carries out the plan of ``certificates.rotation`` and writes caBundle.
+Every replica reads the Secret repeatedly, carries out the plan of ``certificates.rotation`` and writes caBundle.
 None leads: a write names the version of the Secret that it is made from, so of two that plan at the same moment one
 reads what the other has written, and the same bundle twice is the same bundle.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import structlog
 
-from taintwarden.certificates.pairs import Pair, UnusablePair, read_pair
-from taintwarden.certificates.rotation import CERTIFICATE, KEY, TRUSTED, Content, Plan, is_rotating, plan
+from taintwarden.certificates.pairs import Pair, UnusablePair, make_pair, read_pair
+from taintwarden.certificates.rotation import CERTIFICATE, KEY, TRUSTED, Content, Make, Plan, is_rotating, plan
 from taintwarden.controller.clock import Clock
 from taintwarden.kube.client import Client
 from taintwarden.kube.errors import KubeError
@@ -47,6 +47,8 @@ class CertificateKeeper:
         serve: takes the certificate to serve with.
         metrics: told when it expires.
         clock: says when it does.
+        kinds: the configurations whose webhooks call the Service.
+        make: makes a certificate for these names, valid from this time.
 
     """
 
@@ -60,6 +62,8 @@ class CertificateKeeper:
         serve: Callable[[Pair], None],
         metrics: Metrics,
         clock: Clock,
+        kinds: Sequence[ConfigurationKind] = tuple(ConfigurationKind),
+        make: Make = make_pair,
     ) -> None:
         self.served: Pair | None = None
         self._client = client
@@ -69,6 +73,8 @@ class CertificateKeeper:
         self._serve = serve
         self._metrics = metrics
         self._clock = clock
+        self._kinds = kinds
+        self._make = make
         self._trust: tuple[bytes, float] | None = None
         """The bundle that every configuration carries, and since when we see it."""
         self._found: dict[ConfigurationKind, list[Webhook]] = {}
@@ -76,7 +82,7 @@ class CertificateKeeper:
         self._complaints: dict[str, str] = {}
 
     async def run(self) -> None:
-        """Look again and again, forever."""
+        """Look repeatedly, forever."""
         while True:
             pause = await self.look()
             await asyncio.sleep(pause)
@@ -104,7 +110,7 @@ class CertificateKeeper:
         """See what the configurations carry, and since when that is all of the bundle."""
         self._found = {}
         try:
-            for kind in ConfigurationKind:
+            for kind in self._kinds:
                 self._found[kind] = await read_webhooks(self._client, kind, *self._place)
                 self._metrics.webhook_configured.labels(kind.value).set(bool(self._found[kind]))
         except KubeError as error:  # which does not stop serving
@@ -122,7 +128,7 @@ class CertificateKeeper:
     async def _follow_plan(self, secret: Secret) -> Secret:
         bundle, since = self._trust or (None, None)
         trusted_since = since if bundle == secret.content.get(TRUSTED) else None
-        made = plan(secret.content, self._names, self._clock().wall, trusted_since)
+        made = plan(secret.content, self._names, self._clock().wall, trusted_since, self._make)
         if not made.changes:
             return secret
         if not await write_secret(self._client, *self._place, made.changes, secret.resource_version):

@@ -11,6 +11,7 @@ import structlog
 from taintwarden.api.errors import FieldError
 from taintwarden.api.tolerations import parse_tolerations
 from taintwarden.controller.clock import Clock
+from taintwarden.controller.remembered import Remembered
 from taintwarden.controller.selecting import Spreads, label_selector
 from taintwarden.controller.times import latest_moment
 from taintwarden.engine.interning import Interner
@@ -38,16 +39,12 @@ from taintwarden.kube.objects import (
     version_number,
 )
 
-MAX_REMEMBERED_CHARACTERS = 4 * 2**20
-"""Total size of the annotations whose parsed result is cached. A tenant can write many different ones."""
 MAX_REMEMBERED_REPORTS = 50_000
 """Number of pods whose reported errors are stored, a few dozen bytes each."""
 MAX_NATIVE_TOLERATIONS = 1_000
 """Maximum number per pod. The API server has no limit, and all of them stay in memory."""
 NO_ANNOTATIONS = PodAnnotations()
 ALWAYS_ALLOW = "AlwaysAllow"
-Parsed = tuple[tuple[Toleration, ...], tuple[FieldError, ...]]
-"""The valid entries of an annotation, and the errors of the others."""
 
 log = structlog.get_logger()
 
@@ -70,8 +67,7 @@ class Decoder:
         self._interner = Interner()
         self._spreads = Spreads()
         self._reported: OrderedDict[str, bytes] = OrderedDict()
-        self._annotations: OrderedDict[str, Parsed] = OrderedDict()
-        self._remembered_characters = 0
+        self._parse = Remembered(parse_tolerations)
 
     def pod(self, obj: PodObject) -> Pod | None:
         """The pod, or None where there is nothing to evict: terminating, finished, unbound or mirror pods.
@@ -173,16 +169,6 @@ class Decoder:
             reason = f"has {native} items, and only the first {MAX_NATIVE_TOLERATIONS} count"
             errors = (*errors, FieldError("spec.tolerations", native, reason))
         return errors
-
-    def _parse(self, text: str) -> Parsed:
-        found = self._annotations.get(text)
-        if found is None:
-            found = self._annotations[text] = parse_tolerations(text)
-            self._remembered_characters += len(text)
-            while self._remembered_characters > MAX_REMEMBERED_CHARACTERS:
-                oldest, _ = self._annotations.popitem(last=False)
-                self._remembered_characters -= len(oldest)
-        return found
 
     def _report(self, meta: PodMeta, errors: tuple[FieldError, ...]) -> None:
         """Report the errors of a pod, unless they were reported already."""

@@ -9,7 +9,7 @@ from taintwarden.controller import wording
 from taintwarden.controller.decoding import PodIssue
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import commands
-from taintwarden.engine.model import Gates, Mode, Pod, Policy
+from taintwarden.engine.model import Gates, Mode, Pod, Policy, Taint
 from taintwarden.kube.recorder import NORMAL, WARNING, Message, Recorder, Subject
 from taintwarden.telemetry.metrics import Metrics
 
@@ -258,12 +258,17 @@ class Notifier:
         self._node_event(notice.node, notice.node_uid, "InvalidTaintValue", note)
 
     def _not_mirrored(self, notice: commands.NotMirrored) -> None:
-        log.warning("taint-not-mirrored", node=notice.node, taint=str(notice.taint), reason=notice.reason)
+        subject, reason = str(notice.subject), notice.reason
         note = (
-            f"Taint {notice.taint} cannot be repeated in labels: {notice.reason}. "
+            f"{subject} cannot be repeated in labels of placement: {reason}. "
             f"New pods that compare its value are kept off this node"
         )
-        self._node_event(notice.node, notice.node_uid, "TaintNotMirrored", note)
+        if isinstance(notice.subject, Taint):
+            log.warning("taint-not-mirrored", node=notice.node, taint=subject, reason=reason)
+            self._node_event(notice.node, notice.node_uid, "TaintNotMirrored", f"Taint {note}")
+        else:
+            log.warning("label-not-mirrored", node=notice.node, label=subject, reason=reason)
+            self._node_event(notice.node, notice.node_uid, "LabelNotMirrored", f"Label {note}")
 
     def _degraded(self, notice: commands.Degraded) -> None:
         policy = notice.policy

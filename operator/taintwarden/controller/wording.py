@@ -1,7 +1,6 @@
 """The sentences of Events, logs, status and ``explain``: which taint, why, until when."""
 
 import math
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 
@@ -9,8 +8,8 @@ from msgspec.structs import replace
 
 from taintwarden.engine.evaluate import Kind, TaintVerdict
 from taintwarden.engine.limits import refusal
-from taintwarden.engine.matching.tolerations import Match, match
-from taintwarden.engine.model import Gates, Pod, Policy, Taint, Toleration
+from taintwarden.engine.matching.tolerations import why_not
+from taintwarden.engine.model import Gates, Pod, Policy, Taint
 
 END_OF_TIME = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 """The latest time of a calendar. It replaces all later times, as a huge ``tolerationSeconds`` means "very late"."""
@@ -174,20 +173,10 @@ def why(verdict: TaintVerdict, gates: Gates | None = None) -> str:
             return f"taint {taint}{judged} is tolerated by {verdict.toleration} only"
         case Kind.VIOLATED:
             seen = taint if verdict.judged_value is None else Taint(taint.key, verdict.judged_value, taint.effect)
-            reasons = refusals(verdict.tolerations.relevant_to(taint.key), seen, gates or Gates())
+            reasons = why_not(verdict.tolerations.relevant_to(taint.key), seen, gates or Gates())
             # Without its seconds, which are shown as the grace: "for 30s does not hold" would mean that it then holds.
             told = "; ".join(
                 f"{replace(toleration, toleration_seconds=None)} {answer}" for toleration, answer in reasons
             )
             grace = f", {verdict.seconds} s of grace" if verdict.seconds else ""
             return f"taint {taint}{judged} is not tolerated ({told or 'no toleration for it'}){grace}"
-
-
-def refusals(tolerations: Sequence[Toleration], taint: Taint, gates: Gates) -> list[tuple[Toleration, Match]]:
-    """The tolerations for this taint that do not hold, each with the reason."""
-    answers = [(toleration, match(toleration, taint, gates)) for toleration in tolerations]
-    return [
-        (toleration, answer)
-        for toleration, answer in answers
-        if answer not in (Match.OTHER_KEY, Match.OTHER_EFFECT, Match.HOLDS)
-    ]

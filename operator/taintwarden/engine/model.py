@@ -8,6 +8,7 @@ from typing import NamedTuple, NewType, TypeVar
 
 import msgspec
 
+from taintwarden.engine.affinity import NodeAffinity
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector
 
 WallTime = NewType("WallTime", float)
@@ -140,13 +141,13 @@ class Method(StrEnum):
 
 
 class TaintSelector(msgspec.Struct, frozen=True):
-    """Which taints a policy acts on: ``key`` is exact, ``prefix/*`` or ``*``."""
+    """Which taints a policy acts on: ``key`` is exact, ``prefix/*`` or ``*``. Only those with ``effects`` evict."""
 
     key: str
     effects: tuple[str, ...] = (Effect.NO_EXECUTE,)
     value_type: ValueType | None = None
     placement: bool = False
-    """Whether labels of the node repeat the taint's value, so that the scheduler avoids the node."""
+    """Whether labels of nodes repeat taints with the key, of any effect, so that the scheduler avoids these nodes."""
 
     def specificity(self, taint: Taint) -> int:
         """How specifically this selects ``taint``: 0 not at all, 1 by ``*``, 2 and up by prefix, 1000 by exact key."""
@@ -313,7 +314,9 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     generation: int = 1
     created_at: float = 0.0
     mode: Mode = Mode.ENFORCE
-    taints: tuple[TaintSelector, ...]
+    taints: tuple[TaintSelector, ...] = ()
+    version_labels: tuple[str, ...] = ()
+    """Labels of nodes whose values are versions: repeated as numbers, which node affinity can compare."""
     node_selector: LabelSelector = EVERYTHING
     pod_selector: LabelSelector = EVERYTHING
     namespace_selector: LabelSelector = EVERYTHING
@@ -326,8 +329,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
     def selector_for(self, taint: Taint) -> TaintSelector | None:
         """The most specific of this policy's selectors for ``taint``, if any selects it."""
-        best = max(self.taints, key=lambda selector: selector.specificity(taint))
-        return best if best.specificity(taint) else None
+        best = max(self.taints, key=lambda selector: selector.specificity(taint), default=None)
+        return best if best is not None and best.specificity(taint) else None
 
 
 class SharedTolerations(msgspec.Struct, frozen=True, cache_hash=True, weakref=True):
@@ -372,12 +375,13 @@ def names(taint_key: str, entries: tuple[Toleration, ...]) -> bool:
 
 
 class Profile(msgspec.Struct, frozen=True, cache_hash=True):
-    """A validated TolerationProfile: extended tolerations for the pods of its namespace that ``selector`` selects."""
+    """A validated TolerationProfile: what is added to the pods of its namespace that ``selector`` selects."""
 
     namespace: str
     name: str
     selector: LabelSelector
     tolerations: tuple[Toleration, ...]
+    affinity: NodeAffinity | None = None
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"

@@ -3,11 +3,8 @@
 An error here never blocks a request: an object that cannot be processed is admitted.
 """
 
-import asyncio
-import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
-from enum import StrEnum
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -18,40 +15,26 @@ from taintwarden.admission.response import AdmissionResponse
 from taintwarden.admission.webhooks import Kind, Request
 from taintwarden.api.errors import MAX_LISTED, FieldError, InvalidObject
 from taintwarden.api.text import printable
+from taintwarden.handlers.bodies import MAX_BODY_BYTES, Answered, Bodies, Observe, Refuse
 
-MAX_BODY_BYTES = 3 * 2**20
-"""As much as an API server takes of a client. A review of a change has two objects, but what is stored has 1.5 MiB."""
 LOOKED_AT_BYTES = 2**20
 """Objects in larger bodies are admitted unread: what is made of JSON takes twenty times its size. No pod that
 is meant to run comes near it: etcd takes 1.5 MiB of an object.
 """
-SMALL_BODY_BYTES = 64 * 2**10
-MAX_LARGE_BODIES = 4
-"""Bodies above the small size that are in memory at once. Of small ones there are as many as connections."""
-BODY_SECONDS = 3.0
-"""For a body to arrive. No API server waits for an answer for longer than its webhook's timeoutSeconds, which is 2."""
-
-
-class Result(StrEnum):
-    """How a review ended, as it is counted."""
-
-    ALLOWED = "allowed"
-    WARNED = "warned"
-    PATCHED = "patched"
-    REFUSED = "refused"
-    FAILED = "failed"
-    STRANGER = "stranger"
-    TOO_LARGE = "too-large"
-    LATE = "late"
-    BROKEN_OFF = "broken-off"
-    MALFORMED = "malformed"
-
-
+RESULTS = (
+    "allowed",
+    "warned",
+    "patched",
+    "refused",
+    "failed",
+    "stranger",
+    "too-large",
+    "late",
+    "broken-off",
+    "malformed",
+)
+"""How a review ends, as it is counted."""
 Judge = Callable[[Request], AdmissionResponse]
-Observe = Callable[[str, Result, float], None]
-Refuse = Callable[[web.Request], str]
-"""Why a caller is not answered; empty if it is."""
-Answered = Callable[[web.Request], None]
 
 log = structlog.get_logger()
 
@@ -112,90 +95,36 @@ def review_app(
 
     """
     app = web.Application(client_max_size=MAX_BODY_BYTES)
-    large = asyncio.Semaphore(MAX_LARGE_BODIES)
+    bodies = Bodies(observe, refuse, answered)
     app.add_routes(
-        [
-            web.post(f"/{name}", _handler(name, judge, observe, refuse, answered, large))
-            for name, judge in judges.items()
-        ]
+        [web.post(f"/{name}", bodies.handler(name, partial(_answer, name, judge))) for name, judge in judges.items()]
     )
     return app
 
 
-def _handler(
-    name: str, judge: Judge, observe: Observe, refuse: Refuse, answered: Answered, large: asyncio.Semaphore
-) -> Callable[[web.Request], Any]:
-    async def review(http: web.Request) -> web.Response:
-        if reason := refuse(http):
-            observe(name, Result.STRANGER, 0.0)
-            return _declined(403, reason)
-        length = http.content_length
-        if length is None:
-            return _declined(411, "Content-Length is required")
-        if length > MAX_BODY_BYTES:
-            observe(name, Result.TOO_LARGE, 0.0)
-            return _declined(413, f"at most {MAX_BODY_BYTES} bytes are read")
-        slot = large if length > SMALL_BODY_BYTES else nullcontext()
-        try:
-            async with asyncio.timeout(BODY_SECONDS), slot:
-                return _answered(http, await _read(http))
-        except TimeoutError:
-            observe(name, Result.LATE, BODY_SECONDS)
-            return _declined(408, f"the body did not arrive within {BODY_SECONDS:g} s")
-        except ConnectionError:
-            observe(name, Result.BROKEN_OFF, 0.0)
-            return _declined(400, "the connection ended before the body")
-
-    def _answered(http: web.Request, body: bytearray) -> web.Response:
-        began = time.perf_counter()
-        try:
-            request, left_alone = decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            observe(name, Result.MALFORMED, time.perf_counter() - began)
-            return web.Response(
-                status=400, text=f"no AdmissionReview of admission.k8s.io/v1: {printable(str(error), 300)}\n"
-            )
-        response, result = _judged(name, judge, request) if left_alone is None else (left_alone, Result.TOO_LARGE)
-        answer = web.Response(body=encode(request, response), content_type="application/json")
-        observe(name, result, time.perf_counter() - began)
-        answered(http)
-        return answer
-
-    return review
-
-
-async def _read(http: web.Request) -> bytearray:
-    """The body. aiohttp's own ``read`` copies it, and lets a connection buffer as much as the largest body has."""
-    body = bytearray()
+async def _answer(name: str, judge: Judge, body: bytearray) -> tuple[web.Response, str]:
     try:
-        while chunk := await http.content.readany():
-            body += chunk
-    except BaseException:
-        body.clear()  # the error may be kept with this frame, and so with what had arrived
-        raise
-    return body
+        request, left_alone = decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        told = f"no AdmissionReview of admission.k8s.io/v1: {printable(str(error), 300)}\n"
+        return web.Response(status=400, text=told), "malformed"
+    response, result = _judged(name, judge, request) if left_alone is None else (left_alone, "too-large")
+    return web.Response(body=encode(request, response), content_type="application/json"), result
 
 
-def _declined(status: int, reason: str) -> web.Response:
-    """An answer after which the connection is closed: what was sent on it is not read."""
-    answer = web.Response(status=status, text=reason + "\n")
-    answer.force_close()
-    return answer
-
-
-def _judged(name: str, judge: Judge, request: Request) -> tuple[AdmissionResponse, Result]:
+def _judged(name: str, judge: Judge, request: Request) -> tuple[AdmissionResponse, str]:
     try:
         response = judge(request)
     except Exception as error:
         # An internal error must not block a request.
         about = f"{request.namespace}/{request.name}"
         log.error("admission-failed", webhook=name, kind=request.kind.kind, object=about, exc_info=error)
-        return AdmissionResponse(), Result.FAILED
+        return AdmissionResponse(), "failed"
     if response.refusals:
-        return response, Result.REFUSED
+        return response, "refused"
     if response.patch:
-        return response, Result.PATCHED
-    return response, Result.WARNED if response.warnings else Result.ALLOWED
+        return response, "patched"
+    return response, "warned" if response.warnings else "allowed"
 
 
 def encode(request: Request, response: AdmissionResponse) -> bytes:

@@ -1,17 +1,18 @@
-"""The HTTPS server of the webhooks."""
+"""The HTTPS server of the webhooks: of those that API servers call, and of the one that schedulers call."""
 
 import asyncio
 import ssl
+from collections.abc import Callable
+from typing import Any
 
 import structlog
 from aiohttp import web
 
-from taintwarden.admission.webhooks import AdmissionWebhooks
 from taintwarden.certificates.pairs import Pair
 from taintwarden.controller.certificates import CertificateKeeper
 from taintwarden.controller.clock import Clock
+from taintwarden.handlers.bodies import Answered, Refuse
 from taintwarden.handlers.listening import Listener
-from taintwarden.handlers.reviews import Result, review_app
 from taintwarden.kube.client import Client
 from taintwarden.kube.errors import ConfigError
 from taintwarden.kube.pem import load_chain
@@ -38,9 +39,10 @@ class WebhookServer:
     Args:
         settings: where to listen, the source of the certificates, and which clients are accepted.
         client: the session to use.
-        webhook: answers the requests.
-        metrics: of requests, and of the certificate.
+        make_app: makes the web application, from who is refused, and who is notified of an answer.
+        metrics: of the certificate.
         clock: both clocks.
+        keeping: what the keeper of the certificate needs beside that.
 
     """
 
@@ -48,14 +50,14 @@ class WebhookServer:
         self,
         settings: WebhookSettings,
         client: Client,
-        webhook: AdmissionWebhooks,
+        make_app: Callable[[Refuse, Answered], web.Application],
         *,
         metrics: Metrics,
         clock: Clock,
+        **keeping: Any,
     ) -> None:
         self._host, self._port = settings.http_host, settings.webhook_port
         self._names = frozenset(filter(None, (name.strip() for name in settings.webhook_client_names.split(","))))
-        self._metrics = metrics
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         # API servers resume no session (Go's client does not unless told to), and tickets are a fifth of a handshake.
         self._tls.num_tickets = 0
@@ -72,15 +74,11 @@ class WebhookServer:
             serve=self._serve,
             metrics=metrics,
             clock=clock,
+            **keeping,
         )
         self._listener: Listener | None = None
-        judges = {"validate": webhook.validate, "mutate": webhook.mutate}
-        for judge in judges:
-            metrics.admission_duration.labels(judge)
-            for result in Result:  # from 0 on: a rate over a series that begins with 1 misses that one
-                metrics.admission_requests.labels(judge, result)
         self._runner = web.AppRunner(
-            review_app(judges, self._observe, self._refuse, self._answered),
+            make_app(self._refuse, self._answered),
             access_log=None,
             keepalive_timeout=KEEP_ALIVE_SECONDS,
             shutdown_timeout=STOP_SECONDS,
@@ -147,7 +145,3 @@ class WebhookServer:
     def _answered(self, request: web.Request) -> None:
         if self._listener is not None:
             self._listener.answered(request.transport)
-
-    def _observe(self, webhook: str, result: Result, seconds: float) -> None:
-        self._metrics.admission_requests.labels(webhook, result).inc()
-        self._metrics.admission_duration.labels(webhook).observe(seconds)

@@ -27,6 +27,7 @@ class PodAnnotations(msgspec.Struct, gc=False):
     """The annotations that mean something to us."""
 
     tolerations: str | None = msgspec.field(default=None, name="taintwarden.io/tolerations")
+    node_affinity: str | None = msgspec.field(default=None, name="taintwarden.io/node-affinity")
     do_not_evict: str = msgspec.field(default="", name="taintwarden.io/do-not-evict")
     do_not_disrupt: str = msgspec.field(default="", name="karpenter.sh/do-not-disrupt")
     safe_to_evict: str = msgspec.field(default="", name="cluster-autoscaler.kubernetes.io/safe-to-evict")
@@ -113,6 +114,77 @@ class ShapedPod(PodObject):
     """A v1 Pod whose shape is known."""
 
     shape: Shape[Any] = msgspec.field(default_factory=Shape)
+
+
+class ClaimReference(msgspec.Struct, gc=False, rename="camel"):
+    """``spec.volumes[].persistentVolumeClaim``."""
+
+    claim_name: str = ""
+
+
+class Ephemeral(msgspec.Struct, gc=False):
+    """``spec.volumes[].ephemeral``: only that it is there."""
+
+
+class PodVolume(msgspec.Struct, rename="camel"):
+    """``spec.volumes[]``."""
+
+    name: str = ""
+    persistent_volume_claim: ClaimReference | None = None
+    ephemeral: Ephemeral | None = None
+
+
+class UnboundPodSpec(PodSpec):
+    """``spec`` of a pod that is to be scheduled."""
+
+    volumes: list[PodVolume] = []
+
+
+class UnboundPod(PodObject):
+    """A v1 Pod that is to be scheduled. It is never streamed: schedulers send it."""
+
+    spec: UnboundPodSpec = msgspec.field(default_factory=UnboundPodSpec)
+
+
+class ClaimMeta(msgspec.Struct, gc=False, rename="camel"):
+    """``metadata`` of a claim."""
+
+    name: str = ""
+    namespace: str = ""
+    resource_version: str = ""
+
+
+class ClaimSpec(msgspec.Struct, gc=False, rename="camel"):
+    """``spec`` of a claim; ``volume_name`` is empty until it is bound."""
+
+    volume_name: str = ""
+
+
+class ClaimObject(msgspec.Struct):
+    """A v1 PersistentVolumeClaim."""
+
+    metadata: ClaimMeta = msgspec.field(default_factory=ClaimMeta)
+    spec: ClaimSpec = msgspec.field(default_factory=ClaimSpec)
+
+
+class VolumeAnnotations(msgspec.Struct, gc=False):
+    """The annotation that is ours."""
+
+    node_affinity: str | None = msgspec.field(default=None, name="taintwarden.io/node-affinity")
+
+
+class VolumeMeta(msgspec.Struct, rename="camel"):
+    """``metadata`` of a volume."""
+
+    name: str = ""
+    resource_version: str = ""
+    annotations: VolumeAnnotations | None = None
+
+
+class VolumeObject(msgspec.Struct):
+    """A v1 PersistentVolume."""
+
+    metadata: VolumeMeta = msgspec.field(default_factory=VolumeMeta)
 
 
 class NodeAnnotations(msgspec.Struct, gc=False):
@@ -256,7 +328,9 @@ class CustomObject(msgspec.Struct, rename="camel"):
     spec: Any = None
 
 
-Followed = PodObject | NodeObject | NamespaceObject | WorkloadObject | BudgetObject | CustomObject
+Followed = (
+    PodObject | NodeObject | NamespaceObject | WorkloadObject | BudgetObject | ClaimObject | VolumeObject | CustomObject
+)
 """What is listed and watched."""
 Object = TypeVar("Object", bound=Followed)
 

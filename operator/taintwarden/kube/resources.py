@@ -4,7 +4,16 @@ from typing import Generic
 
 import msgspec
 
-from taintwarden.kube.objects import BudgetObject, NamespaceObject, NodeObject, Object, PodObject, WorkloadObject
+from taintwarden.kube.objects import (
+    BudgetObject,
+    ClaimObject,
+    NamespaceObject,
+    NodeObject,
+    Object,
+    PodObject,
+    VolumeObject,
+    WorkloadObject,
+)
 
 PAGE_SIZE = 500
 """How many objects one page of a list has at most."""
@@ -49,3 +58,7 @@ JOBS = Resource("jobs", "/apis/batch/v1/jobs", WorkloadObject, "batch.v1.Job")
 BUDGETS = Resource(
     "poddisruptionbudgets", "/apis/policy/v1/poddisruptionbudgets", BudgetObject, "policy.v1.PodDisruptionBudget"
 )
+CLAIMS = Resource(
+    "persistentvolumeclaims", "/api/v1/persistentvolumeclaims", ClaimObject, "core.v1.PersistentVolumeClaim"
+)
+VOLUMES = Resource("persistentvolumes", "/api/v1/persistentvolumes", VolumeObject, "core.v1.PersistentVolume")

@@ -9,6 +9,7 @@ from taintwarden.engine.limits import Refusal
 from taintwarden.engine.machine import ClaimView, history_name
 from taintwarden.engine.model import Budget, Gates, Mode, Node, Pod, Policy, Taint
 from taintwarden.kube.objects import PodObject
+from taintwarden.rehearsal.candidates import Candidates
 from taintwarden.rehearsal.conditions import is_kept_from_enforcing
 from taintwarden.rehearsal.manifests import BadInput
 from taintwarden.rehearsal.rehearsal import Rehearsal, at_once, named
@@ -37,7 +38,10 @@ class Evaluation:
         self.policy_problems = taught.policy_problems
         self.profiles = taught.profiles
         self.profile_problems = {key.partition("/")[2]: why for key, why in taught.profile_problems.items()}
-        self.node: Node | None = taught.decoder.node(snapshot.nodes[0]) if snapshot.nodes else None
+        self.nodes = [taught.decoder.node(node) for node in sorted(snapshot.nodes, key=lambda one: one.metadata.name)]
+        """The node of the pod; all nodes if it is not bound."""
+        self.node: Node | None = self.nodes[0] if self.nodes and self.object.spec.node_name else None
+        self.candidates = Candidates(snapshot, taught, gates)
         self.rehearsed_policies = {named(one)[1] for one in snapshot.policies if is_kept_from_enforcing(one)}
         """Policies in mode Enforce that evict no pods because the operator runs with --dry-run."""
         self._namespace_labels = self._view.namespace_labels(self.object.metadata.namespace)

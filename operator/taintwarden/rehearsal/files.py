@@ -6,12 +6,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND
-from taintwarden.kube.objects import BudgetObject, NamespaceObject, NodeObject, PodObject
+from taintwarden.kube.objects import BudgetObject, ClaimObject, NamespaceObject, NodeObject, PodObject, VolumeObject
 from taintwarden.rehearsal.manifests import BadInput, Document
+from taintwarden.rehearsal.places import PlacedPod
 from taintwarden.rehearsal.snapshot import Snapshot
 from taintwarden.rehearsal.sources import Source
 
-T = TypeVar("T", PodObject, NodeObject, NamespaceObject, BudgetObject)
+T = TypeVar("T", PlacedPod, NodeObject, NamespaceObject, BudgetObject, ClaimObject, VolumeObject)
 
 
 def snapshot_from_files(documents: Sequence[Document], namespace: str, name: str, now: float) -> Snapshot:
@@ -21,7 +22,7 @@ def snapshot_from_files(documents: Sequence[Document], namespace: str, name: str
         BadInput: a required object is missing or invalid.
 
     """
-    pods = [_convert(one, PodObject) for one in _of_kind(documents, "", "Pod") if one.name == name]
+    pods = [_convert(one, PlacedPod) for one in _of_kind(documents, "", "Pod") if one.name == name]
     pods = [pod for pod in pods if (pod.metadata.namespace or "default") == namespace]
     if not pods:
         held = ", ".join(f"{one.kind or 'no kind'} {one.name}" for one in documents[:5]) or "no object"
@@ -33,6 +34,9 @@ def snapshot_from_files(documents: Sequence[Document], namespace: str, name: str
     budgets = [_convert(one, BudgetObject) for one in _of_kind(documents, "policy", "PodDisruptionBudget")]
     for budget in budgets:
         budget.metadata.namespace = budget.metadata.namespace or "default"
+    claims = [_convert(one, ClaimObject) for one in _of_kind(documents, "", "PersistentVolumeClaim")]
+    for claim in claims:
+        claim.metadata.namespace = claim.metadata.namespace or "default"
     namespaces, missing = _namespaces(documents, namespace), f"the files hold no Namespace {namespace}"
     return Snapshot(
         now,
@@ -41,6 +45,8 @@ def snapshot_from_files(documents: Sequence[Document], namespace: str, name: str
         namespaces=namespaces,
         policies=[_named(one)[0] for one in _of_kind(documents, GROUP, POLICY_KIND)],
         budgets=budgets,
+        claims=claims,
+        volumes=[_convert(one, VolumeObject) for one in _of_kind(documents, "", "PersistentVolume")],
         profiles=list(_profiles(documents, namespace)),
         problems={} if namespaces else {Source.NAMESPACES: missing},
     )
@@ -64,12 +70,13 @@ def _named(document: Document) -> tuple[dict[str, Any], Mapping[str, Any]]:
 
 
 def _nodes(documents: Sequence[Document], pod: PodObject) -> list[NodeObject]:
+    """The node that it is bound to; all nodes for a pod that is not bound."""
     name = pod.spec.node_name
-    found = [_convert(one, NodeObject) for one in _of_kind(documents, "", "Node") if one.name == name]
-    if name and not found:
+    named = {one.name: _convert(one, NodeObject) for one in _of_kind(documents, "", "Node") if name in ("", one.name)}
+    if name and not named:
         msg = f"the files hold no Node {name}, which pod {pod.metadata.namespace}/{pod.metadata.name} is bound to"
         raise BadInput(msg)
-    return found[-1:]
+    return list(named.values())
 
 
 def _namespaces(documents: Sequence[Document], name: str) -> list[NamespaceObject]:

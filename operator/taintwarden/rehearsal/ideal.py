@@ -1,7 +1,7 @@
 """An ideal cluster: evictions succeed, pods stop and are replaced in time, budgets start from their status."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -11,9 +11,11 @@ from taintwarden.engine.limits import Freed
 from taintwarden.engine.limits.budgets import Budgets
 from taintwarden.engine.limits.refusal import SEVERAL_BUDGETS
 from taintwarden.engine.machine import Outcome, View
-from taintwarden.engine.matching.tolerations import Match, match
-from taintwarden.engine.model import Budget, Effect, Gates, Pod, PodClass, Taint
+from taintwarden.engine.model import Budget, Pod, PodClass
+from taintwarden.engine.scheduling import Preferences
 from taintwarden.kube.objects import BudgetObject
+from taintwarden.rehearsal.candidates import Candidates
+from taintwarden.rehearsal.places import PlacedPod
 
 
 class Assumptions(msgspec.Struct, frozen=True, rename="camel"):
@@ -25,39 +27,42 @@ class Assumptions(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Places:
-    """Places a replacement on the emptiest node that fits, the first by name. Only taints are considered.
+    """Places a replacement on the node that it prefers, of these the emptiest, of these the first by name.
 
-    A node fits if the pod's native tolerations tolerate its taints, as the scheduler requires, and if no policy would
-    evict the pod from it again.
+    A node fits if taints and labels allow the pod, as the scheduler and extended tolerations require, and if no policy
+    would evict the pod from it again.
     """
 
-    def __init__(self, view: View, gates: Gates, now: float) -> None:
+    def __init__(self, view: View, candidates: Candidates, pods: Iterable[PlacedPod], now: float) -> None:
         self._view = view
-        self._gates = gates
+        self._candidates = candidates
+        self._objects = {pod.metadata.uid: pod for pod in pods}
         self._now = now
         self._pods = Counter({name: len(view.pods(name)) for name in view.nodes})
-        self._fitting: dict[PodClass, list[str]] = {}
+        self._fitting: dict[PodClass, dict[str, Preferences]] = {}
+        """The nodes that fit pods of a class, by name: its first pod stands for those that replace its pods."""
 
-    def fitting(self, pod_class: PodClass) -> list[str]:
-        """The nodes that fit pods of a class, by name."""
-        found = self._fitting.get(pod_class)
+    def fitting(self, pod: Pod) -> Mapping[str, Preferences]:
+        """The nodes that fit the pod, by name, and how well they suit it."""
+        found = self._fitting.get(pod.shared)
         if found is None:
-            names = sorted(self._view.nodes)
-            found = self._fitting[pod_class] = [name for name in names if self._fits(name, pod_class)]
+            found = self._fitting[pod.shared] = dict(self._find(pod))
         return found
 
-    def _fits(self, name: str, pod_class: PodClass) -> bool:
-        node = self._view.node(name)
-        return (
-            node is not None
-            and all(self._schedules(pod_class, taint) for taint, _ in node.taints)
-            and not claims(self._view.verdicts(name, pod_class), self._now)
-        )
+    def _find(self, pod: Pod) -> Iterator[tuple[str, Preferences]]:
+        candidate = self._candidates.of(self._objects[pod.uid])
+        for name in sorted(self._view.nodes):
+            view = self._view.node(name)
+            if view is None or next(candidate.refusals(view.node), None) is not None:
+                continue
+            if not claims(self._view.verdicts(name, pod.shared), self._now):
+                yield name, candidate.preferences(view.node)
 
-    def take(self, pod_class: PodClass) -> str | None:
-        """The node for the next pod; None if no node fits."""
-        fitting = self.fitting(pod_class)
-        node = min(fitting, key=lambda name: (self._pods[name], name)) if fitting else None
+    def take(self, pod: Pod) -> str | None:
+        """The node for the next pod like this one; None if no node fits."""
+        fitting = self.fitting(pod)
+        rank = {name: (one.taints, -one.weight, self._pods[name], name) for name, one in fitting.items()}
+        node = min(rank, key=rank.__getitem__, default=None)
         if node is not None:
             self._pods[node] += 1
         return node
@@ -65,11 +70,6 @@ class Places:
     def leave(self, node: str) -> None:
         """A pod of this node is evicted."""
         self._pods[node] -= 1
-
-    def _schedules(self, pod_class: PodClass, taint: Taint) -> bool:
-        if taint.effect == Effect.PREFER_NO_SCHEDULE:
-            return True
-        return any(match(one, taint, self._gates) is Match.HOLDS for one in pod_class.tolerations.native)
 
 
 class Allowances:

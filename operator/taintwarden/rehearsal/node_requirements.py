@@ -36,6 +36,11 @@ class NodeRequirement(msgspec.Struct, frozen=True):
     operator: str = ""
     values: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        return (
+            f"{self.key} {self.operator} ({', '.join(self.values)})" if self.values else f"{self.key} {self.operator}"
+        )
+
     def holds(self, labels: Mapping[str, str]) -> bool:
         """Whether ``labels`` match it."""
         if self.operator in ("Gt", "Lt"):

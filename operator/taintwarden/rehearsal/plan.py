@@ -24,7 +24,7 @@ class Replacement(StrEnum):
 
     PLACED = "Placed"
     NOWHERE = "Nowhere"
-    """No node has only taints that the pod tolerates."""
+    """No node may get it: by taints, nodeSelector and node affinity."""
     NONE = "None"
     """No controller makes a replacement on another node."""
 

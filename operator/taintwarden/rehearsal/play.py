@@ -13,6 +13,7 @@ from taintwarden.engine.limits.refusal import GUARD
 from taintwarden.engine.machine import Command, Outcome, Phase, WriteOutcome, commands, events
 from taintwarden.engine.model import Gates, Instant, Mode, MonotonicTime, Pod, WallTime
 from taintwarden.kube.objects import NodeObject
+from taintwarden.rehearsal.candidates import Candidates
 from taintwarden.rehearsal.changes import Change, apply, enforce
 from taintwarden.rehearsal.conditions import is_kept_from_enforcing
 from taintwarden.rehearsal.ideal import Allowances, Assumptions, Places
@@ -87,7 +88,8 @@ class Play:
         for node in changed:
             self._rehearsal.feed(events.NodeSeen(self._rehearsal.decoder.node(node)))
         self._rehearsal.rest()
-        self._places = Places(self._view, self._gates, self.instant.wall)
+        candidates = Candidates(self._snapshot, self._rehearsal, self._gates)
+        self._places = Places(self._view, candidates, self._snapshot.pods, self.instant.wall)
         while (moment := self._next(horizon)) is not None and moment <= horizon:
             self.at = max(self.at, moment)
             while self._queue and self._queue[0][0] <= self.at:
@@ -203,7 +205,7 @@ class Play:
             self._rehearsal.feed(events.BudgetSeen(budget))
         self._places.leave(pod.node)
         if is_replaced(pod.shared):
-            node = self._places.take(pod.shared)
+            node = self._places.take(pod)
             told.replacement = Replacement.NOWHERE if node is None else Replacement.PLACED
             told.replaced_on = node
             if node is not None:

@@ -9,14 +9,22 @@ from urllib.parse import quote
 import msgspec
 
 from taintwarden.kube.custom import GROUP_PATH
-from taintwarden.kube.objects import BudgetObject, NamespaceObject, NodeObject, PodObject, WorkloadObject
+from taintwarden.kube.objects import (
+    BudgetObject,
+    NamespaceObject,
+    NodeObject,
+    WorkloadObject,
+)
 from taintwarden.kube.policies import PATH as POLICIES_PATH
 from taintwarden.kube.profiles import PLURAL as PROFILES
 from taintwarden.kube.profiles import path_in
+from taintwarden.kube.resources import NODES
 from taintwarden.rehearsal.liveness import read_liveness
+from taintwarden.rehearsal.places import PlacedPod
 from taintwarden.rehearsal.session import ClusterError, Session, UndefinedKindError
 from taintwarden.rehearsal.snapshot import Snapshot
 from taintwarden.rehearsal.sources import COUNTED, FOLLOWED, OBJECTS, UNREADABLE, WORKLOADS, Listing, Source, identity
+from taintwarden.rehearsal.volumes import read_volumes
 
 MAX_BUDGETS = 500
 Progress = Callable[[str], None]
@@ -72,7 +80,7 @@ class Reader:
         found = self._found
         match source:
             case Source.PODS:
-                found.pods = await self._objects(source, PodObject)
+                found.pods = await self._objects(source, PlacedPod)
             case Source.NODES:
                 found.nodes = await self._objects(source, NodeObject)
             case Source.NAMESPACES:
@@ -146,16 +154,21 @@ async def read_around(session: Session, operator: str, namespace: str, name: str
     """
     namespace = namespace or session.namespace
     core, space = "/api/v1", quote(namespace, safe="")
-    pod = await session.read(f"{core}/namespaces/{space}/pods/{quote(name, safe='')}", PodObject, "pods")
+    pod = await session.read(f"{core}/namespaces/{space}/pods/{quote(name, safe='')}", PlacedPod, "pods")
     if pod is None:
         msg = f"there is no pod {namespace}/{name} in the cluster at {session.server}"
         raise ClusterError(msg)
     found, problems = Snapshot(now, session.server, pods=[pod]), dict[Source, str]()
 
-    async def node() -> None:
-        path = f"{core}/nodes/{quote(pod.spec.node_name, safe='')}"
-        one = await session.read(path, NodeObject, "nodes") if pod.spec.node_name else None
-        found.nodes = [one] if one is not None else []
+    async def nodes() -> None:
+        found.nodes = await _nodes_for(session, pod)
+
+    async def volumes() -> None:
+        """The scheduler checks them before a pod is bound."""
+        try:
+            found.claims, found.volumes = await read_volumes(session, pod) if pod.is_pending else ([], [])
+        except ClusterError as error:
+            problems[Source.VOLUMES] = str(error)
 
     async def of_namespace() -> None:
         """Labels of the namespace; few policies select by them."""
@@ -183,13 +196,28 @@ async def read_around(session: Session, operator: str, namespace: str, name: str
             found.budgets = listed.items
 
     *_, found.policies, profiles = await asyncio.gather(
-        node(), of_namespace(), budgets(), stored_policies(session), stored_profiles(session, path_in(space))
+        nodes(),
+        volumes(),
+        of_namespace(),
+        budgets(),
+        stored_policies(session),
+        stored_profiles(session, path_in(space)),
     )
     found.profiles = profiles or []
     # By the clock: ``now`` may be the time of ``--at``.
     found.operator_problem = (await read_liveness(session, operator, found.policies, time.time())).problem
     found.problems = problems
     return found
+
+
+async def _nodes_for(session: Session, pod: PlacedPod) -> list[NodeObject]:
+    """The node of a pod; all nodes if it is not bound."""
+    if pod.is_pending:
+        return [one async for page in session.pages(NODES.path, NodeObject, NODES.name) for one in page]
+    if not pod.spec.node_name:
+        return []
+    node = await session.read(f"{NODES.path}/{quote(pod.spec.node_name, safe='')}", NodeObject, NODES.name)
+    return [] if node is None else [node]
 
 
 async def stored_policies(session: Session) -> list[dict[str, Any]]:

@@ -137,7 +137,7 @@ class Recording:
             told.limit = claim.limit or claim.outcome or ""
             told.reason = claim.detail or wording.HOLDS.get(told.limit, "")
             told.budgets = list(claim.budgets)
-        if is_replaced(pod.shared) and not places.fitting(pod.shared):
+        if is_replaced(pod.shared) and not places.fitting(pod):
             told.replacement = Replacement.NOWHERE
 
 

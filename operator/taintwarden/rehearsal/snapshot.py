@@ -5,7 +5,15 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.kube.objects import BudgetObject, NamespaceObject, NodeObject, PodObject, WorkloadObject
+from taintwarden.kube.objects import (
+    BudgetObject,
+    ClaimObject,
+    NamespaceObject,
+    NodeObject,
+    VolumeObject,
+    WorkloadObject,
+)
+from taintwarden.rehearsal.places import PlacedPod
 from taintwarden.rehearsal.sources import Source, Subject
 
 
@@ -28,11 +36,14 @@ class Snapshot(msgspec.Struct):
     operator_problem: str = ""
     """Why the operator is not running, if it is not."""
     nodes: Sequence[NodeObject] = ()
-    pods: Sequence[PodObject] = ()
+    pods: Sequence[PlacedPod] = ()
     namespaces: Sequence[NamespaceObject] = ()
     workloads: Mapping[str, Sequence[WorkloadObject]] = {}
     """Controllers of pods by the plural of their kind."""
     budgets: Sequence[BudgetObject] = ()
+    claims: Sequence[ClaimObject] = ()
+    """Those of a pod that is explained, and their volumes."""
+    volumes: Sequence[VolumeObject] = ()
 
     def knows(self, source: Source) -> bool:
         """Whether the source was read."""

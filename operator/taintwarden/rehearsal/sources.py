@@ -59,6 +59,7 @@ class Source(StrEnum):
     PODS = "pods"
     NAMESPACES = "namespaces"
     BUDGETS = "poddisruptionbudgets"
+    VOLUMES = "persistentvolumes"
     DEPLOYMENTS = "deployments"
     STATEFUL_SETS = "statefulsets"
     DAEMON_SETS = "daemonsets"

@@ -6,9 +6,10 @@ from urllib.parse import quote
 
 import msgspec
 
-from taintwarden.kube.objects import NodeObject, PodObject
+from taintwarden.kube.objects import NodeObject
 from taintwarden.kube.resources import NODES, PODS
 from taintwarden.rehearsal.node_requirements import selector_text
+from taintwarden.rehearsal.places import PlacedPod
 from taintwarden.rehearsal.reading import Reader
 from taintwarden.rehearsal.session import ClusterError, Session
 from taintwarden.rehearsal.snapshot import Snapshot
@@ -57,7 +58,7 @@ async def _read(session: Session, path: str, fields: str, labels: str, now: floa
     for source in (Source.POLICIES, Source.PROFILES):
         if source in found.problems:
             raise ClusterError(found.problems[source])
-    pages = session.pages(path, PodObject, "pods", fields, labels)
+    pages = session.pages(path, PlacedPod, "pods", fields, labels)
     found.pods = [pod async for page in pages for pod in page]
     names = sorted({pod.spec.node_name for pod in found.pods if pod.spec.node_name})
     read = (session.read(f"{NODES.path}/{quote(name, safe='')}", NodeObject, "nodes") for name in names)
@@ -65,7 +66,7 @@ async def _read(session: Session, path: str, fields: str, labels: str, now: floa
     return found
 
 
-def around(snapshot: Snapshot, pod: PodObject) -> Snapshot:
+def around(snapshot: Snapshot, pod: PlacedPod) -> Snapshot:
     """The part of a snapshot that is relevant to one of its pods."""
     space = pod.metadata.namespace
     return msgspec.structs.replace(

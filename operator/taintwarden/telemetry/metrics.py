@@ -1,5 +1,6 @@
 """Name, unit and labels of every metric. No label contains the name of a pod or node, and other names are limited."""
 
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from importlib.metadata import version
 
@@ -18,10 +19,11 @@ WATCH_ENDS = ("ended", "expired", "refused", "unreachable", "empty", "late", "be
 
 
 class Process(StrEnum):
-    """Which of the two processes has the metrics."""
+    """Which of the processes has the metrics."""
 
     OPERATOR = "operator"
     WEBHOOK = "webhook"
+    EXTENDER = "scheduler-extender"
 
 
 class Metrics:
@@ -35,8 +37,8 @@ class Metrics:
 
     def __init__(self, process: Process | None = None) -> None:
         self.registry = registry = CollectorRegistry()
-        operator = None if process is Process.WEBHOOK else registry
-        webhook = None if process is Process.OPERATOR else registry
+        operator, webhook, extender = (registry if process in (None, one) else None for one in Process)
+        answering = None if process is Process.OPERATOR else registry
         ProcessCollector(registry=registry)
         GCCollector(registry=registry)
         Info("taintwarden_build", "Version of this build.", registry=registry).info({"version": version("taintwarden")})
@@ -234,10 +236,29 @@ class Metrics:
             buckets=_ADMISSION,
             registry=webhook,
         )
+        self.extender_requests = Counter(
+            "taintwarden_extender_requests",
+            "Requests of schedulers to the extender, by result.",
+            ["verb", "result"],
+            registry=extender,
+        )
+        self.extender_duration = Histogram(
+            "taintwarden_extender_duration_seconds",
+            "How long the extender took to compute an answer, without the network.",
+            ["verb"],
+            buckets=_ADMISSION,
+            registry=extender,
+        )
+        self.extender_refusals = Counter(
+            "taintwarden_extender_refused_nodes",
+            "Nodes that the extender refused for a pod, by the first reason.",
+            ["reason"],
+            registry=extender,
+        )
         self.certificate_expiry = Gauge(
             "taintwarden_webhook_certificate_expiry_timestamp_seconds",
-            "When the certificate of the webhooks expires, in seconds since 1970; 0 without one.",
-            registry=webhook,
+            "When the certificate of the webhooks or of the extender expires, in seconds since 1970; 0 without one.",
+            registry=answering,
         )
         self.webhook_configured = Gauge(
             "taintwarden_webhook_configured",
@@ -254,3 +275,23 @@ class Metrics:
     def exposition(self) -> bytes:
         """The text that Prometheus scrapes."""
         return generate_latest(self.registry)
+
+
+def observer(
+    requests: Counter, duration: Histogram, names: Iterable[str], results: Iterable[str]
+) -> Callable[[str, str, float], None]:
+    """Counts a request by its name and result, and how many seconds its answer took.
+
+    Each count begins with 0: a rate over a series that begins with 1 misses that one.
+    """
+    results = tuple(results)
+    for one in names:
+        duration.labels(one)
+        for result in results:
+            requests.labels(one, result)
+
+    def observe(name: str, result: str, seconds: float) -> None:
+        requests.labels(name, result).inc()
+        duration.labels(name).observe(seconds)
+
+    return observe

@@ -4,7 +4,7 @@ import pytest
 
 from cli.diagnosis.scene import asking, named, replicas, workload
 from cli.world import pod, policy, taint, toleration
-from taintwarden.cli.diagnosis.places import NodeRequirement, NodeTerm, Place
+from taintwarden.rehearsal.places import NodeRequirement, NodeTerm, Place
 
 nowhere = asking("nowhere-to-go")
 STRICT = toleration("Gt", "950")

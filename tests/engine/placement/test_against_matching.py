@@ -1,4 +1,7 @@
-"""Labels and requirements together let a pod onto the nodes whose taints it tolerates, and onto no other."""
+"""Labels and requirements together let a pod onto the nodes whose taints it tolerates, and onto no other.
+
+Those with ``PreferNoSchedule`` only make it prefer a node.
+"""
 
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
@@ -17,9 +20,10 @@ from taintwarden.engine.model import (
     Tolerations,
     ValueType,
 )
-from taintwarden.engine.placement import node_labels, requirements
+from taintwarden.engine.placement import REQUIRED_EFFECTS, NodeLabels, node_labels, preferences, requirements
 
-EFFECTS = (Effect.NO_EXECUTE, Effect.NO_SCHEDULE)
+EFFECTS = tuple(Effect)
+SOFT = Effect.PREFER_NO_SCHEDULE
 # Few values, so that those which nearly agree meet often.
 INTEGERS = st.sampled_from(["0", "0", "00", "1", "2", "950", "0950", str(2**63 - 2), str(2**63 - 1)])
 VERSIONS = st.builds(
@@ -41,7 +45,7 @@ def cases(values, beyond, operators):
     taint = st.builds(Taint, st.just("k"), values, st.sampled_from(EFFECTS))
     toleration = st.builds(Toleration, st.just("k"), operator, values | values | beyond, effect)
     return st.tuples(
-        st.lists(taint, min_size=1, max_size=2, unique_by=lambda one: one.effect),
+        st.lists(taint, min_size=1, max_size=3, unique_by=lambda one: one.effect),
         st.lists(toleration, min_size=1, max_size=2),
     )
 
@@ -54,18 +58,20 @@ CASES = st.one_of(
 SELECTORS = st.builds(
     TaintSelector,
     st.just("k"),
-    st.sampled_from([EFFECTS[:1], EFFECTS[1:], EFFECTS]),
+    st.sampled_from([(), EFFECTS[:1], EFFECTS]),
     st.sampled_from([None, *ValueType]),
     st.just(value=True),
 )
-OTHER_EFFECTS = st.sampled_from([(), EFFECTS])
-"""Those of policies that select the pod and not the node."""
 GATES = st.sampled_from([Gates(), Gates(), Gates(numeric_operators=False), Gates(semver_operators=False)])
 
 
-def is_tolerated(taints, tolerations, selector, gates):
+ENTERED = st.lists(st.sampled_from(REQUIRED_EFFECTS), unique=True)
+"""The effects of taints that native tolerations tolerate."""
+
+
+def is_tolerated(taints, tolerations, gates, effects=REQUIRED_EFFECTS):
     relevant = Tolerations(annotated=tuple(tolerations)).relevant_to("k")
-    chosen = (taint for taint in taints if selector.specificity(taint))
+    chosen = (taint for taint in taints if taint.effect in effects)
     return all(any(match(one, taint, gates) is Match.HOLDS for one in relevant) for taint in chosen)
 
 
@@ -74,23 +80,41 @@ def is_admitted(node, pod):
     return pod.unrestricted or holds(terms, node.labels)
 
 
-@given(CASES, SELECTORS, OTHER_EFFECTS, GATES)
-def test_a_node_that_would_evict_the_pod_is_never_let_in(case, selector, others, gates):
+@given(CASES, SELECTORS, GATES, ENTERED)
+def test_a_node_that_is_not_tolerated_is_never_let_in(case, selector, gates, entered):
     taints, tolerations = case
-    node, pod = node_labels(taints, [selector]), requirements("k", tolerations, selector.effects + others, gates)
+    node, pod = node_labels(taints, [selector]), requirements("k", tolerations, gates, entered)
     if is_admitted(node, pod):
-        assert is_tolerated(taints, tolerations, selector, gates)
+        assert is_tolerated(taints, tolerations, gates, entered)
         event("let in")
 
 
-@given(CASES, SELECTORS, OTHER_EFFECTS, GATES)
-def test_a_node_that_suits_is_let_in_unless_it_is_told_why_not(case, selector, others, gates):
+@given(CASES, SELECTORS, GATES, ENTERED)
+def test_a_node_that_suits_is_let_in_unless_it_is_told_why_not(case, selector, gates, entered):
     taints, tolerations = case
     assume(not asks_for_versions_of_what_is_none(taints, tolerations, selector))
-    node, pod = node_labels(taints, [selector]), requirements("k", tolerations, selector.effects + others, gates)
-    if is_tolerated(taints, tolerations, selector, gates) and not is_admitted(node, pod):
+    assume(all(taint.effect in (*entered, SOFT) for taint in taints))
+    node, pod = node_labels(taints, [selector]), requirements("k", tolerations, gates, entered)
+    if is_tolerated(taints, tolerations, gates) and not is_admitted(node, pod):
         assert node.faults or pod.faults
         event("left out and told")
+
+
+@given(CASES, SELECTORS, GATES)
+def test_a_node_is_preferred_only_if_it_is_tolerated_and_told_why_if_it_is_not(case, selector, gates):
+    taints, tolerations = case
+    assume(not asks_for_versions_of_what_is_none(taints, tolerations, selector))
+    node, pod = node_labels(taints, [selector]), preferences("k", tolerations, gates)
+    preferred, tolerated = is_admitted(node, pod), is_tolerated(taints, tolerations, gates, [SOFT])
+    assert tolerated or not preferred
+    assert preferred or not tolerated or node.faults or pod.faults
+
+
+@given(CASES, ENTERED)
+def test_a_node_that_was_not_looked_at_is_entered_only_by_what_would_be_evicted_again(case, entered):
+    _, tolerations = case
+    found = requirements("k", tolerations, effects=entered)
+    assert is_admitted(NodeLabels({}), found) == (found.unrestricted or Effect.NO_SCHEDULE not in entered)
 
 
 def asks_for_versions_of_what_is_none(taints, tolerations, selector):
@@ -111,4 +135,4 @@ def test_the_same_taints_give_the_same_labels_in_any_order(case, selector):
 @given(CASES, SELECTORS)
 def test_a_node_without_the_taint_stays_usable(case, selector):
     _, tolerations = case
-    assert is_admitted(node_labels([], [selector]), requirements("k", tolerations, selector.effects))
+    assert is_admitted(node_labels([], [selector]), requirements("k", tolerations))

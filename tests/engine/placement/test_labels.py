@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 
 from taintwarden.api.names import KEY
 from taintwarden.engine.placement import effect_label, is_mirror_label, value_label, version_label
+from taintwarden.engine.placement.labels import prefer_value_label, prefer_version_label
 
-KEYS = st.from_regex(KEY, fullmatch=True).filter(lambda key: key.find("/") <= 230)
+KEYS = st.from_regex(KEY, fullmatch=True).filter(lambda key: key.find("/") <= 223)
 
 
 def all_labels(key):
-    return {value_label(key), version_label(key), effect_label(key)}
+    names = (value_label, version_label, effect_label, prefer_value_label, prefer_version_label)
+    return {name(key) for name in names}
 
 
 def test_a_key_without_prefix():
@@ -28,8 +30,8 @@ def test_a_key_with_a_prefix():
 
 
 def test_a_prefix_that_leaves_no_room_is_refused():
-    longest = "a" * 230
-    assert len(version_label(f"{longest}/k").partition("/")[0]) == 253
+    longest = "a" * 223
+    assert len(prefer_version_label(f"{longest}/k").partition("/")[0]) == 253
     assert all_labels(f"{longest}a/k") == {None}
 
 

@@ -17,6 +17,24 @@ def labels(*values, value_type=None):
     return node_labels([Taint("k", value) for value in values], [placing(value_type)])
 
 
+PREFER_VALUE, PREFER_VERSION = (f"prefer-{domain}.taintwarden.io/k" for domain in ("value", "version"))
+
+
+def test_a_node_without_the_taint_says_so():
+    assert node_labels([], [placing()]).labels == {EFFECT: "None"}
+
+
+def test_a_taint_that_scheduling_only_prefers_to_avoid_has_labels_of_its_own():
+    found = node_labels([Taint("k", "1.2.3", Effect.PREFER_NO_SCHEDULE)], [placing()])
+    assert found.labels == {PREFER_VALUE: "1.2.3", PREFER_VERSION: "10002000000031", EFFECT: "None"}
+
+
+def test_its_value_may_differ_from_that_of_the_others():
+    taints = [Taint("k", "x", Effect.PREFER_NO_SCHEDULE), Taint("k", "y")]
+    found = node_labels(taints, [placing()])
+    assert (found.labels, found.faults) == ({VALUE: "y", PREFER_VALUE: "x"}, ())
+
+
 @pytest.mark.parametrize(
     ("value", "value_type", "expected"),
     [
@@ -39,11 +57,13 @@ def test_the_value_is_taken_word_for_word_and_a_version_as_a_number_too(value, v
 
 def test_a_taint_nobody_selects_for_placement_leaves_no_label():
     selectors = [TaintSelector("k"), placing(key="other")]
-    assert node_labels([Taint("k", "950")], selectors).labels == {}
+    assert node_labels([Taint("k", "950")], selectors).labels == {"effect.taintwarden.io/other": "None"}
 
 
-def test_a_taint_with_another_effect_leaves_no_label():
-    assert node_labels([Taint("k", "950", Effect.NO_SCHEDULE)], [placing()]).labels == {}
+def test_the_effects_that_evict_do_not_matter():
+    taint = Taint("k", "x", Effect.NO_SCHEDULE)
+    found = [node_labels([taint], [placing(effects=effects)]).labels for effects in ((), BOTH_EFFECTS)]
+    assert found == [{VALUE: "x", EFFECT: "NoSchedule"}] * 2
 
 
 def test_leading_zeros_are_left_out_and_told():
@@ -87,18 +107,13 @@ def test_effects_are_told_unless_the_taint_only_evicts():
     }
 
 
-def test_a_value_with_an_effect_that_is_not_selected_is_no_matter():
-    taints = [Taint("k", "950"), Taint("k", "940", Effect.NO_SCHEDULE)]
-    assert node_labels(taints, [placing(ValueType.INTEGER)]).labels == {VALUE: "950"}
-
-
 def test_any_policy_that_reads_versions_gets_the_number():
     selectors = [placing(ValueType.STRING), placing(ValueType.VERSION)]
     assert VERSION in node_labels([Taint("k", "1.2.3")], selectors).labels
 
 
 def test_a_key_that_is_too_long_is_told():
-    key = "a" * 231 + "/k"
+    key = "a" * 224 + "/k"
     found = node_labels([Taint(key, "1")], [placing(key=key)])
     assert found.labels == {}
     assert found.faults[0][1] == "the prefix of its key is too long for a label"

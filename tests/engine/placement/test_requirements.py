@@ -3,10 +3,10 @@
 import pytest
 
 from taintwarden.engine.model import Effect, Gates, Toleration
-from taintwarden.engine.placement import requirements
+from taintwarden.engine.placement import preferences, requirements
 
 VALUE, VERSION, EFFECT = (f"{domain}.taintwarden.io/k" for domain in ("value", "version", "effect"))
-ABSENT = f"{VALUE} DoesNotExist"
+ABSENT, NOT_THERE = f"{VALUE} DoesNotExist", f"{EFFECT} In None"
 EXECUTE, SCHEDULE = Effect.NO_EXECUTE, Effect.NO_SCHEDULE
 MAX, MIN = str(2**63 - 1), str(-(2**63))
 
@@ -15,8 +15,8 @@ def tolerates(operator, value="", effect="", key="k"):
     return Toleration(key, operator, value, effect)
 
 
-def asked(*tolerations, effects=(EXECUTE,), **more):
-    return requirements("k", tolerations, effects, **more)
+def asked(*tolerations, **more):
+    return requirements("k", tolerations, **more)
 
 
 def written(alternatives):
@@ -25,7 +25,7 @@ def written(alternatives):
         " & ".join(f"{one.key} {one.operator}" + (f" {','.join(one.values)}" if one.values else "") for one in term)
         for term in alternatives.terms
     ]
-    assert terms[0] == ABSENT, "a node without the taint stays usable"
+    assert terms[0] in (ABSENT, NOT_THERE), "a node without the taint stays usable"
     return [term.replace(VALUE, "value").replace(VERSION, "version").replace(EFFECT, "effect") for term in terms[1:]]
 
 
@@ -34,8 +34,8 @@ def written(alternatives):
     [
         ("Gt", "950", ["value Gt 950"]),
         ("Gt", "0", ["value Gt 0"]),
-        ("Gt", "-5", ["value Gt 0", "value In 0"]),
-        ("Gt", MIN, ["value Gt 0", "value In 0"]),
+        ("Gt", "-5", ["value Gt 0", "value Lt 1"]),
+        ("Gt", MIN, ["value Gt 0", "value Lt 1"]),
         ("Gt", MAX, []),
         ("Gt", "0950", []),
         ("Lt", "950", ["value Lt 950"]),
@@ -63,9 +63,9 @@ def test_one_toleration(operator, value, terms):
     [
         ("SemverGt", "1.28.0-rc.1", ["version Gt 10028000000000"], "pre-releases of 1.28.0 above 1.28.0-rc.1"),
         ("SemverLt", "1.28.0-rc.1", ["version Lt 10028000000000"], "pre-releases of 1.28.0 below 1.28.0-rc.1"),
-        ("SemverEq", "v1.27.3-gke.1", ["value In 1.27.3-gke.1,v1.27.3-gke.1"], "only nodes whose taint spells it"),
-        ("SemverEq", "1.0.0--", [], "only nodes whose taint spells it"),
-        ("SemverEq", "1.10000.0", ["value In 1.10000.0,v1.10000.0"], "only nodes whose taint spells it"),
+        ("SemverEq", "v1.27.3-gke.1", ["value In 1.27.3-gke.1,v1.27.3-gke.1"], "only nodes that spell it"),
+        ("SemverEq", "1.0.0--", [], "only nodes that spell it"),
+        ("SemverEq", "1.10000.0", ["value In 1.10000.0,v1.10000.0"], "only nodes that spell it"),
         ("SemverGt", "1.10000.0", [], "too many digits"),
         ("Equal", "0950", [], "is no canonical integer"),
     ],
@@ -103,8 +103,8 @@ def test_a_key_that_is_not_named_is_left_to_the_scheduler():
     assert asked().unrestricted
 
 
-def test_a_toleration_for_another_effect_adds_nothing():
-    assert written(asked(tolerates("Gt", "950", SCHEDULE))) == []
+def test_a_toleration_for_one_effect_says_nothing_about_the_other():
+    assert written(asked(tolerates("Gt", "950", SCHEDULE))) == ["effect In NoSchedule & value Gt 950"]
 
 
 @pytest.mark.parametrize("operator", ["Gt", "Lt"])
@@ -118,12 +118,12 @@ def test_versions_can_be_switched_off(operator):
 
 
 def test_effects_that_ask_the_same_are_asked_once():
-    found = asked(tolerates("Gt", "950"), effects=(EXECUTE, SCHEDULE))
+    found = asked(tolerates("Gt", "950"))
     assert (written(found), found.faults) == (["value Gt 950"], ())
 
 
 def test_effects_that_differ_are_told_apart_by_their_label():
-    found = asked(tolerates("Gt", "950", EXECUTE), tolerates("Gt", "900", SCHEDULE), effects=(EXECUTE, SCHEDULE))
+    found = asked(tolerates("Gt", "950", EXECUTE), tolerates("Gt", "900", SCHEDULE))
     assert (written(found), found.faults) == (
         [
             "effect DoesNotExist & value Gt 950",
@@ -135,7 +135,7 @@ def test_effects_that_differ_are_told_apart_by_their_label():
 
 
 def test_an_effect_that_is_always_tolerated_asks_nothing():
-    found = asked(tolerates("Gt", "950", EXECUTE), tolerates("Exists", "", SCHEDULE), effects=(EXECUTE, SCHEDULE))
+    found = asked(tolerates("Gt", "950", EXECUTE), tolerates("Exists", "", SCHEDULE))
     assert written(found) == [
         "effect In NoExecute_NoSchedule & value Gt 950",
         "effect DoesNotExist & value Gt 950",
@@ -143,20 +143,61 @@ def test_an_effect_that_is_always_tolerated_asks_nothing():
     ]
 
 
+def test_a_node_without_any_label_is_no_node_with_another_effect():
+    found = asked(tolerates("Exists", "", EXECUTE), tolerates("Gt", "950", SCHEDULE))
+    assert written(found) == [
+        "effect DoesNotExist & value Exists",
+        "effect In NoSchedule,NoExecute_NoSchedule & value Gt 950",
+    ]
+
+
+def first_term(*tolerations):
+    (only,) = asked(*tolerations).terms[0]
+    return f"{only.key} {only.operator}" + (f" {only.values[0]}" if only.values else "")
+
+
+def test_what_may_enter_by_its_toleration_waits_until_the_operator_said_there_is_no_taint():
+    assert first_term(tolerates("Gt", "950")) == first_term(tolerates("Gt", "950", SCHEDULE)) == NOT_THERE
+
+
+def test_what_would_be_evicted_again_does_not_wait():
+    [[absent], _] = asked(tolerates("Gt", "950"), effects=[EXECUTE]).terms
+    assert (absent.key, absent.operator) == (VALUE, "DoesNotExist")
+
+
+def test_effects_that_the_scheduler_rejects_itself_need_no_requirement():
+    found = asked(tolerates("Gt", "950", EXECUTE), effects=[EXECUTE])
+    assert written(found) == ["value Gt 950"]
+    assert asked(tolerates("Gt", "950", EXECUTE), effects=[]).unrestricted
+
+
+def test_preferences_are_about_labels_of_their_own():
+    found = preferences("k", [tolerates("Gt", "950", Effect.PREFER_NO_SCHEDULE), tolerates("Lt", "5", EXECUTE)])
+    assert [[(one.key, one.operator, one.values) for one in term] for term in found.terms] == [
+        [("prefer-value.taintwarden.io/k", "DoesNotExist", ())],
+        [("prefer-value.taintwarden.io/k", "Gt", ("950",))],
+    ]
+
+
+@pytest.mark.parametrize("toleration", [tolerates("Exists"), tolerates("Gt", "950", key="other")])
+def test_what_tolerates_every_value_and_what_names_another_key_prefers_nothing(toleration):
+    assert preferences("k", [toleration]).unrestricted
+
+
 def test_an_effect_that_is_never_tolerated_lets_no_node_in():
-    found = asked(tolerates("Gt", "950", SCHEDULE), effects=(EXECUTE, SCHEDULE))
-    assert written(found) == ["effect In NoSchedule & value Gt 950"]
+    found = asked(tolerates("Gt", "950", EXECUTE))
+    assert written(found) == ["effect DoesNotExist & value Gt 950"]
 
 
 def test_a_key_that_is_too_long_is_told():
-    key = "a" * 231 + "/k"
-    found = requirements(key, [tolerates("Gt", "1", key=key)], [EXECUTE])
+    key = "a" * 224 + "/k"
+    found = requirements(key, [tolerates("Gt", "1", key=key)])
     assert (found.unrestricted, found.faults) == (True, (f"{key}: its prefix is too long for a label",))
 
 
 def test_a_requirement_is_written_as_the_api_has_it():
     first, second = asked(tolerates("Gt", "950")).terms
     assert [one.as_json() for one in first + second] == [
-        {"key": VALUE, "operator": "DoesNotExist"},
+        {"key": EFFECT, "operator": "In", "values": ["None"]},
         {"key": VALUE, "operator": "Gt", "values": ["950"]},
     ]

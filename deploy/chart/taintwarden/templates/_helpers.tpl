@@ -70,8 +70,8 @@ chart has to be packaged before. Arguments: root, file, and what it holds if tha
 {{- end -}}
 
 {{/*
-A role. Arguments: root, file (of source/) that it is in, kind, name, and labels of its own if it has any.
-With cert-manager nothing is granted that would write a certificate.
+A role. Arguments: root, file (of source/) that it is in, kind, name, and labels of its own if it has any; certificates:
+where others than the process make these, nothing is granted that would write one.
 */}}
 {{- define "taintwarden.role" -}}
 {{- $text := include "taintwarden.source" (dict "root" .root "file" .file) -}}
@@ -81,7 +81,7 @@ With cert-manager nothing is granted that would write a certificate.
 {{- if and (eq $document.kind $.kind) (eq $document.metadata.name $.name) -}}
 {{- range $document.rules -}}
 {{- $rule := . -}}
-{{- if eq ($.root.Values.webhooks).certificates "cert-manager" -}}
+{{- if has $.certificates (list "cert-manager" "external") -}}
 {{- if has "admissionregistration.k8s.io" .apiGroups -}}{{- $rule = dict -}}{{- end -}}
 {{- if has "secrets" .resources -}}{{- $rule = mergeOverwrite (deepCopy .) (dict "verbs" (list "get")) -}}{{- end -}}
 {{- end -}}
@@ -122,6 +122,24 @@ rules:
 {{- end -}}
 {{- define "taintwarden.webhookAccount" -}}
 {{ required "webhooks.serviceAccountName is needed: the webhook's account" (.Values.webhooks).serviceAccountName }}
+{{- end -}}
+
+{{- define "taintwarden.extenderAccount" -}}
+{{ required "schedulerExtender.serviceAccountName is needed: the extender's account" (.Values.schedulerExtender).serviceAccountName }}
+{{- end -}}
+
+{{/* The processes beside the operator that are called: by API servers, and by schedulers. As JSON: name, account. */}}
+{{- define "taintwarden.served" -}}
+{{- $name := include "taintwarden.name" . -}}
+{{- $found := list -}}
+{{- if (.Values.webhooks).enabled -}}
+{{- $found = append $found (dict "name" (printf "%s-webhook" $name) "account" (include "taintwarden.webhookAccount" .)) -}}
+{{- end -}}
+{{- if (.Values.schedulerExtender).enabled -}}
+{{- $account := include "taintwarden.extenderAccount" . -}}
+{{- $found = append $found (dict "name" (printf "%s-scheduler-extender" $name) "account" $account) -}}
+{{- end -}}
+{{ toJson $found }}
 {{- end -}}
 
 {{/* A service account. Arguments: root, name. */}}

@@ -9,10 +9,10 @@ import msgspec
 from taintwarden.admission.checking import look, mapping, sequence
 from taintwarden.admission.objects import TEMPLATES
 from taintwarden.api.types import GROUP
-from taintwarden.cli.diagnosis.places import NodeTerm, Place
 from taintwarden.controller.decoding import Decoder
 from taintwarden.engine.model import Instant, MonotonicTime, PodClass, WallTime
-from taintwarden.kube.objects import OwnerReference, PodObject
+from taintwarden.kube.objects import OwnerReference
+from taintwarden.rehearsal.places import Place, PlacedPod
 from taintwarden.rehearsal.sources import UNREADABLE, Listing, Subject, identity
 
 _NOWHERE = "a template"
@@ -71,23 +71,8 @@ class _Owner(msgspec.Struct, frozen=True):
     group: str
 
 
-class _Affinity(msgspec.Struct, rename="camel"):
-    node_selector_terms: tuple[NodeTerm, ...] = ()
-
-
-class _NodeAffinity(msgspec.Struct):
-    required: _Affinity | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
-
-
-class _Affinities(msgspec.Struct, rename="camel"):
-    node_affinity: _NodeAffinity | None = None
-
-
 class _Spec(msgspec.Struct, rename="camel"):
-    node_name: str = ""
     tolerations: msgspec.Raw = msgspec.Raw(b"[]")
-    node_selector: dict[str, str] = {}
-    affinity: _Affinities | None = None
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -114,7 +99,7 @@ class Inventory:
         self.pods = 0
         self.templates = 0
         self._decoder = Decoder(lambda: Instant(WallTime(now), MonotonicTime(now)))
-        self._pod_decoder = msgspec.json.Decoder(PodObject)
+        self._pod_decoder = msgspec.json.Decoder(PlacedPod)
         self._more_decoder = msgspec.json.Decoder(_Pod)
         self._owners: dict[str, _Owner] = {}
         """The controller of a workload, by the UID of the workload."""
@@ -193,16 +178,12 @@ class Inventory:
             self.groups.append(group)
             self.templates += 1
 
-    def _shape(self, raw: bytes) -> tuple[Shape | None, _Pod, PodObject]:
+    def _shape(self, raw: bytes) -> tuple[Shape | None, _Pod, PlacedPod]:
         obj, more = self._pod_decoder.decode(raw), self._more_decoder.decode(raw)
         pod = self._decoder.pod(obj)
         if pod is None:
             return None, more, obj
-        required = more.spec.affinity and more.spec.affinity.node_affinity and more.spec.affinity.node_affinity.required
-        place = Place(
-            tuple(sorted(more.spec.node_selector.items())), required.node_selector_terms if required else None
-        )
-        rest = (place, _ours(more.metadata.annotations), bytes(more.spec.tolerations))
+        rest = (obj.spec.place, _ours(more.metadata.annotations), bytes(more.spec.tolerations))
         # Equal pods of a workload share one shape, and the group that is derived from it.
         shape = self._shapes.setdefault((id(pod.shared), *rest), Shape(pod.shared, *rest))
         return shape, more, obj

@@ -14,14 +14,14 @@ def _stale(context: Context) -> Iterator[Found]:
         present = {label: value for label, value in node.node.labels.items() if is_mirror_label(label)}
         told = ", ".join(_differences(present, wanted.labels if wanted else {}))
         if told:
-            yield Found(Subject("Node", name), f"its labels do not repeat its taints: {told}")
+            yield Found(Subject("Node", name), f"its labels for placement are not in step: {told}")
 
 
 def _inexpressible(context: Context) -> Iterator[Found]:
     for name in context.nodes:
         wanted = context.view.placement_labels(name)
-        for taint, reason in wanted.faults if wanted else ():
-            yield Found(Subject("Node", name), f"{taint}: {reason}")
+        for subject, reason in wanted.faults if wanted else ():
+            yield Found(Subject("Node", name), f"{subject}: {reason}")
 
 
 def _differences(present: Mapping[str, str], wanted: Mapping[str, str]) -> Iterator[str]:
@@ -39,7 +39,7 @@ CHECKS = (
     Check(
         id="placement-labels",
         severity=Severity.WARNING,
-        finds="nodes whose labels for the scheduler do not say what their taints say (placement)",
+        finds="nodes whose labels for the scheduler do not say what their taints and version labels say (placement)",
         remedy="the operator writes them while it leads: look at its log, and at its right to patch nodes",
         needs=(Source.NODES, Source.POLICIES),
         run=_stale,
@@ -47,7 +47,7 @@ CHECKS = (
     Check(
         id="placement-inexpressible",
         severity=Severity.WARNING,
-        finds="taints with placement whose values labels cannot express: such nodes are left out",
+        finds="taints with placement, and version labels, whose values labels cannot express: such nodes are left out",
         remedy="use values that the scheduler can compare: integers, or versions of ordinary length",
         needs=(Source.NODES, Source.POLICIES),
         run=_inexpressible,

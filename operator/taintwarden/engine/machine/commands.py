@@ -5,6 +5,7 @@ import msgspec
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.limits.guard import GuardRecord
 from taintwarden.engine.model import Pod, Policy, Taint
+from taintwarden.engine.placement import Label
 
 
 class Evict(msgspec.Struct, frozen=True):
@@ -124,11 +125,11 @@ class InvalidValue(msgspec.Struct, frozen=True):
 
 
 class NotMirrored(msgspec.Struct, frozen=True):
-    """Notice: the node's labels cannot express ``taint``, so they keep pods with comparisons off the node."""
+    """Notice: labels of placement cannot express ``subject``, so they keep pods with comparisons off the node."""
 
     node: str
     node_uid: str
-    taint: Taint
+    subject: Taint | Label
     reason: str
 
 

@@ -393,7 +393,7 @@ class Machine:
                 first = first or verdict
                 count += 1
         self._report_node(state, first, count)
-        self._mirroring.mirror(state, self._verdicts.select(state))
+        self._mirroring.mirror(state, self._verdicts.policies)
         self._draining.judged(state)
         self._draining.count(state)
         self._save_history(state)
@@ -477,7 +477,7 @@ class Machine:
         else:
             kept = {name: value for name, value in (state.node.labels | order.labels).items() if value is not None}
             state.node, state.policies = msgspec.structs.replace(state.node, labels=kept), None
-            self._mirroring.mirror(state, self._verdicts.select(state))
+            self._mirroring.mirror(state, self._verdicts.policies)
 
     # -- acting -------------------------------------------------------------------------------------------------
 

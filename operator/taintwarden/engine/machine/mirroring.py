@@ -1,14 +1,13 @@
-"""The labels of a node that repeat its taints with ``placement``, and the writes that they need."""
+"""The labels of a node that repeat what the scheduler has to compare, and the writes that they need."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from taintwarden.engine.machine import commands
 from taintwarden.engine.machine.cluster import NodeState
 from taintwarden.engine.machine.outbox import Outbox, labels_key
 from taintwarden.engine.machine.stepping import Step
 from taintwarden.engine.model import Mode, Node, Policy, Taint
-from taintwarden.engine.placement import is_mirror_label, node_labels
-from taintwarden.engine.placement.mirroring import NodeLabels
+from taintwarden.engine.placement import Label, NodeLabels, is_mirror_label, node_labels, version_labels
 
 
 class Mirroring:
@@ -25,7 +24,7 @@ class Mirroring:
     def __init__(self, step: Step, outbox: Outbox) -> None:
         self._step = step
         self._outbox = outbox
-        self._reported: dict[str, tuple[tuple[Taint, str], ...]] = {}
+        self._reported: dict[str, tuple[tuple[Taint | Label, str], ...]] = {}
 
     def restart(self) -> None:
         """Leadership begins: what other leaders reported does not count."""
@@ -36,8 +35,8 @@ class Mirroring:
         self._reported.pop(node, None)
         self._outbox.forget(labels_key(node))
 
-    def mirror(self, state: NodeState, policies: Sequence[Policy]) -> None:
-        """Write the labels that the node lacks; ``policies`` are those that select it."""
+    def mirror(self, state: NodeState, policies: Iterable[Policy]) -> None:
+        """Write the labels that the node lacks."""
         node = state.node
         if node is None or not self._step.leading:
             return
@@ -50,7 +49,7 @@ class Mirroring:
         labels, faults = (wanted.labels, wanted.faults) if wanted is not None else ({}, ())
         if self._reported.get(node.name, ()) != faults:
             self._reported[node.name] = faults
-            self._step.report(*(commands.NotMirrored(node.name, node.uid, taint, reason) for taint, reason in faults))
+            self._step.report(*(commands.NotMirrored(node.name, node.uid, *fault) for fault in faults))
         if labels == present and under_way is None:
             self._outbox.withdraw(labels_key(node.name))
             return
@@ -61,8 +60,16 @@ class Mirroring:
         self._outbox.put(commands.SaveLabels(node.name, node.uid, {**gone, **labels}))
 
 
-def wanted_labels(node: Node, policies: Sequence[Policy]) -> NodeLabels | None:
-    """The Taintwarden labels that a node should have; None if no policy requests any."""
+def wanted_labels(node: Node, policies: Iterable[Policy]) -> NodeLabels | None:
+    """The Taintwarden labels that a node should have; None if no policy requests any.
+
+    It does not matter whether a policy selects the node: what pods tolerate does not depend on that.
+    """
     enforced = [policy for policy in policies if policy.mode is not Mode.DRY_RUN]
     selectors = [selector for policy in enforced for selector in policy.taints if selector.placement]
-    return node_labels([taint for taint, _ in node.taints], selectors) if selectors else None
+    keys = dict.fromkeys(key for policy in enforced for key in policy.version_labels)
+    if not (selectors or keys):
+        return None
+    of_taints = node_labels([taint for taint, _ in node.taints], selectors)
+    of_labels = version_labels(node.labels, keys)
+    return NodeLabels(of_taints.labels | of_labels.labels, of_taints.faults + of_labels.faults)

@@ -1,6 +1,6 @@
 """The comparison of one toleration with one taint, for all seven operators."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 
 from taintwarden.engine.matching.numeric import parse_integer
@@ -53,6 +53,18 @@ def match(toleration: Toleration, taint: Taint, gates: Gates = ALL_GATES) -> Mat
     if operator in SEMVER_OPERATORS:
         return _compare(operator, parse_version, toleration, taint, is_on=gates.semver_operators)
     return Match.UNKNOWN_OPERATOR
+
+
+def why_not(
+    tolerations: Iterable[Toleration], taint: Taint, gates: Gates = ALL_GATES
+) -> list[tuple[Toleration, Match]]:
+    """The tolerations for this taint that do not hold, each with the reason."""
+    answers = [(toleration, match(toleration, taint, gates)) for toleration in tolerations]
+    return [
+        (toleration, answer)
+        for toleration, answer in answers
+        if answer not in (Match.OTHER_KEY, Match.OTHER_EFFECT, Match.HOLDS)
+    ]
 
 
 def _compare(

@@ -1,18 +1,23 @@
-"""Placement without a scheduler plugin: labels and affinity, so that the scheduler avoids nodes that would evict.
+"""Placement without a scheduler plugin: labels and affinity, so that the scheduler avoids nodes that are not tolerated.
 
 The scheduler compares integers of node labels in a pod's node affinity. So the values of selected taints are repeated
 as labels of the node, and a pod's extended tolerations become requirements on them. What cannot be expressed exactly
-excludes a node and is reported: a node that would evict the pod is never included.
+excludes a node and is reported: a node that the pod does not tolerate is never included.
 """
 
+from taintwarden.engine.affinity import NodeOperator, NodeRequirement, Term
+from taintwarden.engine.placement.affinity import MAX_TERMS, NativeAffinity, native_affinity
 from taintwarden.engine.placement.encoding import encode_version
 from taintwarden.engine.placement.labels import effect_label, is_mirror_label, value_label, version_label
-from taintwarden.engine.placement.mirroring import NodeLabels, node_labels
-from taintwarden.engine.placement.requirements import Alternatives, requirements
-from taintwarden.engine.placement.terms import NodeOperator, NodeRequirement, Term
+from taintwarden.engine.placement.mirroring import Label, NodeLabels, node_labels, version_labels
+from taintwarden.engine.placement.requirements import REQUIRED_EFFECTS, Alternatives, preferences, requirements
 
 __all__ = [
+    "MAX_TERMS",
+    "REQUIRED_EFFECTS",
     "Alternatives",
+    "Label",
+    "NativeAffinity",
     "NodeLabels",
     "NodeOperator",
     "NodeRequirement",
@@ -20,8 +25,11 @@ __all__ = [
     "effect_label",
     "encode_version",
     "is_mirror_label",
+    "native_affinity",
     "node_labels",
+    "preferences",
     "requirements",
     "value_label",
     "version_label",
+    "version_labels",
 ]

@@ -1,51 +1,100 @@
-"""Translates the taints of a node into the labels that repeat them."""
+"""Translates the taints of a node, and the versions in its labels, into the labels that repeat them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from taintwarden.engine.matching.numeric import parse_integer
 from taintwarden.engine.matching.versions import parse_version
-from taintwarden.engine.model import Taint, TaintSelector, ValueType
+from taintwarden.engine.model import Effect, Taint, TaintSelector, ValueType
 from taintwarden.engine.placement.encoding import encode_version, is_misread
-from taintwarden.engine.placement.labels import effect_label, effect_text, value_label, version_label
+from taintwarden.engine.placement.labels import (
+    effect_label,
+    effect_text,
+    label_version_label,
+    prefer_value_label,
+    prefer_version_label,
+    value_label,
+    version_label,
+)
 
 LEFT_OUT = ""
 """Replaces a value that cannot be expressed: not an integer, so no comparison of the scheduler holds for it."""
 
 
+_TOO_LONG = "the version {} has too many digits for an integer that sorts as it does"
+
+
+class Label(msgspec.Struct, frozen=True):
+    """A label of a node."""
+
+    key: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}"
+
+
 class NodeLabels(msgspec.Struct, frozen=True):
-    """All Taintwarden labels that a node should have; and the taints that labels cannot express, each with the reason.
+    """Taintwarden labels that a node should have; and what labels cannot express, each with the reason.
 
     A value that is left out is empty on the value and version labels; a taint without value has no version label.
     """
 
     labels: dict[str, str]
-    faults: tuple[tuple[Taint, str], ...] = ()
+    faults: tuple[tuple[Taint | Label, str], ...] = ()
 
 
 def node_labels(taints: Iterable[Taint], selectors: Iterable[TaintSelector]) -> NodeLabels:
-    """The labels for those ``taints`` of a node that one of ``selectors`` with ``placement`` selects."""
-    chosen: dict[str, list[Taint]] = {}
-    placing = [selector for selector in selectors if selector.placement]
+    """The labels for those ``taints`` of a node whose key one of ``selectors`` names with ``placement``.
+
+    They repeat taints of every effect: whether a policy evicts by it is of no concern to the scheduler.
+    """
+    types: dict[str, list[ValueType | None]] = {}
+    for selector in selectors:
+        if selector.placement:
+            types.setdefault(selector.key, []).append(selector.value_type)
+    found: dict[str, list[Taint]] = {key: [] for key in types}
     for taint in taints:
-        if any(selector.specificity(taint) for selector in placing):
-            chosen.setdefault(taint.key, []).append(taint)
+        if taint.key in found:
+            found[taint.key].append(taint)
     labels: dict[str, str] = {}
-    faults: list[tuple[Taint, str]] = []
-    for key, same_key in chosen.items():
-        types = [selector.value_type for selector in placing if any(map(selector.specificity, same_key))]
-        found, fault = _labels_of(key, same_key, types)
-        labels |= found
-        if found and (label := effect_label(key)) and (text := effect_text(taint.effect for taint in same_key)):
+    faults: list[tuple[Taint | Label, str]] = []
+    for key, same_key in found.items():
+        preferred = [taint for taint in same_key if taint.effect == Effect.PREFER_NO_SCHEDULE]
+        required = [taint for taint in same_key if taint.effect != Effect.PREFER_NO_SCHEDULE]
+        for group, value, version in (
+            (required, value_label(key), version_label(key)),
+            (preferred, prefer_value_label(key), prefer_version_label(key)),
+        ):
+            one, fault = _labels_of(group, value, version, types[key]) if group else ({}, "")
+            labels |= one
+            if fault:
+                faults.append((group[-1], fault))
+        if (label := effect_label(key)) and (text := effect_text(taint.effect for taint in required)):
             labels[label] = text
-        if fault:
-            faults.append((same_key[-1], fault))
     return NodeLabels(labels, tuple(faults))
 
 
-def _labels_of(key: str, taints: Sequence[Taint], types: Sequence[ValueType | None]) -> tuple[dict[str, str], str]:
-    value_key, version_key = value_label(key), version_label(key)
+def version_labels(labels: Mapping[str, str], keys: Iterable[str]) -> NodeLabels:
+    """The numbers of the versions in those ``labels`` of a node that ``keys`` name."""
+    found: dict[str, str] = {}
+    faults: list[tuple[Taint | Label, str]] = []
+    for key in keys:
+        if (value := labels.get(key)) is None or (repeated := label_version_label(key)) is None:
+            continue
+        version = parse_version(value)
+        number = None if version is None else encode_version(version)
+        if number is not None:
+            found[repeated] = str(number)
+        else:
+            faults.append((Label(key, value), "it is no version" if version is None else _TOO_LONG.format(value)))
+    return NodeLabels(found, tuple(faults))
+
+
+def _labels_of(
+    taints: Sequence[Taint], value_key: str | None, version_key: str | None, types: Sequence[ValueType | None]
+) -> tuple[dict[str, str], str]:
     if value_key is None or version_key is None:
         return {}, "the prefix of its key is too long for a label"
     value = taints[0].value
@@ -70,4 +119,4 @@ def _version_number(value: str, types: Sequence[ValueType | None]) -> tuple[str,
         return str(number), ""
     # Without a type, a long integer is more likely an integer than a version.
     is_meant = ValueType.VERSION in wanted or parse_integer(value) is None
-    return "", f"the version {value} has too many digits for an integer that sorts as it does" if is_meant else ""
+    return "", _TOO_LONG.format(value) if is_meant else ""

@@ -1,60 +1,105 @@
 """Translates a pod's extended tolerations for one taint key into requirements of its node affinity."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import chain, combinations, product
 
 import msgspec
 
+from taintwarden.engine.affinity import NodeOperator, NodeRequirement, Term
 from taintwarden.engine.matching.tolerations import ALL_GATES
-from taintwarden.engine.model import Gates, Toleration
-from taintwarden.engine.placement.labels import effect_label, effect_text, value_label, version_label
-from taintwarden.engine.placement.terms import NodeOperator, NodeRequirement, Term
+from taintwarden.engine.model import Effect, Gates, Toleration
+from taintwarden.engine.placement.labels import (
+    NO_EFFECT,
+    effect_label,
+    effect_text,
+    prefer_value_label,
+    prefer_version_label,
+    value_label,
+    version_label,
+)
 from taintwarden.engine.placement.translation import Translation
+
+REQUIRED_EFFECTS = (Effect.NO_EXECUTE, Effect.NO_SCHEDULE)
+"""Those that keep pods off a node."""
 
 
 class Alternatives(msgspec.Struct, frozen=True):
     """What a node must meet because of one taint key: one of ``terms``, unless it is ``unrestricted``.
 
-    ``faults`` are sentences about nodes that are tolerated but left out.
+    ``labels`` are those that the terms may name. ``faults`` are sentences about nodes that are tolerated but left out.
     """
 
     key: str
+    labels: tuple[str, ...] = ()
     terms: tuple[Term, ...] = ()
     unrestricted: bool = False
     faults: tuple[str, ...] = ()
 
 
 def requirements(
-    key: str, tolerations: Sequence[Toleration], effects: Iterable[str], gates: Gates = ALL_GATES
+    key: str,
+    tolerations: Sequence[Toleration],
+    gates: Gates = ALL_GATES,
+    effects: Sequence[str] = REQUIRED_EFFECTS,
 ) -> Alternatives:
-    """The nodes on which a pod with these *extended* ``tolerations`` may be placed, with regard to the taint ``key``.
+    """The nodes onto which the scheduler may put a pod with these *extended* ``tolerations``, by the taint ``key``.
 
-    ``effects`` are those with which policies select the taint for placement. Unrestricted: an ``Exists``, or no
-    extended toleration names the key, so that the native ones decide, which the scheduler evaluates. A node without
-    the taint is always included.
+    ``effects``: those of the taints that the scheduler accepts by native tolerations; it rejects the others itself,
+    and they need no requirement. Unrestricted: an ``Exists``, or no extended toleration
+    names the key, so that the native ones decide, which the scheduler evaluates. A node without the taint is included.
+    With ``NoSchedule`` the operator has to have said so: the native toleration lets the pod in, and nothing evicts it
+    again.
     """
-    if all(entry.key != key for entry in tolerations):
-        return Alternatives(key, unrestricted=True)
     value, version, effect = value_label(key), version_label(key), effect_label(key)
+    if not _names(key, tolerations):
+        return Alternatives(key, unrestricted=True)
     if value is None or version is None or effect is None:
         return Alternatives(key, unrestricted=True, faults=(f"{key}: its prefix is too long for a label",))
-    by_effect: dict[str, tuple[Term, ...] | None] = {}
     faults: dict[str, None] = {}
-    for one in sorted(set(effects)):
-        translation = Translation(value, version, gates)
-        for entry in tolerations:
-            if entry.key in ("", key) and entry.effect in ("", one):
-                translation.add(entry)
-        by_effect[one] = translation.terms()
-        faults |= dict.fromkeys(translation.faults)
-    present = _where_present(by_effect, effect)
+    by_effect: dict[str, tuple[Term, ...] | None] = {}
+    for one in effects:
+        by_effect[one], found = _tolerated(key, one, tolerations, Translation(value, version, gates))
+        faults |= dict.fromkeys(found)
+    present = _where_present(by_effect, value, effect)
+    if present is None:
+        return Alternatives(key, unrestricted=True)
+    absent = (
+        NodeRequirement(effect, NodeOperator.IN, (NO_EFFECT,))
+        if Effect.NO_SCHEDULE in effects
+        else NodeRequirement(value, NodeOperator.DOES_NOT_EXIST)
+    )
+    return Alternatives(key, (value, version, effect), ((absent,), *present), faults=tuple(faults))
+
+
+def preferences(key: str, tolerations: Sequence[Toleration], gates: Gates = ALL_GATES) -> Alternatives:
+    """The same by taints with ``PreferNoSchedule``: nodes that the scheduler should prefer."""
+    value, version = prefer_value_label(key), prefer_version_label(key)
+    if not _names(key, tolerations) or value is None or version is None:
+        return Alternatives(key, unrestricted=True)
+    translation = Translation(value, version, gates)
+    present, faults = _tolerated(key, Effect.PREFER_NO_SCHEDULE, tolerations, translation)
     if present is None:
         return Alternatives(key, unrestricted=True)
     absent = (NodeRequirement(value, NodeOperator.DOES_NOT_EXIST),)
-    return Alternatives(key, (absent, *present), faults=tuple(faults))
+    return Alternatives(key, (value, version), (absent, *present), faults=faults)
 
 
-def _where_present(by_effect: dict[str, tuple[Term, ...] | None], label: str) -> tuple[Term, ...] | None:
+def _names(key: str, tolerations: Sequence[Toleration]) -> bool:
+    """Whether extended tolerations decide about the taint ``key``."""
+    return any(entry.key == key for entry in tolerations)
+
+
+def _tolerated(
+    key: str, effect: str, tolerations: Sequence[Toleration], translation: Translation
+) -> tuple[tuple[Term, ...] | None, tuple[str, ...]]:
+    """What a node with the taint must meet, None for nothing; and the faults."""
+    for entry in tolerations:
+        if entry.key in ("", key) and entry.effect in ("", effect):
+            translation.add(entry)
+    return translation.terms(), tuple(translation.faults)
+
+
+def _where_present(by_effect: dict[str, tuple[Term, ...] | None], value: str, effect: str) -> tuple[Term, ...] | None:
     """What a node with the taint must meet; None if there is no requirement for any effect.
 
     If it depends on the effect, each combination of effects that a node may have gets its own requirements.
@@ -65,14 +110,15 @@ def _where_present(by_effect: dict[str, tuple[Term, ...] | None], label: str) ->
     texts: dict[Term, list[str | None]] = {}
     for size in range(1, len(by_effect) + 1):
         for effects in combinations(by_effect, size):
-            for term in _all_of([terms for effect in effects if (terms := by_effect[effect]) is not None]):
+            for term in _all_of([terms for one in effects if (terms := by_effect[one]) is not None]):
                 texts.setdefault(term, []).append(effect_text(effects))
     found: list[Term] = []
     for term, wanted in texts.items():
         if named := tuple(text for text in wanted if text is not None):
-            found.append((NodeRequirement(label, NodeOperator.IN, named), *term))
-        if None in wanted:
-            found.append((NodeRequirement(label, NodeOperator.DOES_NOT_EXIST), *term))
+            found.append((NodeRequirement(effect, NodeOperator.IN, named), *term))
+        if None in wanted:  # nor has a node that was not looked at the label
+            labelled = term or (NodeRequirement(value, NodeOperator.EXISTS),)
+            found.append((NodeRequirement(effect, NodeOperator.DOES_NOT_EXIST), *labelled))
     return tuple(found)
 
 

@@ -2,11 +2,11 @@
 
 from semver import Version
 
+from taintwarden.engine.affinity import NodeOperator, NodeRequirement, Term
 from taintwarden.engine.matching.numeric import MAX_INT64, parse_integer
 from taintwarden.engine.matching.versions import parse_version
 from taintwarden.engine.model import NUMERIC_OPERATORS, SEMVER_OPERATORS, Gates, Operator, Toleration
 from taintwarden.engine.placement.encoding import encode_version, is_misread
-from taintwarden.engine.placement.terms import NodeOperator, NodeRequirement, Term
 
 _MAX_VALUE_LENGTH = 63  # of a taint's value and of a label's: validation.IsValidLabelValue of apimachinery
 
@@ -87,7 +87,7 @@ class Translation:
         if number is not None and not version.prerelease:
             self._versions[str(number)] = None
             return
-        self.faults.append(f"{toleration}: only nodes whose taint spells it {version} or v{version} are found")
+        self.faults.append(f"{toleration}: only nodes that spell it {version} or v{version} are found")
         for text in (str(version), f"v{version}"):
             if len(text) <= _MAX_VALUE_LENGTH and not text.endswith("-"):
                 self._values[text] = None
@@ -95,10 +95,10 @@ class Translation:
     # -- results
 
     def _of_bounds(self) -> list[Term]:
-        """A taint's value has no sign, and the API server rejects a sign in a requirement."""
+        """No label has a sign, and the API server rejects a sign in a requirement."""
         found: list[Term] = []
         if self._above is not None and self._above < 0:
-            self._values["0"] = None
+            self._below = max(self._below or 0, 1)  # zero, however it is spelled
         if self._above is not None and self._above < MAX_INT64:
             found.append((self._on_value(NodeOperator.GT, str(max(self._above, 0))),))
         if self._below is not None and self._below > 0:

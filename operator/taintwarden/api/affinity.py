@@ -1,0 +1,152 @@
+"""Node affinity with versions: the annotation ``taintwarden.io/node-affinity``, and a profile's ``nodeAffinity``.
+
+Its shape is that of Kubernetes' own: ``spec.affinity.nodeAffinity`` for pods, ``spec.nodeAffinity`` for volumes.
+It is valid or invalid as a whole: a requirement that is left out would let a pod onto nodes that it must not use.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, TypeVar
+
+from msgspec import UNSET, Meta
+
+from taintwarden.api.annotations import bounded, read_json
+from taintwarden.api.decode import decode
+from taintwarden.api.errors import FieldError
+from taintwarden.api.names import check_label_value
+from taintwarden.api.tolerations import explain_version
+from taintwarden.api.types import LabelKey, Spec, checked
+from taintwarden.engine.affinity import (
+    COMPARING_NODE_OPERATORS,
+    NOWHERE,
+    SEMVER_NODE_OPERATORS,
+    NodeAffinity,
+    NodeOperator,
+    NodeRequirement,
+    Preference,
+    Term,
+)
+from taintwarden.engine.matching.numeric import explain_integer
+
+AFFINITY_ANNOTATION = "taintwarden.io/node-affinity"
+PATH = f"metadata.annotations[{AFFINITY_ANNOTATION}]"
+MAX_TERMS = 16
+MAX_REQUIREMENTS = 16
+"""Of one term."""
+MAX_VALUES = 32
+MAX_VALUE_LENGTH = 128
+"""Labels have at most 63 characters, so nothing longer is meant."""
+_TERM = '{"matchExpressions": [{"key": "example.com/kubelet", "operator": "SemverGt", "values": ["1.31.99"]}]}'
+_REQUIRED = f'{{"nodeSelectorTerms": [{_TERM}]}}'
+_POD_EXAMPLE = f'write for example {{"requiredDuringSchedulingIgnoredDuringExecution": {_REQUIRED}}}'
+_VOLUME_EXAMPLE = f'write for example {{"required": {_REQUIRED}}}'
+
+
+class NodeRequirementSpec(Spec, frozen=True):
+    """An entry of ``matchExpressions``."""
+
+    key: LabelKey
+    operator: NodeOperator
+    values: Annotated[tuple[Annotated[str, Meta(max_length=MAX_VALUE_LENGTH)], ...], Meta(max_length=MAX_VALUES)] = ()
+
+
+def check_node_requirement(requirement: NodeRequirementSpec) -> Iterator[FieldError]:
+    """The number of values as in Kubernetes, and each of them one that its operator can compare with."""
+    operator, values = requirement.operator, requirement.values
+    if operator in (NodeOperator.EXISTS, NodeOperator.DOES_NOT_EXIST):
+        if values:
+            yield FieldError("values", values, f"{operator} takes no values", "remove them")
+    elif not values:
+        yield FieldError("values", UNSET, f"{operator} compares with at least one value")
+    elif operator in COMPARING_NODE_OPERATORS and len(values) > 1:
+        yield FieldError("values", values, f"{operator} compares with one value", "write a term for each")
+    else:
+        yield from (fault.below("values") for value in values for fault in _check_value(operator, value))
+
+
+def _check_value(operator: NodeOperator, value: str) -> Iterator[FieldError]:
+    if operator not in COMPARING_NODE_OPERATORS:
+        yield from check_label_value(value)
+    elif fault := explain_version(value) if operator in SEMVER_NODE_OPERATORS else explain_integer(value):
+        yield FieldError("", value, fault)
+
+
+class NodeTermSpec(Spec, frozen=True):
+    """Requirements that all have to hold."""
+
+    match_expressions: Annotated[
+        tuple[Annotated[NodeRequirementSpec, checked(check_node_requirement)], ...],
+        Meta(min_length=1, max_length=MAX_REQUIREMENTS),
+    ]
+
+
+class NodeSelectorSpec(Spec, frozen=True):
+    """Terms of which one has to match."""
+
+    node_selector_terms: Annotated[tuple[NodeTermSpec, ...], Meta(min_length=1, max_length=MAX_TERMS)]
+
+
+class PreferenceSpec(Spec, frozen=True):
+    """A term that raises the score of nodes."""
+
+    weight: Annotated[int, Meta(ge=1, le=100)]
+    preference: NodeTermSpec
+
+
+class NodeAffinitySpec(Spec, frozen=True):
+    """A pod's node affinity."""
+
+    required_during_scheduling_ignored_during_execution: NodeSelectorSpec | None = None
+    preferred_during_scheduling_ignored_during_execution: Annotated[
+        tuple[PreferenceSpec, ...], Meta(max_length=MAX_TERMS)
+    ] = ()
+
+
+class VolumeNodeAffinitySpec(Spec, frozen=True):
+    """A PersistentVolume's node affinity."""
+
+    required: NodeSelectorSpec
+
+
+Parsed = tuple[NodeAffinity, tuple[FieldError, ...]]
+"""The affinity, ``NOWHERE`` if there are errors, and the errors."""
+AnySpec = TypeVar("AnySpec", NodeAffinitySpec, VolumeNodeAffinitySpec)
+
+
+def parse_node_affinity(text: str) -> Parsed:
+    """The annotation of a pod."""
+    read, errors = _read(text, NodeAffinitySpec, _POD_EXAMPLE)
+    return (NOWHERE, errors) if read is None else (node_affinity(read), ())
+
+
+def parse_volume_affinity(text: str) -> Parsed:
+    """The annotation of a PersistentVolume."""
+    read, errors = _read(text, VolumeNodeAffinitySpec, _VOLUME_EXAMPLE)
+    return (NOWHERE, errors) if read is None else (NodeAffinity(_terms(read.required)), ())
+
+
+def node_affinity(read: NodeAffinitySpec) -> NodeAffinity:
+    """What was read, as the engine has it."""
+    required = read.required_during_scheduling_ignored_during_execution
+    preferred = read.preferred_during_scheduling_ignored_during_execution
+    return NodeAffinity(
+        None if required is None else _terms(required),
+        tuple(Preference(one.weight, _term(one.preference)) for one in preferred),
+    )
+
+
+def _read(text: str, wanted: type[AnySpec], example: str) -> tuple[AnySpec | None, tuple[FieldError, ...]]:
+    given, fault = read_json(text, PATH, example)
+    if fault is not None:
+        return None, (fault,)
+    if not isinstance(given, dict):
+        return None, (FieldError(PATH, given, "must be a JSON object", example),)
+    read, errors = decode(given, wanted, PATH)
+    return read, bounded(list(errors), 0, PATH, len(errors))
+
+
+def _terms(selector: NodeSelectorSpec) -> tuple[Term, ...]:
+    return tuple(map(_term, selector.node_selector_terms))
+
+
+def _term(term: NodeTermSpec) -> Term:
+    return tuple(NodeRequirement(one.key, one.operator, one.values) for one in term.match_expressions)

@@ -1,0 +1,213 @@
+"""Whether a pod may be scheduled on a node, how well the node suits it, and why not.
+
+The tolerations are those that decide on evictions, so a pod is never scheduled where a taint would evict it at once.
+"""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from taintwarden.engine.affinity import NodeAffinity, Term
+from taintwarden.engine.matching.affinity import LabelMatch, describe, match_label, matches, weight
+from taintwarden.engine.matching.tolerations import ALL_GATES, Match, match, why_not
+from taintwarden.engine.model import Effect, Gates, Taint, Toleration, Tolerations
+
+REPELLING = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
+"""The effects that keep pods off a node; ``PreferNoSchedule`` only lowers its score."""
+MAX_TOLD = 3
+"""Of tolerations, terms and taints in one reason: an Event has 1,024 characters for all nodes."""
+
+
+class Untolerated(msgspec.Struct, frozen=True):
+    """A taint that a pod does not tolerate, with those tolerations for it that do not hold."""
+
+    taint: Taint
+    answers: tuple[tuple[Toleration, Match], ...] = ()
+
+    @property
+    def reason(self) -> str:
+        """The taint, and why each toleration for it does not hold."""
+        told = [
+            f"{toleration if toleration.toleration_seconds is None else replace(toleration, toleration_seconds=None)} "
+            f"{answer}"
+            for toleration, answer in self.answers[: MAX_TOLD + 1]
+        ]
+        return f"taint {self.taint} is not tolerated ({_listed(told, len(self.answers)) or 'no toleration for it'})"
+
+
+class Sourced(msgspec.Struct, frozen=True):
+    """A node affinity, and who asks for it, as a noun: "the annotation", "profile gold"."""
+
+    source: str
+    affinity: NodeAffinity
+    fault: str = ""
+    """Why it cannot be read. Its affinity then is ``NOWHERE``."""
+
+
+class Demand(msgspec.Struct, frozen=True, cache_hash=True):
+    """What a pod demands of a node: equal for pods of one workload. Every affinity has to match."""
+
+    tolerations: Tolerations = Tolerations()
+    affinities: tuple[Sourced, ...] = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The labels of nodes that decide, each once."""
+        return tuple(dict.fromkeys(key for one in self.affinities for key in one.affinity.keys))
+
+    @property
+    def is_native(self) -> bool:
+        """Whether the scheduler knows all of it: nothing is extended."""
+        return not (self.affinities or self.tolerations.extended)
+
+    @property
+    def is_invalid(self) -> bool:
+        """Whether no node will ever do, because an affinity cannot be read."""
+        return any(one.fault for one in self.affinities)
+
+
+class Cause(StrEnum):
+    """What keeps a pod off a node."""
+
+    TAINT = "taint"
+    AFFINITY = "node-affinity"
+    INVALID = "invalid-node-affinity"
+    """The affinity cannot be read, so no node matches until it is corrected."""
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why a pod may not be scheduled on a node: the first cause, and all reasons."""
+
+    cause: Cause
+    reason: str
+
+
+class Preferences(msgspec.Struct, frozen=True):
+    """How well a node suits a pod."""
+
+    taints: int
+    """``PreferNoSchedule`` taints that the pod does not tolerate: fewer are better."""
+    weight: int
+    """Of the preferred node affinity that the node meets: more is better."""
+
+
+class Judge:
+    """Judges nodes for pods that demand the same. Each taint, and each set of label values, is compared once.
+
+    Args:
+        demand: what the pods demand.
+        gates: which operators may match at all.
+
+    """
+
+    MAX_REMEMBERED = 10_000
+    """Taints, and sets of label values for each affinity: values of nodes change."""
+
+    def __init__(self, demand: Demand, gates: Gates = ALL_GATES) -> None:
+        self._demand = demand
+        self._gates = gates
+        self._relevant: dict[str, tuple[Toleration, ...]] = {}
+        self._taints: dict[Taint, tuple[Untolerated, str] | None] = {}
+        self._affinities = tuple((one, one.affinity.keys, _Results()) for one in demand.affinities)
+
+    def __len__(self) -> int:
+        """How many comparisons are remembered."""
+        return len(self._taints) + sum(len(results) for _, _, results in self._affinities)
+
+    def refusal(self, taints: Iterable[Taint], labels: Mapping[str, str]) -> Refusal | None:
+        """Why the pods may not be scheduled on a node with these taints and labels; None if they may."""
+        found: list[tuple[Cause, str]] = []
+        for taint in taints:
+            if taint.effect in REPELLING and (answer := self._answer(taint)) is not None:
+                found.append((Cause.TAINT, answer[1]))  # noqa: PERF401 - a comprehension costs more where it is empty
+        for one, keys, results in self._affinities:
+            result = self._result(one, keys, results, labels)
+            if result.mismatch is not None:
+                found.append(result.mismatch)
+        return Refusal(found[0][0], _listed([reason for _, reason in found])) if found else None
+
+    def preferences(self, taints: Iterable[Taint], labels: Mapping[str, str]) -> Preferences:
+        """What speaks against a node with these taints, and what for one with these labels."""
+        number = score = 0
+        for taint in taints:
+            if taint.effect == Effect.PREFER_NO_SCHEDULE and self._answer(taint) is not None:
+                number += 1
+        for one, keys, results in self._affinities:
+            score += self._result(one, keys, results, labels).weight
+        return Preferences(number, score)
+
+    def untolerated(self, taint: Taint) -> Untolerated | None:
+        """Why a taint is not tolerated, whatever its effect; None if it is. Extended tolerations narrow."""
+        answer = self._answer(taint)
+        return None if answer is None else answer[0]
+
+    def _answer(self, taint: Taint) -> tuple[Untolerated, str] | None:
+        answer = self._taints.get(taint, _NOT_COMPARED)
+        if answer is _NOT_COMPARED:
+            self._make_room(self._taints)
+            found = self._compare(taint)
+            answer = self._taints[taint] = None if found is None else (found, found.reason)
+        return answer
+
+    def _compare(self, taint: Taint) -> Untolerated | None:
+        relevant = self._relevant.get(taint.key)
+        if relevant is None:
+            self._make_room(self._relevant)
+            relevant = self._relevant[taint.key] = self._demand.tolerations.relevant_to(taint.key)
+        for toleration in relevant:
+            if match(toleration, taint, self._gates) is Match.HOLDS:
+                return None
+        return Untolerated(taint, tuple(why_not(relevant, taint, self._gates)))
+
+    def _result(self, one: Sourced, keys: tuple[str, ...], results: "_Results", labels: Mapping[str, str]) -> "_Result":
+        values = tuple([labels.get(key) for key in keys])
+        found = results.get(values)
+        if found is None:
+            self._make_room(results)
+            mismatch = None if matches(one.affinity, labels, self._gates) else _mismatch(one, labels, self._gates)
+            found = results[values] = _Result(mismatch, weight(one.affinity, labels, self._gates))
+        return found
+
+    def _make_room(self, remembered: dict[Any, Any]) -> None:
+        if len(remembered) >= self.MAX_REMEMBERED:
+            remembered.clear()
+
+
+_NOT_COMPARED = (Untolerated(Taint("")), "")
+
+
+class _Result(NamedTuple):
+    mismatch: tuple[Cause, str] | None
+    weight: int
+
+
+class _Results(dict[tuple[str | None, ...], _Result]):
+    """By the values of the labels that an affinity names."""
+
+
+def untolerated(tolerations: Tolerations, taints: Iterable[Taint], gates: Gates = ALL_GATES) -> list[Untolerated]:
+    """The taints among these that a pod does not tolerate, whatever their effect."""
+    judge = Judge(Demand(tolerations), gates)
+    return [found for taint in taints if (found := judge.untolerated(taint)) is not None]
+
+
+def _mismatch(one: Sourced, labels: Mapping[str, str], gates: Gates) -> tuple[Cause, str]:
+    if one.fault:
+        return Cause.INVALID, f"the node affinity of {one.source} is invalid, so no node matches: {one.fault}"
+    terms = [_first_fault(term, labels, gates) for term in one.affinity.required or ()]
+    return Cause.AFFINITY, f"the node affinity of {one.source} does not match ({_listed(terms) or 'it has no term'})"
+
+
+def _first_fault(term: Term, labels: Mapping[str, str], gates: Gates) -> str:
+    failed = (one for one in term if match_label(one, labels, gates) is not LabelMatch.HOLDS)
+    first = next(failed, None)
+    return "an empty term matches no node" if first is None else describe(first, labels, gates)
+
+
+def _listed(told: list[str], number: int = 0) -> str:
+    """The first of so many reasons, or of all that are there."""
+    more = (number or len(told)) - MAX_TOLD
+    return "; ".join(told[:MAX_TOLD]) + (f"; and {more} more" if more > 0 else "")

@@ -1,0 +1,168 @@
+"""What the processes that answer over HTTPS have in common: from their start to their end.
+
+They follow the cluster, keep a certificate, answer probes and scrapes, and stop without losing a call.
+"""
+
+import asyncio
+import gc
+import signal
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine
+from typing import Any
+
+import structlog
+from aiohttp import web
+
+from taintwarden.controller.clock import Clock
+from taintwarden.controller.stream_handlers import StreamHandler
+from taintwarden.handlers.listening import listen
+from taintwarden.handlers.metrics_server import MetricsServer
+from taintwarden.handlers.probes import probe_app
+from taintwarden.handlers.webhook_server import WebhookServer
+from taintwarden.kube.client import Client
+from taintwarden.kube.connection import Connection
+from taintwarden.kube.errors import ConfigError
+from taintwarden.kube.resources import Resource
+from taintwarden.kube.streams import Stream
+from taintwarden.settings import WebhookSettings
+from taintwarden.telemetry.metrics import Metrics, Process
+
+MAX_API_CONNECTIONS = 8
+"""A few watches, and the calls about the certificate."""
+
+log = structlog.get_logger()
+
+Followed = list[tuple[Resource[Any], StreamHandler[Any]]]
+
+
+class ServedApp(ABC):
+    """One running process.
+
+    Args:
+        process: what it is.
+        settings: process settings.
+        connection: the cluster.
+        clock: both clocks.
+
+    """
+
+    def __init__(self, process: Process, settings: WebhookSettings, connection: Connection, clock: Clock) -> None:
+        self.settings = settings
+        self.connection = connection
+        self.failure: BaseException | None = None
+        self.metrics = Metrics(process)
+        self.client = Client(connection, max_connections=MAX_API_CONNECTIONS)
+        self._process = process
+        self._failed = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._probes: web.AppRunner | None = None
+        self._metrics_server: MetricsServer | None = None
+        self._clock = clock
+        self._followed = self.follow()
+        self.server = self.serve()
+
+    @abstractmethod
+    def follow(self) -> Followed:
+        """What it follows, each stream with what receives it."""
+
+    @abstractmethod
+    def serve(self) -> WebhookServer:
+        """What answers. Called after :meth:`follow`."""
+
+    async def start(self) -> None:
+        """Listen, and begin to follow the cluster.
+
+        Raises:
+            ConfigError: a port is not to be had.
+
+        """
+        await self.client.__aenter__()
+        settings = self.settings
+        read = None if settings.metrics_port else self.metrics.exposition
+        app = probe_app(unready=self._unready, dead=self._dead, metrics=read)
+        self._probes = web.AppRunner(app, access_log=None)
+        await self._probes.setup()
+        try:
+            for one in listen(settings.http_host, settings.http_port):
+                await web.SockSite(self._probes, one).start()
+        except OSError as error:
+            where = f"{settings.http_host or '*'}:{settings.http_port} (--http-host, --http-port)"
+            msg = f"cannot listen on {where}: {error.strerror}"
+            raise ConfigError(msg) from error
+        if settings.metrics_port:
+            self._metrics_server = MetricsServer(settings, self.client, self.metrics.exposition, self._clock)
+            await self._metrics_server.start()
+        await self.server.start()
+        self._task(self.server.keeper.run())
+        for resource, handler in self._followed:
+            self._task(Stream(self.client, resource, handler).run())
+        self._task(self._freeze())
+        log.info(
+            "webhook-started", process=self._process.value, server=self.connection.server, port=settings.webhook_port
+        )
+
+    async def stop(self) -> None:
+        """Answer until all nodes have removed this replica from the Service, then end."""
+        if self.failure is None:
+            await self.server.linger()
+        await self.server.stop()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._probes is not None:
+            await self._probes.cleanup()
+        if self._metrics_server is not None:
+            await self._metrics_server.stop()
+        await self.client.__aexit__()
+        log.info("webhook-stopped", process=self._process.value)
+
+    async def failed(self) -> None:
+        """Wait until a task has failed."""
+        await self._failed.wait()
+
+    async def _freeze(self) -> None:
+        """What is known now stays for long: the collector need not look at it while a client waits for an answer."""
+        for _, handler in self._followed:
+            await handler.listed_once.wait()
+        gc.collect()
+        gc.freeze()
+
+    def _task(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None and self.failure is None:
+            self.failure = error
+            log.critical("task-failed", exc_info=error)
+            self._failed.set()
+
+    def _unready(self) -> str:
+        missing = [handler.resource for _, handler in self._followed if not handler.listed_once.is_set()]
+        return f"not known yet: {', '.join(missing)}" if missing else self.server.unready()
+
+    def _dead(self) -> str:
+        return f"a task failed: {self.failure}" if self.failure else ""
+
+
+async def serve(app: ServedApp) -> BaseException | None:
+    """Serve until told to stop; what made it fail, if anything.
+
+    Raises:
+        ConfigError: a port or a certificate of callers cannot be used.
+
+    """
+    stopping, running = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        running.add_signal_handler(number, stopping.set)
+    ends = [asyncio.create_task(stopping.wait()), asyncio.create_task(app.failed())]
+    try:
+        await app.start()
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in ends:
+            task.cancel()
+        await app.stop()
+    return app.failure

@@ -1,0 +1,55 @@
+"""The latest version of every object of a stream."""
+
+import msgspec
+import pytest
+
+from controller import node_object
+from taintwarden.controller.mirror import Mirror
+from taintwarden.kube.objects import ClaimObject, Identity, NodeObject
+from taintwarden.telemetry.metrics import Metrics
+
+
+@pytest.fixture
+def mirror() -> Mirror[NodeObject, dict[str, str]]:
+    return Mirror("nodes", Metrics(), lambda one: one.metadata.labels)
+
+
+def listed(mirror: Mirror, *objects: NodeObject) -> None:
+    mirror.list_began()
+    mirror.listed(objects)
+    mirror.list_ended("1")
+
+
+def test_a_list_replaces_what_was_known(mirror):
+    listed(mirror, node_object("a"), node_object("b"))
+    listed(mirror, node_object("b", labels={"x": "y"}))
+    assert (mirror.get("a"), mirror.get("b"), len(mirror)) == (None, {"x": "y"}, 1)
+    assert mirror.listed_once.is_set()
+
+
+def test_until_a_list_is_complete_the_one_before_counts(mirror):
+    listed(mirror, node_object("a"))
+    mirror.list_began()
+    mirror.listed([node_object("b")])
+    assert (mirror.get("a") is not None, mirror.get("b")) == (True, None)
+
+
+def test_changes_and_deletions(mirror):
+    mirror.changed([("ADDED", node_object("a")), ("MODIFIED", node_object("b")), ("DELETED", node_object("a"))])
+    assert (mirror.get("a"), mirror.get("b")) == (None, {})
+
+
+def test_a_deletion_of_which_only_the_name_is_known(mirror):
+    listed(mirror, node_object("a"))
+    assert mirror.lost(Identity(name="a"))
+    assert mirror.get("a") is None
+    assert not mirror.lost(Identity())
+
+
+def test_objects_of_namespaces_and_those_of_which_nothing_is_needed():
+    mirror = Mirror("persistentvolumeclaims", Metrics(), lambda one: one.spec.volume_name or None)
+    claim = {"metadata": {"namespace": "shop", "name": "data"}, "spec": {"volumeName": "pv-1"}}
+    mirror.changed([("ADDED", msgspec.convert(claim, ClaimObject))])
+    assert mirror.get("shop/data") == "pv-1"
+    mirror.changed([("MODIFIED", msgspec.convert(claim | {"spec": {}}, ClaimObject))])
+    assert len(mirror) == 0

@@ -1,0 +1,168 @@
+"""The real scheduler with the scheduler extender as shipped, and with extenders that fail."""
+
+import base64
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import yaml
+
+from controlplane import Cluster, ControlPlane, Extender, Json, wait_until
+from controlplane.api_server import LOOPBACK, free_port
+from controlplane.cluster import SCHEDULER
+from controlplane.target import EXTENDER, MANIFESTS
+
+NAMESPACE, NAME = "taintwarden-system", "taintwarden-scheduler-extender"
+SHIPPED: Json = yaml.safe_load((EXTENDER / "kube-scheduler.yaml").read_text())
+PLACED_SECONDS = 30.0
+SERVED_SECONDS = 30.0
+NODE_LABEL = "scene"
+"""Nodes and pods of one test find each other by it."""
+
+
+def installed(ground: ControlPlane) -> None:
+    """What the component gives the extender, without the Deployment."""
+    ground.apply_crds()
+    ground.apply_manifests(*MANIFESTS, EXTENDER)
+    _, secret = yaml.safe_load_all((EXTENDER / "service.yaml").read_text())
+    ground.client.apply(secret)
+
+
+def certificate(cluster: Cluster, folder: Path) -> Path:
+    """The file that a scheduler trusts the extender by."""
+
+    def content() -> Mapping[str, str]:
+        return cluster.get("secrets", NAME, NAMESPACE).get("data") or {}
+
+    wait_until(lambda: "ca.crt" in content(), SERVED_SECONDS, "the certificate of the extender")
+    path = folder / "extender.crt"
+    path.write_bytes(base64.b64decode(content()["ca.crt"]))
+    return path
+
+
+def configuration(*extenders: Json, scheduler: str = SCHEDULER) -> Json:
+    """The shipped configuration with these extenders."""
+    return {**SHIPPED, "extenders": list(extenders), "profiles": [{"schedulerName": scheduler}]}
+
+
+def shipped_extender(port: int, ca: Path) -> Json:
+    """Ours as shipped; only the way to it is another one."""
+    (entry,) = SHIPPED["extenders"]
+    return {**entry, "urlPrefix": f"https://{LOOPBACK}:{port}", "tlsConfig": {**entry["tlsConfig"], "caFile": str(ca)}}
+
+
+class Double:
+    """An extender of the test's own: it filters as it is told."""
+
+    def __init__(self) -> None:
+        self.answer: Callable[[Json], bytes] = lambda args: json.dumps({"NodeNames": args["NodeNames"]}).encode()
+        double = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                args = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                body = double.answer(args)
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: Any) -> None:
+                """Keep pytest's output readable."""
+
+        self._server = ThreadingHTTPServer((LOOPBACK, 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = Thread(target=self._server.serve_forever, daemon=True)
+
+    @property
+    def entry(self) -> Json:
+        """As a scheduler's configuration has it."""
+        url = f"http://{LOOPBACK}:{self._server.server_address[1]}"
+        common = {name: SHIPPED["extenders"][0][name] for name in ("nodeCacheCapable", "ignorable", "httpTimeout")}
+        return {"urlPrefix": url, "filterVerb": "filter", **common}
+
+    def __enter__(self) -> "Double":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@dataclass
+class SchedulingScene:
+    """The nodes and pods of one test, in a namespace of its own."""
+
+    cluster: Cluster
+    namespace: str
+    scheduler: str = SCHEDULER
+
+    def node(self, name: str, *taints: Json, **labels: str) -> str:
+        """Create a Ready node; returns its full name."""
+        full = f"{self.namespace}-{name}"
+        named = {key.replace("__", "/").replace("_", "-"): value for key, value in labels.items()}
+        self.cluster.create_node(full, {NODE_LABEL: self.namespace, **named}, taints)
+        return full
+
+    def pod(
+        self, name: str, *tolerations: Json, affinity: Any = None, native: Any = None, spec: Json | None = None
+    ) -> str:
+        """Create a pod for the scheduler: extended tolerations in the annotation, with a native Exists beside them."""
+        given = {"tolerations": list(tolerations) or None, "node-affinity": affinity}
+        annotations = {
+            f"taintwarden.io/{key}": value if isinstance(value, str) else json.dumps(value)
+            for key, value in given.items()
+            if value is not None
+        }
+        beside = [{"key": key, "operator": "Exists"} for key in {one["key"] for one in tolerations}]
+        selected = {"nodeSelector": {NODE_LABEL: self.namespace}, "schedulerName": self.scheduler}
+        placed = {"tolerations": native if native is not None else beside, **selected, **(spec or {})}
+        self.cluster.create_pod(name, self.namespace, annotations=annotations, spec=placed)
+        return name
+
+    def wait_placed(self, pod: str, node: str) -> None:
+        """Wait until the pod is bound, and to this node."""
+        try:
+            wait_until(lambda: self.node_of(pod), PLACED_SECONDS, f"{pod} to be placed")
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}: {self.reason(pod)}") from error
+        assert self.node_of(pod) == node
+
+    def wait_pending(self, pod: str, why: str) -> None:
+        """Wait until the scheduler says of the pod that no node will do, and this why."""
+        try:
+            wait_until(lambda: why in self.reason(pod), PLACED_SECONDS, f"{pod} to be unschedulable")
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}; it is on {self.node_of(pod)!r}: {self.reason(pod)}") from error
+
+    def node_of(self, pod: str) -> str:
+        node: str = self.cluster.get("pods", pod, self.namespace)["spec"].get("nodeName", "")
+        return node
+
+    def reason(self, pod: str) -> str:
+        """What `kubectl describe pod` shows of the scheduler's last attempt."""
+        status = self.cluster.get("pods", pod, self.namespace).get("status", {})
+        found = [one["message"] for one in status.get("conditions", []) if one.get("reason") == "Unschedulable"]
+        return found[0] if found else ""
+
+
+@contextmanager
+def serving(ground: ControlPlane, folder: Path) -> Iterator[tuple[Extender, Json]]:
+    """A running extender with the shipped rights, and its entry in a scheduler's configuration."""
+    port = free_port()
+    with Extender(ground.extender_kubeconfig(), folder, port) as extender:
+        yield extender, shipped_extender(port, certificate(ground.client, folder))
+
+
+def measured(action: Callable[[], object]) -> float:
+    """How many seconds it takes."""
+    began = time.monotonic()
+    action()
+    return time.monotonic() - began

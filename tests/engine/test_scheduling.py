@@ -1,0 +1,145 @@
+"""Whether a pod may be scheduled on a node: taints by all its tolerations, labels by all its affinities."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taintwarden.engine.affinity import NOWHERE, NodeAffinity, NodeOperator, NodeRequirement, Preference
+from taintwarden.engine.evaluate import judge
+from taintwarden.engine.model import SharedTolerations, Taint, Toleration, Tolerations, TolerationSecondsMode
+from taintwarden.engine.scheduling import Cause, Demand, Judge, Preferences, Sourced, untolerated
+
+EXISTS = Toleration("sla", "Exists")
+ABOVE = Toleration("sla", "Gt", "950", "NoSchedule")
+NEWER = NodeAffinity(((NodeRequirement("kubelet", NodeOperator.SEMVER_GT, ("1.31.99",)),),))
+
+
+def sla(value: str, effect: str = "NoSchedule") -> Taint:
+    return Taint("sla", value, effect)
+
+
+def told(asked: Demand, taints: list[Taint], labels: dict[str, str]) -> str:
+    found = Judge(asked).refusal(taints, labels)
+    return found.reason if found else ""
+
+
+def demand(*extended: Toleration, native: tuple[Toleration, ...] = (EXISTS,)) -> Demand:
+    return Demand(Tolerations(native, extended))
+
+
+def test_a_tolerated_value_is_no_told():
+    assert told(demand(ABOVE), [sla("951")], {}) == ""
+
+
+def test_extended_tolerations_narrow_native_ones():
+    assert told(demand(ABOVE), [sla("950")], {}) == (
+        "taint sla=950:NoSchedule is not tolerated (sla Gt '950':NoSchedule does not hold)"
+    )
+
+
+@pytest.mark.parametrize("effect", ["NoSchedule", "NoExecute"])
+def test_both_effects_repel(effect):
+    assert told(demand(native=()), [sla("1", effect)], {}) == (
+        f"taint sla=1:{effect} is not tolerated (no toleration for it)"
+    )
+
+
+def test_what_is_only_preferred_does_not_repel():
+    assert told(demand(native=()), [sla("1", "PreferNoSchedule")], {}) == ""
+
+
+def test_a_value_that_is_none_is_told():
+    assert "cannot compare the taint's value" in told(demand(ABOVE), [sla("high")], {})
+
+
+def test_seconds_of_a_toleration_are_not_told():
+    brief = Toleration("sla", "Gt", "950", "NoExecute", 30)
+    assert "for 30s" not in told(demand(brief), [sla("1", "NoExecute")], {})
+
+
+def test_affinity_is_told_with_its_source():
+    asked = Demand(affinities=(Sourced("profile gold", NEWER),))
+    assert told(asked, [], {"kubelet": "v1.32.0"}) == ""
+    assert told(asked, [], {"kubelet": "v1.31.0"}) == (
+        "the node affinity of profile gold does not match (kubelet SemverGt '1.31.99' does not hold for 'v1.31.0')"
+    )
+
+
+def test_every_affinity_has_to_match():
+    other = NodeAffinity(((NodeRequirement("ssd", NodeOperator.EXISTS),),))
+    asked = Demand(affinities=(Sourced("the annotation", NEWER), Sourced("volume data", other)))
+    assert "volume data" in told(asked, [], {"kubelet": "v1.32.0"})
+    assert "the annotation" in told(asked, [], {"ssd": ""})
+
+
+def test_an_affinity_that_cannot_be_read_matches_nowhere_and_says_why():
+    asked = Demand(affinities=(Sourced("the annotation", NOWHERE, "is not JSON"),))
+    assert told(asked, [], {}) == "the node affinity of the annotation is invalid, so no node matches: is not JSON"
+
+
+def test_a_reason_is_short_whatever_there_is():
+    many = demand(*(Toleration("sla", "Gt", str(number)) for number in range(1_000, 1_100)))
+    assert told(many, [sla("1")], {}).endswith("; and 97 more)")
+    assert told(demand(native=()), [Taint(f"k{number}") for number in range(9)], {}).endswith("; and 6 more")
+
+
+def test_preferences_count_taints_and_weigh_labels():
+    affinity = NodeAffinity(preferred=(Preference(7, NEWER.required[0]),))
+    asked = Demand(Tolerations((EXISTS,), (Toleration("sla", "Gt", "950"),)), (Sourced("the annotation", affinity),))
+    prefer = "PreferNoSchedule"
+    assert Judge(asked).preferences([sla("940", prefer), sla("1")], {}) == Preferences(1, 0)
+    assert Judge(asked).preferences([sla("960", prefer)], {"kubelet": "1.32.0"}) == Preferences(0, 7)
+
+
+def test_a_demand_names_the_labels_that_decide():
+    assert Demand(affinities=(Sourced("a", NEWER), Sourced("b", NEWER))).keys == ("kubelet",)
+
+
+@pytest.mark.parametrize(
+    ("asked", "native"),
+    [(demand(), True), (demand(ABOVE), False), (Demand(affinities=(Sourced("a", NEWER),)), False)],
+)
+def test_what_is_not_extended_is_the_schedulers_own(asked, native):
+    assert asked.is_native is native
+
+
+KEYS = st.sampled_from(["sla", "cni", ""])
+VALUES = st.sampled_from(["", "950", "0950", "1.2.3", "v1.2.3-rc.1", "high", "-5"])
+EFFECTS = st.sampled_from(["NoSchedule", "NoExecute", "PreferNoSchedule"])
+OPERATORS = st.sampled_from(["", "Equal", "Exists", "Gt", "Lt", "SemverGt", "SemverLt", "SemverEq", "Odd"])
+TOLERATIONS = st.lists(
+    st.builds(Toleration, KEYS, OPERATORS, VALUES, st.just("") | EFFECTS), max_size=3, unique=True
+).map(tuple)
+TAINTS = st.lists(st.builds(Taint, st.sampled_from(["sla", "cni"]), VALUES, EFFECTS), max_size=3)
+
+
+@given(TOLERATIONS, TOLERATIONS, TOLERATIONS, TAINTS)
+def test_it_is_the_judgement_that_evicts(native, annotated, shared, taints):
+    tolerations = Tolerations(native, annotated, SharedTolerations(shared))
+    expected = [
+        taint
+        for taint in taints
+        if not judge(tolerations.relevant_to(taint.key), taint, TolerationSecondsMode.AFTER_VIOLATION).tolerated
+    ]
+    assert [one.taint for one in untolerated(tolerations, taints)] == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "cause"),
+    [
+        (demand(native=()), Cause.TAINT),
+        (Demand(Tolerations((EXISTS,)), (Sourced("profile gold", NEWER),)), Cause.AFFINITY),
+        (Demand(Tolerations((EXISTS,)), (Sourced("the annotation", NOWHERE, "is not JSON"),)), Cause.INVALID),
+    ],
+)
+def test_the_first_cause_is_named(asked, cause):
+    assert Judge(asked).refusal([sla("1")], {}).cause is cause
+
+
+def test_what_is_remembered_is_bounded(monkeypatch):
+    monkeypatch.setattr(Judge, "MAX_REMEMBERED", 3)
+    judge = Judge(Demand(Tolerations((EXISTS,)), (Sourced("a", NEWER),)))
+    for number in range(10):
+        judge.refusal([Taint(f"key-{number}", str(number))], {"kubelet": f"1.32.{number}"})
+    _, _, results = judge._affinities[0]
+    assert max(map(len, (judge._taints, judge._relevant, results))) <= 3

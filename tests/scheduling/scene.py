@@ -1,0 +1,90 @@
+"""Pods as schedulers send them, and nodes as the extender knows them."""
+
+import json
+from typing import Any
+
+import msgspec
+
+from taintwarden.api.affinity import parse_volume_affinity
+from taintwarden.controller.clock import system_clock
+from taintwarden.controller.decoding import Decoder
+from taintwarden.engine.model import Gates, MonotonicTime, Profile, Taint
+from taintwarden.engine.profiles import Profiles
+from taintwarden.kube.objects import NodeObject, UnboundPod
+from taintwarden.scheduling.decisions import Decisions, NodeFacts, NodeReader
+from taintwarden.scheduling.demands import Demands
+from taintwarden.scheduling.extender import SchedulerExtender
+from taintwarden.scheduling.news import News
+
+READ = NodeReader()
+ABOVE = {"key": "sla", "operator": "Gt", "value": "950", "effect": "NoSchedule"}
+EXISTS = {"key": "sla", "operator": "Exists"}
+NEWER = {"key": "kubelet", "operator": "SemverGt", "values": ["1.31.99"]}
+
+
+def terms(*expressions: Any) -> dict[str, Any]:
+    return {"nodeSelectorTerms": [{"matchExpressions": list(expressions)}]}
+
+
+def required(*expressions: Any) -> dict[str, Any]:
+    return {"requiredDuringSchedulingIgnoredDuringExecution": terms(*expressions)}
+
+
+def preferred(weight: int, *expressions: Any) -> dict[str, Any]:
+    preference = {"weight": weight, "preference": {"matchExpressions": list(expressions)}}
+    return {"preferredDuringSchedulingIgnoredDuringExecution": [preference]}
+
+
+def pod_json(
+    *, tolerations: Any = None, affinity: Any = None, native: Any = (EXISTS,), volumes: Any = (), **labels: str
+) -> dict[str, Any]:
+    given = {"tolerations": tolerations, "node-affinity": affinity}
+    texts = {
+        f"taintwarden.io/{name}": value if isinstance(value, str) else json.dumps(value)
+        for name, value in given.items()
+        if value is not None
+    }
+    metadata = {"name": "web", "namespace": "shop", "labels": labels, "annotations": texts}
+    return {"metadata": metadata, "spec": {"tolerations": list(native), "volumes": list(volumes)}}
+
+
+def pod(**parts: Any) -> UnboundPod:
+    return msgspec.convert(pod_json(**parts), UnboundPod)
+
+
+def claimed(name: str) -> dict[str, Any]:
+    return {"name": "data", "persistentVolumeClaim": {"claimName": name}}
+
+
+def node(*taints: Taint, **labels: str) -> NodeFacts:
+    written = [{"key": one.key, "value": one.value, "effect": one.effect} for one in taints]
+    return READ(msgspec.convert({"metadata": {"labels": labels}, "spec": {"taints": written}}, NodeObject))
+
+
+def sla(value: int | str, effect: str = "NoSchedule") -> Taint:
+    return Taint("sla", str(value), effect)
+
+
+class Scene:
+    """An extender and what it knows."""
+
+    def __init__(self, gates: Gates | None = None) -> None:
+        self.nodes: dict[str, NodeFacts] = {}
+        self.claims: dict[str, str] = {}
+        self.volumes: dict[str, Any] = {}
+        self.profiles = Profiles()
+        self.counted: list[tuple[str, int]] = []
+        self.demands = Demands(Decoder(system_clock), self.profiles, self.claims, self.volumes)
+        self.decisions = Decisions(gates or Gates())
+        self.now = 100.0
+        self.news = News(lambda: MonotonicTime(self.now))
+        self.extender = SchedulerExtender(self.nodes, self.demands, self.decisions, self.news, self._count)
+
+    def _count(self, reason: str, nodes: int) -> None:
+        self.counted.append((reason, nodes))
+
+    def profile(self, profile: Profile) -> None:
+        self.profiles.put(profile.namespace, profile.name, profile)
+
+    def volume(self, name: str, affinity: Any) -> None:
+        self.volumes[name] = parse_volume_affinity(affinity if isinstance(affinity, str) else json.dumps(affinity))

@@ -1,0 +1,197 @@
+"""Two ways to the same nodes: the extender decides as the engine does, and labels never allow more nodes than it.
+
+Where labels allow fewer, the author of the pod or the administrator of the node is warned.
+"""
+
+import asyncio
+import json
+from typing import Any, NamedTuple
+
+import msgspec
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from admission.patching import patched
+from engine.placement.node_selector import holds
+from scheduling.scene import READ, Scene, pod_json
+from taintwarden.admission.injection import NO_NODE, inject
+from taintwarden.engine.evaluate import judge
+from taintwarden.engine.matching.affinity import matches, weight
+from taintwarden.engine.matching.tolerations import ALL_GATES, Match, match
+from taintwarden.engine.model import (
+    Effect,
+    Policy,
+    Taint,
+    TaintSelector,
+    Toleration,
+    Tolerations,
+    TolerationSecondsMode,
+)
+from taintwarden.engine.placement import node_labels, version_labels
+from taintwarden.engine.scheduling import Demand
+from taintwarden.kube.objects import NodeObject, UnboundPod
+from taintwarden.scheduling.extender import Args, PreemptionArgs
+
+KEYS, LABEL = ("sla", "cni"), "example.com/kubelet"
+REPELLING = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
+POLICY = Policy(name="placed", taints=tuple(TaintSelector(key, tuple(REPELLING), placement=True) for key in KEYS))
+VALUES = st.sampled_from(
+    ["", "0", "949", "950", "0950", "951", "gold", "1.28.0", "v1.28.0-rc.1", "v1.28.0-rc.2", "1.10000.0"]
+)
+VERSIONS = st.sampled_from(["1.28.0", "v1.28", "1.28.0-rc.1", "1.28.0-rc.2", "1.27.9", "1.10000.0"])
+TAINTS = st.lists(
+    st.builds(Taint, st.sampled_from(KEYS), VALUES, st.sampled_from(list(Effect))),
+    max_size=3,
+    unique_by=lambda one: (one.key, one.effect),
+)
+
+
+def toleration(operator: str, value: str, key: str, effect: str) -> dict[str, str]:
+    given = {"key": key, "operator": operator, "value": value, "effect": effect}
+    return {name: text for name, text in given.items() if text}
+
+
+TOLERATIONS = st.lists(
+    st.one_of(
+        st.builds(toleration, st.just("Exists"), st.just(""), st.sampled_from(KEYS), st.sampled_from(["", *Effect])),
+        st.builds(toleration, st.just("Equal"), VALUES, st.sampled_from(KEYS), st.sampled_from(["", *Effect])),
+        st.builds(
+            toleration,
+            st.sampled_from(["Gt", "Lt"]),
+            st.sampled_from(["0", "949", "950"]),
+            st.sampled_from(KEYS),
+            st.sampled_from(["", *Effect]),
+        ),
+        st.builds(
+            toleration,
+            st.sampled_from(["SemverGt", "SemverLt", "SemverEq"]),
+            VERSIONS,
+            st.sampled_from(KEYS),
+            st.sampled_from(["", *Effect]),
+        ),
+    ),
+    max_size=3,
+)
+REQUIREMENTS = st.one_of(
+    st.builds(
+        lambda operator, value: {"key": LABEL, "operator": operator, "values": [value]},
+        st.sampled_from(["SemverGt", "SemverLt", "SemverEq"]),
+        VERSIONS,
+    ),
+    st.sampled_from(
+        [{"key": LABEL, "operator": "Exists"}, {"key": "zone", "operator": "NotIn", "values": ["a"]}],
+    ),
+)
+TERMS = st.lists(
+    st.fixed_dictionaries({"matchExpressions": st.lists(REQUIREMENTS, min_size=1, max_size=2)}), max_size=2
+)
+LABELS = st.fixed_dictionaries({}, optional={LABEL: VERSIONS | st.just("latest"), "zone": st.sampled_from(["a", "b"])})
+
+
+class World(NamedTuple):
+    """A pod as its author writes it, and a node."""
+
+    tolerations: list[dict[str, str]]
+    terms: list[Any]
+    taints: list[Taint]
+    labels: dict[str, str]
+
+    def pod(self) -> dict[str, Any]:
+        terms = {"nodeSelectorTerms": self.terms}
+        affinity = {"requiredDuringSchedulingIgnoredDuringExecution": terms} if self.terms else None
+        return pod_json(tolerations=self.tolerations, affinity=affinity, native=())
+
+
+class Outcome(NamedTuple):
+    """What becomes of the pod on the node, and whether something could not be expressed."""
+
+    demand: Demand
+    by_labels: bool
+    by_extender: bool
+    natively: bool
+    is_warned: bool
+
+
+def played(world: World) -> Outcome:
+    scene = Scene()
+    scene.news.until = lambda _: asyncio.sleep(0)  # no scheduler is waiting
+    written = [{"key": one.key, "value": one.value, "effect": one.effect} for one in world.taints]
+    stored_node = {"metadata": {"labels": world.labels}, "spec": {"taints": written}}
+    scene.nodes["a"] = READ(msgspec.convert(stored_node, NodeObject))
+    pod = world.pod()
+    response = inject(pod, scene.demands.of(msgspec.convert(pod, UnboundPod)), (POLICY,), (LABEL,), ALL_GATES)
+    stored = patched(pod, response.patch)
+    args = Args(msgspec.convert(stored, UnboundPod), ["a"])
+    demand = scene.demands.of(args.pod)
+    by_extender = asyncio.run(scene.extender.filter(args)).node_names == ["a"]
+    victims = {"a": msgspec.Raw(b"{}")}
+    assert bool(scene.extender.preempt(PreemptionArgs(args.pod, victims)).node_name_to_meta_victims) == by_extender
+    repeated, versions = node_labels(world.taints, POLICY.taints), version_labels(world.labels, (LABEL,))
+    labels = world.labels | repeated.labels | versions.labels
+    is_warned = bool(response.warnings or repeated.faults or versions.faults)
+    return Outcome(demand, places(stored, labels), by_extender, is_native(stored, world.taints), is_warned)
+
+
+def places(pod: dict[str, Any], labels: dict[str, str]) -> bool:
+    """By the affinity and the selector that the pod is stored with, as the scheduler reads them."""
+    affinity = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    selects = NO_NODE.keys().isdisjoint(pod["spec"].get("nodeSelector", {}))
+    return selects and (required is None or holds(required["nodeSelectorTerms"], labels))
+
+
+def is_native(pod: dict[str, Any], taints: list[Taint]) -> bool:
+    """Whether the scheduler's own plugin lets the pod in: no extended toleration counts for it."""
+    native = msgspec.convert(pod["spec"].get("tolerations", []), tuple[Toleration, ...])
+    repelling = (taint for taint in taints if taint.effect in REPELLING)
+    return all(any(match(one, taint) is Match.HOLDS for one in native) for taint in repelling)
+
+
+def is_tolerated(tolerations: Tolerations, taints: list[Taint]) -> bool:
+    mode = TolerationSecondsMode.AFTER_VIOLATION
+    repelling = (taint for taint in taints if taint.effect in REPELLING)
+    return all(judge(tolerations.relevant_to(taint.key), taint, mode).tolerated for taint in repelling)
+
+
+WORLDS = st.builds(World, TOLERATIONS, TERMS, TAINTS, LABELS)
+
+
+@given(WORLDS)
+def test_the_extender_decides_as_the_engine_does(world):
+    found = played(world)
+    affinities = all(matches(one.affinity, world.labels) for one in found.demand.affinities)
+    expected = is_tolerated(found.demand.tolerations, world.taints) and affinities
+    # Without anything extended the scheduler alone decides.
+    assert found.by_extender == (found.demand.is_native or expected)
+
+
+@given(WORLDS)
+def test_labels_never_allow_a_node_that_the_extender_refuses(world):
+    found = played(world)
+    assert found.by_extender or not (found.by_labels and found.natively)
+
+
+@given(WORLDS)
+def test_labels_allow_what_the_extender_allows_unless_somebody_is_warned(world):
+    found = played(world)
+    if found.by_extender and found.natively and not found.by_labels:
+        assert found.is_warned
+        event("left out and told")
+
+
+@given(WORLDS)
+def test_what_is_tolerated_is_entered(world):
+    """The webhook adds the native toleration without which the scheduler would never ask."""
+    found = played(world)
+    if found.by_extender and not found.demand.is_native and is_tolerated(found.demand.tolerations, world.taints):
+        assert found.natively
+
+
+@given(WORLDS)
+def test_preferences_are_those_of_the_engine(world):
+    scene = Scene()
+    preferred = [{"weight": 5, "preference": term} for term in world.terms]
+    affinity = {"preferredDuringSchedulingIgnoredDuringExecution": preferred}
+    demand = scene.demands.of(msgspec.convert(pod_json(affinity=json.dumps(affinity)), UnboundPod))
+    expected = sum(weight(one.affinity, world.labels) for one in demand.affinities)
+    assert scene.decisions.of(demand).preferences((), world.labels).weight == expected

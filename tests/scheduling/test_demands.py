@@ -1,0 +1,82 @@
+"""From a pod, its profiles and its volumes to what is demanded of a node."""
+
+import pytest
+
+from scheduling.scene import ABOVE, NEWER, Scene, claimed, pod, required, terms
+from taintwarden.engine.affinity import NOWHERE, NodeAffinity, NodeOperator, NodeRequirement
+from taintwarden.engine.model import Profile, Toleration
+from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
+
+KUBELET = NodeAffinity(((NodeRequirement("kubelet", NodeOperator.SEMVER_GT, ("1.31.99",)),),))
+ANNOTATION = "annotation taintwarden.io/node-affinity"
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+def sources(scene: Scene, **parts: object) -> list[tuple[str, NodeAffinity]]:
+    return [(one.source, one.affinity) for one in scene.demands.of(pod(**parts)).affinities]
+
+
+def test_a_plain_pod_demands_nothing_of_ours(scene):
+    assert scene.demands.of(pod()).is_native
+
+
+def test_the_annotations_of_a_pod(scene):
+    demand = scene.demands.of(pod(tolerations=[ABOVE], affinity=required(NEWER)))
+    assert demand.tolerations.annotated == (Toleration("sla", "Gt", "950", "NoSchedule"),)
+    assert [(one.source, one.affinity) for one in demand.affinities] == [(ANNOTATION, KUBELET)]
+
+
+def test_pods_of_a_workload_demand_the_same(scene):
+    first, second = (scene.demands.of(pod(tolerations=[ABOVE], affinity=required(NEWER))) for _ in range(2))
+    assert (first, hash(first)) == (second, hash(second))
+
+
+def test_profiles_that_select_it(scene):
+    gold = LabelSelector((Requirement("app", SelectorOperator.IN, ("web",)),))
+    scene.profile(Profile("shop", "gold", gold, (Toleration("sla", "Gt", "990"),), KUBELET))
+    scene.profile(Profile("other", "gold", EVERYTHING, (), KUBELET))
+    demand = scene.demands.of(pod(app="web"))
+    assert [one.value for one in demand.tolerations.extended] == ["990"]
+    assert sources(scene, app="web") == [("profile gold", KUBELET)]
+    assert sources(scene, app="db") == []
+
+
+def test_the_volume_of_a_bound_claim(scene):
+    scene.volume("pv-1", {"required": terms(NEWER)})
+    scene.claims["shop/data"] = "pv-1"
+    assert sources(scene, volumes=[claimed("data")]) == [("PersistentVolume pv-1", KUBELET)]
+
+
+def test_the_claim_of_an_ephemeral_volume_has_the_name_of_the_pod(scene):
+    scene.volume("pv-1", {"required": terms(NEWER)})
+    scene.claims["shop/web-scratch"] = "pv-1"
+    ephemeral = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
+    assert sources(scene, volumes=[ephemeral]) == [("PersistentVolume pv-1", KUBELET)]
+
+
+@pytest.mark.parametrize("volume", [claimed("unbound"), claimed("plain"), {"name": "tmp", "emptyDir": {}}])
+def test_other_volumes_demand_nothing(scene, volume):
+    scene.claims["shop/plain"] = "pv-without-annotation"
+    assert sources(scene, volumes=[volume]) == []
+
+
+def test_what_cannot_be_read_matches_nowhere_and_says_why(scene):
+    (found,) = scene.demands.of(pod(affinity="{")).affinities
+    assert found.affinity == NOWHERE
+    assert found.fault.startswith("metadata.annotations[taintwarden.io/node-affinity]: Invalid value: ")
+
+
+def test_a_fault_of_a_volume_names_the_volume(scene):
+    scene.volume("pv-1", "[]")
+    scene.claims["shop/data"] = "pv-1"
+    (found,) = scene.demands.of(pod(volumes=[claimed("data")])).affinities
+    assert (found.source, found.affinity) == ("PersistentVolume pv-1", NOWHERE)
+
+
+def test_the_text_of_faults_is_bounded(scene):
+    (found,) = scene.demands.of(pod(affinity=required(*[NEWER | {"values": ["x" * 200]}] * 16))).affinities
+    assert len(found.fault) <= 403

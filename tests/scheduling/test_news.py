@@ -1,0 +1,93 @@
+"""Answers that wait for a change of a node, which the scheduler may have heard of first."""
+
+import asyncio
+
+import pytest
+
+from scheduling.scene import ABOVE, Scene, node, pod, sla
+from taintwarden.scheduling import news
+from taintwarden.scheduling.extender import Args
+
+
+@pytest.fixture
+def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
+    monkeypatch.setattr(news, "WAIT_SECONDS", 0.05)
+    made = Scene()
+    made.nodes["a"] = node(sla(940))
+    return made
+
+
+def filtering(scene: Scene, **parts: object) -> "asyncio.Task[list[str] | None]":
+    async def fitting() -> list[str] | None:
+        return (await scene.extender.filter(Args(pod(**parts), ["a"]))).node_names
+
+    return asyncio.create_task(fitting())
+
+
+def change(scene: Scene, value: int) -> None:
+    scene.nodes["a"] = node(sla(value))
+    scene.news.came()
+
+
+async def started(task: asyncio.Task) -> bool:
+    """Whether it waits."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+    return not task.done()
+
+
+async def test_a_node_that_suits_a_moment_later_is_found(scene):
+    task = filtering(scene, tolerations=[ABOVE])
+    assert await started(task)
+    change(scene, 945)
+    assert await started(task)
+    change(scene, 980)
+    assert await task == ["a"]
+
+
+async def test_without_a_change_it_is_refused_after_a_moment(scene):
+    assert await filtering(scene, tolerations=[ABOVE]) == []
+
+
+async def test_refusals_are_counted_once(scene):
+    await filtering(scene, tolerations=[ABOVE])
+    assert scene.counted == [("taint", 1)]
+
+
+async def test_waits_in_vain_are_limited(scene, monkeypatch):
+    monkeypatch.setattr(news, "WAIT_SECONDS", 0.001)
+    for _ in range(news.WAITS_AT_ONCE):
+        await filtering(scene, tolerations=[ABOVE])
+    assert not await started(filtering(scene, tolerations=[ABOVE]))
+    scene.now += 1 / news.WAITS_PER_SECOND
+    monkeypatch.setattr(news, "WAIT_SECONDS", 1.0)
+    task = filtering(scene, tolerations=[ABOVE])
+    assert await started(task)
+    change(scene, 980)
+    assert await task == ["a"]
+
+
+async def test_a_wait_that_was_worth_it_is_followed_by_another(scene):
+    task = filtering(scene, tolerations=[ABOVE])
+    await started(task)
+    change(scene, 980)
+    await task
+    change(scene, 940)
+    again = filtering(scene, tolerations=[ABOVE])
+    assert await started(again)
+    again.cancel()
+
+
+async def test_several_schedulers_wait_at_once(scene):
+    tasks = [filtering(scene, tolerations=[ABOVE]) for _ in range(3)]
+    assert await started(tasks[0])
+    change(scene, 980)
+    assert await asyncio.gather(*tasks) == [["a"]] * 3
+
+
+async def test_an_affinity_that_cannot_be_read_waits_for_nothing(scene):
+    assert not await started(filtering(scene, affinity="{"))
+
+
+async def test_a_node_that_suits_is_answered_at_once(scene):
+    assert not await started(filtering(scene, tolerations=[ABOVE | {"value": "900"}]))
