@@ -32,7 +32,11 @@ def test_the_versions_of_kubernetes_that_are_claimed_can_be_tested():
 
 
 def test_the_tools_are_those_that_are_pinned():
-    pinned = (TOOLS / "go.mod").read_text() + (MONITORING / "go.mod").read_text() + (TOOLS / "build").read_text().replace("@", " ")
+    pinned = (
+        (TOOLS / "go.mod").read_text()
+        + (MONITORING / "go.mod").read_text()
+        + (TOOLS / "build").read_text().replace("@", " ")
+    )
     for name, module in (
         ("Helm", "helm.sh/helm/v4"),
         ("kind", "sigs.k8s.io/kind"),
