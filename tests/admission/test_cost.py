@@ -20,7 +20,9 @@ MOST_SECONDS = 0.1
 """Of CPU, with decoding, on a machine that others use; the objects that take longest are a megabyte of JSON."""
 EXTENDED = json.dumps([{"key": f"k{n}", "operator": "Gt", "value": str(n), "effect": "NoExecute"} for n in range(100)])
 POD = {"group": "", "version": "v1", "kind": "Pod"}
+AFFINITY = "taintwarden.io/node-affinity"
 TERM = {"matchExpressions": [{"key": "a", "operator": "Exists"}]}
+VERSION = {"matchExpressions": [{"key": "a", "operator": "SemverGt", "values": ["1.0"]}]}
 
 
 def pod(*, annotations: Json | None = None, labels: Json | None = None, **spec: object) -> Json:
@@ -38,6 +40,12 @@ HOSTILE = {
     "labels": pod(labels={f"k{n}": "v" * 63 for n in range(10_000)}),
     "environment": pod(containers=[{"env": [{"name": "a"}] * 60_000}]),
     "unknown annotations": pod(annotations={f"taintwarden.io/x{n}": "1" for n in range(9_000)}),
+    "node affinity in the annotation": pod(
+        annotations={AFFINITY: json.dumps(required([VERSION] * 10_000)["nodeAffinity"])}
+    ),
+    "terms of node affinity that multiply": pod(
+        affinity=required([TERM] * 60), annotations={AFFINITY: json.dumps(required([VERSION] * 16)["nodeAffinity"])}
+    ),
     "terms of affinity": pod(affinity=required([TERM] * 15_000)),
     "terms that multiply": pod(affinity=required([TERM] * 60)),
 }

@@ -32,8 +32,11 @@ def test_the_versions_of_kubernetes_that_are_claimed_can_be_tested():
 
 
 def test_the_tools_are_those_that_are_pinned():
-    read = [(MONITORING / "go.mod").read_text(), (TOOLS / "go.mod").read_text(), (TOOLS / "build").read_text()]
-    pinned = "".join(read).replace("@", " ")
+    pinned = (
+        (TOOLS / "go.mod").read_text()
+        + (MONITORING / "go.mod").read_text()
+        + (TOOLS / "build").read_text().replace("@", " ")
+    )
     for name, module in (
         ("Helm", "helm.sh/helm/v4"),
         ("kind", "sigs.k8s.io/kind"),
