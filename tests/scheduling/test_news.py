@@ -91,3 +91,12 @@ async def test_an_affinity_that_cannot_be_read_waits_for_nothing(scene):
 
 async def test_a_node_that_suits_is_answered_at_once(scene):
     assert not await started(filtering(scene, tolerations=[ABOVE | {"value": "900"}]))
+
+
+async def test_a_node_that_is_not_known_yet_is_waited_for(scene):
+    scene.nodes["a"] = node(sla(980))
+    task = asyncio.create_task(scene.extender.filter(Args(pod(tolerations=[ABOVE]), ["a", "new"])))
+    assert await started(task)
+    scene.nodes["new"] = node(sla(990))
+    scene.news.came()
+    assert (await task).node_names == ["a", "new"]

@@ -71,6 +71,11 @@ class _Filtered(NamedTuple):
     refused: dict[str, tuple[str, str]]
     """Name -> why, as metrics count it and as people read it."""
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether a node will do, and all of them are known."""
+        return bool(self.node_names) and all(reason != UNKNOWN for reason, _ in self.refused.values())
+
 
 class SchedulerExtender:
     """Answers schedulers.
@@ -94,13 +99,16 @@ class SchedulerExtender:
         self._refused = refused
 
     async def filter(self, args: Args) -> FilterResult:
-        """The nodes that will do, and for each of the others why not. If none will do, a moment later perhaps one."""
+        """The nodes that will do, and for each of the others why not.
+
+        If none will do, or one is not known yet, the answer waits a moment for news.
+        """
         demand = self._demands.of(args.pod)
         if demand.is_native:
             return FilterResult(args.node_names)
         found = self._filtered(demand, args.node_names)
-        if args.node_names and not found.node_names and not demand.is_invalid:
-            await self._news.until(lambda: bool(self._filtered(demand, args.node_names).node_names))
+        if args.node_names and not found.is_settled and not demand.is_invalid:
+            await self._news.until(lambda: self._filtered(demand, args.node_names).is_settled)
             found = self._filtered(demand, args.node_names)
         for reason, number in Counter(reason for reason, _ in found.refused.values()).items():
             self._refused(reason, number)
