@@ -1,7 +1,7 @@
 # Everything a developer or a newcomer runs. `make help` lists it.
 # The environment is .venv, made on first use from Python 3.11+ and the package index alone.
 .DEFAULT_GOAL := help
-.PHONY: help demo test search fuzz check fmt reference lock sbom audit pictures site control-plane cluster deploy-tools prometheus test-deploy test-e2e kind kind-image kind-e2e kind-stories kind-down bench clean
+.PHONY: help demo test search fuzz check fmt reference lock sbom audit pictures site control-plane cluster deploy-tools prometheus test-deploy test-e2e on-call kind kind-image kind-e2e kind-stories kind-down bench clean
 PYTHON ?= python3
 # Another control plane for the end-to-end tests: a version in tests/controlplane/versions.
 export KUBERNETES ?=
@@ -67,7 +67,7 @@ sbom: $(READY) ## the bill of materials of what the image installs, with licence
 audit: $(READY) ## known vulnerabilities of what is locked (asks osv.dev)
 	@$(BIN)/uv audit --frozen --preview-features audit-command
 
-pictures: $(READY) ## draw docs/pictures from real commands on the demo's cluster (a minute)
+pictures: $(READY) prometheus ## draw docs/pictures from real commands on the demo's cluster (three minutes)
 	@$(BIN)/python -m pictures
 
 site: $(READY) ## build all documents as a web site into .cache/site; dead links are errors
@@ -90,6 +90,9 @@ cluster: $(READY) control-plane ## the real control plane with six nodes and the
 
 test-e2e: $(READY) control-plane deploy-tools prometheus ## end-to-end tests on the real control plane (KUBERNETES=v1.30.14)
 	@$(BIN)/python -m pytest tests/e2e $(ARGS)
+
+on-call: $(READY) control-plane prometheus ## all incidents of docs/runbooks on the real control plane (five minutes)
+	@INCIDENTS=all $(BIN)/python -m pytest tests/e2e/test_incidents.py $(ARGS)
 
 kind: ## a kind cluster with this operator in it, and no built-in taint eviction (needs Docker or Podman, Go)
 	@deploy/kind/up

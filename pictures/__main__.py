@@ -1,4 +1,4 @@
-"""Draw all pictures, or those of the scenes that are named: ``python -m pictures [demo] [plan] [status]``."""
+"""Draw all pictures, or those of some scenes: ``python -m pictures [demo] [plan] [status] [incident]``."""
 
 import asyncio
 import sys

@@ -1,14 +1,19 @@
-"""What is shown: the demo in its middle and its verdict, a plan, and the status of a policy whose pods have to wait."""
+"""What is shown: the demo in its middle and its verdict, a plan, the status of a policy whose pods have to wait, and an
+incident on the dashboard and as a timeline.
+"""
 
 import asyncio
 import contextlib
 import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import Path
 
 from localcluster import LocalCluster
+from pictures.charts import draw_dashboard
 from pictures.drawing import draw
+from pictures.prometheus import charts, free_port, prometheus
 from pictures.terminal import record
 from taintwarden_demo.play import set_stage
 from taintwarden_demo.scenario import POLICY, tell_story
@@ -18,6 +23,21 @@ from taintwarden_demo.world import set_value
 TAINTWARDEN = Path(sys.executable).with_name("taintwarden")
 PERSON = 10
 """The exit code that asks for a person; a plan in which pods wait at its end has it."""
+FIRST_SECONDS = 8
+"""Until Prometheus has what a rate needs."""
+QUIET_SECONDS, INCIDENT_SECONDS = 8, 22
+SHOWN = (
+    "Pods that have to leave, by policy",
+    "Eviction calls by outcome",
+    "Due pods that a limit delays",
+    "Nodes that have to be drained",
+    "Guards",
+    "Zones",
+)
+"""Panels of the dashboard in the picture."""
+SOURCE = (
+    "Drawn from the data of a Prometheus that scraped the operator, by the queries of the dashboard. Not a screenshot."
+)
 Pictures = Iterator[tuple[str, str]]
 
 
@@ -48,6 +68,30 @@ async def status() -> Pictures:
     return iter([("status", draw("status", " ".join(["taintwarden", *arguments]), screen))])
 
 
+async def incident() -> Pictures:
+    """Wrong values on all nodes trip the guard; they are corrected, and one node is really bad. And its timeline."""
+    arguments = ["history", "--since", "5m"]
+    port = free_port()
+    async with _cluster(port, seconds=180) as (kubeconfig, cluster), _scraped(port) as server:
+        await asyncio.sleep(FIRST_SECONDS)
+        begin = time.time()
+        await asyncio.sleep(QUIET_SECONDS)
+        nodes = tell_story().nodes
+        for node in nodes:
+            set_value(cluster, node.name, "0")
+        await asyncio.sleep(INCIDENT_SECONDS)
+        for node in nodes:
+            set_value(cluster, node.name, node.sla)
+        await asyncio.sleep(QUIET_SECONDS)
+        set_value(cluster, "a1", "890")
+        await asyncio.sleep(INCIDENT_SECONDS)
+        drawn = await charts(server, list(SHOWN), begin, end := time.time())
+        screen = (await record([str(TAINTWARDEN), *arguments], {"KUBECONFIG": kubeconfig}))[-1]
+    dashboard = draw_dashboard("Taintwarden", SOURCE, drawn, begin, end)
+    timeline = draw("history", " ".join(["taintwarden", *arguments]), screen)
+    return iter([("dashboard", dashboard), ("history", timeline)])
+
+
 async def _degrade(cluster: LocalCluster, *nodes: str) -> None:
     await asyncio.sleep(4)
     for node in nodes:
@@ -55,13 +99,25 @@ async def _degrade(cluster: LocalCluster, *nodes: str) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _cluster() -> AsyncIterator[tuple[str, LocalCluster]]:
-    """The demo's cluster before its story begins, with the operator enforcing."""
+async def _cluster(http_port: int = 0, seconds: float = 60) -> AsyncIterator[tuple[str, LocalCluster]]:
+    """The demo's cluster before its story begins, with the operator enforcing; for some seconds at most."""
     with tempfile.TemporaryDirectory(prefix="taintwarden-pictures-") as folder:
-        async with set_stage(tell_story(), Path(folder)) as stage, asyncio.timeout(60):
+        async with set_stage(tell_story(), Path(folder), http_port=http_port) as stage, asyncio.timeout(seconds):
             while not stage.observer.enforcing:
                 await stage.tick(Nothing())
             yield str(stage.kubeconfig), stage.cluster
 
 
-SCENES: dict[str, Callable[[], Coroutine[None, None, Pictures]]] = {"demo": demo, "plan": plan, "status": status}
+@contextlib.asynccontextmanager
+async def _scraped(port: int) -> AsyncIterator[str]:
+    with tempfile.TemporaryDirectory(prefix="taintwarden-pictures-") as folder:
+        async with prometheus(Path(folder), f"127.0.0.1:{port}") as server:
+            yield server
+
+
+SCENES: dict[str, Callable[[], Coroutine[None, None, Pictures]]] = {
+    "demo": demo,
+    "plan": plan,
+    "status": status,
+    "incident": incident,
+}

@@ -15,7 +15,7 @@ The help of every command, in the version of this page. `kubectl taintwarden` is
 is on the `PATH`. Exit codes are part of the interface; 2 is always a wrong flag, an unusable file or kubeconfig.
 """
 SETTINGS = """\
-A flag goes before its variable, the variable before the default. Policies are not here: they live in the cluster.
+A flag goes before its variable, the variable before the default. Policies are objects of the cluster, not flags.
 """
 PROCESSES: dict[str, CommonSettings] = {"run": Settings(), "webhook": WebhookSettings()}
 

@@ -260,7 +260,7 @@ class App:
         for _, handler in self._followed:
             await handler.listed_once.wait()
         self._feed(events.Synced())
-        # What is known now stays for long: the collector need not look at it again and again.
+        # What is known now stays for long: the collector need not look at it repeatedly.
         gc.collect()
         gc.freeze()
         seconds = self._clock().monotonic - began

@@ -39,7 +39,7 @@ class ServedApp(ABC):
     """One running process.
 
     Args:
-        process: which one it is, for its log and metrics.
+        process: what it is.
         settings: process settings.
         connection: the cluster.
         clock: both clocks.

@@ -1,4 +1,4 @@
-"""Process settings, validated once. Policies are not here: they live in the cluster."""
+"""Process settings, validated once. Policies are objects of the cluster, not flags."""
 
 import math
 import os

@@ -16,7 +16,7 @@ from taintwarden.controller.profiles import ProfileStore
 from taintwarden.controller.store_handler import StoreHandler
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Gates
-from taintwarden.handlers.reviews import Result, review_app
+from taintwarden.handlers.reviews import RESULTS, review_app
 from taintwarden.handlers.webhook_server import WebhookServer
 from taintwarden.kube.connection import Connection
 from taintwarden.kube.custom import POLICIES, PROFILES
@@ -57,7 +57,7 @@ class WebhookApp(ServedApp):
         gates = Gates(self.settings.numeric_operators, self.settings.semver_operators)
         webhook = admission_webhooks(self.known, self._clock, gates, by_extender=self.settings.placement == "extender")
         judges = {"validate": webhook.validate, "mutate": webhook.mutate}
-        observe = observer(self.metrics.admission_requests, self.metrics.admission_duration, judges, Result)
+        observe = observer(self.metrics.admission_requests, self.metrics.admission_duration, judges, RESULTS)
         make_app = partial(review_app, judges, observe)
         return WebhookServer(self.settings, self.client, make_app, metrics=self.metrics, clock=self._clock)
 

@@ -80,7 +80,10 @@ async def test_mode_before_counts_only_as_long_as_nobody_changes_the_policy(clus
         cluster.store.modify(POLICIES, "sla", "", lambda one, mode=mode: one["spec"].update(mode=mode))
     result = await run("resume", "sla")
     assert (result.exit_code, mode_of(cluster)) == (1, "Paused")
-    assert "was changed since it was paused (it was Enforce before that): say --mode" in result.stderr
+    assert (
+        "was changed after it was paused, when its mode was Enforce: pass --mode Enforce or --mode DryRun"
+        in result.stderr
+    )
 
 
 async def test_resume_says_how_many_pods_are_due(cluster, run):
@@ -106,7 +109,7 @@ async def test_all_policies_are_paused_and_resumed(cluster, run):
     assert (paused.exit_code, modes(cluster)) == (0, ["Paused"] * 3)
     resumed = await run("resume", "--all", "--yes")
     assert (resumed.exit_code, modes(cluster)) == (0, ["Paused", "Enforce", "DryRun"])
-    assert "hand    Paused  unchanged  policy hand does not tell which mode it had" in resumed.stdout
+    assert "hand    Paused  unchanged  policy hand does not state which mode it had" in resumed.stdout
 
 
 @pytest.mark.usefixtures("three")
@@ -135,7 +138,7 @@ async def test_paused_by_hand_has_to_be_told_its_mode(cluster, run):
     cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(mode="Paused"))
     result = await run("resume", "sla")
     assert (result.exit_code, mode_of(cluster)) == (1, "Paused")
-    assert "does not tell which mode it had: say --mode Enforce or --mode DryRun" in result.stderr
+    assert "does not state which mode it had: pass --mode Enforce or --mode DryRun" in result.stderr
     assert (await run("resume", "sla", "--mode", "DryRun")).exit_code == 0
     assert mode_of(cluster) == "DryRun"
 

@@ -97,6 +97,14 @@ async def test_named_policy_in_detail(run):
         assert told in shown
 
 
+async def test_invalid_taints_are_named_with_their_nodes(cluster, run):
+    taints = [{"node": f"a{number}", "taint": "sla=98O:NoExecute", "pods": 2} for number in range(10)]
+    set_status(cluster, "sla", heldInvalid=23, invalidTaints=taints)
+    shown = " ".join((await run("status", "sla")).stdout.split())
+    assert "sla=98O:NoExecute on a0 cannot be compared: 2 pods judged by the last valid value" in shown
+    assert "3 pods with other invalid taints: kubectl get events" in shown
+
+
 async def test_only_policy_in_detail(cluster, run):
     cluster.delete(POLICIES, "spot")
     assert "shop/web-0 on a1: Waiting" in (await run("status")).stdout

@@ -7,7 +7,7 @@ from controller import NOW, policy
 from taintwarden.controller.gauges import MAX_BUDGETS, MAX_ZONES, Gauges
 from taintwarden.controller.paused import PausedReport
 from taintwarden.engine.limits.guard import GuardRecord
-from taintwarden.engine.machine import GuardReport, LimitReport, Machine, PolicyReport, ZoneReport
+from taintwarden.engine.machine import GuardReport, InvalidTaint, LimitReport, Machine, PolicyReport, ZoneReport
 from taintwarden.engine.model import GuardAction
 from taintwarden.telemetry.metrics import Metrics
 
@@ -19,7 +19,7 @@ def guard(record: GuardRecord) -> GuardReport:
 FULL = PolicyReport(
     policy(),
     pending=9,
-    held_invalid=3,
+    invalid=(InvalidTaint("a1", "sla=98O:NoExecute", 2), InvalidTaint("a2", "sla=:NoExecute", 1)),
     degraded_nodes=2,
     bouncing=4,
     blocked_by={"refused": 1},

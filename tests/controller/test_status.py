@@ -282,6 +282,7 @@ async def test_what_is_held_by_an_invalid_value_is_counted():
     stage.wake()
     [status] = await stage.run()
     assert status["heldInvalid"] == 1
+    assert status["invalidTaints"] == [{"node": "n1", "taint": "sla=high:NoExecute", "pods": 1}]
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------

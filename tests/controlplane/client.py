@@ -145,12 +145,21 @@ class Client:
 
     def apply(self, document: Json, *, dry_run: bool = False) -> Json:
         """Server-side apply of one document of any kind the server knows, unknown fields refused."""
-        plural, is_namespaced = self._plural(document["apiVersion"], document["kind"])
-        metadata = document["metadata"]
-        namespace = metadata.get("namespace", "default") if is_namespaced else ""
+        resource, namespace = self._place(document)
         query = {"force": "true", "fieldValidation": "Strict"} | ({"dryRun": "All"} if dry_run else {})
-        resource = f"{document['apiVersion']}/{plural}"
-        return self.patch(resource, metadata["name"], document, namespace, kind="apply", **query)
+        return self.patch(resource, document["metadata"]["name"], document, namespace, kind="apply", **query)
+
+    def check_creation(self, document: Json) -> None:
+        """Raise ApiError if the server would not create a document of any kind it knows, unknown fields refused.
+
+        An object of that name is no obstacle, whoever made it: the server validates first.
+        """
+        resource, namespace = self._place(document)
+        try:
+            self.create(resource, document, namespace, dryRun="All", fieldValidation="Strict")
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise
 
     def watch(self, resource: str, resource_version: str, namespace: str = "", **query: Any) -> Iterator[Json]:
         """Yield watch events until the server ends the stream after WATCH_SECONDS. Raises ApiError."""
@@ -167,6 +176,12 @@ class Client:
                 yield from (json.loads(line) for line in lines if line)
         finally:
             response.close()
+
+    def _place(self, document: Json) -> tuple[str, str]:
+        """The resource and the namespace of a document."""
+        plural, is_namespaced = self._plural(document["apiVersion"], document["kind"])
+        namespace = document["metadata"].get("namespace", "default") if is_namespaced else ""
+        return f"{document['apiVersion']}/{plural}", namespace
 
     def _plural(self, api_version: str, kind: str) -> tuple[str, bool]:
         """The plural of a kind and whether it is namespaced, as the server itself says."""

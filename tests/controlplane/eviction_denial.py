@@ -35,10 +35,12 @@ class EvictionDenial:
         self.cluster.create("validatingadmissionpolicies", {"metadata": {"name": DENIAL}, "spec": spec})
         self.cluster.create("validatingadmissionpolicybindings", {"metadata": {"name": DENIAL}, "spec": binding})
         self.cluster.create_namespace(PROBE_NAMESPACE, {DENIED_LABEL: "true"})
-        self.cluster.create_pod("probe", PROBE_NAMESPACE)
-        wait_until(self._is_obeyed, REFUSAL_SECONDS, "the denial of evictions to hold")
-        self.allow(PROBE_NAMESPACE)
-        self.cluster.remove_namespace(PROBE_NAMESPACE)
+        try:
+            self.cluster.create_pod("probe", PROBE_NAMESPACE)
+            wait_until(self._is_obeyed, REFUSAL_SECONDS, "the denial of evictions to hold")
+        finally:
+            self.allow(PROBE_NAMESPACE)
+            self.cluster.remove_namespace(PROBE_NAMESPACE)
 
     def remove(self) -> None:
         self.cluster.delete("validatingadmissionpolicybindings", DENIAL)

@@ -1,6 +1,6 @@
 """What tests leave on a cluster that goes on living after them: found by comparison, removed, and told."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from controlplane.client import ApiError, Json
@@ -35,22 +35,38 @@ def nothing_left(cluster: Cluster) -> Iterator[None]:
         LeftoversError: something was to be removed.
 
     """
-    before = {resource: set(present(cluster, resource)) for resource in RESOURCES}
+    before = snapshot(cluster)
     try:
         yield
     finally:
-        left = [
-            (resource, name)
-            for resource in RESOURCES
-            for name in present(cluster, resource)
-            if name not in before[resource]
-        ]
-        for resource, name in left:
-            remove(cluster, resource, name)
+        left = snapshot(cluster) - before
+        remove_all(cluster, left)
         if cluster.find(*LEASE):
             cluster.delete(*LEASE)
     if left:
-        raise LeftoversError(", ".join(f"{resource}/{name}" for resource, name in left))
+        raise LeftoversError(", ".join(sorted(f"{resource}/{name}" for resource, name in left)))
+
+
+@contextmanager
+def removed_afterwards(cluster: Cluster, install: Callable[[], object]) -> Iterator[None]:
+    """Remove at the end what an installation added. What it found and only changed stays as it is."""
+    before = snapshot(cluster)
+    install()
+    added = snapshot(cluster) - before
+    try:
+        yield
+    finally:
+        remove_all(cluster, added)
+
+
+def snapshot(cluster: Cluster) -> set[tuple[str, str]]:
+    """Resource and name of everything that a test could leave."""
+    return {(resource, name) for resource in RESOURCES for name in present(cluster, resource)}
+
+
+def remove_all(cluster: Cluster, objects: set[tuple[str, str]]) -> None:
+    for resource, name in sorted(objects, key=lambda one: (RESOURCES.index(one[0]), one[1])):
+        remove(cluster, resource, name)
 
 
 def present(cluster: Cluster, resource: str) -> list[str]:

@@ -52,7 +52,7 @@ def test_an_eviction_that_is_missing(story: Story, facts: Facts) -> None:
 
 def test_nobody_left(story: Story, facts: Facts) -> None:
     facts.departures = [one for one in facts.departures if one.workload != "search"]
-    assert wrong(story, facts)[0].happened == "nobody left; 0 instead of 2 left"
+    assert wrong(story, facts)[0].happened == "no pod left; 0 instead of 2 left"
 
 
 def test_an_eviction_that_is_early(story: Story, facts: Facts) -> None:
@@ -105,18 +105,18 @@ def test_a_pod_of_the_node_with_the_mistake(story: Story, facts: Facts) -> None:
 
 def test_a_mistake_of_which_nobody_was_warned(story: Story, facts: Facts) -> None:
     forget(facts, "InvalidTaintValue")
-    assert only_wrong(story, facts).happened == "no Event, nobody left"
+    assert only_wrong(story, facts).happened == "no Event, no pod left"
 
 
 def test_an_announcement_that_is_not_taken_back(story: Story, facts: Facts) -> None:
     forget(facts, "EvictionCancelled")
-    assert only_wrong(story, facts).happened == "2 announced, 1 cancelled, nobody left"
+    assert only_wrong(story, facts).happened == "2 announced, 1 cancelled, no pod left"
 
 
 def test_an_announcement_that_was_never_made(story: Story, facts: Facts) -> None:
     forget(facts, "EvictionScheduled", 2)
     forget(facts, "EvictionCancelled", 2)
-    assert only_wrong(story, facts).happened == "0 announced, 0 cancelled, nobody left"
+    assert only_wrong(story, facts).happened == "0 announced, 0 cancelled, no pod left"
 
 
 def test_a_budget_that_was_violated(story: Story, facts: Facts) -> None:

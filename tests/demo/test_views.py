@@ -10,7 +10,7 @@ from taintwarden_demo import phrases
 from taintwarden_demo.judge import Check
 from taintwarden_demo.observer import Observer
 from taintwarden_demo.scenario import Story
-from taintwarden_demo.screen import Screen, style_of
+from taintwarden_demo.screen import LEGEND, Screen, style_of
 from taintwarden_demo.summary import report, summary
 from taintwarden_demo.timeline import sentence
 from taintwarden_demo.views import Line, PodView
@@ -73,6 +73,22 @@ def test_the_picture_fits(story: Story, columns: int, rows: int) -> None:
     assert "payments●●  checkout●●●  catalog●●  search●●  reports●  agent●" in "".join(picture) or columns < 100
 
 
+@pytest.mark.parametrize("column", [1, 2])
+def test_states_differ_without_colours(column: int) -> None:
+    assert len({row[column] for row in LEGEND}) == len(LEGEND)
+
+
+def test_a_state_has_its_shape_where_no_colours_are_shown(story: Story) -> None:
+    drawn = io.StringIO()
+    console = Console(file=drawn, force_terminal=True, width=100, height=40, no_color=True)
+    observer = _observer(story)
+    observer.pods["payments-0"].due_at = 1.0
+    observer.pods["payments-1"].leaving = True
+    with Screen(console, story) as screen:
+        screen.refresh(observer)
+    assert "payments○◐" in drawn.getvalue()
+
+
 def _observer(story: Story) -> Observer:
     cluster = LocalCluster()
     cluster.store.register("taintevictionpolicies", namespaced=False)
@@ -85,7 +101,7 @@ def _observer(story: Story) -> Observer:
 
 
 def test_the_summary_says_what_was_wrong() -> None:
-    told = report([Check("one", "one", ok=True), Check("two leave", "nobody left", ok=False)], 12.34)
+    told = report([Check("one", "one", ok=True), Check("two leave", "no pod left", ok=False)], 12.34)
     text = summary(told)
     assert not told.ok
     assert "WRONG │ two leave" in text

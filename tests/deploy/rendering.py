@@ -56,10 +56,10 @@ def tool(name: str) -> Path:
     return path
 
 
-def run(*command: str | Path) -> str:
+def run(*command: str | Path, seconds: float = SECONDS) -> str:
     """What a tool prints. Raises RenderingError when it fails."""
     words = [str(part) for part in command]
-    done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=SECONDS)
+    done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=seconds)
     if done.returncode:
         raise RenderingError(f"{' '.join(words)}\n{done.stdout}{done.stderr}")
     return done.stdout

@@ -6,14 +6,11 @@ A series is written as promtool has it: `0x5 1x10` is 0 at minutes 0 to 5, then 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
-import yaml
 
-from monitoring.promtool import promtool
-from monitoring.rules import SOURCE, alerts, document
+from monitoring.promtool import promtool, rule_faults, silent_group, written_rules
+from monitoring.rules import SOURCE, alerts
 
 DAY = 86_400
 UNANSWERED = 'apiserver_admission_webhook_fail_open_count{instance="k", name="%s", type="admit"}'
@@ -176,39 +173,15 @@ def group(case: Case) -> dict[str, object]:
     return {"name": case.alert, "interval": "1m", "input_series": series, "promql_expr_test": tests}
 
 
-def ordinary_hour() -> dict[str, object]:
-    tests = [
-        {"expr": 'ALERTS{alertstate="firing"}', "eval_time": f"{minute}m", "exp_samples": []} for minute in range(61)
-    ]
-    series = [{"series": name, "values": values} for name, values in ORDINARY.items()]
-    return {"name": "ordinary", "interval": "1m", "input_series": series, "promql_expr_test": tests}
-
-
 @pytest.fixture(scope="module")
-def rules(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The groups as a file of Prometheus, without the object around them."""
-    path = tmp_path_factory.mktemp("alerts") / "rules.yaml"
-    path.write_text(yaml.safe_dump(document()["spec"]))
-    return path
-
-
-@pytest.fixture(scope="module")
-def faults(rules: Path) -> dict[str, str]:
+def faults(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What promtool found, by the name of the test; one run for all."""
-    tests, report = rules.with_name("tests.yaml"), rules.with_name("report.xml")
-    groups = [ordinary_hour(), *map(group, CASES)]
-    tests.write_text(yaml.safe_dump({"rule_files": [rules.name], "evaluation_interval": "30s", "tests": groups}))
-    done = promtool("test", "rules", f"--junit={report}", tests)
-    assert report.exists(), done.stderr
-    found = {}
-    for case in ElementTree.parse(report).iter("testcase"):
-        said = [part.text or part.get("message") or "" for part in case if part.tag in ("failure", "error")]
-        found[case.attrib["name"]] = "\n".join(said)
-    return found
+    groups = [silent_group("ordinary", ORDINARY), *map(group, CASES)]
+    return rule_faults(groups, tmp_path_factory.mktemp("alerts"))
 
 
-def test_promtool_finds_nothing_to_correct(rules):
-    done = promtool("check", "rules", "--lint=all", "--lint-fatal", rules)
+def test_promtool_finds_nothing_to_correct(tmp_path):
+    done = promtool("check", "rules", "--lint=all", "--lint-fatal", written_rules(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
 
 

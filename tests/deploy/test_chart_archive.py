@@ -17,6 +17,8 @@ LINKS = {
     "crds": "crds",
     "dashboard.json": "deploy/components/dashboard/taintwarden.json",
     "metrics-access.yaml": "deploy/components/protected-metrics/metrics-access.yaml",
+    "scheduler-extender-rbac.yaml": "deploy/components/scheduler-extender/rbac.yaml",
+    "scheduler-extender-service.yaml": "deploy/components/scheduler-extender/service.yaml",
     **{
         name: f"deploy/base/{name}"
         for name in ("admission-policy.yaml", "rbac.yaml", "webhook-rbac.yaml", "webhooks.yaml")

@@ -184,7 +184,7 @@ def test_our_own_namespace_is_never_intercepted():
         for hook in one["webhooks"]
     ]
     excluded = [hook["namespaceSelector"]["matchExpressions"][0]["values"] for hook in hooks]
-    assert len(excluded) == 3
+    assert len(excluded) == 4
     assert all({"ops", "kube-system"} <= set(names) for names in excluded)
 
 

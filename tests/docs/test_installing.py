@@ -9,6 +9,7 @@ from docs.pages import BY_NAME, ROOT, only_span
 
 PAGE = BY_NAME["docs/installing.md"]
 TOOLS = ROOT / "tests" / "deploy" / "tools"
+MONITORING = ROOT / "tests" / "monitoring" / "tools"
 
 
 def test_every_overlay_is_told():
@@ -31,12 +32,17 @@ def test_the_versions_of_kubernetes_that_are_claimed_can_be_tested():
 
 
 def test_the_tools_are_those_that_are_pinned():
-    pinned = (TOOLS / "go.mod").read_text() + (TOOLS / "build").read_text().replace("@", " ")
+    pinned = (
+        (TOOLS / "go.mod").read_text()
+        + (MONITORING / "go.mod").read_text()
+        + (TOOLS / "build").read_text().replace("@", " ")
+    )
     for name, module in (
         ("Helm", "helm.sh/helm/v4"),
         ("kind", "sigs.k8s.io/kind"),
         ("cert-manager", "github.com/cert-manager/cert-manager"),
         ("Prometheus operator", "github.com/prometheus-operator/prometheus-operator"),
+        ("Prometheus", "github.com/prometheus/prometheus"),
     ):
         version = re.search(rf"{re.escape(module)} v([0-9.]+)", pinned)
         assert version is not None

@@ -13,7 +13,7 @@ import pytest
 from controlplane import Cluster, ControlPlane, MissingBinariesError, Operator, Target, Webhook, WorkingCluster
 from controlplane.binaries import binaries_folder
 from controlplane.comparisons import known_gates
-from controlplane.leftovers import nothing_left
+from controlplane.leftovers import nothing_left, removed_afterwards
 from controlplane.target import ForbiddenContextError, check_context, existing_cluster
 from e2e import webhook_setup
 from e2e.limit_scenes import LimitScene
@@ -53,11 +53,15 @@ def bare_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
 
 
 @pytest.fixture(scope="session")
-def control_plane(bare_cluster: Target) -> Target:
+def control_plane(bare_cluster: Target) -> Iterator[Target]:
     """The cluster of this session with the CRDs and the operator's rights as shipped."""
     bare_cluster.apply_crds()
-    bare_cluster.apply_manifests()
-    return bare_cluster
+    if isinstance(bare_cluster, ControlPlane):  # ends with its processes
+        bare_cluster.apply_manifests()
+        yield bare_cluster
+    else:
+        with removed_afterwards(bare_cluster.client, bare_cluster.apply_manifests):
+            yield bare_cluster
 
 
 @pytest.fixture(scope="session")

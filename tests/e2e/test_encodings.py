@@ -18,6 +18,7 @@ from taintwarden.kube.frames import Decoder
 from taintwarden.kube.protobuf_frames import MAGIC
 from taintwarden.kube.resources import (
     BUDGETS,
+    CLAIMS,
     DAEMON_SETS,
     JOBS,
     NAMESPACES,
@@ -26,13 +27,26 @@ from taintwarden.kube.resources import (
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
     STATEFUL_SETS,
+    VOLUMES,
     Resource,
 )
 
 LATER = 4e9
 """Times are not later than now."""
 NODE = "encodings-n"
-KINDS = (NODES, PODS, NAMESPACES, BUDGETS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, REPLICATION_CONTROLLERS, JOBS)
+KINDS = (
+    NODES,
+    PODS,
+    NAMESPACES,
+    BUDGETS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    DAEMON_SETS,
+    REPLICATION_CONTROLLERS,
+    JOBS,
+    CLAIMS,
+    VOLUMES,
+)
 LABELS = {"app": "web", "übrig.example/empty": ""} | {f"label-{index}": str(index) for index in range(5)}
 SELECTOR = {
     "matchLabels": {"app": "web"},
@@ -49,6 +63,7 @@ TOLERATIONS = [
     {"key": "half", "operator": "Exists"},
 ]
 EXTENDED = '[{"key":"sla","operator":"Gt","value":"950","effect":"NoExecute","tolerationSeconds":30}]'
+VOLUME = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
 SPREAD = [
     {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": SELECTOR},
     {
@@ -107,6 +122,8 @@ OBJECTS = (
         template=template(restartPolicy="Never"),
         manualSelector=True,
     ),
+    {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}}
+    | {"spec": VOLUME | {"volumeName": "encodings-v", "resources": {"requests": {"storage": "1Gi"}}}},
     workload("batch/v1", "Job", "queue", template=template(restartPolicy="Never"), manualSelector=True),
     {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "one"}}
     | {"spec": {"minAvailable": 1, "selector": SELECTOR, "unhealthyPodEvictionPolicy": "AlwaysAllow"}},
@@ -130,6 +147,9 @@ def populated(control_plane: Target) -> Iterator[Target]:
         {"key": "tier", "value": "b", "effect": "PreferNoSchedule"},
     ]
     client.apply(node | {"spec": {"taints": taints}})
+    volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "encodings-v"}}
+    volume["metadata"]["annotations"] = {"taintwarden.io/node-affinity": "{}"}
+    client.apply(volume | {"spec": VOLUME | {"capacity": {"storage": "1Gi"}, "hostPath": {"path": "/none"}}})
     for each in OBJECTS:
         found = {**each, "metadata": {**each["metadata"], "namespace": name}}
         if each["kind"] == "Pod":
@@ -146,6 +166,7 @@ def populated(control_plane: Target) -> Iterator[Target]:
     client.patch("pods", "rich", {"status": status}, name, subresource="status")
     create_with_odd_text(control_plane, name)
     yield control_plane
+    client.delete("persistentvolumes", "encodings-v")
     client.delete("nodes", NODE)
     client.remove_namespace(name)
 

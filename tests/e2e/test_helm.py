@@ -71,6 +71,16 @@ def operator(release: Helm, control_plane: Target, tmp_path: Path) -> Iterator[S
 
 
 @pytest.fixture
+def elsewhere(release: Helm, cluster: Cluster, namespace: str) -> Iterator[str]:
+    """Another namespace for the release. Whatever happens, neither is there afterwards."""
+    name = f"{namespace}-ops"
+    cluster.create_namespace(name)
+    yield name
+    release("uninstall", "taintwarden", "--ignore-not-found", namespace=name)
+    cluster.remove_namespace(name)
+
+
+@pytest.fixture
 def doomed(cluster: Cluster, namespace: str, create_policy: Callable[..., Any]) -> str:
     """A pod whose node has a taint that it does not tolerate any more, and a policy that enforces."""
     node = f"{namespace}-n1"
@@ -144,16 +154,13 @@ def test_a_second_release_is_refused(release: Helm) -> None:
 
 
 def test_the_operator_works_in_another_namespace(
-    release: Helm, operator: Start, cluster: Cluster, namespace: str, doomed: str
+    release: Helm, operator: Start, cluster: Cluster, namespace: str, doomed: str, elsewhere: str
 ) -> None:
     """Last, since there is one release in a cluster: its rights, Lease and certificates go with it."""
     release("uninstall", "taintwarden")
-    cluster.create_namespace(elsewhere := f"{namespace}-ops")
     # The definitions that were kept remember the release they belonged to.
     release("install", "taintwarden", CHART, NO_PODS, "--take-ownership", namespace=elsewhere)
     running = operator(elsewhere)
     cluster.wait_evicted(doomed, namespace)
     assert running.complaints() == []
     assert cluster.get("leases", "taintwarden", elsewhere)["spec"]["holderIdentity"]
-    release("uninstall", "taintwarden", namespace=elsewhere)
-    cluster.remove_namespace(elsewhere)

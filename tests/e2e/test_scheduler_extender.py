@@ -8,8 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from controlplane import Cluster, ControlPlane, Extender, Json, wait_until
+from controlplane import Cluster, ControlPlane, Extender, Json, Webhook, wait_until
+from controlplane.api_server import free_port
 from controlplane.comparisons import known_gates
+from e2e import webhook_setup
 from e2e.conftest import FEATURE_GATES
 from e2e.extender_scenes import Double, SchedulingScene, configuration, installed, serving
 from e2e.stories import taint
@@ -267,6 +269,42 @@ def test_no_pod_is_preempted_on_a_node_that_is_refused(scene):
 
     wait_until(leaves, 30, "the low pod to be preempted for one that may go there")
     scene.cluster.delete("scheduling.k8s.io/v1/priorityclasses", name)
+
+
+def test_beside_the_webhook_a_pod_needs_its_annotations_only(scene, ground, tmp_path):
+    """No policy is there: nothing but the extender keeps the pod off."""
+    low = scene.node("low", sla(900), **{KUBELET: "v1.32.0"})
+    port = free_port()
+    webhook_setup.install(ground.client, port)
+    scene.cluster.patch("namespaces", scene.namespace, {"metadata": {"labels": {"taintwarden.io/inject": "true"}}})
+    kubeconfig, flags = ground.webhook_kubeconfig(), ["--placement=extender"]
+    try:
+        with Webhook(kubeconfig, tmp_path, port, args=flags):
+            webhook_setup.wait_trusted(ground.client)
+            wait_until(lambda: is_completed(scene), 60, "pods to be completed")
+            affinity = required(KUBELET, "SemverGt", "v1.31.99")
+            scene.pod("app", compares("Gt", 950), affinity=affinity, native=[])
+            scene.pod("modest", compares("Gt", 800), affinity=affinity, native=[])
+    finally:
+        webhook_setup.remove(ground.client)
+    scene.wait_placed("modest", low)
+    scene.wait_pending("app", f"taint {SLA}=900:NoSchedule is not tolerated")
+    stored = scene.cluster.get("pods", "app", scene.namespace)["spec"]
+    assert "affinity" not in stored
+    high = scene.node("high", sla(980), **{KUBELET: "v1.32.0"})
+    scene.wait_placed("app", high)
+
+
+def is_completed(scene: SchedulingScene) -> bool:
+    body = {
+        "metadata": {
+            "name": "rehearsed",
+            "annotations": {"taintwarden.io/tolerations": json.dumps([compares("Gt", 950)])},
+        },
+        "spec": {"containers": [{"name": "main", "image": "none"}], "automountServiceAccountToken": False},
+    }
+    found = scene.cluster.create("pods", body, scene.namespace, dryRun="All")["spec"].get("tolerations", [])
+    return any(one.get("key") == SLA for one in found)
 
 
 # -- values that change, and extenders that fail ----------------------------------------------------------------------

@@ -7,7 +7,7 @@ from simulated import policy
 from taintwarden.engine.evaluate import Evaluator, judge
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.machine import events
+from taintwarden.engine.machine import InvalidTaint, events
 from taintwarden.engine.model import Taint, Toleration, Tolerations, TolerationSecondsMode, ValueType
 
 AFTER, KUBERNETES = TolerationSecondsMode.AFTER_VIOLATION, TolerationSecondsMode.KUBERNETES
@@ -151,3 +151,18 @@ def test_a_report_counts_held_pods_by_taint_and_policy():
     rig.node("n1", "sla=high", "other=high")
     rig.pod("on-nothing", node="n9")
     assert {one.policy.name: one.held_invalid for one in rig.view.report(rig.now)} == {"a": 2, "b": 0}
+    assert {one.policy.name: one.invalid for one in rig.view.report(rig.now)} == {
+        "a": (InvalidTaint("n1", "sla=high:NoExecute", 2),),
+        "b": (),
+    }
+
+
+def test_the_invalid_taint_that_affects_most_pods_comes_first():
+    rig = Rig(policy("a", taints=[{"key": "sla"}]))
+    for node, pods in (("n1", 1), ("n2", 3), ("n3", 1)):
+        rig.node(node, "sla=high")
+        for number in range(pods):
+            rig.pod(f"{node}-{number}", gt(), node=node)
+        rig.node(node, "sla=high")
+    [report] = rig.view.report(rig.now)
+    assert [(one.node, one.pods) for one in report.invalid] == [("n2", 3), ("n1", 1), ("n3", 1)]

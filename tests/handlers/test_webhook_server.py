@@ -25,7 +25,7 @@ from taintwarden.certificates.pairs import make_pair
 from taintwarden.controller.clock import system_clock
 from taintwarden.engine.matching.tolerations import ALL_GATES
 from taintwarden.handlers import listening
-from taintwarden.handlers.reviews import Result, review_app
+from taintwarden.handlers.reviews import RESULTS, review_app
 from taintwarden.handlers.webhook_server import WebhookServer
 from taintwarden.kube.errors import ConfigError
 from taintwarden.settings import WebhookSettings
@@ -53,7 +53,7 @@ def make_server(api: StoredWebhooks, port: int, metrics: Metrics, **more: str) -
     webhook = admission_webhooks(Known(), system_clock, ALL_GATES)
     client = ScriptedClient(default=api)
     judges = {"validate": webhook.validate, "mutate": webhook.mutate}
-    observe = observer(metrics.admission_requests, metrics.admission_duration, judges, Result)
+    observe = observer(metrics.admission_requests, metrics.admission_duration, judges, RESULTS)
     make_app = partial(review_app, judges, observe)
     return WebhookServer(settings, client, make_app, metrics=metrics, clock=system_clock)
 
@@ -100,7 +100,7 @@ async def test_from_an_empty_secret_to_an_answer(server, api, port):
 def test_every_result_is_counted_from_zero(api, port, metrics):
     make_server(api, port, metrics)
     for webhook in ("validate", "mutate"):
-        for result in Result:
+        for result in RESULTS:
             labels = {"webhook": webhook, "result": result}
             assert metrics.registry.get_sample_value("taintwarden_admission_requests_total", labels) == 0
 

@@ -53,10 +53,24 @@ def workers(cluster: Cluster) -> list[str]:
     )
 
 
+@pytest.fixture(scope="session")
+def reader(cluster: Cluster) -> Iterator[str]:
+    """The token of an account that may get metrics, as documented."""
+    name = f"metrics-reader-{uuid.uuid4().hex[:6]}"
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "taintwarden-metrics-reader"}
+    account = {"kind": "ServiceAccount", "name": "default", "namespace": name}
+    cluster.create_namespace(name)
+    cluster.create("clusterrolebindings", {"metadata": {"name": name}, "roleRef": role, "subjects": [account]})
+    token = cluster.create("serviceaccounts", {"spec": {}}, name, name="default", subresource="token")
+    yield token["status"]["token"]
+    cluster.delete("clusterrolebindings", name)
+    cluster.remove_namespace(name)
+
+
 @pytest.fixture
-def operator(cluster: Cluster) -> Installation:
+def operator(cluster: Cluster, reader: str) -> Installation:
     """The operator, complete and led by somebody."""
-    installed = Installation(cluster)
+    installed = Installation(cluster, token=reader)
     if installed.deployment["spec"]["replicas"] == 0:
         installed.scale(3)
     installed.wait_complete()

@@ -1,5 +1,6 @@
 """The operator as it is installed: its pods, its Lease, and ways to disturb them."""
 
+import logging
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -8,17 +9,29 @@ from controlplane import OPERATOR_NAMESPACE, ApiError, Cluster, Json, wait_until
 from kind.nodes import kill_container, on_node
 from kind.scene import is_ready
 
+log = logging.getLogger(__name__)
 SECONDS = 120
 NAME = "taintwarden"
 WEBHOOK = "taintwarden-webhook"
+READ = """\
+import ssl, urllib.request
+unverified = ssl.create_default_context()
+unverified.check_hostname, unverified.verify_mode = False, ssl.CERT_NONE
+request = urllib.request.Request("https://localhost:{port}/metrics", headers={{"Authorization": "Bearer {token}"}})
+print(urllib.request.urlopen(request, timeout=10, context=unverified).read().decode())
+"""
 
 
 class Installation:
-    """One Deployment in the namespace of the operator: that of the operator, or of the webhook."""
+    """One Deployment in the namespace of the operator: that of the operator, or of the webhook.
 
-    def __init__(self, cluster: Cluster, name: str = NAME):
+    `token` is of an account that may get protected metrics.
+    """
+
+    def __init__(self, cluster: Cluster, name: str = NAME, token: str = ""):
         self.cluster = cluster
         self.name = name
+        self._token = token
 
     @property
     def deployment(self) -> Json:
@@ -125,8 +138,27 @@ class Installation:
 
         return wait_until(answer, SECONDS, f"{name} to answer")
 
+    def metrics(self, pod: Json) -> str:
+        """What a replica tells those who may get its metrics.
+
+        Protected ones are read inside its container: the API server passes no token on to a pod.
+        """
+        ports = {port["name"]: port["containerPort"] for port in pod["spec"]["containers"][0]["ports"]}
+        if "metrics" not in ports:
+            return self.proxied(pod, "/metrics")
+        name, code = pod["metadata"]["name"], READ.format(port=ports["metrics"], token=self._token)
+
+        def answer() -> str | None:
+            try:
+                return self.execute(self.cluster.get("pods", name, OPERATOR_NAMESPACE), code)
+            except RuntimeError as error:  # its container starts again
+                log.info("%s", error)
+                return None
+
+        return wait_until(answer, SECONDS, f"metrics of {name}") or ""
+
     def metric(self, pod: Json, name: str) -> float:
-        found = re.search(rf"^{name}(?:\{{[^}}]*\}})? (\S+)$", self.proxied(pod, "/metrics"), re.MULTILINE)
+        found = re.search(rf"^{name}(?:\{{[^}}]*\}})? (\S+)$", self.metrics(pod), re.MULTILINE)
         return float(found[1]) if found else 0.0
 
     def log(self, pod: Json) -> str:

@@ -30,19 +30,27 @@ __all__ = [
     "test_one_replica_that_is_gone_makes_no_difference",
 ]
 OVERLAY = CHART.parents[1] / "overlays" / "replacing-built-in"
+# What the overlay installs is what the release takes over, else some of it would stay without an owner.
 VALUES = [
     "--set=replicas=2",
     "--set=podAnnotations=null",
     "--set=image.pullPolicy=Never",
     "--set=rbac.allowDelete=true",
+    "--set=metrics.protected=true",
+    "--set=networkPolicy.enabled=true",
 ]
 KINDS = {
     "Deployment": "deployments",
     "Service": "services",
     "PodDisruptionBudget": "poddisruptionbudgets",
+    "NetworkPolicy": "networking.k8s.io/v1/networkpolicies",
     "ServiceAccount": "serviceaccounts",
+    "Role": "roles",
+    "RoleBinding": "rolebindings",
     "ClusterRole": "clusterroles",
     "ClusterRoleBinding": "clusterrolebindings",
+    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
     "MutatingWebhookConfiguration": "admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
     "ValidatingWebhookConfiguration": "admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
 }

@@ -71,7 +71,8 @@ def test_no_label_is_one_that_prometheus_gives_to_targets(metrics):
 def test_the_webhook_does_not_look_like_an_operator_that_does_not_lead():
     names = {process: {one._name for one in ours(Metrics(process))} for process in Process}
     assert "taintwarden_leader" not in names[Process.WEBHOOK]
-    assert "taintwarden_admission_requests" not in names[Process.OPERATOR]
+    assert "taintwarden_admission_requests" not in names[Process.OPERATOR] | names[Process.EXTENDER]
+    assert "taintwarden_extender_requests" in names[Process.EXTENDER] - names[Process.WEBHOOK] - names[Process.OPERATOR]
     both = {"taintwarden_build", "taintwarden_watch_restarts", "taintwarden_undecodable_objects"}
     assert names[Process.WEBHOOK] & names[Process.OPERATOR] == both
     assert set.union(*names.values()) == {one._name for one in ours(Metrics())}

@@ -40,7 +40,7 @@ def inject_volume(
     if merged == own:
         return AdmissionResponse(warnings=_warnings(told))
     if old is not None and look(old, "spec", "nodeAffinity") is not None:
-        told.append("Kubernetes does not change the node affinity of a volume: delete it and create it again")
+        told.append("Kubernetes does not change the node affinity of a volume: create it again")
         return AdmissionResponse(warnings=_warnings(told))
     if not native.required:
         told.append("no node can match it, so pods that use the volume stay Pending")

@@ -10,6 +10,7 @@ from taintwarden.engine.limits.zones import ZoneState
 MAX_NEXT_PODS = 10
 MAX_LIMITS = 16
 MAX_BLOCKED_BUDGETS = 20
+MAX_INVALID_TAINTS = 10
 MAX_ZONES = 50
 MAX_SPENT = 64
 MAX_CAUSE_LENGTH = 1_024
@@ -74,6 +75,14 @@ class BlockedBudget(Status, frozen=True):
     pods: int
 
 
+class InvalidTaintStatus(Status, frozen=True):
+    """A taint whose value cannot be compared, and how many pods this affects."""
+
+    node: str
+    taint: str
+    pods: int
+
+
 class ZoneStatus(Status, frozen=True):
     """How a zone fares under the policy, by the nodes that it counts."""
 
@@ -122,6 +131,7 @@ class PolicyStatus(Status, frozen=True):
     blocked: int = 0
     evicted: int = 0
     held_invalid: int = 0
+    invalid_taints: tuple[InvalidTaintStatus, ...] = ()
     next_deadline: str | None = None
     limited_by: str | None = None
     limits: tuple[LimitStatus, ...] = ()

@@ -39,10 +39,10 @@ Examples:
 
 \b
 Exit codes:
-  0   nothing that needs a person; notes may be there
-  1   the cluster cannot be asked at all
+  0   you do not have to act; there may be notes
+  1   the cluster cannot be reached
   2   wrong flags or kubeconfig
-  10  a person has to look: there are errors or warnings
+  10  you have to act: there are errors or warnings
 
 JSON and YAML have: at, server, scope (nodes, pods, templates, policies, profiles; null was not read), checks, errors,
 warnings, infos, findings[] (check, severity, kind, namespace, name, message, remedy, pods, template), notChecked[]

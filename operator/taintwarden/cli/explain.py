@@ -44,7 +44,7 @@ Examples:
 \b
 Exit codes:
   0   the pod stays; also where only policies that do not enforce would make it leave
-  1   the cluster cannot be asked, or has no such pod
+  1   the cluster cannot be reached, or has no such pod
   2   wrong flags or unusable files
   10  the pod has to leave: it has a deadline, or is due
   11  no operator is at work: the answer holds once one runs
@@ -146,7 +146,7 @@ Examples:
 \b
 Exit codes:
   0   all of them stay; also where only policies that do not enforce would make them leave
-  1   the cluster cannot be asked, or has no such {what}
+  1   the cluster cannot be reached, or has no such {what}
   2   wrong flags or kubeconfig
   10  some have to leave
   11  no operator is at work: the answer holds once one runs

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _HELP = """Release the pods that the tripped guard of a policy holds, or that are held since every zone is Full. Which
 change did it, and how many they are, is shown first. What comes later is counted again.
 
-On a terminal it asks before it does so; scripts say --yes. It sets the annotation taintwarden.io/guard-reset of the
+On a terminal it asks before it does so; scripts pass --yes. It sets the annotation taintwarden.io/guard-reset of the
 policy to its generation; the operator grants it and removes it. It refuses where nothing is held, where the operator
 has not seen the newest version of the policy, and where the guard tripped again while you looked.
 
@@ -29,7 +29,7 @@ Examples:
 \b
 Exit codes:
   0  the operator is asked
-  1  there is nothing to reset, you said no, a right is missing, or the cluster cannot be asked
+  1  there is nothing to reset, you declined, a right is missing, or the cluster cannot be reached
   2  wrong flags or kubeconfig; or --yes is missing and no terminal is there to ask
 """
 

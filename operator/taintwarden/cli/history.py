@@ -24,7 +24,7 @@ Examples:
 \b
 Exit codes:
   0  it is shown
-  1  the cluster cannot be asked, or a right is missing
+  1  the cluster cannot be reached, or a right is missing
   2  wrong flags or kubeconfig
 
 JSON and YAML have: at, since, problem, happenings[] (at, reason, type, kind, namespace, name, note, count).

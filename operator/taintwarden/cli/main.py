@@ -11,12 +11,12 @@ _COMMANDS = {
     "demo": Entry("taintwarden.cli.demo:demo", "Show the operator at work on a cluster in this process."),
     "explain": Entry("taintwarden.cli.explain:explain", "Say why pods stay or leave, and when."),
     "validate": Entry("taintwarden.cli.validate:validate", "Check policies, profiles, pods and nodes in files."),
-    "status": Entry("taintwarden.cli.status:status", "Show how policies stand."),
+    "status": Entry("taintwarden.cli.status:status", "Show the status of policies."),
     "history": Entry("taintwarden.cli.history:history", "Show what happened lately, as a timeline."),
     "plan": Entry("taintwarden.cli.plan:plan", "Show what follows from changed taints."),
     "doctor": Entry("taintwarden.cli.doctor:doctor", "Find what is wrong or surprising in a cluster."),
     "pause": Entry("taintwarden.cli.pause:pause", "Stop policies."),
-    "resume": Entry("taintwarden.cli.pause:resume", "Set paused policies going again."),
+    "resume": Entry("taintwarden.cli.pause:resume", "Resume paused policies."),
     "guard": Entry("taintwarden.cli.guard:guard", "Release the pods that a tripped guard holds."),
 }
 

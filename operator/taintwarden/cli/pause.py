@@ -17,7 +17,7 @@ _PAUSE_HELP = """Stop policies: their mode becomes Paused, so they evict no pod.
 The mode before is kept in the annotation taintwarden.io/paused-mode, for `taintwarden resume`. A policy that is
 paused already stays as it is. Whatever else writes its spec (GitOps) may undo this.
 
---all stops every policy. It shows what would change first, and asks on a terminal; scripts say --yes. --dry-run only
+--all stops every policy. It shows what would change first, and asks on a terminal; scripts pass --yes. --dry-run only
 shows it.
 
 Needs the rights to get and patch taintevictionpolicies, and for --all to list them.
@@ -31,14 +31,15 @@ Examples:
 \b
 Exit codes:
   0  they are paused
-  1  there is no such policy, you said no, a right is missing, or the cluster cannot be asked
+  1  there is no such policy, you declined, a right is missing, or the cluster cannot be reached
   2  wrong flags or kubeconfig; or --yes is missing and no terminal is there to ask
 """
-_RESUME_HELP = """Set paused policies going again, in the mode that they had, and say how many pods are due.
+_RESUME_HELP = """Resume paused policies in their previous mode, and state how many pods are due.
 
-Deadlines continued meanwhile: what is overdue goes first, under all limits, and the guard sees it as one wave; see
-`taintwarden plan --enforce POLICY`. Where the annotation taintwarden.io/paused-mode does not tell the mode, since
-the policy was paused in another way or changed meanwhile, --mode has to. A policy that is not paused stays as it is.
+Deadlines continued meanwhile: overdue pods are evicted first, under all limits, and the guard counts them as one wave;
+see `taintwarden plan --enforce POLICY`. Where the annotation taintwarden.io/paused-mode does not state the mode,
+because the policy was paused in another way or changed meanwhile, pass --mode. A policy that is not paused stays as it
+is.
 
 --all resumes every policy whose mode is known. It shows what would change first, and asks on a terminal; scripts say
 --yes. --dry-run only shows it.
@@ -54,8 +55,8 @@ Examples:
 \b
 Exit codes:
   0  they are not paused any more
-  1  there is no such policy, its mode is not known or another one, you said no, a right is missing, or the cluster
-     cannot be asked
+  1  there is no such policy, its mode is not known or another one, you declined, a right is missing, or the cluster
+     cannot be reached
   2  wrong flags or kubeconfig; or --yes is missing and no terminal is there to ask
 """
 _POLICIES = click.argument("policies", metavar="[POLICY...]", nargs=-1, shell_complete=POLICIES)
@@ -73,7 +74,7 @@ def pause(policies: tuple[str, ...], every: bool, dry_run: bool, yes: bool, **fl
     _switch(policies, flags, resume=False, every=every, dry_run=dry_run, yes=yes)
 
 
-@click.command(help=_RESUME_HELP, short_help="Set paused policies going again.")
+@click.command(help=_RESUME_HELP, short_help="Resume paused policies.")
 @_POLICIES
 @click.option(
     "--mode", type=click.Choice(["Enforce", "DryRun"]), help="The mode to resume in. Default: the one before."
@@ -102,7 +103,7 @@ def _switch(
     from taintwarden.cli.session import REFUSED, ask, confirm, settings_of  # noqa: PLC0415
 
     if bool(policies) == every:
-        raise click.UsageError("name policies, or say --all")
+        raise click.UsageError("name policies, or pass --all")
     if dry_run and not every:
         raise click.UsageError("--dry-run belongs to --all")
     settings, verb = settings_of(flags), "resume" if resume else "pause"

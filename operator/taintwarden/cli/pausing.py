@@ -98,9 +98,11 @@ def _resumed(stored: StoredPolicy, mode: str | None) -> Switch:
     before, _, generation = stored.metadata.annotations.get(PAUSED_MODE_ANNOTATION, "").partition("@")
     wanted = mode or (before if generation == str(stored.metadata.generation) else "")
     if wanted not in _MODES:
-        was = f" (it was {before} before that)" if before in _MODES else ""
-        changed = "was changed since it was paused" if before in _MODES else "does not tell which mode it had"
-        return Switch(name, current, None, f"policy {name} {changed}{was}: say --mode Enforce or --mode DryRun")
+        if before in _MODES:
+            told = f"policy {name} was changed after it was paused, when its mode was {before}"
+        else:
+            told = f"policy {name} does not state which mode it had"
+        return Switch(name, current, None, f"{told}: pass --mode Enforce or --mode DryRun")
     progress = stored.condition("Progressing")
     due = f"; {progress.message.removeprefix('paused, ')}" if progress and progress.reason == "Paused" else ""
     return Switch(name, current, wanted, f"policy {name} is in mode {wanted} again{due}")

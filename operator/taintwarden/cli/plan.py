@@ -55,9 +55,9 @@ Examples:
 \b
 Exit codes:
   0   nothing stands out
-  1   the cluster cannot be asked, or has no such nodes
+  1   the cluster cannot be reached, or has no such nodes
   2   wrong flags or unusable files
-  10  a person should look first: a guard trips, pods are held at the end, or have nowhere to go
+  10  look first: a guard trips, pods wait at the end, or pods have no other node
 
 JSON and YAML have: at, changes[], changedNodes, horizonSeconds, endedAfterSeconds, assumptions, leaving, held, later,
 wouldLeave, nowhere, pods[] (namespace, name, node, policy, taint, fate, deadline, already, order, at, afterSeconds,
@@ -96,9 +96,11 @@ deleted, waitedSeconds, limit, reason, budgets[], replacement, replacedOn, late)
     help="How long an evicted pod takes to stop; no longer than its grace period.",
 )
 @click.option(
-    "--max-evictions-per-second", type=float, help="The operator's cap over all policies; 0 is no cap. [default: 50]"
+    "--max-evictions-per-second",
+    type=float,
+    help="The operator's maximum over all policies; 0 is no maximum. [default: 50]",
 )
-@click.option("-n", "--namespace", "space", default="", help="Only tell of the pods of this namespace. Default: all.")
+@click.option("-n", "--namespace", "space", default="", help="Show only the pods of this namespace. Default: all.")
 @click.option("--all", "show_all", is_flag=True, help=f"Show more than {SHOWN_PODS} pods.")
 @operator_option
 @cluster_options

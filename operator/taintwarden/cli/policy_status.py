@@ -12,6 +12,7 @@ from taintwarden.api.status import (
     BlockedBudget,
     ConditionStatus,
     GuardStatus,
+    InvalidTaintStatus,
     LimitStatus,
     NextPod,
     PolicyStatus,
@@ -57,6 +58,7 @@ class PolicySummary(msgspec.Struct, rename="camel", kw_only=True):
     blocked: int = 0
     evicted: int = 0
     held_invalid: int = 0
+    invalid_taints: tuple[InvalidTaintStatus, ...] = ()
     next_deadline: str | None = None
     guard: GuardSummary | None = None
     """None: the policy has no guard, or the operator has not read the policy yet."""
@@ -134,6 +136,7 @@ def _summary(stored: Mapping[str, Any]) -> PolicySummary:
     said = {one.type: one for one in status.conditions}
     for field in ("selected_nodes", "degraded_nodes", "pending", "blocked", "evicted", "held_invalid", "next_deadline"):
         setattr(answer, field, getattr(status, field))
+    answer.invalid_taints = status.invalid_taints
     answer.limited_by, answer.limits, answer.zones = status.limited_by, status.limits, status.zones
     answer.blocked_budgets, answer.next_pods = status.blocked_budgets, status.next_pods
     answer.progress = said["Progressing"].message if "Progressing" in said else ""

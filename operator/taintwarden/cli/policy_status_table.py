@@ -76,11 +76,12 @@ def _details(policy: PolicySummary) -> Lines:
     lines = _head(policy)
     lines.add("Now", None if policy.is_paused else policy.progress)
     lines.add("Next", policy.next_deadline and f"the first deadline is {policy.next_deadline}")
-    if policy.held_invalid:
-        where = "kubectl get events -A --field-selector reason=InvalidTaintValue"
-        lines.add(
-            "Invalid", f"{pods(policy.held_invalid)} retained: invalid taint value; which, says {where}", "yellow"
-        )
+    for taint in policy.invalid_taints:
+        told = f"{taint.taint} on {taint.node} cannot be compared: {pods(taint.pods)} judged by the last valid value"
+        lines.add("Invalid", told, "yellow")
+    if more := policy.held_invalid - sum(one.pods for one in policy.invalid_taints):
+        where = "kubectl get events -n default --field-selector reason=InvalidTaintValue"
+        lines.add("Invalid", f"{pods(more)} with other invalid taints: {where}", "yellow")
     if (guard := policy.guard) is not None:
         lines.add("Guard", _guard_text(policy), "bold red" if guard.open else "")
         lines.add("  cause", guard.cause)

@@ -16,7 +16,7 @@ _DEFAULTS = Settings()
 @click.option(
     "--max-evictions-per-second",
     type=float,
-    help=f"Cap over all policies; 0 is no cap. [default: {_DEFAULTS.max_evictions_per_second:g}]",
+    help=f"Maximum over all policies; 0 is no maximum. [default: {_DEFAULTS.max_evictions_per_second:g}]",
 )
 @click.option(
     "--events-per-second",

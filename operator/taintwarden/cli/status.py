@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 FINE, ERROR, USAGE, PERSON = 0, 1, 2, 10
 
-_HELP = """Show how policies stand: mode, whether they are accepted, nodes, pods that have to leave, guards and limits.
+_HELP = """Show the status of policies: mode, whether they are accepted, nodes, pods that have to leave, guards, limits.
 
 All policies in a table. Of those that are named, or of the only one, also each limit that holds pods, zones, budgets,
-the next pods and what tripped the guard. It is what the operator wrote into their status, seconds ago.
+the next pods and what tripped the guard. The data are what the operator wrote into their status seconds ago.
 
 Needs the right to list taintevictionpolicies. With the right to get the operator's Lease, an operator that is not
 running is noticed after 45 seconds, else after a minute.
@@ -36,20 +36,20 @@ Examples:
 \b
 Exit codes:
   0   you do not have to act
-  1   the cluster cannot be asked, or has no such policy
+  1   the cluster cannot be reached, or has no such policy
   2   wrong flags or kubeconfig
-  10  a person has to look: the operator does not report, a policy is not accepted, its newest version was not looked
-      at, its guard has tripped, or every zone is Full
+  10  you have to act: the operator does not report, a policy is not accepted, its newest version was not
+      observed, its guard has tripped, or every zone is Full
 
 JSON and YAML have: at, problem, reportedAt, policies[] (name, mode, accepted, problem, progress, selectedNodes,
-degradedNodes, pending, blocked, evicted, heldInvalid, nextDeadline, guard, limitedBy, limits[], zones[],
-blockedBudgets[], nextPods[]); what does not apply is null.
+degradedNodes, pending, blocked, evicted, heldInvalid, invalidTaints[], nextDeadline, guard, limitedBy, limits[],
+zones[], blockedBudgets[], nextPods[]); what does not apply is null.
 """
 
 
-@click.command(help=_HELP, short_help="Show how policies stand.")
+@click.command(help=_HELP, short_help="Show the status of policies.")
 @click.argument("policies", metavar="[POLICY...]", nargs=-1, shell_complete=POLICIES)
-@click.option("-w", "--watch", is_flag=True, help="Show it again and again until interrupted.")
+@click.option("-w", "--watch", is_flag=True, help="Refresh until interrupted.")
 @click.option("--interval", type=Seconds(0.2, 3600), default=2.0, show_default=True, help="Seconds between looks.")
 @operator_option
 @cluster_options

@@ -1,6 +1,6 @@
 """Keeps the webhooks served with a certificate that the API servers trust.
 
-Every replica reads the Secret again and again, carries out the plan of ``certificates.rotation`` and writes caBundle.
+Every replica reads the Secret repeatedly, carries out the plan of ``certificates.rotation`` and writes caBundle.
 None leads: a write names the version of the Secret that it is made from, so of two that plan at the same moment one
 reads what the other has written, and the same bundle twice is the same bundle.
 """
@@ -82,7 +82,7 @@ class CertificateKeeper:
         self._complaints: dict[str, str] = {}
 
     async def run(self) -> None:
-        """Look again and again, forever."""
+        """Look repeatedly, forever."""
         while True:
             pause = await self.look()
             await asyncio.sleep(pause)

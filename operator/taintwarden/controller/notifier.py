@@ -258,14 +258,17 @@ class Notifier:
         self._node_event(notice.node, notice.node_uid, "InvalidTaintValue", note)
 
     def _not_mirrored(self, notice: commands.NotMirrored) -> None:
-        reason = "TaintNotMirrored" if isinstance(notice.subject, Taint) else "LabelNotMirrored"
-        kind, subject = reason.removesuffix("NotMirrored"), str(notice.subject)
-        log.warning("not-mirrored", node=notice.node, kind=kind, subject=subject, reason=notice.reason)
+        subject, reason = str(notice.subject), notice.reason
         note = (
-            f"{kind} {subject} cannot be repeated in labels: {notice.reason}. "
+            f"{subject} cannot be repeated in labels of placement: {reason}. "
             f"New pods that compare its value are kept off this node"
         )
-        self._node_event(notice.node, notice.node_uid, reason, note)
+        if isinstance(notice.subject, Taint):
+            log.warning("taint-not-mirrored", node=notice.node, taint=subject, reason=reason)
+            self._node_event(notice.node, notice.node_uid, "TaintNotMirrored", f"Taint {note}")
+        else:
+            log.warning("label-not-mirrored", node=notice.node, label=subject, reason=reason)
+            self._node_event(notice.node, notice.node_uid, "LabelNotMirrored", f"Label {note}")
 
     def _degraded(self, notice: commands.Degraded) -> None:
         policy = notice.policy

@@ -6,9 +6,11 @@ import msgspec
 
 from taintwarden.api.status import (
     MAX_BLOCKED_BUDGETS,
+    MAX_INVALID_TAINTS,
     MAX_LIMITS,
     MAX_ZONES,
     BlockedBudget,
+    InvalidTaintStatus,
     LimitStatus,
     NextPod,
     PodState,
@@ -39,6 +41,9 @@ def summary(entry: PolicyReport, now: float, paused: PausedReport | None = None)
         blocked=entry.blocked,
         evicted=entry.evicted,
         held_invalid=entry.held_invalid,
+        invalid_taints=tuple(
+            InvalidTaintStatus(one.node, one.taint, one.pods) for one in entry.invalid[:MAX_INVALID_TAINTS]
+        ),
         next_deadline=None if entry.next_deadline is None else wording.at(entry.next_deadline),
         limited_by=entry.limited_by or None,
         limits=tuple(_limit(one) for one in entry.limits[:MAX_LIMITS]),

@@ -4,7 +4,6 @@ An error here never blocks a request: an object that cannot be processed is admi
 """
 
 from collections.abc import Callable, Mapping
-from enum import StrEnum
 from functools import partial
 from typing import Any, Literal
 
@@ -22,23 +21,19 @@ LOOKED_AT_BYTES = 2**20
 """Objects in larger bodies are admitted unread: what is made of JSON takes twenty times its size. No pod that
 is meant to run comes near it: etcd takes 1.5 MiB of an object.
 """
-
-
-class Result(StrEnum):
-    """How a review ended, as it is counted."""
-
-    ALLOWED = "allowed"
-    WARNED = "warned"
-    PATCHED = "patched"
-    REFUSED = "refused"
-    FAILED = "failed"
-    STRANGER = "stranger"
-    TOO_LARGE = "too-large"
-    LATE = "late"
-    BROKEN_OFF = "broken-off"
-    MALFORMED = "malformed"
-
-
+RESULTS = (
+    "allowed",
+    "warned",
+    "patched",
+    "refused",
+    "failed",
+    "stranger",
+    "too-large",
+    "late",
+    "broken-off",
+    "malformed",
+)
+"""How a review ends, as it is counted."""
 Judge = Callable[[Request], AdmissionResponse]
 
 log = structlog.get_logger()
@@ -107,29 +102,29 @@ def review_app(
     return app
 
 
-async def _answer(name: str, judge: Judge, body: bytearray) -> tuple[web.Response, Result]:
+async def _answer(name: str, judge: Judge, body: bytearray) -> tuple[web.Response, str]:
     try:
         request, left_alone = decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         told = f"no AdmissionReview of admission.k8s.io/v1: {printable(str(error), 300)}\n"
-        return web.Response(status=400, text=told), Result.MALFORMED
-    response, result = _judged(name, judge, request) if left_alone is None else (left_alone, Result.TOO_LARGE)
+        return web.Response(status=400, text=told), "malformed"
+    response, result = _judged(name, judge, request) if left_alone is None else (left_alone, "too-large")
     return web.Response(body=encode(request, response), content_type="application/json"), result
 
 
-def _judged(name: str, judge: Judge, request: Request) -> tuple[AdmissionResponse, Result]:
+def _judged(name: str, judge: Judge, request: Request) -> tuple[AdmissionResponse, str]:
     try:
         response = judge(request)
     except Exception as error:
         # An internal error must not block a request.
         about = f"{request.namespace}/{request.name}"
         log.error("admission-failed", webhook=name, kind=request.kind.kind, object=about, exc_info=error)
-        return AdmissionResponse(), Result.FAILED
+        return AdmissionResponse(), "failed"
     if response.refusals:
-        return response, Result.REFUSED
+        return response, "refused"
     if response.patch:
-        return response, Result.PATCHED
-    return response, Result.WARNED if response.warnings else Result.ALLOWED
+        return response, "patched"
+    return response, "warned" if response.warnings else "allowed"
 
 
 def encode(request: Request, response: AdmissionResponse) -> bytes:

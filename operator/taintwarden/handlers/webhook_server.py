@@ -39,7 +39,7 @@ class WebhookServer:
     Args:
         settings: where to listen, the source of the certificates, and which clients are accepted.
         client: the session to use.
-        make_app: makes the web application, from who is refused and whom to tell of an answer.
+        make_app: makes the web application, from who is refused, and who is notified of an answer.
         metrics: of the certificate.
         clock: both clocks.
         keeping: what the keeper of the certificate needs beside that.

@@ -96,6 +96,26 @@ class PodObject(msgspec.Struct):
     status: PodStatus = msgspec.field(default_factory=PodStatus)
 
 
+class Shape(Generic[Made]):
+    """Shared by pods which differ at most in name, UID, node, version, times and status.
+
+    Attributes:
+        memo: what the receiver of the pods made of what they share, to make it once.
+
+    """
+
+    __slots__ = ("memo",)
+
+    def __init__(self) -> None:
+        self.memo: Made | None = None
+
+
+class ShapedPod(PodObject):
+    """A v1 Pod whose shape is known."""
+
+    shape: Shape[Any] = msgspec.field(default_factory=Shape)
+
+
 class ClaimReference(msgspec.Struct, gc=False, rename="camel"):
     """``spec.volumes[].persistentVolumeClaim``."""
 
@@ -165,26 +185,6 @@ class VolumeObject(msgspec.Struct):
     """A v1 PersistentVolume."""
 
     metadata: VolumeMeta = msgspec.field(default_factory=VolumeMeta)
-
-
-class Shape(Generic[Made]):
-    """Shared by pods which differ at most in name, UID, node, version, times and status.
-
-    Attributes:
-        memo: what the receiver of the pods made of what they share, to make it once.
-
-    """
-
-    __slots__ = ("memo",)
-
-    def __init__(self) -> None:
-        self.memo: Made | None = None
-
-
-class ShapedPod(PodObject):
-    """A v1 Pod whose shape is known."""
-
-    shape: Shape[Any] = msgspec.field(default_factory=Shape)
 
 
 class NodeAnnotations(msgspec.Struct, gc=False):

@@ -18,6 +18,9 @@ from taintwarden.kube.objects import (
     BudgetObject,
     BudgetSpec,
     BudgetStatus,
+    ClaimMeta,
+    ClaimObject,
+    ClaimSpec,
     Condition,
     Followed,
     NamespaceMeta,
@@ -36,6 +39,9 @@ from taintwarden.kube.objects import (
     ShapedPod,
     SpreadObject,
     TaintObject,
+    VolumeAnnotations,
+    VolumeMeta,
+    VolumeObject,
     WorkloadMeta,
     WorkloadObject,
     WorkloadSpec,
@@ -207,6 +213,19 @@ def _budget(found: Any) -> BudgetObject:
     )
 
 
+def _claim(found: Any) -> ClaimObject:
+    meta = found.metadata
+    return ClaimObject(ClaimMeta(meta.name, meta.namespace, meta.resourceVersion), ClaimSpec(found.spec.volumeName))
+
+
+def _volume(found: Any) -> VolumeObject:
+    meta = found.metadata
+    affinity = meta.annotations.get(_AFFINITY)
+    annotations = None if affinity is None else VolumeAnnotations(_text(affinity))
+    return VolumeObject(VolumeMeta(meta.name, meta.resourceVersion, annotations))
+
+
+_AFFINITY = msgspec.structs.fields(VolumeAnnotations)[0].encode_name
 _HISTORY = msgspec.structs.fields(NodeAnnotations)[0].encode_name
 _MAKERS: Mapping[str, Callable[[Any], Followed]] = {
     "core.v1.Node": _node,
@@ -217,6 +236,8 @@ _MAKERS: Mapping[str, Callable[[Any], Followed]] = {
     "apps.v1.DaemonSet": _daemon_set,
     "batch.v1.Job": _job,
     "policy.v1.PodDisruptionBudget": _budget,
+    "core.v1.PersistentVolumeClaim": _claim,
+    "core.v1.PersistentVolume": _volume,
 }
 
 

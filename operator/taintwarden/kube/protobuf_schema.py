@@ -25,6 +25,8 @@ KINDS = (
     "apps.v1.DaemonSet",
     "batch.v1.Job",
     "policy.v1.PodDisruptionBudget",
+    "core.v1.PersistentVolumeClaim",
+    "core.v1.PersistentVolume",
 )
 """What is listed and watched."""
 META = "meta.v1.ObjectMeta"
@@ -115,6 +117,9 @@ SCHEMA: Mapping[str, Fields] = {
     "core.v1.Namespace": {"metadata": (1, META)},
     "core.v1.ReplicationController": {"metadata": (1, META), "spec": (2, "core.v1.ReplicationControllerSpec")},
     "core.v1.ReplicationControllerSpec": {"replicas": (1, "int32 = 1")},
+    "core.v1.PersistentVolumeClaim": {"metadata": (1, META), "spec": (2, "core.v1.PersistentVolumeClaimSpec")},
+    "core.v1.PersistentVolumeClaimSpec": {"volumeName": (3, "string")},
+    "core.v1.PersistentVolume": {"metadata": (1, META)},
     "apps.v1.ReplicaSet": {"metadata": (1, META), "spec": (2, "apps.v1.ReplicaSetSpec")},
     "apps.v1.ReplicaSetSpec": {"replicas": (1, "int32 = 1")},
     "apps.v1.StatefulSet": {"metadata": (1, META), "spec": (2, "apps.v1.StatefulSetSpec")},

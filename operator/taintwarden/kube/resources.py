@@ -25,7 +25,7 @@ class Resource(msgspec.Struct, Generic[Object], frozen=True):
     Attributes:
         path: the collection.
         type: of its objects.
-        message: their message in ``protobuf_schema``; empty for what is read as JSON, as custom resources are.
+        message: their message in ``protobuf_schema``; empty for custom resources, which have none.
         field_selector: which objects the server leaves to itself.
 
     """
@@ -58,5 +58,7 @@ JOBS = Resource("jobs", "/apis/batch/v1/jobs", WorkloadObject, "batch.v1.Job")
 BUDGETS = Resource(
     "poddisruptionbudgets", "/apis/policy/v1/poddisruptionbudgets", BudgetObject, "policy.v1.PodDisruptionBudget"
 )
-CLAIMS = Resource("persistentvolumeclaims", "/api/v1/persistentvolumeclaims", ClaimObject)
-VOLUMES = Resource("persistentvolumes", "/api/v1/persistentvolumes", VolumeObject)
+CLAIMS = Resource(
+    "persistentvolumeclaims", "/api/v1/persistentvolumeclaims", ClaimObject, "core.v1.PersistentVolumeClaim"
+)
+VOLUMES = Resource("persistentvolumes", "/api/v1/persistentvolumes", VolumeObject, "core.v1.PersistentVolume")

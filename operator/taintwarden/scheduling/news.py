@@ -18,7 +18,7 @@ WAITS_PER_SECOND, WAITS_AT_ONCE = 1.0, 10
 
 
 class News:
-    """Tells of changes.
+    """Reports changes.
 
     Args:
         monotonic: the clock.

@@ -37,15 +37,8 @@ class Metrics:
 
     def __init__(self, process: Process | None = None) -> None:
         self.registry = registry = CollectorRegistry()
-        operator, webhook, extender, served = (
-            registry if process is None or process in having else None
-            for having in (
-                (Process.OPERATOR,),
-                (Process.WEBHOOK,),
-                (Process.EXTENDER,),
-                (Process.WEBHOOK, Process.EXTENDER),
-            )
-        )
+        operator, webhook, extender = (registry if process in (None, one) else None for one in Process)
+        answering = None if process is Process.OPERATOR else registry
         ProcessCollector(registry=registry)
         GCCollector(registry=registry)
         Info("taintwarden_build", "Version of this build.", registry=registry).info({"version": version("taintwarden")})
@@ -265,7 +258,7 @@ class Metrics:
         self.certificate_expiry = Gauge(
             "taintwarden_webhook_certificate_expiry_timestamp_seconds",
             "When the certificate of the webhooks or of the extender expires, in seconds since 1970; 0 without one.",
-            registry=served,
+            registry=answering,
         )
         self.webhook_configured = Gauge(
             "taintwarden_webhook_configured",
@@ -289,13 +282,13 @@ def observer(
 ) -> Callable[[str, str, float], None]:
     """Counts a request by its name and result, and how many seconds its answer took.
 
-    Every series is there from 0 on: a rate over one that begins with 1 misses that one.
+    Each count begins with 0: a rate over a series that begins with 1 misses that one.
     """
-    every = tuple(results)
-    for name in names:
-        duration.labels(name)
-        for result in every:
-            requests.labels(name, result)
+    results = tuple(results)
+    for one in names:
+        duration.labels(one)
+        for result in results:
+            requests.labels(one, result)
 
     def observe(name: str, result: str, seconds: float) -> None:
         requests.labels(name, result).inc()

@@ -11,7 +11,7 @@ repaired yet must not be evicted meanwhile. Pods that came later do not keep it 
 person can also release the pods that it holds: exactly these, regardless of other counts, and none counts again.
 
 A pod that comes to a node whose taint already evicts it (a latecomer) is not part of a wave and does not count.
-Otherwise a tenant whose pods go to such a node again and again would trip the guard for everybody. A tripped guard
+Otherwise a tenant whose pods repeatedly go to such a node would trip the guard for every tenant. A tripped guard
 holds latecomers, too; an armed one leaves them to the limit of bounces.
 """
 

@@ -15,6 +15,7 @@ from taintwarden.engine.machine.timings import Timings
 from taintwarden.engine.machine.view import (
     ClaimView,
     GuardReport,
+    InvalidTaint,
     LimitReport,
     NodeView,
     PolicyReport,
@@ -27,6 +28,7 @@ __all__ = [
     "Command",
     "Event",
     "GuardReport",
+    "InvalidTaint",
     "LimitReport",
     "Machine",
     "NodeView",

@@ -101,6 +101,14 @@ class ZoneReport(msgspec.Struct, frozen=True):
     degraded_nodes: int
 
 
+class InvalidTaint(msgspec.Struct, frozen=True):
+    """A taint of a node whose value cannot be compared, and the pods of a policy that this affects."""
+
+    node: str
+    taint: str
+    pods: int
+
+
 class GuardReport(msgspec.Struct, frozen=True):
     """The guard of a policy: its record, and what it compares now."""
 
@@ -124,7 +132,8 @@ class PolicyReport(msgspec.Struct, frozen=True):
     blocked: int = 0
     """Of these, pods that a PodDisruptionBudget blocks."""
     evicted: int = 0
-    held_invalid: int = 0
+    invalid: tuple[InvalidTaint, ...] = ()
+    """Taints whose values cannot be compared, the most pods first."""
     next_deadline: float | None = None
     blocked_by: Mapping[str, int] = {}
     """Pods by the outcome of their last call, where that did not evict them."""
@@ -140,6 +149,11 @@ class PolicyReport(msgspec.Struct, frozen=True):
     """Workloads that bounce."""
     guard: GuardReport | None = None
     """None if the policy has no guard."""
+
+    @property
+    def held_invalid(self) -> int:
+        """Pairs of a pod and a taint whose value cannot be compared."""
+        return sum(one.pods for one in self.invalid)
 
     @property
     def limited_by(self) -> str:
@@ -362,7 +376,7 @@ class View:
         policy: Policy,
         tally: "_Tally",
         selected: Mapping[str, int],
-        invalid: Mapping[str, int],
+        invalid: Mapping[tuple[str, str, str], int],
         bouncing: Mapping[str, int],
         now: Instant,
     ) -> PolicyReport:
@@ -376,7 +390,7 @@ class View:
             pending=len(tally.claims),
             blocked=tally.blocked_by.get(Outcome.BLOCKED.value, 0),
             evicted=self._evictions.accepted[name],
-            held_invalid=invalid.get(name, 0),
+            invalid=_invalid(name, invalid),
             next_deadline=tally.next_deadline,
             blocked_by=dict(tally.blocked_by),
             next_pods=tuple(view for view in views if view is not None),
@@ -402,10 +416,10 @@ class View:
         limit = guard.settings.limit(population)
         return GuardReport(record, guard.halts, guard.expected(), limit, population, guard.settings.action)
 
-    def _count_nodes(self) -> tuple[Counter[str], Counter[str]]:
-        """By policy: the nodes that it selects, and the pods affected by a value that cannot be compared."""
+    def _count_nodes(self) -> tuple[Counter[str], Counter[tuple[str, str, str]]]:
+        """By policy the nodes that it selects; by policy, node and taint the pods affected by an invalid value."""
         selected: Counter[str] = Counter()
-        invalid: Counter[str] = Counter()
+        invalid: Counter[tuple[str, str, str]] = Counter()
         for state in self._cluster.nodes.values():
             if state.node is not None:
                 selected.update(policy.name for policy in state.policies or ())
@@ -413,10 +427,11 @@ class View:
                     self._count_invalid(state, invalid)
         return selected, invalid
 
-    def _count_invalid(self, state: NodeState, invalid: Counter[str]) -> None:
+    def _count_invalid(self, state: NodeState, invalid: Counter[tuple[str, str, str]]) -> None:
         for pod in state.pods.values():
             for verdict in self._verdicts.of(state, pod.shared):
-                invalid[verdict.policy.name] += verdict.invalid
+                if verdict.invalid and state.node is not None:
+                    invalid[verdict.policy.name, state.node.name, str(verdict.taint)] += 1
 
     def matched_pods(self) -> dict[str, int]:
         """How many running pods each profile selects, by ``namespace/name``."""
@@ -426,6 +441,11 @@ class View:
                 for profile in self.profiles_of(pod_class):
                     matched[str(profile)] += count
         return matched
+
+
+def _invalid(policy: str, counted: Mapping[tuple[str, str, str], int]) -> tuple[InvalidTaint, ...]:
+    of_policy = (InvalidTaint(node, taint, pods) for (name, node, taint), pods in counted.items() if name == policy)
+    return tuple(sorted(of_policy, key=lambda one: (-one.pods, one.node, one.taint)))
 
 
 class _Tally:

@@ -28,7 +28,7 @@ def judge(story: Story, facts: Facts) -> list[Check]:
             checks.append(_held(change, facts))
     budgets = [workload for workload in story.workloads if workload.max_unavailable is not None]
     checks += [_budget(workload, facts) for workload in budgets]
-    return [*checks, _others(story, facts), _told(story, facts)]
+    return [*checks, _others(story, facts), _reported(story, facts)]
 
 
 def _leave(change: Change, leave: Leave, facts: Facts) -> Check:
@@ -61,7 +61,7 @@ def _fault(pods: list[Departure], what: str) -> list[str]:
 
 def _span(left: list[Departure], began: float) -> str:
     if not left:
-        return "nobody left"
+        return "no pod left"
     first, last = (end(one.at for one in left) - began for end in (min, max))
     after = f"{first:.1f} s" if f"{first:.1f}" == f"{last:.1f}" else f"{first:.1f} to {last:.1f} s"
     return f"{len(left)} left after {after}"
@@ -72,21 +72,21 @@ def _cancelled(change: Change, facts: Facts) -> Check:
     announced = {one.uid for one in facts.told("EvictionScheduled", change.node)}
     cancelled = {one.uid for one in facts.told("EvictionCancelled", change.node)}
     left = [one for one in facts.departures if one.node == change.node]
-    happened = f"{len(announced)} announced, {len(cancelled)} cancelled, {_nobody(left)}"
+    happened = f"{len(announced)} announced, {len(cancelled)} cancelled, {_left(left)}"
     return Check(expected, happened, ok=announced == cancelled and len(cancelled) == change.cancels and not left)
 
 
 def _held(change: Change, facts: Facts) -> Check:
-    expected = f"{change.node} at {change.value!r}, a mistake: nobody leaves, the node gets a Warning"
+    expected = f"{change.node} at {change.value!r}, a mistake: no pod leaves, the node has a Warning"
     warnings = [one for one in facts.told("InvalidTaintValue", change.node) if change.value in one.note]
     left = [one for one in facts.departures if one.node == change.node]
-    happened = f"{'warned' if warnings else 'no Event'}, {_nobody(left)}"
+    happened = f"{'warned' if warnings else 'no Event'}, {_left(left)}"
     changed = (change.node, change.value) in facts.changed_at
     return Check(expected, happened, ok=changed and bool(warnings) and not left)
 
 
-def _nobody(left: list[Departure]) -> str:
-    return f"{', '.join(one.pod for one in left)} left" if left else "nobody left"
+def _left(left: list[Departure]) -> str:
+    return f"{', '.join(one.pod for one in left)} left" if left else "no pod left"
 
 
 def _budget(workload: Workload, facts: Facts) -> Check:
@@ -107,7 +107,7 @@ def _others(story: Story, facts: Facts) -> Check:
     return Check(expected, named or "all stayed", ok=not wrong)
 
 
-def _told(story: Story, facts: Facts) -> Check:
+def _reported(story: Story, facts: Facts) -> Check:
     count = sum(leave.pods for change in story.changes for leave in change.leaves)
     status = facts.policy_status
     enforcing = any((one["type"], one["status"]) == ("Enforcing", "True") for one in status.get("conditions", ()))

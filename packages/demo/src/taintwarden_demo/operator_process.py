@@ -41,9 +41,9 @@ class OperatorProcess:
 
 
 @asynccontextmanager
-async def run_operator(kubeconfig: Path, log: Path) -> AsyncIterator[OperatorProcess]:
-    """Start it, and stop it when the block is left."""
-    flags = [f"--kubeconfig={kubeconfig}", "--http-host=127.0.0.1", "--http-port=0", "--log-format=json"]
+async def run_operator(kubeconfig: Path, log: Path, http_port: int = 0) -> AsyncIterator[OperatorProcess]:
+    """Start it, and stop it when the block is left. It serves metrics on ``http_port``; 0 is any free port."""
+    flags = [f"--kubeconfig={kubeconfig}", "--http-host=127.0.0.1", f"--http-port={http_port}", "--log-format=json"]
     # -P: a file in the user's directory must not replace a module.
     command = [sys.executable, "-P", "-m", "taintwarden", "run", *flags]
     foreign = ("TAINTWARDEN_", "POD_NAME")  # settings for another operator

@@ -52,8 +52,8 @@ class Stage(msgspec.Struct):
 
 
 @asynccontextmanager
-async def set_stage(story: Story, folder: Path, port: int = 0) -> AsyncIterator[Stage]:
-    """The cluster with everything in it, and the operator as a process.
+async def set_stage(story: Story, folder: Path, port: int = 0, http_port: int = 0) -> AsyncIterator[Stage]:
+    """The cluster with everything in it on ``port``, and the operator as a process, with metrics on ``http_port``.
 
     Raises:
         MissingDefinitionsError: the CustomResourceDefinitions are missing.
@@ -68,7 +68,7 @@ async def set_stage(story: Story, folder: Path, port: int = 0) -> AsyncIterator[
         kubeconfig = server.write_kubeconfig(folder / "kubeconfig")
         observer, replicas = Observer(cluster.store, story), Replicas(cluster, story)
         try:
-            async with run_operator(kubeconfig, folder / "operator.log") as operator:
+            async with run_operator(kubeconfig, folder / "operator.log", http_port) as operator:
                 yield Stage(cluster, observer, operator, kubeconfig, story)
         finally:
             replicas.stop()

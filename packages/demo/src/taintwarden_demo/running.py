@@ -30,20 +30,20 @@ def run(pace: float, port: int, output: str, *, keep: bool) -> Report:
 
 
 async def _run(story: Story, port: int, output: str, *, keep: bool) -> Report:
-    """The run and, with ``--keep``, the time after it. All that was started has ended when this returns."""
+    """The run and, with ``--keep``, the time after it. Every process that was started has ended when this returns."""
     _end_on_sigterm()
     with tempfile.TemporaryDirectory(prefix="taintwarden-demo-") as folder:
         async with set_stage(story, Path(folder), port) as stage:
             show = _show(story, output)
             with show:
-                told = await play(stage, show)
+                report = await play(stage, show)
             if output == "table":
-                write(summary(told))
+                write(summary(report))
             else:
-                write_data(told, output)
+                write_data(report, output)
             if keep:
                 await _keep(stage, Timeline() if output == "table" else Nothing())
-            return told
+            return report
 
 
 def _show(story: Story, output: str) -> Show:
@@ -60,7 +60,7 @@ def _show(story: Story, output: str) -> Show:
 async def _keep(stage: Stage, show: Show) -> None:
     """Continue until interrupted, which is the regular end; from here on only lines are printed."""
     lines = (
-        "\nThe cluster and the operator go on. Try, in another terminal:\n",
+        "\nThe cluster and the operator continue to run. Try in another terminal:\n",
         f"  export KUBECONFIG={stage.kubeconfig} PATH={Path(sys.executable).parent}:$PATH",
         "  kubectl get pods -n shop -o wide",
         "  kubectl taint node b2 sla=890:NoExecute --overwrite",

@@ -19,12 +19,13 @@ LEAVING_MAX = 7
 OTHER_ROWS = 7
 """Headings, the legend, and the row of the cursor."""
 LEGEND = (
-    ("green", "stays"),
-    ("yellow", "has a deadline"),
-    ("magenta", "blocked by a budget"),
-    ("bright_black", "leaving"),
-    ("cyan", "replacement"),
+    ("green", "●", "o", "stays"),
+    ("yellow", "◐", "!", "has a deadline"),
+    ("magenta", "■", "#", "blocked by a budget"),
+    ("bright_black", "○", "-", "leaving"),
+    ("cyan", "◆", "+", "replacement"),
 )
+"""Colour, shape, shape of a terminal without Unicode, meaning. The shapes differ for those who see no colours."""
 
 
 class Screen(Nothing):
@@ -36,7 +37,8 @@ class Screen(Nothing):
         self._story = story
         self._lines: deque[Text] = deque(maxlen=LINES_MAX)
         self._live = Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
-        self._dot = "●" if "utf" in console.encoding.lower() else "o"
+        has_unicode = "utf" in console.encoding.lower()
+        self._shapes = {style: shape if has_unicode else plain for style, shape, plain, _ in LEGEND}
 
     def __enter__(self) -> "Screen":
         self._live.start()
@@ -54,8 +56,8 @@ class Screen(Nothing):
         for line in observer.drain():
             self._lines.append(sentence(line))
         nodes, leaving = self._nodes(observer), self._leaving(observer)
-        room = self._console.height - len(self._story.nodes) - LEAVING_MAX - OTHER_ROWS
-        lines = list(self._lines)[-max(room, 3) :]
+        height = self._console.height - len(self._story.nodes) - LEAVING_MAX - OTHER_ROWS
+        lines = list(self._lines)[-max(height, 3) :]
         self._live.update(Group(self._head(observer), nodes, self._legend(), leaving, *lines), refresh=True)
 
     def _head(self, observer: Observer) -> Text:
@@ -84,14 +86,14 @@ class Screen(Nothing):
             if pods:
                 text.append(workload.name)
                 for pod in sorted(pods, key=style_of):
-                    text.append(self._dot, style=style_of(pod))
+                    text.append(self._shapes[style_of(pod)], style=style_of(pod))
                 text.append("  ")
         return text
 
     def _legend(self) -> Text:
         text = Text("\n")
-        for style, meaning in LEGEND:
-            text.append(f"{self._dot} ", style=style)
+        for style, _, _, meaning in LEGEND:
+            text.append(f"{self._shapes[style]} ", style=style)
             text.append(f"{meaning}   ", style="dim")
         return text
 

@@ -1,0 +1,46 @@
+"""Panels in the picture of the dashboard: what is drawn is what was measured."""
+
+import re
+import sys
+from xml.etree import ElementTree
+
+import pytest
+
+from docs.pages import ROOT
+
+
+@pytest.fixture(autouse=True)
+def top(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package lies at the top of the repository, where pytest does not look."""
+    monkeypatch.setattr(sys, "path", [*sys.path, str(ROOT)])
+
+
+def drawn(points, states=None):
+    from pictures.charts import Chart, Series, draw_dashboard  # noqa: PLC0415 - only found now
+
+    chart = Chart("A <panel>", [Series("one", points)], states or {})
+    return draw_dashboard("Title", "Where it is from", [chart], 100.0, 200.0)
+
+
+def test_a_line_goes_through_its_points():
+    (places,) = re.findall(r'<polyline points="([^"]+)"', drawn([(100.0, 0.0), (150.0, 10.0), (200.0, 5.0)]))
+    (x0, y0), (x1, y1), (x2, y2) = [tuple(map(float, place.split(","))) for place in places.split()]
+    assert x0 < x1 < x2
+    assert x1 - x0 == pytest.approx(x2 - x1)
+    assert y1 < y2 < y0
+    assert y0 - y2 == pytest.approx((y0 - y1) / 2)
+
+
+def test_a_state_is_a_bar_from_its_change_to_the_next():
+    states = {0.0: ("armed", "green"), 1.0: ("tripped", "red")}
+    svg = drawn([(100.0, 0.0), (110.0, 0.0), (120.0, 1.0), (200.0, 1.0)], states)
+    bars = re.findall(r'<rect x="([\d.]+)" y="34.0" width="([\d.]+)" [^>]*fill="(#\w+)"', svg)
+    assert [colour for _, _, colour in bars] == ["#56a64b", "#e02f44"]
+    (_, green, _), (_, red, _) = bars
+    assert float(red) == pytest.approx(4 * float(green), rel=0.01)
+
+
+def test_the_picture_is_valid_and_says_where_its_data_are_from():
+    root = ElementTree.fromstring(drawn([(100.0, 1.0)]))
+    texts = [one.text for one in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts[:3] == ["Title", "Where it is from", "A <panel>"]

@@ -1,0 +1,468 @@
+"""On call, on the real control plane: incidents with the running operator, a real Prometheus, and the runbook.
+
+Each alert fires on the operator's real series, and the commands of its page are run as they are written.
+"""
+
+import base64
+import copy
+import json
+import math
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import pytest
+import yaml
+
+from controlplane import OPERATOR_NAMESPACE, EvictionDenial, Json, WorkingCluster, sleep_until, wait_until
+from controlplane.binaries import ROOT
+from controlplane.client import resource_path
+from controlplane.manifests import documents
+from e2e import webhook_setup
+from e2e.incidents import (
+    INCIDENT,
+    OPERATORS,
+    STRANGE,
+    Incident,
+    Seen,
+    World,
+    holds,
+    limited,
+    opened,
+    play,
+    stage,
+    value,
+    words,
+)
+from e2e.stories import annotation, policy, toleration
+from monitoring.panels import Panel, filled, panels
+from monitoring.promtool import rule_faults, silent_group
+from monitoring.rules import alerts
+from taintwarden.certificates.pairs import make_pair
+
+pytestmark = pytest.mark.timeout(900)  # the first test waits for all incidents
+
+GUARD, BUDGET, TYPO, ZONES, ZONE, MISSED, DENIED, BOUNCE = (
+    f"oncall-{name}" for name in ("guard", "budget", "typo", "zones", "zone", "missed", "denied", "bounce")
+)
+NO_GUARD = {"base": "None", "zoneHealth": {}, "guard": {"minPods": 50}}
+"""A guard that does not trip: it waits until a wave is complete."""
+UNREAD = {"tolerations": [toleration("Exists")], "annotations": annotation(toleration("Gt", "950"))}
+"""The scheduler reads the one, the operator the other, so pods come back."""
+ORDINARY_SECONDS = 15
+STEP_SECONDS = 2.0
+DAY = 86_400.0
+INVALID, INJECTED = "oncall-invalid", "oncall-injected"
+
+
+def staged(world: World) -> None:
+    """Everything that incidents happen to, and one policy and one profile that are stored and invalid."""
+    stage(world, GUARD, {"a": 2, "b": 2, "c": 2}, 12)
+    stage(world, BUDGET, {"a": 1, "b": 1}, 1, limits={"base": "None"})
+    stage(world, TYPO, {"a": 1, "b": 2}, 4)
+    stage(world, ZONES, {"a": 3, "b": 3, "c": 3}, 9, limits=NO_GUARD)
+    stage(world, ZONE, {"a": 3, "b": 3, "c": 3}, 9, limits=NO_GUARD)
+    stage(world, MISSED, {"a": 1, "b": 1}, 2, reclaim={"deadlineSeconds": 5})
+    stage(world, DENIED, {"a": 1}, 2, limits={"base": "None"})
+    stage(world, BOUNCE, {"a": 1}, 1, app=UNREAD, limits={"base": "None", "bounce": {"afterEvictions": 2}})
+    budget = {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}
+    for name in (BUDGET, MISSED):
+        body = {"metadata": {"name": "web"}, "spec": budget | ({"minAvailable": 2} if name == MISSED else {})}
+        world.cluster.create("poddisruptionbudgets", body, name)
+    world.ground.wait_complete(
+        *(f"{name}/web" for name in (GUARD, BUDGET, TYPO, ZONES, ZONE, MISSED, DENIED, BOUNCE)), timeout_seconds=120
+    )
+
+
+# -- what breaks
+
+
+def create_pods(world: World) -> None:
+    """In a namespace whose pods the webhook completes; the server asks it for each of them."""
+    if world.cluster.find("namespaces", INJECTED) is None:
+        world.cluster.create_namespace(INJECTED, {"taintwarden.io/inject": "true"})
+    world.cluster.create_pod(f"web-{uuid.uuid4().hex[:8]}", INJECTED)
+
+
+def store_pair(world: World, lifetime_seconds: float) -> None:
+    """A certificate with this much time left, in the Secret of the webhook."""
+    pair = make_pair(webhook_names(), time.time(), lifetime_seconds)
+    content = {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": pair.certificate}
+    data = {name: base64.b64encode(text).decode() for name, text in content.items()}
+    world.cluster.patch("secrets", webhook_setup.NAME, {"data": data}, OPERATOR_NAMESPACE)
+
+
+def webhook_names() -> tuple[str, ...]:
+    service, namespace = webhook_setup.NAME, OPERATOR_NAMESPACE
+    return (f"{service}.{namespace}.svc", f"{service}.{namespace}", service)
+
+
+def restart_without_rights(world: World) -> None:
+    """A follower that may list nodes, and not watch them."""
+    role = world.cluster.get("clusterroles", "taintwarden")
+    rules = [copy.deepcopy(rule) for rule in role["rules"]]
+    for rule in rules:
+        if "nodes" in rule["resources"]:
+            rule["verbs"] = [verb for verb in rule["verbs"] if verb != "watch"]
+    world.cluster.patch("clusterroles", "taintwarden", {"rules": rules})
+    follower = world.operators[1]
+    follower.process.stop()
+    follower.start(wait_ready=False)
+
+
+def corrected_policy() -> Json:
+    return policy(INVALID, mode="DryRun")
+
+
+def corrected_profile() -> Json:
+    kind = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TolerationProfile"}
+    spec = {"tolerations": [toleration("Gt", "950")]}
+    return {**kind, "metadata": {"name": "web", "namespace": INVALID}, "spec": spec}
+
+
+def write_corrected(world: World, name: str, document: Json) -> None:
+    """The file that a person has corrected."""
+    (world.desk.folder / name).write_text(yaml.safe_dump(document))
+
+
+def remove_definitions(world: World) -> None:
+    """Both, with every object of them."""
+    for name in ("taintevictionpolicies", "tolerationprofiles"):
+        world.cluster.delete("customresourcedefinitions", f"{name}.taintwarden.io")
+
+
+def come_back(world: World) -> None:
+    """The operators start again, after a policy and a profile were stored that they cannot use."""
+    with lenient_definitions(world):
+        world.cluster.create("taintevictionpolicies", corrected_policy() | {"spec": {"mode": "Sometimes"}})
+        world.cluster.create_namespace(INVALID)
+        wrong = {"tolerations": [{"key": "sla", "operator": "Around", "value": "950"}]}
+        world.cluster.create("tolerationprofiles", corrected_profile() | {"spec": wrong}, INVALID)
+    for operator in world.operators:
+        operator.start(wait_ready=False)
+    world.operators[0].wait_ready()
+
+
+@contextmanager
+def lenient_definitions(world: World) -> Iterator[None]:
+    """A cluster that stores any policy and profile, as one with older definitions would."""
+    shipped = [document for _, document in documents(ROOT / "crds")]
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    for definition in copy.deepcopy(shipped):
+        schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        schema["properties"] |= {"spec": anything, "status": anything}
+        world.cluster.apply(definition)
+    path, wrong = resource_path("taintevictionpolicies"), policy("probe", mode="Sometimes")
+    refusal = lambda: world.cluster.refusal("POST", path, wrong)  # noqa: E731
+    wait_until(lambda: not refusal(), 30, "the server to store anything")
+    yield
+    for definition in shipped:
+        world.cluster.apply(definition)
+    wait_until(refusal, 30, "the server to check policies again")
+
+
+# -- the incidents
+
+POLICY_INCIDENTS = [
+    Incident(
+        "TaintwardenGuardTripped",
+        value(GUARD, "0"),
+        {"policy": GUARD},
+        words(GUARD),
+        event=("default", "GuardTripped"),
+        shows=holds("GuardTripped", "True"),
+        headings=("The cause is a mistake",),
+    ),
+    Incident(
+        "TaintwardenBudgetBlocked",
+        value(BUDGET, "900"),
+        {"policy": BUDGET, "budget": f"{BUDGET}/web"},
+        words(BUDGET, BUDGET="web", POD=""),
+        event=(BUDGET, "EvictionBlocked"),
+        shows=limited("budget"),
+    ),
+    Incident(
+        "TaintwardenInvalidTaintValue",
+        value(TYPO, "98O", "b"),
+        {"policy": TYPO},
+        words(TYPO, NODE=f"{TYPO}-b-0"),
+        event=("default", "InvalidTaintValue"),
+        shows=lambda status: bool(status.get("heldInvalid")),
+    ),
+    Incident(
+        "TaintwardenAllZonesFull",
+        value(ZONES, "0"),
+        {"policy": ZONES},
+        words(ZONES),
+        event=("default", "EvictionsHalted"),
+        shows=limited("all-zones-full"),
+        headings=("The values are wrong",),
+    ),
+    Incident(
+        "TaintwardenZoneFull",
+        value(ZONE, "0", "a"),
+        {"policy": ZONE, "zone": "test/a"},
+        words(ZONE),
+        shows=lambda status: "Full" in [one["state"] for one in status.get("zones", [])],
+    ),
+    Incident(
+        "TaintwardenDeadlineMissed",
+        value(MISSED, "0", "a"),
+        {"policy": MISSED, "reason": "not-evicted"},
+        words(MISSED),
+        event=(MISSED, "DeadlineMissed"),
+        ends=False,
+    ),
+    Incident(
+        "TaintwardenEvictionsRefused",
+        value(DENIED, "0"),
+        {"policy": DENIED, "reason": "refused"},
+        words(DENIED),
+        event=(DENIED, "EvictionFailed"),
+        headings=(),
+        helps=lambda world: EvictionDenial(world.cluster).allow(DENIED),
+        ends=False,  # it is retried after minutes
+    ),
+    Incident(
+        "TaintwardenWorkloadBounces",
+        value(BOUNCE, "0"),
+        {"policy": BOUNCE},
+        words(BOUNCE),
+        event=(BOUNCE, "EvictionBouncing"),
+        shows=limited("bounce"),
+        helps=lambda world: world.ground.create_zones(BOUNCE, {"b": 1}, {INCIDENT: BOUNCE}),
+        ends=False,
+    ),
+]
+"""Of single policies: they happen at the same time."""
+WEBHOOK_INCIDENTS = [
+    Incident(
+        "TaintwardenWebhookDown",
+        lambda world: world.webhook.process.kill(),
+        helps=lambda world: world.webhook.start(wait_ready=False),
+    ),
+    Incident(
+        "TaintwardenWebhookNotConfigured",
+        lambda world: webhook_setup.remove_configurations(world.cluster),
+        {"configuration": "MutatingWebhookConfiguration"},
+    ),
+    Incident(
+        "TaintwardenWebhookUnreachable",
+        lambda world: world.busy(partial(create_pods, world)),
+        {"name": "pods.mutate.taintwarden.io"},
+        helps=lambda world: webhook_setup.lead_to(world.cluster, world.webhook_port),
+        ends=False,
+    ),
+    Incident(
+        "TaintwardenWebhookCertificateExpires",
+        lambda world: store_pair(world, lifetime_seconds=5 * DAY),
+        helps=lambda world: store_pair(world, lifetime_seconds=90 * DAY),
+    ),
+]
+"""One after the other. Once the installation is applied again, the configurations lead to its Service, without pods."""
+OPERATOR_INCIDENTS = [
+    Incident(
+        "TaintwardenNoLeader",
+        lambda world: world.cluster.delete("rolebindings", "taintwarden", OPERATOR_NAMESPACE),
+    ),
+    Incident(
+        "TaintwardenTwoLeaders",
+        lambda world: world.start_stranger(),
+        words={"NAMESPACE": STRANGE},
+        headings=(),
+        helps=lambda world: world.stranger.process.stop(),
+    ),
+    Incident(
+        "TaintwardenStaleView",
+        restart_without_rights,
+        {"instance": OPERATORS[1]},
+    ),
+    Incident(
+        "TaintwardenDown",
+        lambda world: [operator.kill9() for operator in world.operators],
+        helps=come_back,
+    ),
+]
+"""One after the other: they stop everything else."""
+OBJECT_INCIDENTS = [
+    Incident(
+        "TaintwardenPolicyNotAccepted",
+        partial(write_corrected, name="policy.yaml", document=corrected_policy()),
+        {"policy": INVALID},
+        {"POLICY": INVALID},
+        event=("default", "InvalidPolicy"),
+        shows=holds("Accepted", "False"),
+    ),
+    Incident(
+        "TaintwardenProfileNotAccepted",
+        partial(write_corrected, name="profile.yaml", document=corrected_profile()),
+        event=(INVALID, "InvalidProfile"),
+    ),
+]
+"""Objects that were stored while other definitions were in force, and no operator ran."""
+LAST = Incident("TaintwardenPoliciesNotWatched", remove_definitions)
+"""All policies are gone with their definition."""
+ALL = [*POLICY_INCIDENTS, *WEBHOOK_INCIDENTS, *OPERATOR_INCIDENTS, *OBJECT_INCIDENTS, LAST]
+FIRST = (
+    "TaintwardenGuardTripped",
+    "TaintwardenBudgetBlocked",
+    "TaintwardenInvalidTaintValue",
+    "TaintwardenAllZonesFull",
+    "TaintwardenNoLeader",
+    "TaintwardenDown",
+)
+"""Those that are most likely. `INCIDENTS=all` plays the others, too, which takes several minutes more."""
+PLAYED = [one for one in ALL if one.alert in FIRST or os.environ.get("INCIDENTS") == "all"]
+
+
+# -- the trial
+
+
+@dataclass
+class Trial:
+    """What was seen, by alert, and of the ordinary time before."""
+
+    world: World
+    began: float
+    chosen: list[str]
+    ordinary_until: float = 0.0
+    ordinary_alerts: list[str] = field(default_factory=list)
+    seen: dict[str, Seen] = field(default_factory=dict)
+    faults: dict[str, BaseException] = field(default_factory=dict)
+    ended: float = 0.0
+
+    def play(self, incident: Incident) -> None:
+        """Keep what went wrong for the test that judges it."""
+        if incident.alert not in self.chosen:
+            return
+        try:
+            self.seen[incident.alert] = play(incident, self.world)
+        except Exception as error:  # noqa: BLE001 - judged by its own test
+            self.faults[incident.alert] = error
+
+    def judge(self, alert: str) -> Seen:
+        if alert in self.faults:
+            raise self.faults[alert]
+        return self.seen[alert]
+
+
+@pytest.fixture(scope="module")
+def trial(
+    request: pytest.FixtureRequest, own_working_cluster: WorkingCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Trial]:
+    """All incidents, in the order of a bad day; `-k` plays only those that it names."""
+    asked = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
+    named = [params["incident"].alert for params in asked if "incident" in params]
+    folder = tmp_path_factory.mktemp("incidents")
+    with opened(own_working_cluster, folder) as world:
+        staged(world)
+        trial = Trial(world, time.time(), named or [incident.alert for incident in PLAYED])
+        ordinary(trial)
+        if "TaintwardenEvictionsRefused" in trial.chosen:
+            denial = EvictionDenial(world.cluster)
+            denial.install()
+            denial.deny(DENIED)
+        # Its threads live as long as the processes that they start.
+        pool = world.stack.enter_context(ThreadPoolExecutor(len(POLICY_INCIDENTS) + 1))
+        waiting = [pool.submit(trial.play, incident) for incident in POLICY_INCIDENTS]
+        waiting.append(pool.submit(lambda: [trial.play(incident) for incident in WEBHOOK_INCIDENTS]))
+        wait(waiting)
+        for incident in OPERATOR_INCIDENTS:
+            trial.play(incident)
+        wait([pool.submit(trial.play, incident) for incident in OBJECT_INCIDENTS])
+        trial.play(LAST)
+        trial.ended = time.time()
+        report(trial, folder)
+        yield trial
+
+
+def ordinary(trial: Trial) -> None:
+    """A value falls on one node, its pods move, and it recovers: no alert."""
+    world = trial.world
+    value(TYPO, "900", "a")(world)
+
+    def moved() -> bool:
+        return f"{TYPO}-a-0" not in [pod["spec"].get("nodeName") for pod in world.cluster.items("pods", TYPO)]
+
+    wait_until(moved, 60, "the pods of a node to move")
+    value(TYPO, "980", "a")(world)
+    sleep_until(time.monotonic() + max(0.0, ORDINARY_SECONDS - (time.time() - trial.began)))
+    trial.ordinary_until = time.time()
+    rows = world.prometheus.over('ALERTS{alertstate="firing"}', trial.began, trial.ordinary_until)
+    trial.ordinary_alerts = sorted({labels["alertname"] for labels, _ in rows})
+
+
+def report(trial: Trial, folder: Path) -> None:
+    """What the table in docs/runbooks/README.md is made of, and what each command said."""
+    rows, said = [], []
+    for alert, seen in trial.seen.items():
+        times = [seen.event, seen.shown, seen.holds, seen.fires, seen.repair, seen.over]
+        rows.append(" | ".join([alert, *("" if one is None else f"{one:.1f}" for one in times)]))
+        for done in (*seen.looked, *seen.repaired):
+            said += [f"## {alert}: exit code {done.code} after {done.seconds:.1f} s", f"$ {done.command}", done.output]
+    faults = [f"{alert}: {fault!r}" for alert, fault in trial.faults.items()]
+    head = "alert | Event | status | condition | fires | repaired | over"
+    (folder / "report.txt").write_text("\n".join([head, *rows, "", *faults, "", *said]))
+
+
+def test_every_alert_is_tried():
+    assert {incident.alert for incident in ALL} == {alert.name for alert in alerts()}
+
+
+def test_an_ordinary_time_has_no_alert(trial: Trial):
+    assert trial.ordinary_alerts == []
+
+
+@pytest.mark.parametrize("incident", PLAYED, ids=lambda incident: incident.alert)
+def test_an_incident_is_seen_and_the_runbook_ends_it(trial: Trial, incident: Incident):
+    seen = trial.judge(incident.alert)
+    assert "{{" not in seen.text
+    assert len(seen.looked) == 3
+    assert seen.over is not None or not incident.ends
+
+
+@pytest.mark.parametrize("panel", panels(), ids=lambda panel: panel.title)
+def test_a_panel_of_the_dashboard_shows_the_incidents(trial: Trial, panel: Panel):
+    for expression, _ in panel.queries:
+        query = filled(expression, "30s")
+        series = trial.world.prometheus.over(query, trial.began, trial.ended, step=5.0)
+        assert series, query
+        assert [value for _, values in series for _, value in values if math.isfinite(value)], query
+
+
+def test_the_states_of_a_panel_are_those_that_occur(trial: Trial):
+    for panel in panels():
+        for expression, _ in panel.queries if panel.states else ():
+            rows = trial.world.prometheus.over(filled(expression, "30s"), trial.began, trial.ended, step=5.0)
+            assert {f"{value:g}" for _, values in rows for _, value in values} <= panel.states.keys()
+
+
+def test_an_hour_of_ordinary_series_of_the_operator_has_no_alert(trial: Trial, tmp_path: Path):
+    """What was scraped in the ordinary time, stretched to an hour, with every `for` as it is shipped."""
+    samples = max(1, int((trial.ordinary_until - trial.began) / STEP_SECONDS))
+    each = 60 // samples + 1
+    series = {}
+    for labels, values in trial.world.prometheus.over(
+        '{__name__=~"(taintwarden|apiserver)_.+", __name__!~".+_(bucket|created|timestamp_seconds)"}',
+        trial.began,
+        trial.ordinary_until,
+        STEP_SECONDS,
+    ):
+        written = " ".join(f"{value:g}x{each - 1}" for _, value in values)
+        series[_named(labels)] = written
+    series['taintwarden_webhook_certificate_expiry_timestamp_seconds{instance="webhook"}'] = f"{90 * DAY:g}x60"
+    faults = rule_faults([silent_group("ordinary", series)], tmp_path)
+    assert faults == {"ordinary": ""}
+    assert len(series) > 100
+
+
+def _named(labels: dict[str, str]) -> str:
+    """A series as promtool writes it."""
+    inside = ", ".join(f"{name}={json.dumps(value)}" for name, value in labels.items() if name != "__name__")
+    return f"{labels['__name__']}{{{inside}}}"
