@@ -112,7 +112,8 @@ class PlacementScene(LimitScene):
         """Why the scheduler does not place an app's pods, one text for each that it has tried to."""
         pods = self.cluster.items("pods", self.namespace, labelSelector=f"app={app}")
         found = [one for pod in pods for one in pod.get("status", {}).get("conditions", [])]
-        return [one["message"] for one in found if one.get("reason") == "Unschedulable"]
+        # The reason stays when the pod is bound later.
+        return [one["message"] for one in found if one.get("reason") == "Unschedulable" and one["status"] == "False"]
 
     def wait_pending(self, app: str, why: str, pods: int = 1) -> None:
         """Wait until so many of an app's pods find no node, and the scheduler says why of all of them.
