@@ -136,7 +136,7 @@ def test_annotation_of_a_pod_is_checked(check):
 
 def test_annotation_that_is_no_text_is_an_error(check):
     (found,) = check(pod(annotations={"taintwarden.io/tolerations": [toleration("Gt", "950")]}))
-    assert "must be a string that holds JSON; put the JSON list in quotes, or below a |" in found
+    assert "must be a string that holds JSON; put it in quotes, or below a |" in found
 
 
 @pytest.mark.parametrize(

@@ -477,6 +477,7 @@ class Machine:
         else:
             kept = {name: value for name, value in (state.node.labels | order.labels).items() if value is not None}
             state.node, state.policies = msgspec.structs.replace(state.node, labels=kept), None
+            self._verdicts.select(state)
             self._mirroring.mirror(state, self._verdicts.policies)
 
     # -- acting -------------------------------------------------------------------------------------------------
