@@ -92,7 +92,8 @@ def test_a_token_without_the_right_is_refused(scraped, process):
 def test_a_token_with_the_right_reads_them(scraped, process):
     status, text = scraped.ask(process, scraped.tokens[READER])
     assert status == 200
-    assert "taintwarden_nodes" in {family.name for family in text_string_to_metric_families(text)}
+    its_own = {"operator": "taintwarden_nodes", "webhook": "taintwarden_admission_requests"}[process]
+    assert its_own in {family.name for family in text_string_to_metric_families(text)}
 
 
 @BOTH
