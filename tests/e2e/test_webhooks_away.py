@@ -29,7 +29,7 @@ def create(cluster: Cluster, namespace: str, name: str, annotation: str = GOOD) 
 
 
 def is_completed(pod: Json) -> bool:
-    return exists() in pod["spec"]["tolerations"]
+    return exists(effect="NoExecute") in pod["spec"]["tolerations"]
 
 
 def test_30_seconds_without_a_webhook_refuse_no_pod(cluster, injected, webhook: Webhook):
