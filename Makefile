@@ -5,6 +5,8 @@
 PYTHON ?= python3
 # Another control plane for the end-to-end tests: a version in tests/controlplane/versions.
 export KUBERNETES ?=
+# How many processes run tests; with 0 they run in the process of pytest itself.
+WORKERS ?= auto
 ATHERIS_VERSION := 3.0.0
 TARGET ?= annotation
 SECONDS ?= 600
@@ -32,7 +34,7 @@ demo: $(READY) ## an SLA drop on a cluster inside the process, as a live timelin
 	@$(BIN)/taintwarden demo $(ARGS)
 
 test: $(READY) ## unit, property and simulation tests (no cluster needed)
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
 
 search: $(READY) ## the property tests with new cases, chosen at random
 	@$(BIN)/python -m pytest -m hypothesis --hypothesis-profile=search $(ARGS)
@@ -89,7 +91,7 @@ cluster: $(READY) control-plane ## the real control plane with six nodes and the
 	@PYTHONPATH=tests $(BIN)/python -m controlplane
 
 test-e2e: $(READY) control-plane deploy-tools prometheus ## end-to-end tests on the real control plane (KUBERNETES=v1.30.14)
-	@$(BIN)/python -m pytest tests/e2e $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup tests/e2e $(ARGS)
 
 on-call: $(READY) control-plane prometheus ## all incidents of docs/runbooks on the real control plane (five minutes)
 	@INCIDENTS=all $(BIN)/python -m pytest tests/e2e/test_incidents.py $(ARGS)
