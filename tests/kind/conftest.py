@@ -9,11 +9,13 @@ import pytest
 
 from controlplane import Cluster
 from controlplane.target import ForbiddenContextError, check_context, existing_cluster
-from kind.installation import Installation
+from deploy.rendering import kubectl, run
+from kind.installation import Installation, KubeCtl
 from kind.scene import Scene
 
 NO_CLUSTER = 3  # exit code: neither passed (0) nor failed (1)
 STORY_SECONDS = 400
+KUBECTL_SECONDS = 300
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -41,6 +43,20 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     target = existing_cluster(kubeconfig, request.config.getoption("--context"), tmp_path_factory.mktemp("kind"))
     yield target.client
     target.client.close()
+
+
+@pytest.fixture(scope="session")
+def on_cluster(request: pytest.FixtureRequest) -> KubeCtl:
+    """kubectl as the administrator."""
+    where = [
+        f"--kubeconfig={request.config.getoption('--kubeconfig')}",
+        f"--context={request.config.getoption('--context')}",
+    ]
+
+    def execute(*words: str | Path) -> str:
+        return run(kubectl(), *where, *words, seconds=KUBECTL_SECONDS)
+
+    return execute
 
 
 @pytest.fixture(scope="session")

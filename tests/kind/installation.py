@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from controlplane import OPERATOR_NAMESPACE, ApiError, Cluster, Json, wait_until
@@ -13,6 +13,9 @@ log = logging.getLogger(__name__)
 SECONDS = 120
 NAME = "taintwarden"
 WEBHOOK = "taintwarden-webhook"
+EXTENDER = "taintwarden-scheduler-extender"
+KubeCtl = Callable[..., str]
+"""Runs kubectl with these words; returns what it prints."""
 READ = """\
 import ssl, urllib.request
 unverified = ssl.create_default_context()
@@ -23,7 +26,7 @@ print(urllib.request.urlopen(request, timeout=10, context=unverified).read().dec
 
 
 class Installation:
-    """One Deployment in the namespace of the operator: that of the operator, or of the webhook.
+    """One Deployment in the namespace of the operator: that of the operator, the webhook or the scheduler extender.
 
     `token` is of an account that may get protected metrics.
     """

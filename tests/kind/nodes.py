@@ -5,7 +5,6 @@ import subprocess
 
 ENGINE = os.environ.get("ENGINE", "docker")
 SECONDS = 60
-MANAGER = "/etc/kubernetes/manifests/kube-controller-manager.yaml"
 
 
 def engine(*words: str, text: str | None = None) -> str:
@@ -29,9 +28,14 @@ def kill_container(node: str, container_id: str) -> None:
     on_node(node, "kill", "-KILL", pid)
 
 
-def write_static_pod(node: str, name: str, manifest: str) -> None:
-    on_node(node, "cp", "/dev/stdin", f"/etc/kubernetes/manifests/{name}.yaml", text=manifest)
+def write_file(node: str, path: str, text: str) -> None:
+    on_node(node, "cp", "/dev/stdin", path, text=text)
 
 
-def remove_static_pod(node: str, name: str) -> None:
-    on_node(node, "rm", "-f", f"/etc/kubernetes/manifests/{name}.yaml")
+def remove_file(node: str, path: str) -> None:
+    on_node(node, "rm", "-f", path)
+
+
+def static_pod(name: str) -> str:
+    """The path of the manifest by which a kubelet runs this pod."""
+    return f"/etc/kubernetes/manifests/{name}.yaml"

@@ -22,8 +22,8 @@ time.sleep(1e6)
 """
 
 
-def taint(value: str, effect: str = "NoExecute") -> Json:
-    return {"key": KEY, "value": value, "effect": effect}
+def taint(value: str, effect: str = "NoExecute", key: str = KEY) -> Json:
+    return {"key": key, "value": value, "effect": effect}
 
 
 def above(**more: Any) -> Json:
@@ -39,7 +39,7 @@ class Scene:
         self.name = name
         self.image = image
         self.workers = workers
-        self._tainted: set[str] = set()
+        self._tainted: set[tuple[str, str]] = set()
 
     # -- what there is
 
@@ -65,16 +65,17 @@ class Scene:
 
         wait_until(enforces, LEAVE_SECONDS, f"{self.name} to be in force")
 
-    def taint(self, node: str, value: str = BAD, *, effect: str = "NoExecute") -> float:
+    def taint(self, node: str, value: str = BAD, *, effect: str = "NoExecute", key: str = KEY) -> float:
         """Give a node this value; the moment at which it had it."""
-        self._tainted.add(node)
-        others = [one for one in self.cluster.get("nodes", node)["spec"].get("taints", []) if one["key"] != KEY]
-        self.cluster.set_taints(node, [*others, taint(value, effect)])
+        self._tainted.add((node, key))
+        self.cluster.set_taints(node, [*self._other_taints(node, key), taint(value, effect, key)])
         return time.monotonic()
 
-    def untaint(self, node: str) -> None:
-        others = [one for one in self.cluster.get("nodes", node)["spec"].get("taints", []) if one["key"] != KEY]
-        self.cluster.set_taints(node, others)
+    def untaint(self, node: str, key: str = KEY) -> None:
+        self.cluster.set_taints(node, self._other_taints(node, key))
+
+    def _other_taints(self, node: str, key: str) -> list[Json]:
+        return [one for one in self.cluster.get("nodes", node)["spec"].get("taints", []) if one["key"] != key]
 
     def template(
         self,
@@ -153,8 +154,8 @@ class Scene:
         return took
 
     def end(self) -> None:
-        for node in self._tainted:
-            self.untaint(node)
+        for node, key in self._tainted:
+            self.untaint(node, key)
         if self.cluster.find("taintevictionpolicies", self.name):
             self.cluster.delete("taintevictionpolicies", self.name)
         self.cluster.delete("namespaces", self.name)

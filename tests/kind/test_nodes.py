@@ -9,13 +9,12 @@ import yaml
 
 from controlplane import wait_until
 from controlplane.binaries import ROOT
+from kind.control_plane import Component
 from kind.installation import Installation
-from kind.nodes import MANAGER, engine, on_node
+from kind.nodes import engine
 from kind.scene import KEY, LEAVE_SECONDS, Scene, above, is_ready
 
-CONTROL_PLANE = "taintwarden-e2e-control-plane"
 MONITOR_SECONDS = 16
-RESTART_SECONDS = 120
 SAMPLE = ROOT / "deploy" / "samples" / "replacing-built-in.yaml"
 UNREACHABLE = "node.kubernetes.io/unreachable"
 
@@ -23,29 +22,18 @@ UNREACHABLE = "node.kubernetes.io/unreachable"
 @pytest.fixture(scope="module")
 def manager_arguments(cluster) -> Iterator[Callable[..., None]]:
     """Change arguments of the controller manager, which its kubelet then starts again. They come back in the end."""
-    before = on_node(CONTROL_PLANE, "cat", MANAGER)
-
-    def holder() -> str:
-        return cluster.get("leases", "kube-controller-manager", "kube-system")["spec"]["holderIdentity"]
-
-    def write(text: str) -> None:
-        if text == on_node(CONTROL_PLANE, "cat", MANAGER):
-            return
-        try:
-            old = holder()
-        finally:  # whatever the API server says: what was changed is put back
-            on_node(CONTROL_PLANE, "cp", "/dev/stdin", MANAGER, text=text)
-        wait_until(lambda: holder() != old, RESTART_SECONDS, "the controller manager to start again")
+    manager = Component(cluster, "kube-controller-manager")
+    before = manager.manifest
 
     def change(**arguments: str) -> None:
         text = before
         for name, value in arguments.items():
             text, number = re.subn(rf"--{name.replace('_', '-')}=\S+", f"--{name.replace('_', '-')}={value}", text)
             assert number == 1, name
-        write(text)
+        manager.run_by(text)
 
     yield change
-    write(before)
+    manager.run_by(before)
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from controlplane import wait_until
-from kind.nodes import remove_static_pod, write_static_pod
+from kind.nodes import remove_file, static_pod, write_file
 from kind.scene import GOOD, KEY, LEAVE_SECONDS, SLACK_SECONDS, Scene, above
 
 STAYS_SECONDS = 4
@@ -92,7 +92,7 @@ def test_a_static_pod_is_left_to_its_kubelet(scene: Scene) -> None:
     node = scene.workers[0]
     template = scene.template()
     template["metadata"] |= {"name": "web", "namespace": scene.name}
-    write_static_pod(node, scene.name, yaml.safe_dump({"apiVersion": "v1", "kind": "Pod", **template}))
+    write_file(node, static_pod(scene.name), yaml.safe_dump({"apiVersion": "v1", "kind": "Pod", **template}))
     try:
         scene.wait_running()
         uid = scene.pod("beside", on=node)
@@ -102,7 +102,7 @@ def test_a_static_pod_is_left_to_its_kubelet(scene: Scene) -> None:
         scene.wait_gone("beside", uid, scene.taint(node))
         assert list(scene.running()) == [f"web-{node}"]
     finally:
-        remove_static_pod(node, scene.name)
+        remove_file(node, static_pod(scene.name))
     wait_until(lambda: scene.pods() == [], LEAVE_SECONDS, "the kubelet to end it")
 
 

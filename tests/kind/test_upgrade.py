@@ -4,15 +4,15 @@ import os
 import subprocess
 import tarfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from controlplane import OPERATOR_NAMESPACE, Cluster, wait_until
 from controlplane.binaries import ROOT
-from deploy.rendering import key, kubectl, kustomize, run, tool
-from kind.installation import Installation
+from deploy.rendering import key, kustomize, run, tool
+from kind.installation import Installation, KubeCtl
 from kind.nodes import ENGINE
 from kind.scene import Scene
 
@@ -30,7 +30,6 @@ images: [{{name: taintwarden, newTag: {EARLIER[:7]}}}]
 """
 ON_DEMAND = {("ResourceQuota", "critical-pods")}
 """What the earlier manifests install and today's only if asked to."""
-KubeCtl = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
@@ -61,20 +60,6 @@ def earlier(source: Path, request: pytest.FixtureRequest) -> Path:
     overlay.mkdir()
     (overlay / "kustomization.yaml").write_text(KUSTOMIZATION)
     return overlay
-
-
-@pytest.fixture
-def on_cluster(request: pytest.FixtureRequest) -> KubeCtl:
-    """kubectl as the administrator."""
-    where = [
-        f"--kubeconfig={request.config.getoption('--kubeconfig')}",
-        f"--context={request.config.getoption('--context')}",
-    ]
-
-    def execute(*words: str | Path) -> str:
-        return run(kubectl(), *where, *words, seconds=MANY_SECONDS)
-
-    return execute
 
 
 @pytest.fixture
