@@ -50,9 +50,7 @@ def tried(own_control_plane: ControlPlane) -> Iterator[Tried]:
     admin.create("taintevictionpolicies", POLICY)
     admin.create_pod(POD, "default", node=NODE)
     webhook_setup.install(admin, 1)
-    wait_until(
-        lambda: is_refused(lambda: cordon(made.operator)), HEARD_SECONDS, "the admission policies to be heard of"
-    )
+    wait_until(lambda: refused_now(made) == set(REFUSED), HEARD_SECONDS, "the admission policies to be heard of")
     yield made
     webhook_setup.remove(admin)
     admin.delete("taintevictionpolicies", "tried")
@@ -133,6 +131,11 @@ REFUSED = {
         "pods", POD, {"status": {"conditions": [condition("Ready")]}}, "default", subresource="status", kind="strategic"
     ),
 }
+
+
+def refused_now(tried: Tried) -> set[str]:
+    """The server hears of each policy and of each binding by itself."""
+    return {name for name, change in REFUSED.items() if is_refused(partial(change, tried.operator))}
 
 
 @pytest.mark.parametrize("change", ALLOWED.values(), ids=list(ALLOWED))
@@ -314,12 +317,12 @@ def unbounded(tried: Tried) -> Iterator[Tried]:
     assert ours
     for name in ours:
         tried.admin.delete("validatingadmissionpolicybindings", name)
-    wait_until(lambda: not is_refused(lambda: cordon(tried.operator)), HEARD_SECONDS, "the policies to be gone")
+    wait_until(lambda: refused_now(tried) == NO_RIGHT, HEARD_SECONDS, "the policies to be gone")
     yield tried
     for folder in MANIFESTS:
         for document in access_documents(folder):
             tried.admin.apply(document)
-    wait_until(lambda: is_refused(lambda: cordon(tried.operator)), HEARD_SECONDS, "the policies to be back")
+    wait_until(lambda: refused_now(tried) == set(REFUSED), HEARD_SECONDS, "the policies to be back")
 
 
 @pytest.mark.parametrize("name", REFUSED)
