@@ -10,7 +10,6 @@ from typing import Self
 from controlplane import api_server
 from controlplane.certificates import Authority, Pair, service_account_keys
 from controlplane.client import Json
-from controlplane.cluster import Cluster
 from controlplane.comparisons import known_gates
 from controlplane.health import is_healthy
 from controlplane.kubeconfig import write_kubeconfig
@@ -42,9 +41,8 @@ class ControlPlane(Target):
         ca = self._authority.pair.certificate
         etcd_port, port = api_server.free_port(), api_server.free_port()
         server = f"https://{api_server.LOOPBACK}:{port}"
-        super().__init__(server, ca, Cluster(server, ca, certificate=admin), folder)
+        super().__init__(server, ca, admin, folder)
         self.client.native_comparisons = bool(known_gates())
-        self.admin_kubeconfig = write_kubeconfig(folder / "admin.kubeconfig", server, ca, client=admin)
         self.etcd = self._process("etcd", api_server.etcd(folder, etcd_port))
         self._etcd_health = f"http://{api_server.LOOPBACK}:{etcd_port}/health"
         names = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")

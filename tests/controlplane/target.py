@@ -53,10 +53,11 @@ class Target:
     `folder` takes kubeconfigs and logs. `ca` is None where the server's certificate is publicly trusted.
     """
 
-    def __init__(self, server: str, ca: Path | None, client: Cluster, folder: Path):
+    def __init__(self, server: str, ca: Path | None, admin: Pair | None, folder: Path, *, token: str = ""):
         self.server = server
         self.ca = ca
-        self.client = client
+        self.client = Cluster(server, ca, certificate=admin, token=token)
+        self.admin_kubeconfig = write_kubeconfig(folder / "admin.kubeconfig", server, ca, client=admin, token=token)
         self.folder = folder
 
     def version(self) -> str:
@@ -134,4 +135,4 @@ def existing_cluster(kubeconfig: Path, context: str, folder: Path) -> Target:
     ca = Path(found.ssl_ca_cert) if found.ssl_ca_cert else None
     pair = Pair(Path(found.cert_file), Path(found.key_file)) if found.cert_file else None
     token = (found.api_key or {}).get("authorization", "").removeprefix("Bearer ")
-    return Target(found.host, ca, Cluster(found.host, ca, certificate=pair, token=token), folder)
+    return Target(found.host, ca, pair, folder, token=token)

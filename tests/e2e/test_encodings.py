@@ -63,6 +63,7 @@ TOLERATIONS = [
     {"key": "half", "operator": "Exists"},
 ]
 EXTENDED = '[{"key":"sla","operator":"Gt","value":"950","effect":"NoExecute","tolerationSeconds":30}]'
+AFFINITY = '{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"zone","operator":"Exists"}]}]}}'
 VOLUME = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
 SPREAD = [
     {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": SELECTOR},
@@ -148,7 +149,7 @@ def populated(control_plane: Target) -> Iterator[Target]:
     ]
     client.apply(node | {"spec": {"taints": taints}})
     volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "encodings-v"}}
-    volume["metadata"]["annotations"] = {"taintwarden.io/node-affinity": "{}"}
+    volume["metadata"]["annotations"] = {"taintwarden.io/node-affinity": AFFINITY}
     client.apply(volume | {"spec": VOLUME | {"capacity": {"storage": "1Gi"}, "hostPath": {"path": "/none"}}})
     for each in OBJECTS:
         found = {**each, "metadata": {**each["metadata"], "namespace": name}}

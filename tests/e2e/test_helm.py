@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from controlplane import OPERATOR_NAMESPACE, Cluster, ControlPlane, Target, wait_until
+from controlplane import OPERATOR_NAMESPACE, Cluster, Target, wait_until
 from deploy.rendering import CHART, Json, RenderingError, by_key, load, run, tool
 from e2e.rendered_operator import RenderedOperator
 from e2e.stories import annotation, taint, toleration
@@ -21,17 +21,12 @@ WAIT_SECONDS = 30
 
 
 @pytest.fixture(scope="module")
-def helm(request: pytest.FixtureRequest, control_plane: Target) -> Iterator[Helm]:
+def helm(control_plane: Target) -> Iterator[Helm]:
     """helm as the administrator. What was installed is gone afterwards, and what all tests need is back."""
-    if isinstance(control_plane, ControlPlane):
-        kubeconfig, context = control_plane.admin_kubeconfig, []
-    else:
-        kubeconfig = request.config.getoption("--kubeconfig")
-        context = [f"--kube-context={request.config.getoption('--context')}"]
-    where = [f"--kubeconfig={kubeconfig}", *context]
 
     def helm(*words: str | Path, namespace: str = OPERATOR_NAMESPACE) -> str:
-        return run(tool("helm"), *words, f"--namespace={namespace}", *where)
+        where = (f"--kubeconfig={control_plane.admin_kubeconfig}", f"--namespace={namespace}")
+        return run(tool("helm"), *words, *where)
 
     yield helm
     helm("uninstall", "taintwarden", "--ignore-not-found")
