@@ -203,15 +203,14 @@ async def watched(target: Target, resource: Resource[Any], accept: str) -> list[
 
 
 def compared(resource: Resource[Any], *lists: list[Any]) -> list[Any]:
-    """The lists by version: of pods what the engine sees, of others the whole objects.
+    """The lists by version: of pods and nodes what the engine sees, of others the whole objects.
 
     Equal classes of pods are one object, as one translator makes them.
     """
     translator = Translator(lambda: Instant(LATER, 0.0))
-    ordered = [sorted(each, key=lambda one: one.metadata.resource_version) for each in lists]
-    if resource is not PODS:
-        return ordered
-    return [[msgspec.structs.astuple(pod) for one in each if (pod := translator.pod(one))] for each in ordered]
+    seen = {PODS: translator.pod, NODES: translator.node}.get(resource, lambda one: one)
+    ordered = (sorted(each, key=lambda one: one.metadata.resource_version) for each in lists)
+    return [[msgspec.structs.astuple(made) for one in each if (made := seen(one))] for each in ordered]
 
 
 @pytest.mark.parametrize("resource", KINDS, ids=lambda each: each.name)
