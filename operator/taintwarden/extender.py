@@ -18,7 +18,7 @@ from taintwarden.engine.machine import events
 from taintwarden.engine.model import Gates
 from taintwarden.engine.profiles import Profiles
 from taintwarden.handlers.extender_requests import RESULTS, VERBS, extender_app
-from taintwarden.handlers.webhook_server import WebhookServer
+from taintwarden.handlers.https_server import HttpsServer
 from taintwarden.kube.connection import Connection
 from taintwarden.kube.custom import PROFILES
 from taintwarden.kube.objects import ClaimObject, NodeObject, VolumeObject
@@ -64,7 +64,7 @@ class ExtenderApp(ServedApp):
             (VOLUMES, self._volumes),
         ]
 
-    def serve(self) -> WebhookServer:
+    def serve(self) -> HttpsServer:
         """Requests of schedulers."""
         for reason in REASONS:
             self.metrics.extender_refusals.labels(reason)
@@ -72,13 +72,12 @@ class ExtenderApp(ServedApp):
         decisions = Decisions(Gates(self.settings.numeric_operators, self.settings.semver_operators))
         extender = SchedulerExtender(self._nodes, demands, decisions, self._news, self._refused)
         observe = observer(self.metrics.extender_requests, self.metrics.extender_duration, VERBS, RESULTS)
-        return WebhookServer(
+        return HttpsServer(
             self.settings,
             self.client,
             partial(extender_app, extender, observe),
-            metrics=self.metrics,
+            expires=self.metrics.extender_certificate_expiry.set,
             clock=self._clock,
-            kinds=(),
             make=partial(make_pair, lifetime_seconds=CERTIFICATE_SECONDS),
         )
 

@@ -15,16 +15,16 @@ from aiohttp import web
 
 from taintwarden.controller.clock import Clock
 from taintwarden.controller.stream_handlers import StreamHandler
+from taintwarden.handlers.https_server import HttpsServer
 from taintwarden.handlers.listening import listen
 from taintwarden.handlers.metrics_server import MetricsServer
 from taintwarden.handlers.probes import probe_app
-from taintwarden.handlers.webhook_server import WebhookServer
 from taintwarden.kube.client import Client
 from taintwarden.kube.connection import Connection
 from taintwarden.kube.errors import ConfigError
 from taintwarden.kube.resources import Resource
 from taintwarden.kube.streams import Stream
-from taintwarden.settings import WebhookSettings
+from taintwarden.settings import ServedSettings
 from taintwarden.telemetry.metrics import Metrics, Process
 
 MAX_API_CONNECTIONS = 8
@@ -46,7 +46,7 @@ class ServedApp(ABC):
 
     """
 
-    def __init__(self, process: Process, settings: WebhookSettings, connection: Connection, clock: Clock) -> None:
+    def __init__(self, process: Process, settings: ServedSettings, connection: Connection, clock: Clock) -> None:
         self.settings = settings
         self.connection = connection
         self.failure: BaseException | None = None
@@ -66,7 +66,7 @@ class ServedApp(ABC):
         """What it follows, each stream with what receives it."""
 
     @abstractmethod
-    def serve(self) -> WebhookServer:
+    def serve(self) -> HttpsServer:
         """What answers. Called after :meth:`follow`."""
 
     async def start(self) -> None:
@@ -98,7 +98,7 @@ class ServedApp(ABC):
             self._task(Stream(self.client, resource, handler).run())
         self._task(self._freeze())
         log.info(
-            "webhook-started", process=self._process.value, server=self.connection.server, port=settings.webhook_port
+            "process-started", process=self._process.value, server=self.connection.server, port=settings.webhook_port
         )
 
     async def stop(self) -> None:
@@ -114,7 +114,7 @@ class ServedApp(ABC):
         if self._metrics_server is not None:
             await self._metrics_server.stop()
         await self.client.__aexit__()
-        log.info("webhook-stopped", process=self._process.value)
+        log.info("process-stopped", process=self._process.value)
 
     async def failed(self) -> None:
         """Wait until a task has failed."""

@@ -51,25 +51,31 @@ class CommonSettings(msgspec.Struct, frozen=True, kw_only=True):
     log_level: LogLevel = "info"
 
 
-class WebhookSettings(CommonSettings, frozen=True, kw_only=True):
-    """Settings of ``taintwarden webhook``; and of ``taintwarden scheduler-extender``, the webhook of schedulers."""
+class ServedSettings(CommonSettings, frozen=True, kw_only=True):
+    """Settings of the processes that answer over HTTPS: the webhook, and the scheduler extender."""
 
     webhook_port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = 9443
-    """Serves the webhooks over HTTPS."""
-    webhook_service: Annotated[str, msgspec.Meta(min_length=1)] = "taintwarden-webhook"
-    """Name of the Service by which the API server calls the webhooks, and of the Secret with their certificate."""
+    """Where they answer."""
+    webhook_service: Annotated[str, msgspec.Meta(min_length=1)]
+    """Name of the Service by which they are called, and of the Secret with their certificate."""
     webhook_certificates: WebhookCertificates = "own"
-    """Whether the webhook creates the certificate, or another program (cert-manager) writes the Secret and caBundle."""
+    """Whether the process creates the certificate, or another program (cert-manager) writes the Secret and caBundle."""
     webhook_client_ca: str | None = None
     """Path of a bundle of certificates: callers need a certificate that one of them has signed. Without it every
     client that can connect is answered."""
     webhook_client_names: str = ""
     """Common names that the certificates of callers may have, separated by commas; empty for any."""
+
+
+class WebhookSettings(ServedSettings, frozen=True, kw_only=True):
+    """Settings of ``taintwarden webhook``."""
+
+    webhook_service: Annotated[str, msgspec.Meta(min_length=1)] = "taintwarden-webhook"
     placement: Placement = "labels"
     """What keeps pods off nodes that do not suit: node affinity that the webhook adds, or the scheduler extender."""
 
 
-class ExtenderSettings(WebhookSettings, frozen=True, kw_only=True):
+class ExtenderSettings(ServedSettings, frozen=True, kw_only=True):
     """Settings of ``taintwarden scheduler-extender``."""
 
     webhook_service: Annotated[str, msgspec.Meta(min_length=1)] = "taintwarden-scheduler-extender"

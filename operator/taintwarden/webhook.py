@@ -16,11 +16,12 @@ from taintwarden.controller.profiles import ProfileStore
 from taintwarden.controller.store_handler import StoreHandler
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Gates
+from taintwarden.handlers.https_server import HttpsServer
 from taintwarden.handlers.reviews import RESULTS, review_app
-from taintwarden.handlers.webhook_server import WebhookServer
 from taintwarden.kube.connection import Connection
 from taintwarden.kube.custom import POLICIES, PROFILES
 from taintwarden.kube.resources import NAMESPACES
+from taintwarden.kube.webhooks import ConfigurationKind
 from taintwarden.scheduling.demands import Demands
 from taintwarden.served import Followed, ServedApp, serve
 from taintwarden.settings import WebhookSettings
@@ -39,6 +40,7 @@ class WebhookApp(ServedApp):
 
     def __init__(self, settings: WebhookSettings, connection: Connection, clock: Clock = system_clock) -> None:
         self.known = Known()
+        self._by_extender = settings.placement == "extender"
         super().__init__(Process.WEBHOOK, settings, connection, clock)
 
     def follow(self) -> Followed:
@@ -52,14 +54,22 @@ class WebhookApp(ServedApp):
             (NAMESPACES, NamespaceHandler(NAMESPACES.name, feed, self.metrics)),
         ]
 
-    def serve(self) -> WebhookServer:
+    def serve(self) -> HttpsServer:
         """Reviews of the API server."""
         gates = Gates(self.settings.numeric_operators, self.settings.semver_operators)
-        webhook = admission_webhooks(self.known, self._clock, gates, by_extender=self.settings.placement == "extender")
+        webhook = admission_webhooks(self.known, self._clock, gates, by_extender=self._by_extender)
         judges = {"validate": webhook.validate, "mutate": webhook.mutate}
         observe = observer(self.metrics.admission_requests, self.metrics.admission_duration, judges, RESULTS)
         make_app = partial(review_app, judges, observe)
-        return WebhookServer(self.settings, self.client, make_app, metrics=self.metrics, clock=self._clock)
+        return HttpsServer(
+            self.settings,
+            self.client,
+            make_app,
+            expires=self.metrics.webhook_certificate_expiry.set,
+            clock=self._clock,
+            kinds=tuple(ConfigurationKind),
+            configured=lambda kind, exists: self.metrics.webhook_configured.labels(kind).set(exists),
+        )
 
 
 def admission_webhooks(known: Known, clock: Clock, gates: Gates, *, by_extender: bool = False) -> AdmissionWebhooks:

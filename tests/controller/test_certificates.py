@@ -12,6 +12,7 @@ from kube.stored_webhooks import MUTATING, VALIDATING, StoredWebhooks
 from taintwarden.certificates.pairs import LIFETIME_SECONDS, Pair, make_pair
 from taintwarden.certificates.rotation import TRUST_SECONDS
 from taintwarden.controller.certificates import READ_SECONDS, RETRY_SECONDS, ROTATING_SECONDS, CertificateKeeper
+from taintwarden.kube.webhooks import ConfigurationKind
 from taintwarden.telemetry.metrics import Metrics
 
 pytestmark = pytest.mark.looptime
@@ -39,8 +40,10 @@ class Replica:
             service="webhook",
             makes_own=makes_own,
             serve=self.loaded.append,
-            metrics=self.metrics,
+            expires=self.metrics.webhook_certificate_expiry.set,
             clock=self.clock,
+            kinds=tuple(ConfigurationKind),
+            configured=lambda kind, exists: self.metrics.webhook_configured.labels(kind).set(exists),
         )
 
     async def look(self) -> float:
@@ -147,7 +150,7 @@ async def test_a_broken_secret_is_made_anew_with_a_warning_that_names_it(api):
     replica = Replica(api)
     with capture_logs() as logs:
         await replica.look()
-    (warning,) = (line for line in logs if line["event"] == "webhook-certificate-repaired")
+    (warning,) = (line for line in logs if line["event"] == "certificate-repaired")
     assert warning["secret"] == "home/webhook"
     assert warning["reason"] == "the certificate cannot be read, or names no server"
     assert len(replica.loaded) == 1
@@ -166,7 +169,7 @@ async def test_what_is_missing_is_told_once_and_we_try_again_soon(api):
     with capture_logs() as logs:
         assert await replica.look() == RETRY_SECONDS
         await replica.look()
-    assert [line["event"] for line in logs] == ["webhook-certificate-not-kept"]
+    assert [line["event"] for line in logs] == ["certificate-not-kept"]
     assert 'secrets "webhook" not found' in logs[0]["reason"]
 
 
@@ -231,7 +234,7 @@ async def test_one_of_others_that_is_not_there_yet_is_awaited(api):
     replica = Replica(api, makes_own=False)
     with capture_logs() as logs:
         assert await replica.look() == RETRY_SECONDS
-    assert [line["event"] for line in logs] == ["webhook-certificate-unusable"]
+    assert [line["event"] for line in logs] == ["certificate-unusable"]
     assert api.secret == {}
 
 

@@ -171,7 +171,7 @@ def test_an_empty_secret_becomes_webhooks_that_work_in_seconds(story):
 
 
 def test_one_replica_made_it_and_the_other_read_it(story):
-    made = sum(events.count("webhook-certificate-made") for events in story.logs.values())
+    made = sum(events.count("certificate-made") for events in story.logs.values())
     assert made == 3  # that one, the next, and the change to it
 
 
@@ -198,7 +198,7 @@ def test_the_webhooks_work_on_when_one_is_killed(story):
 
 
 def test_a_broken_secret_is_made_anew_by_the_other(story):
-    assert any("webhook-certificate-repaired" in events for events in story.logs.values())
+    assert any("certificate-repaired" in events for events in story.logs.values())
     assert story.repaired["tls.key"].startswith(b"-----BEGIN PRIVATE KEY-----")
 
 

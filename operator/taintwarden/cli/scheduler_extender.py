@@ -2,13 +2,13 @@
 
 import click
 
-from taintwarden.cli.serving import connection_options, log_options, operator_options, serve, webhook_options
+from taintwarden.cli.serving import connection_options, log_options, operator_options, serve, served_options
 from taintwarden.settings import ExtenderSettings, load_extender_settings
 
 
 @click.command(name="scheduler-extender", short_help="Run the scheduler extender.")
 @connection_options
-@webhook_options(ExtenderSettings())
+@served_options(ExtenderSettings())
 @operator_options
 @log_options
 def scheduler_extender(**flags: object) -> None:

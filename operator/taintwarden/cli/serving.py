@@ -10,7 +10,7 @@ import click
 
 from taintwarden.cli.errors import fail
 from taintwarden.kube.errors import ConfigError, KubeError
-from taintwarden.settings import ExtenderSettings, Settings, SettingsError, WebhookSettings
+from taintwarden.settings import ExtenderSettings, ServedSettings, Settings, SettingsError, WebhookSettings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 OneOf = TypeVar("OneOf", Settings, WebhookSettings, ExtenderSettings)
@@ -52,7 +52,7 @@ listening_options = _options(
 )
 
 
-def webhook_options(defaults: WebhookSettings) -> Callable[[Command], Command]:
+def served_options(defaults: ServedSettings) -> Callable[[Command], Command]:
     """The options of a process that answers over HTTPS."""
     return _options(
         click.option("--namespace", help=f"Namespace of the Service and the Secret. [default: {defaults.namespace}]"),

@@ -2,13 +2,13 @@
 
 import click
 
-from taintwarden.cli.serving import connection_options, log_options, operator_options, serve, webhook_options
+from taintwarden.cli.serving import connection_options, log_options, operator_options, serve, served_options
 from taintwarden.settings import WebhookSettings, load_webhook_settings
 
 
 @click.command(short_help="Run the admission webhooks.")
 @connection_options
-@webhook_options(WebhookSettings())
+@served_options(WebhookSettings())
 @click.option(
     "--placement",
     type=click.Choice(["labels", "extender"]),

@@ -1,4 +1,4 @@
-"""Keeps the webhooks served with a certificate that the API servers trust.
+"""Keeps a Service served with a certificate that its callers trust: API servers, or schedulers.
 
 Every replica reads the Secret repeatedly, carries out the plan of ``certificates.rotation`` and writes caBundle.
 None leads: a write names the version of the Secret that it is made from, so of two that plan at the same moment one
@@ -24,7 +24,6 @@ from taintwarden.kube.webhooks import (
     read_webhooks,
     write_secret,
 )
-from taintwarden.telemetry.metrics import Metrics
 
 READ_SECONDS = 10.0
 """Between two looks at the Secret and at the configurations."""
@@ -43,11 +42,12 @@ class CertificateKeeper:
         client: the session to use.
         namespace: where the Service and the Secret are.
         service: the name of both.
-        makes_own: whether the webhook creates the certificates, or another program writes the Secret and caBundle.
+        makes_own: whether this process creates the certificates, or another program writes the Secret and caBundle.
         serve: takes the certificate to serve with.
-        metrics: told when it expires.
-        clock: says when it does.
-        kinds: the configurations whose webhooks call the Service.
+        expires: told when that ends, in seconds since 1970.
+        clock: both clocks.
+        kinds: the configurations whose webhooks call the Service; none where API servers do not.
+        configured: told of each kind whether such a configuration exists.
         make: makes a certificate for these names, valid from this time.
 
     """
@@ -60,9 +60,10 @@ class CertificateKeeper:
         service: str,
         makes_own: bool,
         serve: Callable[[Pair], None],
-        metrics: Metrics,
+        expires: Callable[[float], None],
         clock: Clock,
-        kinds: Sequence[ConfigurationKind] = tuple(ConfigurationKind),
+        kinds: Sequence[ConfigurationKind] = (),
+        configured: Callable[[str, bool], None] = lambda _kind, _exists: None,
         make: Make = make_pair,
     ) -> None:
         self.served: Pair | None = None
@@ -71,9 +72,10 @@ class CertificateKeeper:
         self._names = (f"{service}.{namespace}.svc", f"{service}.{namespace}", service)
         self._makes_own = makes_own
         self._serve = serve
-        self._metrics = metrics
+        self._expires = expires
         self._clock = clock
         self._kinds = kinds
+        self._configured = configured
         self._make = make
         self._trust: tuple[bytes, float] | None = None
         """The bundle that every configuration carries, and since when we see it."""
@@ -99,7 +101,7 @@ class CertificateKeeper:
                 await self._spread(secret.content.get(TRUSTED, b""))
         except KubeError as error:
             if self._is_news("look", str(error)):
-                log.warning("webhook-certificate-not-kept", secret=self._secret, reason=str(error))
+                log.warning("certificate-not-kept", secret=self._secret, reason=str(error))
             return RETRY_SECONDS
         self._settled("look")
         if self.served is None:
@@ -112,7 +114,7 @@ class CertificateKeeper:
         try:
             for kind in self._kinds:
                 self._found[kind] = await read_webhooks(self._client, kind, *self._place)
-                self._metrics.webhook_configured.labels(kind.value).set(bool(self._found[kind]))
+                self._configured(kind.value, bool(self._found[kind]))
         except KubeError as error:  # which does not stop serving
             self._trust = None
             if self._is_news("trust", str(error)):
@@ -144,16 +146,16 @@ class CertificateKeeper:
             pair = read_pair(content.get(CERTIFICATE, b""), content.get(KEY, b""))
         except UnusablePair as error:
             if self._is_news("certificate", str(error)):
-                log.warning("webhook-certificate-unusable", secret=self._secret, reason=str(error))
+                log.warning("certificate-unusable", secret=self._secret, reason=str(error))
             return
         self._settled("certificate")
         if pair == self.served:
             return
         self._serve(pair)
         self.served = pair
-        self._metrics.certificate_expiry.set(pair.ends_at)
+        self._expires(pair.ends_at)
         days = round((pair.ends_at - self._clock().wall) / 86400, 1)
-        log.info("webhook-certificate-served", secret=self._secret, days_left=days)
+        log.info("certificate-served", secret=self._secret, days_left=days)
 
     async def _spread(self, bundle: bytes) -> None:
         """Write the bundle into every configuration that was seen with another one."""
@@ -174,9 +176,9 @@ class CertificateKeeper:
 
     def _tell(self, made: Plan) -> None:
         if made.is_repair:
-            log.warning("webhook-certificate-repaired", secret=self._secret, reason=made.reason)
+            log.warning("certificate-repaired", secret=self._secret, reason=made.reason)
         else:
-            log.info("webhook-certificate-made", secret=self._secret, reason=made.reason)
+            log.info("certificate-made", secret=self._secret, reason=made.reason)
 
     def _is_news(self, about: str, reason: str) -> bool:
         """Whether to complain: once, until it is another reason or was well meanwhile."""

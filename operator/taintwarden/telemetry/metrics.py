@@ -38,7 +38,6 @@ class Metrics:
     def __init__(self, process: Process | None = None) -> None:
         self.registry = registry = CollectorRegistry()
         operator, webhook, extender = (registry if process in (None, one) else None for one in Process)
-        answering = None if process is Process.OPERATOR else registry
         ProcessCollector(registry=registry)
         GCCollector(registry=registry)
         Info("taintwarden_build", "Version of this build.", registry=registry).info({"version": version("taintwarden")})
@@ -255,10 +254,15 @@ class Metrics:
             ["reason"],
             registry=extender,
         )
-        self.certificate_expiry = Gauge(
+        self.extender_certificate_expiry = Gauge(
+            "taintwarden_extender_certificate_expiry_timestamp_seconds",
+            "When the certificate of the extender expires, in seconds since 1970; 0 without one.",
+            registry=extender,
+        )
+        self.webhook_certificate_expiry = Gauge(
             "taintwarden_webhook_certificate_expiry_timestamp_seconds",
-            "When the certificate of the webhooks or of the extender expires, in seconds since 1970; 0 without one.",
-            registry=answering,
+            "When the certificate of the webhooks expires, in seconds since 1970; 0 without one.",
+            registry=webhook,
         )
         self.webhook_configured = Gauge(
             "taintwarden_webhook_configured",

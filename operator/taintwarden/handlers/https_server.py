@@ -1,4 +1,4 @@
-"""The HTTPS server of the webhooks: of those that API servers call, and of the one that schedulers call."""
+"""The HTTPS server that API servers call for the webhooks, and schedulers for the extender."""
 
 import asyncio
 import ssl
@@ -16,11 +16,10 @@ from taintwarden.handlers.listening import Listener
 from taintwarden.kube.client import Client
 from taintwarden.kube.errors import ConfigError
 from taintwarden.kube.pem import load_chain
-from taintwarden.settings import WebhookSettings
-from taintwarden.telemetry.metrics import Metrics
+from taintwarden.settings import ServedSettings
 
 KEEP_ALIVE_SECONDS = 300.0
-"""API servers close idle connections after 90 s. If we were first, a call could meet a closing connection."""
+"""API servers and schedulers close idle connections after 90 s. If we were first, a call could meet a closing one."""
 LINGER_SECONDS = 3.0
 """How long a replica that stops still answers, until all nodes have removed it from the Service."""
 LINGERING_SECONDS = 1.0
@@ -28,19 +27,19 @@ LINGERING_SECONDS = 1.0
 READ_BYTES = 2**16
 """Of a body that is not read yet, for each connection."""
 STOP_SECONDS = 2.0
-"""For calls in progress when the webhook stops: API servers do not wait longer."""
+"""For calls in progress when the process stops: API servers and schedulers do not wait longer."""
 
 log = structlog.get_logger()
 
 
-class WebhookServer:
-    """The webhooks of one replica.
+class HttpsServer:
+    """What one replica answers with, and the certificate that it keeps.
 
     Args:
-        settings: where to listen, the source of the certificates, and which clients are accepted.
+        settings: where to listen, the source of the certificate, and which clients are accepted.
         client: the session to use.
         make_app: makes the web application, from who is refused, and who is notified of an answer.
-        metrics: of the certificate.
+        expires: told when the certificate that is served ends.
         clock: both clocks.
         keeping: what the keeper of the certificate needs beside that.
 
@@ -48,18 +47,18 @@ class WebhookServer:
 
     def __init__(
         self,
-        settings: WebhookSettings,
+        settings: ServedSettings,
         client: Client,
         make_app: Callable[[Refuse, Answered], web.Application],
         *,
-        metrics: Metrics,
+        expires: Callable[[float], None],
         clock: Clock,
         **keeping: Any,
     ) -> None:
         self._host, self._port = settings.http_host, settings.webhook_port
         self._names = frozenset(filter(None, (name.strip() for name in settings.webhook_client_names.split(","))))
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        # API servers resume no session (Go's client does not unless told to), and tickets are a fifth of a handshake.
+        # Callers resume no session (Go's client does not unless told to), and tickets are a fifth of a handshake.
         self._tls.num_tickets = 0
         if settings.webhook_client_ca is not None:
             self._ask_for_certificates(settings.webhook_client_ca)
@@ -72,7 +71,7 @@ class WebhookServer:
             service=settings.webhook_service,
             makes_own=settings.webhook_certificates == "own",
             serve=self._serve,
-            metrics=metrics,
+            expires=expires,
             clock=clock,
             **keeping,
         )
@@ -84,7 +83,7 @@ class WebhookServer:
             shutdown_timeout=STOP_SECONDS,
             lingering_time=LINGERING_SECONDS,
             read_bufsize=READ_BYTES,
-            auto_decompress=False,  # API servers compress nothing, and a small body may stand for gigabytes
+            auto_decompress=False,  # callers compress nothing, and a small body may stand for gigabytes
         )
 
     async def start(self) -> None:
@@ -118,8 +117,8 @@ class WebhookServer:
             self._listener.close()
 
     def unready(self) -> str:
-        """Why API servers should not call yet; empty if they may."""
-        return "" if self.keeper.served else "no certificate for the webhooks yet"
+        """Why this replica is not ready for calls yet; empty if it is."""
+        return "" if self.keeper.served else "no certificate yet"
 
     def _ask_for_certificates(self, authority: str) -> None:
         """Require a client certificate that ``authority`` has signed."""

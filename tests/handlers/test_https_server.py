@@ -25,9 +25,10 @@ from taintwarden.certificates.pairs import make_pair
 from taintwarden.controller.clock import system_clock
 from taintwarden.engine.matching.tolerations import ALL_GATES
 from taintwarden.handlers import listening
+from taintwarden.handlers.https_server import HttpsServer
 from taintwarden.handlers.reviews import RESULTS, review_app
-from taintwarden.handlers.webhook_server import WebhookServer
 from taintwarden.kube.errors import ConfigError
+from taintwarden.kube.webhooks import ConfigurationKind
 from taintwarden.settings import WebhookSettings
 from taintwarden.telemetry.metrics import Metrics, observer
 from taintwarden.webhook import admission_webhooks
@@ -48,14 +49,21 @@ def metrics() -> Metrics:
     return Metrics()
 
 
-def make_server(api: StoredWebhooks, port: int, metrics: Metrics, **more: str) -> WebhookServer:
+def make_server(api: StoredWebhooks, port: int, metrics: Metrics, **more: str) -> HttpsServer:
     settings = WebhookSettings(http_host=HOST, namespace="home", webhook_service="webhook", webhook_port=port, **more)
     webhook = admission_webhooks(Known(), system_clock, ALL_GATES)
     client = ScriptedClient(default=api)
     judges = {"validate": webhook.validate, "mutate": webhook.mutate}
     observe = observer(metrics.admission_requests, metrics.admission_duration, judges, RESULTS)
     make_app = partial(review_app, judges, observe)
-    return WebhookServer(settings, client, make_app, metrics=metrics, clock=system_clock)
+    return HttpsServer(
+        settings,
+        client,
+        make_app,
+        expires=metrics.webhook_certificate_expiry.set,
+        clock=system_clock,
+        kinds=tuple(ConfigurationKind),
+    )
 
 
 @pytest.fixture
@@ -64,7 +72,7 @@ def api() -> StoredWebhooks:
 
 
 @pytest.fixture
-async def server(api: StoredWebhooks, port: int, metrics: Metrics) -> AsyncIterator[WebhookServer]:
+async def server(api: StoredWebhooks, port: int, metrics: Metrics) -> AsyncIterator[HttpsServer]:
     started = make_server(api, port, metrics)
     await started.start()
     yield started
