@@ -1,4 +1,4 @@
-"""The dashboard for Grafana: what there is to see of policies, of the operator and of the webhooks, as JSON.
+"""The dashboard for Grafana: policies, the operator, the webhooks and the scheduler extender, as JSON.
 
 Gauges of policies are reported by every replica, so the greatest value counts; counters are added up.
 """
@@ -183,7 +183,7 @@ OPERATOR = (
     ),
     Panel(
         "Memory",
-        "Of all replicas of the operator and of the webhook.",
+        "Of all replicas of the operator, the webhook and the scheduler extender.",
         (("process_resident_memory_bytes and on (instance) taintwarden_build_info", "{{instance}}"),),
         unit="bytes",
     ),
@@ -224,7 +224,33 @@ WEBHOOK = (
         states=((0, "missing", RED), (1, "there", GREEN)),
     ),
 )
-ROWS = {"Now": NOW, "Policies": POLICIES, "Operator": OPERATOR, "Webhooks": WEBHOOK}
+EXTENDER = (
+    Panel(
+        "Requests of schedulers by result",
+        "Requests per second that kube-scheduler sent to the scheduler extender.",
+        ((f"sum by (verb, result) (rate(taintwarden_extender_requests_total[{STEP}])) > 0", "{{verb}}: {{result}}"),),
+        unit="ops",
+    ),
+    Panel(
+        "Duration of requests of schedulers",
+        "Without the network. kube-scheduler waits for 2 s, and each pod waits for the answer.",
+        _half_and_most("taintwarden_extender_duration_seconds"),
+        unit="s",
+    ),
+    Panel(
+        "Nodes that the extender refused",
+        "Per second, by the first reason: 100 nodes that are refused for one pod count as 100.",
+        ((f"sum by (reason) (rate(taintwarden_extender_refused_nodes_total[{STEP}]))", "{{reason}}"),),
+        unit="ops",
+    ),
+    Panel(
+        "Certificate of the extender: time left",
+        "kube-scheduler trusts this certificate until it is replaced in its configuration.",
+        (("min(taintwarden_extender_certificate_expiry_timestamp_seconds) - time()", "certificate"),),
+        unit="s",
+    ),
+)
+ROWS = {"Now": NOW, "Policies": POLICIES, "Operator": OPERATOR, "Webhooks": WEBHOOK, "Scheduler extender": EXTENDER}
 
 
 def dashboard_json() -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from monitoring.promtool import promtool, rule_faults, silent_group, written_rules
-from monitoring.rules import SOURCE, alerts
+from monitoring.rules import SOURCES, alerts
 
 DAY = 86_400
 UNANSWERED = 'apiserver_admission_webhook_fail_open_count{instance="k", name="%s", type="admit"}'
@@ -53,8 +53,10 @@ ORDINARY: Mapping[str, str] = {
     'taintwarden_webhook_certificate_expiry_timestamp_seconds{instance="w"}': f"{30 * DAY}x40 {90 * DAY}x40",
     UNANSWERED % "pods.mutate.taintwarden.io": "3x80",
     UNANSWERED % "other.example.com": "0+9x80",
+    'taintwarden_extender_requests_total{instance="x", verb="filter", result="answered"}': "0+7x80",
+    'taintwarden_extender_certificate_expiry_timestamp_seconds{instance="x"}': f"{3650 * DAY}x80",
 }
-"""An hour in which replicas, policies and webhooks do what they should, and one policy is in a dry run."""
+"""An hour in which replicas, policies, webhooks and extender do what they should, and one policy is in a dry run."""
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,11 @@ CASES = [
         "TaintwardenWebhookCertificateExpires",
         {'taintwarden_webhook_certificate_expiry_timestamp_seconds{instance="w"}': f"{30 * DAY}x9 {20 * DAY}x60"},
     ),
+    Case("TaintwardenSchedulerExtenderDown", {}, without="taintwarden_extender_requests_total", began=0),
+    Case(
+        "TaintwardenSchedulerExtenderCertificateExpires",
+        {'taintwarden_extender_certificate_expiry_timestamp_seconds{instance="x"}': f"{3650 * DAY}x9 0x60"},
+    ),
 ]
 FOR = {alert.name: alert.seconds // 60 for alert in alerts()}
 SEVERITY = {alert.name: alert.labels["severity"] for alert in alerts()}
@@ -198,5 +205,5 @@ def test_an_alert_fires_in_time_and_alone(faults, case):
     assert faults[case.alert] == ""
 
 
-def test_the_source_is_one_object():
-    assert SOURCE.read_text().count("kind: PrometheusRule") == 1
+def test_each_source_is_one_object():
+    assert [path.read_text().count("kind: PrometheusRule") for path in SOURCES] == [1, 1]

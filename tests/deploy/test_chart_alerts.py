@@ -9,18 +9,25 @@ import yaml
 
 from deploy.rendering import BASE, Json, RenderingError, by_key, chart, key, kustomize
 from monitoring.promtool import promtool
-from monitoring.rules import SOURCE, alerts, document
+from monitoring.rules import SOURCES, alerts, spec
 
 COMPONENTS = BASE.parent / "components"
 RULE, DASHBOARD = ("PrometheusRule", "taintwarden"), ("ConfigMap", "taintwarden-dashboard")
+OF_EXTENDER = ("PrometheusRule", "taintwarden-scheduler-extender")
 
 
-def rule(**values: Any) -> Json:
-    return by_key(chart({"prometheusRule": {"enabled": True, **values}}))[RULE]
+def objects(**values: Any) -> list[Json]:
+    """The PrometheusRules of a release with everything that alerts are about."""
+    found = by_key(chart({"prometheusRule": {"enabled": True, **values}, "schedulerExtender": {"enabled": True}}))
+    return [found[RULE], found[OF_EXTENDER]]
 
 
-def rules(rendered: Json) -> dict[str, Json]:
-    return {one["alert"]: one for group in rendered["spec"]["groups"] for one in group["rules"]}
+def groups(**values: Any) -> list[Json]:
+    return [group for one in objects(**values) for group in one["spec"]["groups"]]
+
+
+def rules(found: list[Json]) -> dict[str, Json]:
+    return {one["alert"]: one for group in found for one in group["rules"]}
 
 
 def component(folder: Path, name: str) -> list[Json]:
@@ -43,50 +50,57 @@ def test_they_come_only_where_they_are_asked_for():
 
 
 def test_the_chart_has_the_rules_of_the_component():
-    assert rule()["spec"] == document()["spec"]
+    assert groups() == spec()["groups"]
 
 
 def test_a_prometheus_selects_the_object_by_the_labels_that_were_given():
-    rendered = rule(labels={"release": "prometheus"}, annotations={"note": "a"})
-    assert rendered["metadata"]["labels"]["release"] == "prometheus"
-    assert rendered["metadata"]["annotations"] == {"note": "a"}
+    for rendered in objects(labels={"release": "prometheus"}, annotations={"note": "a"}):
+        assert rendered["metadata"]["labels"]["release"] == "prometheus"
+        assert rendered["metadata"]["annotations"] == {"note": "a"}
 
 
 @pytest.mark.parametrize("base", ["https://git.example.com/wiki", "https://git.example.com/wiki/"])
 def test_pages_are_where_the_user_publishes_them(base):
-    for name, one in rules(rule(runbooks=base)).items():
+    for name, one in rules(groups(runbooks=base)).items():
         page = next(alert.page.name for alert in alerts() if alert.name == name)
         assert one["annotations"]["runbook_url"] == f"https://git.example.com/wiki/{page}"
 
 
 @pytest.mark.parametrize("nothing", [None, ""])
 def test_without_published_pages_no_alert_names_one(nothing):
-    assert not [one for one in rules(rule(runbooks=nothing)).values() if "runbook_url" in one["annotations"]]
+    assert not [one for one in rules(groups(runbooks=nothing)).values() if "runbook_url" in one["annotations"]]
 
 
 def test_labels_of_alerts_come_beside_ours_and_may_replace_the_severity():
-    for one in rules(rule(alertLabels={"team": "platform", "severity": "page"})).values():
+    for one in rules(groups(alertLabels={"team": "platform", "severity": "page"})).values():
         assert one["labels"] == {"team": "platform", "severity": "page"}
 
 
 def test_an_alert_may_be_left_out():
     names = {alert.name for alert in alerts()}
-    assert rules(rule(disabled=["TaintwardenZoneFull"])).keys() == names - {"TaintwardenZoneFull"}
+    assert rules(groups(disabled=["TaintwardenZoneFull"])).keys() == names - {"TaintwardenZoneFull"}
 
 
 def test_a_name_that_is_no_alert_is_refused():
     with pytest.raises(RenderingError, match="disabled"):
-        rule(disabled=["ZoneFull"])
+        groups(disabled=["ZoneFull"])
 
 
 def test_without_webhooks_no_alert_is_about_them():
     rendered = by_key(chart({"prometheusRule.enabled": True, "webhooks.enabled": False}))[RULE]
-    assert rules(rendered).keys() == {alert.name for alert in alerts() if "Webhook" not in alert.name}
+    absent = {"taintwarden.webhook", "taintwarden.scheduler-extender"}
+    others = {alert.name for alert in alerts() if alert.group not in absent}
+    assert rules(rendered["spec"]["groups"]).keys() == others
+
+
+def test_without_the_extender_no_alert_is_about_it():
+    assert OF_EXTENDER not in by_key(chart({"prometheusRule.enabled": True}))
 
 
 def test_what_the_chart_renders_is_read_by_prometheus(tmp_path):
     path = tmp_path / "rules.yaml"
-    path.write_text(yaml.safe_dump(rule(alertLabels={"team": "platform"}, runbooks="https://a.example.com")["spec"]))
+    rendered = groups(alertLabels={"team": "platform"}, runbooks="https://a.example.com")
+    path.write_text(yaml.safe_dump({"groups": rendered}))
     done = promtool("check", "rules", path)
     assert f"{len(alerts())} rules found" in done.stdout, done.stderr
 
@@ -99,10 +113,11 @@ def test_the_dashboard_is_where_the_sidecar_of_grafana_looks():
     assert json.loads(text) == json.loads((COMPONENTS / "dashboard" / "taintwarden.json").read_text())
 
 
-def test_kustomize_adds_the_same_rules(tmp_path):
-    found = by_key(component(tmp_path, "alerts"))
-    assert found.keys() - by_key(kustomize(BASE)).keys() == {RULE}
-    assert found[RULE] == yaml.safe_load(SOURCE.read_text())
+@pytest.mark.parametrize(("source", "added"), [(SOURCES[0], RULE), (SOURCES[1], OF_EXTENDER)])
+def test_kustomize_adds_the_same_rules(tmp_path, source, added):
+    found = by_key(component(tmp_path, source.parent.name))
+    assert found.keys() - by_key(kustomize(BASE)).keys() == {added}
+    assert found[added] == yaml.safe_load(source.read_text())
 
 
 def test_kustomize_adds_the_same_dashboard(tmp_path):

@@ -17,6 +17,7 @@ LINKS = {
     "crds": "crds",
     "dashboard.json": "deploy/components/dashboard/taintwarden.json",
     "metrics-access.yaml": "deploy/components/protected-metrics/metrics-access.yaml",
+    "scheduler-extender-alerts.yaml": "deploy/components/scheduler-extender-alerts/alerts.yaml",
     "scheduler-extender-rbac.yaml": "deploy/components/scheduler-extender/rbac.yaml",
     "scheduler-extender-service.yaml": "deploy/components/scheduler-extender/service.yaml",
     **{

@@ -15,9 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from controlplane import OPERATOR_NAMESPACE, Cluster, Json, Operator, Webhook, WorkingCluster, wait_until
+from controlplane import OPERATOR_NAMESPACE, Cluster, Extender, Json, Operator, Webhook, WorkingCluster, wait_until
 from controlplane.api_server import free_port
-from e2e import webhook_setup
+from e2e import extender_scenes, webhook_setup
 from e2e.runbook import Desk, Done
 from e2e.stories import taint, toleration
 from monitoring.rules import Alert, alerts
@@ -26,7 +26,7 @@ from monitoring.server import Prometheus
 ALERTS = {alert.name: alert for alert in alerts()}
 PATIENCE_SECONDS = 90.0
 OPERATORS = ("operator-a", "operator-b")
-STRANGE, READER, API_SERVER = "oncall-strange", "oncall-reader", "kube-apiserver"
+STRANGE, READER, ASKING, API_SERVER = "oncall-strange", "oncall-reader", "oncall-asking", "kube-apiserver"
 INCIDENT = "taintwarden-e2e/incident"
 GOOD = taint("980")
 DEMANDING = toleration("Gt", "950")
@@ -34,7 +34,7 @@ DEMANDING = toleration("Gt", "950")
 
 @dataclass
 class World:
-    """What incidents happen to: two operators, a webhook, and a Prometheus that scrapes them and the API server."""
+    """What incidents happen to: operators, webhook, extender, and a Prometheus that scrapes all and the API server."""
 
     ground: WorkingCluster
     folder: Path
@@ -42,6 +42,7 @@ class World:
     operators: list[Operator]
     webhook: Webhook
     webhook_port: int
+    extender: Extender
     stranger: Operator
     """Of another installation; not started."""
     prometheus: Prometheus
@@ -88,12 +89,25 @@ def opened(ground: WorkingCluster, folder: Path) -> Iterator[World]:
         webhook.start(wait_ready=False)
         webhook_setup.wait_trusted(ground.client)
         webhook.wait_ready()
-        targets = {one.process.name: one.url for one in (*operators, stranger, webhook)}
+        extender = asked_extender(ground, folder, stack)
+        targets = {one.process.name: one.url for one in (*operators, stranger, webhook, extender)}
         prometheus = Prometheus(folder / "prometheus", targets, [of_the_api_server(ground)])
         stack.enter_context(prometheus)
-        prometheus.wait_scraped([*OPERATORS, "webhook", API_SERVER])
+        prometheus.wait_scraped([*OPERATORS, "webhook", "scheduler-extender", API_SERVER])
         desk = Desk(folder / "desk", ground.admin_kubeconfig)
-        yield World(ground, folder, desk, operators, webhook, port, stranger, prometheus, stack)
+        yield World(ground, folder, desk, operators, webhook, port, extender, stranger, prometheus, stack)
+
+
+def asked_extender(ground: WorkingCluster, folder: Path, stack: ExitStack) -> Extender:
+    """A scheduler extender, with a scheduler of its own that asks it again and again about a pod that no node suits."""
+    extender_scenes.installed(ground)
+    extender, entry = stack.enter_context(extender_scenes.serving(ground, folder))
+    ground.start_configured_scheduler(ASKING, extender_scenes.configuration(entry, scheduler=ASKING))
+    ground.client.create_namespace(ASKING)
+    scene = extender_scenes.SchedulingScene(ground.client, ASKING, ASKING)
+    scene.node("a", taint("900"))
+    scene.pod("web", DEMANDING)
+    return extender
 
 
 def of_the_api_server(ground: WorkingCluster) -> Json:

@@ -42,9 +42,14 @@ class Desk:
             shutil.copytree(ROOT / name, folder / name, symlinks=True)
         mine = folder / "deploy" / "mine"
         mine.mkdir()
-        replicas = [{"name": name, "count": 0} for name in ("taintwarden", "taintwarden-webhook")]
         # The operators of these tests are processes, so the Deployments have no pods.
-        mine.joinpath("kustomization.yaml").write_text(yaml.safe_dump({"resources": ["../base"], "replicas": replicas}))
+        names = ("taintwarden", "taintwarden-webhook", "taintwarden-scheduler-extender")
+        overlay = {
+            "resources": ["../base"],
+            "components": ["../components/scheduler-extender"],
+            "replicas": [{"name": name, "count": 0} for name in names],
+        }
+        mine.joinpath("kustomization.yaml").write_text(yaml.safe_dump(overlay))
         path = os.pathsep.join([str(EXECUTABLE.parent), str(binaries_folder()), os.environ["PATH"]])
         plain = {"PATH": path, "KUBECONFIG": str(kubeconfig), "NO_COLOR": "1", "COLUMNS": "100", "HOME": str(folder)}
         self._environment = {**os.environ, **BYTECODE, **plain}

@@ -10,7 +10,7 @@ import math
 import os
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ from controlplane import OPERATOR_NAMESPACE, EvictionDenial, Json, WorkingCluste
 from controlplane.binaries import ROOT
 from controlplane.client import resource_path
 from controlplane.manifests import documents
-from e2e import webhook_setup
+from e2e import extender_scenes, webhook_setup
 from e2e.incidents import (
     INCIDENT,
     OPERATORS,
@@ -90,17 +90,13 @@ def create_pods(world: World) -> None:
     world.cluster.create_pod(f"web-{uuid.uuid4().hex[:8]}", INJECTED)
 
 
-def store_pair(world: World, lifetime_seconds: float) -> None:
-    """A certificate with this much time left, in the Secret of the webhook."""
-    pair = make_pair(webhook_names(), time.time(), lifetime_seconds)
+def store_pair(world: World, lifetime_seconds: float, service: str = webhook_setup.NAME) -> None:
+    """A certificate with this much time left, in the Secret of a Service."""
+    names = (f"{service}.{OPERATOR_NAMESPACE}.svc", f"{service}.{OPERATOR_NAMESPACE}", service)
+    pair = make_pair(names, time.time(), lifetime_seconds)
     content = {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": pair.certificate}
     data = {name: base64.b64encode(text).decode() for name, text in content.items()}
-    world.cluster.patch("secrets", webhook_setup.NAME, {"data": data}, OPERATOR_NAMESPACE)
-
-
-def webhook_names() -> tuple[str, ...]:
-    service, namespace = webhook_setup.NAME, OPERATOR_NAMESPACE
-    return (f"{service}.{namespace}.svc", f"{service}.{namespace}", service)
+    world.cluster.patch("secrets", service, {"data": data}, OPERATOR_NAMESPACE)
 
 
 def restart_without_rights(world: World) -> None:
@@ -266,6 +262,18 @@ WEBHOOK_INCIDENTS = [
     ),
 ]
 """One after the other. Once the installation is applied again, the configurations lead to its Service, without pods."""
+EXTENDER_INCIDENTS = [
+    Incident(
+        "TaintwardenSchedulerExtenderDown",
+        lambda world: world.extender.process.kill(),
+        helps=lambda world: world.extender.start(),
+    ),
+    Incident(
+        "TaintwardenSchedulerExtenderCertificateExpires",
+        lambda world: store_pair(world, 5 * DAY, extender_scenes.NAME),
+    ),
+]
+"""One after the other."""
 OPERATOR_INCIDENTS = [
     Incident(
         "TaintwardenNoLeader",
@@ -308,7 +316,7 @@ OBJECT_INCIDENTS = [
 """Objects that were stored while other definitions were in force, and no operator ran."""
 LAST = Incident("TaintwardenPoliciesNotWatched", remove_definitions)
 """All policies are gone with their definition."""
-ALL = [*POLICY_INCIDENTS, *WEBHOOK_INCIDENTS, *OPERATOR_INCIDENTS, *OBJECT_INCIDENTS, LAST]
+ALL = [*POLICY_INCIDENTS, *WEBHOOK_INCIDENTS, *EXTENDER_INCIDENTS, *OPERATOR_INCIDENTS, *OBJECT_INCIDENTS, LAST]
 FIRST = (
     "TaintwardenGuardTripped",
     "TaintwardenBudgetBlocked",
@@ -346,6 +354,10 @@ class Trial:
         except Exception as error:  # noqa: BLE001 - judged by its own test
             self.faults[incident.alert] = error
 
+    def play_in_turn(self, incidents: Iterable[Incident]) -> None:
+        for incident in incidents:
+            self.play(incident)
+
     def judge(self, alert: str) -> Seen:
         if alert in self.faults:
             raise self.faults[alert]
@@ -369,12 +381,11 @@ def trial(
             denial.install()
             denial.deny(DENIED)
         # Its threads live as long as the processes that they start.
-        pool = world.stack.enter_context(ThreadPoolExecutor(len(POLICY_INCIDENTS) + 1))
+        pool = world.stack.enter_context(ThreadPoolExecutor(len(POLICY_INCIDENTS) + 2))
         waiting = [pool.submit(trial.play, incident) for incident in POLICY_INCIDENTS]
-        waiting.append(pool.submit(lambda: [trial.play(incident) for incident in WEBHOOK_INCIDENTS]))
+        waiting += [pool.submit(trial.play_in_turn, row) for row in (WEBHOOK_INCIDENTS, EXTENDER_INCIDENTS)]
         wait(waiting)
-        for incident in OPERATOR_INCIDENTS:
-            trial.play(incident)
+        trial.play_in_turn(OPERATOR_INCIDENTS)
         wait([pool.submit(trial.play, incident) for incident in OBJECT_INCIDENTS])
         trial.play(LAST)
         trial.ended = time.time()
@@ -456,7 +467,9 @@ def test_an_hour_of_ordinary_series_of_the_operator_has_no_alert(trial: Trial, t
     ):
         written = " ".join(f"{value:g}x{each - 1}" for _, value in values)
         series[_named(labels)] = written
-    series['taintwarden_webhook_certificate_expiry_timestamp_seconds{instance="webhook"}'] = f"{90 * DAY:g}x60"
+    for name in ("webhook", "extender"):
+        expiry = f'taintwarden_{name}_certificate_expiry_timestamp_seconds{{instance="{name}"}}'
+        series[expiry] = f"{90 * DAY:g}x60"
     faults = rule_faults([silent_group("ordinary", series)], tmp_path)
     assert faults == {"ordinary": ""}
     assert len(series) > 100

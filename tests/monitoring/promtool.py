@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import yaml
 
-from monitoring.rules import ROOT, document
+from monitoring.rules import ROOT, spec
 
 BINARIES = ROOT / ".cache" / "prometheus" / "bin"
 SECONDS = 60
@@ -34,9 +34,9 @@ def promtool(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def written_rules(folder: Path) -> Path:
-    """The shipped groups as a file of Prometheus, without the object around them."""
+    """The shipped groups as a file of Prometheus, without the objects around them."""
     path = folder / "rules.yaml"
-    path.write_text(yaml.safe_dump(document()["spec"]))
+    path.write_text(yaml.safe_dump(spec()))
     return path
 
 

@@ -9,7 +9,9 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCE = ROOT / "deploy" / "components" / "alerts" / "alerts.yaml"
+COMPONENTS = ROOT / "deploy" / "components"
+SOURCES = (COMPONENTS / "alerts" / "alerts.yaml", COMPONENTS / "scheduler-extender-alerts" / "alerts.yaml")
+"""Each is one PrometheusRule: the second is for those who install the scheduler extender."""
 RUNBOOKS = ROOT / "docs" / "runbooks"
 TARGET_LABELS = {"instance", "job"}
 """What Prometheus itself adds to every series."""
@@ -36,9 +38,10 @@ class Alert:
         return RUNBOOKS / self.annotations["runbook_url"].rpartition("/")[2]
 
 
-def document() -> Any:
-    """The PrometheusRule."""
-    return yaml.safe_load(SOURCE.read_text("utf-8"))
+def spec() -> Any:
+    """What the PrometheusRules specify together."""
+    documents = [yaml.safe_load(path.read_text("utf-8")) for path in SOURCES]
+    return {"groups": [group for document in documents for group in document["spec"]["groups"]]}
 
 
 def alerts() -> list[Alert]:
@@ -47,7 +50,7 @@ def alerts() -> list[Alert]:
         Alert(
             one["alert"], group["name"], one["expr"], seconds(one.get("for", "0s")), one["labels"], one["annotations"]
         )
-        for group in document()["spec"]["groups"]
+        for group in spec()["groups"]
         for one in group["rules"]
     ]
 

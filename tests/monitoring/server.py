@@ -21,7 +21,7 @@ from controlplane.health import is_healthy
 from controlplane.processes import Process
 from controlplane.waiting import wait_until
 from monitoring.promtool import tool
-from monitoring.rules import document
+from monitoring.rules import spec
 
 READY_SECONDS = 30
 NOTICED_SECONDS = 60.0
@@ -51,7 +51,7 @@ class Prometheus:
         port = free_port()
         self.url = f"http://{LOOPBACK}:{port}"
         config, rules = folder / "prometheus.yaml", folder / "rules.yaml"
-        rules.write_text(yaml.safe_dump(_faster(document()["spec"])))
+        rules.write_text(yaml.safe_dump(_faster(spec())))
         jobs = [_job(name, url) for name, url in targets.items()]
         every = {"scrape_interval": "2s", "scrape_timeout": "2s", "evaluation_interval": "1s"}
         config.write_text(
@@ -117,9 +117,9 @@ class Prometheus:
         return answer["data"]
 
 
-def _faster(spec: Any) -> Any:
+def _faster(rules: Any) -> Any:
     """Minutes of `for` as seconds."""
-    return json.loads(re.sub(r'"for": "(\d+)m"', r'"for": "\1s"', json.dumps(spec)))
+    return json.loads(re.sub(r'"for": "(\d+)m"', r'"for": "\1s"', json.dumps(rules)))
 
 
 def _job(name: str, url: str) -> dict[str, Any]:
