@@ -20,6 +20,7 @@ SLA, CNI = "node.kubernetes.io/sla", "cni.projectcalico.org/version"
 KUBELET, RUNTIME = "node.kubernetes.io/kubelet-version", "node.kubernetes.io/container-runtime-version"
 KERNEL = "node.kubernetes.io/kernel-version"
 FAILING = "failing-scheduler"
+BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
 NATIVE = pytest.param("native", marks=pytest.mark.skipif(not known_gates(), reason="needs the feature gate"))
 
 pytestmark = pytest.mark.timeout(180)
@@ -170,19 +171,42 @@ def test_kep_5721_story_3_sensitive_pods_need_a_new_container_runtime(scene):
 
 def test_kep_5721_story_4_a_volume_needs_a_new_kernel(scene):
     scene.node("old", **{KERNEL: "5.4.0"})
-    volume = f"{scene.namespace}-pv"
-    terms = {"nodeSelectorTerms": required(KERNEL, "SemverGt", "5.10.0").popitem()[1]["nodeSelectorTerms"]}
-    spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/data"}}
-    annotations = {"taintwarden.io/node-affinity": json.dumps({"required": terms})}
-    scene.cluster.create("persistentvolumes", {"metadata": {"name": volume, "annotations": annotations}, "spec": spec})
-    request = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "volumeName": volume}
-    bound = {"name": "data", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
-    scene.cluster.create("persistentvolumeclaims", {"metadata": bound, "spec": request}, scene.namespace)
-    mounted = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}
-    scene.pod("database", spec=mounted)
+    volume = database_with_volume(scene, bound=True)
     scene.wait_pending("database", f"the node affinity of PersistentVolume {volume} does not match")
     new = scene.node("new", **{KERNEL: "5.15.0"})
     scene.wait_placed("database", new)
+
+
+def test_a_pod_waits_until_the_claim_that_names_a_volume_is_bound_to_it(scene):
+    """Also of a class that waits for a consumer: so the volume is always known when the extender is asked."""
+    scene.node("old", **{KERNEL: "5.4.0"})
+    volume = database_with_volume(scene, bound=False)
+    scene.wait_pending("database", "unbound immediate PersistentVolumeClaims")
+    scene.cluster.annotate("persistentvolumeclaims", "data", BOUND, scene.namespace)
+    scene.wait_pending("database", f"the node affinity of PersistentVolume {volume} does not match")
+
+
+def database_with_volume(scene: SchedulingScene, *, bound: bool) -> str:
+    """A pod whose claim names a volume that needs a new kernel; returns the name of the volume."""
+    volume = f"{scene.namespace}-pv"
+    terms = {"nodeSelectorTerms": required(KERNEL, "SemverGt", "5.10.0").popitem()[1]["nodeSelectorTerms"]}
+    common = {"accessModes": ["ReadWriteOnce"], "storageClassName": waiting_class(scene)}
+    spec = {**common, "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/data"}}
+    annotations = {"taintwarden.io/node-affinity": json.dumps({"required": terms})}
+    scene.cluster.create("persistentvolumes", {"metadata": {"name": volume, "annotations": annotations}, "spec": spec})
+    request = {**common, "resources": {"requests": {"storage": "1Gi"}}, "volumeName": volume}
+    metadata = {"name": "data", "annotations": BOUND if bound else {}}
+    scene.cluster.create("persistentvolumeclaims", {"metadata": metadata, "spec": request}, scene.namespace)
+    mounted = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}
+    scene.pod("database", spec=mounted)
+    return volume
+
+
+def waiting_class(scene: SchedulingScene) -> str:
+    name = f"{scene.namespace}-waiting"
+    body = {"metadata": {"name": name}, "provisioner": "none", "volumeBindingMode": "WaitForFirstConsumer"}
+    scene.cluster.create("storage.k8s.io/v1/storageclasses", body)
+    return name
 
 
 def test_the_order_of_pre_releases_counts(scene):

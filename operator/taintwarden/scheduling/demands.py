@@ -17,10 +17,10 @@ MAX_FAULT_CHARACTERS = 400
 
 
 class Claims(Protocol):
-    """The volumes of bound claims."""
+    """The volumes of claims."""
 
     def get(self, key: str) -> str | None:
-        """The name of the PersistentVolume that the claim ``namespace/name`` is bound to."""
+        """The name of the PersistentVolume in ``spec.volumeName`` of the claim ``namespace/name``; None without one."""
 
 
 class Volumes(Protocol):
@@ -36,7 +36,7 @@ class Demands:
     Args:
         decoder: makes engine values of pods.
         profiles: those of all namespaces.
-        claims: the claims that are bound.
+        claims: the claims that name a volume, bound or not.
         volumes: the volumes that have the annotation.
 
     """
@@ -49,7 +49,11 @@ class Demands:
         self._parse = Remembered(parse_node_affinity)
 
     def of(self, pod: UnboundPod) -> Demand:
-        """All that the pod demands. A claim that is not bound yet demands nothing: its volume is not known."""
+        """All that the pod demands.
+
+        A claim that names no volume demands nothing. Of the claims of pods that a scheduler asks about, only those have
+        none whose volume the scheduler itself chooses, after the node (``WaitForFirstConsumer``).
+        """
         pod_class = self._decoder.pod_class(pod)
         profiles = self._profiles.of(pod_class)
         affinities = list(self._annotated(pod))
