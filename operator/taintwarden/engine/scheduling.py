@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from taintwarden.engine.affinity import NodeAffinity, Term
 from taintwarden.engine.matching.affinity import LabelMatch, describe, match_label, matches, weight
-from taintwarden.engine.matching.tolerations import ALL_GATES, Match, match, why_not
+from taintwarden.engine.matching.tolerations import ALL_GATES, Match, match
 from taintwarden.engine.model import Effect, Gates, Taint, Toleration, Tolerations
 
 REPELLING = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
@@ -30,11 +30,7 @@ class Untolerated(msgspec.Struct, frozen=True):
     @property
     def reason(self) -> str:
         """The taint, and why each toleration for it does not hold."""
-        told = [
-            f"{toleration if toleration.toleration_seconds is None else replace(toleration, toleration_seconds=None)} "
-            f"{answer}"
-            for toleration, answer in self.answers[: MAX_TOLD + 1]
-        ]
+        told = [f"{_named(toleration)} {answer}" for toleration, answer in self.answers[: MAX_TOLD + 1]]
         return f"taint {self.taint} is not tolerated ({_listed(told, len(self.answers)) or 'no toleration for it'})"
 
 
@@ -157,10 +153,14 @@ class Judge:
         if relevant is None:
             self._make_room(self._relevant)
             relevant = self._relevant[taint.key] = self._demand.tolerations.relevant_to(taint.key)
+        answers: list[tuple[Toleration, Match]] = []
         for toleration in relevant:
-            if match(toleration, taint, self._gates) is Match.HOLDS:
+            answer = match(toleration, taint, self._gates)
+            if answer is Match.HOLDS:
                 return None
-        return Untolerated(taint, tuple(why_not(relevant, taint, self._gates)))
+            if answer is not Match.OTHER_EFFECT:
+                answers.append((toleration, answer))
+        return Untolerated(taint, tuple(answers))
 
     def _result(self, one: Sourced, keys: tuple[str, ...], results: "_Results", labels: Mapping[str, str]) -> "_Result":
         values = tuple([labels.get(key) for key in keys])
@@ -192,6 +192,11 @@ def untolerated(tolerations: Tolerations, taints: Iterable[Taint], gates: Gates 
     """The taints among these that a pod does not tolerate, whatever their effect."""
     judge = Judge(Demand(tolerations), gates)
     return [found for taint in taints if (found := judge.untolerated(taint)) is not None]
+
+
+def _named(toleration: Toleration) -> str:
+    """As reasons name it: without its seconds, which do not decide about scheduling."""
+    return str(toleration if toleration.toleration_seconds is None else replace(toleration, toleration_seconds=None))
 
 
 def _mismatch(one: Sourced, labels: Mapping[str, str], gates: Gates) -> tuple[Cause, str]:
