@@ -12,7 +12,6 @@ from typing import Any, Self
 
 import kopf
 import structlog
-from aiohttp import web
 
 from taintwarden.controller.clock import Clock, system_clock
 from taintwarden.controller.decoding import Decoder
@@ -29,16 +28,15 @@ from taintwarden.controller.stream_handlers import NodeHandler, PodHandler, Stre
 from taintwarden.engine.machine import Machine, events
 from taintwarden.engine.model import Gates
 from taintwarden.handlers.lifecycle import run_with_kopf
-from taintwarden.handlers.listening import listen
 from taintwarden.handlers.metrics_server import MetricsServer
-from taintwarden.handlers.probes import probe_app
+from taintwarden.handlers.probes import ProbeServer
 from taintwarden.handlers.supervisor import Supervisor
 from taintwarden.handlers.watching import WATCHED, watch_policies, watch_profiles
 from taintwarden.kube.client import Client
 from taintwarden.kube.connection import Connection
 from taintwarden.kube.credentials import CredentialsError
 from taintwarden.kube.custom import Stored, served_kinds
-from taintwarden.kube.errors import ApiError, ConfigError, KubeError
+from taintwarden.kube.errors import ApiError, KubeError
 from taintwarden.kube.evictor import Evictor
 from taintwarden.kube.lease import LEASE_NAME, Lease
 from taintwarden.kube.policies import list_policies
@@ -103,7 +101,7 @@ class App:
         self._timings = timings
         self._tasks: set[asyncio.Task[None]] = set()
         self._calls: set[asyncio.Task[None]] = set()
-        self._web: web.AppRunner | None = None
+        self._probes = ProbeServer(settings, unready=self._unready, dead=self._dead, metrics=self._exposition)
         self._metrics_server: MetricsServer | None = None
         self._supervisor: Supervisor | None = None
         self._listing = asyncio.Lock()
@@ -211,16 +209,7 @@ class App:
         self._running = asyncio.get_running_loop()
         gc.set_threshold(*COLLECTOR_THRESHOLDS)
         settings = self.settings
-        read = None if settings.metrics_port else self._exposition
-        self._web = web.AppRunner(probe_app(unready=self._unready, dead=self._dead, metrics=read), access_log=None)
-        await self._web.setup()
-        try:
-            for one in listen(settings.http_host, settings.http_port):
-                await web.SockSite(self._web, one).start()
-        except OSError as error:
-            where = f"{settings.http_host or '*'}:{settings.http_port} (--http-host, --http-port)"
-            msg = f"cannot listen on {where}: {error.strerror}"
-            raise ConfigError(msg) from error
+        await self._probes.start()
         if settings.metrics_port:
             self._metrics_server = MetricsServer(settings, self.client, self._exposition, self._clock)
             await self._metrics_server.start()
@@ -247,8 +236,7 @@ class App:
         await self.recorder.flush(STOP_SECONDS)
         for call in self._calls:
             call.cancel()
-        if self._web is not None:
-            await self._web.cleanup()
+        await self._probes.stop()
         if self._metrics_server is not None:
             await self._metrics_server.stop()
         await self.client.__aexit__()

@@ -11,17 +11,14 @@ from collections.abc import Coroutine
 from typing import Any
 
 import structlog
-from aiohttp import web
 
 from taintwarden.controller.clock import Clock
 from taintwarden.controller.stream_handlers import StreamHandler
 from taintwarden.handlers.https_server import HttpsServer
-from taintwarden.handlers.listening import listen
 from taintwarden.handlers.metrics_server import MetricsServer
-from taintwarden.handlers.probes import probe_app
+from taintwarden.handlers.probes import ProbeServer
 from taintwarden.kube.client import Client
 from taintwarden.kube.connection import Connection
-from taintwarden.kube.errors import ConfigError
 from taintwarden.kube.resources import Resource
 from taintwarden.kube.streams import Stream
 from taintwarden.settings import ServedSettings
@@ -55,7 +52,7 @@ class ServedApp(ABC):
         self._process = process
         self._failed = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._probes: web.AppRunner | None = None
+        self._probes = ProbeServer(settings, unready=self._unready, dead=self._dead, metrics=self.metrics.exposition)
         self._metrics_server: MetricsServer | None = None
         self._clock = clock
         self._followed = self.follow()
@@ -78,17 +75,7 @@ class ServedApp(ABC):
         """
         await self.client.__aenter__()
         settings = self.settings
-        read = None if settings.metrics_port else self.metrics.exposition
-        app = probe_app(unready=self._unready, dead=self._dead, metrics=read)
-        self._probes = web.AppRunner(app, access_log=None)
-        await self._probes.setup()
-        try:
-            for one in listen(settings.http_host, settings.http_port):
-                await web.SockSite(self._probes, one).start()
-        except OSError as error:
-            where = f"{settings.http_host or '*'}:{settings.http_port} (--http-host, --http-port)"
-            msg = f"cannot listen on {where}: {error.strerror}"
-            raise ConfigError(msg) from error
+        await self._probes.start()
         if settings.metrics_port:
             self._metrics_server = MetricsServer(settings, self.client, self.metrics.exposition, self._clock)
             await self._metrics_server.start()
@@ -109,8 +96,7 @@ class ServedApp(ABC):
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._probes is not None:
-            await self._probes.cleanup()
+        await self._probes.stop()
         if self._metrics_server is not None:
             await self._metrics_server.stop()
         await self.client.__aexit__()

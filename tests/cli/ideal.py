@@ -63,7 +63,7 @@ class IdealCluster:
                 self._create(name, f"{name}-{index}", chance.choice(list(self.sim.nodes)), tolerations, READY)
 
     def _create(self, app: str, name: str, node: str, tolerations: list[Json], conditions: list[Json]) -> None:
-        owner = {"kind": "ReplicaSet", "name": app, "uid": f"rs-{app}", "controller": True}
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": app, "uid": f"rs-{app}", "controller": True}
         labels = {"app": app}
         namespace = f"ns-{app[-1]}"
         self.sim.create_pod(

@@ -68,7 +68,7 @@ def test_every_value_falls_to_nothing(limits: Json, monkeypatch: pytest.MonkeyPa
     sim.listers.append(lambda: replicas)
     for node in range(NODES):
         sim.create_node(f"n{node}", sla("980"))
-    owner = {"kind": "ReplicaSet", "name": "web", "uid": "rs-web", "controller": True}
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "rs-web", "controller": True}
     strict = {"key": "sla", "operator": "Gt", "value": "950"}
     ready = [{"type": "Ready", "status": "True"}]
     for pod in range(PODS):

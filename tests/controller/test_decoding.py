@@ -110,7 +110,7 @@ def test_daemon_set_pods_are_those_a_daemon_set_controls(decoder, owner, expecte
 
 OWNERS = [
     {"kind": "Machine", "name": "m", "uid": "uid-m"},
-    {"kind": "ReplicaSet", "name": "web-1", "uid": "uid-rs", "controller": True},
+    {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "uid-rs", "controller": True},
 ]
 
 
@@ -335,6 +335,12 @@ def test_hundreds_of_hostile_annotations_leave_little_behind(decoder, issues):
     assert kept < 20 * 2**20
     assert len(issues) == 300
     assert max(len(issue.errors) for issue in issues) <= 10
+
+
+def test_an_owner_of_a_version_that_kubernetes_does_not_serve_is_not_kubernetes_own(decoder):
+    """No controller removes such a pod, and the operator would wait for a ReplicaSet that it never sees."""
+    owner = {"apiVersion": "apps/v999", "kind": "ReplicaSet", "name": "o", "uid": "u", "controller": True}
+    assert decoder.pod(pod_object(metadata={"ownerReferences": [owner]})).shared.owner.kind == "ReplicaSet.apps"
 
 
 def test_what_an_owner_calls_its_kind_is_not_kept_for_ever(decoder):

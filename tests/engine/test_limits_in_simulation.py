@@ -65,7 +65,7 @@ def waiting(limits: Limits, **more: object) -> Simulation:
     slow = msgspec.structs.replace(policy(taints=[{"key": "sla"}]), limits=limits, **more)
     sim = Simulation([slow])
     sim.kubelet = lambda pod: (1_000.0, 1_000.0)
-    owner = [{"kind": "ReplicaSet", "name": "web", "uid": "web", "controller": True}]
+    owner = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "web", "controller": True}]
     for number in range(4):
         sim.create_node(f"n{number}", [BAD])
     for number in range(20):

@@ -148,7 +148,7 @@ def held(limits: Limits, bad: int = 3, good: int = 0) -> Simulation:
     sim.kubelet = lambda pod: (30.0, 30.0)
     for number in range(bad + good):
         sim.create_node(f"n{number}", [BAD] if number < bad else [], ZONE)
-    owner = [{"kind": "ReplicaSet", "name": "web", "uid": "web", "controller": True}]
+    owner = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "web", "controller": True}]
     for number in range(12):
         ready = [{"type": "Ready", "status": "True"}]
         sim.create_pod(f"p{number}", f"n{number % bad}", [TOLERATION], owners=owner, conditions=ready)

@@ -221,7 +221,7 @@ async def test_idle_connections_make_room_for_whoever_asks(server, api, port, mo
             kept = response.connection
         silent = [await asyncio.open_connection(HOST, port) for _ in range(20)]
         shaken = [await asyncio.open_connection(HOST, port, ssl=tls, server_hostname=NAME) for _ in range(20)]
-        assert len(server._listener) <= 8
+        assert server._server.connections <= 8
         async with session.post(url, data=body, server_hostname=NAME) as response:
             assert (await response.json())["response"]["allowed"]
         assert kept is None or not kept.closed
@@ -241,7 +241,7 @@ async def test_who_connects_and_says_nothing_is_not_waited_for(server, api, port
         with contextlib.suppress(ConnectionError):
             await reader.read()
     await asyncio.sleep(0.05)
-    assert len(server._listener) == 0
+    assert server._server.connections == 0
     writer.transport.abort()
 
 

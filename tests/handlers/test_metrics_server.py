@@ -128,7 +128,7 @@ async def test_a_port_that_is_taken_is_named(server, port):
 
 async def test_a_flood_of_connections_is_bounded_and_paced(server, port, monkeypatch):
     accepted = []
-    listener = server._listener
+    listener = server._server._listener
     monkeypatch.setattr(listener, "_make", lambda make=listener._make: (accepted.append(1), make())[1])
     clients = [await asyncio.open_connection(HOST, port) for _ in range(60)]
     turns = 0

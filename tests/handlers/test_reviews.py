@@ -194,7 +194,7 @@ async def test_a_body_without_a_length_is_not_read(bench):
 
 
 async def test_a_body_that_does_not_arrive_is_not_waited_for(bench, monkeypatch):
-    monkeypatch.setattr(bodies, "BODY_SECONDS", 0.1)
+    monkeypatch.setattr(bodies, "REQUEST_SECONDS", 0.1)
     reader, writer = await asyncio.open_connection("127.0.0.1", bench.port)
     writer.write(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{")
     assert b" 408 " in await reader.readline()
@@ -204,7 +204,7 @@ async def test_a_body_that_does_not_arrive_is_not_waited_for(bench, monkeypatch)
 
 async def test_large_bodies_in_memory_are_few(bench, monkeypatch):
     """Whoever sends many large ones and finishes none keeps the others out for a moment, and small ones never."""
-    monkeypatch.setattr(bodies, "BODY_SECONDS", 0.5)
+    monkeypatch.setattr(bodies, "REQUEST_SECONDS", 0.5)
     head = b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n{"
     unfinished = [await asyncio.open_connection("127.0.0.1", bench.port) for _ in range(bodies.MAX_LARGE_BODIES + 4)]
     for _, writer in unfinished:

@@ -522,6 +522,18 @@ def test_a_plugin_that_fails_is_told(tmp_path, answer, code):
         shown(used)
 
 
-@pytest.mark.parametrize("user", [{"auth-provider": {"name": "gcp"}}, {"exec": {}}, {"exec": 7}])
+PLUGIN = {"command": "c"}
+UNUSABLE = [
+    {"auth-provider": {"name": "gcp"}},
+    {"exec": {}},
+    {"exec": 7},
+    {"exec": PLUGIN | {"args": 7}},
+    {"exec": PLUGIN | {"env": 7}},
+    {"exec": PLUGIN | {"env": ["a"]}},
+    {"exec": PLUGIN | {"env": [{"value": "a"}]}},
+]
+
+
+@pytest.mark.parametrize("user", UNUSABLE)
 def test_what_proves_nothing_is_refused(tmp_path, user):
     refused(kubeconfig(tmp_path, user))

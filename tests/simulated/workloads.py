@@ -115,7 +115,13 @@ class Workloads:
 
     def _create_pod(self, workload: Workload, *, ready: bool = False) -> None:
         self._numbers += 1
-        owner = {"kind": workload.kind, "name": workload.name, "uid": workload.uid, "controller": True}
+        owner = {
+            "apiVersion": "apps/v1",
+            "kind": workload.kind,
+            "name": workload.name,
+            "uid": workload.uid,
+            "controller": True,
+        }
         name = f"{workload.name}-{self._numbers}"
         status = [{"type": "Ready", "status": "True"}] if ready else []
         node = self._find_node(workload)

@@ -45,6 +45,8 @@ MAX_NATIVE_TOLERATIONS = 1_000
 """Maximum number per pod. The API server has no limit, and all of them stay in memory."""
 NO_ANNOTATIONS = PodAnnotations()
 ALWAYS_ALLOW = "AlwaysAllow"
+OWN_VERSIONS = ("v1", "apps/v1", "batch/v1")
+"""Of the workloads that Kubernetes defines."""
 
 log = structlog.get_logger()
 
@@ -183,9 +185,15 @@ class Decoder:
 
 
 def _kind_of(reference: OwnerReference) -> str:
-    """The kind, with its group unless that is one of Kubernetes' own: others have a StatefulSet, too."""
+    """The kind, with its group unless that is one of Kubernetes' own: others have a StatefulSet, too.
+
+    A version that Kubernetes does not serve is not Kubernetes' own. The garbage collector cannot look up such an owner,
+    so it leaves the pod alone, and the operator would wait for a workload that it never sees.
+    """
+    if reference.api_version in OWN_VERSIONS:
+        return reference.kind
     group = reference.api_version.rpartition("/")[0]
-    return reference.kind if group in ("", "apps", "batch") else f"{reference.kind}.{group}"
+    return f"{reference.kind}.{group or reference.api_version}"
 
 
 def is_ready(obj: PodObject) -> bool:

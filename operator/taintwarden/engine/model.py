@@ -408,6 +408,10 @@ class SpreadConstraint(msgspec.Struct, frozen=True):
     selector: LabelSelector
 
 
+WorkloadKey = tuple[str, str]
+"""Namespace and UID of the controlling owner of pods."""
+
+
 class PodClass(msgspec.Struct, frozen=True, weakref=True, eq=False):
     """The fields that pods of one workload revision have in common. They share one object, from the interner."""
 
@@ -424,6 +428,15 @@ class PodClass(msgspec.Struct, frozen=True, weakref=True, eq=False):
     spread: tuple[SpreadConstraint, ...] = ()
     grace_seconds: int = 30
     """``terminationGracePeriodSeconds``."""
+
+    @property
+    def workload(self) -> WorkloadKey | None:
+        """The workload whose pods count together; None without a controlling owner.
+
+        An owner is in the namespace of its pods, but the API server does not check that: a pod of another namespace
+        can name the same UID, and does not belong to the workload.
+        """
+        return None if self.owner is None else (self.namespace, self.owner.uid)
 
 
 class Pod(msgspec.Struct, frozen=True, gc=False, eq=False):

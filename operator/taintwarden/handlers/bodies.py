@@ -1,6 +1,7 @@
-"""Bodies of requests, received within bounds that no client can exceed."""
+"""Bodies of requests and their answers, within bounds that no client can exceed."""
 
 import asyncio
+import io
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
@@ -11,9 +12,13 @@ MAX_BODY_BYTES = 3 * 2**20
 """As much as an API server takes of a client. A review of a change has two objects, but what is stored has 1.5 MiB."""
 SMALL_BODY_BYTES = 64 * 2**10
 MAX_LARGE_BODIES = 4
-"""Bodies above the small size that are in memory at once. Of small ones there are as many as connections."""
-BODY_SECONDS = 3.0
-"""For a body to arrive. No API server waits for an answer for longer than its webhook's timeoutSeconds, which is 2."""
+"""Bodies above the small size that are in memory at once, or their answers. Of small ones there are as many as
+connections.
+"""
+REQUEST_SECONDS = 3.0
+"""For a body to arrive and its answer to be read. No API server waits for longer than its webhook's timeoutSeconds,
+which is 2.
+"""
 
 Answer = Callable[[bytearray], Awaitable[tuple[web.Response, str]]]
 """The response to a body, and the result as metrics count it."""
@@ -54,15 +59,22 @@ class Bodies:
                 self._observe(name, "too-large", 0.0)
                 return declined(413, f"at most {MAX_BODY_BYTES} bytes are read")
             slot = self._large if length > SMALL_BODY_BYTES else nullcontext()
+            response: web.Response | None = None
             try:
-                async with asyncio.timeout(BODY_SECONDS), slot:
-                    return await self._give(name, answer, http, await _read(http))
+                async with asyncio.timeout(REQUEST_SECONDS), slot:
+                    response = await self._give(name, answer, http, await _read(http))
+                    await _send(http, response)
             except TimeoutError:
-                self._observe(name, "late", BODY_SECONDS)
-                return declined(408, f"the body did not arrive within {BODY_SECONDS:g} s")
+                if response is None:
+                    self._observe(name, "late", REQUEST_SECONDS)
+                    return declined(408, f"the body did not arrive within {REQUEST_SECONDS:g} s")
+                if http.transport is not None:
+                    http.transport.abort()  # what is not sent yet is in memory until then
             except ConnectionError:
-                self._observe(name, "broken-off", 0.0)
-                return declined(400, "the connection ended before the body")
+                if response is None:
+                    self._observe(name, "broken-off", 0.0)
+                    return declined(400, "the connection ended before the body")
+            return response
 
         return handle
 
@@ -85,6 +97,18 @@ async def _read(http: web.Request) -> bytearray:
         body.clear()  # the error may be kept with this frame, and so with what had arrived
         raise
     return body
+
+
+async def _send(http: web.Request, response: web.Response) -> None:
+    """Send all of it. aiohttp would do so later, without a limit on the time or on the number of large answers.
+
+    It is sent in pieces. asyncio encrypts and keeps whatever is written at once, and lets only the next piece wait for
+    the client.
+    """
+    if isinstance(response.body, bytes) and len(response.body) > SMALL_BODY_BYTES:
+        response.body = io.BytesIO(response.body)
+    await response.prepare(http)
+    await response.write_eof()
 
 
 def declined(status: int, reason: str) -> web.Response:

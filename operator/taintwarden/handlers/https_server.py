@@ -12,7 +12,7 @@ from taintwarden.certificates.pairs import Pair
 from taintwarden.controller.certificates import CertificateKeeper
 from taintwarden.controller.clock import Clock
 from taintwarden.handlers.bodies import Answered, Refuse
-from taintwarden.handlers.listening import Listener
+from taintwarden.handlers.http_server import HttpServer
 from taintwarden.kube.client import Client
 from taintwarden.kube.errors import ConfigError
 from taintwarden.kube.pem import load_chain
@@ -75,10 +75,10 @@ class HttpsServer:
             clock=clock,
             **keeping,
         )
-        self._listener: Listener | None = None
-        self._runner = web.AppRunner(
+        self._server = HttpServer(
             make_app(self._refuse, self._answered),
-            access_log=None,
+            "--webhook-port",
+            self._tls,
             keepalive_timeout=KEEP_ALIVE_SECONDS,
             shutdown_timeout=STOP_SECONDS,
             lingering_time=LINGERING_SECONDS,
@@ -93,16 +93,7 @@ class HttpsServer:
             ConfigError: the port is not to be had.
 
         """
-        await self._runner.setup()
-        serve = self._runner.server
-        assert serve is not None  # noqa: S101 - it is set up
-        self._listener = Listener(serve, self._tls)
-        try:
-            self._listener.start(self._host, self._port)
-        except OSError as error:
-            where = f"{self._host or '*'}:{self._port} (--http-host, --webhook-port)"
-            msg = f"cannot listen on {where}: {error.strerror}"
-            raise ConfigError(msg) from error
+        await self._server.start(self._host, self._port)
 
     async def linger(self) -> None:
         """Answer on for a while, so that no call is lost in an upgrade."""
@@ -110,11 +101,7 @@ class HttpsServer:
 
     async def stop(self) -> None:
         """Wait for calls in progress, then close."""
-        if self._listener is not None:
-            await self._listener.stop()
-        await self._runner.cleanup()
-        if self._listener is not None:
-            self._listener.close()
+        await self._server.stop()
 
     def unready(self) -> str:
         """Why this replica is not ready for calls yet; empty if it is."""
@@ -142,5 +129,4 @@ class HttpsServer:
         load_chain(self._tls, pair.certificate.rstrip() + b"\n" + pair.key)
 
     def _answered(self, request: web.Request) -> None:
-        if self._listener is not None:
-            self._listener.answered(request.transport)
+        self._server.answered(request)

@@ -1,7 +1,7 @@
-"""Accepts TLS connections, within limits that no client can exceed.
+"""Accepts connections, within limits that no client can exceed.
 
-A client costs memory before it is authenticated: OpenSSL and asyncio keep a third of a megabyte for each connection. So
-their number is limited; beyond that the least useful connection is closed for the next.
+A client costs memory before it is authenticated: with TLS, OpenSSL and asyncio keep a third of a megabyte for each
+connection. So their number is limited; beyond that the least useful connection is closed for the next.
 """
 
 import asyncio
@@ -13,17 +13,20 @@ import ssl
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 MAX_CONNECTIONS = 128
 """Three API servers keep some dozen each while hundreds of pods a second are created."""
 HANDSHAKE_SECONDS = 5.0
 FIRST_ANSWER_SECONDS = 10.0
-"""From the handshake: for the headers and the body of a first request, and its answer."""
+"""From the handshake, if any: for the headers and the body of a first request, and its answer."""
 SHUTDOWN_SECONDS = 1.0
 """For the other side to agree to the end of a connection."""
 ACCEPT_RETRY_SECONDS = 1.0
 """After a failure to accept, as when there are no file descriptors left."""
 BACKLOG = 128
+READ_BYTES = 2**14
+"""At once. asyncio would read 256 KiB, and what aiohttp cannot parse stays in memory until the collector runs."""
 
 Factory = Callable[[], asyncio.Protocol]
 
@@ -33,7 +36,7 @@ class Listener:
 
     Args:
         make: makes what speaks on a connection.
-        tls: the certificate to serve with.
+        tls: the certificate to serve with; None for plain connections.
         max_connections: how many there are at once; without it as many as API servers need.
         accept_interval_seconds: from one to the next at least.
 
@@ -42,7 +45,7 @@ class Listener:
     def __init__(
         self,
         make: Factory,
-        tls: ssl.SSLContext,
+        tls: ssl.SSLContext | None,
         max_connections: int | None = None,
         accept_interval_seconds: float = 0.0,
     ) -> None:
@@ -116,28 +119,30 @@ class Listener:
         return next(waiting, None) or next(iter(self._open.values()))
 
 
-class _Connection(asyncio.Protocol):
+class _Connection(asyncio.BufferedProtocol):
     """One connection, from before its handshake to its end. What is said on it is the business of ``inner``."""
 
     def __init__(
-        self, accepted: socket.socket, inner: asyncio.Protocol, tls: ssl.SSLContext, forget: Callable[[], None]
+        self, accepted: socket.socket, inner: asyncio.Protocol, tls: ssl.SSLContext | None, forget: Callable[[], None]
     ) -> None:
         self.transport: asyncio.Transport | None = None
         self.is_useful = False
         self._inner = inner
+        self._buffer = memoryview(bytearray(READ_BYTES))
         self._forget = forget
         self._overdue: asyncio.TimerHandle | None = None
         self._task = asyncio.create_task(self._begin(accepted, tls))
 
-    async def _begin(self, accepted: socket.socket, tls: ssl.SSLContext) -> None:
+    async def _begin(self, accepted: socket.socket, tls: ssl.SSLContext | None) -> None:
+        with_tls: dict[str, Any] = {}
+        if tls is not None:
+            with_tls = {
+                "ssl": tls,
+                "ssl_handshake_timeout": HANDSHAKE_SECONDS,
+                "ssl_shutdown_timeout": SHUTDOWN_SECONDS,
+            }
         try:
-            await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: self,
-                accepted,
-                ssl=tls,
-                ssl_handshake_timeout=HANDSHAKE_SECONDS,
-                ssl_shutdown_timeout=SHUTDOWN_SECONDS,
-            )
+            await asyncio.get_running_loop().connect_accepted_socket(lambda: self, accepted, **with_tls)
         except (OSError, asyncio.CancelledError) as error:  # it never was a connection; an SSLError is an OSError
             # asyncio's frames refer to the error, and the error to them: a cycle that keeps the connection's buffers.
             error.__traceback__ = None
@@ -153,7 +158,7 @@ class _Connection(asyncio.Protocol):
             self._task.cancel()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The handshake is done."""
+        """The handshake, if any, is done."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - a stream, as requested
         self.transport = transport
         self._overdue = asyncio.get_running_loop().call_later(FIRST_ANSWER_SECONDS, self._give_up)
@@ -166,9 +171,13 @@ class _Connection(asyncio.Protocol):
         self._forget()
         self._inner.connection_lost(exc)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where to put what is read."""
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
         """Pass on."""
-        self._inner.data_received(data)
+        self._inner.data_received(bytes(self._buffer[:nbytes]))
 
     def eof_received(self) -> bool | None:
         """Pass on."""

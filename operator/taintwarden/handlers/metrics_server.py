@@ -10,8 +10,8 @@ from aiohttp import web
 
 from taintwarden.controller.clock import Clock
 from taintwarden.controller.scrapers import METRICS_PATH, Access, Scrapers
-from taintwarden.handlers.listening import Listener
-from taintwarden.handlers.probes import exposition
+from taintwarden.handlers.exposition import Exposition
+from taintwarden.handlers.http_server import HttpServer
 from taintwarden.kube.client import Client
 from taintwarden.kube.errors import ConfigError
 from taintwarden.kube.pem import load_chain
@@ -21,6 +21,8 @@ MAX_CONNECTIONS = 16
 """Some Prometheus servers keep one each."""
 ACCEPT_INTERVAL_SECONDS = 0.02
 """Between two connections: a handshake costs a millisecond of the event loop that evicts."""
+MAX_TOKEN_BYTES = 8190
+"""Of the header with the token: those of some identity providers have some kilobytes."""
 RELOAD_SECONDS = 60.0
 STOP_SECONDS = 1.0
 SELF_SIGNED_SECONDS = 10 * 365 * 86400.0
@@ -45,16 +47,23 @@ class MetricsServer:
     def __init__(self, settings: CommonSettings, client: Client, metrics: Callable[[], bytes], clock: Clock) -> None:
         self._host, self._port = settings.http_host, settings.metrics_port
         self._folder = settings.metrics_certificate and Path(settings.metrics_certificate)
-        self._metrics = metrics
+        self._exposition = Exposition(metrics)
         self._clock = clock
         self._scrapers = Scrapers(client, lambda: clock().monotonic)
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._served = b""
         self._reloading: asyncio.Task[None] | None = None
-        self._listener: Listener | None = None
         app = web.Application(client_max_size=1)
         app.add_routes([web.get(METRICS_PATH, self._scrape)])
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=STOP_SECONDS)
+        self._server = HttpServer(
+            app,
+            "--metrics-port",
+            self._tls,
+            MAX_CONNECTIONS,
+            ACCEPT_INTERVAL_SECONDS,
+            shutdown_timeout=STOP_SECONDS,
+            max_field_size=MAX_TOKEN_BYTES,
+        )
 
     async def start(self) -> None:
         """Listen.
@@ -68,16 +77,7 @@ class MetricsServer:
         except OSError as error:  # an SSLError is one
             msg = f"cannot use {self._folder} (--metrics-certificate): {error.strerror or error}"
             raise ConfigError(msg) from error
-        await self._runner.setup()
-        serve = self._runner.server
-        assert serve is not None  # noqa: S101 - it is set up
-        self._listener = Listener(serve, self._tls, MAX_CONNECTIONS, ACCEPT_INTERVAL_SECONDS)
-        try:
-            self._listener.start(self._host, self._port)
-        except OSError as error:
-            where = f"{self._host or '*'}:{self._port} (--http-host, --metrics-port)"
-            msg = f"cannot listen on {where}: {error.strerror}"
-            raise ConfigError(msg) from error
+        await self._server.start(self._host, self._port)
         if self._folder:
             self._reloading = asyncio.create_task(self._reload())
 
@@ -86,18 +86,13 @@ class MetricsServer:
         if self._reloading is not None:
             self._reloading.cancel()
             await asyncio.gather(self._reloading, return_exceptions=True)
-        if self._listener is not None:
-            await self._listener.stop()
-        await self._runner.cleanup()
-        if self._listener is not None:
-            self._listener.close()
+        await self._server.stop()
 
     async def _scrape(self, request: web.Request) -> web.Response:
         access = await self._scrapers.access(request.headers.get("Authorization", ""))
         if access is Access.ALLOWED:
-            assert self._listener is not None  # noqa: S101 - it brought the request
-            self._listener.answered(request.transport)
-            return exposition(self._metrics)
+            self._server.answered(request)
+            return await self._exposition.response()
         refusal = web.Response(status=_STATUS[access], text=access.value + "\n")
         if access is Access.UNKNOWN:
             refusal.headers["WWW-Authenticate"] = "Bearer"

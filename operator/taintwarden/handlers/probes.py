@@ -1,43 +1,90 @@
-"""/livez, /readyz and /metrics, for the kubelet and Prometheus."""
+"""/livez, /readyz and /metrics over plain HTTP, for the kubelet and Prometheus."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
+from taintwarden.handlers.exposition import Exposition
+from taintwarden.handlers.http_server import HttpServer
+from taintwarden.settings import CommonSettings
 
-def probe_app(
-    *, unready: Callable[[], str], dead: Callable[[], str], metrics: Callable[[], bytes] | None
-) -> web.Application:
-    """Build the web application.
+MAX_CONNECTIONS = 64
+"""The kubelet, and some Prometheus servers. Each connection has one request, and ten seconds for it."""
+ACCEPT_INTERVAL_SECONDS = 0.005
+"""Between two connections: a request costs half a millisecond of the event loop that evicts."""
+STOP_SECONDS = 1.0
+
+Handler = Callable[[web.Request], Awaitable[web.Response]]
+
+
+class ProbeServer:
+    """The plain port of one process.
 
     Args:
+        settings: where to listen, and whether /metrics has a port of its own.
         unready: why this replica does not serve yet, empty if it does.
         dead: why it should be restarted, empty if it should not.
-        metrics: the exposition; None where it is served elsewhere.
+        metrics: the exposition.
 
     """
 
-    async def answer(problem: str) -> web.Response:
-        return web.Response(text=problem + "\n" if problem else "ok\n", status=503 if problem else 200)
+    def __init__(
+        self,
+        settings: CommonSettings,
+        *,
+        unready: Callable[[], str],
+        dead: Callable[[], str],
+        metrics: Callable[[], bytes],
+    ) -> None:
+        self._host, self._port = settings.http_host, settings.http_port
 
-    async def livez(_: web.Request) -> web.Response:
-        return await answer(dead())
+        async def livez(_: web.Request) -> web.Response:
+            return _answer(dead())
 
-    async def readyz(_: web.Request) -> web.Response:
-        return await answer(dead() or unready())
+        async def readyz(_: web.Request) -> web.Response:
+            return _answer(dead() or unready())
 
-    app = web.Application()
-    app.add_routes([web.get("/livez", livez), web.get("/readyz", readyz)])
-    if metrics is not None:
-        read = metrics
+        app = web.Application(client_max_size=1)
+        app.add_routes([web.get("/livez", _once(livez)), web.get("/readyz", _once(readyz))])
+        if not settings.metrics_port:
+            exposition = Exposition(metrics)
 
-        async def scrape(_: web.Request) -> web.Response:
-            return exposition(read)
+            async def scrape(_: web.Request) -> web.Response:
+                return await exposition.response()
 
-        app.add_routes([web.get("/metrics", scrape)])
-    return app
+            app.add_routes([web.get("/metrics", _once(scrape))])
+        self._server = HttpServer(
+            app,
+            "--http-port",
+            max_connections=MAX_CONNECTIONS,
+            accept_interval_seconds=ACCEPT_INTERVAL_SECONDS,
+            shutdown_timeout=STOP_SECONDS,
+        )
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises:
+            ConfigError: the port is not to be had.
+
+        """
+        await self._server.start(self._host, self._port)
+
+    async def stop(self) -> None:
+        """Close."""
+        await self._server.stop()
 
 
-def exposition(metrics: Callable[[], bytes]) -> web.Response:
-    """What Prometheus reads."""
-    return web.Response(body=metrics(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+def _answer(problem: str) -> web.Response:
+    return web.Response(text=problem + "\n" if problem else "ok\n", status=503 if problem else 200)
+
+
+def _once(handler: Handler) -> Handler:
+    """One request for each connection, so that the limit on connections is one on requests."""
+
+    async def handle(request: web.Request) -> web.Response:
+        response = await handler(request)
+        response.force_close()
+        return response
+
+    return handle

@@ -212,6 +212,10 @@ def _plugin(given: Any, user: Mapping[str, Any], cluster: Mapping[str, Any], ser
     if not isinstance(given, dict) or not given.get("command"):
         msg = "exec has no command"
         raise ValueError(msg)
+    arguments, variables = given.get("args") or [], _list(given, "env")
+    if not isinstance(arguments, list) or not all(one.get("name") for one in variables):
+        msg = "exec has args that are no list, or an env without names"
+        raise ValueError(msg)
     command, folder = str(given["command"]), str(user.get(_FOLDER, "."))
     if os.sep in command:  # as client-go: a path is relative to the kubeconfig, a name is searched for
         command = str(Path(folder, command))
@@ -221,9 +225,9 @@ def _plugin(given: Any, user: Mapping[str, Any], cluster: Mapping[str, Any], ser
         if cluster.get(name)
     }
     return Plugin(
-        (command, *map(str, given.get("args") or ())),
+        (command, *map(str, arguments)),
         str(given.get("apiVersion") or "client.authentication.k8s.io/v1"),
-        tuple((str(one["name"]), str(one.get("value", ""))) for one in given.get("env") or ()),
+        tuple((str(one["name"]), str(one.get("value", ""))) for one in variables),
         folder,
         str(given.get("installHint") or ""),
         told if given.get("provideClusterInfo") else None,

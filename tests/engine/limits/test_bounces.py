@@ -28,8 +28,8 @@ class Loop:
         self.bounces.configure(self.policies)
         self.now = 1_000.0
 
-    def come(self, name: str, of: Owner | None = None, node: str = "n1") -> Pod:
-        shared = INTERNER.pod_class("shop", {}, Tolerations(), owner=of or owner())
+    def come(self, name: str, of: Owner | None = None, node: str = "n1", namespace: str = "shop") -> Pod:
+        shared = INTERNER.pod_class(namespace, {}, Tolerations(), owner=of or owner())
         pod = Pod(name, name, node, shared, 0.0, 1)
         self.bounces.came(pod)
         return pod
@@ -70,7 +70,7 @@ def test_who_comes_back_too_often_is_held():
     assert refused == Refusal(
         BOUNCE,
         loop.now - 1 + 60,
-        "bounce/p/uid-of-web/n1/sla:NoExecute",
+        "bounce/p/shop/uid-of-web/n1/sla:NoExecute",
         "ReplicaSet web was evicted from node n1 by taint sla=900:NoExecute 2 times in a row, and came back",
     )
 
@@ -369,3 +369,9 @@ def test_who_was_there_before_the_first_eviction_is_never_held(moves):
         loop.now += pause
         assert loop.ask(there[number]) is None
         loop.leave(there[number])
+
+
+def test_a_pod_of_another_namespace_that_names_the_owner_delays_nobody():
+    loop = Loop()
+    loop.bounce(3, namespace="tenant")
+    assert loop.ask(loop.come("web")) is None

@@ -207,6 +207,15 @@ def test_a_pod_of_nobody_is_not_limited():
     bench.workloads.gone(alone, 0.0)
 
 
+def test_a_pod_of_another_namespace_is_not_the_workloads_whatever_owner_it_names():
+    """The API server does not check owners: a tenant's Ready pods would stand in for those that others miss."""
+    bench = Bench()
+    bench.run(*"abc", wanted=4)
+    shared = bench.interner.pod_class("tenant", {}, Tolerations(), owner=bench.of)
+    bench.workloads.seen(Pod("forged", "forged", "n1", shared, 0.0, 1, True), None)
+    assert not bench.admits("a")
+
+
 def test_workloads_do_not_mind_each_other():
     bench = Bench()
     bench.run(*"ab")
@@ -377,7 +386,7 @@ def test_a_watched_controllers_pods_are_never_forgiven():
 
 def test_pods_that_are_gone_are_not_remembered_as_having_been_ready():
     bench = indebted()
-    assert sorted(bench.workloads._workloads[FOREIGN.uid].known) == ["b", "c", "d"]
+    assert sorted(bench.workloads._workloads["shop", FOREIGN.uid].known) == ["b", "c", "d"]
 
 
 def test_a_foreign_workload_is_forgotten_with_its_last_pod_whatever_it_is_owed():
@@ -436,7 +445,7 @@ def test_a_pod_seen_again_as_it_was_tells_nobody():
     bench.run(*"ab")
     bench.workloads.seen(bench.pods["a"], bench.pods["a"])
     assert bench.freed.take() == []
-    assert bench.workloads._workloads[bench.of.uid].total == 2
+    assert bench.workloads._workloads["shop", bench.of.uid].total == 2
 
 
 # -- what is remembered ------------------------------------------------------------------------------------------------

@@ -175,9 +175,9 @@ class Bounces:
 
 
 def _workload(pod: Pod) -> str:
-    """Its UID; a namespace stands for those of its pods that have no controller."""
+    """Namespace and UID of its controller; the namespace alone stands for those of its pods that have none."""
     owner = pod.shared.owner
-    return owner.uid if owner is not None else f"namespace/{pod.shared.namespace}"
+    return f"{pod.shared.namespace}/{owner.uid if owner is not None else ''}"
 
 
 def _key(pod: Pod, policy: str, taint: Taint) -> str:

@@ -6,7 +6,7 @@ or the workload is scaled down. So a restart loses nothing relevant.
 
 from taintwarden.engine.limits.protocol import Freed, Request, Reservation, Settlement
 from taintwarden.engine.limits.refusal import MAX_UNAVAILABLE, WORKLOAD_UNKNOWN, Refusal
-from taintwarden.engine.model import MonotonicTime, Pod, Policy, Share, later
+from taintwarden.engine.model import MonotonicTime, Pod, Policy, Share, WorkloadKey, later
 
 COUNTED_KINDS = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job"})
 """Controllers that are watched, so that their wanted number of pods is known."""
@@ -41,7 +41,7 @@ class Workloads:
     def __init__(self, freed: Freed) -> None:
         self._freed = freed
         self._wanted: dict[str, int] = {}
-        self._workloads: dict[str, _Workload] = {}
+        self._workloads: dict[WorkloadKey, _Workload] = {}
         self._leaving: dict[str, Pod] = {}
 
     def want(self, uid: str, replicas: int | None) -> None:
@@ -54,16 +54,16 @@ class Workloads:
 
     def seen(self, pod: Pod, before: Pod | None) -> None:
         """A running pod appeared, or differs from ``before``."""
-        owner = pod.shared.owner
-        if owner is None or (before is not None and before.ready == pod.ready):
+        key = pod.shared.workload
+        if key is None or (before is not None and before.ready == pod.ready):
             return
-        workload = self._workloads.get(owner.uid)
+        workload = self._workloads.get(key)
         if workload is None:
-            workload = self._workloads[owner.uid] = _Workload()
+            workload = self._workloads[key] = _Workload()
         workload.total += before is None
         if pod.ready:
             workload.ready += 1
-            if owner.kind not in COUNTED_KINDS and pod.uid not in workload.known:
+            if not _is_watched(pod) and pod.uid not in workload.known:
                 workload.known.add(pod.uid)
                 del workload.owed[:1]
         elif before is not None:
@@ -71,39 +71,38 @@ class Workloads:
         if pod.uid in self._leaving:
             workload.ready_leaving += 1 if pod.ready else -1
             self._leaving[pod.uid] = pod
-        self._freed.add(_key(owner.uid))
+        self._freed.add(_key(key[1]))
 
     def gone(self, pod: Pod, now: MonotonicTime) -> None:
         """A pod is gone or terminating."""
-        owner = pod.shared.owner
-        if owner is None:
+        key = pod.shared.workload
+        if key is None:
             return
-        workload = self._workloads[owner.uid]
+        workload = self._workloads[key]
         workload.total -= 1
         workload.ready -= pod.ready
         if self._leaving.pop(pod.uid, None) is not None:
             workload.ready_leaving -= pod.ready
-            if owner.kind not in COUNTED_KINDS and pod.ready:
+            if not _is_watched(pod) and pod.ready:
                 workload.owed.append(later(now, FORGIVEN_SECONDS))
         workload.known.discard(pod.uid)
         if not workload.total:
-            del self._workloads[owner.uid]
-        self._freed.add(_key(owner.uid))
+            del self._workloads[key]
+        self._freed.add(_key(key[1]))
 
     def leave(self, pod: Pod) -> None:
         """An eviction of this pod is in progress: it counts as missing from now on."""
-        owner = pod.shared.owner
-        if owner is not None and pod.uid not in self._leaving:
+        key = pod.shared.workload
+        if key is not None and pod.uid not in self._leaving:
             self._leaving[pod.uid] = pod
-            self._workloads[owner.uid].ready_leaving += pod.ready
+            self._workloads[key].ready_leaving += pod.ready
 
     def stay(self, uid: str) -> None:
         """The eviction did not happen."""
         known = self._leaving.pop(uid, None)
-        if known is not None and known.shared.owner is not None:
-            owner = known.shared.owner
-            self._workloads[owner.uid].ready_leaving -= known.ready
-            self._freed.add(_key(owner.uid))
+        if known is not None and (key := known.shared.workload) is not None:
+            self._workloads[key].ready_leaving -= known.ready
+            self._freed.add(_key(key[1]))
 
     def concerns(self, _: Policy) -> bool:
         """Always: evictions by every policy count."""
@@ -122,14 +121,17 @@ class Workloads:
 
     def refuse(self, pod: Pod, share: Share, now: MonotonicTime) -> Refusal | None:
         """Refuse if the workload cannot spare this pod. A pod that is not Ready already counts as missing."""
-        owner = pod.shared.owner
-        if owner is None or not pod.ready or pod.uid in self._leaving:
+        owner, key = pod.shared.owner, pod.shared.workload
+        if key is None or not pod.ready or pod.uid in self._leaving:
             return None  # a pod whose last call may have been carried out already counts
-        workload = self._workloads[owner.uid]
-        wanted, until = self._wanted.get(owner.uid), None
-        if wanted is None:
-            if owner.kind in COUNTED_KINDS:
-                return Refusal(WORKLOAD_UNKNOWN, None, _key(owner.uid), f"{owner} is not known")
+        workload = self._workloads[key]
+        wanted: int | None = None
+        until: MonotonicTime | None = None
+        if _is_watched(pod):
+            wanted = self._wanted.get(key[1])
+            if wanted is None:
+                return Refusal(WORKLOAD_UNKNOWN, None, _key(key[1]), f"{owner} is not known")
+        else:
             workload.owed = [until for until in workload.owed if until > now]
             wanted, until = workload.total + len(workload.owed), min(workload.owed, default=None)
         missing = wanted - (workload.ready - workload.ready_leaving)
@@ -137,8 +139,13 @@ class Workloads:
         if missing + 1 <= spare:
             return None
         detail = f"{missing} of {wanted} pods of {owner} are missing, and {spare} ({share}) may be"
-        return Refusal(MAX_UNAVAILABLE, until, _key(owner.uid), detail)
+        return Refusal(MAX_UNAVAILABLE, until, _key(key[1]), detail)
 
 
 def _key(uid: str) -> str:
     return f"workload/{uid}"
+
+
+def _is_watched(pod: Pod) -> bool:
+    owner = pod.shared.owner
+    return owner is not None and owner.kind in COUNTED_KINDS

@@ -22,6 +22,7 @@ from taintwarden.engine.model import (
     Policy,
     SpreadConstraint,
     WallTime,
+    WorkloadKey,
 )
 from taintwarden.engine.order import Place, place_of
 from taintwarden.engine.spread import Group, Spread
@@ -237,7 +238,7 @@ class Queues:
         return list(self._lanes)
 
 
-_Key = tuple[Place, str, tuple[str, ...], tuple[SpreadConstraint, ...]]
+_Key = tuple[Place, WorkloadKey, tuple[str, ...], tuple[SpreadConstraint, ...]]
 
 
 class _Line:
@@ -255,9 +256,10 @@ class _Line:
         """Add a claim."""
         pod, place = position.pod, position.place
         key: _Key | None = None
-        if pod.shared.spread and pod.shared.owner and OrderBy.TOPOLOGY_SPREAD in claim.verdict.policy.eviction.order:
+        spreads = pod.shared.spread and OrderBy.TOPOLOGY_SPREAD in claim.verdict.policy.eviction.order
+        if spreads and (workload := pod.shared.workload) is not None:
             revision = tuple(pod.shared.labels.get(label, "") for label in REVISION_LABELS)
-            key = (place, pod.shared.owner.uid, revision, pod.shared.spread)
+            key = (place, workload, revision, pod.shared.spread)
             group = self._groups.get(key)
             if group is None:
                 group = self._groups[key] = self._spread.group()

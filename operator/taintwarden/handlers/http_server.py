@@ -1,0 +1,74 @@
+"""A web application on one port, within limits that no client can exceed."""
+
+import ssl
+from typing import Any
+
+from aiohttp import web
+
+from taintwarden.handlers.listening import Listener
+from taintwarden.kube.errors import ConfigError
+
+MAX_HEADERS, MAX_FIELD_BYTES = 32, 4096
+"""Of one request. aiohttp's own limits allow a megabyte of headers, which takes two of memory for each connection."""
+
+
+class HttpServer:
+    """Serves the application.
+
+    Args:
+        app: what answers.
+        port_flag: the flag that sets the port, for errors.
+        tls: the certificate to serve with; None for plain HTTP.
+        max_connections: see :class:`Listener`.
+        accept_interval_seconds: see :class:`Listener`.
+        parameters: of ``aiohttp.web.AppRunner``, where its defaults do not suit.
+
+    """
+
+    def __init__(
+        self,
+        app: web.Application,
+        port_flag: str,
+        tls: ssl.SSLContext | None = None,
+        max_connections: int | None = None,
+        accept_interval_seconds: float = 0.0,
+        **parameters: Any,
+    ) -> None:
+        bounds = {"max_headers": MAX_HEADERS, "max_field_size": MAX_FIELD_BYTES, "max_line_size": MAX_FIELD_BYTES}
+        self._runner = web.AppRunner(app, access_log=None, **(bounds | parameters))
+        self._port_flag = port_flag
+        self._listener = Listener(self._connection, tls, max_connections, accept_interval_seconds)
+
+    @property
+    def connections(self) -> int:
+        """How many are open."""
+        return len(self._listener)
+
+    async def start(self, host: str, port: int) -> None:
+        """Listen, on every address of both families where ``host`` is empty.
+
+        Raises:
+            ConfigError: the port is not to be had.
+
+        """
+        await self._runner.setup()
+        try:
+            self._listener.start(host, port)
+        except OSError as error:
+            msg = f"cannot listen on {host or '*'}:{port} (--http-host, {self._port_flag}): {error.strerror}"
+            raise ConfigError(msg) from error
+
+    async def stop(self) -> None:
+        """Wait for requests in progress, then close."""
+        await self._listener.stop()
+        await self._runner.cleanup()
+        self._listener.close()
+
+    def answered(self, request: web.Request) -> None:
+        """Its connection is of use, and is kept while others are closed for new ones."""
+        self._listener.answered(request.transport)
+
+    def _connection(self) -> web.RequestHandler:
+        serve = self._runner.server
+        assert serve is not None  # noqa: S101 - it is set up before anything is accepted
+        return serve()
