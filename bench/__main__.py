@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench import engine, reports, scheduling, spread, sync, waves, webhook
+from bench import commands, engine, reports, scheduling, spread, sync, waves, webhook
 from bench.cluster import Store
 from bench.population import Shape
 from bench.subjects import FAST_CLIENT, Subject, built_in, floor, taintwarden
@@ -64,6 +64,11 @@ def run_scheduling(options: argparse.Namespace, _: Path) -> Rows:
         return rows | collect([*scheduling.SCHEDULERS] * options.repeat, lambda one: one.name, schedule)
 
 
+def run_commands(options: argparse.Namespace, _: Path) -> Rows:
+    rounds = max(options.repeat, commands.ROUNDS)
+    return collect([*commands.SUBJECTS] * rounds, lambda subject: subject.name, commands.measure)
+
+
 def collect(work: list[Any], name: Callable[[Any], str], measure: Callable[[Any], Any]) -> Rows:
     rows: Rows = {}
     for each in work:
@@ -81,6 +86,7 @@ BENCHES = {
     "spread": (run_spread, reports.spread),
     "webhook": (run_webhook, reports.webhook),
     "scheduling": (run_scheduling, reports.scheduling),
+    "commands": (run_commands, reports.commands),
 }
 
 

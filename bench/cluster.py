@@ -16,8 +16,22 @@ from bench.population import Json, Shape
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from controlplane import ApiError, ControlPlane, Extender, Operator, Process, Webhook, wait_until
+from controlplane.api_server import free_port
+from controlplane.operator_process import EXECUTABLE
 
-__all__ = ["POLICY", "ControlPlane", "Extender", "Operator", "Process", "Store", "Webhook", "set_taints", "wait_until"]
+__all__ = [
+    "EXECUTABLE",
+    "POLICY",
+    "ControlPlane",
+    "Extender",
+    "Operator",
+    "Process",
+    "Store",
+    "Webhook",
+    "free_port",
+    "set_taints",
+    "wait_until",
+]
 
 CONCURRENCY = 24
 POLICY = {

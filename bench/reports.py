@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from bench.commands import BARE
 from bench.table import ratio, table
 
 Medians = Mapping[str, Mapping[str, Any]]
@@ -159,3 +160,10 @@ def scheduling(found: Medians) -> str:
     ]
     asked = [[name, *(row[field] for field in columns.values())] for name, row in answers.items()]
     return "\n\n".join([table(["pods", *columns], asked), table(headings, rows)])
+
+
+def commands(found: Medians) -> str:
+    """Each command, and how often the start of an interpreter fits into its CPU."""
+    bare = found[BARE]["cpu_seconds"]
+    rows = [[name, row["seconds"], row["cpu_seconds"], ratio(row["cpu_seconds"], bare)] for name, row in found.items()]
+    return table(["command", "seconds", "CPU s", f"CPU / {BARE}"], rows)

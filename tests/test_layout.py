@@ -70,6 +70,7 @@ def test_each_package_of_the_workspace_has_the_products_version():
     assert all(tomllib.loads(text)["project"]["version"] == version for text in texts)
     asked = {one for text in texts for one in re.findall(r'"taintwarden[\w-]*==([^"]+)"', text)}
     assert asked == {version}
+    assert taintwarden.__version__ == version
 
 
 def test_every_module_has_a_docstring():

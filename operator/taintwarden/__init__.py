@@ -24,7 +24,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from taintwarden.engine.model import Taint, Toleration
 
-__all__ = ["Taint", "Toleration", "tolerates"]
+__all__ = ["Taint", "Toleration", "__version__", "tolerates"]
+
+__version__ = "0.1.0"
+"""As in pyproject.toml. What reads the metadata of the installed package takes a quarter of ``--version`` to import."""
 
 
 def __getattr__(name: str) -> Any:

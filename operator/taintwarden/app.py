@@ -1,6 +1,6 @@
 """The composition root: the one place that creates and connects the objects.
 
-``taintwarden run`` and plain ``kopf run -A -m taintwarden.app`` both end up here.
+``taintwarden run`` and plain ``kopf run -A -m taintwarden.kopf_run`` both end up here.
 """
 
 import asyncio
@@ -8,9 +8,8 @@ import gc
 import os
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-import kopf
 import structlog
 
 from taintwarden.controller.clock import Clock, system_clock
@@ -27,15 +26,12 @@ from taintwarden.controller.status import StatusWriter
 from taintwarden.controller.stream_handlers import NodeHandler, PodHandler, StreamHandler
 from taintwarden.engine.machine import Machine, events
 from taintwarden.engine.model import Gates
-from taintwarden.handlers.lifecycle import run_with_kopf
 from taintwarden.handlers.metrics_server import MetricsServer
 from taintwarden.handlers.probes import ProbeServer
-from taintwarden.handlers.supervisor import Supervisor
-from taintwarden.handlers.watching import WATCHED, watch_policies, watch_profiles
 from taintwarden.kube.client import Client
 from taintwarden.kube.connection import Connection
 from taintwarden.kube.credentials import CredentialsError
-from taintwarden.kube.custom import Stored, served_kinds
+from taintwarden.kube.custom import POLICIES, PROFILES, Stored, served_kinds
 from taintwarden.kube.errors import ApiError, KubeError
 from taintwarden.kube.evictor import Evictor
 from taintwarden.kube.lease import LEASE_NAME, Lease
@@ -56,9 +52,11 @@ from taintwarden.kube.resources import (
 )
 from taintwarden.kube.streams import Stream
 from taintwarden.kube.timings import StreamTimings
-from taintwarden.settings import Settings, load_settings
-from taintwarden.telemetry.logs import configure_logs
+from taintwarden.settings import Settings
 from taintwarden.telemetry.metrics import Metrics, Process
+
+if TYPE_CHECKING:
+    from taintwarden.handlers.supervisor import Supervisor
 
 RESYNC_SECONDS = 30.0
 """After a gap, a watch of kopf does not report deletions, and a deleted object must not stay in force."""
@@ -192,17 +190,17 @@ class App:
         """Have something done where the machine lives. May be called from any thread."""
         self._running.call_soon_threadsafe(action, *args)
 
-    def supervise(self, registry: kopf.OperatorRegistry) -> Supervisor:
-        """Have policies watched by a kopf that begins again when it ends, and know whether it does."""
-        clock = self._clock
-        self._supervisor = Supervisor(
-            registry,
-            kopf.Memo(app=self),
+    async def supervise(self, stopping: asyncio.Event) -> None:
+        """Have policies and profiles watched by a kopf that begins again when it ends, until ``stopping`` is set."""
+        # kopf takes long to import: in a thread, the lists that were requested arrive meanwhile.
+        supervised = await asyncio.to_thread(_import_kopf)
+        self._supervisor = supervised(
+            self,
             identity=self.settings.identity,
-            monotonic=lambda: clock().monotonic,
+            monotonic=lambda: self._clock().monotonic,
             served=self._serves_our_kinds,
         )
-        return self._supervisor
+        await self._supervisor.run(stopping)
 
     async def start(self) -> None:
         """Begin to follow the cluster; lead and decide as soon as everything is known."""
@@ -288,7 +286,7 @@ class App:
     async def _serves_our_kinds(self) -> bool:
         """False only if the API server says so: of a server that is away kopf knows to wait for it."""
         try:
-            return await served_kinds(self.client) >= WATCHED
+            return await served_kinds(self.client) >= {POLICIES.name, PROFILES.name}
         except KubeError:
             return True
 
@@ -389,12 +387,6 @@ async def _first_answer(ask: Callable[[], Awaitable[Stored]]) -> Stored:
     return await ask()
 
 
-async def _from_environment() -> App:
-    settings = load_settings(os.environ)
-    configure_logs(settings.log_format, settings.log_level)
-    return await App.connect(settings)
-
-
 async def run(settings: Settings) -> BaseException | None:
     """Run the operator until it is stopped; the error that made it fail, if any.
 
@@ -406,7 +398,7 @@ async def run(settings: Settings) -> BaseException | None:
     try:
         stopping = _asked_to_stop()
         await app.start()
-        await app.supervise(REGISTRY).run(stopping)
+        await app.supervise(stopping)
     finally:
         await app.stop()
     return app.failure
@@ -420,7 +412,7 @@ def _asked_to_stop() -> asyncio.Event:
     return stopping
 
 
-REGISTRY = kopf.get_default_registry()
-run_with_kopf(REGISTRY, _from_environment)
-watch_policies(REGISTRY)
-watch_profiles(REGISTRY)
+def _import_kopf() -> "Callable[..., Supervisor]":
+    from taintwarden.handlers.supervised import supervised  # noqa: PLC0415
+
+    return supervised

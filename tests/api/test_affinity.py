@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taintwarden.api import parse_node_affinity, parse_volume_affinity
+from taintwarden.api.affinity import parse_node_affinity, parse_volume_affinity
 from taintwarden.api.annotations import MAX_CHARACTERS, MAX_FAULTS
 from taintwarden.engine.affinity import NOWHERE, NodeAffinity, NodeOperator, NodeRequirement, Preference
 

@@ -13,18 +13,7 @@ import yaml
 from hypothesis import strategies as st
 from msgspec import inspect
 
-from taintwarden.api import (
-    GROUP,
-    POLICY_KIND,
-    POLICY_PLURAL,
-    PROFILE_KIND,
-    PROFILE_PLURAL,
-    VERSION,
-    PolicyStatus,
-    ProfileStatus,
-    names,
-    windows,
-)
+from taintwarden.api import names, windows
 from taintwarden.api.profiles import ProfileSpec
 from taintwarden.api.status import (
     MAX_BLOCKED_BUDGETS,
@@ -34,9 +23,23 @@ from taintwarden.api.status import (
     MAX_SPENT,
     MAX_ZONES,
     GuardStatus,
+    PolicyStatus,
+    ProfileStatus,
 )
 from taintwarden.api.tolerations import explain_version
-from taintwarden.api.types import LabelSelectorSpec, PolicySpec, WindowSpec, check_version_label, no_duplicates
+from taintwarden.api.types import (
+    GROUP,
+    POLICY_KIND,
+    POLICY_PLURAL,
+    PROFILE_KIND,
+    PROFILE_PLURAL,
+    VERSION,
+    LabelSelectorSpec,
+    PolicySpec,
+    WindowSpec,
+    check_version_label,
+    no_duplicates,
+)
 from taintwarden.engine.matching.numeric import parse_integer
 
 Facts = dict[str, Any]

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taintwarden.api import parse_tolerations
 from taintwarden.api.annotations import MAX_CHARACTERS, MAX_FAULTS
 from taintwarden.api.tolerations import (
     MAX_TOLERATIONS,
@@ -15,6 +14,7 @@ from taintwarden.api.tolerations import (
     _given,
     _valid,
     explain_version,
+    parse_tolerations,
 )
 from taintwarden.engine.model import Operator, Toleration
 

@@ -6,7 +6,10 @@ from typing import Any
 import pytest
 
 from docs.pages import BLOCKS, BY_NAME, data_blocks, objects
-from taintwarden.api import POLICY_KIND, PROFILE_KIND, parse_policy, parse_profile, parse_tolerations
+from taintwarden.api.policies import parse_policy
+from taintwarden.api.profiles import parse_profile
+from taintwarden.api.tolerations import parse_tolerations
+from taintwarden.api.types import POLICY_KIND, PROFILE_KIND
 from taintwarden.engine.history import decode_histories
 from taintwarden.engine.matching.tolerations import Match, match
 from taintwarden.engine.matching.versions import parse_version

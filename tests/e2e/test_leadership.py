@@ -214,7 +214,7 @@ class TestKopfRun:
             "TAINTWARDEN_HTTP_HOST": LOOPBACK,
             "TAINTWARDEN_HTTP_PORT": str(port),
         }
-        command = [Path(sys.executable).with_name("kopf"), "run", "-A", "-m", "taintwarden.app"]
+        command = [Path(sys.executable).with_name("kopf"), "run", "-A", "-m", "taintwarden.kopf_run"]
         process = Process("kopf", command, tmp_path / "kopf.log", {**BYTECODE, **environment}, patience_seconds=20)
         try:
             process.start()

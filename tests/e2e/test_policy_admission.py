@@ -14,7 +14,9 @@ from api.profile_cases import profile
 from controlplane import ApiError, Cluster
 from controlplane.binaries import ROOT
 from controlplane.manifests import documents
-from taintwarden.api import InvalidObject, parse_policy, parse_profile
+from taintwarden.api.errors import InvalidObject
+from taintwarden.api.policies import parse_policy
+from taintwarden.api.profiles import parse_profile
 
 SHIPPED = [*documents(ROOT / "deploy" / "base"), *documents(ROOT / "deploy" / "samples")]
 PLURALS = {"TaintEvictionPolicy": "taintevictionpolicies", "TolerationProfile": "tolerationprofiles"}

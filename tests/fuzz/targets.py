@@ -18,7 +18,7 @@ from kube.scripted import ScriptedClient
 from kube.wire_format import enveloped, framed, labels, message
 from scheduling.scene import ABOVE, NEWER, Scene, node, pod_json, preferred, required, sla, terms
 from taintwarden.admission.known import Known
-from taintwarden.api import parse_node_affinity, parse_volume_affinity
+from taintwarden.api.affinity import parse_node_affinity, parse_volume_affinity
 from taintwarden.api.errors import InvalidObject
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile

@@ -161,7 +161,7 @@ async def test_a_user_without_a_name_is_enough_for_kopf(monkeypatch, supervisor)
 
     monkeypatch.setattr(getpass, "getuser", nobody)
     registry, stopping = kopf.OperatorRegistry(), asyncio.Event()
-    run_with_kopf(registry, None)  # type: ignore[arg-type]
+    run_with_kopf(registry)
     supervised = Supervisor(registry, kopf.Memo(app=App()), identity="me", monotonic=lambda: 0.0, served=served)
     running = asyncio.create_task(keep(supervised, stopping))
     while not supervised.watching and not running.done():

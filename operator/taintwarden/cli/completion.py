@@ -3,11 +3,12 @@
 An error message would break the line that is being typed: if the cluster does not answer soon, nothing is completed.
 """
 
-import asyncio
 from collections.abc import Callable
 
 import click
 from click.shell_completion import CompletionItem
+
+from taintwarden.cli.importing import without_rich
 
 SECONDS = 3.0
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
@@ -30,13 +31,16 @@ def names(path: str, *, namespaced: bool = False) -> Completer:
 
 
 def _listed(path: str, kubeconfig: str | None, context: str | None) -> list[tuple[str, str]]:
-    import os  # noqa: PLC0415 - completing a flag does not need the cluster's client
+    # Completing a flag does not need the cluster's client.
+    import asyncio  # noqa: PLC0415
+    import os  # noqa: PLC0415
 
-    from taintwarden.kube.client import Client  # noqa: PLC0415
-    from taintwarden.kube.connection import Connection  # noqa: PLC0415
-    from taintwarden.kube.errors import ConfigError  # noqa: PLC0415
-    from taintwarden.rehearsal.session import ClusterError, Session  # noqa: PLC0415
-    from taintwarden.rehearsal.sources import Named  # noqa: PLC0415
+    with without_rich():
+        from taintwarden.kube.client import Client  # noqa: PLC0415
+        from taintwarden.kube.connection import Connection  # noqa: PLC0415
+        from taintwarden.kube.errors import ConfigError  # noqa: PLC0415
+        from taintwarden.rehearsal.session import ClusterError, Session  # noqa: PLC0415
+        from taintwarden.rehearsal.sources import Named  # noqa: PLC0415
 
     async def read() -> list[tuple[str, str]]:
         connection = Connection.load(kubeconfig or os.environ.get("TAINTWARDEN_KUBECONFIG"), context)

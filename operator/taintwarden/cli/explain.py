@@ -12,7 +12,6 @@ from taintwarden.cli.completion import NODES, PODS, WORKLOADS
 from taintwarden.cli.errors import fail
 from taintwarden.cli.options import cluster_options, operator_option
 from taintwarden.cli.output import output_option, printable, write, write_data
-from taintwarden.rehearsal.manifests import BadInput, read_documents
 
 if TYPE_CHECKING:
     from taintwarden.rehearsal.session import Session
@@ -109,6 +108,7 @@ def pod(pod: str, space: str | None, files: tuple[str, ...], at: float | None, o
     from taintwarden.cli.session import ask, settings_of  # noqa: PLC0415
     from taintwarden.engine.model import Gates  # noqa: PLC0415
     from taintwarden.rehearsal.files import snapshot_from_files  # noqa: PLC0415
+    from taintwarden.rehearsal.manifests import BadInput, read_documents  # noqa: PLC0415
     from taintwarden.rehearsal.reading import read_around  # noqa: PLC0415
 
     within, name = _split(pod, space)
@@ -210,6 +210,7 @@ def _explain_pods(
     from taintwarden.cli.session import ask, settings_of  # noqa: PLC0415
     from taintwarden.engine.model import Gates  # noqa: PLC0415
     from taintwarden.rehearsal.liveness import read_liveness  # noqa: PLC0415
+    from taintwarden.rehearsal.manifests import BadInput  # noqa: PLC0415
 
     settings, now = settings_of(flags), time.time()
 

@@ -2,6 +2,7 @@
 
 import click
 
+from taintwarden import __version__
 from taintwarden.cli.lazy import Entry, LazyGroup
 
 _COMMANDS = {
@@ -26,6 +27,6 @@ _COMMANDS = {
     entries=_COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(package_name="taintwarden", prog_name="taintwarden")
+@click.version_option(__version__, prog_name="taintwarden")
 def main() -> None:
     """Decide when pods must leave a node whose taints changed."""

@@ -11,7 +11,6 @@ from taintwarden.cli.errors import fail
 from taintwarden.cli.options import Duration, Seconds, cluster_options, operator_option
 from taintwarden.cli.output import output_option, printable, write, write_data
 from taintwarden.cli.progress import Progress
-from taintwarden.rehearsal.manifests import BadInput, read_documents
 
 if TYPE_CHECKING:
     from taintwarden.rehearsal.changes import Change
@@ -126,6 +125,7 @@ def plan(
     from taintwarden.cli.plan_table import table  # noqa: PLC0415
     from taintwarden.cli.session import ask, settings_of  # noqa: PLC0415
     from taintwarden.rehearsal.ideal import Assumptions  # noqa: PLC0415
+    from taintwarden.rehearsal.manifests import BadInput  # noqa: PLC0415
     from taintwarden.rehearsal.reading import read_snapshot  # noqa: PLC0415
 
     settings = settings_of(flags)
@@ -188,6 +188,7 @@ def _changes(
         parse_taint,
         read_changes,
     )
+    from taintwarden.rehearsal.manifests import read_documents  # noqa: PLC0415
 
     found: list[Change] = []
     for file in files:

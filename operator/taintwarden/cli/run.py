@@ -2,6 +2,7 @@
 
 import click
 
+from taintwarden.cli.importing import without_rich
 from taintwarden.cli.serving import connection_options, listening_options, log_options, operator_options, serve
 from taintwarden.settings import Settings, load_settings
 
@@ -33,7 +34,8 @@ def run(**flags: object) -> None:
 
     Exit codes: 0 stopped as asked, 1 the cluster cannot be used or a fault, 2 wrong flags or kubeconfig.
     """
-    # kopf takes half a second to import, and `taintwarden run --help` does not need it.
-    from taintwarden import app  # noqa: PLC0415
+    # The operator takes a while to import, and `taintwarden run --help` does not need it.
+    with without_rich():
+        from taintwarden import app  # noqa: PLC0415
 
     serve(load_settings, app.run, flags)

@@ -2,6 +2,7 @@
 
 import click
 
+from taintwarden.cli.importing import without_rich
 from taintwarden.cli.serving import connection_options, log_options, operator_options, serve, served_options
 from taintwarden.settings import ExtenderSettings, load_extender_settings
 
@@ -20,6 +21,7 @@ def scheduler_extender(**flags: object) -> None:
     Exit codes: 0 stopped as asked, 1 the cluster cannot be used or a fault, 2 wrong flags or kubeconfig.
     """
     # The server takes a while to import, and `--help` does not need it.
-    from taintwarden import extender  # noqa: PLC0415
+    with without_rich():
+        from taintwarden import extender  # noqa: PLC0415
 
     serve(load_extender_settings, extender.run, flags)

@@ -1,6 +1,5 @@
 """What the commands that serve have in common: options, and how the process ends."""
 
-import asyncio
 import os
 import sys
 from collections.abc import Callable, Coroutine, Mapping
@@ -9,7 +8,6 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from taintwarden.cli.errors import fail
-from taintwarden.kube.errors import ConfigError, KubeError
 from taintwarden.settings import ExtenderSettings, ServedSettings, Settings, SettingsError, WebhookSettings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -107,7 +105,11 @@ def serve(
         flags: what the command line says.
 
     """
-    from taintwarden.telemetry.logs import configure_logs  # noqa: PLC0415 - `--help` need not wait for it
+    # `--help` does not need these.
+    import asyncio  # noqa: PLC0415
+
+    from taintwarden.kube.errors import ConfigError, KubeError  # noqa: PLC0415
+    from taintwarden.telemetry.logs import configure_logs  # noqa: PLC0415
 
     try:
         settings = load(os.environ, **flags)

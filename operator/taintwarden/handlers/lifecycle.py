@@ -31,10 +31,10 @@ class _Forever:
         return itertools.chain((0.5, 1, 2, 4), itertools.repeat(5))
 
 
-def run_with_kopf(registry: kopf.OperatorRegistry, make_app: Callable[[], Awaitable[Runnable]]) -> None:
+def run_with_kopf(registry: kopf.OperatorRegistry, make_app: Callable[[], Awaitable[Runnable]] | None = None) -> None:
     """Register start, login and stop.
 
-    ``make_app`` serves plain ``kopf run``; an ``app`` that the memo holds already is started and stopped by its owner.
+    ``make_app`` serves plain ``kopf run``. Without it the memo holds an ``app``, which its owner starts and stops.
     """
 
     @kopf.on.startup(registry=registry)
@@ -46,7 +46,7 @@ def run_with_kopf(registry: kopf.OperatorRegistry, make_app: Callable[[], Awaita
         settings.watching.server_timeout = 300
         settings.watching.client_timeout = 360
         settings.process.ultimate_exiting_timeout = 30
-        if "app" in memo:
+        if make_app is None:
             return
         try:
             memo.app = memo.own_app = await make_app()

@@ -8,8 +8,6 @@ import kopf
 from taintwarden.controller.stores import Store
 
 GROUP_VERSION = ("taintwarden.io", "v1alpha1")
-WATCHED = frozenset({"taintevictionpolicies", "tolerationprofiles"})
-"""The plurals of our kinds."""
 
 
 def watch_policies(registry: kopf.OperatorRegistry) -> None:

@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 import structlog
-import yaml
 from yarl import URL
 
 from taintwarden.api.text import printable
@@ -73,7 +72,7 @@ class Connection:
                 msg = "there is no such file"
                 raise ValueError(msg)
             return cls(from_files(paths, context, environment))
-        except (yaml.YAMLError, OSError, ValueError, TypeError, RecursionError) as error:
+        except (OSError, ValueError, TypeError, RecursionError) as error:
             reason = " ".join(str(error).split()) or type(error).__name__
             msg = f"cannot use {printable(where)}: {reason[:300]}"
             raise ConfigError(msg) from error

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
 from taintwarden.kube.proxies import proxy_for
 
@@ -122,8 +121,14 @@ def default_paths(environment: Mapping[str, str]) -> list[Path]:
 
 
 def _read(path: Path) -> dict[str, Any]:
+    import yaml  # noqa: PLC0415 - a pod has no kubeconfig, and need not wait for it
+
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # four times as fast where libyaml is there
     with path.open("rb") as file:
-        content = yaml.load(file, _Loader)  # noqa: S506 - a safe loader, and four times as fast where libyaml is there
+        try:
+            content = yaml.load(file, loader)  # noqa: S506 - it is a safe loader
+        except yaml.YAMLError as error:
+            raise ValueError(str(error)) from error
     if not isinstance(content, dict):
         msg = "it is no kubeconfig"
         raise ValueError(msg)
@@ -136,7 +141,6 @@ def _read(path: Path) -> dict[str, Any]:
 
 _FOLDER = "\0folder"
 """Key under which an entry remembers where its file is; no key of YAML can be this."""
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def _merge(files: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Protocol
 
-from taintwarden.api import AFFINITY_ANNOTATION, FieldError, parse_node_affinity
-from taintwarden.api.affinity import Parsed
+from taintwarden.api.affinity import AFFINITY_ANNOTATION, Parsed, parse_node_affinity
+from taintwarden.api.errors import FieldError
 from taintwarden.api.text import printable
 from taintwarden.controller.decoding import Decoder
 from taintwarden.controller.remembered import Remembered

@@ -30,7 +30,9 @@ def configure_logs(log_format: str, level: str, stream: TextIO = sys.stderr) -> 
     """JSON lines, or for people on a terminal: ``auto`` looks at ``stream``."""
     for_people = log_format == "console" or (log_format == "auto" and stream.isatty())
     renderer: structlog.typing.Processor = (
-        structlog.dev.ConsoleRenderer(colors=stream.isatty()) if for_people else _render_json
+        structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=structlog.dev.plain_traceback)
+        if for_people
+        else _render_json
     )
     structlog.configure(
         processors=[*_SHARED, renderer],

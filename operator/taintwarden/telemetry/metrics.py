@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable
 from enum import StrEnum
-from importlib.metadata import version
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, generate_latest
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.process_collector import ProcessCollector
+
+from taintwarden import __version__
 
 _LATENESS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
 _REQUEST = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -40,7 +41,7 @@ class Metrics:
         operator, webhook, extender = (registry if process in (None, one) else None for one in Process)
         ProcessCollector(registry=registry)
         GCCollector(registry=registry)
-        Info("taintwarden_build", "Version of this build.", registry=registry).info({"version": version("taintwarden")})
+        Info("taintwarden_build", "Version of this build.", registry=registry).info({"version": __version__})
         self.nodes = Gauge("taintwarden_nodes", "Known nodes.", registry=operator)
         self.pods = Gauge("taintwarden_pods", "Known running pods.", registry=operator)
         self.profiles = Gauge(
