@@ -12,7 +12,8 @@ from taintwarden.settings import ExtenderSettings
 FOLDER = Path(__file__).parents[2] / "deploy" / "components" / "scheduler-extender"
 SERVICE, SECRET = yaml.safe_load_all((FOLDER / "service.yaml").read_text())
 DEPLOYMENT, BUDGET = yaml.safe_load_all((FOLDER / "deployment.yaml").read_text())
-(EXTENDER,) = yaml.safe_load((FOLDER / "kube-scheduler.yaml").read_text())["extenders"]
+CONFIGURATION = yaml.safe_load((FOLDER / "kube-scheduler.yaml").read_text())
+(EXTENDER,) = CONFIGURATION["extenders"]
 POD = DEPLOYMENT["spec"]["template"]
 NAME = ExtenderSettings().webhook_service
 
@@ -50,6 +51,11 @@ def test_a_scheduler_goes_on_without_it():
     assert EXTENDER["ignorable"]
     assert EXTENDER["nodeCacheCapable"]
     assert EXTENDER["httpTimeout"] == "2s"
+
+
+def test_every_node_is_looked_at_in_a_large_cluster():
+    """The scheduler applies it before it asks extenders."""
+    assert CONFIGURATION["percentageOfNodesToScore"] == 100
 
 
 def test_no_replica_is_missing_in_an_upgrade():

@@ -331,6 +331,14 @@ def is_completed(scene: SchedulingScene) -> bool:
     return any(one.get("key") == SLA for one in found)
 
 
+def test_in_a_large_cluster_every_node_is_looked_at(scene):
+    """By default the scheduler stops at 100 nodes that suit by its own plugins, and asks the extender about these."""
+    for number in range(104):
+        scene.node(f"low-{number}", sla(900))
+    scene.pod("app", compares("Gt", 950))
+    scene.wait_pending("app", f"104 taint {SLA}=900:NoSchedule is not tolerated")
+
+
 # -- values that change, and extenders that fail ----------------------------------------------------------------------
 
 
