@@ -96,7 +96,11 @@ def test_the_affinity_of_a_profile():
     assert refusals(answer)["a"].startswith("the node affinity of profile gold does not match")
 
 
-def test_the_affinity_of_a_volume():
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [(json.dumps({"required": newer("3.27.0")}), "does not match"), ("", "is invalid, so no node matches")],
+)
+def test_the_affinity_of_a_volume(text, told):
     claim = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -106,11 +110,11 @@ def test_the_affinity_of_a_volume():
     volume = {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
-        "metadata": {"name": "v", "annotations": annotated({"required": newer("3.27.0")})},
+        "metadata": {"name": "v", "annotations": annotated(text)},
     }
     using = {"nodeName": "", "volumes": [{"name": "disk", "persistentVolumeClaim": {"claimName": "disk"}}]}
     answer = explained(pending(spec=using), claim, volume, named("a", **{DRIVER: "v3.9"}))
-    assert refusals(answer)["a"].startswith("the node affinity of PersistentVolume v does not match")
+    assert refusals(answer)["a"].startswith(f"the node affinity of PersistentVolume v {told}")
 
 
 def required(*expressions: Json) -> Json:

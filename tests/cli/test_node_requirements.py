@@ -19,6 +19,8 @@ from taintwarden.rehearsal.node_requirements import parse_selector
         ("a==x , b", {"a": "x", "b": "1"}, True),
         ("a>5", {"a": "6"}, True),
         ("a<5", {"a": "six"}, False),
+        ("a>5", {"a": "1_000"}, False),  # as strconv.ParseInt, which the scheduler uses
+        ("a>5", {"a": "9" * 19}, False),
         ("example.com/a=b", {"example.com/a": "b"}, True),
         ("a=", {"a": ""}, True),
         ("a=", {}, False),

@@ -2,7 +2,7 @@
 
 Only errors of Taintwarden's own fields reject an object, and only if its author can correct them. An annotation that
 did not change is not rejected. Neither is an object that a controller creates, because that would stop a workload. An
-invalid entry of the annotation counts as absent there, as always.
+invalid toleration counts as absent there, as always; node affinity that cannot be read does not.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +12,7 @@ from taintwarden.admission.checking import Severity, look, mapping, sequence
 from taintwarden.admission.objects import Subject, check_object, pod_in, subject_of
 from taintwarden.admission.pods import ANNOTATIONS
 from taintwarden.admission.response import ALLOWED, AdmissionResponse
+from taintwarden.api.affinity import AFFINITY_ANNOTATION
 from taintwarden.api.errors import FieldError, InvalidObject
 from taintwarden.api.profiles import check_size, entries, parse_profile
 from taintwarden.api.types import PROFILE_KIND
@@ -55,8 +56,10 @@ def check_change(
             warnings.append(str(fault))
         elif may_refuse and annotation in changed:
             refusals.append(fault)
+        elif annotation == AFFINITY_ANNOTATION or _COUNTS_AS_ABSENT in fault.remedy:
+            warnings.append(str(fault))
         else:
-            warnings.append(f"{fault} ({_COUNTS_AS_ABSENT})" if _COUNTS_AS_ABSENT not in fault.remedy else str(fault))
+            warnings.append(f"{fault} ({_COUNTS_AS_ABSENT})")
     return AdmissionResponse(tuple(refusals), tuple(warnings))
 
 

@@ -95,4 +95,5 @@ def _indexed(profiles: tuple[Profile, ...]) -> Profiles:
 
 def _volumes(snapshot: Snapshot) -> dict[str, Parsed]:
     texts = ((one.metadata.name, one.metadata.annotations) for one in snapshot.volumes)
-    return {name: parse_volume_affinity(ours.node_affinity) for name, ours in texts if ours and ours.node_affinity}
+    given = {name: ours.node_affinity for name, ours in texts if ours is not None}
+    return {name: parse_volume_affinity(text) for name, text in given.items() if text is not None}

@@ -10,7 +10,9 @@ from typing import Any
 import msgspec
 
 from taintwarden.api.names import check_key, check_label_value
-from taintwarden.engine.selectors import Requirement, SelectorOperator
+from taintwarden.engine import affinity
+from taintwarden.engine.affinity import NodeOperator
+from taintwarden.engine.matching.affinity import LabelMatch, match_label
 
 _COMMA = re.compile(r",(?![^()]*\))")
 _SET = re.compile(r"(?P<key>\S+)\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)\)")
@@ -43,18 +45,10 @@ class NodeRequirement(msgspec.Struct, frozen=True):
 
     def holds(self, labels: Mapping[str, str]) -> bool:
         """Whether ``labels`` match it."""
-        if self.operator in ("Gt", "Lt"):
-            return self._compares(labels.get(self.key))
-        if self.operator not in list(SelectorOperator):
+        if self.operator not in list(NodeOperator):
             return False
-        return Requirement(self.key, SelectorOperator(self.operator), self.values).holds(labels)
-
-    def _compares(self, value: str | None) -> bool:
-        try:
-            left, right = int(value or ""), int(self.values[0])
-        except (ValueError, IndexError):
-            return False
-        return left > right if self.operator == "Gt" else left < right
+        requirement = affinity.NodeRequirement(self.key, NodeOperator(self.operator), self.values)
+        return match_label(requirement, labels) is LabelMatch.HOLDS
 
 
 def selector_text(selector: Mapping[str, Any]) -> str:
