@@ -1,6 +1,7 @@
 """Benchmarks: against the real API server and the built-in controller, and of the engine alone.
 
-    python -m bench [wave] [sync] [engine] [spread] [webhook] [--quick] [--repeat N] [--json FILE] [--data FOLDER]
+    python -m bench [wave] [sync] [engine] [spread] [webhook] [scheduling] [replay]
+                    [--quick] [--repeat N] [--json FILE] [--data FOLDER]
 
 =============  ======================================================================================
 population     what the cluster holds: nodes and pods, the same ones every time
@@ -10,8 +11,9 @@ subjects       how Taintwarden, kube-controller-manager and the bare client are 
 waves          300 nodes are tainted at once: until the last pod is gone
 sync           a start with 50,000 pods: until it would act, and what it costs
 engine         no cluster: shared verdicts, steps, deadlines, memory per pod
-webhook           100 pods created a second: what webhooks add, also while nobody answers
+webhook        100 pods created a second: what webhooks add, also while nobody answers
 spread         no cluster: how even a spread is left behind, and what choosing costs
+replay         150,000 recorded pods, served by a process of their own: what the operator itself costs
 usage, table   CPU and memory of a process; medians, ratios and how they are shown
 =============  ======================================================================================
 

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from bench import commands, engine, reports, scheduling, spread, sync, waves, webhook
 from bench.cluster import Store
 from bench.population import Shape
+from bench.replay import cases
 from bench.subjects import FAST_CLIENT, Subject, built_in, floor, taintwarden
 from bench.table import medians
 
@@ -69,7 +70,13 @@ def run_commands(options: argparse.Namespace, _: Path) -> Rows:
     return collect([*commands.SUBJECTS] * rounds, lambda subject: subject.name, commands.measure)
 
 
-def collect(work: list[Any], name: Callable[[Any], str], measure: Callable[[Any], Any]) -> Rows:
+def run_replay(options: argparse.Namespace, folder: Path) -> Rows:
+    scale = QUICK_SCALE if options.quick else 1.0
+    measured = (found for _ in range(options.repeat) for found in cases.measure(folder, scale))
+    return collect(measured, lambda found: found[0], lambda found: found[1])
+
+
+def collect(work: Iterable[Any], name: Callable[[Any], str], measure: Callable[[Any], Any]) -> Rows:
     rows: Rows = {}
     for each in work:
         found = measure(each)
@@ -87,6 +94,7 @@ BENCHES = {
     "webhook": (run_webhook, reports.webhook),
     "scheduling": (run_scheduling, reports.scheduling),
     "commands": (run_commands, reports.commands),
+    "replay": (run_replay, reports.replay),
 }
 
 

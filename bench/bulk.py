@@ -60,10 +60,14 @@ class Bulk:
 
     async def get(self, path: str) -> Any:
         """The decoded answer. Raises RefusedError."""
-        async with self._session.get(self._server + path) as response:
+        return json.loads(await self.read(path, "application/json"))
+
+    async def read(self, path: str, accept: str) -> bytes:
+        """The answer in one of the encodings of an Accept header. Raises RefusedError."""
+        async with self._session.get(self._server + path, headers={"Accept": accept}) as response:
             if response.status >= 300:
                 raise RefusedError(f"GET {path}: {response.status}")
-            return await response.json()
+            return await response.read()
 
     async def items(self, path: str) -> AsyncIterator[Any]:
         """Every object of a collection, page by page. Raises RefusedError."""

@@ -81,6 +81,24 @@ def engine(found: Medians) -> str:
     return table(["case", "what", "median"], rows)
 
 
+def replay(found: Medians) -> str:
+    """What each case cost, and what else it found, one line each."""
+    columns = {
+        "CPU s": "cpu_seconds",
+        "seconds": "seconds",
+        "peak MiB": "peak_mib",
+        "server CPU s": "server_cpu_seconds",
+        "others CPU s": "others_cpu_seconds",
+        "load": "load",
+    }
+    costs = [[name, *(row[field] for field in columns.values())] for name, row in found.items()]
+    rest = {
+        name: {field: value for field, value in row.items() if field not in columns.values()}
+        for name, row in found.items()
+    }
+    return "\n\n".join([table(["case", *columns], costs), engine(rest)])
+
+
 def spread(found: Medians) -> str:
     """Orders by name, and what ours costs, which is told apart."""
     columns = [

@@ -84,10 +84,14 @@ class LocalCluster:
         for name, value in _PRIORITIES.items():
             self.store.create("priorityclasses", {"metadata": {"name": name}, "value": value})
 
+    def application(self) -> web.Application:
+        """The server as an aiohttp application, for a caller that serves it itself, with TLS for example."""
+        return self._application.build()
+
     @asynccontextmanager
     async def serve(self, port: int = 0) -> AsyncIterator[Server]:
         """Serve on 127.0.0.1 until the block is left, then end open watches. Port 0 selects a free port."""
-        runner = web.AppRunner(self._application.build(), shutdown_timeout=1.0, access_log=None)
+        runner = web.AppRunner(self.application(), shutdown_timeout=1.0, access_log=None)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", port)
         controllers = [one for one in (self.disruption, self.kubelet) if one is not None]

@@ -1,0 +1,59 @@
+"""The least that a start can cost: a process that transfers all lists, page by page, and ends.
+
+    python -m bench.replay.transfer KUBECONFIG [parse]
+
+With "parse" it also has the protobuf library parse each page, and forgets what it found.
+It writes its CPU seconds and its peak memory as JSON; seconds are from its first request.
+"""
+
+import asyncio
+import json
+import re
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from bench.bulk import PAGE_SIZE, Bulk
+from bench.usage import memory
+
+PATHS = {
+    "/api/v1/nodes": "core.v1.Node",
+    "/api/v1/pods": "core.v1.Pod",
+    "/api/v1/namespaces": "core.v1.Namespace",
+    "/apis/apps/v1/replicasets": "apps.v1.ReplicaSet",
+}
+"""Of what the operator lists, the collections that are not empty, and their messages."""
+ACCEPT = "application/vnd.kubernetes.protobuf"
+HEAD_BYTES = 200
+CONTINUE = re.compile(rb"\x1a.(\d+\.\d+)\x12", re.DOTALL)
+"""The token in the head of a list of the replay server; the first item follows."""
+
+
+async def transfer(bulk: Bulk, path: str, parse: Any) -> None:
+    token = ""
+    while True:
+        body = await bulk.read(f"{path}?limit={PAGE_SIZE}&continue={token}", ACCEPT)
+        if parse is not None:
+            parse(body[4:])
+        found = CONTINUE.search(body[:HEAD_BYTES])
+        if found is None:
+            return
+        token = found[1].decode()
+
+
+async def run(kubeconfig: Path, *, parses: bool) -> None:
+    messages: Any = {}
+    if parses:
+        from taintwarden.kube.protobuf_objects import MESSAGES as messages  # noqa: PLC0415, N811 - imports cost CPU
+    async with Bulk.open(kubeconfig) as bulk, asyncio.TaskGroup() as group:
+        for path, kind in PATHS.items():
+            found = messages.get(f"runtime.Unknown.{kind}List")
+            group.create_task(transfer(bulk, path, found and found.FromString))
+
+
+if __name__ == "__main__":
+    began = time.monotonic()
+    asyncio.run(run(Path(sys.argv[1]), parses=sys.argv[2:] == ["parse"]))
+    seconds = time.monotonic() - began
+    print(json.dumps({"cpu_seconds": time.process_time(), "seconds": seconds, "peak_mib": memory().peak_mib}))
