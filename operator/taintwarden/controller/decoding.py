@@ -152,7 +152,8 @@ class Decoder:
     def _owner(self, references: Sequence[OwnerReference]) -> Owner | None:
         for reference in references:
             if reference.controller:
-                return Owner(intern(_kind_of(reference)), reference.name, reference.uid)
+                # Not interned: Python 3.12 keeps what is interned for ever, and a tenant may write any kind.
+                return Owner(_kind_of(reference), reference.name, reference.uid)
         return None
 
     def _bound_at(self, obj: PodObject) -> float:
