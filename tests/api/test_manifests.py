@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
-import taintwarden.api as api
+from taintwarden.api.policies import parse_policy
+from taintwarden.api.profiles import parse_profile
+from taintwarden.api.tolerations import parse_tolerations
 from taintwarden.engine.model import Effect, Exclude, Method, Mode, Reclaim
 
 ROOT = Path(__file__).parents[2]
@@ -43,11 +45,11 @@ def rights(kind: str, name: str = "taintwarden") -> set[tuple[str, str]]:
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_sample_is_a_valid_policy(name):
-    assert api.parse_policy(yaml.safe_load(SAMPLES[name].read_text())).taints
+    assert parse_policy(yaml.safe_load(SAMPLES[name].read_text())).taints
 
 
 def test_sample_of_a_profile_is_valid():
-    profile = api.parse_profile(yaml.safe_load(PROFILE.read_text()))
+    profile = parse_profile(yaml.safe_load(PROFILE.read_text()))
     assert profile.selector.requirements
     assert {toleration.key for toleration in profile.tolerations} == {"sla"}
 
@@ -57,12 +59,12 @@ def test_samples_evict_nobody_until_somebody_has_looked():
 
 
 def test_shadow_mode_acts_on_no_schedule_only():
-    policy = api.parse_policy(yaml.safe_load(SAMPLES["shadow-mode"].read_text()))
+    policy = parse_policy(yaml.safe_load(SAMPLES["shadow-mode"].read_text()))
     assert [taint.effects for taint in policy.taints] == [(Effect.NO_SCHEDULE,)]
 
 
 def test_the_sample_instead_of_the_built_in_controller_leaves_nobody_out_and_asks_no_budget():
-    policy = api.parse_policy(yaml.safe_load(SAMPLES["replacing-built-in"].read_text()))
+    policy = parse_policy(yaml.safe_load(SAMPLES["replacing-built-in"].read_text()))
     assert [(taint.key, taint.effects) for taint in policy.taints] == [("*", (Effect.NO_EXECUTE,))]
     everybody = Exclude(namespaces=(), priority_at_least=2**31 - 1, daemon_sets=False, respect_do_not_disrupt=False)
     assert policy.exclude == everybody
@@ -70,18 +72,18 @@ def test_the_sample_instead_of_the_built_in_controller_leaves_nobody_out_and_ask
 
 
 def test_version_sample_starts_dry():
-    assert api.parse_policy(yaml.safe_load(SAMPLES["cni-version"].read_text())).mode is Mode.DRY_RUN
+    assert parse_policy(yaml.safe_load(SAMPLES["cni-version"].read_text())).mode is Mode.DRY_RUN
 
 
 @pytest.mark.parametrize(("name", "seconds"), [("spot-aws", 120), ("spot-gke", 30), ("spot-aks", 30)])
 def test_spot_samples_know_how_long_the_node_is_there(name, seconds):
-    policy = api.parse_policy(yaml.safe_load(SAMPLES[name].read_text()))
+    policy = parse_policy(yaml.safe_load(SAMPLES[name].read_text()))
     assert policy.reclaim == Reclaim(seconds)
 
 
 @pytest.mark.parametrize("name", [name for name in SAMPLES if name.startswith("spot")])
 def test_spot_samples_act_on_the_notice_and_not_on_what_every_spot_node_has(name):
-    policy = api.parse_policy(yaml.safe_load(SAMPLES[name].read_text()))
+    policy = parse_policy(yaml.safe_load(SAMPLES[name].read_text()))
     assert all(Effect.NO_SCHEDULE in taint.effects for taint in policy.taints)
     assert not {taint.key for taint in policy.taints} & {
         "cloud.google.com/gke-spot",
@@ -91,7 +93,7 @@ def test_spot_samples_act_on_the_notice_and_not_on_what_every_spot_node_has(name
 
 def test_annotation_shown_in_the_sla_sample_is_valid():
     comment = next(line for line in SAMPLES["sla"].read_text().splitlines() if line.startswith("#     ["))
-    tolerations, errors = api.parse_tolerations(comment.removeprefix("#"))
+    tolerations, errors = parse_tolerations(comment.removeprefix("#"))
     assert (len(tolerations), errors) == (1, ())
 
 

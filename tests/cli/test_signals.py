@@ -59,8 +59,8 @@ def silent_server(tmp_path: Path) -> Iterator[tuple[socket.socket, Path]]:
 
 
 def test_it_ends_while_it_imports(tmp_path):
-    """kopf and what it needs take a second on a fast machine."""
-    (tmp_path / "kopf.py").write_text(
+    """Imports take a second on a fast machine."""
+    (tmp_path / "aiohttp.py").write_text(
         "print('importing', file=__import__('sys').stderr, flush=True)\nimport time\ntime.sleep(60)"
     )
     with operator(path=tmp_path) as process:

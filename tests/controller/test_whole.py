@@ -228,11 +228,10 @@ async def test_what_is_going_on_is_told(scene: Whole) -> None:
     await scene.until(lambda: told() == set(WAVE))
 
 
-async def test_the_probes_tell_when_it_is_ready(scene: Whole) -> None:
+async def test_the_probes_tell_when_it_is_ready(scene: Whole, unused_tcp_port: int) -> None:
     blocked = scene.faults.answer(503, method="GET", path="/api/v1/nodes$", times=1_000_000)
-    app = await scene.start()
-    assert app._web is not None
-    async with aiohttp.ClientSession(f"http://127.0.0.1:{app._web.addresses[0][1]}") as session:
+    app = await scene.start(http_port=unused_tcp_port)
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{unused_tcp_port}") as session:
 
         async def ask(path: str) -> tuple[int, str]:
             async with session.get(path) as response:

@@ -128,12 +128,12 @@ class Whole:
 
     # -- operators ---------------------------------------------------------------------------------------------------
 
-    def settings(self, identity: str = "one", **more: Any) -> Settings:
+    def settings(self, identity: str = "one", http_port: int = 0, **more: Any) -> Settings:
         return Settings(
             kubeconfig=str(self.kubeconfig),
             identity=identity,
             http_host="127.0.0.1",
-            http_port=0,
+            http_port=http_port,
             max_evictions_per_second=0.0,
             events_per_second=1_000.0,
             **more,
@@ -153,8 +153,7 @@ class Whole:
             task.cancel()
         _, stuck = await asyncio.wait(tasks, timeout=5)
         assert not stuck, stuck
-        if app._web is not None:
-            await app._web.cleanup()
+        await app._probes.stop()
         await app.client.__aexit__()
 
     async def stop(self, app: App) -> None:

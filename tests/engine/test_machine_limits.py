@@ -117,7 +117,7 @@ def test_a_pod_whose_call_may_have_been_carried_out_counts_though_its_labels_cha
 def test_a_pod_whose_labels_change_is_counted_once():
     rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
     rig.pod("a", owner=owner(), labels={"new": "label"}, ready=True)
-    workload = rig.machine._limiter.workloads._workloads[owner().uid]
+    workload = rig.machine._limiter.workloads._workloads["shop", owner().uid]
     assert (workload.total, workload.ready) == (4, 4)
 
 
@@ -125,8 +125,9 @@ def test_a_pod_that_is_adopted_counts_for_its_new_owner_once():
     rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
     rig.pod("a", owner=FOREIGN, ready=True)
     counts = rig.machine._limiter.workloads._workloads
-    assert (counts[FOREIGN.uid].total, counts[FOREIGN.uid].ready) == (1, 1)
-    assert (counts[owner().uid].total, counts[owner().uid].ready) == (3, 3)
+    now, before = counts["shop", FOREIGN.uid], counts["shop", owner().uid]
+    assert (now.total, now.ready) == (1, 1)
+    assert (before.total, before.ready) == (3, 3)
 
 
 def test_a_pod_that_is_orphaned_is_limited_no_more():

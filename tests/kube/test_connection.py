@@ -522,15 +522,15 @@ def test_a_plugin_that_fails_is_told(tmp_path, answer, code):
         shown(used)
 
 
-PLUGIN = {"command": "c"}
+COMMAND = {"command": "c"}
 UNUSABLE = [
     {"auth-provider": {"name": "gcp"}},
     {"exec": {}},
     {"exec": 7},
-    {"exec": PLUGIN | {"args": 7}},
-    {"exec": PLUGIN | {"env": 7}},
-    {"exec": PLUGIN | {"env": ["a"]}},
-    {"exec": PLUGIN | {"env": [{"value": "a"}]}},
+    {"exec": COMMAND | {"args": 7}},
+    {"exec": COMMAND | {"env": 7}},
+    {"exec": COMMAND | {"env": ["a"]}},
+    {"exec": COMMAND | {"env": [{"value": "a"}]}},
 ]
 
 

@@ -152,7 +152,7 @@ class Decoder:
     def _owner(self, references: Sequence[OwnerReference]) -> Owner | None:
         for reference in references:
             if reference.controller:
-                # Not interned: Python 3.12 keeps what is interned for ever, and a tenant may write any kind.
+                # Not interned: Python 3.12 never frees what is interned, and a tenant may write any kind.
                 return Owner(_kind_of(reference), reference.name, reference.uid)
         return None
 
