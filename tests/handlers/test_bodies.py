@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import socket
 import ssl
 from collections.abc import AsyncIterator
 
@@ -19,13 +18,6 @@ from taintwarden.kube.pem import load_chain
 HOST = "127.0.0.1"
 REQUEST = b"POST /ask HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"
 ANSWER = b"x" * 20_000_000
-
-
-@pytest.fixture
-def port() -> int:
-    with socket.socket() as listener:
-        listener.bind((HOST, 0))
-        return listener.getsockname()[1]
 
 
 @pytest.fixture

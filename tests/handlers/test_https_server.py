@@ -38,13 +38,6 @@ POD = {"group": "", "version": "v1", "kind": "Pod"}
 
 
 @pytest.fixture
-def port() -> int:
-    with socket.socket() as listener:
-        listener.bind((HOST, 0))
-        return listener.getsockname()[1]
-
-
-@pytest.fixture
 def metrics() -> Metrics:
     return Metrics()
 

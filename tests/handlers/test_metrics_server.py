@@ -1,7 +1,6 @@
 """/metrics over HTTPS: who gets it, with which certificate, and what a flood meets."""
 
 import asyncio
-import socket
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable
@@ -30,13 +29,6 @@ def answer(call: Call) -> Any:
             raise refusal(500)
         return {"status": {"authenticated": spec["token"] != "strange", "user": {"username": spec["token"]}}}
     return {"status": {"allowed": spec["user"] == "good"}}
-
-
-@pytest.fixture
-def port() -> int:
-    with socket.socket() as listener:
-        listener.bind((HOST, 0))
-        return listener.getsockname()[1]
 
 
 def make(port: int, **more: Any) -> MetricsServer:

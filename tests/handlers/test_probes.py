@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -27,13 +26,6 @@ class State:
 @pytest.fixture
 def state() -> State:
     return State()
-
-
-@pytest.fixture
-def port() -> int:
-    with socket.socket() as listener:
-        listener.bind((HOST, 0))
-        return listener.getsockname()[1]
 
 
 @pytest.fixture
