@@ -101,7 +101,9 @@ class App:
         self._calls: set[asyncio.Task[None]] = set()
         self._probes = ProbeServer(settings, unready=self._unready, dead=self._dead, metrics=self._exposition)
         self._metrics_server: MetricsServer | None = None
+        self._is_supervised = False
         self._supervisor: Supervisor | None = None
+        """None until kopf is imported, and where kopf itself runs the operator."""
         self._listing = asyncio.Lock()
         """Lists are loaded in the order in which they were requested."""
         self._events_dropped = 0
@@ -192,6 +194,7 @@ class App:
 
     async def supervise(self, stopping: asyncio.Event) -> None:
         """Have policies and profiles watched by a kopf that begins again when it ends, until ``stopping`` is set."""
+        self._is_supervised = True
         # kopf takes long to import: in a thread, the lists that were requested arrive meanwhile.
         supervised = await asyncio.to_thread(_import_kopf)
         self._supervisor = supervised(
@@ -366,7 +369,9 @@ class App:
         return self._unwatched()
 
     def _unwatched(self) -> str:
-        return self._supervisor.problem() if self._supervisor else ""
+        if self._supervisor is None:
+            return "policies are not watched yet" if self._is_supervised else ""
+        return self._supervisor.problem()
 
     def _dead(self) -> str:
         return f"a task failed: {self.failure}" if self.failure else ""

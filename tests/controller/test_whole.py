@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import signal
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -260,6 +261,18 @@ async def test_a_task_that_fails_ends_the_process_and_is_told(scene: Whole) -> N
 
 
 # -- how it starts ----------------------------------------------------------------------------------------------------
+
+
+async def test_it_is_not_ready_before_it_watches_policies(scene: Whole, monkeypatch: pytest.MonkeyPatch) -> None:
+    imports = threading.Event()
+    monkeypatch.setattr(app_module, "_import_kopf", imports.wait)
+    app = await scene.start()
+    supervised = asyncio.create_task(app.supervise(asyncio.Event()))
+    await scene.until(lambda: app.machine.view.is_leading)
+    assert app._unready() == "policies are not watched yet"
+    imports.set()
+    with pytest.raises(TypeError):
+        await supervised  # nothing was imported
 
 
 async def test_a_port_that_is_taken_is_told_in_one_line(scene: Whole) -> None:
