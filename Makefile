@@ -5,7 +5,7 @@
 PYTHON ?= python3
 # Another control plane for the end-to-end tests: a version in tests/controlplane/versions.
 export KUBERNETES ?=
-# How many processes run tests; with 0 they run in the process of pytest itself.
+# How many processes run the tests that need no cluster; with 0 they run in the process of pytest itself.
 WORKERS ?= auto
 ATHERIS_VERSION := 3.0.0
 TARGET ?= annotation
@@ -91,7 +91,7 @@ cluster: $(READY) control-plane ## the real control plane with six nodes and the
 	@PYTHONPATH=tests $(BIN)/python -m controlplane
 
 test-e2e: $(READY) control-plane deploy-tools prometheus ## end-to-end tests on the real control plane (KUBERNETES=v1.30.14)
-	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup tests/e2e $(ARGS)
+	@$(BIN)/python -m pytest tests/e2e $(ARGS)
 
 on-call: $(READY) control-plane prometheus ## all incidents of docs/runbooks on the real control plane (five minutes)
 	@INCIDENTS=all $(BIN)/python -m pytest tests/e2e/test_incidents.py $(ARGS)

@@ -38,12 +38,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         pytest.exit(str(error), returncode=NO_CLUSTER)
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """One process runs a module whole, all stories of the limits, and everything on a cluster of others."""
-    group = "limits" if "limits_told" in getattr(item, "fixturenames", ()) else item.path.name
-    item.add_marker(pytest.mark.xdist_group("cluster" if item.config.getoption("--kubeconfig") else group))
-
-
 @pytest.fixture(scope="session")
 def bare_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     """A cluster without anything of ours in it; logs of its processes are in pytest's temporary folder."""
