@@ -143,6 +143,7 @@ class Workloads:
 
 
 def _key(uid: str) -> str:
+    """The key of a refusal: by UID alone, since ``want`` does not know the namespace of a controller."""
     return f"workload/{uid}"
 
 
