@@ -17,7 +17,7 @@ from taintwarden.engine.limits.refusal import Refusal
 from taintwarden.engine.model import Instant, Mode, Pod, Policy, Taint
 
 
-class Request(msgspec.Struct, frozen=True):
+class Request(msgspec.Struct, frozen=True, gc=False):
     """The question whether a pod may be evicted now.
 
     ``labels`` are its node's. ``deletes``: the pod is deleted, so no PodDisruptionBudget applies. ``released``: a

@@ -28,7 +28,7 @@ STALE_VIEW = "stale-view"
 BUDGET_LIMITS = (BUDGET, SEVERAL_BUDGETS, BUDGET_UNREADABLE)
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class Refusal(msgspec.Struct, frozen=True, gc=False):
     """Which limit refuses, and what has to change before a retry can succeed.
 
     ``until`` None: something other than time has to change. ``key`` names what shares the refusal (a workload, a node,

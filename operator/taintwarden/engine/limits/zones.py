@@ -29,7 +29,7 @@ class ZoneState(StrEnum):
 def zone_of(labels: Mapping[str, str]) -> str:
     """The name of a node's zone, with its region. Nodes without a zone form one, named "none"."""
     zone, region = labels.get(ZONE_LABEL, ""), labels.get(REGION_LABEL, "")
-    return "/".join(filter(None, (region, zone))) or "none"
+    return f"{region}/{zone}" if region and zone else region or zone or "none"
 
 
 def classify(nodes: int, degraded: int, health: ZoneHealth) -> ZoneState:

@@ -179,8 +179,8 @@ class Evictee(msgspec.Struct, eq=False, gc=False):
 
     uid: str
     node: str
-    claims: list[Claim]
-    """One for each policy. There is rarely more than one, so a list is fastest."""
+    claims: tuple[Claim, ...] = ()
+    """One for each policy. There is rarely more than one, and a tuple of one is the smallest collection."""
     call: Call | None = None
     is_uncertain: bool = False
     """The last call got no answer, and may have been carried out."""
@@ -208,19 +208,19 @@ class Claims:
         """The pod's evictee, which is created if there is none."""
         found = self.evictees.get(pod.uid)
         if found is None:
-            found = self.evictees[pod.uid] = Evictee(pod.uid, pod.node, [])
+            found = self.evictees[pod.uid] = Evictee(pod.uid, pod.node)
         return found
 
     def add(self, evictee: Evictee, claim: Claim) -> None:
         """Another policy evicts the pod."""
-        evictee.claims.append(claim)
+        evictee.claims = (*evictee.claims, claim)
         self.by_key[claim.key] = claim
 
     def remove(self, claim: Claim) -> None:
         """A claim has ended."""
         del self.by_key[claim.key]
         evictee = self.evictees[claim.uid]
-        evictee.claims.remove(claim)
+        evictee.claims = tuple([one for one in evictee.claims if one is not claim])
         if not evictee.claims and evictee.call is None:
             del self.evictees[claim.uid]
 

@@ -1,4 +1,8 @@
-"""The commands of the machine: orders, which the loop carries out, and notices, which are only reported."""
+"""The commands of the machine: orders, which the loop carries out, and notices, which are only reported.
+
+Those about one pod are not tracked by the garbage collector: a wave has one of each for every pod, and none is part of
+a cycle.
+"""
 
 import msgspec
 
@@ -8,7 +12,7 @@ from taintwarden.engine.model import Pod, Policy, Taint
 from taintwarden.engine.placement import Label
 
 
-class Evict(msgspec.Struct, frozen=True):
+class Evict(msgspec.Struct, frozen=True, gc=False):
     """Evict ``pod``, with its UID as precondition; answered by :class:`~.events.Settled`.
 
     ``delete`` uses DELETE instead of the Eviction API. ``grace_period_seconds`` None keeps the pod's own.
@@ -55,7 +59,7 @@ class ClearGuardReset(msgspec.Struct, frozen=True):
     policy: Policy
 
 
-class Scheduled(msgspec.Struct, frozen=True):
+class Scheduled(msgspec.Struct, frozen=True, gc=False):
     """Notice: the pod will be evicted at ``due_at`` unless something changes."""
 
     pod: Pod
@@ -63,14 +67,14 @@ class Scheduled(msgspec.Struct, frozen=True):
     due_at: float
 
 
-class Cancelled(msgspec.Struct, frozen=True):
+class Cancelled(msgspec.Struct, frozen=True, gc=False):
     """Notice: a scheduled eviction will not happen."""
 
     pod: Pod
     verdict: TaintVerdict
 
 
-class Decided(msgspec.Struct, frozen=True):
+class Decided(msgspec.Struct, frozen=True, gc=False):
     """Notice: the pod is due, all limits admit it, and the call is issued. ``waited``: seconds it waited for limits."""
 
     pod: Pod
@@ -80,7 +84,7 @@ class Decided(msgspec.Struct, frozen=True):
     limit: str
 
 
-class Rehearsed(msgspec.Struct, frozen=True):
+class Rehearsed(msgspec.Struct, frozen=True, gc=False):
     """Notice: a DryRun policy would have evicted the pod now."""
 
     pod: Pod
@@ -88,7 +92,7 @@ class Rehearsed(msgspec.Struct, frozen=True):
     due_at: float
 
 
-class Evicted(msgspec.Struct, frozen=True):
+class Evicted(msgspec.Struct, frozen=True, gc=False):
     """Notice: the API server accepted the eviction, ``lateness`` seconds after the deadline."""
 
     pod: Pod
@@ -96,7 +100,7 @@ class Evicted(msgspec.Struct, frozen=True):
     lateness: float
 
 
-class Hindered(msgspec.Struct, frozen=True):
+class Hindered(msgspec.Struct, frozen=True, gc=False):
     """Notice: the call did not evict the pod; it is retried at ``retry_at`` if the pod still has to leave."""
 
     pod: Pod
@@ -107,7 +111,7 @@ class Hindered(msgspec.Struct, frozen=True):
     retry_at: float
 
 
-class Left(msgspec.Struct, frozen=True):
+class Left(msgspec.Struct, frozen=True, gc=False):
     """Notice: the pod was gone before it was evicted."""
 
     pod: Pod
@@ -143,7 +147,7 @@ class Degraded(msgspec.Struct, frozen=True):
     pods: int
 
 
-class HeldByBudget(msgspec.Struct, frozen=True):
+class HeldByBudget(msgspec.Struct, frozen=True, gc=False):
     """Notice: the pod is due, and no call is made since the status of a budget does not allow it.
 
     ``reason`` names the budgets; ``until``: the pod is deleted instead then, if its policy specifies that.
@@ -155,7 +159,7 @@ class HeldByBudget(msgspec.Struct, frozen=True):
     until: float | None
 
 
-class Bounced(msgspec.Struct, frozen=True):
+class Bounced(msgspec.Struct, frozen=True, gc=False):
     """Notice: the pod came back to the node from which the same taint evicted its workload, and is evicted, too.
 
     ``in_a_row``: the number of consecutive evictions; pods that are evicted together count as one.
@@ -166,7 +170,7 @@ class Bounced(msgspec.Struct, frozen=True):
     in_a_row: int
 
 
-class HeldAsBouncing(msgspec.Struct, frozen=True):
+class HeldAsBouncing(msgspec.Struct, frozen=True, gc=False):
     """Notice: the pod is due, but its workload came back too often. It waits ``until``; ``reason``: how often."""
 
     pod: Pod

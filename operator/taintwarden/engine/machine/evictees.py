@@ -65,8 +65,9 @@ class Evictees:
         evictee = self._claims.evictees.get(pod.uid)
         if evictee is not None:
             names = [verdict.policy.name for _, verdict in wanted]
-            for claim in [claim for claim in evictee.claims if claim.verdict.policy.name not in names]:
-                self.withdraw(claim)
+            for claim in evictee.claims:
+                if claim.verdict.policy.name not in names:
+                    self.withdraw(claim)
         for due_at, verdict in wanted:
             evictee = self._claims.evictee(pod)
             known = evictee.claim_of(verdict.policy.name)
@@ -189,7 +190,7 @@ class Evictees:
         """The node of these pods is gone: no taint evicts them."""
         for uid in uids:
             evictee = self._claims.evictees.get(uid)
-            for claim in list(evictee.claims) if evictee is not None else ():
+            for claim in evictee.claims if evictee is not None else ():
                 pod = self._cluster.pod(claim.node, uid)
                 if pod is not None:
                     self._step.report(*self.reclaims.miss(claim, pod, "not-evicted"))
@@ -200,7 +201,7 @@ class Evictees:
         evictee = self._claims.evictees.get(uid)
         if evictee is None:
             return
-        for claim in list(evictee.claims):
+        for claim in evictee.claims:
             if claim.phase is Phase.IN_FLIGHT:
                 claim.withdrawn = True
             else:
@@ -225,7 +226,7 @@ class Evictees:
 
     def end_all(self, evictee: Evictee) -> None:
         """End all claims on the pod."""
-        for claim in list(evictee.claims):
+        for claim in evictee.claims:
             self.end(claim)
 
     def stay(self, node: str, uid: str) -> None:

@@ -287,7 +287,7 @@ class Evictions:
             details = (event.outcome.value, event.message, claim.attempts, retry_at)
             self._step.report(commands.Hindered(current, claim.verdict, *details))
             self._queues.delay(claim)
-        for other in list(evictee.claims):
+        for other in evictee.claims:
             if other.phase is Phase.ASIDE:
                 if current is None:
                     self._evictees.end(other)
