@@ -77,7 +77,10 @@ class IdealCluster:
 
     def snapshot(self) -> Snapshot:
         """What a plan would read now."""
-        workloads = [{"metadata": {"uid": f"rs-{app}"}, "spec": {"replicas": n}} for app, n in self.wanted.items()]
+        workloads = [
+            {"metadata": {"namespace": f"ns-{app[-1]}", "uid": f"rs-{app}"}, "spec": {"replicas": number}}
+            for app, number in self.wanted.items()
+        ]
         budgets = [
             {
                 "metadata": {"name": app, "namespace": f"ns-{app[-1]}", "generation": 1},
@@ -97,7 +100,7 @@ class IdealCluster:
     # -- what makes it ideal
 
     def _list(self) -> list[events.Event]:
-        wanted = [events.WorkloadSeen(f"rs-{app}", replicas) for app, replicas in self.wanted.items()]
+        wanted = [events.WorkloadSeen(f"ns-{app[-1]}", f"rs-{app}", replicas) for app, replicas in self.wanted.items()]
         return [*wanted, *(self._seen(app) for app in self.allowed)]
 
     def _seen(self, app: str) -> events.BudgetSeen:

@@ -64,7 +64,7 @@ def test_every_value_falls_to_nothing(limits: Json, monkeypatch: pytest.MonkeyPa
     }
     sim = Simulation([parse_policy(stored)])
     sim.kubelet = lambda pod: (30.0, 4.0)
-    replicas = [events.WorkloadSeen("rs-web", PODS)]
+    replicas = [events.WorkloadSeen("default", "rs-web", PODS)]
     sim.listers.append(lambda: replicas)
     for node in range(NODES):
         sim.create_node(f"n{node}", sla("980"))
@@ -83,7 +83,9 @@ def test_every_value_falls_to_nothing(limits: Json, monkeypatch: pytest.MonkeyPa
         pods=msgspec.convert(list(sim.pods.values()), list[PlacedPod]),
         workloads={
             "replicasets": [
-                msgspec.convert({"metadata": {"uid": "rs-web"}, "spec": {"replicas": PODS}}, WorkloadObject)
+                msgspec.convert(
+                    {"metadata": {"namespace": "default", "uid": "rs-web"}, "spec": {"replicas": PODS}}, WorkloadObject
+                )
             ]
         },
         budgets=[],

@@ -57,7 +57,11 @@ def namespace_object(name: str, **labels: str) -> NamespaceObject:
 
 
 def workload_object(uid: str = "uid-web", status: Any = None, **spec: Any) -> WorkloadObject:
-    value = {"metadata": {"uid": uid, "resourceVersion": "7"}, "spec": spec, "status": status or {}}
+    value = {
+        "metadata": {"namespace": "shop", "uid": uid, "resourceVersion": "7"},
+        "spec": spec,
+        "status": status or {},
+    }
     return msgspec.convert(value, WorkloadObject)
 
 

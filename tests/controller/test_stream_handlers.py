@@ -252,33 +252,33 @@ def list_all(handler: StreamHandler[Any], *objects: Any) -> None:
 
 def test_listed_workloads_are_seen_with_the_number_they_want(fed):
     list_all(fed.workloads, workload_object("a", replicas=3), workload_object("b", replicas=0))
-    assert fed.events == [events.WorkloadSeen("a", 3), events.WorkloadSeen("b", 0)]
+    assert fed.events == [events.WorkloadSeen("shop", "a", 3), events.WorkloadSeen("shop", "b", 0)]
     assert fed.workloads.listed_once.is_set()
 
 
 def test_a_workload_is_told_again_only_when_it_wants_another_number(fed):
     changes = [workload_object("a", {"active": number}, replicas=2 + number // 2) for number in range(4)]
     fed.workloads.changed([("MODIFIED", one) for one in changes])
-    assert fed.events == [events.WorkloadSeen("a", 2), events.WorkloadSeen("a", 3)]
+    assert fed.events == [events.WorkloadSeen("shop", "a", 2), events.WorkloadSeen("shop", "a", 3)]
 
 
 def test_a_list_tells_nothing_of_workloads_that_are_as_they_were(fed):
     for _ in range(2):
         list_all(fed.workloads, workload_object("a", replicas=3))
-    assert fed.events == [events.WorkloadSeen("a", 3)]
+    assert fed.events == [events.WorkloadSeen("shop", "a", 3)]
 
 
 def test_a_deleted_workload_is_gone_once(fed):
     web = workload_object("a", replicas=3)
     fed.workloads.changed([("ADDED", web), ("DELETED", web), ("DELETED", web)])
-    assert fed.events == [events.WorkloadSeen("a", 3), events.WorkloadGone("a")]
+    assert fed.events == [events.WorkloadSeen("shop", "a", 3), events.WorkloadGone("shop", "a")]
 
 
 def test_a_workload_that_the_next_list_does_not_name_is_gone(fed):
     list_all(fed.workloads, workload_object("a"), workload_object("b"))
     fed.take()
     list_all(fed.workloads, workload_object("b"))
-    assert fed.events == [events.WorkloadGone("a")]
+    assert fed.events == [events.WorkloadGone("shop", "a")]
 
 
 def test_a_workload_that_comes_back_is_told_again(fed):
@@ -286,14 +286,14 @@ def test_a_workload_that_comes_back_is_told_again(fed):
     for change in ("ADDED", "DELETED", "ADDED"):
         fed.take()
         fed.workloads.changed([(change, web)])
-    assert fed.events == [events.WorkloadSeen("a", 3)]
+    assert fed.events == [events.WorkloadSeen("shop", "a", 3)]
 
 
 @pytest.mark.parametrize("deleted", [False, True])
 def test_the_old_number_of_an_undecodable_workload_does_not_count(fed, deleted):
     fed.workloads.changed([("ADDED", workload_object("a", replicas=3))])
     fed.workloads.undecodable(Identity("web", "shop", "a"), "replicas is no number", deleted=deleted)
-    assert fed.events[1:] == [events.WorkloadGone("a")]
+    assert fed.events[1:] == [events.WorkloadGone("shop", "a")]
     assert fed.counted("taintwarden_undecodable_objects_total", resource="replicasets") == 1
 
 
@@ -314,7 +314,7 @@ def test_all_kinds_that_the_limits_ask_for_are_followed():
 def test_each_kind_wants_its_own_number(fed, resource, expected):
     handler = WorkloadHandler(resource, fed.events.append, fed.metrics)
     handler.changed([("ADDED", workload_object("a", {"desiredNumberScheduled": 5}, replicas=4, parallelism=6))])
-    assert fed.events == [events.WorkloadSeen("a", expected)]
+    assert fed.events == [events.WorkloadSeen("shop", "a", expected)]
 
 
 # -- budgets ----------------------------------------------------------------------------------------------------------

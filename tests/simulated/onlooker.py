@@ -65,9 +65,9 @@ class Onlooker:
                 for uid in [*self.pods, *self.terminating]:
                     if uid not in uids:
                         self._lose(uid)
-            case events.WorkloadSeen(uid, replicas):
+            case events.WorkloadSeen(_, uid, replicas):
                 self.wanted[uid] = replicas
-            case events.WorkloadGone(uid):
+            case events.WorkloadGone(_, uid):
                 self.wanted.pop(uid, None)
             case events.BudgetSeen(budget):
                 self.budgets[budget.namespace, budget.name] = budget

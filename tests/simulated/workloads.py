@@ -17,6 +17,7 @@ class Workload:
         self.name = name
         self.kind = kind
         self.uid = f"{kind}-{name}"
+        self.namespace = template.get("namespace", "default")
         self.replicas = replicas
         self.template = template
         self.home = ""
@@ -43,7 +44,7 @@ class Workloads:
         self._numbers = 0
         sim.kubelet = self._stop
         sim.observers.append(self._observe)
-        self._gone: list[str] = []
+        self._gone: list[Workload] = []
         sim.listers.append(self._list)
 
     def watched(self) -> list[Workload]:
@@ -52,8 +53,8 @@ class Workloads:
 
     def _list(self) -> list[events.Event]:
         """What is there; and what is not, since a list tells that, too."""
-        gone = [events.WorkloadGone(uid) for uid in self._gone]
-        return [*gone, *(events.WorkloadSeen(one.uid, one.replicas) for one in self.watched())]
+        gone = [events.WorkloadGone(one.namespace, one.uid) for one in self._gone]
+        return [*gone, *(events.WorkloadSeen(one.namespace, one.uid, one.replicas) for one in self.watched())]
 
     def create(self, name: str, replicas: int, kind: str = "ReplicaSet", **template: Any) -> Workload:
         """A workload with all its pods Ready at once."""
@@ -74,9 +75,9 @@ class Workloads:
     def delete(self, name: str) -> None:
         """It goes with all its pods."""
         workload = self.all.pop(name)
-        self._gone.append(workload.uid)
+        self._gone.append(workload)
         if workload.kind in WATCHED:
-            self.sim.deliver(lambda: self.sim.feed(events.WorkloadGone(workload.uid)))
+            self.sim.deliver(lambda: self.sim.feed(events.WorkloadGone(workload.namespace, workload.uid)))
         for pod in self.pods(workload):
             self.sim.terminate(pod)
 
@@ -91,7 +92,9 @@ class Workloads:
 
     def _tell(self, workload: Workload) -> None:
         if workload.kind in WATCHED:
-            self.sim.deliver(lambda: self.sim.feed(events.WorkloadSeen(workload.uid, workload.replicas)))
+            self.sim.deliver(
+                lambda: self.sim.feed(events.WorkloadSeen(workload.namespace, workload.uid, workload.replicas))
+            )
 
     def _observe(self, what: str, pod: Json) -> None:
         owners = [owner["uid"] for owner in pod["metadata"]["ownerReferences"]]
@@ -126,8 +129,7 @@ class Workloads:
         status = [{"type": "Ready", "status": "True"}] if ready else []
         node = self._find_node(workload)
         self.sim.create_pod(name, node, owners=[owner], conditions=status if node else [], **workload.template)
-        namespace = workload.template.get("namespace", "default")
-        pod = self.sim.pods[f"{namespace}/{name}"]
+        pod = self.sim.pods[f"{workload.namespace}/{name}"]
         if not node:
             self.sim.later(SCHEDULER_LOOKS_AGAIN_SECONDS, lambda: self._schedule(pod, workload))
         elif not ready:

@@ -114,27 +114,28 @@ class WorkloadHandler(KeyedHandler[WorkloadObject]):
         self._desired = DESIRED[resource]
 
     def key(self, obj: WorkloadObject) -> str:
-        """The UID, by which pods name their controller."""
-        return obj.metadata.uid
+        """Namespace, and the UID by which pods name their controller."""
+        return f"{obj.metadata.namespace}/{obj.metadata.uid}"
 
     def key_of(self, what: Identity) -> str:
-        """The UID."""
-        return what.uid
+        """Namespace and UID."""
+        return f"{what.namespace}/{what.uid}" if what.uid else ""
 
     def see(self, key: str, obj: WorkloadObject) -> None:
         """Pass on the number if it changed: most changes are of the status."""
         replicas = self._desired(obj)
         if self._told.get(key) != replicas:
             self._told[key] = replicas
-            self.feed(events.WorkloadSeen(key, replicas))
+            self.feed(events.WorkloadSeen(obj.metadata.namespace, obj.metadata.uid, replicas))
 
     def gone(self, key: str) -> Event:
         """The controller is gone."""
-        return events.WorkloadGone(key)
+        namespace, _, uid = key.partition("/")
+        return events.WorkloadGone(namespace, uid)
 
     def undecodable(self, what: Identity, reason: str, *, deleted: bool) -> bool:
         """Its number is not known any more, and an old one must not count."""
-        self.lose(what.uid)
+        self.lose(self.key_of(what))
         return super().undecodable(what, reason, deleted=deleted)
 
 

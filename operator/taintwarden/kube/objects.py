@@ -243,6 +243,7 @@ class NamespaceObject(msgspec.Struct):
 class WorkloadMeta(msgspec.Struct, gc=False, rename="camel"):
     """``metadata`` of a controller of pods."""
 
+    namespace: str = ""
     uid: str = ""
     resource_version: str = ""
 

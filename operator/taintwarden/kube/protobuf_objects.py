@@ -196,7 +196,8 @@ def _job(found: Any) -> WorkloadObject:
 
 
 def _workload_meta(found: Any) -> WorkloadMeta:
-    return WorkloadMeta(found.metadata.uid, found.metadata.resourceVersion)
+    metadata = found.metadata
+    return WorkloadMeta(metadata.namespace, metadata.uid, metadata.resourceVersion)
 
 
 def _budget(found: Any) -> BudgetObject:

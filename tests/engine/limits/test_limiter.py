@@ -181,7 +181,7 @@ def test_a_budget_refuses_its_pods():
 def test_a_workload_refuses_its_pods():
     bench = Bench(limited(max_unavailable=Share(number=1)))
     assert bench.ask(bench.pod()) == refusal.WORKLOAD_UNKNOWN
-    bench.limiter.workloads.want(owner().uid, 2)
+    bench.limiter.workloads.want(("shop", owner().uid), 2)
     assert bench.ask(bench.pod("b")) == ""
 
 
@@ -276,7 +276,7 @@ def test_a_pod_that_is_deleted_asks_no_budget_but_everybody_else():
     bench = Bench(limited(max_unavailable=Share(number=1)))
     bench.limiter.budgets.set(budget())
     assert bench.ask(bench.pod(), deletes=True) == refusal.WORKLOAD_UNKNOWN
-    bench.limiter.workloads.want(owner().uid, 1)
+    bench.limiter.workloads.want(("shop", owner().uid), 1)
     assert bench.ask(bench.pod("b"), deletes=True) == ""
 
 
@@ -336,7 +336,7 @@ LIMITED = limited(
 
 def test_a_pod_that_stays_gives_back_all_that_it_took():
     bench = reserved(Bench(LIMITED, overall_rate=1.0))
-    bench.limiter.workloads.want(owner().uid, 2)
+    bench.limiter.workloads.want(("shop", owner().uid), 2)
     bench.limiter.budgets.set(budget(allowed=1))
     first, second = bench.pod(), bench.pod("b")
     bench.reserve(first)(Settlement.STAYS)
@@ -349,14 +349,14 @@ def test_what_a_pod_that_stays_gives_back_is_said():
     settle = bench.reserve(bench.pod())
     bench.limiter.freed.take()
     settle(Settlement.STAYS)
-    keys = {"policies", f"workload/{owner().uid}", "node/n1", "namespace/p/shop"}
+    keys = {"policies", f"workload/shop/{owner().uid}", "node/n1", "namespace/p/shop"}
     assert set(bench.limiter.freed.take()) == keys
 
 
 @pytest.mark.parametrize("settlement", [Settlement.EVICTED, Settlement.UNKNOWN])
 def test_a_pod_that_may_be_on_its_way_out_gives_nothing_back(settlement):
     bench = reserved(Bench(LIMITED))
-    bench.limiter.workloads.want(owner().uid, 2)
+    bench.limiter.workloads.want(("shop", owner().uid), 2)
     first, second = bench.pod(), bench.pod("b")
     bench.reserve(first)(settlement)
     assert bench.spent() == [1]
@@ -367,7 +367,7 @@ def test_a_pod_that_may_be_on_its_way_out_gives_nothing_back(settlement):
 
 def test_a_pod_of_which_no_call_is_under_way_is_not_missing():
     bench = Bench(limited(node_max_concurrent=1, max_unavailable=Share(number=1)))
-    bench.limiter.workloads.want(owner().uid, 2)
+    bench.limiter.workloads.want(("shop", owner().uid), 2)
     first, second = bench.pod(), bench.pod("b")
     bench.reserve(first)(Settlement.UNKNOWN)
     bench.limiter.stay(first.uid)
@@ -376,12 +376,12 @@ def test_a_pod_of_which_no_call_is_under_way_is_not_missing():
 
 def test_a_pod_that_is_gone_is_missing_but_no_more_on_its_way_out():
     bench = Bench(limited(node_max_concurrent=1, max_unavailable=Share(number=1)))
-    bench.limiter.workloads.want(owner().uid, 2)
+    bench.limiter.workloads.want(("shop", owner().uid), 2)
     first, second = bench.pod(), bench.pod("b")
     bench.reserve(first)(Settlement.EVICTED)
     bench.limiter.gone(first, LATER)
     assert bench.ask(second) == refusal.MAX_UNAVAILABLE
-    bench.limiter.workloads.want(owner().uid, 1)
+    bench.limiter.workloads.want(("shop", owner().uid), 1)
     assert bench.ask(second) == ""
 
 

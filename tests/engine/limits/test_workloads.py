@@ -35,7 +35,7 @@ class Bench:
     def run(self, *names: str, wanted: int | None = None) -> None:
         for name in names:
             self.pod(name)
-        self.workloads.want(self.of.uid, len(names) if wanted is None else wanted)
+        self.workloads.want(("shop", self.of.uid), len(names) if wanted is None else wanted)
         self.freed.take()
 
     def turn(self, name: str, *, ready: bool) -> None:
@@ -147,14 +147,14 @@ def test_a_workload_scaled_down_misses_nobody():
     bench = Bench()
     bench.run(*"abcd")
     bench.gone("a")
-    bench.workloads.want(bench.of.uid, 3)
+    bench.workloads.want(("shop", bench.of.uid), 3)
     assert bench.admits("b")
 
 
 def test_a_workload_scaled_up_misses_those_that_are_not_there_yet():
     bench = Bench()
     bench.run(*"abcd")
-    bench.workloads.want(bench.of.uid, 8)
+    bench.workloads.want(("shop", bench.of.uid), 8)
     assert not bench.admits("a")
 
 
@@ -216,6 +216,19 @@ def test_a_pod_of_another_namespace_is_not_the_workloads_whatever_owner_it_names
     assert not bench.admits("a")
 
 
+def test_a_pod_of_another_namespace_waits_in_a_line_of_its_own():
+    """In the same line it would delay the release of those of the workload whose UID it names."""
+    bench = Bench()
+    bench.run(*"ab")
+    bench.leave("a")
+    shared = bench.interner.pod_class("tenant", {}, Tolerations(), owner=bench.of)
+    forged = Pod("forged", "forged", "n1", shared, 0.0, 1, True)
+    bench.workloads.seen(forged, None)
+    refused, own = bench.workloads.refuse(forged, ONE, 0.0), bench.workloads.refuse(bench.pods["b"], ONE, 0.0)
+    assert refused.limit == WORKLOAD_UNKNOWN
+    assert refused.key != own.key
+
+
 def test_workloads_do_not_mind_each_other():
     bench = Bench()
     bench.run(*"ab")
@@ -269,19 +282,19 @@ def test_a_watched_kind_that_is_not_known_holds_its_pods(kind):
 def test_a_workload_lets_go_once_it_is_seen():
     bench = Bench()
     bench.pod("a")
-    bench.workloads.want(bench.of.uid, 1)
+    bench.workloads.want(("shop", bench.of.uid), 1)
     assert bench.admits("a")
 
 
 def test_a_workload_that_is_gone_is_not_known_any_more():
     bench = Bench()
     bench.run(*"ab")
-    bench.workloads.want(bench.of.uid, None)
+    bench.workloads.want(("shop", bench.of.uid), None)
     assert not bench.admits("a")
 
 
 def test_a_workload_that_was_never_known_may_go():
-    Bench().workloads.want("nobody", None)
+    Bench().workloads.want(("shop", "nobody"), None)
 
 
 def test_what_a_workload_wants_is_remembered_while_it_has_no_pods():
@@ -415,7 +428,7 @@ def test_a_reservation_counts_unless_the_pod_stays(settlement, missing):
 
 
 def key(bench: Bench) -> str:
-    return f"workload/{bench.of.uid}"
+    return f"workload/shop/{bench.of.uid}"
 
 
 @pytest.mark.parametrize(
@@ -424,8 +437,8 @@ def key(bench: Bench) -> str:
         lambda bench: bench.turn("d", ready=True),
         lambda bench: bench.pod("e"),
         lambda bench: bench.gone("d"),
-        lambda bench: bench.workloads.want(bench.of.uid, 2),
-        lambda bench: bench.workloads.want(bench.of.uid, None),
+        lambda bench: bench.workloads.want(("shop", bench.of.uid), 2),
+        lambda bench: bench.workloads.want(("shop", bench.of.uid), None),
         lambda bench: bench.workloads.stay("a"),
     ],
     ids=["ready", "new", "gone", "scaled", "deleted", "stays"],
@@ -457,5 +470,5 @@ def test_a_workload_is_forgotten_with_its_last_pod():
     bench.leave("a")
     for name in "ab":
         bench.gone(name)
-    bench.workloads.want(bench.of.uid, None)
+    bench.workloads.want(("shop", bench.of.uid), None)
     assert (bench.workloads._workloads, bench.workloads._wanted, bench.workloads._leaving) == ({}, {}, {})

@@ -40,17 +40,17 @@ class Workloads:
 
     def __init__(self, freed: Freed) -> None:
         self._freed = freed
-        self._wanted: dict[str, int] = {}
+        self._wanted: dict[WorkloadKey, int] = {}
         self._workloads: dict[WorkloadKey, _Workload] = {}
         self._leaving: dict[str, Pod] = {}
 
-    def want(self, uid: str, replicas: int | None) -> None:
+    def want(self, key: WorkloadKey, replicas: int | None) -> None:
         """A controller wants ``replicas`` pods; None: it is gone."""
         if replicas is None:
-            self._wanted.pop(uid, None)
+            self._wanted.pop(key, None)
         else:
-            self._wanted[uid] = replicas
-        self._freed.add(_key(uid))
+            self._wanted[key] = replicas
+        self._freed.add(_key(key))
 
     def seen(self, pod: Pod, before: Pod | None) -> None:
         """A running pod appeared, or differs from ``before``."""
@@ -71,7 +71,7 @@ class Workloads:
         if pod.uid in self._leaving:
             workload.ready_leaving += 1 if pod.ready else -1
             self._leaving[pod.uid] = pod
-        self._freed.add(_key(key[1]))
+        self._freed.add(_key(key))
 
     def gone(self, pod: Pod, now: MonotonicTime) -> None:
         """A pod is gone or terminating."""
@@ -88,7 +88,7 @@ class Workloads:
         workload.known.discard(pod.uid)
         if not workload.total:
             del self._workloads[key]
-        self._freed.add(_key(key[1]))
+        self._freed.add(_key(key))
 
     def leave(self, pod: Pod) -> None:
         """An eviction of this pod is in progress: it counts as missing from now on."""
@@ -102,7 +102,7 @@ class Workloads:
         known = self._leaving.pop(uid, None)
         if known is not None and (key := known.shared.workload) is not None:
             self._workloads[key].ready_leaving -= known.ready
-            self._freed.add(_key(key[1]))
+            self._freed.add(_key(key))
 
     def concerns(self, _: Policy) -> bool:
         """Always: evictions by every policy count."""
@@ -128,9 +128,9 @@ class Workloads:
         wanted: int | None = None
         until: MonotonicTime | None = None
         if _is_watched(pod):
-            wanted = self._wanted.get(key[1])
+            wanted = self._wanted.get(key)
             if wanted is None:
-                return Refusal(WORKLOAD_UNKNOWN, None, _key(key[1]), f"{owner} is not known")
+                return Refusal(WORKLOAD_UNKNOWN, None, _key(key), f"{owner} is not known")
         else:
             workload.owed = [until for until in workload.owed if until > now]
             wanted, until = workload.total + len(workload.owed), min(workload.owed, default=None)
@@ -139,12 +139,12 @@ class Workloads:
         if missing + 1 <= spare:
             return None
         detail = f"{missing} of {wanted} pods of {owner} are missing, and {spare} ({share}) may be"
-        return Refusal(MAX_UNAVAILABLE, until, _key(key[1]), detail)
+        return Refusal(MAX_UNAVAILABLE, until, _key(key), detail)
 
 
-def _key(uid: str) -> str:
-    """The key of a refusal: by UID alone, since ``want`` does not know the namespace of a controller."""
-    return f"workload/{uid}"
+def _key(key: WorkloadKey) -> str:
+    """The key of a refusal, shared by the pods of the workload and by no others."""
+    return f"workload/{key[0]}/{key[1]}"
 
 
 def _is_watched(pod: Pod) -> bool:

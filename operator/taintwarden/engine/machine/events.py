@@ -105,6 +105,7 @@ class NamespaceGone(msgspec.Struct, frozen=True):
 class WorkloadSeen(msgspec.Struct, frozen=True):
     """A controller of pods (ReplicaSet, StatefulSet, ...) wants ``replicas`` pods."""
 
+    namespace: str
     uid: str
     replicas: int
 
@@ -112,6 +113,7 @@ class WorkloadSeen(msgspec.Struct, frozen=True):
 class WorkloadGone(msgspec.Struct, frozen=True):
     """A controller of pods was deleted."""
 
+    namespace: str
     uid: str
 
 

@@ -150,9 +150,9 @@ class Machine:
             case events.NamespaceGone():
                 self._judge_again_where(self._verdicts.set_namespace(event.name, None))
             case events.WorkloadSeen():
-                self._limiter.workloads.want(event.uid, event.replicas)
+                self._limiter.workloads.want((event.namespace, event.uid), event.replicas)
             case events.WorkloadGone():
-                self._limiter.workloads.want(event.uid, None)
+                self._limiter.workloads.want((event.namespace, event.uid), None)
             case events.BudgetSeen():
                 self._limiter.budgets.set(event.budget)
             case events.BudgetGone():
