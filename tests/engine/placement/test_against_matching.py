@@ -50,6 +50,10 @@ def cases(values, beyond, operators):
     )
 
 
+ANY_VALUE = INTEGERS | VERSIONS | TEXTS | BEYOND_INTEGERS | BEYOND_VERSIONS
+ANY_TOLERATION = st.builds(
+    Toleration, st.just("k"), st.sampled_from([one for one in Operator if one is not Operator.EXISTS]), ANY_VALUE
+)
 CASES = st.one_of(
     cases(INTEGERS, BEYOND_INTEGERS, ["Gt", "Lt"]),
     cases(VERSIONS, BEYOND_VERSIONS, ["SemverGt", "SemverLt", "SemverEq"]),
@@ -108,6 +112,16 @@ def test_a_node_is_preferred_only_if_it_is_tolerated_and_told_why_if_it_is_not(c
     preferred, tolerated = is_admitted(node, pod), is_tolerated(taints, tolerations, gates, [SOFT])
     assert tolerated or not preferred
     assert preferred or not tolerated or node.faults or pod.faults
+
+
+@given(INTEGERS | VERSIONS | TEXTS, st.lists(ANY_TOLERATION, min_size=2, max_size=4), GATES)
+def test_no_node_meets_two_preferences_by_one_taint(value, tolerations, gates):
+    """The scheduler adds weights: a node that is tolerated twice would score higher than one without the taint."""
+    node = node_labels([Taint("k", value, SOFT)], [TaintSelector("k", EFFECTS, None, True)])
+    pod = preferences("k", tolerations, gates)
+    met = [term for term in pod.terms if holds([{"matchExpressions": [one.as_json() for one in term]}], node.labels)]
+    assert len(met) <= 1
+    event(f"{len(met)} of {len(pod.terms)}")
 
 
 @given(CASES, ENTERED)

@@ -89,6 +89,33 @@ def test_several_versions_let_in_what_any_of_them_does():
     assert len(found.faults) == 2
 
 
+@pytest.mark.parametrize(
+    ("tolerated", "terms"),
+    [
+        ((("Gt", "5"), ("Lt", "10")), ["value Gt 9", "value Lt 10"]),
+        ((("Gt", "-5"), ("Lt", "10")), ["value Gt 9", "value Lt 10"]),
+        ((("Gt", "950"), ("Equal", "960")), ["value Gt 950"]),
+        ((("Gt", "950"), ("Equal", "950")), ["value Gt 950", "value In 950"]),
+        ((("SemverGt", "1.8.0"), ("SemverEq", "1.9.0")), ["version Gt 10008000000001"]),
+        (
+            (("SemverGt", "1.8.0"), ("SemverLt", "1.9.0")),
+            ["version Gt 10009000000000", "version Lt 10009000000001"],
+        ),
+        (
+            (("SemverGt", "1.8.0"), ("Equal", "v1.9.0")),
+            ["value In v1.9.0", "version Gt 10008000000001 & value NotIn v1.9.0"],
+        ),
+    ],
+)
+def test_no_node_meets_two_terms(tolerated, terms):
+    """The weights of preferences add up."""
+    assert written(asked(*(tolerates(*pair) for pair in tolerated))) == terms
+
+
+def test_a_pre_release_that_the_other_bound_includes_is_not_left_out():
+    assert asked(tolerates("SemverGt", "1.8.0-rc.1"), tolerates("SemverLt", "1.9.0")).faults == ()
+
+
 def test_exists_lets_every_node_in():
     found = asked(tolerates("SemverGt", "1.0.0-rc.1"), tolerates("Exists"))
     assert (found.unrestricted, found.terms, found.faults) == (True, (), ())

@@ -1,4 +1,8 @@
-"""Collects the tolerations for one taint and effect as requirements on a node's labels: any of them is enough."""
+"""Collects the tolerations for one taint and effect as requirements on a node's labels: any of them is enough.
+
+No node meets two of the terms: the scheduler adds the weights of all preferences that a node meets, so a node that is
+tolerated twice would score higher than one without the taint.
+"""
 
 from semver import Version
 
@@ -23,7 +27,7 @@ class Translation:
         self._everything = False
         self._empty = False
         self._values: dict[str, None] = {}
-        self._versions: dict[str, None] = {}
+        self._versions: dict[int, None] = {}
         self._above: int | None = None
         self._below: int | None = None
         self._above_version: Version | None = None
@@ -85,7 +89,7 @@ class Translation:
 
     def _same_version(self, toleration: Toleration, version: Version, number: int | None) -> None:
         if number is not None and not version.prerelease:
-            self._versions[str(number)] = None
+            self._versions[number] = None
             return
         self.faults.append(f"{toleration}: only nodes that spell it {version} or v{version} are found")
         for text in (str(version), f"v{version}"):
@@ -99,6 +103,8 @@ class Translation:
         found: list[Term] = []
         if self._above is not None and self._above < 0:
             self._below = max(self._below or 0, 1)  # zero, however it is spelled
+        if self._above is not None and self._below is not None:
+            self._above = max(self._above, self._below - 1)
         if self._above is not None and self._above < MAX_INT64:
             found.append((self._on_value(NodeOperator.GT, str(max(self._above, 0))),))
         if self._below is not None and self._below > 0:
@@ -107,37 +113,57 @@ class Translation:
 
     def _of_texts(self) -> list[Term]:
         found: list[Term] = []
-        if self._values:
-            found.append((self._on_value(NodeOperator.IN, *self._values),))
+        if values := [text for text in self._values if not _is_outside(parse_integer(text), self._above, self._below)]:
+            found.append((self._on_value(NodeOperator.IN, *values),))
         if self._empty:  # what cannot be expressed is empty on both labels
             without_version = NodeRequirement(self._version_label, NodeOperator.DOES_NOT_EXIST)
             found.append((self._on_value(NodeOperator.IN, ""), without_version))
         return found
 
     def _of_versions(self) -> list[Term]:
-        found: list[Term] = []
-        if self._above_version is not None:
-            found.append((self._on_version(NodeOperator.GT, self._number(self._above_version)),))
-            self._tell_siblings(self._above_version, "above")
-        if self._below_version is not None:
-            found.append((self._on_version(NodeOperator.LT, self._number(self._below_version)),))
-            if self._below_version.prerelease != "0":  # no pre-release of this version sorts below that one
-                self._tell_siblings(self._below_version, "below")
-        if self._versions:
-            found.append((self._on_version(NodeOperator.IN, *self._versions),))
-        return found
+        above = None if self._above_version is None else encode_version(self._above_version)
+        below = None if self._below_version is None else encode_version(self._below_version)
+        if above is not None and below is not None:
+            above = max(above, below - 1)
+        found: list[NodeRequirement] = []
+        if above is not None:
+            found.append(self._on_version(NodeOperator.GT, str(above)))
+        if below is not None:
+            found.append(self._on_version(NodeOperator.LT, str(below)))
+        if versions := [number for number in self._versions if not _is_outside(number, above, below)]:
+            found.append(self._on_version(NodeOperator.IN, *map(str, versions)))
+        self._tell_siblings(above, below)
+        spelled = [text for text in self._values if self._is_found_by_number(text, above, below)]
+        besides = (self._on_value(NodeOperator.NOT_IN, *spelled),) if spelled else ()
+        return [(requirement, *besides) for requirement in found]
 
-    def _tell_siblings(self, version: Version, side: str) -> None:
-        if version.prerelease:
-            self.faults.append(
-                f"pre-releases of {version.finalize_version()} {side} {version} are left out: labels cannot order them"
-            )
+    def _is_found_by_number(self, text: str, above: int | None, below: int | None) -> bool:
+        version = parse_version(text)
+        number = None if version is None else encode_version(version)
+        return number in self._versions or _is_outside(number, above, below)
 
-    def _number(self, version: Version) -> str:
-        return str(encode_version(version))
+    def _tell_siblings(self, above: int | None, below: int | None) -> None:
+        """Report the pre-releases that have the number of a bound, unless the other bound includes them."""
+        lowest, highest = self._above_version, self._below_version
+        if lowest is not None and lowest.prerelease and not _is_outside(encode_version(lowest), above, below):
+            self._tell_left_out(lowest, "above")
+        if highest is None or not highest.prerelease or highest.prerelease == "0":  # none sorts below that one
+            return
+        if not _is_outside(encode_version(highest), above, below):
+            self._tell_left_out(highest, "below")
+
+    def _tell_left_out(self, version: Version, side: str) -> None:
+        self.faults.append(
+            f"pre-releases of {version.finalize_version()} {side} {version} are left out: labels cannot order them"
+        )
 
     def _on_value(self, operator: NodeOperator, *values: str) -> NodeRequirement:
         return NodeRequirement(self._value_label, operator, values)
 
     def _on_version(self, operator: NodeOperator, *values: str) -> NodeRequirement:
         return NodeRequirement(self._version_label, operator, values)
+
+
+def _is_outside(number: int | None, above: int | None, below: int | None) -> bool:
+    """Whether a number is above the one or below the other."""
+    return number is not None and ((above is not None and number > above) or (below is not None and number < below))
