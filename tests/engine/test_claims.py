@@ -272,6 +272,6 @@ def test_a_pod_is_forgotten_with_its_last_claim():
 def test_a_pod_whose_eviction_is_being_asked_for_is_not_forgotten():
     one = claim()
     claims = claimed(one)
-    claims.evictees["a"].call = Call(one, Evict(POD, one.verdict), lambda _: None, grace_cut=False)
+    claims.evictees["a"].call = Call(one, Evict(POD, one.verdict), grace_cut=False)
     claims.remove(one)
     assert claims.evictee(POD).call is not None

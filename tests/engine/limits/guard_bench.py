@@ -3,7 +3,7 @@
 import msgspec
 
 from taintwarden.engine.limits.guard import SLOTS, Due, Guard, GuardRecord, Turn
-from taintwarden.engine.limits.protocol import Freed, Reservation
+from taintwarden.engine.limits.protocol import Freed, Settlement
 from taintwarden.engine.model import GuardSettings, Instant
 
 WALL = 1_700_000_000.0
@@ -42,13 +42,20 @@ class Bench:
         for uid in uids:
             self.guard.forget(uid)
 
-    def evict(self, *uids: str) -> list[Reservation]:
-        return [self.guard.take(uid, self.now) for uid in uids]
+    def evict(self, *uids: str) -> None:
+        for uid in uids:
+            self.guard.take(uid, self.now)
 
-    def spend(self, number: int) -> list[Reservation]:
-        """Pods of which nothing else is known are evicted."""
+    def settle(self, settlement: Settlement, *uids: str) -> None:
+        for uid in uids:
+            self.guard.settle(uid, settlement)
+
+    def spend(self, number: int) -> list[str]:
+        """Pods of which nothing else is known are evicted. Returns their UIDs."""
         self._spent += number
-        return self.evict(*(f"spent-{index}" for index in range(self._spent - number, self._spent)))
+        uids = [f"spent-{index}" for index in range(self._spent - number, self._spent)]
+        self.evict(*uids)
+        return uids
 
     def look(self) -> Turn | None:
         return self.guard.look(self.now)

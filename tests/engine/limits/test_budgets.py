@@ -41,7 +41,7 @@ class Bench:
 
     def evict(self, name: str, *, ready: bool = True) -> None:
         self.budgets.leave(self.pod(name, ready=ready))
-        self.budgets.settle(name, evicted=True)
+        self.budgets.settle(name, Settlement.EVICTED)
 
 
 # -- which budgets count -----------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def test_a_call_that_was_refused_gives_back_and_tells():
     bench = Bench(1)
     bench.budgets.leave(bench.pod("a"))
     bench.freed.take()
-    bench.budgets.settle("a", evicted=False)
+    bench.budgets.settle("a", Settlement.STAYS)
     assert bench.admits()
     assert "budget/shop/pdb" in bench.freed.take()
 
@@ -152,7 +152,7 @@ def test_a_status_seen_before_the_answer_is_not_counted_twice():
     bench = Bench(2)
     bench.budgets.leave(bench.pod("a"))
     bench.see(1)
-    bench.budgets.settle("a", evicted=True)
+    bench.budgets.settle("a", Settlement.EVICTED)
     assert bench.admits()
 
 
@@ -162,7 +162,7 @@ def test_a_status_seen_before_the_answer_lets_the_next_go_when_the_answer_comes(
     bench.see(1)
     assert not bench.admits()
     bench.freed.take()
-    bench.budgets.settle("a", evicted=True)
+    bench.budgets.settle("a", Settlement.EVICTED)
     assert "budget/shop/pdb" in bench.freed.take()
 
 
@@ -185,7 +185,7 @@ def test_calls_of_several_pods_add_up():
 def test_an_answer_to_what_asked_no_budget_changes_nothing():
     bench = Bench(1)
     bench.freed.take()
-    bench.budgets.settle("deleted", evicted=True)
+    bench.budgets.settle("deleted", Settlement.EVICTED)
     assert bench.admits()
     assert bench.freed.take() == []
 
@@ -208,10 +208,9 @@ def request(bench: Bench, *, deletes: bool = False) -> Request:
 )
 def test_a_reservation_counts_until_it_is_settled_and_an_accepted_one_longer(settlement, admits):
     bench = Bench(1)
-    settle = bench.budgets.reserve(request(bench))
-    assert settle is not None
+    bench.budgets.reserve(request(bench))
     assert not bench.admits()
-    settle(settlement)
+    bench.budgets.settle("a", settlement)
     assert bench.admits() == admits
 
 
@@ -223,7 +222,7 @@ def test_a_pod_that_is_deleted_asks_no_budget():
 
 def test_a_pod_that_is_deleted_takes_from_no_budget():
     bench = Bench(1)
-    assert bench.budgets.reserve(request(bench, deletes=True)) is None
+    bench.budgets.reserve(request(bench, deletes=True))
     assert bench.admits()
 
 
@@ -306,7 +305,7 @@ def test_nothing_is_remembered_of_a_budget_that_is_gone():
     bench.evict("a")
     bench.budgets.leave(bench.pod("b"))
     bench.budgets.drop("shop", "pdb")
-    bench.budgets.settle("b", evicted=False)
+    bench.budgets.settle("b", Settlement.STAYS)
     bench.freed.take()
     kept = [part for part in vars(bench.budgets).values() if hasattr(part, "__len__") and len(part)]
     assert kept == []

@@ -235,8 +235,7 @@ def test_counting_looks_at_slots_and_not_at_pods():
 
 def test_a_call_that_was_not_carried_out_is_given_back():
     bench = Bench(population=0)
-    for settle in bench.spend(3):
-        settle(Settlement.STAYS)
+    bench.settle(Settlement.STAYS, *bench.spend(3))
     bench.expect(*uids(3))
     assert bench.look() is None
 
@@ -244,26 +243,25 @@ def test_a_call_that_was_not_carried_out_is_given_back():
 @pytest.mark.parametrize("settlement", [Settlement.EVICTED, Settlement.UNKNOWN])
 def test_a_call_that_may_have_been_carried_out_is_not_given_back(settlement):
     bench = Bench(population=0)
-    for settle in bench.spend(3):
-        settle(settlement)
+    bench.settle(settlement, *bench.spend(3))
     assert bench.spent() == [3]
 
 
 def test_it_is_given_back_in_the_slot_in_which_it_was_taken():
     """Or a later slot would hold one too few when the earlier one has passed."""
     bench = Bench()
-    settle, _ = bench.spend(2)
+    first, _ = bench.spend(2)
     bench.pass_time(SLOT)
     bench.spend(3)
-    settle(Settlement.STAYS)
+    bench.settle(Settlement.STAYS, first)
     assert bench.spent() == [1, 3]
 
 
 def test_an_eviction_counts_once_however_often_it_is_tried():
     bench = Bench()
     for _ in range(5):
-        [settle] = bench.evict("a")
-        settle(Settlement.UNKNOWN)
+        bench.evict("a")
+        bench.settle(Settlement.UNKNOWN, "a")
         bench.pass_time(SLOT)
     assert bench.guard.has_taken("a")
     assert bench.spent() == [1]
@@ -271,18 +269,18 @@ def test_an_eviction_counts_once_however_often_it_is_tried():
 
 def test_a_try_that_shows_that_the_first_was_not_carried_out_gives_back_once():
     bench = Bench()
-    [settle] = bench.evict("a")
-    settle(Settlement.UNKNOWN)
-    [settle] = bench.evict("a")
-    settle(Settlement.STAYS)
+    bench.evict("a")
+    bench.settle(Settlement.UNKNOWN, "a")
+    bench.evict("a")
+    bench.settle(Settlement.STAYS, "a")
     assert not bench.guard.has_taken("a")
     assert bench.spent() == []
 
 
 def test_a_pod_of_which_no_call_is_under_way_counts_anew():
     bench = Bench()
-    [settle] = bench.evict("a")
-    settle(Settlement.UNKNOWN)
+    bench.evict("a")
+    bench.settle(Settlement.UNKNOWN, "a")
     bench.guard.stay("a")
     assert not bench.guard.has_taken("a")
     bench.evict("a")

@@ -7,7 +7,7 @@ import pytest
 
 from engine.rig import ZONE, budget, limited, owner
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.limits import Limiter, Refusal, Request, Reservation, Settlement, refusal
+from taintwarden.engine.limits import Limiter, Refusal, Request, Settlement, refusal
 from taintwarden.engine.limits.guard import Due, Guard, GuardRecord
 from taintwarden.engine.model import (
     GuardSettings,
@@ -64,11 +64,16 @@ class Bench:
         """The limit that refuses; empty if none does, and then the pod is evicted."""
         refused = self.refuse(pod, zone, **more)
         if refused is None:
-            self.reserve(pod, zone, **more)(Settlement.EVICTED)
+            self.call(pod, Settlement.EVICTED, zone, **more)
         return refused.limit if refused else ""
 
-    def reserve(self, pod: Pod, zone: str = "z1", **more: Any) -> Reservation:
-        return self.limiter.reserve(self.request(pod, zone, **more))
+    def reserve(self, pod: Pod, zone: str = "z1", **more: Any) -> None:
+        self.limiter.reserve(self.request(pod, zone, **more))
+
+    def call(self, pod: Pod, settlement: Settlement, zone: str = "z1", **more: Any) -> None:
+        """A call that ends at once."""
+        self.reserve(pod, zone, **more)
+        self.limiter.settle(pod.uid, settlement)
 
     def trip(self) -> None:
         """More pods have to leave than the guard allows."""
@@ -140,7 +145,7 @@ def test_a_pod_that_a_person_released_is_known():
 
 def test_a_pod_whose_eviction_counts_already_needs_no_new_reservation():
     bench = reserved(Bench(GUARDED))
-    bench.reserve(bench.pod())(Settlement.UNKNOWN)
+    bench.call(bench.pod(), Settlement.UNKNOWN)
     bench.now = Instant(LATER.wall + 60, LATER.monotonic + 60)
     assert bench.refuse(bench.pod("b")) == Refusal(refusal.GUARD_RECORD)
     assert bench.refuse(bench.pod()) is None
@@ -247,7 +252,7 @@ def test_an_eviction_takes_from_every_bucket():
         overall_rate=1.0,
     )
     request = bench.request(bench.pod())
-    bench.limiter.reserve(request)(Settlement.EVICTED)
+    bench.call(request.pod, Settlement.EVICTED)
     buckets = bench.limiter.rates.shared(request) + bench.limiter.rates.parted(request)
     assert [bucket.available_at(LATER.monotonic) for _, _, bucket in buckets] == [LATER.monotonic + 1] * 4
 
@@ -339,16 +344,17 @@ def test_a_pod_that_stays_gives_back_all_that_it_took():
     bench.limiter.workloads.want(("shop", owner().uid), 2)
     bench.limiter.budgets.set(budget(allowed=1))
     first, second = bench.pod(), bench.pod("b")
-    bench.reserve(first)(Settlement.STAYS)
+    bench.call(first, Settlement.STAYS)
     assert bench.spent() == []
     assert bench.refuse(second) is None
 
 
 def test_what_a_pod_that_stays_gives_back_is_said():
     bench = reserved(Bench(LIMITED))
-    settle = bench.reserve(bench.pod())
+    pod = bench.pod()
+    bench.reserve(pod)
     bench.limiter.freed.take()
-    settle(Settlement.STAYS)
+    bench.limiter.settle(pod.uid, Settlement.STAYS)
     keys = {"policies", f"workload/shop/{owner().uid}", "node/n1", "namespace/p/shop"}
     assert set(bench.limiter.freed.take()) == keys
 
@@ -358,7 +364,7 @@ def test_a_pod_that_may_be_on_its_way_out_gives_nothing_back(settlement):
     bench = reserved(Bench(LIMITED))
     bench.limiter.workloads.want(("shop", owner().uid), 2)
     first, second = bench.pod(), bench.pod("b")
-    bench.reserve(first)(settlement)
+    bench.call(first, settlement)
     assert bench.spent() == [1]
     assert bench.ask(second) == refusal.POLICY_RATE
     bench.now = Instant(LATER.wall + 10, LATER.monotonic + 10)
@@ -369,7 +375,7 @@ def test_a_pod_of_which_no_call_is_under_way_is_not_missing():
     bench = Bench(limited(node_max_concurrent=1, max_unavailable=Share(number=1)))
     bench.limiter.workloads.want(("shop", owner().uid), 2)
     first, second = bench.pod(), bench.pod("b")
-    bench.reserve(first)(Settlement.UNKNOWN)
+    bench.call(first, Settlement.UNKNOWN)
     bench.limiter.stay(first.uid)
     assert bench.ask(second) == ""
 
@@ -378,7 +384,7 @@ def test_a_pod_that_is_gone_is_missing_but_no_more_on_its_way_out():
     bench = Bench(limited(node_max_concurrent=1, max_unavailable=Share(number=1)))
     bench.limiter.workloads.want(("shop", owner().uid), 2)
     first, second = bench.pod(), bench.pod("b")
-    bench.reserve(first)(Settlement.EVICTED)
+    bench.call(first, Settlement.EVICTED)
     bench.limiter.gone(first, LATER)
     assert bench.ask(second) == refusal.MAX_UNAVAILABLE
     bench.limiter.workloads.want(("shop", owner().uid), 1)
@@ -389,7 +395,7 @@ def test_an_eviction_is_counted_by_the_guard_once_however_often_it_is_tried():
     bench = reserved(Bench(GUARDED))
     pod = bench.pod()
     for _ in range(5):
-        bench.reserve(pod)(Settlement.UNKNOWN)
+        bench.call(pod, Settlement.UNKNOWN)
     assert bench.spent() == [1]
 
 
@@ -423,7 +429,7 @@ def test_a_policy_made_again_after_it_was_gone_inherits_no_guard():
 
 def test_a_guard_switched_off_and_on_again_remembers():
     bench = reserved(Bench(GUARDED))
-    bench.reserve(bench.pod())(Settlement.EVICTED)
+    bench.call(bench.pod(), Settlement.EVICTED)
     bench.configure(limited())
     assert bench.limiter.guards.by_policy == {}
     bench.configure(GUARDED)

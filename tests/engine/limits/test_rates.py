@@ -6,13 +6,13 @@ import pytest
 
 from engine.rig import ZONE, limited
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.limits import Freed, Request, Reservation, Settlement
+from taintwarden.engine.limits import Freed, Request, Settlement
 from taintwarden.engine.limits import rates as module
 from taintwarden.engine.limits.protocol import EVERY_POLICY
 from taintwarden.engine.limits.rates import PartedRates, Rates, SharedRates, one_second
 from taintwarden.engine.limits.refusal import OVERALL_RATE, PER_NAMESPACE, PER_ZONE, POLICY_RATE
 from taintwarden.engine.limits.zones import Zones
-from taintwarden.engine.model import Instant, Pod, Policy, Taint, Tolerations
+from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, Taint, Tolerations
 
 FAST = limited(evictions_per_second=2.0, burst=5)
 PARTED = limited(zone_evictions_per_second=3.0)
@@ -42,8 +42,18 @@ class Bench:
         """The limit that has no token, empty if none."""
         return next((refused.limit for one in self.limits if (refused := one.admit(self.request(**where)))), "")
 
-    def reserve(self, **where: str) -> list[Reservation]:
-        return [one.reserve(self.request(**where)) for one in self.limits]
+    def reserve(self, **where: str) -> None:
+        for one in self.limits:
+            one.reserve(self.request(**where))
+
+    def settle(self, settlement: Settlement) -> None:
+        for one in self.limits:
+            one.settle("a", settlement)
+
+    def call(self, settlement: Settlement) -> None:
+        """One that ends at once."""
+        self.reserve()
+        self.settle(settlement)
 
     def drain(self, **where: Any) -> int:
         """Take all there is."""
@@ -52,11 +62,6 @@ class Bench:
             self.reserve(**where)
             taken += 1
         return taken
-
-
-def settle(reservations: list[Reservation], settlement: Settlement) -> None:
-    for one in reservations:
-        one(settlement)
 
 
 @pytest.mark.parametrize(("rate", "burst"), [(0.1, 1), (1.0, 1), (1.9, 1), (2.0, 2), (50.0, 50)])
@@ -197,7 +202,7 @@ def test_what_is_not_evicted_costs_no_token():
     bench.seconds = 100.0
     for _ in range(3):
         assert bench.refuses() == ""
-        settle(bench.reserve(), Settlement.STAYS)
+        bench.call(Settlement.STAYS)
     assert bench.refuses() == ""
 
 
@@ -205,7 +210,7 @@ def test_what_is_not_evicted_costs_no_token():
 def test_what_may_have_been_evicted_costs_a_token_of_each(settlement):
     bench = Bench(ALL, overall=1.0)
     bench.seconds = 100.0
-    settle(bench.reserve(), settlement)
+    bench.call(settlement)
     buckets = bench.rates.shared(bench.request()) + bench.rates.parted(bench.request())
     assert [bucket.available_at(100.0) for _, _, bucket in buckets] == [101.0] * 4
 
@@ -213,12 +218,30 @@ def test_what_may_have_been_evicted_costs_a_token_of_each(settlement):
 def test_who_waits_for_the_token_is_asked_again_when_it_is_given_back():
     bench = Bench(ALL)
     bench.seconds = 100.0
-    settle(bench.reserve(), Settlement.STAYS)
+    bench.call(Settlement.STAYS)
     assert bench.freed.take() == [EVERY_POLICY, "zone/p/z1", "namespace/p/shop"]
 
 
 def test_a_token_that_was_spent_frees_nothing():
     bench = Bench(ALL)
     bench.seconds = 100.0
-    settle(bench.reserve(), Settlement.EVICTED)
+    bench.call(Settlement.EVICTED)
     assert bench.freed.take() == []
+
+
+def test_a_token_is_given_back_once():
+    bench = Bench(ALL)
+    bench.seconds = 100.0
+    bench.call(Settlement.STAYS)
+    bench.freed.take()
+    bench.settle(Settlement.STAYS)
+    assert bench.freed.take() == []
+
+
+def test_tokens_of_a_policy_that_is_gone_are_given_back_to_nobody():
+    bench = Bench(ALL)
+    bench.seconds = 100.0
+    bench.reserve()
+    bench.rates.configure([], MonotonicTime(100.0))
+    bench.settle(Settlement.STAYS)
+    assert bench.rates.shared(bench.request()) == []

@@ -420,7 +420,8 @@ def test_a_reservation_counts_unless_the_pod_stays(settlement, missing):
     bench = Bench()
     bench.run(*"abcd")
     asked = Request(bench.pods["a"], limited(max_unavailable=ONE), Taint("sla"), {}, Instant(0.0, 0.0))
-    bench.workloads.reserve(asked)(settlement)
+    bench.workloads.reserve(asked)
+    bench.workloads.settle("a", settlement)
     assert bench.admits("b") != missing
 
 

@@ -4,7 +4,7 @@
 """
 
 from taintwarden.engine.limits.limiter import Limiter
-from taintwarden.engine.limits.protocol import Freed, Request, Reservation, Settlement
+from taintwarden.engine.limits.protocol import Freed, Request, Settlement
 from taintwarden.engine.limits.refusal import Refusal
 
-__all__ = ["Freed", "Limiter", "Refusal", "Request", "Reservation", "Settlement"]
+__all__ = ["Freed", "Limiter", "Refusal", "Request", "Settlement"]

@@ -2,7 +2,7 @@
 
 from weakref import WeakKeyDictionary
 
-from taintwarden.engine.limits.protocol import Freed, Request, Reservation, Settlement
+from taintwarden.engine.limits.protocol import Freed, Request, Settlement
 from taintwarden.engine.limits.refusal import BUDGET, BUDGET_UNREADABLE, SEVERAL_BUDGETS, Refusal
 from taintwarden.engine.model import Budget, Pod, PodClass, Policy
 
@@ -90,13 +90,10 @@ class Budgets:
         """Check the status of the budgets. They do not apply to a pod that is deleted."""
         return None if request.deletes else self.refuse(request.pod)
 
-    def reserve(self, request: Request) -> Reservation | None:
+    def reserve(self, request: Request) -> None:
         """Count the request against the budget until its status includes it."""
-        if request.deletes:
-            return None
-        uid = request.pod.uid
-        self.leave(request.pod)
-        return lambda settlement: self.settle(uid, evicted=settlement is Settlement.EVICTED)
+        if not request.deletes:
+            self.leave(request.pod)
 
     def evaluate(self, pod: Pod) -> list[tuple[Budget, Refusal | None]]:
         """The budgets that the API server checks for a pod, by name, each with its own refusal."""
@@ -136,13 +133,13 @@ class Budgets:
             account.under_way += 1
             self._asked[pod.uid] = (account, name, account.updates, pod.ready)
 
-    def settle(self, uid: str, *, evicted: bool) -> None:
-        """The eviction call ended."""
+    def settle(self, uid: str, settlement: Settlement) -> None:
+        """An eviction that was accepted counts until the status includes it."""
         if uid not in self._asked:
             return
         account, name, updates, counts = self._asked.pop(uid)
         account.under_way -= 1
-        if evicted and counts and account.updates == updates:
+        if settlement is Settlement.EVICTED and counts and account.updates == updates:
             account.unseen += 1
         else:
             self._release_budget(name)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from taintwarden.engine.limits.protocol import Freed, Request, Reservation, Settlement
+from taintwarden.engine.limits.protocol import Freed, Request, Settlement
 from taintwarden.engine.limits.refusal import PER_NODE, Refusal
 from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, later
 
@@ -40,11 +40,14 @@ class Departures:
         most = request.policy.limits.node_max_concurrent
         return None if request.is_hard or most is None else self.refuse(request.pod, most, request.now)
 
-    def reserve(self, request: Request) -> Reservation:
+    def reserve(self, request: Request) -> None:
         """Count the pod, also if its policy does not set this limit."""
-        pod = request.pod
-        self.leave(pod)
-        return lambda settlement: self.stay(pod.uid) if settlement is Settlement.STAYS else None
+        self.leave(request.pod)
+
+    def settle(self, uid: str, settlement: Settlement) -> None:
+        """A pod that stays does not leave its node."""
+        if settlement is Settlement.STAYS:
+            self.stay(uid)
 
     def leave(self, pod: Pod) -> None:
         """An eviction of this pod is in progress."""

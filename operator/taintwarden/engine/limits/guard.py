@@ -22,7 +22,7 @@ from enum import Enum, auto
 import msgspec
 
 from taintwarden.engine.deadlines import DeadlineQueue
-from taintwarden.engine.limits.protocol import Freed, Reservation, Settlement, policy_key
+from taintwarden.engine.limits.protocol import Freed, Settlement, policy_key
 from taintwarden.engine.model import (
     GuardAction,
     GuardSettings,
@@ -211,14 +211,14 @@ class Guard:
         """Whether an eviction of this pod already counts: the last call may have been carried out."""
         return uid in self._taken
 
-    def take(self, uid: str, now: Instant, *, counts: bool = True) -> Reservation:
+    def take(self, uid: str, now: Instant, *, counts: bool = True) -> None:
         """A pod is evicted now. It counts once, regardless of retries."""
         if counts and uid not in self.released and uid not in self._taken:
             self._taken[uid] = self._note(self._slots, now)
         self._remove(uid)
-        return lambda settlement: self._settle(uid, settlement)
 
-    def _settle(self, uid: str, settlement: Settlement) -> None:
+    def settle(self, uid: str, settlement: Settlement) -> None:
+        """The eviction call ended: one that did not evict the pod no longer counts."""
         if settlement is Settlement.UNKNOWN:
             return
         slot = self._taken.pop(uid, None)

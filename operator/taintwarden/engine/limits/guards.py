@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from taintwarden.engine.limits.guard import Guard, GuardRecord
-from taintwarden.engine.limits.protocol import Freed, Request, Reservation
+from taintwarden.engine.limits.protocol import Freed, Request, Settlement
 from taintwarden.engine.limits.refusal import GUARD, GUARD_RECORD, Refusal
 from taintwarden.engine.model import Instant, Mode, Policy
 
@@ -19,6 +19,8 @@ class Guards:
     def __init__(self, freed: Freed) -> None:
         self.by_policy: dict[str, Guard] = {}
         self._freed = freed
+        self._asked: dict[str, Guard] = {}
+        """UID -> the guard at which the eviction in progress counts."""
         self._uids: dict[str, str] = {}
         self._modes: dict[str, Mode] = {}
         self._records: dict[str, GuardRecord] = {}
@@ -84,7 +86,15 @@ class Guards:
             return None
         return Refusal(GUARD_RECORD)
 
-    def reserve(self, request: Request) -> Reservation | None:
+    def reserve(self, request: Request) -> None:
         """Count the eviction."""
         guard = self.by_policy.get(request.policy.name)
-        return None if guard is None else guard.take(request.pod.uid, request.now, counts=not request.is_latecomer)
+        if guard is not None:
+            self._asked[request.pod.uid] = guard
+            guard.take(request.pod.uid, request.now, counts=not request.is_latecomer)
+
+    def settle(self, uid: str, settlement: Settlement) -> None:
+        """The guard that counted it may count it no longer."""
+        guard = self._asked.pop(uid, None)
+        if guard is not None:
+            guard.settle(uid, settlement)

@@ -6,7 +6,7 @@ from taintwarden.engine.limits.bounces import Bounces
 from taintwarden.engine.limits.budgets import Budgets
 from taintwarden.engine.limits.departures import Departures
 from taintwarden.engine.limits.guards import Guards
-from taintwarden.engine.limits.protocol import Freed, Limit, Request, Reservation, Settlement
+from taintwarden.engine.limits.protocol import Freed, Limit, Request, Settlement, Settling
 from taintwarden.engine.limits.rates import PartedRates, Rates, SharedRates
 from taintwarden.engine.limits.refusal import Refusal
 from taintwarden.engine.limits.windows import EvictionWindows
@@ -33,17 +33,27 @@ class Limiter:
         self.bounces = Bounces()
         self.workloads = Workloads(freed)
         self.departures = Departures(freed)
+        shared, parted = SharedRates(self.rates), PartedRates(self.rates)
         # In the order of evaluation: first what applies to a whole policy, so that one pod decides for all of them.
         self._limits: tuple[Limit, ...] = (
             self.windows,
             self.zones,
             self.guards,
-            SharedRates(self.rates),
+            shared,
             self.budgets,
             self.bounces,
             self.workloads,
             self.departures,
-            PartedRates(self.rates),
+            parted,
+        )
+        self._rate_limits = (shared, parted)
+        self._settling: tuple[Settling, ...] = (
+            self.guards,
+            shared,
+            self.budgets,
+            self.workloads,
+            self.departures,
+            parted,
         )
         self._concerned: dict[str, list[Limit]] = {}
         """By policy: the limits of the list that may refuse, or count, its evictions."""
@@ -66,21 +76,20 @@ class Limiter:
                 return refused
         return None
 
-    def reserve(self, request: Request) -> Reservation:
+    def reserve(self, request: Request) -> None:
         """Reserve at every limit what the eviction costs, to be settled once."""
-        limits = self._concerned[request.policy.name]
-        taken = [reservation for limit in limits if (reservation := limit.reserve(request)) is not None]
+        for limit in self._concerned[request.policy.name]:
+            limit.reserve(request)
 
-        def settle(settlement: Settlement) -> None:
-            for reservation in taken:
-                reservation(settlement)
-
-        return settle
+    def settle(self, uid: str, settlement: Settlement) -> None:
+        """The eviction call for this pod ended."""
+        for limit in self._settling:
+            limit.settle(uid, settlement)
 
     def rehearse(self, request: Request) -> None:
         """An eviction would be issued: it uses up rates and counts at the guard, and the pod stays."""
-        SharedRates(self.rates).reserve(request)
-        PartedRates(self.rates).reserve(request)
+        for limit in self._rate_limits:
+            limit.spend(request)
         guard = self.guards.by_policy.get(request.policy.name)
         if guard is not None:
             guard.rehearse(request.pod.uid, request.now, counts=not request.is_latecomer)

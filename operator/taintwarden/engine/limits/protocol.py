@@ -2,12 +2,13 @@
 
 =============== =====================================================================================================
 ``admit``       whether the pod may be evicted now; changes nothing
-``reserve``     the pod is about to be evicted: take what that costs, to be settled when the API server answers
+``reserve``     the pod is about to be evicted: take what that costs
+``settle``      the call of :meth:`~Limit.reserve` ended: return what was not used
 ``Freed``       keys of refusals that may no longer hold; limits add them, the machine takes them
 =============== =====================================================================================================
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Protocol
 
@@ -55,10 +56,6 @@ class Settlement(Enum):
     """It may have been carried out: the pod counts as terminating until that is known."""
 
 
-Reservation = Callable[[Settlement], None]
-"""Settles what one limit has taken."""
-
-
 class Limit(Protocol):
     """One limit of all policies."""
 
@@ -68,8 +65,15 @@ class Limit(Protocol):
     def admit(self, request: Request) -> Refusal | None:
         """Why the pod may not be evicted now, None if it may. Nothing is taken."""
 
-    def reserve(self, request: Request) -> Reservation | None:
-        """Take what the eviction costs. Returns None if nothing has to be settled."""
+    def reserve(self, request: Request) -> None:
+        """Take what the eviction costs."""
+
+
+class Settling(Limit, Protocol):
+    """A limit that gets back what an eviction did not use."""
+
+    def settle(self, uid: str, settlement: Settlement) -> None:
+        """The eviction call for this pod ended. Nothing happens if nothing was reserved for it."""
 
 
 class Freed:

@@ -1,9 +1,10 @@
 """Limits that are rates: all policies together, a policy, and its zones and namespaces."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
 from taintwarden.engine.limits.bucket import TokenBucket
-from taintwarden.engine.limits.protocol import EVERY_POLICY, Freed, Request, Reservation, Settlement
+from taintwarden.engine.limits.protocol import EVERY_POLICY, Freed, Request, Settlement
 from taintwarden.engine.limits.refusal import OVERALL_RATE, PER_NAMESPACE, PER_ZONE, POLICY_RATE, Refusal
 from taintwarden.engine.limits.zones import Zones, key_of, zone_of
 from taintwarden.engine.model import MonotonicTime, Policy
@@ -112,30 +113,56 @@ class Rates:
         return bucket
 
 
-class SharedRates:
-    """``evictionsPerSecond`` with ``burst``, and the cap over all policies."""
+class _Spending(ABC):
+    """Takes one token of each bucket that concerns a pod, and returns them if the pod stays."""
 
     def __init__(self, rates: Rates) -> None:
         self._rates = rates
+        self._taken: dict[str, list[Named]] = {}
+        """UID -> the buckets of which the eviction in progress has taken a token."""
+
+    @abstractmethod
+    def buckets(self, request: Request) -> list[Named]:
+        """Those that concern a pod."""
+
+    def spend(self, request: Request) -> list[Named]:
+        """Take one token of each. Returns the buckets."""
+        buckets = self.buckets(request)
+        for _, _, bucket in buckets:
+            bucket.take(request.now.monotonic)
+        return buckets
+
+    def reserve(self, request: Request) -> None:
+        """Take one token of each, until it is known whether they were used."""
+        self._taken[request.pod.uid] = self.spend(request)
+
+    def settle(self, uid: str, settlement: Settlement) -> None:
+        """A pod that stays costs no token."""
+        buckets = self._taken.pop(uid, ())
+        if settlement is Settlement.STAYS:
+            for _, key, bucket in buckets:
+                bucket.give_back()
+                self._rates.freed.add(key or EVERY_POLICY)
+
+
+class SharedRates(_Spending):
+    """``evictionsPerSecond`` with ``burst``, and the cap over all policies."""
 
     def concerns(self, policy: Policy) -> bool:
         """Whether one of the two is set."""
         return self._rates.has_overall or policy.limits.evictions_per_second is not None
 
+    def buckets(self, request: Request) -> list[Named]:
+        """Those of the policy and of all policies."""
+        return self._rates.shared(request)
+
     def admit(self, request: Request) -> Refusal | None:
         """Whether both have a token."""
-        return _first_empty(self._rates.shared(request), request.now.monotonic)
-
-    def reserve(self, request: Request) -> Reservation:
-        """Take one token of each."""
-        return _take(self._rates.shared(request), request.now.monotonic, self._rates.freed)
+        return _first_empty(self.buckets(request), request.now.monotonic)
 
 
-class PartedRates:
+class PartedRates(_Spending):
     """``perZone.evictionsPerSecond``, the pace of an unhealthy zone, ``perNamespace.evictionsPerSecond``."""
-
-    def __init__(self, rates: Rates) -> None:
-        self._rates = rates
 
     def concerns(self, policy: Policy) -> bool:
         """Whether one of them is set."""
@@ -143,13 +170,13 @@ class PartedRates:
         rates = (limits.zone_evictions_per_second, limits.namespace_evictions_per_second, limits.zone_health)
         return any(one is not None for one in rates)
 
+    def buckets(self, request: Request) -> list[Named]:
+        """Those of the pod's zone and namespace."""
+        return self._rates.parted(request)
+
     def admit(self, request: Request) -> Refusal | None:
         """Whether each of them has a token, and the zone is not halted."""
-        return self._rates.halt(request) or _first_empty(self._rates.parted(request), request.now.monotonic)
-
-    def reserve(self, request: Request) -> Reservation:
-        """Take one token of each."""
-        return _take(self._rates.parted(request), request.now.monotonic, self._rates.freed)
+        return self._rates.halt(request) or _first_empty(self.buckets(request), request.now.monotonic)
 
 
 def _first_empty(buckets: Iterable[Named], now: MonotonicTime) -> Refusal | None:
@@ -157,16 +184,3 @@ def _first_empty(buckets: Iterable[Named], now: MonotonicTime) -> Refusal | None
         if (at := bucket.available_at(now)) > now:
             return Refusal(limit, at, key)
     return None
-
-
-def _take(buckets: list[Named], now: MonotonicTime, freed: Freed) -> Reservation:
-    for _, _, bucket in buckets:
-        bucket.take(now)
-
-    def settle(settlement: Settlement) -> None:
-        if settlement is Settlement.STAYS:
-            for _, key, bucket in buckets:
-                bucket.give_back()
-                freed.add(key or EVERY_POLICY)
-
-    return settle

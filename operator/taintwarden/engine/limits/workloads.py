@@ -4,7 +4,7 @@ It is computed from state and not from past evictions: a missing pod counts, wha
 or the workload is scaled down. So a restart loses nothing relevant.
 """
 
-from taintwarden.engine.limits.protocol import Freed, Request, Reservation, Settlement
+from taintwarden.engine.limits.protocol import Freed, Request, Settlement
 from taintwarden.engine.limits.refusal import MAX_UNAVAILABLE, WORKLOAD_UNKNOWN, Refusal
 from taintwarden.engine.model import MonotonicTime, Pod, Policy, Share, WorkloadKey, later
 
@@ -113,11 +113,14 @@ class Workloads:
         share = request.policy.limits.max_unavailable
         return None if request.is_hard or share is None else self.refuse(request.pod, share, request.now.monotonic)
 
-    def reserve(self, request: Request) -> Reservation:
+    def reserve(self, request: Request) -> None:
         """Count the pod as missing, also if its policy does not set this limit."""
-        pod = request.pod
-        self.leave(pod)
-        return lambda settlement: self.stay(pod.uid) if settlement is Settlement.STAYS else None
+        self.leave(request.pod)
+
+    def settle(self, uid: str, settlement: Settlement) -> None:
+        """A pod that stays is not missing."""
+        if settlement is Settlement.STAYS:
+            self.stay(uid)
 
     def refuse(self, pod: Pod, share: Share, now: MonotonicTime) -> Refusal | None:
         """Refuse if the workload cannot spare this pod. A pod that is not Ready already counts as missing."""

@@ -27,7 +27,7 @@ from zlib import crc32
 import msgspec
 
 from taintwarden.engine.evaluate import TaintVerdict
-from taintwarden.engine.limits import Refusal, Reservation
+from taintwarden.engine.limits import Refusal
 from taintwarden.engine.machine.commands import Evict
 from taintwarden.engine.machine.events import Outcome, Settled
 from taintwarden.engine.machine.timings import Timings
@@ -162,12 +162,11 @@ class Claim(msgspec.Struct, eq=False, gc=False):
                 self.not_before = min(self.not_before, delete_at)
 
 
-class Call(msgspec.Struct, eq=False):
-    """An eviction call that was issued: by which claim, and what limits have reserved for it."""
+class Call(msgspec.Struct, eq=False, gc=False):
+    """An eviction call that was issued, and the claim that it carries out."""
 
     claim: Claim
     order: Evict
-    reservation: Reservation
     grace_cut: bool
     """It gives the pod less time to stop than the pod specifies."""
     is_answered: bool = False

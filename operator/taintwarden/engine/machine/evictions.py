@@ -194,7 +194,7 @@ class Evictions:
         self._queues.move(claim, Phase.IN_FLIGHT)
         claim.withdrawn = False
         self.in_flight += 1
-        reservation = self._limiter.reserve(request)
+        self._limiter.reserve(request)
         in_a_row = self._limiter.bounces.leave(pod, policy.name, verdict.taint, step.now.monotonic)
         self._spread.discount(pod)
         if not claim.attempts:
@@ -203,7 +203,7 @@ class Evictions:
             step.report(commands.Bounced(pod, verdict, in_a_row))
         grace, grace_cut = self._grace_of(claim, pod)
         order = commands.Evict(pod, verdict, request.deletes, grace)
-        evictee.call = Call(claim, order, reservation, grace_cut)
+        evictee.call = Call(claim, order, grace_cut)
         step.command(order)
 
     def _grace_of(self, claim: Claim, pod: Pod) -> tuple[int | None, bool]:
@@ -236,15 +236,15 @@ class Evictions:
         if event.outcome in _OVER:
             # If a call may have been carried out and the pod is gone, that call most likely evicted it.
             evicted = event.outcome is Outcome.EVICTED or evictee.is_uncertain
-            call.reservation(Settlement.EVICTED if evicted else Settlement.STAYS)
+            self._limiter.settle(event.uid, Settlement.EVICTED if evicted else Settlement.STAYS)
             self._report_done(call, event.outcome)
             self._expect_gone(evictee, call)
             return
         evictee.call = None
         if event.outcome is Outcome.FAILED:  # the call may have been carried out: the pod counts as terminating
-            call.reservation(Settlement.UNKNOWN)
+            self._limiter.settle(event.uid, Settlement.UNKNOWN)
         else:
-            call.reservation(Settlement.STAYS)
+            self._limiter.settle(event.uid, Settlement.STAYS)
             self._evictees.stay(evictee.node, evictee.uid)
         evictee.is_uncertain = event.outcome is Outcome.FAILED
         self._resume(evictee, call, event, pod)
