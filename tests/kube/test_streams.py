@@ -1,7 +1,9 @@
 """Streams, by script: what the handler hears and what the API server is asked, whatever befalls the watch."""
 
+import asyncio
 import json
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -22,7 +24,7 @@ from taintwarden.kube.resources import (
     REPLICATION_CONTROLLERS,
     STATEFUL_SETS,
 )
-from taintwarden.kube.streams import Stream
+from taintwarden.kube.streams import FRAMES_AT_ONCE, Stream
 from taintwarden.kube.timings import StreamTimings
 
 TIMINGS = StreamTimings()
@@ -269,6 +271,27 @@ async def test_a_frame_in_pieces_is_put_together():
     line = frame("ADDED", obj("a", 11))
     followed = await follow(page(), [line[:7], line[7:20], line[20:]])
     assert followed.of("changed") == [("changed", [("ADDED", "a")])]
+
+
+async def test_other_tasks_run_while_the_frames_of_one_chunk_are_delivered():
+    turns: list[int] = []
+    handler = EventHandler()
+
+    async def other() -> None:
+        while True:
+            turns.append(len(handler.heard))
+            await asyncio.sleep(0)
+
+    names = [f"p{number}" for number in range(3 * FRAMES_AT_ONCE)]
+    chunk = b"".join(frame("ADDED", obj(name, 11 + number)) for number, name in enumerate(names))
+    stream = Stream(ScriptedClient(page(), [chunk]), PODS, handler, jitter=lambda: 0.5)
+    task = asyncio.create_task(other())
+    with pytest.raises(EndOfScriptError):
+        await stream.run()
+    task.cancel()
+    delivered = [index for index, entry in enumerate(handler.heard) if entry[0] == "changed"]
+    assert [name for index in delivered for _, name in handler.heard[index][1]] == names
+    assert all(any(first < turn <= second for turn in turns) for first, second in pairwise(delivered))
 
 
 async def test_half_a_line_at_the_end_is_dropped_and_comes_again():
