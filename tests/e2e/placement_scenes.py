@@ -115,17 +115,17 @@ class PlacementScene(LimitScene):
         # The reason stays when the pod is bound later.
         return [one["message"] for one in found if one.get("reason") == "Unschedulable" and one["status"] == "False"]
 
-    def wait_pending(self, app: str, why: str, pods: int = 1) -> None:
-        """Wait until so many of an app's pods find no node, and the scheduler says why of all of them.
+    def wait_pending(self, app: str, *why: str, pods: int = 1) -> None:
+        """Wait until so many of an app's pods find no node, and the scheduler says one of these of all of them.
 
         It may have tried before it knew of any node.
         """
 
         def told() -> bool:
             reasons = self.pending(app)
-            return len(reasons) == pods and all(why in reason for reason in reasons)
+            return len(reasons) == pods and all(any(text in reason for text in why) for reason in reasons)
 
-        what = f"{pods} of {app} to be unschedulable for: {why}"
+        what = f"{pods} of {app} to be unschedulable for: {' or '.join(why)}"
         try:
             wait_until(told, PLACED_SECONDS, what)
         except TimeoutError as error:

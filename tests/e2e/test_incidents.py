@@ -394,14 +394,16 @@ def trial(
 
 
 def ordinary(trial: Trial) -> None:
-    """A value falls on one node, its pods move, and it recovers: no alert."""
+    """A value falls on one node, its pods leave, and it recovers: no alert. Schedulers may choose that node again."""
     world = trial.world
+
+    def there() -> set[str]:
+        pods = world.cluster.items("pods", TYPO)
+        return {pod["metadata"]["uid"] for pod in pods if pod["spec"].get("nodeName") == f"{TYPO}-a-0"}
+
+    first = there()
     value(TYPO, "900", "a")(world)
-
-    def moved() -> bool:
-        return f"{TYPO}-a-0" not in [pod["spec"].get("nodeName") for pod in world.cluster.items("pods", TYPO)]
-
-    wait_until(moved, 60, "the pods of a node to move")
+    wait_until(lambda: first.isdisjoint(there()), 60, "the pods of a node to leave")
     value(TYPO, "980", "a")(world)
     sleep_until(time.monotonic() + max(0.0, ORDINARY_SECONDS - (time.time() - trial.began)))
     trial.ordinary_until = time.time()

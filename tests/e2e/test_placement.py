@@ -103,7 +103,7 @@ def who_finds_no_node_waits_and_the_scheduler_says_why(scene: PlacementScene) ->
     deploy(scene, 2)
     scene.wait_placed("web", node, node)
     fell = scene.degrade(node)
-    scene.wait_pending("web", NO_NODE, 2)
+    scene.wait_pending("web", NO_NODE, pods=2)
     assert len(scene.departures(fell)) == 2, "nobody was tried on the other node"
     scene.recover(low)
     scene.wait_placed("web", low, low)
@@ -115,7 +115,7 @@ def nodes_are_added_and_only_good_ones_are_used(scene: PlacementScene) -> None:
     scene.wait_mirrored({low: "940"})
     scene.opt_in(DEMANDING)
     deploy(scene, 2)
-    scene.wait_pending("web", NO_NODE, 2)
+    scene.wait_pending("web", NO_NODE, pods=2)
     scene.add_node("b", BAD)
     good = scene.add_node("c", GOOD)
     scene.wait_placed("web", good, good)

@@ -20,6 +20,8 @@ POLICIES = {VERSIONS: {"versionLabels": [DRIVER]}}
 AFFINITY = "taintwarden.io/node-affinity"
 STORIES = Stories()
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+OF_ITS_VOLUME = ("didn't match PersistentVolume's node affinity", "volume node affinity conflict")
+"""What newer and older schedulers say."""
 NO_NODE = "didn't match Pod's node affinity/selector"
 
 pytestmark = pytest.mark.timeout(600)  # the first test waits for the cluster, and each for its story
@@ -164,7 +166,7 @@ def a_pod_goes_where_its_volume_may_be_used(scene: PlacementScene) -> None:
     scene.cordon([nodes["new"]])
     volumes = [{"name": "disk", "persistentVolumeClaim": {"claimName": "disk"}}]
     scene.place("web", spec={"volumes": volumes})
-    scene.wait_pending("web", "didn't match PersistentVolume's node affinity")
+    scene.wait_pending("web", *OF_ITS_VOLUME)
     scene.cordon([nodes["new"]], off=True)
     scene.wait_placed("web", nodes["new"])
     scene.cluster.delete("persistentvolumes", name)
