@@ -114,10 +114,15 @@ def test_a_node_is_preferred_only_if_it_is_tolerated_and_told_why_if_it_is_not(c
     assert preferred or not tolerated or node.faults or pod.faults
 
 
-@given(INTEGERS | VERSIONS | TEXTS, st.lists(ANY_TOLERATION, min_size=2, max_size=4), GATES)
-def test_no_node_meets_two_preferences_by_one_taint(value, tolerations, gates):
+@given(
+    INTEGERS | VERSIONS | TEXTS,
+    st.lists(ANY_TOLERATION, min_size=2, max_size=4),
+    st.sampled_from([None, *ValueType]),
+    GATES,
+)
+def test_no_node_meets_two_preferences_by_one_taint(value, tolerations, value_type, gates):
     """The scheduler adds weights: a node that is tolerated twice would score higher than one without the taint."""
-    node = node_labels([Taint("k", value, SOFT)], [TaintSelector("k", EFFECTS, None, True)])
+    node = node_labels([Taint("k", value, SOFT)], [TaintSelector("k", EFFECTS, value_type, True)])
     pod = preferences("k", tolerations, gates)
     met = [term for term in pod.terms if holds([{"matchExpressions": [one.as_json() for one in term]}], node.labels)]
     assert len(met) <= 1

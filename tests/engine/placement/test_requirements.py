@@ -105,6 +105,22 @@ def test_several_versions_let_in_what_any_of_them_does():
             (("SemverGt", "1.8.0"), ("Equal", "v1.9.0")),
             ["value In v1.9.0", "version Gt 10008000000001 & value NotIn v1.9.0"],
         ),
+        (
+            (("Lt", "3"), ("SemverEq", "2")),
+            [
+                "value Lt 3 & version NotIn 20000000000001",
+                "version In 20000000000001",
+            ],
+        ),
+        (
+            (("Lt", "3"), ("SemverGt", "2.0.0"), ("SemverLt", "1.0.0")),
+            [
+                "value Lt 3 & version Lt 20000000000002 & version Gt 10000000000000",
+                "value Lt 3 & version DoesNotExist",
+                "version Gt 20000000000001",
+                "version Lt 10000000000001",
+            ],
+        ),
     ],
 )
 def test_no_node_meets_two_terms(tolerated, terms):

@@ -4,6 +4,8 @@ No node meets two of the terms: the scheduler adds the weights of all preference
 tolerated twice would score higher than one without the taint.
 """
 
+from collections.abc import Sequence
+
 from semver import Version
 
 from taintwarden.engine.affinity import NodeOperator, NodeRequirement, Term
@@ -50,7 +52,8 @@ class Translation:
         if self._everything:
             self.faults.clear()
             return None
-        return (*self._of_bounds(), *self._of_texts(), *self._of_versions())
+        bounds, texts, versions = self._of_bounds(), self._of_texts(), self._of_versions()
+        return (*self._besides(versions, bounds), *texts, *versions)
 
     # -- collecting
 
@@ -137,6 +140,16 @@ class Translation:
         besides = (self._on_value(NodeOperator.NOT_IN, *spelled),) if spelled else ()
         return [(requirement, *besides) for requirement in found]
 
+    def _besides(self, versions: Sequence[Term], bounds: list[Term]) -> list[Term]:
+        """The terms of ``bounds`` without the nodes of ``versions``: an integer is a version, too, 3 is 3.0.0."""
+        if not versions:
+            return bounds
+        others = tuple([_opposite(requirement) for requirement, *_ in versions])
+        alternatives = [others]
+        if any(requirement.operator != NodeOperator.NOT_IN for requirement in others):  # which holds without the label
+            alternatives.append((NodeRequirement(self._version_label, NodeOperator.DOES_NOT_EXIST),))
+        return [(*bound, *besides) for bound in bounds for besides in alternatives]
+
     def _is_found_by_number(self, text: str, above: int | None, below: int | None) -> bool:
         version = parse_version(text)
         number = None if version is None else encode_version(version)
@@ -167,3 +180,17 @@ class Translation:
 def _is_outside(number: int | None, above: int | None, below: int | None) -> bool:
     """Whether a number is above the one or below the other."""
     return number is not None and ((above is not None and number > above) or (below is not None and number < below))
+
+
+def _opposite(requirement: NodeRequirement) -> NodeRequirement:
+    """What holds for every number for which ``requirement`` does not."""
+    key, values = requirement.key, requirement.values
+    match requirement.operator:
+        case NodeOperator.GT:
+            return NodeRequirement(key, NodeOperator.LT, (str(int(values[0]) + 1),))
+        case NodeOperator.LT if int(values[0]) > 0:
+            return NodeRequirement(key, NodeOperator.GT, (str(int(values[0]) - 1),))
+        case NodeOperator.LT:  # of no number: none is negative
+            return NodeRequirement(key, NodeOperator.EXISTS)
+        case _:
+            return NodeRequirement(key, NodeOperator.NOT_IN, values)
