@@ -65,7 +65,7 @@ def staged(world: World) -> None:
     """Everything that incidents happen to, and one policy and one profile that are stored and invalid."""
     stage(world, GUARD, {"a": 2, "b": 2, "c": 2}, 12)
     stage(world, BUDGET, {"a": 1, "b": 1}, 1, limits={"base": "None"})
-    stage(world, TYPO, {"a": 1, "b": 2}, 4)
+    stage(world, TYPO, {"a": 1, "b": 1}, 4)
     stage(world, ZONES, {"a": 3, "b": 3, "c": 3}, 9, limits=NO_GUARD)
     stage(world, ZONE, {"a": 3, "b": 3, "c": 3}, 9, limits=NO_GUARD)
     stage(world, MISSED, {"a": 1, "b": 1}, 2, reclaim={"deadlineSeconds": 5})
