@@ -46,7 +46,7 @@ def cases(values, beyond, operators):
     toleration = st.builds(Toleration, st.just("k"), operator, values | values | beyond, effect)
     return st.tuples(
         st.lists(taint, min_size=1, max_size=3, unique_by=lambda one: one.effect),
-        st.lists(toleration, min_size=1, max_size=2),
+        st.lists(toleration, min_size=1, max_size=4),
     )
 
 

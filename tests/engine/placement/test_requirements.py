@@ -113,6 +113,10 @@ def test_several_versions_let_in_what_any_of_them_does():
             ],
         ),
         (
+            (("Lt", "3"), ("Equal", "2"), ("SemverEq", "2")),
+            ["value Lt 3 & version NotIn 20000000000001", "version In 20000000000001"],
+        ),
+        (
             (("Lt", "3"), ("SemverGt", "2.0.0"), ("SemverLt", "1.0.0")),
             [
                 "value Lt 3 & version Lt 20000000000002 & version Gt 10000000000000",

@@ -52,8 +52,10 @@ class Translation:
         if self._everything:
             self.faults.clear()
             return None
-        bounds, texts, versions = self._of_bounds(), self._of_texts(), self._of_versions()
-        return (*self._besides(versions, bounds), *texts, *versions)
+        bounds = self._of_bounds()
+        texts = [text for text in self._values if not _is_outside(parse_integer(text), self._above, self._below)]
+        versions = self._of_versions(texts)
+        return (*self._besides(versions, bounds), *self._of_texts(texts), *versions)
 
     # -- collecting
 
@@ -114,16 +116,16 @@ class Translation:
             found.append((self._on_value(NodeOperator.LT, str(self._below)),))
         return found
 
-    def _of_texts(self) -> list[Term]:
+    def _of_texts(self, texts: Sequence[str]) -> list[Term]:
         found: list[Term] = []
-        if values := [text for text in self._values if not _is_outside(parse_integer(text), self._above, self._below)]:
-            found.append((self._on_value(NodeOperator.IN, *values),))
+        if texts:
+            found.append((self._on_value(NodeOperator.IN, *texts),))
         if self._empty:  # what cannot be expressed is empty on both labels
             without_version = NodeRequirement(self._version_label, NodeOperator.DOES_NOT_EXIST)
             found.append((self._on_value(NodeOperator.IN, ""), without_version))
         return found
 
-    def _of_versions(self) -> list[Term]:
+    def _of_versions(self, texts: Sequence[str]) -> list[Term]:
         above = None if self._above_version is None else encode_version(self._above_version)
         below = None if self._below_version is None else encode_version(self._below_version)
         if above is not None and below is not None:
@@ -136,7 +138,7 @@ class Translation:
         if versions := [number for number in self._versions if not _is_outside(number, above, below)]:
             found.append(self._on_version(NodeOperator.IN, *map(str, versions)))
         self._tell_siblings(above, below)
-        spelled = [text for text in self._values if self._is_found_by_number(text, above, below)]
+        spelled = [text for text in texts if self._is_found_by_number(text, above, below)]
         besides = (self._on_value(NodeOperator.NOT_IN, *spelled),) if spelled else ()
         return [(requirement, *besides) for requirement in found]
 
