@@ -237,9 +237,9 @@ def test_pods_of_one_shape_are_recognized(populated: Target) -> None:
 @pytest.mark.parametrize("resource", KINDS, ids=lambda each: each.name)
 def test_a_watch_brings_the_same(populated: Target, resource: Resource[Any]) -> None:
     binary, text = (asyncio.run(watched(populated, resource, accept)) for accept in (PROTOBUF, JSON))
-    assert {kind for kind, _ in binary} == {"ADDED"}
+    assert "ADDED" in {kind for kind, _ in binary}
     found, expected = ({each.metadata.resource_version: each for _, each in changes} for changes in (binary, text))
-    both = found.keys() & expected.keys()  # others write meanwhile
+    both = found.keys() & expected.keys()  # in a cluster that others use, they write and delete meanwhile
     assert both
     found, expected = compared(resource, *([each[version] for version in both] for each in (found, expected)))
     assert found == expected
