@@ -303,6 +303,11 @@ def test_an_undecodable_workload_that_nobody_knows_changes_nothing(fed, what):
     assert fed.events == []
 
 
+def test_a_deleted_workload_whose_namespace_does_not_decode_is_found_by_the_next_list(fed):
+    fed.workloads.changed([("ADDED", workload_object("a", replicas=3))])
+    assert not fed.workloads.undecodable(Identity("web", "", "a"), "namespace is no text", deleted=True)
+
+
 def test_all_kinds_that_the_limits_ask_for_are_followed():
     assert {f"{kind.lower()}s" for kind in COUNTED_KINDS} == set(DESIRED)
 

@@ -119,7 +119,7 @@ class WorkloadHandler(KeyedHandler[WorkloadObject]):
 
     def key_of(self, what: Identity) -> str:
         """Namespace and UID."""
-        return f"{what.namespace}/{what.uid}" if what.uid else ""
+        return f"{what.namespace}/{what.uid}" if what.namespace and what.uid else ""
 
     def see(self, key: str, obj: WorkloadObject) -> None:
         """Pass on the number if it changed: most changes are of the status."""

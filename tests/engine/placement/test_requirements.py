@@ -25,7 +25,7 @@ def written(alternatives):
         " & ".join(f"{one.key} {one.operator}" + (f" {','.join(one.values)}" if one.values else "") for one in term)
         for term in alternatives.terms
     ]
-    assert terms[0] in (ABSENT, NOT_THERE), "a node without the taint stays usable"
+    assert terms[0].removeprefix("prefer-") in (ABSENT, NOT_THERE), "a node without the taint stays usable"
     return [term.replace(VALUE, "value").replace(VERSION, "version").replace(EFFECT, "effect") for term in terms[1:]]
 
 
@@ -127,9 +127,16 @@ def test_several_versions_let_in_what_any_of_them_does():
         ),
     ],
 )
-def test_no_node_meets_two_terms(tolerated, terms):
+def test_no_node_meets_two_preferred_terms(tolerated, terms):
     """The weights of preferences add up."""
-    assert written(asked(*(tolerates(*pair) for pair in tolerated))) == terms
+    found = preferences("k", [tolerates(*pair) for pair in tolerated])
+    assert [term.replace("prefer-", "") for term in written(found)] == terms
+
+
+def test_required_terms_may_overlap_and_are_no_more_than_the_tolerations():
+    pairs = (("Lt", "3"), ("SemverGt", "2.0.0"), ("Equal", "v2.1.0"))
+    found = asked(*(tolerates(*pair) for pair in pairs))
+    assert written(found) == ["value Lt 3", "value In v2.1.0", "version Gt 20000000000001"]
 
 
 def test_a_pre_release_that_the_other_bound_includes_is_not_left_out():

@@ -76,7 +76,7 @@ def preferences(key: str, tolerations: Sequence[Toleration], gates: Gates = ALL_
     value, version = prefer_value_label(key), prefer_version_label(key)
     if not _names(key, tolerations) or value is None or version is None:
         return Alternatives(key, unrestricted=True)
-    translation = Translation(value, version, gates)
+    translation = Translation(value, version, gates, disjoint=True)
     present, faults = _tolerated(key, Effect.PREFER_NO_SCHEDULE, tolerations, translation)
     if present is None:
         return Alternatives(key, unrestricted=True)

@@ -1,7 +1,7 @@
 """Collects the tolerations for one taint and effect as requirements on a node's labels: any of them is enough.
 
-No node meets two of the terms: the scheduler adds the weights of all preferences that a node meets, so a node that is
-tolerated twice would score higher than one without the taint.
+For preferences no node meets two of the terms: the scheduler adds the weights of all that a node meets, so a node that
+is tolerated twice would score higher than one without the taint. Required terms may overlap, and are fewer.
 """
 
 from collections.abc import Sequence
@@ -20,12 +20,13 @@ _MAX_VALUE_LENGTH = 63  # of a taint's value and of a label's: validation.IsVali
 class Translation:
     """Add the tolerations one by one, then call :meth:`terms`. A toleration that can never hold adds nothing."""
 
-    def __init__(self, value_label: str, version_label: str, gates: Gates) -> None:
+    def __init__(self, value_label: str, version_label: str, gates: Gates, *, disjoint: bool = False) -> None:
         self.faults: list[str] = []
         """Sentences about nodes that are tolerated and left out."""
         self._value_label = value_label
         self._version_label = version_label
         self._gates = gates
+        self._disjoint = disjoint
         self._everything = False
         self._empty = False
         self._values: dict[str, None] = {}
@@ -139,12 +140,12 @@ class Translation:
             found.append(self._on_version(NodeOperator.IN, *map(str, versions)))
         self._tell_siblings(above, below)
         spelled = [text for text in texts if self._is_found_by_number(text, above, below)]
-        besides = (self._on_value(NodeOperator.NOT_IN, *spelled),) if spelled else ()
+        besides = (self._on_value(NodeOperator.NOT_IN, *spelled),) if spelled and self._disjoint else ()
         return [(requirement, *besides) for requirement in found]
 
     def _besides(self, versions: Sequence[Term], bounds: list[Term]) -> list[Term]:
         """The terms of ``bounds`` without the nodes of ``versions``: an integer is a version, too, 3 is 3.0.0."""
-        if not versions:
+        if not (versions and self._disjoint):
             return bounds
         others = tuple([_opposite(requirement) for requirement, *_ in versions])
         alternatives = [others]
