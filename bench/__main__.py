@@ -3,7 +3,6 @@
 import argparse
 import dataclasses
 import json
-import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -11,37 +10,44 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench import commands, engine, reports, scheduling, spread, sync, waves, webhook
+from bench import commands, engine, machine, reports, scheduling, spread, sync, waves, webhook
 from bench.cluster import Store
 from bench.population import Shape
 from bench.replay import cases
 from bench.subjects import FAST_CLIENT, Subject, built_in, floor, taintwarden
 from bench.table import medians
 
-WAVES = Shape(300, 9_000), Shape(30, 900)
-QUICK_WAVES = Shape(30, 900), Shape(10, 200)
+WAVE, QUICK_WAVE = Shape(300, 9_000), Shape(30, 900)
 SYNC, QUICK_SYNC = Shape(1_500, 50_000), Shape(150, 5_000)
+PODS_PER_NODE = 30
+DEFAULT_CLIENT = Shape(30, 900)
+"""With its default client the built-in controller would take half an hour for a wave."""
 QUICK_SCALE = 0.05
 CONCURRENCIES = (16, 32, 64)
 Rows = dict[str, list[dict[str, Any]]]
 
 
 def run_wave(options: argparse.Namespace, folder: Path) -> Rows:
-    """Ours among those it is close to, in rounds; then the built-in controller, which takes several times as long.
-
-    With its defaults it would take half an hour, so it gets a tenth of the pods: its client's rate is what bounds it.
-    """
-    store, small = (Store(folder, shape) for shape in (QUICK_WAVES if options.quick else WAVES))
+    """All subjects in rounds; and fewer pods for the built-in controller with its default client, which bounds it."""
+    store = Store(folder, shape(options, WAVE, QUICK_WAVE))
     bare = [Subject(f"bare client, {count} at once", floor(count)) for count in CONCURRENCIES]
-    rounds = [*bare[:1], Subject(reports.OURS, taintwarden), *bare[1:]] * options.repeat
-    work = [(store, subject) for subject in [*rounds, Subject(reports.BUILT_IN, built_in(*FAST_CLIENT))]]
-    work.append((small, Subject(reports.DEFAULTS, built_in())))
+    fast = Subject(reports.BUILT_IN, built_in(*FAST_CLIENT))
+    rounds = [*bare[:1], Subject(reports.OURS, taintwarden), *bare[1:], fast] * options.repeat
+    work = [(store, subject) for subject in rounds]
+    if store.shape.pods > DEFAULT_CLIENT.pods:
+        work.append((Store(folder, DEFAULT_CLIENT), Subject(reports.DEFAULTS, built_in())))
     return collect(work, lambda each: each[1].name, lambda each: waves.measure(*each))
 
 
 def run_sync(options: argparse.Namespace, folder: Path) -> Rows:
-    store = Store(folder, QUICK_SYNC if options.quick else SYNC)
+    store = Store(folder, shape(options, SYNC, QUICK_SYNC))
     return collect([*sync.STARTS] * options.repeat, str, lambda subject: sync.measure(store, subject))
+
+
+def shape(options: argparse.Namespace, usual: Shape, quick: Shape) -> Shape:
+    if options.pods:
+        return Shape(options.pods // PODS_PER_NODE, options.pods)
+    return quick if options.quick else usual
 
 
 def run_engine(options: argparse.Namespace, _: Path) -> Rows:
@@ -112,6 +118,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Compare; never assert.")
     parser.add_argument("benches", nargs="*", metavar="BENCH", help=f"of {', '.join(BENCHES)}; all by default")
     parser.add_argument("--quick", action="store_true", help="everything small, for a trial: its ratios mean little")
+    parser.add_argument("--pods", type=int, help="of wave and sync, a multiple of 30 (default 9,000 and 50,000)")
     parser.add_argument("--repeat", type=int, default=1, help="rounds, of which medians are told (default 1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every measurement to a file")
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="keep populated data here and use them again")
@@ -124,7 +131,7 @@ def parse() -> argparse.Namespace:
 
 def main() -> None:
     options = parse()
-    results: dict[str, Any] = {"cpus": os.cpu_count(), "quick": options.quick}
+    results: dict[str, Any] = {"machine": machine.describe(), "quick": options.quick}
     with data_folder(options.data) as folder:
         for name in options.benches:
             run, report = BENCHES[name]

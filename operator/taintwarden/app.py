@@ -140,7 +140,7 @@ class App:
             spawn=self._call,
             spawn_minor=self._task,
         )
-        self.loop = Loop(self.machine, clock, self.effector.carry_out, self.notifier.notice)
+        self.loop = Loop(self.machine, clock, self.effector.carry_out, self.notifier.tell)
         self.guards = GuardStore(self._feed, self.issues)
         self.policies = PolicyStore(
             changed=lambda policies: self._feed(events.PoliciesChanged(policies)),

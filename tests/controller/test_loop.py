@@ -45,7 +45,7 @@ class Stage:
         self.carried: list[Any] = []
         self.told: list[Any] = []
         self.machine = machine
-        self.loop = Loop(machine, self.clock, self.carried.append, self.told.append)
+        self.loop = Loop(machine, self.clock, self.carried.append, self.told.extend)
 
     def clock(self) -> Instant:
         now = asyncio.get_running_loop().time()

@@ -42,9 +42,9 @@ class Told:
         self.logs: list[Any] = []
         self.about = Notifier(Events(self.events), self.metrics, gates or Gates())
 
-    def notice(self, notice: commands.Notice) -> "Told":
+    def notice(self, *notices: commands.Notice) -> "Told":
         with capture_logs() as self.logs:
-            self.about.notice(notice)
+            self.about.tell(notices)
         return self
 
     def counted(self, name: str, **labels: str) -> float:
@@ -76,9 +76,35 @@ def info(name: str, **more: Any) -> dict[str, Any]:
 
 def test_scheduled(told):
     told.notice(commands.Scheduled(pod(), verdict(), NOW))
-    assert told.log == info("eviction-scheduled", due=DUE)
+    line = {"pods": ["shop/web-1"], "node": "n1", "taint": "sla=940:NoExecute", "policy": "sla", "due": DUE}
+    assert told.log == {"event": "eviction-scheduled", "log_level": "info"} | line
     note = f"Will be evicted from n1 at {DUE}: {WHY} (policy sla)"
     assert told.event == event(NORMAL, "EvictionScheduled", "Schedule", note)
+
+
+def test_pods_of_a_node_with_the_same_deadline_are_one_line_and_have_an_event_each(told):
+    told.notice(*(commands.Scheduled(pod(name), verdict(), NOW) for name in ("web-1", "web-2")))
+    assert told.log["pods"] == ["shop/web-1", "shop/web-2"]
+    assert [event.subject.name for event in told.events] == ["web-1", "web-2"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        commands.Scheduled(pod("web-2"), verdict(), NOW + 1),
+        commands.Scheduled(pod("web-2"), verdict(in_policy=policy(name="other")), NOW),
+        commands.Scheduled(msgspec.structs.replace(pod("web-2"), node="n2"), verdict(), NOW),
+    ],
+    ids=["deadline", "policy", "node"],
+)
+def test_what_differs_is_in_another_line(told, other):
+    told.notice(commands.Scheduled(pod(), verdict(), NOW), other)
+    assert [line["pods"] for line in told.logs] == [["shop/web-1"], ["shop/web-2"]]
+
+
+def test_a_line_has_at_most_a_hundred_pods(told):
+    told.notice(*(commands.Scheduled(pod(f"web-{number}"), verdict(), NOW) for number in range(101)))
+    assert [len(line["pods"]) for line in told.logs] == [100, 1]
 
 
 def test_scheduled_under_a_policy_that_rehearses(told):

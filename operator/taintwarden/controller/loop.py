@@ -1,7 +1,7 @@
 """The loop: events go into the machine, its orders to the effector, its notices to the notifier."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from taintwarden.controller.clock import Clock
 from taintwarden.engine.machine import Event, Machine, commands, events
@@ -20,7 +20,7 @@ class Loop:
         machine: the decisions.
         clock: both clocks.
         carry_out: starts the call of an order.
-        tell: reports a notice to people.
+        tell: reports the notices of a step to people.
 
     """
 
@@ -29,7 +29,7 @@ class Loop:
         machine: Machine,
         clock: Clock,
         carry_out: Callable[[commands.Order], None],
-        tell: Callable[[commands.Notice], None],
+        tell: Callable[[Sequence[commands.Notice]], None],
     ) -> None:
         self.machine = machine
         self.newest_version = -1
@@ -64,8 +64,11 @@ class Loop:
             await asyncio.sleep(0)  # streams and answers get their turn between slices
 
     def _step(self, event: Event) -> None:
+        notices: list[commands.Notice] = []
         for command in self.machine.step(event, self._clock()):
             if isinstance(command, commands.Order):
                 self._carry_out(command)
             else:
-                self._tell(command)
+                notices.append(command)
+        if notices:
+            self._tell(notices)

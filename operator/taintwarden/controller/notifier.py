@@ -1,5 +1,6 @@
 """From the machine's notices to what people see: one table from notice to metric, log line and Event."""
 
+from collections.abc import Sequence
 from typing import assert_never
 
 import structlog
@@ -22,9 +23,11 @@ MISSED = {
 MAX_FAULTS_CHARACTERS = 1_000
 """Of the errors of one pod: about the limit of an Event's note. Tenants must not fill the log."""
 
+MAX_PODS_IN_LINE = 100
+"""Of one log line: container runtimes split lines of more than 16 KiB."""
+
 _AboutPod = (
-    commands.Scheduled
-    | commands.Cancelled
+    commands.Cancelled
     | commands.Decided
     | commands.Rehearsed
     | commands.Evicted
@@ -48,51 +51,56 @@ class Notifier:
         self._metrics = metrics
         self._gates = gates
 
-    def notice(self, notice: commands.Notice) -> None:  # noqa: C901, PLR0912 - one row for each kind of notice
-        """Report one notice of the machine."""
-        match notice:
-            case commands.Scheduled():
-                self._scheduled(notice)
-            case commands.Cancelled():
-                self._cancelled(notice)
-            case commands.Decided():
-                self._decided(notice)
-            case commands.Rehearsed():
-                self._rehearsed(notice)
-            case commands.Evicted():
-                self._evicted(notice)
-            case commands.Hindered():
-                self._hindered(notice)
-            case commands.Left():
-                self._left(notice)
-            case commands.InvalidValue():
-                self._invalid_value(notice)
-            case commands.NotMirrored():
-                self._not_mirrored(notice)
-            case commands.Degraded():
-                self._degraded(notice)
-            case commands.HeldByBudget():
-                self._held_by_budget(notice)
-            case commands.Bounced():
-                self._bounced(notice)
-            case commands.HeldAsBouncing():
-                self._held_as_bouncing(notice)
-            case commands.GuardTripped():
-                self._guard_tripped(notice)
-            case commands.GuardArmed():
-                self._guard_armed(notice)
-            case commands.EvictionsHalted():
-                self._evictions_halted(notice)
-            case commands.EvictionsResumed():
-                self._evictions_resumed(notice)
-            case commands.DeadlineAtRisk():
-                self._deadline_at_risk(notice)
-            case commands.DeadlineMissed():
-                self._deadline_missed(notice)
-            case commands.UnreadableHistory():
-                self._unreadable_history(notice)
-            case _:
-                assert_never(notice)
+    def tell(self, notices: Sequence[commands.Notice]) -> None:  # noqa: C901, PLR0912 - one row for each kind of notice
+        """Report the notices of one step of the machine."""
+        scheduled: dict[tuple[str, Taint, str, float], list[commands.Scheduled]] = {}
+        for notice in notices:
+            match notice:
+                case commands.Scheduled(pod, verdict, due_at):
+                    scheduled.setdefault((pod.node, verdict.taint, verdict.policy.name, due_at), []).append(notice)
+                case commands.Cancelled():
+                    self._cancelled(notice)
+                case commands.Decided():
+                    self._decided(notice)
+                case commands.Rehearsed():
+                    self._rehearsed(notice)
+                case commands.Evicted():
+                    self._evicted(notice)
+                case commands.Hindered():
+                    self._hindered(notice)
+                case commands.Left():
+                    self._left(notice)
+                case commands.InvalidValue():
+                    self._invalid_value(notice)
+                case commands.NotMirrored():
+                    self._not_mirrored(notice)
+                case commands.Degraded():
+                    self._degraded(notice)
+                case commands.HeldByBudget():
+                    self._held_by_budget(notice)
+                case commands.Bounced():
+                    self._bounced(notice)
+                case commands.HeldAsBouncing():
+                    self._held_as_bouncing(notice)
+                case commands.GuardTripped():
+                    self._guard_tripped(notice)
+                case commands.GuardArmed():
+                    self._guard_armed(notice)
+                case commands.EvictionsHalted():
+                    self._evictions_halted(notice)
+                case commands.EvictionsResumed():
+                    self._evictions_resumed(notice)
+                case commands.DeadlineAtRisk():
+                    self._deadline_at_risk(notice)
+                case commands.DeadlineMissed():
+                    self._deadline_missed(notice)
+                case commands.UnreadableHistory():
+                    self._unreadable_history(notice)
+                case _:
+                    assert_never(notice)
+        for alike in scheduled.values():
+            for first in range(0, len(alike), MAX_PODS_IN_LINE):
+                self._scheduled(alike[first : first + MAX_PODS_IN_LINE])
 
     def pod_issue(self, issue: PodIssue) -> None:
         """A pod's annotation has entries which cannot be used."""
@@ -128,13 +136,16 @@ class Notifier:
     def _why(self, verdict: TaintVerdict) -> str:
         return wording.why(verdict, self._gates)
 
-    def _scheduled(self, notice: commands.Scheduled) -> None:
-        due = wording.at(notice.due_at)
-        log.info("eviction-scheduled", **_facts(notice), due=due)
-        policy = notice.verdict.policy
-        fate = "Will" if policy.mode is Mode.ENFORCE else "Would"
-        note = f"{fate} be evicted from {notice.pod.node} at {due}: {self._why(notice.verdict)} ({_named(policy)})"
-        self._pod_event(notice.pod, NORMAL, "EvictionScheduled", "Schedule", note)
+    def _scheduled(self, notices: Sequence[commands.Scheduled]) -> None:
+        """Pods of a node with the same deadline, by the same taint and policy: one line, since a node has many."""
+        node, verdict, due = notices[0].pod.node, notices[0].verdict, wording.at(notices[0].due_at)
+        policy = verdict.policy
+        pods = [str(notice.pod) for notice in notices]
+        log.info("eviction-scheduled", pods=pods, node=node, taint=str(verdict.taint), policy=policy.name, due=due)
+        fate, named = "Will" if policy.mode is Mode.ENFORCE else "Would", _named(policy)
+        for notice in notices:
+            note = f"{fate} be evicted from {node} at {due}: {self._why(notice.verdict)} ({named})"
+            self._pod_event(notice.pod, NORMAL, "EvictionScheduled", "Schedule", note)
 
     def _cancelled(self, notice: commands.Cancelled) -> None:
         self._metrics.cancelled.labels(notice.verdict.policy.name).inc()

@@ -48,7 +48,7 @@ class Kind(StrEnum):
     """The value cannot be compared, and no earlier one could: the taint evicts no pod."""
 
 
-class TaintVerdict(msgspec.Struct, frozen=True):
+class TaintVerdict(msgspec.Struct, frozen=True, cache_hash=True):
     """One taint's effect on a pod class on a node. ``seconds`` run from ``counts_from`` or the pod's binding."""
 
     taint: Taint

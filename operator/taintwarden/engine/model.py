@@ -306,7 +306,7 @@ class Reclaim(msgspec.Struct, frozen=True):
     deadline_seconds: int
 
 
-class Policy(msgspec.Struct, frozen=True, kw_only=True):
+class Policy(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     """A validated TaintEvictionPolicy with its defaults filled in."""
 
     name: str

@@ -11,6 +11,7 @@ from yarl import URL
 from taintwarden.api.text import printable
 from taintwarden.kube.connection import Connection
 from taintwarden.kube.errors import ApiError, Unreachable
+from taintwarden.kube.pacing import paced
 
 REQUEST_TIMEOUT_SECONDS = 30.0
 """For a whole request. The API server ends most requests after 60 s; a mutating one that takes so long is lost."""
@@ -95,7 +96,7 @@ class Client:
     async def stream(
         self, path: str, params: Mapping[str, str], idle_timeout_seconds: float, *, accept: str = JSON
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Open a GET whose body is read in chunks as they come; a silent connection ends after the idle time.
+        """Open a GET whose body is read in chunks, see :func:`paced`; a silent connection ends after the idle time.
 
         Raises:
             ApiError: the server refused.
@@ -112,7 +113,7 @@ class Client:
                     await self._connection.refused(authorization)
                 if response.status >= 300:
                     raise ApiError.from_response(response.status, await response.read(), response.headers)
-                yield response.content.iter_any()
+                yield paced(response)
         except _NETWORK_ERRORS as error:
             raise _unreachable(error) from error
 

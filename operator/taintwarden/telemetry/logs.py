@@ -38,6 +38,7 @@ def configure_logs(log_format: str, level: str, stream: TextIO = sys.stderr) -> 
         processors=[*_SHARED, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.WriteLoggerFactory(stream),
+        cache_logger_on_first_use=True,
     )
     handler = logging.StreamHandler(stream)
     handler.setFormatter(
