@@ -200,7 +200,7 @@ def test_a_pod_without_a_budget_leaves_without_trace():
 
 
 def request(bench: Bench, *, deletes: bool = False) -> Request:
-    return Request(bench.pod("a"), limited(), Taint("sla"), {}, Instant(0.0, 0.0), deletes)
+    return Request(bench.pod("a"), limited(), Taint("sla"), "a", Instant(0.0, 0.0), deletes)
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def test_who_is_refused_is_asked_again_when_a_pod_stays_or_is_gone():
 )
 def test_a_reservation_counts_unless_the_pod_stays(settlement, counts):
     departures = Departures(Freed())
-    asked = Request(pod("a"), limited(node_max_concurrent=1), Taint("sla"), {}, NOW)
+    asked = Request(pod("a"), limited(node_max_concurrent=1), Taint("sla"), "a", NOW)
     departures.reserve(asked)
     departures.settle("a", settlement)
     assert (departures.refuse(pod("b"), 1, NOW) is not None) == counts

@@ -55,7 +55,7 @@ class Bench:
         return pod
 
     def request(self, pod: Pod, zone: str = "z1", **more: Any) -> Request:
-        return Request(pod, self.policy, TAINT, {ZONE: zone}, self.now, **more)
+        return Request(pod, self.policy, TAINT, zone, self.now, **more)
 
     def refuse(self, pod: Pod, zone: str = "z1", **more: Any) -> Refusal | None:
         return self.limiter.admit(self.request(pod, zone, **more))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from engine.rig import ZONE, limited
+from engine.rig import limited
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import Freed, Request, Settlement
 from taintwarden.engine.limits import rates as module
@@ -36,7 +36,7 @@ class Bench:
     def request(self, zone: str = "z1", namespace: str = "shop") -> Request:
         shared = self.interner.pod_class(namespace, {}, Tolerations())
         pod = Pod("a", "a", "n1", shared, 0.0, 1)
-        return Request(pod, self.policy, Taint("sla"), {ZONE: zone}, Instant(self.seconds, self.seconds))
+        return Request(pod, self.policy, Taint("sla"), zone, Instant(self.seconds, self.seconds))
 
     def refuses(self, **where: str) -> str:
         """The limit that has no token, empty if none."""

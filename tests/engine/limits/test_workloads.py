@@ -419,7 +419,7 @@ def test_a_foreign_workload_is_forgotten_with_its_last_pod_whatever_it_is_owed()
 def test_a_reservation_counts_unless_the_pod_stays(settlement, missing):
     bench = Bench()
     bench.run(*"abcd")
-    asked = Request(bench.pods["a"], limited(max_unavailable=ONE), Taint("sla"), {}, Instant(0.0, 0.0))
+    asked = Request(bench.pods["a"], limited(max_unavailable=ONE), Taint("sla"), "a", Instant(0.0, 0.0))
     bench.workloads.reserve(asked)
     bench.workloads.settle("a", settlement)
     assert bench.admits("b") != missing

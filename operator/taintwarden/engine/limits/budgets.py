@@ -113,16 +113,18 @@ class Budgets:
         return self._refuse(unreadable_first[0], pod)
 
     def _refuse(self, budget: Budget, pod: Pod) -> Refusal | None:
-        name, key = str(budget), _key(str(budget), ready=pod.ready)
+        name = str(budget)
         if budget.selector is None:
-            return Refusal(BUDGET_UNREADABLE, None, key, f"PodDisruptionBudget {name} is unreadable")
-        if not pod.ready and budget.healthy_enough:
+            limit, why = BUDGET_UNREADABLE, "is unreadable"
+        elif not pod.ready and budget.healthy_enough:
             return None
-        account = self._accounts[name]
-        if budget.observed and budget.allowed - account.under_way - account.unseen > 0:
-            return None
-        why = "allows no disruption now" if budget.observed else "was not looked at by its controller yet"
-        return Refusal(BUDGET, None, key, f"PodDisruptionBudget {name} {why}")
+        else:
+            account = self._accounts[name]
+            if budget.observed and budget.allowed - account.under_way - account.unseen > 0:
+                return None
+            limit = BUDGET
+            why = "allows no disruption now" if budget.observed else "was not looked at by its controller yet"
+        return Refusal(limit, None, _key(name, ready=pod.ready), f"PodDisruptionBudget {name} {why}")
 
     def leave(self, pod: Pod) -> None:
         """An eviction call for this pod is made."""

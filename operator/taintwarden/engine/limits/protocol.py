@@ -8,7 +8,6 @@
 =============== =====================================================================================================
 """
 
-from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Protocol
 
@@ -21,7 +20,7 @@ from taintwarden.engine.model import Instant, Mode, Pod, Policy, Taint
 class Request(msgspec.Struct, frozen=True, gc=False):
     """The question whether a pod may be evicted now.
 
-    ``labels`` are its node's. ``deletes``: the pod is deleted, so no PodDisruptionBudget applies. ``released``: a
+    ``zone`` is its node's. ``deletes``: the pod is deleted, so no PodDisruptionBudget applies. ``released``: a
     person reset the guard, and this pod is one of those that were released. ``is_latecomer``: it came to its node when
     the taint already evicted it.
     """
@@ -29,7 +28,7 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     pod: Pod
     policy: Policy
     taint: Taint
-    labels: Mapping[str, str]
+    zone: str
     now: Instant
     deletes: bool = False
     released: bool = False

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from taintwarden.engine.limits.bucket import TokenBucket
 from taintwarden.engine.limits.protocol import EVERY_POLICY, Freed, Request, Settlement
 from taintwarden.engine.limits.refusal import OVERALL_RATE, PER_NAMESPACE, PER_ZONE, POLICY_RATE, Refusal
-from taintwarden.engine.limits.zones import Zones, key_of, zone_of
+from taintwarden.engine.limits.zones import Zones, key_of
 from taintwarden.engine.model import MonotonicTime, Policy
 
 MAX_IDLE_BUCKETS = 10_000
@@ -79,7 +79,7 @@ class Rates:
         """Whether evictions in the pod's zone are halted."""
         if request.is_hard or request.policy.limits.zone_health is None:
             return None
-        return self._zones.halted(request.policy.name, zone_of(request.labels))
+        return self._zones.halted(request.policy.name, request.zone)
 
     def parted(self, request: Request) -> list[Named]:
         """The buckets of the pod's zone and namespace."""
@@ -88,11 +88,10 @@ class Rates:
             return []
         found: list[Named] = []
         if limits.zone_health is not None or limits.zone_evictions_per_second is not None:
-            zone = zone_of(request.labels)
-            key = key_of(request.policy.name, zone)
+            key = key_of(request.policy.name, request.zone)
             if limits.zone_evictions_per_second is not None:
                 found.append((PER_ZONE, key, self._bucket(key, limits.zone_evictions_per_second, now)))
-            pace = self._zones.pace(request.policy.name, zone)
+            pace = self._zones.pace(request.policy.name, request.zone)
             if pace is not None and pace[1]:
                 paced = f"{key}/{pace[0]}"
                 found.append((pace[0], paced, self._bucket(paced, pace[1], now)))
@@ -120,9 +119,17 @@ class _Spending(ABC):
         self._rates = rates
         self._taken: dict[str, list[Named]] = {}
         """UID -> the buckets of which the eviction in progress has taken a token."""
+        self._last: tuple[Request | None, list[Named]] = (None, [])
+        """The last request and its buckets: what is admitted is reserved next."""
+
+    def buckets(self, request: Request) -> list[Named]:
+        """Those that concern a pod."""
+        if self._last[0] is not request:
+            self._last = (request, self._find(request))
+        return self._last[1]
 
     @abstractmethod
-    def buckets(self, request: Request) -> list[Named]:
+    def _find(self, request: Request) -> list[Named]:
         """Those that concern a pod."""
 
     def spend(self, request: Request) -> list[Named]:
@@ -152,7 +159,7 @@ class SharedRates(_Spending):
         """Whether one of the two is set."""
         return self._rates.has_overall or policy.limits.evictions_per_second is not None
 
-    def buckets(self, request: Request) -> list[Named]:
+    def _find(self, request: Request) -> list[Named]:
         """Those of the policy and of all policies."""
         return self._rates.shared(request)
 
@@ -170,7 +177,7 @@ class PartedRates(_Spending):
         rates = (limits.zone_evictions_per_second, limits.namespace_evictions_per_second, limits.zone_health)
         return any(one is not None for one in rates)
 
-    def buckets(self, request: Request) -> list[Named]:
+    def _find(self, request: Request) -> list[Named]:
         """Those of the pod's zone and namespace."""
         return self._rates.parted(request)
 

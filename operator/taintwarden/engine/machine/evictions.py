@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from taintwarden.engine.limits import Limiter, Refusal, Request, Settlement
 from taintwarden.engine.limits.protocol import EVERY_POLICY, policy_key
 from taintwarden.engine.limits.refusal import BOUNCE, BUDGET_LIMITS, GUARD, GUARD_RECORD, WINDOW
+from taintwarden.engine.limits.zones import zone_of
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.claims import QUEUED, Call, Claim, Claims, Evictee, Phase
 from taintwarden.engine.machine.cluster import Cluster
@@ -131,7 +132,7 @@ class Evictions:
             pod,
             policy,
             taint,
-            self._cluster.labels(claim.node),
+            zone_of(self._cluster.labels(claim.node)),
             self._step.now,
             deletes=policy.eviction.method is not Method.EVICT and self._deletes(claim, pod),
             released=self._limiter.guards.is_released(policy.name, claim.uid),
