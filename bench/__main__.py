@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench import commands, engine, machine, reports, scheduling, spread, sync, waves, webhook
+from bench import commands, engine, machine, queries, reports, scheduling, spread, sync, waves, webhook
 from bench.cluster import Store
 from bench.population import Shape
 from bench.replay import cases
@@ -42,6 +42,11 @@ def run_wave(options: argparse.Namespace, folder: Path) -> Rows:
 def run_sync(options: argparse.Namespace, folder: Path) -> Rows:
     store = Store(folder, shape(options, SYNC, QUICK_SYNC))
     return collect([*sync.STARTS] * options.repeat, str, lambda subject: sync.measure(store, subject))
+
+
+def run_queries(options: argparse.Namespace, folder: Path) -> Rows:
+    with queries.measuring(Store(folder, shape(options, SYNC, QUICK_SYNC))) as (asked, ask):
+        return collect(asked * options.repeat, lambda words: " ".join(words[:2]), ask)
 
 
 def shape(options: argparse.Namespace, usual: Shape, quick: Shape) -> Shape:
@@ -95,6 +100,7 @@ def collect(work: Iterable[Any], name: Callable[[Any], str], measure: Callable[[
 BENCHES = {
     "wave": (run_wave, reports.wave),
     "sync": (run_sync, reports.sync),
+    "queries": (run_queries, reports.queries),
     "engine": (run_engine, reports.engine),
     "spread": (run_spread, reports.spread),
     "webhook": (run_webhook, reports.webhook),
@@ -118,7 +124,9 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Compare; never assert.")
     parser.add_argument("benches", nargs="*", metavar="BENCH", help=f"of {', '.join(BENCHES)}; all by default")
     parser.add_argument("--quick", action="store_true", help="everything small, for a trial: its ratios mean little")
-    parser.add_argument("--pods", type=int, help="of wave and sync, a multiple of 30 (default 9,000 and 50,000)")
+    parser.add_argument(
+        "--pods", type=int, help="of wave, sync and queries, a multiple of 30 (default 9,000 and 50,000)"
+    )
     parser.add_argument("--repeat", type=int, default=1, help="rounds, of which medians are told (default 1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every measurement to a file")
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="keep populated data here and use them again")

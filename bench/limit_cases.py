@@ -3,6 +3,8 @@
 import time
 from uuid import UUID
 
+from msgspec.structs import replace
+
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.machine import Machine, WriteOutcome, commands, events
 from taintwarden.engine.model import (
@@ -34,7 +36,7 @@ PODS, PODS_PER_NODE, WORKLOADS, NAMESPACES, DRAINED_SHARE = 50_000, 30, 500, 50,
 OUTAGE = Taint("bench.example/outage", "1")
 ZONES = ("a", "b", "c")
 NONE = Limits(None, max_unavailable=None, zone_health=None, guard=None, bounce=None)
-GENEROUS = Limits(
+WITH_GUARD = Limits(
     evictions_per_second=1e6,
     burst=1_000_000,
     node_max_concurrent=1_000,
@@ -45,6 +47,8 @@ GENEROUS = Limits(
     guard=GuardSettings(max_percent=90, settle_seconds=0),
 )
 """Every limit is asked and admits, so that as many pods go as without any."""
+GENEROUS = replace(WITH_GUARD, guard=None)
+"""The same without a guard, whose records are stored in between: one for each hundred pods."""
 BY_PRIORITY = EvictionSettings(order=(OrderBy.PRIORITY,))
 BY_SPREAD = EvictionSettings(order=(OrderBy.PRIORITY, OrderBy.TOPOLOGY_SPREAD))
 ROUNDS = 3
@@ -56,6 +60,7 @@ def decision_pass(scale: float) -> dict[str, float]:
     pods = round(PODS * scale)
     bare = _best(pods, NONE, (), BY_PRIORITY)
     limited = _best(pods, GENEROUS, WINDOWS, BY_PRIORITY)
+    guarded = _best(pods, WITH_GUARD, WINDOWS, BY_PRIORITY)
     spread_bare = _best(pods, NONE, (), BY_SPREAD)
     spread_limited = _best(pods, GENEROUS, WINDOWS, BY_SPREAD)
     held = _pass(pods, Limits(max_unavailable=Share(number=1)), (), BY_SPREAD)
@@ -65,6 +70,7 @@ def decision_pass(scale: float) -> dict[str, float]:
         "due": due,
         "us_per_pod": bare["seconds"] / due * 1e6,
         "us_per_pod_limited": limited["seconds"] / due * 1e6,
+        "us_per_pod_guarded": guarded["seconds"] / due * 1e6,
         "ratio": limited["seconds"] / bare["seconds"],
         "us_per_pod_spread": spread_bare["seconds"] / due * 1e6,
         "us_per_pod_spread_limited": spread_limited["seconds"] / due * 1e6,

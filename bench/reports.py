@@ -70,10 +70,17 @@ def sync(found: Medians) -> str:
         "reaction s": "reaction_seconds",
     }
     rows = [[name, row["pods"], *(row[field] for field in columns.values())] for name, row in found.items()]
-    if len(found) == 2:
-        ours, theirs = found.values()
-        rows.append(["ratio", "", *(ratio(ours[field], theirs[field]) for field in columns.values())])
+    ours, *others = found.items()
+    for name, row in others:
+        ratios = [ratio(ours[1][field], row[field]) if row[field] else None for field in columns.values()]
+        rows.append([f"{ours[0]} / {name}", "", *ratios])
     return table(["subject", "pods", *columns], rows)
+
+
+def queries(found: Medians) -> str:
+    fields = ("pods", "exit_code", "seconds", "cpu_seconds", "api_server_cpu_seconds", "peak_mib")
+    rows = [[name, *(row[field] for field in fields)] for name, row in found.items()]
+    return table(["command", *(field.replace("_", " ") for field in fields)], rows)
 
 
 def engine(found: Medians) -> str:

@@ -1,6 +1,7 @@
 """A start in a large cluster: until everything is known, what it costs, and until the first eviction it leads to."""
 
 import asyncio
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,7 +33,7 @@ class Sync:
     rss_mib: float
     settled_mib: float
     peak_mib: float
-    reaction_seconds: float
+    reaction_seconds: float | None
     """From a taint on one node, afterwards, to the first of its pods gone: that it was ready indeed."""
 
 
@@ -40,6 +41,8 @@ class Sync:
 class Started:
     process: Process
     is_ready: Callable[[], bool]
+    acts: bool = True
+    """Whether it evicts pods."""
 
 
 @contextmanager
@@ -64,7 +67,19 @@ def built_in(control_plane: ControlPlane) -> Iterator[Started]:
         process.stop()
 
 
-STARTS = {"taintwarden": taintwarden, "built-in": built_in}
+@contextmanager
+def transfer(control_plane: ControlPlane) -> Iterator[Started]:
+    """It lists the same and forgets it: the least that a start can cost."""
+    command = [sys.executable, "-m", "bench.transfer", control_plane.operator_kubeconfig(), "stay"]
+    process = Process("transfer", command, control_plane.folder / "transfer.log")
+    process.start()
+    try:
+        yield Started(process, lambda: "cpu_seconds" in process.log.read_text(), acts=False)
+    finally:
+        process.stop()
+
+
+STARTS = {"taintwarden": taintwarden, "built-in": built_in, "bare transfer": transfer}
 
 
 def measure(store: Store, subject: str) -> Sync:
@@ -81,7 +96,7 @@ def measure(store: Store, subject: str) -> Sync:
             around = meter.read()
             settle({"subject": pid})
             settled = memory(pid)
-            reaction_seconds = asyncio.run(react(control_plane))
+            reaction_seconds = asyncio.run(react(control_plane)) if started.acts else None
             return Sync(
                 subject=subject,
                 pods=store.shape.pods,

@@ -1,14 +1,15 @@
 """The least that a start can cost: a process that transfers all lists, page by page, and ends.
 
-    python -m bench.replay.transfer KUBECONFIG [parse]
+    python -m bench.transfer KUBECONFIG [parse] [stay]
 
-With "parse" it also has the protobuf library parse each page, and forgets what it found.
+With "parse" it also has the protobuf library parse each page, and forgets what it found. With "stay" it does not end.
 It writes its CPU seconds and its peak memory as JSON; seconds are from its first request.
 """
 
 import asyncio
 import json
 import re
+import signal
 import sys
 import time
 from pathlib import Path
@@ -25,9 +26,9 @@ PATHS = {
 }
 """Of what the operator lists, the collections that are not empty, and their messages."""
 ACCEPT = "application/vnd.kubernetes.protobuf"
-HEAD_BYTES = 200
-CONTINUE = re.compile(rb"\x1a.(\d+\.\d+)\x12", re.DOTALL)
-"""The token in the head of a list of the replay server; the first item follows."""
+HEAD_BYTES = 500
+CONTINUE = re.compile(rb"\x12.\d+\x1a[\x80-\xff]?.([\w.=-]+)", re.DOTALL)
+"""The token in the head of a list, after the resourceVersion."""
 
 
 async def transfer(bulk: Bulk, path: str, parse: Any) -> None:
@@ -54,6 +55,9 @@ async def run(kubeconfig: Path, *, parses: bool) -> None:
 
 if __name__ == "__main__":
     began = time.monotonic()
-    asyncio.run(run(Path(sys.argv[1]), parses=sys.argv[2:] == ["parse"]))
+    asyncio.run(run(Path(sys.argv[1]), parses="parse" in sys.argv))
     seconds = time.monotonic() - began
-    print(json.dumps({"cpu_seconds": time.process_time(), "seconds": seconds, "peak_mib": memory().peak_mib}))
+    found = {"cpu_seconds": time.process_time(), "seconds": seconds, "peak_mib": memory().peak_mib}
+    print(json.dumps(found), flush=True)
+    if "stay" in sys.argv:
+        signal.pause()

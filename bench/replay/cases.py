@@ -95,7 +95,7 @@ def transfer(cluster: Cluster, *arguments: str) -> Row:
     """The seconds are those of the whole process, as for the operator."""
     server = cluster.server.pid or 0
     meter, began = CpuMeter({"server": server}), time.monotonic()
-    command = [sys.executable, "-m", "bench.replay.transfer", str(cluster.kubeconfig), *arguments]
+    command = [sys.executable, "-m", "bench.transfer", str(cluster.kubeconfig), *arguments]
     found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     used, seconds = meter.read(), time.monotonic() - began
     cost = Cost(
