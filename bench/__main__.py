@@ -50,9 +50,10 @@ def run_queries(options: argparse.Namespace, folder: Path) -> Rows:
 
 
 def shape(options: argparse.Namespace, usual: Shape, quick: Shape) -> Shape:
+    found = quick if options.quick else usual
     if options.pods:
-        return Shape(options.pods // PODS_PER_NODE, options.pods)
-    return quick if options.quick else usual
+        found = Shape(options.pods // PODS_PER_NODE, options.pods)
+    return dataclasses.replace(found, has_small_pods=options.small)
 
 
 def run_engine(options: argparse.Namespace, _: Path) -> Rows:
@@ -127,6 +128,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--pods", type=int, help="of wave, sync and queries, a multiple of 30 (default 9,000 and 50,000)"
     )
+    parser.add_argument("--small", action="store_true", help="pods of wave, sync and queries with little in them")
     parser.add_argument("--repeat", type=int, default=1, help="rounds, of which medians are told (default 1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every measurement to a file")
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="keep populated data here and use them again")

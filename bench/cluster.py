@@ -17,9 +17,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from controlplane import ApiError, ControlPlane, Extender, Operator, Process, Webhook, wait_until
 from controlplane.api_server import free_port
-from controlplane.operator_process import EXECUTABLE
+from controlplane.operator_process import BYTECODE, EXECUTABLE
 
 __all__ = [
+    "BYTECODE",
     "EXECUTABLE",
     "POLICY",
     "ControlPlane",
@@ -115,7 +116,8 @@ async def create(kubeconfig: Path, shape: Shape) -> list[Json]:
         async def create_pod(index: int) -> Json:
             workload = population.workload_of(index)
             owner_uid, node_name = await create_replica_sets(workload), population.node_name(index % shape.nodes)
-            namespace, body, status = population.pod(workload, index, node_name, owner_uid)
+            made = population.small_pod if shape.has_small_pods else population.pod
+            namespace, body, status = made(workload, index, node_name, owner_uid)
             path = f"/api/v1/namespaces/{namespace}/pods"
             await bulk.must("POST", path, body)
             path += f"/{body['metadata']['name']}"

@@ -45,10 +45,12 @@ class Shape:
 
     nodes: int
     pods: int
+    has_small_pods: bool = False
+    """Pods without what most have: environment, probes, volumes, resources."""
 
     @property
     def name(self) -> str:
-        return f"{self.nodes}-nodes-{self.pods}-pods"
+        return f"{self.nodes}-nodes-{self.pods}-{'small-' if self.has_small_pods else ''}pods"
 
 
 def node_name(index: int) -> str:
@@ -116,6 +118,16 @@ def replica_sets(workload: int, replicas: int) -> list[tuple[str, Json]]:
         spec = {"replicas": 0 if revision else replicas, "selector": {"matchLabels": digest}, "template": template}
         sets.append((namespace, {"metadata": metadata, "spec": spec}))
     return sets
+
+
+def small_pod(workload: int, index: int, on_node: str, owner_uid: str) -> tuple[str, Json, Json]:
+    """The same pod with as little in it as the API server accepts."""
+    namespace, body, _ = pod(workload, index, on_node, owner_uid)
+    containers = [{field: one[field] for field in ("name", "image")} for one in body["spec"]["containers"][:1]]
+    body["spec"] = body["spec"] | {"containers": containers, "enableServiceLinks": False}
+    del body["spec"]["volumes"]
+    body["spec"]["automountServiceAccountToken"] = False
+    return namespace, body, pod_status(containers)
 
 
 def pod(workload: int, index: int, on_node: str, owner_uid: str = "") -> tuple[str, Json, Json]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench import population
 from bench.bulk import Bulk
-from bench.cluster import EXECUTABLE, POLICY, ControlPlane, Operator, Store, set_taints
+from bench.cluster import BYTECODE, EXECUTABLE, POLICY, ControlPlane, Operator, Store, set_taints
 from bench.usage import CpuMeter, settle
 
 READY_SECONDS = 300
@@ -63,7 +63,7 @@ def _ask(control_plane: ControlPlane, pods: int, words: tuple[str, ...]) -> Answ
     command = [EXECUTABLE, *words, f"--kubeconfig={control_plane.admin_kubeconfig}"]
     meter, began = CpuMeter({"api-server": server}), time.monotonic()
     with Path(os.devnull).open("w") as nowhere:
-        process = subprocess.Popen(command, stdout=nowhere)
+        process = subprocess.Popen(command, stdout=nowhere, env=os.environ | BYTECODE)
         _, status, used = os.wait4(process.pid, 0)
     seconds = time.monotonic() - began
     return Answer(
