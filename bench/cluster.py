@@ -46,6 +46,9 @@ POLICY = {
 class Reopened(ControlPlane):
     """A control plane on data that another one left."""
 
+    ready_seconds = 600
+    """With 150,000 pods the API server takes more than a minute."""
+
     def start(self) -> None:
         try:
             super().start()

@@ -17,7 +17,6 @@ from controlplane.processes import Process
 from controlplane.target import Target
 from controlplane.waiting import wait_until
 
-READY_SECONDS = 60
 STOP_SECONDS = 15
 # A server that is watched takes a minute to end in order, waiting for the watches; its data are safe in etcd.
 WATCHED_SECONDS = 2
@@ -29,6 +28,9 @@ class ControlPlane(Target):
     `folder` stays when given, for its logs; otherwise it is temporary. The server's address and data stay the same
     over `stop_api_server` and `start_api_server`. Start it from a thread that lives as long as it should.
     """
+
+    ready_seconds = 60
+    """How long each process may take to start."""
 
     def __init__(self, folder: Path | None = None, *, feature_gates: Mapping[str, bool] | None = None):
         self._is_temporary = folder is None
@@ -69,9 +71,9 @@ class ControlPlane(Target):
     def start(self) -> None:
         """Start etcd and the API server and wait for both. Raises ProcessFailedError with the end of a log."""
         self.etcd.start()
-        self.etcd.wait_ready(lambda: is_healthy(self._etcd_health), READY_SECONDS)
+        self.etcd.wait_ready(lambda: is_healthy(self._etcd_health), self.ready_seconds)
         self.start_api_server()
-        wait_until(lambda: self.answers("/api/v1/namespaces/default"), READY_SECONDS, "the default namespace")
+        wait_until(lambda: self.answers("/api/v1/namespaces/default"), self.ready_seconds, "the default namespace")
         self.client.create("serviceaccounts", {"metadata": {"name": "default"}}, "default")
 
     def stop(self) -> None:
@@ -96,7 +98,7 @@ class ControlPlane(Target):
         Ready is not all: custom resources first answer 429, "storage is (re)initializing".
         """
         self.api_server.start()
-        self.api_server.wait_ready(lambda: self.answers("/readyz"), READY_SECONDS)
+        self.api_server.wait_ready(lambda: self.answers("/readyz"), self.ready_seconds)
         self.wait_served(self.client.items("customresourcedefinitions"))
 
     def start_controller_manager(self, controllers: str, extra_args: Sequence[str] = ()) -> Process:
@@ -142,7 +144,7 @@ class ControlPlane(Target):
         self._controllers.append(process)
         process.start()
         url = f"https://{api_server.LOOPBACK}:{port}/healthz"
-        process.wait_ready(lambda: is_healthy(url, self.ca), READY_SECONDS)
+        process.wait_ready(lambda: is_healthy(url, self.ca), self.ready_seconds)
         return process
 
     def _process(self, name: str, command: Sequence[str | Path], patience_seconds: float = STOP_SECONDS) -> Process:
