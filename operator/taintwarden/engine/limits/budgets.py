@@ -80,7 +80,7 @@ class Budgets:
                 for name, one in sorted(budgets.items())
                 if one.selector is None or one.selector.selects(pod_class.labels)
             )
-        return tuple(budgets[name] for name in names)
+        return tuple([budgets[name] for name in names]) if names else ()
 
     def concerns(self, _: Policy) -> bool:
         """Always: a pod may be evicted or deleted, and that may change."""

@@ -1,6 +1,6 @@
 """The list of all limits: a pod is evicted when all of them admit it, and only then reserves at any of them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from taintwarden.engine.limits.bounces import Bounces
 from taintwarden.engine.limits.budgets import Budgets
@@ -55,8 +55,10 @@ class Limiter:
             self.departures,
             parted,
         )
-        self._concerned: dict[str, list[Limit]] = {}
-        """By policy: the limits of the list that may refuse, or count, its evictions."""
+        self._admitting: dict[str, list[Callable[[Request], Refusal | None]]] = {}
+        """By policy: ``admit`` of the limits that may refuse, or count, its evictions."""
+        self._reserving: dict[str, list[Callable[[Request], None]]] = {}
+        """By policy: ``reserve`` of the same limits."""
 
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
         """Apply changed limits at once. What was used remains used."""
@@ -67,19 +69,21 @@ class Limiter:
         self.rates.configure(policies, now.monotonic)
         self.bounces.configure(policies)
         self.departures.configure(policies)
-        self._concerned = {policy.name: [one for one in self._limits if one.concerns(policy)] for policy in policies}
+        concerned = {policy.name: [one for one in self._limits if one.concerns(policy)] for policy in policies}
+        self._admitting = {policy: [one.admit for one in limits] for policy, limits in concerned.items()}
+        self._reserving = {policy: [one.reserve for one in limits] for policy, limits in concerned.items()}
 
     def admit(self, request: Request) -> Refusal | None:
         """The first refusal, None if every limit admits the pod."""
-        for limit in self._concerned[request.policy.name]:
-            if (refused := limit.admit(request)) is not None:
+        for admit in self._admitting[request.policy.name]:
+            if (refused := admit(request)) is not None:
                 return refused
         return None
 
     def reserve(self, request: Request) -> None:
         """Reserve at every limit what the eviction costs, to be settled once."""
-        for limit in self._concerned[request.policy.name]:
-            limit.reserve(request)
+        for reserve in self._reserving[request.policy.name]:
+            reserve(request)
 
     def settle(self, uid: str, settlement: Settlement) -> None:
         """The eviction call for this pod ended."""
