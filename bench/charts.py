@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bench.table import medians, table
+from bench.table import medians, shown, table
 
 Bars = Mapping[str, float]
 
@@ -54,7 +54,7 @@ def _column(found: Mapping[str, Any], field: str) -> Bars:
 
 def bars(title: str, unit: str, heights: Bars) -> str:
     """A bar chart. The heights are also in the names, since Mermaid writes no values."""
-    names = ", ".join(f'"{name}: {height:.3g}"' for name, height in heights.items())
+    names = ", ".join(f'"{name}: {shown(height)}"' for name, height in heights.items())
     values = ", ".join(f"{height:.4g}" for height in heights.values())
     lines = [f'title "{title}"', f"x-axis [{names}]", f'y-axis "{unit}"', f"bar [{values}]"]
     return "\n".join(["```mermaid", "xychart-beta", *(f"    {line}" for line in lines), "```"])
