@@ -112,7 +112,7 @@ class App:
         """Counts changes of leadership: what was begun before the last one is of no use."""
         gates = Gates(settings.numeric_operators, settings.semver_operators)
         self.metrics = Metrics(Process.OPERATOR)
-        self.client = Client(connection, max_connections=settings.max_in_flight + 32)
+        self.client = Client(connection, max_connections=settings.max_in_flight + 32, is_paced=True)
         self.machine = Machine(gates=gates, overall_rate=settings.overall_rate, max_in_flight=settings.max_in_flight)
         self.recorder = Recorder(
             self.client, settings.identity, settings.events_per_second, lambda: self.machine.view.is_busy

@@ -14,6 +14,7 @@ from taintwarden.kube.client import MERGE_PATCH, Client
 from taintwarden.kube.connection import Connection
 from taintwarden.kube.errors import ApiError, Unreachable
 from taintwarden.kube.kubeconfig import Source
+from taintwarden.kube.pacing import paced
 
 pytestmark = pytest.mark.kmock(cls=RawHandler)
 
@@ -69,6 +70,18 @@ async def test_a_stream_comes_as_it_is_sent(kmock: RawHandler, client: Client) -
     kmock["/a"] << (b"one\n", b"two\n")
     async with client.stream("/a", {"watch": "true"}, 5.0) as chunks:
         assert b"".join([chunk async for chunk in chunks]) == b"one\ntwo\n"
+
+
+@pytest.mark.parametrize("is_paced", [True, False])
+async def test_only_a_client_that_is_paced_joins_chunks(
+    kmock: RawHandler, monkeypatch: pytest.MonkeyPatch, is_paced: bool
+) -> None:
+    joined: list[object] = []
+    monkeypatch.setattr("taintwarden.kube.client.paced", lambda response: joined.append(response) or paced(response))
+    kmock["/a"] << (b"one\n", b"two\n")
+    async with Client(wire.connection(kmock.url), is_paced=is_paced) as client, client.stream("/a", {}, 5.0) as chunks:
+        assert b"".join([chunk async for chunk in chunks]) == b"one\ntwo\n"
+    assert bool(joined) == is_paced
 
 
 async def read(client: Client, path: str, idle_timeout_seconds: float) -> None:

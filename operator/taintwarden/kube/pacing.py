@@ -1,4 +1,7 @@
-"""Reads a busy stream in few large chunks: waking for each of a thousand events a second costs twice as much."""
+"""Reads a busy stream in few large chunks: waking for each of a thousand events a second costs twice as much.
+
+Not for the scheduler extender: it must know what kube-scheduler knows, which reads its watches at once.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
