@@ -81,6 +81,8 @@ class Server:
         self.asking: Callable[[], Awaitable[None]] = at_once
         self.opening: Callable[[], Awaitable[None]] = at_once
         self.watches: list[Watch] = []
+        self.pages: list[Callable[[], Awaitable[None]]] = []
+        """What delays or refuses the further pages of a list; without any, the first one is all."""
         self.lists = 0
         self.asked = 0
 
@@ -91,14 +93,18 @@ class Server:
 
     async def request(self, method: str, path: str, *, params: Mapping[str, str], **_: Any) -> bytes:
         del method, path
-        version = self.version
+        page, version = 0, self.version
         if params["limit"] == "1":
             self.asked += 1
             await self.asking()
+        elif "continue" in params:
+            page, version = map(int, params["continue"].split("-"))
+            await self.pages[page - 1]()
         else:
             self.lists += 1
             await self.listing()
-        return json.dumps({"metadata": {"resourceVersion": str(version)}, "items": []}).encode()
+        more = f"{page + 1}-{version}" if page < len(self.pages) else ""
+        return json.dumps({"metadata": {"resourceVersion": str(version), "continue": more}, "items": []}).encode()
 
     @asynccontextmanager
     async def stream(

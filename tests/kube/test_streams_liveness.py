@@ -23,6 +23,7 @@ class Told:
         self.restarts: list[str] = []
         self.undecodables: list[tuple[Any, bool]] = []
         self.tells_deleted = True
+        self.heard: list[Any] = []
 
     def live(self, *, live: bool) -> None:
         if live != self.live_now:
@@ -37,7 +38,7 @@ class Told:
         return self.tells_deleted
 
     def changed(self, changes: Sequence[Any]) -> None:
-        pass
+        self.heard.extend((kind, int(one.metadata.resource_version)) for kind, one in changes)
 
     def listed(self, objects: Sequence[Any]) -> None:
         pass
@@ -45,11 +46,11 @@ class Told:
     def list_began(self) -> None:
         pass
 
-    def list_ended(self, _: str) -> None:
-        pass
+    def list_ended(self, version: str) -> None:
+        self.heard.append(("list ended", int(version)))
 
-    def reached(self, _: str) -> None:
-        pass
+    def reached(self, version: str) -> None:
+        self.heard.append(("reached", int(version)))
 
 
 class Scene:
@@ -148,6 +149,122 @@ async def test_the_view_is_lost_when_the_watch_after_a_list_does_not_open(scene:
     assert scene.live
     await asyncio.sleep(0.2)
     assert not scene.live
+
+
+# -- lists of many pages ----------------------------------------------------------------------------------------------
+
+
+async def test_the_watch_opens_while_the_pages_come(scene: Scene) -> None:
+    scene.server.pages = [after(5), after(5)]
+    scene.begin()
+    await asyncio.sleep(1)
+    assert [watch.since for watch in scene.server.watches] == ["10"]
+    assert scene.server.watch.seconds > 40
+
+
+async def test_a_long_list_ends_up_to_date_without_another_proof(scene: Scene) -> None:
+    scene.server.pages = [after(5), after(5)]
+    scene.begin()
+    await asyncio.sleep(9.9)
+    assert not scene.live
+    await asyncio.sleep(0.2)
+    assert scene.live
+    assert scene.server.asked == 0
+    assert len(scene.server.watches) == 1
+
+
+async def test_what_changes_while_the_pages_come_is_delivered_after_them(scene: Scene) -> None:
+    scene.server.pages = [after(5)]
+    scene.begin()
+    await asyncio.sleep(1)
+    scene.server.watch.send(11)
+    scene.server.watch.send(12, kind="DELETED")
+    await asyncio.sleep(3.9)
+    assert scene.told.heard == []
+    await asyncio.sleep(0.2)
+    before = [("MODIFIED", 11), ("reached", 11), ("DELETED", 12), ("reached", 12)]
+    assert scene.told.heard == [("list ended", 10), *before]
+    scene.server.watch.send(13)
+    await asyncio.sleep(0.1)
+    assert scene.told.heard[-2:] == [("MODIFIED", 13), ("reached", 13)]
+
+
+async def test_a_watch_that_ends_while_the_pages_come_is_resumed_where_it_was(scene: Scene) -> None:
+    scene.server.pages = [after(5)]
+    scene.begin()
+    await asyncio.sleep(1)
+    scene.server.watch.send(11)
+    scene.server.watch.cut()
+    await asyncio.sleep(4.1)
+    assert [watch.since for watch in scene.server.watches] == ["10", "11"]
+    assert scene.live
+
+
+async def test_a_watch_that_lagged_while_the_pages_came_has_to_catch_up(scene: Scene) -> None:
+    """The end of the list is no proof: it is of its beginning."""
+    scene.server.pages = [after(8)]
+    scene.server.opening = after(3)
+    scene.begin()
+    await asyncio.sleep(2.5)
+    scene.server.version = 50
+    await asyncio.sleep(5.6)
+    assert scene.told.heard == [("list ended", 10)]
+    assert not scene.live
+    scene.server.watch.bookmark(50)
+    await asyncio.sleep(0.1)
+    assert scene.live
+
+
+async def test_a_watch_that_expires_while_the_pages_come_begins_the_list_again(scene: Scene) -> None:
+    scene.server.pages = [after(5), after(5)]
+    scene.begin()
+    await asyncio.sleep(1)
+    scene.server.watch.send_raw({"type": "ERROR", "object": {"code": 410, "message": "too old", "reason": "Expired"}})
+    scene.server.version = 20
+    await asyncio.sleep(20)
+    assert scene.server.lists == 2
+    assert scene.told.heard == [("list ended", 20)]
+
+
+async def test_pages_that_fail_end_the_watch(scene: Scene) -> None:
+    """What it brought follows a list that is incomplete."""
+    scene.server.pages = [after(5), refused]
+    scene.begin()
+    await asyncio.sleep(1)
+    scene.server.watch.send(11)
+    await asyncio.sleep(4.5)
+    scene.server.pages = []
+    await asyncio.sleep(5)
+    assert scene.told.restarts[0] == "unreachable"
+    assert scene.told.heard == [("list ended", 10)]
+
+
+async def test_the_view_before_another_list_is_lost_after_the_gap(scene: Scene) -> None:
+    """Though the watch of that list is up to date: nobody has its events yet."""
+    await scene.up()
+    scene.server.pages = [after(5)]
+    scene.server.watch.send(11)
+    await asyncio.sleep(0.1)
+    scene.server.watch.send_raw({"type": "ERROR", "object": {"code": 410, "message": "too old", "reason": "Expired"}})
+    began = now() - 0.1
+    await asyncio.sleep(4)
+    assert scene.told.changes[-1] == (pytest.approx(began + 2.0, abs=0.01), False)
+    await asyncio.sleep(1.1)
+    assert scene.live
+
+
+async def test_a_deletion_among_the_pages_that_cannot_be_told_from_others_is_found_by_another_list(
+    scene: Scene,
+) -> None:
+    scene.told.tells_deleted = False
+    scene.server.pages = [after(8)]
+    scene.begin()
+    await asyncio.sleep(1)
+    scene.server.watch.send_raw(broken("DELETED", {"labels": 7}))
+    await asyncio.sleep(6.9)
+    assert scene.told.undecodables == []
+    await asyncio.sleep(0.5)
+    assert scene.server.lists == 2
 
 
 # -- an outage --------------------------------------------------------------------------------------------------------

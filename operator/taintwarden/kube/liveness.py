@@ -7,29 +7,45 @@ An open watch, or a delivered event, proves nothing: a backlog may follow.
 """
 
 import asyncio
-from collections.abc import Callable
+from typing import Protocol
 
 NEVER = float("-inf")
 
 
+class Told(Protocol):
+    """Is told whether what it has is up to date."""
+
+    def live(self, *, live: bool) -> None:
+        """As it is now."""
+
+
 class Liveness:
-    """Reports every change of the answer, and by a timer a gap that becomes too long. Times are the event loop's.
+    """Notices every change of the answer, and by a timer a gap that becomes too long. Times are the event loop's.
 
     Args:
-        tell: called with each new answer. The first is given by the first call of a method.
         gap_seconds: how long the proof lasts without an open watch.
 
     """
 
-    def __init__(self, tell: Callable[[bool], None], gap_seconds: float) -> None:
-        self._tell = tell
+    def __init__(self, gap_seconds: float) -> None:
         self._gap_seconds = gap_seconds
-        self._live: bool | None = None
+        self._told: Told | None = None
+        self._live = False
         self._complete_at = NEVER
         self._timer: asyncio.TimerHandle | None = None
 
     def __bool__(self) -> bool:
-        return bool(self._live)
+        return self._live
+
+    def tell(self, whom: Told) -> None:
+        """Tell it the answer, now and whenever it changes."""
+        self._told = whom
+        whom.live(live=self._live)
+
+    def stop(self) -> None:
+        """Another one answers from here on."""
+        self._told = None
+        self._stop_timer()
 
     def lose(self) -> None:
         """Nothing is known to be up to date."""
@@ -56,7 +72,7 @@ class Liveness:
     def resume(self) -> bool:
         """A watch is open. True: soon enough to continue where the last one ended; False: it has to catch up."""
         self._stop_timer()
-        return bool(self._live)
+        return self._live
 
     def progress(self) -> None:
         """The open watch has delivered something, or was ended by the server after it had delivered everything."""
@@ -71,7 +87,8 @@ class Liveness:
     def _set(self, *, live: bool) -> None:
         if live != self._live:
             self._live = live
-            self._tell(live)
+            if self._told is not None:
+                self._told.live(live=live)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

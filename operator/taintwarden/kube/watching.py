@@ -1,0 +1,253 @@
+"""Watch one resource from a version on, and resume where a watch ended."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Generic, NoReturn
+
+from taintwarden.kube.client import Client
+from taintwarden.kube.encoding import ExpiredError, Undecodable, expired_or
+from taintwarden.kube.errors import ApiError, KubeError, Unreachable
+from taintwarden.kube.event_handler import EventHandler, Held, unknown_deletion
+from taintwarden.kube.frames import Decoder
+from taintwarden.kube.liveness import Liveness
+from taintwarden.kube.objects import Object, version_number
+from taintwarden.kube.resources import Resource
+from taintwarden.kube.timings import StreamTimings
+
+OUT_OF_REACH = 2**64
+"""No resourceVersion is as high."""
+FRAMES_AT_ONCE = 8
+"""A chunk can have a hundred nodes with thirty pods each to evaluate: other tasks run in between."""
+
+
+class BehindError(ExpiredError):
+    """The watch did not bring what the server has: its cache lags, or the store was restored from a backup."""
+
+    reason = "behind"
+
+
+class BackOff:
+    """Pauses which grow with every failure, and whom to tell why.
+
+    Args:
+        restarted: called with the reason and its detail before each pause.
+        first_and_longest: seconds.
+        sleep: waits for some seconds; replaced in tests.
+        jitter: a number in [0, 1); replaced in tests.
+
+    """
+
+    def __init__(
+        self,
+        restarted: Callable[[str, str], None],
+        first_and_longest: tuple[float, float],
+        *,
+        sleep: Callable[[float], Any] = asyncio.sleep,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self.restarted = restarted
+        self.jitter = jitter
+        self._first, self._longest = first_and_longest
+        self._sleep = sleep
+        self._failures = 0
+
+    def reset(self) -> None:
+        """It works: the next pause is a short one."""
+        self._failures = 0
+
+    async def pause(self, reason: str, detail: str, at_least: float | None = None) -> None:
+        """After one more failure."""
+        self.restarted(reason, detail)
+        delay = min(self._longest, self._first * 2.0 ** min(self._failures, 10)) * (0.5 + self.jitter())
+        self._failures += 1
+        await self._sleep(max(delay, at_least or 0.0))
+
+
+class Watch(Generic[Object]):
+    """Follows the changes of one resource, over as many requests as it takes.
+
+    Args:
+        client: the session to use.
+        resource: what to follow.
+        decoder: of that resource.
+        version: of the list that the changes follow.
+        handler: receives the changes. May be replaced meanwhile.
+        liveness: whether what was delivered is up to date.
+        timings: how long to wait for what.
+        back_off: between requests that fail.
+
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource[Object],
+        decoder: Decoder[Object],
+        version: str,
+        handler: EventHandler[Object] | Held[Object],
+        liveness: Liveness,
+        timings: StreamTimings,
+        back_off: BackOff,
+    ) -> None:
+        self.handler = handler
+        self.liveness = liveness
+        self._client = client
+        self._resource = resource
+        self._decoder = decoder
+        self._version = version
+        self._timings = timings
+        self._back_off = back_off
+        self._goal: int | None = None
+        """The version up to which everything has to be delivered before the view is up to date; None: not known yet."""
+
+    async def run(self) -> NoReturn:
+        """Watch, and resume where a watch ended.
+
+        Raises:
+            ExpiredError: that is not possible: another list is needed.
+
+        """
+        while True:
+            try:
+                await self._once()
+            except ApiError as error:
+                await self._back_off.pause("refused", str(error), error.retry_after)
+            except Unreachable as error:
+                await self._back_off.pause("unreachable", str(error))
+
+    async def _once(self) -> None:
+        """One watch. The first after a gap is short: without changes only the bookmark at its end shows the version."""
+        catching_up = not self.liveness
+        began, delivered = _now(), False
+        try:
+            async with self._open(short=catching_up) as chunks:
+                if self.liveness.resume():
+                    delivered = await self._read(chunks, began)
+                elif catching_up:
+                    async with self._goal_asked_for():
+                        delivered = await self._read(chunks, began)
+                else:
+                    self._back_off.restarted("late", "the watch was opened too long after the previous one")
+                    return
+                if delivered or _now() - began >= self._timings.empty_watch:
+                    self.liveness.progress()
+        finally:
+            self.liveness.interrupt()
+        if not delivered and _now() - began < self._timings.empty_watch:
+            await self._back_off.pause("empty", "the watch ended at once")
+        elif self.liveness:
+            self._back_off.restarted("ended", "the watch ended")
+        elif self._goal is None:
+            self._back_off.restarted("unconfirmed", "the resourceVersion that the watch has to reach is not known")
+        else:
+            msg = f"the watch did not come to {self._goal}"
+            raise BehindError(msg)
+
+    @asynccontextmanager
+    async def _open(self, *, short: bool) -> AsyncIterator[AsyncIterator[bytes]]:
+        times, (low, high) = self._timings, self._timings.watch
+        seconds = times.short_watch if short else int(low + (high - low) * self._back_off.jitter())
+        params = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self._version,
+            "timeoutSeconds": str(seconds),
+        } | self._resource.selection
+        watch = self._client.stream(
+            self._resource.path, params, min(times.idle, 2.0 * seconds), accept=self._decoder.accept
+        )
+        async with AsyncExitStack() as stack:
+            try:
+                async with asyncio.timeout(times.opening):
+                    chunks = await stack.enter_async_context(watch)
+            except TimeoutError as error:
+                msg = f"no answer to a watch for {times.opening:g} s"
+                raise Unreachable(msg) from error
+            except ApiError as error:
+                raise expired_or(error) from error
+            yield chunks
+
+    async def _read(self, chunks: AsyncIterator[bytes], began: float) -> bool:
+        """Deliver what comes until the server ends the watch. Returns whether anything came."""
+        came, buffer = False, b""
+        async for chunk in chunks:
+            frames, buffer = self._decoder.split(buffer + chunk)
+            for first in range(0, len(frames), FRAMES_AT_ONCE):
+                if first:
+                    await asyncio.sleep(0)
+                came = True
+                self._deliver(frames[first : first + FRAMES_AT_ONCE])
+                self.liveness.progress()
+                self._compare()
+                if _now() - began > self._timings.forgiven:
+                    self._back_off.reset()
+        # What is left in the buffer is half a frame: the connection was cut, and the resumed watch sends it again.
+        return came
+
+    def _deliver(self, frames: Sequence[bytes]) -> None:
+        changes: list[tuple[str, Object]] = []
+        version = self._version
+        expired: ExpiredError | None = None
+        for raw in frames:
+            try:
+                kind, found = self._decoder.frame(raw)
+            except ExpiredError as error:
+                expired = error
+                break
+            if isinstance(found, Undecodable):
+                if changes:  # earlier changes are passed on first: they may be of the same object
+                    self.handler.changed(changes)
+                    changes = []
+                if not self.handler.undecodable(found.identity, found.reason, deleted=kind == "DELETED"):
+                    expired = unknown_deletion(found.reason)
+                    break
+                # A resumed watch does not receive it again.
+                version = found.identity.resource_version or version
+                continue
+            version = found.metadata.resource_version or version
+            if kind != "BOOKMARK":
+                changes.append((kind, found))
+        if changes:
+            self.handler.changed(changes)
+        self._version = version
+        self.handler.reached(version)
+        if expired is not None:
+            raise expired
+
+    # -- how far a watch has to come ------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _goal_asked_for(self) -> AsyncIterator[None]:
+        """Ask the server while the watch is read."""
+        self._goal = None
+        asking = asyncio.create_task(self._ask_for_goal())
+        try:
+            yield
+        finally:
+            asking.cancel()
+            await asyncio.wait({asking})
+            if not asking.cancelled():
+                asking.result()
+
+    async def _ask_for_goal(self) -> None:
+        """The version of a list is that of the whole store at this moment, past every cache."""
+        known = version_number(self._version)
+        try:
+            params = {"limit": "1"} | self._resource.selection
+            body = await self._client.request("GET", self._resource.path, params=params, accept=self._decoder.accept)
+            goal = version_number(self._decoder.page(body).head.resource_version)
+        except KubeError:
+            return  # the next watch retries
+        # A store that was restored from a backup is behind us, and watches of what it has yet to write bring nothing.
+        self._goal = goal if goal >= known else OUT_OF_REACH
+        self._compare()
+
+    def _compare(self) -> None:
+        if not self.liveness and self._goal is not None and version_number(self._version) >= self._goal:
+            self.liveness.catch_up()
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
