@@ -27,7 +27,7 @@ def by(*order: OrderBy) -> Policy:
 
 
 def place(one: Pod, policy: Policy | None = None, due_at: float = 0.0, **more: Any) -> Place:
-    return place_of(one, policy or limited(), due_at, more.pop("hard_at", None), **more)
+    return place_of(one.shared, policy or limited(), due_at, more.pop("hard_at", None), **more)
 
 
 def test_deadlines_count_by_the_minute():

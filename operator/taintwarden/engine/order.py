@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
-from taintwarden.engine.model import OrderBy, Pod, PodClass, Policy
+from taintwarden.engine.model import OrderBy, PodClass, Policy
 
 SAME_URGENCY_SECONDS = 60.0
 
@@ -28,16 +28,15 @@ class Place(NamedTuple):
     rank: tuple[float, ...]
 
 
-def place_of(pod: Pod, policy: Policy, due_at: float, hard_at: float | None, attempts: int = 0) -> Place:
-    """The place of a pod that is due at ``due_at`` and whose node is removed at ``hard_at``.
+def place_of(pod: PodClass, policy: Policy, due_at: float, hard_at: float | None, attempts: int = 0) -> Place:
+    """The place of a pod of this class that is due at ``due_at`` and whose node is removed at ``hard_at``.
 
     Before a hard deadline, pods of equal priority are ordered by the longest grace period first, so that as many as
     possible stop gracefully by then. ``attempts`` is the number of failures; for a retry ``due_at`` is its time.
     """
-    shared = pod.shared
     if hard_at is not None:
-        return Place(hard_at, (float(attempts), float(shared.priority), -float(shared.grace_seconds)))
-    rank = tuple([rank(shared) for rank in _ranks(policy.eviction.order)])
+        return Place(hard_at, (float(attempts), float(pod.priority), -float(pod.grace_seconds)))
+    rank = tuple([rank(pod) for rank in _ranks(policy.eviction.order)])
     return Place(due_at // SAME_URGENCY_SECONDS * SAME_URGENCY_SECONDS, rank)
 
 

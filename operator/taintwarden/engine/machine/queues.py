@@ -122,7 +122,7 @@ class Queues:
         claim.refusal, claim.waited_for = None, ""
         due_at = max(claim.due_at, now.wall) if claim.attempts else claim.due_at
         verdict = claim.verdict
-        place = place_of(pod, verdict.policy, due_at, verdict.hard_at, claim.attempts)
+        place = place_of(pod.shared, verdict.policy, due_at, verdict.hard_at, claim.attempts)
         self._line_up(claim, _Position(Lane.of(verdict.policy), pod, place))
 
     def block(self, claim: Claim, refusal: Refusal) -> None:

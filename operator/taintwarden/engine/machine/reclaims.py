@@ -85,7 +85,7 @@ class Reclaims:
         for claim in self._claims.values():
             pod = self._cluster.pod(claim.node, claim.uid)
             if pod is not None and claim.phase is not Phase.LEAVING:
-                place = place_of(pod, claim.policy, claim.due_at, claim.verdict.hard_at, claim.attempts)
+                place = place_of(pod.shared, claim.policy, claim.due_at, claim.verdict.hard_at, claim.attempts)
                 ahead.append((place, claim.key, claim, pod))
         ahead.sort(key=lambda one: one[:2])
         for position, (_, key, claim, pod) in enumerate(ahead):

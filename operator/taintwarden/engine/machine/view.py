@@ -1,6 +1,5 @@
 """What other packages may read of the machine: frozen values, created on request. It exposes nothing else."""
 
-import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from heapq import nsmallest
@@ -42,10 +41,9 @@ from taintwarden.engine.model import (
     Tolerations,
     WallTime,
 )
-from taintwarden.engine.order import Place, place_of
+from taintwarden.engine.order import SAME_URGENCY_SECONDS, Place, place_of
 from taintwarden.engine.placement import NodeLabels
 
-NOWHERE = Place(math.inf, ())
 NEXT_PODS = 10
 """How many of the next pods a report lists."""
 
@@ -353,17 +351,19 @@ class View:
         """One report per policy, by name."""
         tallies = {policy.name: _Tally() for policy in self._verdicts.policies}
         for claim in self._claims:
-            tally = tallies.get(claim.policy.name)
-            if tally is None or claim.phase is Phase.LEAVING or claim.withdrawn:
+            phase = claim.phase
+            tally = tallies.get(claim.verdict.policy.name)
+            if tally is None or phase is Phase.LEAVING or claim.withdrawn:
                 continue
-            tally.add(claim)
+            pod = self._cluster.pod(claim.node, claim.uid)
+            tally.add(claim, pod)
+            if phase is Phase.WAITING:
+                continue  # nothing refuses it yet
             holding = self._holding(claim)
             if holding is not None:
                 tally.limits.setdefault(holding[0], []).append((claim.ready_since, holding[1]))
-            if claim.phase in (Phase.BLOCKED, Phase.DELAYED):
-                pod = self._cluster.pod(claim.node, claim.uid)
-                if pod is not None:
-                    tally.budgets.update(self._budgets(claim, pod))
+            if phase in (Phase.BLOCKED, Phase.DELAYED) and pod is not None:
+                tally.budgets.update(self._budgets(claim, pod))
         selected, invalid = self._count_nodes()
         bouncing = self._limiter.bounces.bouncing(now.monotonic)
         return [
@@ -381,13 +381,12 @@ class View:
         now: Instant,
     ) -> PolicyReport:
         name = policy.name
-        soonest = nsmallest(NEXT_PODS, tally.claims, key=self._place)
-        views = (self._view(claim, self._claims.evictees[claim.uid]) for claim in soonest)
+        views = (self._view(claim, self._claims.evictees[claim.uid]) for claim in tally.soonest())
         return PolicyReport(
             policy,
             selected_nodes=selected.get(name, 0),
             degraded_nodes=len(tally.nodes),
-            pending=len(tally.claims),
+            pending=tally.pending,
             blocked=tally.blocked_by.get(Outcome.BLOCKED.value, 0),
             evicted=self._evictions.accepted[name],
             invalid=_invalid(name, invalid),
@@ -401,11 +400,6 @@ class View:
             bouncing=bouncing.get(name, 0),
             guard=self.guard(name, now),
         )
-
-    def _place(self, claim: Claim) -> tuple[Place, float, str]:
-        pod = self._cluster.pod(claim.node, claim.uid)
-        place = NOWHERE if pod is None else place_of(pod, claim.policy, claim.due_at, claim.verdict.hard_at)
-        return place, claim.due_at, claim.key
 
     def guard(self, policy: str, now: Instant) -> GuardReport | None:
         """The guard of a policy; None if it has none."""
@@ -452,23 +446,42 @@ class _Tally:
     """The counts of one policy's claims."""
 
     def __init__(self) -> None:
-        self.claims: list[Claim] = []
+        self.pending = 0
         self.nodes: set[str] = set()
         self.next_deadline: float | None = None
         self.blocked_by: Counter[str] = Counter()
         self.limits: dict[str, list[tuple[MonotonicTime, MonotonicTime | None]]] = {}
         self.budgets: Counter[str] = Counter()
+        self._alike: dict[tuple[PodClass, float, float | None], list[Claim]] = {}
+        """Claims of the same place, by what it depends on. To compute it for every pod of a wave takes 60 ms."""
 
-    def add(self, claim: Claim) -> None:
-        self.claims.append(claim)
+    def add(self, claim: Claim, pod: Pod | None) -> None:
+        self.pending += 1
         self.nodes.add(claim.node)
-        if self.next_deadline is None or claim.due_at < self.next_deadline:
-            self.next_deadline = claim.due_at
+        due_at = claim.due_at
+        if self.next_deadline is None or due_at < self.next_deadline:
+            self.next_deadline = due_at
+        if pod is not None:
+            alike = pod.shared, due_at // SAME_URGENCY_SECONDS, claim.verdict.hard_at
+            self._alike.setdefault(alike, []).append(claim)
         if claim.phase is Phase.DELAYED and claim.outcome is not None:
             self.blocked_by[claim.outcome.value] += 1
         elif claim.phase is Phase.BLOCKED and claim.limit in BUDGET_LIMITS:
             outcome = Outcome.MISCONFIGURED if claim.limit == SEVERAL_BUDGETS else Outcome.BLOCKED
             self.blocked_by[outcome.value] += 1
+
+    def soonest(self) -> list[Claim]:
+        """The first claims in the order of their evictions."""
+        by_place: dict[Place, list[Claim]] = {}
+        for (pod_class, _, hard_at), alike in self._alike.items():
+            first = alike[0]
+            by_place.setdefault(place_of(pod_class, first.policy, first.due_at, hard_at), []).extend(alike)
+        found: list[Claim] = []
+        for place in sorted(by_place):
+            found += nsmallest(NEXT_PODS - len(found), by_place[place], key=lambda one: (one.due_at, one.key))
+            if len(found) == NEXT_PODS:
+                break
+        return found
 
 
 def _limits(
