@@ -2,11 +2,15 @@
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.rig import START, ZONE, Rig, gt, limited, owner
 from taintwarden.engine.limits.guard import GuardRecord
-from taintwarden.engine.machine import LimitReport, Outcome, PolicyReport, ZoneReport, events
+from taintwarden.engine.machine import ClaimView, LimitReport, Outcome, PolicyReport, ZoneReport, events
+from taintwarden.engine.machine.view import NEXT_PODS
 from taintwarden.engine.model import GuardSettings, Policy, Share, Window, ZoneHealth
+from taintwarden.engine.order import Place, place_of
 
 ONE = Share(number=1)
 
@@ -246,6 +250,27 @@ def test_the_next_pods_are_told_in_the_order_in_which_they_go():
     rig.pod("soon", gt(violation_grace_seconds=30))
     rig.node("n1", "sla=940")
     assert [one.pod.name for one in told(rig).next_pods] == ["soon", "low", "middle", "high"]
+
+
+PODS = st.tuples(st.integers(-1, 1), st.integers(550, 650), st.sampled_from(["n1", "n2"]))
+"""Priority, seconds until the deadline, node."""
+
+
+@given(st.lists(PODS, max_size=30))
+def test_the_next_pods_are_the_first_of_all_claims(pods: list[tuple[int, int, str]]):
+    rig = Rig(limited(spec={"timing": {"violationGraceSeconds": 600}}))
+    for number, (priority, seconds, node) in enumerate(pods):
+        rig.pod(f"p{number}", gt(violation_grace_seconds=seconds), priority=priority, node=node)
+    rig.node("n1", "sla=940")
+    rig.advance(20)
+    rig.node("n2", "sla=940")
+    claims = list(rig.view.all_claims())
+    expected = sorted(claims, key=lambda one: (_place(one), one.due_at, one.pod.uid))[:NEXT_PODS]
+    assert [one.pod.uid for one in told(rig).next_pods] == [one.pod.uid for one in expected]
+
+
+def _place(claim: ClaimView) -> Place:
+    return place_of(claim.pod.shared, claim.policy, claim.due_at, claim.verdict.hard_at)
 
 
 def test_pods_on_their_way_out_are_not_told_any_more():
