@@ -1,11 +1,11 @@
 """Lists and watches in protobuf: what is read of them, and what happens where they are not what they should be."""
 
 from typing import Any
+from weakref import ref
 
 import pytest
 
 from kube.wire_format import enveloped, framed, labels, message
-from taintwarden.kube import protobuf_objects
 from taintwarden.kube.custom import POLICIES
 from taintwarden.kube.encoding import ExpiredError, Undecodable
 from taintwarden.kube.errors import Unreachable
@@ -162,12 +162,13 @@ def test_the_same_bytes_in_another_field_are_another_shape() -> None:
     assert first.shape is not second.shape
 
 
-def test_shapes_are_forgotten_when_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protobuf_objects, "MAX_REMEMBERED_BYTES", 1_000)
-    different = [pod(meta={11: labels(number=str(index) * 100)}) for index in range(50)]
-    first, *_, last = decoded(*different, different[0])
-    assert first.shape is not last.shape
-    assert first.metadata.labels == last.metadata.labels
+def test_a_shape_is_forgotten_when_nobody_holds_it() -> None:
+    frames = Decoder(PODS)
+    [[first], _] = frames.page(page(pod())).decode()
+    shape = ref(first.shape)
+    assert frames.page(page(pod())).decode()[0][0].shape is shape()
+    del first
+    assert shape() is None
 
 
 # -- other kinds ------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from sys import intern
+from weakref import WeakKeyDictionary, ref
 
 import msgspec
 import structlog
@@ -68,6 +69,8 @@ class Decoder:
         self._on_issue = on_issue
         self._interner = Interner()
         self._spreads = Spreads()
+        self._shapes: WeakKeyDictionary[PodClass, Shape[PodClass]] = WeakKeyDictionary()
+        """Keeps shapes known while their pods exist. Without pods they are forgotten: every Job has a new one."""
         self._reported: OrderedDict[str, bytes] = OrderedDict()
         self._parse = Remembered(parse_tolerations)
 
@@ -128,9 +131,12 @@ class Decoder:
 
     def _shared_class(self, obj: ShapedPod) -> PodClass:
         shape: Shape[PodClass] = obj.shape
-        if shape.memo is None:
-            shape.memo = self.pod_class(obj)
-        return shape.memo
+        made = shape.memo()
+        if made is None:
+            made = self.pod_class(obj)
+            shape.memo = ref(made)
+            self._shapes[made] = shape
+        return made
 
     def node(self, obj: NodeObject) -> Node:
         """The node with its taints. A ``timeAdded`` that is not a time counts as not set."""

@@ -3,6 +3,7 @@
 Everything has a default, so that an ``ERROR`` or ``BOOKMARK`` frame decodes with the same decoder as an object.
 """
 
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -99,15 +100,21 @@ class PodObject(msgspec.Struct):
 class Shape(Generic[Made]):
     """Shared by pods which differ at most in name, UID, node, version, times and status.
 
+    Whoever decodes pods recognizes it as long as somebody holds it.
+
     Attributes:
-        memo: what the receiver of the pods made of what they share, to make it once.
+        memo: what the receiver of the pods made of what they share, to make it once, as long as that is in use.
 
     """
 
-    __slots__ = ("memo",)
+    __slots__ = ("__weakref__", "memo")
 
     def __init__(self) -> None:
-        self.memo: Made | None = None
+        self.memo: Callable[[], Made | None] = _nothing
+
+
+def _nothing() -> None:
+    pass
 
 
 class ShapedPod(PodObject):

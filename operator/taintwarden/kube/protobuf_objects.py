@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -49,9 +50,6 @@ from taintwarden.kube.objects import (
 )
 from taintwarden.kube.protobuf_schema import messages
 
-MAX_REMEMBERED_BYTES = 4 * 2**20
-"""Total size of the encodings by which shapes are known. Tenants choose how many different ones there are."""
-
 MESSAGES = messages()
 _TIME = MESSAGES["meta.v1.Time"]
 _ENTRY = MESSAGES["meta.v1.Entry"]
@@ -79,23 +77,32 @@ _KNOWN_CONDITIONS = {
 """How such conditions begin: type and status, fields 1 and 2."""
 
 
-class _Common(msgspec.Struct):
+class _Common(Shape[Any]):
     """What the pods of one shape have in common."""
 
-    shape: Shape[Any]
-    labels: dict[str, str]
-    annotations: PodAnnotations | None
-    owners: list[OwnerReference]
-    tolerations: list[Toleration]
-    spread: list[SpreadObject]
+    __slots__ = ("annotations", "labels", "owners", "spread", "tolerations")
+
+    def __init__(
+        self,
+        labels: dict[str, str],
+        annotations: PodAnnotations | None,
+        owners: list[OwnerReference],
+        tolerations: list[Toleration],
+        spread: list[SpreadObject],
+    ) -> None:
+        super().__init__()
+        self.labels = labels
+        self.annotations = annotations
+        self.owners = owners
+        self.tolerations = tolerations
+        self.spread = spread
 
 
 class PodReader:
     """Decodes pods. Pods whose common parts have the same encoding share their :class:`Shape`."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[object, ...], _Common] = {}
-        self._remembered_bytes = 0
+        self._known: WeakValueDictionary[tuple[object, ...], _Common] = WeakValueDictionary()
 
     def __call__(self, found: Any) -> ShapedPod:
         """The pod of a message.
@@ -112,15 +119,13 @@ class PodReader:
         key = (namespace, priority, grace, encoded)
         common = self._known.get(key)
         if common is None:
-            common = _Common(
-                Shape(),
+            common = self._known[key] = _Common(
                 _mapping(labels),
                 _annotations(annotations),
                 [_owner(one) for one in owners],
                 [_toleration(one) for one in tolerations],
                 [_spread(one) for one in spread],
             )
-            self._remember(key, common, sum(map(len, filter(None, encoded))))
         return ShapedPod(
             PodMeta(
                 meta.name,
@@ -137,15 +142,8 @@ class PodReader:
             PodStatus(
                 status.phase, [_condition(one) for one in status.conditions[:] if one.startswith(_USED_CONDITIONS)]
             ),
-            common.shape,
+            common,
         )
-
-    def _remember(self, key: tuple[object, ...], common: _Common, size: int) -> None:
-        self._remembered_bytes += size
-        if self._remembered_bytes > MAX_REMEMBERED_BYTES:
-            self._known.clear()
-            self._remembered_bytes = size
-        self._known[key] = common
 
 
 def reader(kind: str) -> Callable[[Any], Followed]:

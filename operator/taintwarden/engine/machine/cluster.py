@@ -152,23 +152,28 @@ class Cluster:
         if known is None or known.shared is not pod.shared:
             self.classes[pod.shared] += 1
             if known is not None:
-                self._discount(known)
+                self._discount(state, known)
         return known
 
     def remove(self, node: str, uid: str) -> Pod | None:
         """Remove a pod. Returns what was known of it."""
         state = self.nodes.get(node)
-        known = None if state is None else state.pods.pop(uid, None)
+        if state is None:
+            return None
+        known = state.pods.pop(uid, None)
         if known is not None:
-            self._discount(known)
-        if state is not None and state.node is None and not state.pods:
+            self._discount(state, known)
+        if state.node is None and not state.pods:
             del self.nodes[node]
         return known
 
-    def _discount(self, pod: Pod) -> None:
+    def _discount(self, state: NodeState, pod: Pod) -> None:
         self.classes[pod.shared] -= 1
         if not self.classes[pod.shared]:
             del self.classes[pod.shared]
+        if pod.shared in state.verdicts and all(one.shared is not pod.shared for one in state.pods.values()):
+            # Every run of a Job is a class of its own: a node would collect them until its taints change.
+            del state.verdicts[pod.shared], state.evicting[pod.shared]
 
     def replace(self, name: str) -> NodeState:
         """A node is gone, or another one has its name: only the pods of the old one remain in the new state."""

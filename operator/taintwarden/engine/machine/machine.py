@@ -352,7 +352,8 @@ class Machine:
         if not self._synced or not changed:
             return
         for state in self._cluster.nodes.values():
-            if any(one in changed and (verdicts or not judged) for one, verdicts in state.verdicts.items()):
+            here = any(one in changed and (verdicts or not judged) for one, verdicts in state.verdicts.items())
+            if here or any(witness in changed for witness in state.witnesses.values()):
                 self._dirty[state.name] = None
 
     def _judge_all_again(self) -> None:

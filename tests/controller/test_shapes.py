@@ -1,0 +1,69 @@
+"""Pods of one shape are recognized by their encoding while pods of that shape exist, and no longer."""
+
+from weakref import ref
+
+import pytest
+
+from kube.wire_format import enveloped, labels, message
+from taintwarden.controller.clock import system_clock
+from taintwarden.controller.decoding import Decoder
+from taintwarden.engine.model import Pod
+from taintwarden.kube.frames import Decoder as Frames
+from taintwarden.kube.objects import ShapedPod
+from taintwarden.kube.resources import PODS
+
+MOMENT = {1: 1_700_000_000}
+
+
+class Reading:
+    """Pods as they come from the API server, through both decoders."""
+
+    def __init__(self) -> None:
+        self.frames = Frames(PODS)
+        self.decoder = Decoder(system_clock)
+
+    def shaped(self, name: str, app: str = "web") -> ShapedPod:
+        meta = {1: name, 3: "shop", 5: f"uid-{name}", 6: "7", 8: MOMENT, 11: labels(app=app)}
+        body = {1: meta, 2: {4: 30, 10: "n1"}, 3: {1: "Running"}}
+        good, _ = self.frames.page(enveloped(message({1: {2: "9"}, 2: [body]}))).decode()
+        found = good[0]
+        assert isinstance(found, ShapedPod)
+        return found
+
+    def pod(self, name: str, app: str = "web") -> Pod:
+        found = self.decoder.pod(self.shaped(name, app))
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+def reading() -> Reading:
+    return Reading()
+
+
+def test_a_shape_is_known_while_a_pod_of_it_exists(reading: Reading) -> None:
+    pod = reading.pod("a")
+    shape = ref(reading.shaped("b").shape)
+    assert reading.shaped("c").shape is shape()
+    assert reading.pod("d").shared is pod.shared
+
+
+def test_a_shape_is_forgotten_with_its_last_pod(reading: Reading) -> None:
+    pods = [reading.pod("a"), reading.pod("b")]
+    shape = ref(reading.shaped("c").shape)
+    pods.pop()
+    assert shape() is not None
+    pods.pop()
+    assert shape() is None
+
+
+def test_what_was_made_of_a_shape_is_made_again_after_it_was_forgotten(reading: Reading) -> None:
+    shaped = reading.shaped("a")
+    first = reading.decoder.pod(shaped)
+    assert first is not None
+    shared = ref(first.shared)
+    del first
+    assert shared() is None
+    again = reading.decoder.pod(shaped)
+    assert again is not None
+    assert again.shared.labels == {"app": "web"}
