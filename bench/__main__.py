@@ -88,6 +88,11 @@ def run_replay(options: argparse.Namespace, folder: Path) -> Rows:
     return collect(measured, lambda found: found[0], lambda found: found[1])
 
 
+def run_endurance(options: argparse.Namespace, folder: Path) -> Rows:
+    scale = QUICK_SCALE if options.quick else 1.0
+    return collect(cases.endurance(folder, scale), lambda found: found[0], lambda found: found[1])
+
+
 def collect(work: Iterable[Any], name: Callable[[Any], str], measure: Callable[[Any], Any]) -> Rows:
     rows: Rows = {}
     for each in work:
@@ -108,7 +113,10 @@ BENCHES = {
     "scheduling": (run_scheduling, reports.scheduling),
     "commands": (run_commands, reports.commands),
     "replay": (run_replay, reports.replay),
+    "endurance": (run_endurance, reports.replay),
 }
+BY_NAME_ONLY = ("endurance",)
+"""It takes more than an hour."""
 
 
 @contextmanager
@@ -123,7 +131,9 @@ def data_folder(given: Path | None) -> Iterator[Path]:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Compare; never assert.")
-    parser.add_argument("benches", nargs="*", metavar="BENCH", help=f"of {', '.join(BENCHES)}; all by default")
+    parser.add_argument(
+        "benches", nargs="*", metavar="BENCH", help=f"of {', '.join(BENCHES)}; all but the last by default"
+    )
     parser.add_argument("--quick", action="store_true", help="everything small, for a trial: its ratios mean little")
     parser.add_argument(
         "--pods", type=int, help="of wave, sync and queries, a multiple of 30 (default 9,000 and 50,000)"
@@ -135,7 +145,7 @@ def parse() -> argparse.Namespace:
     options = parser.parse_args()
     if unknown := set(options.benches) - set(BENCHES):
         parser.error(f"no such bench: {', '.join(sorted(unknown))}")
-    options.benches = options.benches or list(BENCHES)
+    options.benches = options.benches or [name for name in BENCHES if name not in BY_NAME_ONLY]
     return options
 
 

@@ -32,6 +32,9 @@ GRACE_SECONDS = 75
 """The last node is tainted before the first deadline."""
 PATIENCE_SECONDS = 200
 """How long after the last deadline the last eviction is waited for."""
+FLAP_SECONDS, STORM_SECONDS = 6, 60
+ENDURANCE_ROUNDS, ENDURANCE_CHURN_SECONDS, ENDURANCE_PER_SECOND = 30, 100, 500
+"""An hour, in rounds of two minutes."""
 ROUNDS, TURNED_OVER, TURNED_OVER_PER_SECOND = 12, 5_000, 2_500
 
 Row = dict[str, Any]
@@ -47,10 +50,26 @@ def measure(folder: Path, scale: float) -> Iterator[Named]:
             for case in (idle, churn, heartbeats, turn_over):
                 yield case.__name__.replace("_", " "), case(cluster, operator, scale)
         with cluster.leader(is_timed=True) as operator:
-            for case in (taints, relist):
+            for case in (taints, relist, storm):
                 yield case.__name__, case(cluster, operator, scale)
     for pods in DEADLINES:
         yield f"{pods * scale:,.0f} deadlines in a minute", deadlines(folder, round(pods * scale), scale)
+
+
+def endurance(folder: Path, scale: float) -> Iterator[Named]:
+    """An hour in which pods change all the time, and come and go. The growth is that of the second half."""
+    recording(folder)
+    pods, memory = round(TURNED_OVER * scale), []
+    with Cluster.serve(folder, shape(LARGE * scale), policy(LONG_SECONDS)) as cluster, cluster.leader() as operator:
+        with operator.measured() as cost:
+            for _ in range(ENDURANCE_ROUNDS):
+                cluster.command("churn", per_second=CHURN_PER_SECOND, seconds=ENDURANCE_CHURN_SECONDS * scale)
+                cluster.command("turn_over", pods=pods, per_second=ENDURANCE_PER_SECOND)
+                operator.settle()
+                memory.append(round(operator.rss_mib(), 1))
+        grown = memory[-1] - memory[len(memory) // 2 - 1]
+        percent = cost.cpu_seconds / cost.seconds * 100
+        yield "endurance", _row(cost, percent_of_a_core=percent, mib_grown=grown, rounds_mib=memory)
 
 
 def shape(pods: float) -> Shape:
@@ -173,6 +192,18 @@ def relist(cluster: Cluster, operator: Subject, _: float) -> Row:
         cluster.command("expire")
         operator.settle()
     return _row(cost, mib_before=before, longest_step_ms=operator.steps()["longest_ms"])
+
+
+def storm(cluster: Cluster, operator: Subject, scale: float) -> Row:
+    """For a minute, every node gets or loses a taint every 6 s. The seconds last until nothing is left to do."""
+    seconds = STORM_SECONDS * scale
+    operator.steps()
+    with operator.measured() as cost:
+        answer = cluster.command("flap", key=KEY, every_seconds=FLAP_SECONDS, seconds=seconds)
+        operator.settle()
+    evicted = len(cluster.command("lateness")["seconds"])
+    longest_step_ms = operator.steps()["longest_ms"]
+    return _row(cost, node_changes=answer["sent"], evicted=evicted, longest_step_ms=longest_step_ms)
 
 
 def turn_over(cluster: Cluster, operator: Subject, scale: float) -> Row:

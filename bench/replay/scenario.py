@@ -81,6 +81,22 @@ class Scenario:
             self._nodes.put(node)
         return {"sent": count}
 
+    async def flap(self, key: str, every_seconds: float, seconds: float) -> Answer:
+        """Every node loses or gets a taint every so many seconds, one node after the other."""
+        names = list(self._nodes.items)
+        per_second = len(names) / every_seconds
+        count = round(per_second * seconds)
+
+        def turn(number: int) -> None:
+            node = self._nodes.get(names[number % len(names)])
+            if node.spec.taints:
+                del node.spec.taints[:]
+            else:
+                node.spec.taints.add(key=key, value="1", effect="NoExecute")
+            self._nodes.put(node)
+
+        return {"sent": count, "behind_seconds": await _paced(count, per_second, turn)}
+
     async def hold_writes(self) -> Answer:
         """From now on, writes to nodes wait for their answers: what they cost is not measured."""
         self._writes_begin.clear()
