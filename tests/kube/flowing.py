@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+from kube.scripted import refusal
 from taintwarden.kube.errors import Unreachable
 
 Json = dict[str, Any]
@@ -25,6 +26,11 @@ async def for_ever() -> None:
 async def refused() -> None:
     """Nobody listens."""
     raise Unreachable("connection refused")
+
+
+async def expired() -> None:
+    """The version is too old."""
+    raise refusal(410)
 
 
 def after(seconds: float) -> Callable[[], Awaitable[None]]:

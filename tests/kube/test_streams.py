@@ -464,7 +464,7 @@ async def test_error_frames_after_a_good_one_are_no_hot_loop_either():
 
 
 async def test_lists_that_expire_again_and_again_are_no_hot_loop():
-    followed = await follow(*[page(more="t"), refusal(410)] * 5)
+    followed = await follow(*[page(more="t"), refusal(410), MEANWHILE] * 5)
     assert len(followed.sleeps) == 5
 
 

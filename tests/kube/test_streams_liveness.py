@@ -6,12 +6,17 @@ from typing import Any
 
 import pytest
 
-from kube.flowing import Server, after, at_once, for_ever, refused
+from kube.flowing import Server, after, at_once, expired, for_ever, refused
+from taintwarden.kube import event_handler
+from taintwarden.kube.errors import Unreachable
+from taintwarden.kube.objects import PodObject
 from taintwarden.kube.resources import PODS
 from taintwarden.kube.streams import Stream
 from taintwarden.kube.timings import StreamTimings
 
 pytestmark = pytest.mark.looptime
+
+EXPIRED = {"type": "ERROR", "object": {"code": 410, "message": "too old", "reason": "Expired"}}
 
 
 class Told:
@@ -61,8 +66,11 @@ class Scene:
         self.told = Told()
         self._task: asyncio.Task[None] | None = None
 
+    def stream(self) -> Stream[PodObject]:
+        return Stream(self.server, PODS, self.told, jitter=lambda: 0.5)  # type: ignore[arg-type]
+
     def begin(self) -> None:
-        self._task = asyncio.create_task(Stream(self.server, PODS, self.told, jitter=lambda: 0.5).run())  # type: ignore[arg-type]
+        self._task = asyncio.create_task(self.stream().run())
 
     async def up(self) -> None:
         """It is up to date, with a watch open for a while."""
@@ -215,15 +223,129 @@ async def test_a_watch_that_lagged_while_the_pages_came_has_to_catch_up(scene: S
     assert scene.live
 
 
-async def test_a_watch_that_expires_while_the_pages_come_begins_the_list_again(scene: Scene) -> None:
+async def test_a_watch_that_expires_while_the_pages_come_is_followed_by_another_list(scene: Scene) -> None:
+    """The first list is complete all the same: without it a server whose lists are slow would never be known."""
     scene.server.pages = [after(5), after(5)]
     scene.begin()
     await asyncio.sleep(1)
-    scene.server.watch.send_raw({"type": "ERROR", "object": {"code": 410, "message": "too old", "reason": "Expired"}})
+    scene.server.watch.send_raw(EXPIRED)
     scene.server.version = 20
     await asyncio.sleep(20)
     assert scene.server.lists == 2
-    assert scene.told.heard == [("list ended", 20)]
+    assert [one for one in scene.told.heard if one[0] == "list ended"] == [("list ended", 10), ("list ended", 20)]
+    assert scene.live
+
+
+async def test_lists_whose_watch_never_opens_are_complete_and_become_rare(scene: Scene) -> None:
+    scene.server.pages = [after(6)]
+    scene.server.opening = expired
+    scene.begin()
+    await asyncio.sleep(100)
+    assert 3 < scene.told.heard.count(("list ended", 10)) <= 11
+
+
+async def test_pages_that_fail_become_rare_while_changes_come(scene: Scene) -> None:
+    """The watch of a list that is not complete does not show that the server recovered."""
+
+    async def fail() -> None:
+        for _ in range(7):
+            await asyncio.sleep(1)
+            scene.server.watch.send(11)
+        raise Unreachable("made to fail")
+
+    scene.server.pages = [fail]
+    scene.begin()
+    await asyncio.sleep(100)
+    assert scene.server.lists <= 11
+
+
+async def test_a_fault_of_the_watch_is_told_even_if_the_pages_fail_too(scene: Scene) -> None:
+    async def fault() -> None:
+        raise RuntimeError("made to fail")
+
+    scene.server.pages = [after(1), refused]
+    scene.server.opening = fault
+    with pytest.raises(RuntimeError):
+        await scene.stream().run()
+
+
+async def test_changes_that_come_while_held_ones_are_passed_on_come_after_them(scene: Scene) -> None:
+    scene.server.pages = [after(5)]
+    scene.begin()
+    await asyncio.sleep(1)
+    for version in range(11, 31):
+        scene.server.watch.send(version)
+    await asyncio.sleep(3)
+
+    def send(*_: Any) -> None:
+        for version in range(31, 41):
+            scene.server.watch.send(version)
+
+    scene.told.list_ended = send  # type: ignore[method-assign]
+    await asyncio.sleep(2)
+    assert [version for kind, version in scene.told.heard if kind == "MODIFIED"] == list(range(11, 41))
+
+
+async def test_a_view_is_not_live_before_what_was_held_is_passed_on(scene: Scene) -> None:
+    scene.server.pages = [after(5)]
+    scene.begin()
+    await asyncio.sleep(1)
+    for version in range(11, 100):
+        scene.server.watch.send(version)
+    heard = scene.told.heard
+    scene.told.changed = lambda _: heard.append(scene.live)  # type: ignore[method-assign]
+    await asyncio.sleep(5)
+    assert heard.count(False) == 89
+    assert scene.live
+
+
+async def test_the_proof_of_the_list_before_does_not_end_that_of_the_next(scene: Scene) -> None:
+    await scene.up()
+    scene.server.watch.send(11)
+    scene.server.pages = [after(0.5)]
+    await asyncio.sleep(0.1)
+    scene.server.watch.send_raw(EXPIRED)
+    await asyncio.sleep(20)
+    assert scene.server.lists == 2
+    assert [up for _, up in scene.told.changes] == [True]
+
+
+async def test_a_watch_that_brings_too_much_stops_until_the_pages_have_come(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_handler, "HELD_AT_MOST", 3)
+    scene.server.pages = [after(8)]
+    scene.begin()
+    await asyncio.sleep(1)
+    for version in range(11, 16):
+        scene.server.watch.send(version)
+        await asyncio.sleep(0.1)
+    scene.server.version = 15
+    await asyncio.sleep(7)
+    assert [version for kind, version in scene.told.heard if kind == "MODIFIED"] == [11, 12, 13]
+    assert [watch.since for watch in scene.server.watches] == ["10", "13"]
+    assert not scene.live
+    scene.server.watch.bookmark(15)
+    await asyncio.sleep(0.1)
+    assert scene.live
+
+
+async def test_a_stream_that_ends_while_the_pages_come_leaves_nothing_behind(scene: Scene) -> None:
+    before = asyncio.all_tasks()
+    scene.server.pages = [after(5)]
+    scene.begin()
+    await asyncio.sleep(1)
+    await scene.end()
+    assert asyncio.all_tasks() == before
+    assert not scene.live
+
+
+async def test_nobody_takes_a_view_for_live_before_the_first_list(scene: Scene) -> None:
+    scene.told.live_now = True
+    scene.server.listing = for_ever
+    scene.begin()
+    await asyncio.sleep(0.1)
+    assert not scene.live
 
 
 async def test_pages_that_fail_end_the_watch(scene: Scene) -> None:
@@ -245,7 +367,7 @@ async def test_the_view_before_another_list_is_lost_after_the_gap(scene: Scene) 
     scene.server.pages = [after(5)]
     scene.server.watch.send(11)
     await asyncio.sleep(0.1)
-    scene.server.watch.send_raw({"type": "ERROR", "object": {"code": 410, "message": "too old", "reason": "Expired"}})
+    scene.server.watch.send_raw(EXPIRED)
     began = now() - 0.1
     await asyncio.sleep(4)
     assert scene.told.changes[-1] == (pytest.approx(began + 2.0, abs=0.01), False)

@@ -3,13 +3,18 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from taintwarden.kube.encoding import ExpiredError
 from taintwarden.kube.objects import Followed, Identity, Object
 
 Received_contra = TypeVar("Received_contra", bound=Followed, contravariant=True)
+
+
+HELD_AT_MOST = 20_000
+"""Changes that wait for the end of a list: 30 MB of pods."""
+BATCHES_AT_ONCE = 2
+"""A watch with a backlog brings one batch while so many are passed on."""
 
 
 class EventHandler(Protocol[Received_contra]):
@@ -43,46 +48,57 @@ class EventHandler(Protocol[Received_contra]):
         """The watch ended and is taken up again, or the list is begun again."""
 
 
+_Call = Callable[[EventHandler[Object]], object]
+
+
 class Held(Generic[Object]):
-    """Keeps what a watch delivers while the list before it still comes. It has no bound: lists take seconds.
+    """Keeps what a watch delivers while the list before it still comes."""
 
-    Args:
-        handler: receives it afterwards.
+    def __init__(self) -> None:
+        self._batches: deque[list[_Call[Object]]] = deque()
+        self._batch: list[_Call[Object]] = []
+        self._changes = 0
 
-    """
-
-    def __init__(self, handler: EventHandler[Object]) -> None:
-        self._handler = handler
-        self._kept: deque[Callable[[], object]] = deque()
+    @property
+    def is_full(self) -> bool:
+        """Whether it has as many changes as it may."""
+        return self._changes >= HELD_AT_MOST
 
     def changed(self, changes: Sequence[tuple[str, Object]]) -> None:
         """Watch frames, for later."""
-        self._kept.append(partial(self._handler.changed, changes))
+        self._changes += len(changes)
+        self._batch.append(lambda handler: handler.changed(changes))
 
     def reached(self, resource_version: str) -> None:
-        """The handler has not got there yet."""
-        self._kept.append(partial(self._handler.reached, resource_version))
+        """What came since the last call is one batch."""
+        self._batch.append(lambda handler: handler.reached(resource_version))
+        self._batches.append(self._batch)
+        self._batch = []
 
     def undecodable(self, what: Identity, reason: str, *, deleted: bool) -> bool:
         """Whether a deleted object is known, shows when it is passed on."""
-        self._kept.append(partial(self._pass_undecodable, what, reason, deleted=deleted))
+
+        def tell(handler: EventHandler[Object]) -> None:
+            if not handler.undecodable(what, reason, deleted=deleted):
+                raise unknown_deletion(reason)
+
+        self._batch.append(tell)
         return True
 
-    async def pass_on(self) -> None:
-        """Deliver everything, in order; other tasks run in between.
+    async def pass_on(self, handler: EventHandler[Object]) -> None:
+        """Deliver everything, in order. Other tasks run in between, and the watch may add less than is taken.
 
         Raises:
             ExpiredError: which object was deleted is not known; only another list shows it.
 
         """
-        while self._kept:
-            self._kept.popleft()()
-            if self._kept:
+        turn = 0
+        while self._batches:
+            for call in self._batches.popleft():
+                call(handler)
+            turn += 1
+            if turn % BATCHES_AT_ONCE == 0:
                 await asyncio.sleep(0)
-
-    def _pass_undecodable(self, what: Identity, reason: str, *, deleted: bool) -> None:
-        if not self._handler.undecodable(what, reason, deleted=deleted):
-            raise unknown_deletion(reason)
 
 
 def unknown_deletion(reason: str) -> ExpiredError:

@@ -12,8 +12,8 @@ from typing import Any, Generic, NoReturn
 
 from taintwarden.kube.client import Client
 from taintwarden.kube.encoding import ExpiredError, Page, expired_or
-from taintwarden.kube.errors import ApiError, Unreachable
-from taintwarden.kube.event_handler import EventHandler, Held
+from taintwarden.kube.errors import ApiError, KubeError, Unreachable
+from taintwarden.kube.event_handler import EventHandler
 from taintwarden.kube.frames import Decoder
 from taintwarden.kube.liveness import Liveness
 from taintwarden.kube.objects import Object
@@ -67,13 +67,13 @@ class Stream(Generic[Object]):
         self._liveness.tell(self._handler)
         try:
             while True:
-                await self._list_and_watch()
+                await self._follow()
         finally:
             self._liveness.lose()
 
-    async def _list_and_watch(self) -> None:
+    async def _follow(self) -> None:
         try:
-            await self._follow()
+            await self._list_and_watch()
         except ExpiredError as error:
             if _now() - self._listed_at > self._timings.forgiven:
                 # Everyday life, and the answer of a healthy server: list again at once.
@@ -85,27 +85,29 @@ class Stream(Generic[Object]):
         except Unreachable as error:
             await self._back_off.pause("unreachable", str(error))
 
-    async def _follow(self) -> None:
+    async def _list_and_watch(self) -> None:
         began = self._listed_at = _now()
         self._handler.list_began()
         async with aclosing(self._pages()) as pages:
-            page = await anext(pages)
-            watch, held = self._watch(page.head.resource_version, began)
+            first = await anext(pages)
+            version = first.head.resource_version
+            watch = self._watch(version, began)
             watching = asyncio.create_task(watch.run())
             try:
-                await self._take(page)
-                async for page in pages:
-                    if watching.done():
-                        break
-                    await self._take(page)
-                else:
-                    await self._list_ended(page.head.resource_version, watch, held)
+                await self._take(first, pages)
+                del first  # it holds what it was decoded from
+                self._handler.list_ended(version)
+                self._listed_at = _now()
+                await self._adopt(watch)
                 await watching
+                await watch.run()  # it held as much as it may, and resumes
+            except KubeError:
+                if watching.done():
+                    watching.result()  # what failed first says more
+                raise
             finally:
                 watching.cancel()
                 await asyncio.wait({watching})
-                if watch.liveness is not self._liveness:
-                    watch.liveness.stop()
 
     # -- list ---------------------------------------------------------------------------------------------------
 
@@ -130,32 +132,38 @@ class Stream(Generic[Object]):
         except ApiError as error:
             raise expired_or(error) from error  # the continue token may grow too old: begin again
 
-    async def _take(self, page: Page[Object]) -> None:
+    async def _take(self, first: Page[Object], others: AsyncGenerator[Page[Object]]) -> None:
+        await self._listed(first)
+        async for page in others:
+            await self._listed(page)
+
+    async def _listed(self, page: Page[Object]) -> None:
         if page.head.continue_:
-            await asyncio.sleep(0)  # the next request goes out first
+            await asyncio.sleep(0)  # the next requests go out first
         good, bad = page.decode()
         for one in bad:
             self._handler.undecodable(one.identity, one.reason, deleted=False)
         self._handler.listed(good)
 
-    async def _list_ended(self, version: str, watch: Watch[Object], held: Held[Object]) -> None:
-        self._handler.list_ended(version)
-        self._listed_at = _now()
-        await held.pass_on()
-        watch.handler = self._handler
+    # -- watch --------------------------------------------------------------------------------------------------
+
+    def _watch(self, version: str, listed_at: float) -> Watch[Object]:
+        return Watch(
+            self._client,
+            self._resource,
+            self._decoder,
+            version=version,
+            listed_at=listed_at,
+            timings=self._timings,
+            back_off=self._back_off,
+        )
+
+    async def _adopt(self, watch: Watch[Object]) -> None:
+        """The handler receives the watch, and what the watch says of being up to date counts from here on."""
+        await watch.deliver_to(self._handler)
         self._liveness.stop()
         self._liveness = watch.liveness
         self._liveness.tell(self._handler)
-
-    # -- watch --------------------------------------------------------------------------------------------------
-
-    def _watch(self, version: str, listed_at: float) -> tuple[Watch[Object], Held[Object]]:
-        """One that delivers nothing yet."""
-        liveness = Liveness(self._timings.gap)
-        liveness.complete(listed_at)
-        held = Held(self._handler)
-        args = self._client, self._resource, self._decoder, version, held, liveness, self._timings, self._back_off
-        return Watch(*args), held
 
 
 def _now() -> float:

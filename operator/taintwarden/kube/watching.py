@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, Generic, NoReturn
+from typing import Any, Generic
 
 from taintwarden.kube.client import Client
 from taintwarden.kube.encoding import ExpiredError, Undecodable, expired_or
@@ -32,7 +32,7 @@ class BackOff:
     """Pauses which grow with every failure, and whom to tell why.
 
     Args:
-        restarted: called with the reason and its detail before each pause.
+        restarted: called with the reason and its detail when a request ends, before a pause or without one.
         first_and_longest: seconds.
         sleep: waits for some seconds; replaced in tests.
         jitter: a number in [0, 1); replaced in tests.
@@ -66,17 +66,19 @@ class BackOff:
 
 
 class Watch(Generic[Object]):
-    """Follows the changes of one resource, over as many requests as it takes.
+    """Follows the changes of one resource, over as many requests as it takes. At first it holds what comes.
 
     Args:
         client: the session to use.
         resource: what to follow.
         decoder: of that resource.
         version: of the list that the changes follow.
-        handler: receives the changes. May be replaced meanwhile.
-        liveness: whether what was delivered is up to date.
+        listed_at: when that list was requested.
         timings: how long to wait for what.
         back_off: between requests that fail.
+
+    Attributes:
+        liveness: whether what came is up to date.
 
     """
 
@@ -85,37 +87,53 @@ class Watch(Generic[Object]):
         client: Client,
         resource: Resource[Object],
         decoder: Decoder[Object],
+        *,
         version: str,
-        handler: EventHandler[Object] | Held[Object],
-        liveness: Liveness,
+        listed_at: float,
         timings: StreamTimings,
         back_off: BackOff,
     ) -> None:
-        self.handler = handler
-        self.liveness = liveness
+        self.liveness = Liveness(timings.gap)
+        self.liveness.complete(listed_at)
         self._client = client
         self._resource = resource
         self._decoder = decoder
         self._version = version
         self._timings = timings
         self._back_off = back_off
+        self._held = Held[Object]()
+        self._handler: EventHandler[Object] | Held[Object] = self._held
         self._goal: int | None = None
         """The version up to which everything has to be delivered before the view is up to date; None: not known yet."""
 
-    async def run(self) -> NoReturn:
-        """Watch, and resume where a watch ended.
+    async def deliver_to(self, handler: EventHandler[Object]) -> None:
+        """Deliver what was held, and from here on what comes.
 
         Raises:
-            ExpiredError: that is not possible: another list is needed.
+            ExpiredError: another list is needed.
 
         """
-        while True:
+        await self._held.pass_on(handler)
+        self._handler = handler  # at once after the last that was held, or changes would overtake it
+
+    async def run(self) -> None:
+        """Watch, and resume where a watch ended. Returns when it holds as much as it may.
+
+        Raises:
+            ExpiredError: the watch cannot be resumed: another list is needed.
+
+        """
+        while not self._is_full:
             try:
                 await self._once()
             except ApiError as error:
                 await self._back_off.pause("refused", str(error), error.retry_after)
             except Unreachable as error:
                 await self._back_off.pause("unreachable", str(error))
+
+    @property
+    def _is_full(self) -> bool:
+        return self._handler is self._held and self._held.is_full
 
     async def _once(self) -> None:
         """One watch. The first after a gap is short: without changes only the bookmark at its end shows the version."""
@@ -181,7 +199,9 @@ class Watch(Generic[Object]):
                 self._deliver(frames[first : first + FRAMES_AT_ONCE])
                 self.liveness.progress()
                 self._compare()
-                if _now() - began > self._timings.forgiven:
+                if self._is_full:
+                    return came
+                if self._handler is not self._held and _now() - began > self._timings.forgiven:
                     self._back_off.reset()
         # What is left in the buffer is half a frame: the connection was cut, and the resumed watch sends it again.
         return came
@@ -198,9 +218,9 @@ class Watch(Generic[Object]):
                 break
             if isinstance(found, Undecodable):
                 if changes:  # earlier changes are passed on first: they may be of the same object
-                    self.handler.changed(changes)
+                    self._handler.changed(changes)
                     changes = []
-                if not self.handler.undecodable(found.identity, found.reason, deleted=kind == "DELETED"):
+                if not self._handler.undecodable(found.identity, found.reason, deleted=kind == "DELETED"):
                     expired = unknown_deletion(found.reason)
                     break
                 # A resumed watch does not receive it again.
@@ -210,9 +230,9 @@ class Watch(Generic[Object]):
             if kind != "BOOKMARK":
                 changes.append((kind, found))
         if changes:
-            self.handler.changed(changes)
+            self._handler.changed(changes)
         self._version = version
-        self.handler.reached(version)
+        self._handler.reached(version)
         if expired is not None:
             raise expired
 
