@@ -12,11 +12,11 @@ from typing import Protocol
 NEVER = float("-inf")
 
 
-class Told(Protocol):
-    """Is told whether what it has is up to date."""
+class Observer(Protocol):
+    """The receiver of the answers."""
 
     def live(self, *, live: bool) -> None:
-        """As it is now."""
+        """The answer as it is now."""
 
 
 class Liveness:
@@ -29,7 +29,7 @@ class Liveness:
 
     def __init__(self, gap_seconds: float) -> None:
         self._gap_seconds = gap_seconds
-        self._told: Told | None = None
+        self._told: Observer | None = None
         self._live = False
         self._complete_at = NEVER
         self._timer: asyncio.TimerHandle | None = None
@@ -37,13 +37,13 @@ class Liveness:
     def __bool__(self) -> bool:
         return self._live
 
-    def tell(self, whom: Told) -> None:
-        """Tell it the answer, now and whenever it changes."""
+    def tell(self, whom: Observer) -> None:
+        """Report the answer to it, now and at every change."""
         self._told = whom
         whom.live(live=self._live)
 
     def stop(self) -> None:
-        """Another one answers from here on."""
+        """Report nothing any more: another instance replaces this one."""
         self._told = None
         self._stop_timer()
 

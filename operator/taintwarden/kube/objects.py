@@ -100,7 +100,7 @@ class PodObject(msgspec.Struct):
 class Shape(Generic[Made]):
     """Shared by pods which differ at most in name, UID, node, version, times and status.
 
-    Whoever decodes pods recognizes it as long as somebody holds it.
+    The decoder recognizes it as long as a pod, or what was made of one, refers to it.
 
     Attributes:
         memo: what the receiver of the pods made of what they share, to make it once, as long as that is in use.
