@@ -29,7 +29,7 @@ class Liveness:
 
     def __init__(self, gap_seconds: float) -> None:
         self._gap_seconds = gap_seconds
-        self._told: Observer | None = None
+        self._observer: Observer | None = None
         self._live = False
         self._complete_at = NEVER
         self._timer: asyncio.TimerHandle | None = None
@@ -37,14 +37,14 @@ class Liveness:
     def __bool__(self) -> bool:
         return self._live
 
-    def tell(self, whom: Observer) -> None:
+    def tell(self, observer: Observer) -> None:
         """Report the answer to it, now and at every change."""
-        self._told = whom
-        whom.live(live=self._live)
+        self._observer = observer
+        observer.live(live=self._live)
 
     def stop(self) -> None:
         """Report nothing any more: another instance replaces this one."""
-        self._told = None
+        self._observer = None
         self._stop_timer()
 
     def lose(self) -> None:
@@ -87,8 +87,8 @@ class Liveness:
     def _set(self, *, live: bool) -> None:
         if live != self._live:
             self._live = live
-            if self._told is not None:
-                self._told.live(live=live)
+            if self._observer is not None:
+                self._observer.live(live=live)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
