@@ -3,7 +3,7 @@
 import gc
 from weakref import ref
 
-from engine.rig import Rig, gt, limited
+from engine.rig import Rig, exists, gt, limited
 from taintwarden.engine.machine import commands
 from taintwarden.engine.model import PodClass
 
@@ -63,3 +63,16 @@ def test_only_the_witness_of_a_drained_node_is_kept_of_those_that_were_evicted()
     rig.take(commands.Evict)
     rig.advance(120)
     assert not any(map(known, shared[1:-1]))  # the rig still has the last commands
+
+
+def test_an_invalid_value_is_reported_once_though_pods_come_and_go():
+    rig = Rig(limited())
+    rig.node("n1", "sla=abc")
+    for number in range(3):
+        for name, toleration in ((f"compares-{number}", gt("900")), (f"exists-{number}", exists())):
+            rig.pod(name, toleration, labels={"job": name})
+            rig.gone(name)
+    assert len(rig.take(commands.InvalidValue)) == 1
+    rig.node("n1", "sla=def")
+    rig.pod("later", gt("900"))
+    assert len(rig.take(commands.InvalidValue)) == 1

@@ -147,3 +147,21 @@ def test_a_drained_node_is_no_healthier():
     rig.settle("p0")
     rig.gone("p0", node="n0")
     assert states(rig) == [("a", "Full", 1, 1), ("b", "Normal", 1, 0)]
+
+
+def test_a_pod_that_comes_to_a_drained_node_does_not_shorten_the_incident():
+    """It would have stayed on the node of the other zone at first; the pod that was evicted would not."""
+    rig = Rig(health())
+    rig.node("n1", "sla=960", labels={ZONE: "a"})
+    rig.node("n2", "sla=980", labels={ZONE: "b"})
+    rig.advance(7_200, step=600.0)
+    rig.pod("first", gt("950"), node="n1")
+    rig.node("n1", "sla=940", labels={ZONE: "a"})
+    rig.node("n2", "sla=940", labels={ZONE: "b"})
+    rig.settle("first")
+    rig.gone("first", "n1")
+    before = states(rig)
+    rig.pod("second", gt("970"), node="n1", bound_at=rig.wall)
+    assert states(rig) == before
+    rig.gone("second", "n1")
+    assert states(rig) == before

@@ -259,6 +259,50 @@ async def test_pages_that_fail_become_rare_while_changes_come(scene: Scene) -> N
     assert scene.server.lists <= 11
 
 
+async def test_pages_that_fail_become_rare_though_the_watch_expires(scene: Scene) -> None:
+    async def fail() -> None:
+        await asyncio.sleep(6)
+        raise Unreachable("made to fail")
+
+    scene.server.pages = [fail]
+    scene.server.opening = expired
+    scene.begin()
+    await asyncio.sleep(100)
+    assert scene.server.lists <= 12
+
+
+async def test_a_frame_right_after_a_long_list_does_not_show_that_the_server_recovered(scene: Scene) -> None:
+    scene.server.pages = [after(6)]
+
+    def send(*_: Any) -> None:
+        scene.server.watch.send(11)
+        asyncio.get_running_loop().call_later(0.05, lambda: scene.server.watch.send_raw(EXPIRED))
+
+    scene.told.list_ended = send  # type: ignore[method-assign]
+    scene.begin()
+    await asyncio.sleep(100)
+    assert scene.server.lists <= 12
+
+
+async def test_a_watch_that_brings_too_much_while_it_catches_up_resumes(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_handler, "HELD_AT_MOST", 3)
+    scene.server.pages = [after(15)]
+    scene.server.opening = after(3)
+    scene.begin()
+    await asyncio.sleep(2)
+    scene.server.version = 15
+    await asyncio.sleep(5)
+    for version in range(11, 16):
+        scene.server.watch.send(version)
+        await asyncio.sleep(0.1)
+    await asyncio.sleep(12)
+    assert "behind" not in scene.told.restarts
+    assert scene.server.lists == 1
+    assert scene.server.watch.since == "13"
+
+
 async def test_a_fault_of_the_watch_is_told_even_if_the_pages_fail_too(scene: Scene) -> None:
     async def fault() -> None:
         raise RuntimeError("made to fail")

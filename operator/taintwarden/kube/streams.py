@@ -102,8 +102,8 @@ class Stream(Generic[Object]):
                 await watching
                 await watch.run()  # it held as much as it may, and resumes
             except KubeError:
-                if watching.done():
-                    watching.result()  # what failed first says more
+                if watching.done() and not isinstance(watching.exception(), KubeError):
+                    watching.result()  # a fault of the watch is not lost with the list
                 raise
             finally:
                 watching.cancel()

@@ -103,6 +103,8 @@ class Watch(Generic[Object]):
         self._back_off = back_off
         self._held = Held[Object]()
         self._handler: EventHandler[Object] | Held[Object] = self._held
+        self._delivers_since = float("inf")
+        """When the handler got what was held."""
         self._goal: int | None = None
         """The version up to which everything has to be delivered before the view is up to date; None: not known yet."""
 
@@ -114,6 +116,7 @@ class Watch(Generic[Object]):
 
         """
         await self._held.pass_on(handler)
+        self._delivers_since = _now()
         self._handler = handler  # at once after the last that was held, or changes would overtake it
 
     async def run(self) -> None:
@@ -153,6 +156,8 @@ class Watch(Generic[Object]):
                     self.liveness.progress()
         finally:
             self.liveness.interrupt()
+        if self._is_full:
+            return
         if not delivered and _now() - began < self._timings.empty_watch:
             await self._back_off.pause("empty", "the watch ended at once")
         elif self.liveness:
@@ -201,7 +206,7 @@ class Watch(Generic[Object]):
                 self._compare()
                 if self._is_full:
                     return came
-                if self._handler is not self._held and _now() - began > self._timings.forgiven:
+                if _now() - max(began, self._delivers_since) > self._timings.forgiven:
                     self._back_off.reset()
         # What is left in the buffer is half a frame: the connection was cut, and the resumed watch sends it again.
         return came

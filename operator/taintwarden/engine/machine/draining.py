@@ -63,7 +63,8 @@ class Draining:
         witnesses = {key: pod_class for key, (pod_class, _) in here.items()}
         since = {key: verdict.counts_from for key, (_, verdict) in here.items()}
         for key, witness in state.witnesses.items():
-            if key not in here and (stands := self._verdict(state, witness, key)) is not None:
+            # A pod that comes later says nothing of when the incident began, nor of nodes that it would tolerate.
+            if (stands := self._verdict(state, witness, key)) is not None:
                 witnesses[key], since[key] = witness, stands.counts_from
         state.witnesses = witnesses
         self._forget_found(state)

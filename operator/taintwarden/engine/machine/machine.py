@@ -24,7 +24,7 @@ from taintwarden.engine.evaluate import TaintVerdict, claims
 from taintwarden.engine.limits import Limiter
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.claims import Claims, Phase
-from taintwarden.engine.machine.cluster import Cluster, NodeState
+from taintwarden.engine.machine.cluster import Cluster, NodeState, history_name
 from taintwarden.engine.machine.draining import Draining
 from taintwarden.engine.machine.events import Event
 from taintwarden.engine.machine.evictees import Evictees
@@ -437,7 +437,10 @@ class Machine:
             if state.reported_invalid.get(name) != verdict.taint.value:
                 held = verdict.policy.timing.on_invalid_value is OnInvalidValue.HOLD
                 self._step.report(commands.InvalidValue(node.name, node.uid, verdict.taint, verdict.policy, held))
-        state.reported_invalid = {name: verdict.taint.value for name, verdict in invalid.items()}
+        # Reported once for a value, though pods that cannot be compared with it come and go.
+        values = {history_name(taint): taint.value for taint, _ in node.taints}
+        standing = {name: value for name, value in state.reported_invalid.items() if values.get(name) == value}
+        state.reported_invalid = standing | {name: verdict.taint.value for name, verdict in invalid.items()}
 
     def _save_history(self, state: NodeState) -> None:
         """Write the durable clock if it differs from what is stored: a restart must not move a deadline."""
