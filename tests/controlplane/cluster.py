@@ -61,11 +61,12 @@ class Cluster(Client):
         return namespace
 
     def remove_namespace(self, name: str) -> None:
-        """Force what is in it out and delete it; without its controller it stays Terminating, empty of pods.
+        """Force its pods out and delete it; without its controller it stays Terminating, empty of pods.
 
         Pods go after what would replace them, and before the namespace, in which nobody can be evicted any more.
+        Their budgets stay: an operator watches them apart, and would evict a pod whose end it has not seen yet.
         """
-        for resource in ("deployments", "replicasets", "pods", "poddisruptionbudgets"):
+        for resource in ("deployments", "replicasets", "pods"):
             self.delete_all(resource, name)
         self.delete("namespaces", name)
 
