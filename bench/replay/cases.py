@@ -173,7 +173,7 @@ def taints(cluster: Cluster, operator: Subject, scale: float) -> Row:
     return _row(
         cost,
         pods=count * PODS_PER_NODE,
-        longest_step_ms=steps["longest_ms"],
+        **steps,
         history_cpu_seconds=written.cpu_seconds,
     )
 
@@ -191,7 +191,7 @@ def relist(cluster: Cluster, operator: Subject, _: float) -> Row:
     with operator.measured() as cost:
         cluster.command("expire")
         operator.settle()
-    return _row(cost, mib_before=before, longest_step_ms=operator.steps()["longest_ms"])
+    return _row(cost, mib_before=before, **operator.steps())
 
 
 def storm(cluster: Cluster, operator: Subject, scale: float) -> Row:
@@ -202,8 +202,7 @@ def storm(cluster: Cluster, operator: Subject, scale: float) -> Row:
         answer = cluster.command("flap", key=KEY, every_seconds=FLAP_SECONDS, seconds=seconds)
         operator.settle()
     evicted = len(cluster.command("lateness")["seconds"])
-    longest_step_ms = operator.steps()["longest_ms"]
-    return _row(cost, node_changes=answer["sent"], evicted=evicted, longest_step_ms=longest_step_ms)
+    return _row(cost, node_changes=answer["sent"], evicted=evicted, **operator.steps())
 
 
 def turn_over(cluster: Cluster, operator: Subject, scale: float) -> Row:
@@ -235,7 +234,7 @@ def deadlines(folder: Path, pods: int, scale: float) -> Row:
             while len(late) < count * PODS_PER_NODE and time.monotonic() < give_up_at:
                 time.sleep(1)
                 late += cluster.command("lateness")["seconds"]
-        longest_step_ms = operator.steps()["longest_ms"]
+        steps = operator.steps()
     percentiles = quantiles(late, n=100)
     return _row(
         cost,
@@ -246,7 +245,7 @@ def deadlines(folder: Path, pods: int, scale: float) -> Row:
         latest_ms=max(late) * 1e3,
         earliest_ms=min(late) * 1e3,
         cpu_ms_per_eviction=cost.cpu_seconds / len(late) * 1e3,
-        longest_step_ms=longest_step_ms,
+        **steps,
     )
 
 

@@ -7,6 +7,7 @@ Python that the operator is installed in runs it, so it imports nothing of the b
 """
 
 import asyncio
+import gc
 import json
 import signal
 import sys
@@ -26,7 +27,8 @@ class Steps:
         self._clear()
 
     def _clear(self) -> None:
-        self._longest, self._total, self._count, self._what = 0.0, 0.0, 0, ""
+        self._longest, self._what = 0.0, ""
+        self._collecting_since, self._longest_collection = 0.0, 0.0
 
     def install(self) -> None:
         run = asyncio.events.Handle._run
@@ -40,20 +42,38 @@ class Steps:
             return None
 
         asyncio.events.Handle._run = timed  # type: ignore[method-assign]
+        gc.callbacks.append(self._collected)
         signal.signal(signal.SIGUSR1, lambda *_: self._write())
 
     def _add(self, seconds: float, handle: asyncio.Handle) -> None:
-        self._total += seconds
-        self._count += 1
         if seconds > self._longest:
-            self._longest, self._what = seconds, repr(handle)
+            self._longest, self._what = seconds, _name(handle)
+
+    def _collected(self, phase: str, _: dict[str, int]) -> None:
+        """A step that allocates pays for the collector's pass, too."""
+        if threading.get_ident() != self._main:
+            return
+        if phase == "start":
+            self._collecting_since = time.thread_time()
+        else:
+            self._longest_collection = max(self._longest_collection, time.thread_time() - self._collecting_since)
 
     def _write(self) -> None:
-        found = {"longest_ms": self._longest * 1e3, "total_ms": self._total * 1e3, "steps": self._count}
+        found = {
+            "longest_step_ms": self._longest * 1e3,
+            "longest_step": self._what,
+            "longest_collection_ms": self._longest_collection * 1e3,
+        }
         written = self._path.with_suffix(".new")
-        written.write_text(json.dumps({**found, "longest": self._what}))
+        written.write_text(json.dumps(found))
         written.rename(self._path)
         self._clear()
+
+
+def _name(handle: asyncio.Handle) -> str:
+    """The coroutine of the task that is resumed, or the callback."""
+    task = getattr(handle._callback, "__self__", None)  # type: ignore[attr-defined]
+    return task.get_coro().__qualname__ if isinstance(task, asyncio.Task) else repr(handle)
 
 
 if __name__ == "__main__":

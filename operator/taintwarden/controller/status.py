@@ -73,7 +73,7 @@ class StatusWriter:
         """Refresh the gauges and, while leading, the statuses, forever."""
         ledgers = (self._of_policies, self._of_profiles)
         while True:
-            reports = {entry.policy.name: entry for entry in self._view.report(self._clock())}
+            reports = await self._report()
             refused = ((name, bool(observed.problem)) for name, observed in self._observed.items())
             paused = self._paused.report(self._clock()) if self._view.is_leading else {}
             self._gauges.measure(reports.values(), refused, paused)
@@ -91,6 +91,16 @@ class StatusWriter:
                 async with asyncio.timeout(REFRESH_SECONDS):
                     await self._wanted.wait()
             self._wanted.clear()
+
+    async def _report(self) -> dict[str, PolicyReport]:
+        """Report every policy, by name. Evictions do not wait until all claims are counted."""
+        slices = self._view.report_in_slices(self._clock())
+        while True:
+            try:
+                next(slices)
+            except StopIteration as done:
+                return {report.policy.name: report for report in done.value}
+            await asyncio.sleep(0)
 
     def refresh(self) -> None:
         """Write soon, without waiting for the next turn."""

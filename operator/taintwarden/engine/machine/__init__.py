@@ -5,23 +5,16 @@ that is forbidden in the engine, and evictions outside ``Woke``.
 """
 
 from taintwarden.engine.machine import commands, events
+from taintwarden.engine.machine.claim_views import ClaimView
 from taintwarden.engine.machine.claims import Phase
 from taintwarden.engine.machine.cluster import history_name
 from taintwarden.engine.machine.commands import Command
 from taintwarden.engine.machine.events import Event, Outcome, WriteOutcome
 from taintwarden.engine.machine.machine import Machine
 from taintwarden.engine.machine.outbox import key_of
+from taintwarden.engine.machine.reports import GuardReport, InvalidTaint, LimitReport, PolicyReport, ZoneReport
 from taintwarden.engine.machine.timings import Timings
-from taintwarden.engine.machine.view import (
-    ClaimView,
-    GuardReport,
-    InvalidTaint,
-    LimitReport,
-    NodeView,
-    PolicyReport,
-    View,
-    ZoneReport,
-)
+from taintwarden.engine.machine.view import NodeView, View
 
 __all__ = [
     "ClaimView",

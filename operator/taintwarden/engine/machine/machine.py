@@ -104,9 +104,7 @@ class Machine:
             claims=all_claims,
             verdicts=self._verdicts,
             limiter=limiter,
-            queues=queues,
             evictions=self._evictions,
-            guards=self._guards,
             blind=self._blind,
             is_synced=lambda: self._synced,
         )

@@ -1,0 +1,309 @@
+"""What statuses and gauges say of each policy: counts of its claims, its nodes and zones, and the near future."""
+
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
+from heapq import nsmallest
+
+import msgspec
+
+from taintwarden.engine.limits import Limiter
+from taintwarden.engine.limits.guard import Guard, GuardRecord
+from taintwarden.engine.limits.refusal import BUDGET_LIMITS, SEVERAL_BUDGETS
+from taintwarden.engine.machine.claim_views import ClaimView, ClaimViews
+from taintwarden.engine.machine.claims import Claim, Claims, Phase
+from taintwarden.engine.machine.cluster import Cluster, NodeState
+from taintwarden.engine.machine.events import Outcome
+from taintwarden.engine.machine.evictions import Evictions
+from taintwarden.engine.machine.verdicts import Verdicts
+from taintwarden.engine.model import GuardAction, Instant, MonotonicTime, Pod, PodClass, Policy
+from taintwarden.engine.order import SAME_URGENCY_SECONDS, Place, place_of
+
+NEXT_PODS = 10
+"""How many of the next pods a report lists."""
+CLAIMS_AT_ONCE = 5_000
+"""Claims that are counted in one slice: it takes about 10 ms."""
+_LEFT = (Phase.LEAVING, Phase.ENDED)
+
+
+class LimitReport(msgspec.Struct, frozen=True):
+    """A limit that refuses due pods of a policy: how many, since when, and when it may admit the next one if known."""
+
+    limit: str
+    pods: int
+    since: float
+    until: float | None
+
+
+class ZoneReport(msgspec.Struct, frozen=True):
+    """The state of a zone for a policy (Normal, Degraded, Full), by the nodes it counts."""
+
+    zone: str
+    state: str
+    nodes: int
+    degraded_nodes: int
+
+
+class InvalidTaint(msgspec.Struct, frozen=True):
+    """A taint of a node whose value cannot be compared, and the pods of a policy that this affects."""
+
+    node: str
+    taint: str
+    pods: int
+
+
+class GuardReport(msgspec.Struct, frozen=True):
+    """The guard of a policy: its record, and what it compares now."""
+
+    record: GuardRecord
+    halts: bool
+    expected: int
+    """Pods that have to leave within the window."""
+    limit: int
+    population: int
+    action: GuardAction
+
+
+class PolicyReport(msgspec.Struct, frozen=True):
+    """Counts and the near future of one policy."""
+
+    policy: Policy
+    selected_nodes: int = 0
+    degraded_nodes: int = 0
+    pending: int = 0
+    """Pods that it evicts, now or later."""
+    blocked: int = 0
+    """Of these, pods that a PodDisruptionBudget blocks."""
+    evicted: int = 0
+    invalid: tuple[InvalidTaint, ...] = ()
+    """Taints whose values cannot be compared, the most pods first."""
+    next_deadline: float | None = None
+    blocked_by: Mapping[str, int] = {}
+    """Pods by the outcome of their last call, where that did not evict them."""
+    next_pods: tuple[ClaimView, ...] = ()
+    limits: tuple[LimitReport, ...] = ()
+    """The limits that refuse due pods, the most pods first."""
+    budgets: tuple[tuple[str, int], ...] = ()
+    """``namespace/name`` of PodDisruptionBudgets with the number of due pods each blocks, the most pods first."""
+    zones: tuple[ZoneReport, ...] = ()
+    """By name. Empty if the policy has no zoneHealth."""
+    all_zones_full: bool = False
+    bouncing: int = 0
+    """Workloads that bounce."""
+    guard: GuardReport | None = None
+    """None if the policy has no guard."""
+
+    @property
+    def held_invalid(self) -> int:
+        """Pairs of a pod and a taint whose value cannot be compared."""
+        return sum(one.pods for one in self.invalid)
+
+    @property
+    def limited_by(self) -> str:
+        """The limit that refuses the most pods; empty if none does."""
+        return self.limits[0].limit if self.limits else ""
+
+
+class Reports:
+    """Counts what a report says.
+
+    Args:
+        cluster: nodes and pods.
+        claims: what is counted.
+        verdicts: the policies in force.
+        limiter: zones, guards and bouncing workloads.
+        evictions: how many pods were evicted.
+        views: of the claims that a report lists, and what holds them.
+
+    """
+
+    def __init__(
+        self,
+        *,
+        cluster: Cluster,
+        claims: Claims,
+        verdicts: Verdicts,
+        limiter: Limiter,
+        evictions: Evictions,
+        views: ClaimViews,
+    ) -> None:
+        self._cluster = cluster
+        self._claims = claims
+        self._verdicts = verdicts
+        self._limiter = limiter
+        self._evictions = evictions
+        self._views = views
+
+    def make(self, now: Instant) -> list[PolicyReport]:
+        """One report per policy, by name."""
+        slices = self.slices(now)
+        while True:
+            try:
+                next(slices)
+            except StopIteration as done:
+                reports: list[PolicyReport] = done.value
+                return reports
+
+    def slices(self, now: Instant) -> Generator[None, None, list[PolicyReport]]:
+        """The same in slices, between which the machine may run: the claims that it adds meanwhile are not counted."""
+        tallies = {policy.name: _Tally() for policy in self._verdicts.policies}
+        claims = list(self._claims)
+        for first in range(0, len(claims), CLAIMS_AT_ONCE):
+            if first:
+                yield
+            self._count(claims[first : first + CLAIMS_AT_ONCE], tallies)
+        if len(claims) > CLAIMS_AT_ONCE:
+            yield
+        selected, invalid = self._count_nodes()
+        bouncing = self._limiter.bounces.bouncing(now.monotonic)
+        return [
+            self._report(policy, tallies.get(policy.name) or _Tally(), selected, invalid, bouncing, now)
+            for policy in self._verdicts.policies
+        ]
+
+    def _count(self, claims: Sequence[Claim], tallies: Mapping[str, "_Tally"]) -> None:
+        for claim in claims:
+            phase = claim.phase
+            tally = tallies.get(claim.verdict.policy.name)
+            if tally is None or not _stands(claim):
+                continue
+            pod = self._cluster.pod(claim.node, claim.uid)
+            tally.add(claim, pod)
+            if phase is Phase.WAITING:
+                continue  # nothing refuses it yet
+            holding = self._views.holding(claim)
+            if holding is not None:
+                limit, until = holding
+                tally.limits.setdefault(limit, _Held(claim.ready_since)).add(claim.ready_since, until)
+            if phase in (Phase.BLOCKED, Phase.DELAYED) and pod is not None:
+                tally.budgets.update(self._views.budgets(claim, pod))
+
+    def _report(
+        self,
+        policy: Policy,
+        tally: "_Tally",
+        selected: Mapping[str, int],
+        invalid: Mapping[tuple[str, str, str], int],
+        bouncing: Mapping[str, int],
+        now: Instant,
+    ) -> PolicyReport:
+        name = policy.name
+        soonest = (claim for claim in tally.soonest() if _stands(claim))
+        views = (self._views.view(claim, self._claims.evictees[claim.uid]) for claim in soonest)
+        return PolicyReport(
+            policy,
+            selected_nodes=selected.get(name, 0),
+            degraded_nodes=len(tally.nodes),
+            pending=tally.pending,
+            blocked=tally.blocked_by.get(Outcome.BLOCKED.value, 0),
+            evicted=self._evictions.accepted[name],
+            invalid=_invalid(name, invalid),
+            next_deadline=tally.next_deadline,
+            blocked_by=dict(tally.blocked_by),
+            next_pods=tuple(view for view in views if view is not None),
+            limits=_limits(tally.limits, now),
+            budgets=tuple(sorted(tally.budgets.items(), key=lambda one: (-one[1], one[0]))),
+            zones=tuple(ZoneReport(*zone) for zone in self._limiter.zones.table(name)),
+            all_zones_full=self._limiter.zones.all_full(name),
+            bouncing=bouncing.get(name, 0),
+            guard=self.guard(name, now),
+        )
+
+    def guard(self, policy: str, now: Instant) -> GuardReport | None:
+        """The guard of a policy; None if it has none."""
+        guard: Guard | None = self._limiter.guards.by_policy.get(policy)
+        if guard is None:
+            return None
+        record, population = guard.record(now), guard.population()
+        limit = guard.settings.limit(population)
+        return GuardReport(record, guard.halts, guard.expected(), limit, population, guard.settings.action)
+
+    def _count_nodes(self) -> tuple[Counter[str], Counter[tuple[str, str, str]]]:
+        """By policy the nodes that it selects; by policy, node and taint the pods affected by an invalid value."""
+        selected: Counter[str] = Counter()
+        invalid: Counter[tuple[str, str, str]] = Counter()
+        for state in self._cluster.nodes.values():
+            if state.node is not None:
+                selected.update(policy.name for policy in state.policies or ())
+                if state.reported_invalid:
+                    self._count_invalid(state, invalid)
+        return selected, invalid
+
+    def _count_invalid(self, state: NodeState, invalid: Counter[tuple[str, str, str]]) -> None:
+        for pod in state.pods.values():
+            for verdict in self._verdicts.of(state, pod.shared):
+                if verdict.invalid and state.node is not None:
+                    invalid[verdict.policy.name, state.node.name, str(verdict.taint)] += 1
+
+
+def _invalid(policy: str, counted: Mapping[tuple[str, str, str], int]) -> tuple[InvalidTaint, ...]:
+    of_policy = (InvalidTaint(node, taint, pods) for (name, node, taint), pods in counted.items() if name == policy)
+    return tuple(sorted(of_policy, key=lambda one: (-one.pods, one.node, one.taint)))
+
+
+class _Held(msgspec.Struct):
+    """The pods that one limit refuses: how many, since when, and until when if that is known."""
+
+    since: MonotonicTime
+    until: MonotonicTime | None = None
+    count: int = 0
+
+    def add(self, since: MonotonicTime, until: MonotonicTime | None) -> None:
+        self.count += 1
+        self.since = min(self.since, since)
+        if until is not None:
+            self.until = until if self.until is None else min(self.until, until)
+
+
+class _Tally:
+    """The counts of one policy's claims."""
+
+    def __init__(self) -> None:
+        self.pending = 0
+        self.nodes: set[str] = set()
+        self.next_deadline: float | None = None
+        self.blocked_by: Counter[str] = Counter()
+        self.limits: dict[str, _Held] = {}
+        self.budgets: Counter[str] = Counter()
+        self._alike: dict[tuple[PodClass, float, float | None], list[Claim]] = {}
+        """Claims of the same place, by what it depends on. To compute it for every pod of a wave takes 60 ms."""
+
+    def add(self, claim: Claim, pod: Pod | None) -> None:
+        self.pending += 1
+        self.nodes.add(claim.node)
+        due_at = claim.due_at
+        if self.next_deadline is None or due_at < self.next_deadline:
+            self.next_deadline = due_at
+        if pod is not None:
+            alike = pod.shared, due_at // SAME_URGENCY_SECONDS, claim.verdict.hard_at
+            self._alike.setdefault(alike, []).append(claim)
+        if claim.phase is Phase.DELAYED and claim.outcome is not None:
+            self.blocked_by[claim.outcome.value] += 1
+        elif claim.phase is Phase.BLOCKED and claim.limit in BUDGET_LIMITS:
+            outcome = Outcome.MISCONFIGURED if claim.limit == SEVERAL_BUDGETS else Outcome.BLOCKED
+            self.blocked_by[outcome.value] += 1
+
+    def soonest(self) -> list[Claim]:
+        """The first claims in the order of their evictions."""
+        by_place: dict[Place, list[Claim]] = {}
+        for (pod_class, _, hard_at), alike in self._alike.items():
+            first = alike[0]
+            by_place.setdefault(place_of(pod_class, first.policy, first.due_at, hard_at), []).extend(alike)
+        found: list[Claim] = []
+        for place in sorted(by_place):
+            found += nsmallest(NEXT_PODS - len(found), by_place[place], key=lambda one: (one.due_at, one.key))
+            if len(found) == NEXT_PODS:
+                break
+        return found
+
+
+def _limits(held: Mapping[str, _Held], now: Instant) -> tuple[LimitReport, ...]:
+    found = []
+    for limit, pods in held.items():
+        at = None if pods.until is None else max(now.wall, now.wall_at(pods.until))
+        found.append(LimitReport(limit, pods.count, now.wall_at(pods.since), at))
+    return tuple(sorted(found, key=lambda one: (-one.pods, one.limit)))
+
+
+def _stands(claim: Claim) -> bool:
+    """Whether its pod still has to leave."""
+    return claim.phase not in _LEFT and not claim.withdrawn
