@@ -31,7 +31,7 @@ class Client:
     Args:
         connection: address and credentials.
         max_connections: limits the requests in progress, watches included.
-        is_paced: busy streams are read in few chunks, each up to 20 ms later.
+        is_paced: busy streams are read in few chunks, each up to 30 ms later.
 
     """
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import aiohttp
 
-QUIET_SECONDS = 0.02
+QUIET_SECONDS = 0.03
 """After a chunk that came so soon after the last one, nothing is read for so long: the next chunk has all of it."""
 BACKLOG_BYTES = 2**16
 """A chunk as long as this is part of a backlog, and the next one is read at once."""
 
 
 async def paced(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    """The chunks of a body as they come while they are few. Those of a busy stream are joined, 50 a second at most."""
+    """The chunks of a body as they come while they are few. Those of a busy stream are joined, 33 a second at most."""
     now = asyncio.get_running_loop().time
     last = float("-inf")
     async for chunk in response.content.iter_any():

@@ -287,7 +287,8 @@ def _condition(raw: bytes) -> Condition:
 
 
 def _texts(entries: Mapping[str, bytes]) -> dict[str, str]:
-    return {key: _text(value) for key, value in entries.items()}
+    # Not items(): that of a protobuf map is Python's own for any mapping, and takes twice as long.
+    return {key: _text(entries[key]) for key in entries}
 
 
 def _text(raw: bytes) -> str:

@@ -223,7 +223,8 @@ class Reports:
         invalid: Counter[tuple[str, str, str]] = Counter()
         for state in self._cluster.nodes.values():
             if state.node is not None:
-                selected.update(policy.name for policy in state.policies or ())
+                for policy in state.policies or ():
+                    selected[policy.name] += 1
                 if state.reported_invalid:
                     self._count_invalid(state, invalid)
         return selected, invalid
