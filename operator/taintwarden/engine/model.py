@@ -4,7 +4,7 @@ Times are seconds since the Unix epoch as floats; names follow those of Kubernet
 """
 
 from enum import StrEnum
-from typing import NamedTuple, NewType, TypeVar
+from typing import NewType, TypeVar
 
 import msgspec
 
@@ -23,7 +23,7 @@ def later(at: Time, seconds: float) -> Time:
     return at + seconds  # type: ignore[return-value] # the sum of a time and seconds is one on the same clock
 
 
-class Instant(NamedTuple):
+class Instant(msgspec.Struct, frozen=True, gc=False):
     """One reading of both clocks: the only place that converts between them."""
 
     wall: WallTime
