@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench import commands, engine, machine, queries, reports, scheduling, spread, sync, waves, webhook
+from bench import commands, engine, machine, queries, reports, scheduling, spread, sync, watches, waves, webhook
 from bench.cluster import Store
 from bench.population import Shape
 from bench.replay import cases
@@ -18,6 +18,7 @@ from bench.subjects import FAST_CLIENT, Subject, built_in, floor, taintwarden
 from bench.table import medians
 
 WAVE, QUICK_WAVE = Shape(300, 9_000), Shape(30, 900)
+WATCHES = Shape(50, 1_500)
 SYNC, QUICK_SYNC = Shape(1_500, 50_000), Shape(150, 5_000)
 PODS_PER_NODE = 30
 DEFAULT_CLIENT = Shape(30, 900)
@@ -47,6 +48,11 @@ def run_sync(options: argparse.Namespace, folder: Path) -> Rows:
 def run_queries(options: argparse.Namespace, folder: Path) -> Rows:
     with queries.measuring(Store(folder, shape(options, SYNC, QUICK_SYNC))) as (asked, ask):
         return collect(asked * options.repeat, lambda words: " ".join(words[:2]), ask)
+
+
+def run_watches(options: argparse.Namespace, folder: Path) -> Rows:
+    with watches.measuring(Store(folder, shape(options, WATCHES, QUICK_WAVE))) as measure:
+        return collect([*watches.ENCODINGS] * options.repeat, str, measure)
 
 
 def shape(options: argparse.Namespace, usual: Shape, quick: Shape) -> Shape:
@@ -107,6 +113,7 @@ BENCHES = {
     "wave": (run_wave, reports.wave),
     "sync": (run_sync, reports.sync),
     "queries": (run_queries, reports.queries),
+    "watches": (run_watches, reports.watches),
     "engine": (run_engine, reports.engine),
     "spread": (run_spread, reports.spread),
     "webhook": (run_webhook, reports.webhook),
@@ -136,9 +143,13 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help="everything small, for a trial: its ratios mean little")
     parser.add_argument(
-        "--pods", type=int, help="of wave, sync and queries, a multiple of 30 (default 9,000 and 50,000)"
+        "--pods",
+        type=int,
+        help="of wave, sync, queries and watches, a multiple of 30 (default 9,000, 50,000, 50,000 and 1,500)",
     )
-    parser.add_argument("--small", action="store_true", help="pods of wave, sync and queries with little in them")
+    parser.add_argument(
+        "--small", action="store_true", help="pods of wave, sync, queries and watches with little in them"
+    )
     parser.add_argument("--repeat", type=int, default=1, help="rounds, of which medians are told (default 1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every measurement to a file")
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="keep populated data here and use them again")

@@ -83,6 +83,12 @@ def queries(found: Medians) -> str:
     return table(["command", *(field.replace("_", " ") for field in fields)], rows)
 
 
+def watches(found: Medians) -> str:
+    fields = ("updates", "seconds", "kib_per_update", "api_server_ms_per_update", "etcd_ms_per_update")
+    rows = [[name, *(row[field] for field in fields)] for name, row in found.items()]
+    return table(["watch", *(field.replace("_", " ") for field in fields)], rows)
+
+
 def engine(found: Medians) -> str:
     rows = [[case, name.replace("_", " "), value] for case, row in found.items() for name, value in row.items()]
     return table(["case", "what", "median"], rows)
