@@ -3,10 +3,12 @@ chance. `make search` looks for new ones.
 """
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import structlog
+import uvloop
 from hypothesis import settings
 
 
@@ -23,6 +25,13 @@ settings.load_profile("same")
 # looptime asks for the current loop before each test, and Python makes one for the first that is not asynchronous,
 # which nobody closes. From here on it is told that there is none.
 asyncio.set_event_loop(None)
+
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """The event loop the served commands run on; a test that moves the clock needs asyncio's own."""
+    if item.get_closest_marker("looptime"):
+        return {"asyncio": asyncio.new_event_loop}
+    return {"uvloop": uvloop.new_event_loop}
 
 
 @pytest.fixture(autouse=True)

@@ -223,18 +223,16 @@ def deadlines(folder: Path, pods: int, scale: float) -> Row:
     count = pods // PODS_PER_NODE
     with (
         Cluster.serve(folder, shape(LARGE * scale), policy(GRACE_SECONDS)) as cluster,
-        cluster.leader("--max-evictions-per-second=0", is_timed=True) as operator,
+        cluster.leader("--max-evictions-per-second=0") as operator,
     ):
         give_up_at = time.monotonic() + SPREAD_SECONDS + GRACE_SECONDS + PATIENCE_SECONDS
         late: list[float] = []
-        operator.steps()
         with operator.measured() as cost:
             tainted = {"first": 0, "count": count, "seconds": SPREAD_SECONDS, "grace_seconds": GRACE_SECONDS}
             cluster.command("taint", key=KEY, **tainted)
             while len(late) < count * PODS_PER_NODE and time.monotonic() < give_up_at:
                 time.sleep(1)
                 late += cluster.command("lateness")["seconds"]
-        steps = operator.steps()
     percentiles = quantiles(late, n=100)
     return _row(
         cost,
@@ -245,7 +243,6 @@ def deadlines(folder: Path, pods: int, scale: float) -> Row:
         latest_ms=max(late) * 1e3,
         earliest_ms=min(late) * 1e3,
         cpu_ms_per_eviction=cost.cpu_seconds / len(late) * 1e3,
-        **steps,
     )
 
 

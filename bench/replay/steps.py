@@ -2,8 +2,9 @@
 
     python steps.py FILE run --kubeconfig ...
 
-SIGUSR1 writes what the steps since the last one took to FILE, in CPU milliseconds: other load does not count. The
-Python that the operator is installed in runs it, so it imports nothing of the benchmarks.
+SIGUSR1 writes what the steps since the last one took to FILE, in CPU milliseconds: other load does not count. It
+runs on asyncio's own event loop: uvloop does not tell where a step begins and ends. The Python that the operator is
+installed in runs it, so it imports nothing of the benchmarks.
 """
 
 import asyncio
@@ -14,6 +15,8 @@ import sys
 import threading
 import time
 from pathlib import Path
+
+import uvloop
 
 from taintwarden.entry import main
 
@@ -42,6 +45,7 @@ class Steps:
             return None
 
         asyncio.events.Handle._run = timed  # type: ignore[method-assign]
+        uvloop.run = asyncio.run
         gc.callbacks.append(self._collected)
         signal.signal(signal.SIGUSR1, lambda *_: self._write())
 

@@ -13,7 +13,7 @@ import ssl
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 MAX_CONNECTIONS = 128
 """Three API servers keep some dozen each while hundreds of pods a second are created."""
@@ -159,8 +159,7 @@ class _Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The handshake, if any, is done."""
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - a stream, as requested
-        self.transport = transport
+        self.transport = cast("asyncio.Transport", transport)  # those of uvloop have other bases
         self._overdue = asyncio.get_running_loop().call_later(FIRST_ANSWER_SECONDS, self._give_up)
         self._inner.connection_made(transport)
 
