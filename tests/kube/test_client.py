@@ -143,11 +143,19 @@ async def test_nobody_there_is_no_answer() -> None:
             await client.request("GET", "/a")
 
 
-async def test_a_long_reason_is_cut(kmock: RawHandler, client: Client) -> None:
-    kmock["/a"] << 302 << {"Location": "ftp://" + "a" * 600}
-    with pytest.raises(Unreachable) as caught:
-        await client.request("GET", "/a")
+async def test_a_long_reason_is_cut() -> None:
+    async with wire.client("http://" + "a" * 600 + ".example") as client:
+        with pytest.raises(Unreachable) as caught:
+            await client.request("GET", "/a")
     assert len(str(caught.value)) <= 200 + len("...")
+
+
+async def test_a_redirection_is_not_followed(kmock: RawHandler, client: Client) -> None:
+    """It would send the credentials to another server."""
+    kmock["/a"] << 302 << {"Location": f"{kmock.url}b"}
+    with pytest.raises(ApiError, match="302"):
+        await client.request("GET", "/a")
+    assert len(list(kmock)) == 1
 
 
 async def test_the_token_is_sent(kmock: RawHandler) -> None:

@@ -76,7 +76,7 @@ def test_causes_are_read():
     ],
 )
 def test_retry_after_comes_from_the_header_or_the_status(header, body, expected):
-    assert ApiError.from_response(429, body, {"Retry-After": header}).retry_after == expected
+    assert ApiError.from_response(429, body, header).retry_after == expected
 
 
 def test_without_headers_nothing_is_asked():

@@ -1,4 +1,4 @@
-"""One HTTP session to the API server, with no retries of its own: every caller knows best what an answer means."""
+"""Requests to the API server, with no retries of their own: every caller knows best what an answer means."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -12,16 +12,17 @@ from taintwarden.api.text import printable
 from taintwarden.kube.connection import Connection
 from taintwarden.kube.errors import ApiError, Unreachable
 from taintwarden.kube.pacing import paced
+from taintwarden.kube.round_trips import CONNECT_SECONDS, IDLE_SECONDS, Answer, RoundTrips
 
 REQUEST_TIMEOUT_SECONDS = 30.0
 """For a whole request. The API server ends most requests after 60 s; a mutating one that takes so long is lost."""
-CONNECT_TIMEOUT_SECONDS = 5.0
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML
 
-_DEFAULT_TIMEOUT = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_SECONDS, sock_connect=CONNECT_TIMEOUT_SECONDS)
+# Compressing lists costs both sides more than a cluster's network does.
+_HEADERS = {"Accept-Encoding": "identity", "User-Agent": "taintwarden"}
 _NETWORK_ERRORS = (aiohttp.ClientError, OSError, TimeoutError)
 
 
@@ -30,7 +31,7 @@ class Client:
 
     Args:
         connection: address and credentials.
-        max_connections: limits the requests in progress, watches included.
+        max_connections: limits the requests in progress, and apart from them the streams.
         is_paced: busy streams are read in few chunks, each up to 30 ms later.
 
     """
@@ -39,21 +40,17 @@ class Client:
         self._connection = connection
         self._max_connections = max_connections
         self._is_paced = is_paced
+        self._round_trips = RoundTrips(connection, max_connections)
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> "Client":
-        connector = aiohttp.TCPConnector(limit=self._max_connections, keepalive_timeout=60)
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            timeout=_DEFAULT_TIMEOUT,
-            # Compressing lists costs both sides more than a cluster's network does.
-            headers={"Accept-Encoding": "identity", "User-Agent": "taintwarden"},
-            auto_decompress=False,
-        )
+        connector = aiohttp.TCPConnector(limit=self._max_connections, keepalive_timeout=IDLE_SECONDS)
+        self._session = aiohttp.ClientSession(connector=connector, auto_decompress=False)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         if self._session is not None:
+            await self._round_trips.close()
             await self._session.close()
 
     async def request(
@@ -65,7 +62,7 @@ class Client:
         body: Any = None,
         content_type: str = JSON,
         accept: str = JSON,
-        timeout_seconds: float | None = None,
+        timeout_seconds: float = REQUEST_TIMEOUT_SECONDS,
     ) -> bytes:
         """Send one request and return the body of a 2xx answer.
 
@@ -75,24 +72,21 @@ class Client:
 
         """
         data = None if body is None else msgspec.json.encode(body)
+        headers = _HEADERS | {"Accept": accept}
+        if data is not None:
+            headers["Content-Type"] = content_type
         try:
-            timeout = _DEFAULT_TIMEOUT if timeout_seconds is None else aiohttp.ClientTimeout(total=timeout_seconds)
             authorization = await self._connection.authorization()
-            headers = {"Accept": accept}
-            if data is not None:
-                headers["Content-Type"] = content_type
-            async with self._open(method, path, params, timeout, authorization, data, headers) as response:
-                answer: bytes = await response.read()
-            if response.status == 401 and await self._connection.refused(authorization):
+            answer = await self._send(method, path, params, _with(headers, authorization), data, timeout_seconds)
+            if answer.status == 401 and await self._connection.refused(authorization):
                 # Nothing was done: the client was not authenticated. Now there are other credentials.
                 authorization = await self._connection.authorization()
-                async with self._open(method, path, params, timeout, authorization, data, headers) as response:
-                    answer = await response.read()
+                answer = await self._send(method, path, params, _with(headers, authorization), data, timeout_seconds)
         except _NETWORK_ERRORS as error:
             raise _unreachable(error) from error
-        if response.status >= 300:
-            raise ApiError.from_response(response.status, answer, response.headers)
-        return answer
+        if answer.status >= 300:
+            raise ApiError.from_response(answer.status, answer.body, answer.retry_after)
+        return answer.body
 
     @asynccontextmanager
     async def stream(
@@ -105,49 +99,68 @@ class Client:
             Unreachable: the connection failed, broke, or was silent for too long.
 
         """
-        timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=CONNECT_TIMEOUT_SECONDS, sock_read=idle_timeout_seconds
-        )
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=idle_timeout_seconds)
         try:
             authorization = await self._connection.authorization()
-            async with self._open("GET", path, params, timeout, authorization, None, {"Accept": accept}) as response:
+            headers = _with(_HEADERS | {"Accept": accept}, authorization)
+            async with self._open("GET", path, params, headers, None, timeout) as response:
                 if response.status == 401:
                     await self._connection.refused(authorization)
                 if response.status >= 300:
-                    raise ApiError.from_response(response.status, await response.read(), response.headers)
+                    raise ApiError.from_response(response.status, await response.read(), _retry_after(response))
                 yield paced(response) if self._is_paced else response.content.iter_any()
         except _NETWORK_ERRORS as error:
             raise _unreachable(error) from error
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, str] | None,
+        headers: Mapping[str, str],
+        data: bytes | None,
+        timeout_seconds: float,
+    ) -> Answer:
+        if self._connection.proxy is None and self._session is not None:
+            return await self._round_trips.send(method, path, params, headers, data, timeout_seconds)
+        timeout = aiohttp.ClientTimeout(total=timeout_seconds, sock_connect=CONNECT_SECONDS)
+        async with self._open(method, path, params, headers, data, timeout) as response:
+            return Answer(response.status, await response.read(), _retry_after(response))
 
     def _open(
         self,
         method: str,
         path: str,
         params: Mapping[str, str] | None,
-        timeout: aiohttp.ClientTimeout,
-        authorization: str | None,
-        data: bytes | None,
         headers: Mapping[str, str],
+        data: bytes | None,
+        timeout: aiohttp.ClientTimeout,
     ) -> Any:
         if self._session is None:
             msg = "the client is used outside its context"
             raise RuntimeError(msg)
-        sent = dict(headers)
-        if authorization is not None:
-            sent["Authorization"] = authorization
         return self._session.request(
             method,
             # Names in paths are DNS labels: nothing to quote, and quoting costs more than the rest of a request.
             URL(self._connection.server + path, encoded=True),
             params=params,
             data=data,
-            headers=sent,
+            headers=headers,
             timeout=timeout,
+            allow_redirects=False,
             # The context of now: that of before may hold certificates that have expired.
             ssl=self._connection.ssl,
             proxy=self._connection.proxy,
             server_hostname=self._connection.tls_server_name,
         )
+
+
+def _with(headers: dict[str, str], authorization: str | None) -> dict[str, str]:
+    return headers if authorization is None else headers | {"Authorization": authorization}
+
+
+def _retry_after(response: aiohttp.ClientResponse) -> str:
+    return response.headers.get("Retry-After", "")
 
 
 def _unreachable(error: BaseException) -> Unreachable:

@@ -1,6 +1,6 @@
 """What can go wrong between us and the API server, in three kinds a caller can act on."""
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -102,13 +102,20 @@ class ApiError(KubeError):
         return self.code == 409 and not self.is_about_another
 
     @classmethod
-    def from_response(cls, code: int, body: bytes, headers: Any = None) -> "ApiError":
-        """Read a refusal; a body that is no ``Status`` (a proxy's HTML, say) is quoted shortly."""
+    def from_response(cls, code: int, body: bytes, retry_after: str = "") -> "ApiError":
+        """Read a refusal; a body that is no ``Status`` (a proxy's HTML, say) is quoted shortly.
+
+        Args:
+            code: the HTTP status.
+            body: of the response.
+            retry_after: its header of that name.
+
+        """
         try:
             status = msgspec.json.decode(body, type=Status)
         except NOT_JSON:
             status = Status(message=" ".join(body[:200].decode("utf-8", "replace").split()))
-        return cls(code, status, _seconds((headers or {}).get("Retry-After", "")))
+        return cls(code, status, _seconds(retry_after))
 
 
 def _fit(cause: Cause) -> Cause:

@@ -1,0 +1,266 @@
+"""Requests on kept connections, to servers that answer what the test says, at the bytes."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kube import wire
+from taintwarden.kube import round_trips
+from taintwarden.kube.round_trips import MAX_HEAD_BYTES, Answer, RoundTrips
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\n\r\n"
+LARGE = b"HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n" + b"x" * 200_000
+EMPTY = b"HTTP/1.1 204 No Content\r\n\r\n"
+LAST = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"
+BUSY = b"HTTP/1.1 429 Too Many Requests\r\nRETRY-AFTER: 7\r\nContent-Length: 0\r\n\r\n"
+EARLY = b"HTTP/1.1 103 Early Hints\r\nRetry-After: 9\r\n\r\n"
+
+
+class Server:
+    """Answers each request with the next of these bytes; empty ones end the connection instead."""
+
+    def __init__(self, *answers: bytes) -> None:
+        self._answers = list(answers)
+        self.requests: list[bytes] = []
+        self.connections = 0
+        self.ended = asyncio.Event()
+        """A client ended a connection."""
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            while answer := await self._answer(reader):
+                writer.write(answer)
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            self.ended.set()
+        finally:
+            writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader) -> bytes:
+        self.requests.append(await reader.readuntil(b"\r\n\r\n"))
+        return self._answers.pop(0)
+
+
+@asynccontextmanager
+async def serving(serve: Callable[..., Awaitable[None]], path: str = "", most: int = 8) -> AsyncIterator[RoundTrips]:
+    listening = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with asyncio.timeout(10), listening:
+        made = RoundTrips(wire.connection(f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}{path}"), most)
+        yield made
+        await made.close()
+
+
+async def send(made: RoundTrips, method: str = "GET", path: str = "/a", seconds: float = 5.0) -> Answer:
+    return await made.send(method, path, None, {}, None, seconds)
+
+
+async def test_a_connection_is_kept() -> None:
+    server = Server(OK, OK)
+    async with serving(server.serve) as made:
+        assert [await send(made), await send(made)] == [Answer(200, b"ok")] * 2
+    assert server.connections == 1
+
+
+async def test_each_request_in_progress_has_a_connection() -> None:
+    server = Server(OK, OK)
+    async with serving(server.serve) as made:
+        await asyncio.gather(send(made), send(made))
+    assert server.connections == 2
+
+
+async def test_more_requests_than_connections_wait() -> None:
+    server = Server(*[OK] * 6)
+    async with serving(server.serve, most=2) as made:
+        answers = await asyncio.gather(*[send(made) for _ in range(6)])
+    assert (len(answers), server.connections) == (6, 2)
+
+
+@pytest.mark.parametrize(
+    ("sent", "answer"),
+    [
+        (CHUNKED, Answer(200, b"abcdefg")),
+        (LARGE, Answer(200, b"x" * 200_000)),
+        (EMPTY, Answer(204, b"")),
+        (BUSY, Answer(429, b"", "7")),
+        (EARLY + OK, Answer(200, b"ok")),
+    ],
+)
+async def test_an_answer_is_read_to_its_end(sent: bytes, answer: Answer) -> None:
+    server = Server(sent, OK)
+    async with serving(server.serve) as made:
+        assert await send(made) == answer
+        assert await send(made) == Answer(200, b"ok")
+    assert server.connections == 1
+
+
+async def test_a_connection_that_the_server_will_close_is_not_used_again() -> None:
+    server = Server(LAST, LAST)
+    async with serving(server.serve) as made:
+        assert [await send(made), await send(made)] == [Answer(200, b"ok")] * 2
+    assert server.connections == 2
+
+
+async def test_a_get_is_sent_again_when_a_kept_connection_ends() -> None:
+    server = Server(OK, b"", OK)
+    async with serving(server.serve) as made:
+        await send(made)
+        assert await send(made) == Answer(200, b"ok")
+    assert (server.connections, len(server.requests)) == (2, 3)
+
+
+async def test_a_post_is_not_sent_again() -> None:
+    """The server may have carried it out."""
+    server = Server(OK, b"", OK)
+    async with serving(server.serve) as made:
+        await send(made)
+        with pytest.raises(ConnectionError, match="closed"):
+            await send(made, "POST")
+    assert len(server.requests) == 2
+
+
+async def test_a_new_connection_that_ends_is_an_error() -> None:
+    async with serving(Server(b"").serve) as made:
+        with pytest.raises(ConnectionError, match="before the answer"):
+            await send(made)
+
+
+async def test_a_get_is_not_sent_again_when_its_answer_has_begun() -> None:
+    server = Server(OK, b"HTTP/1.1 200 OK\r\n", b"")
+
+    async def cut(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for _ in range(2):
+            writer.write(await server._answer(reader))
+        writer.close()
+
+    async with serving(cut) as made:
+        await send(made)
+        with pytest.raises(ConnectionError, match="before the answer"):
+            await send(made)
+    assert len(server.requests) == 2
+
+
+async def test_an_answer_that_is_late_belongs_to_no_other_request() -> None:
+    released = asyncio.Event()
+    asked = asyncio.Event()
+
+    async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = await reader.readuntil(b"\r\n\r\n")
+        if b"/slow" in request:
+            asked.set()
+            await released.wait()
+        writer.write(OK.replace(b"ok", b"no") if b"/slow" in request else OK)
+        writer.close()
+
+    async with serving(slow) as made:
+        cancelled = asyncio.create_task(send(made, path="/slow"))
+        await asked.wait()
+        cancelled.cancel()
+        released.set()
+        assert await send(made) == Answer(200, b"ok")
+
+
+async def test_an_answer_that_was_not_requested_ends_the_connection() -> None:
+    server = Server(OK + OK.replace(b"ok", b"no"), OK)
+    async with serving(server.serve) as made:
+        assert [await send(made), await send(made)] == [Answer(200, b"ok")] * 2
+    assert server.connections == 2
+
+
+async def test_a_head_without_an_end_is_an_error() -> None:
+    async with serving(Server(b"HTTP/1.1 200 OK\r\nX: " + b"x" * MAX_HEAD_BYTES).serve) as made:
+        with pytest.raises(ConnectionError, match="head of the answer"):
+            await send(made)
+
+
+async def test_another_protocol_is_an_error() -> None:
+    async with serving(Server(b"SSH-2.0-OpenSSH_9.6\r\n").serve) as made:
+        with pytest.raises(ConnectionError, match="not HTTP"):
+            await send(made)
+
+
+async def test_a_wait_that_is_too_long_says_how_long() -> None:
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    async with serving(silent) as made:
+        with pytest.raises(TimeoutError, match=r"no answer within 0\.01 s"):
+            await send(made, seconds=0.01)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1", "http://" + "a" * 64 + ".example:1"])
+async def test_a_server_that_cannot_be_reached_is_named(url: str) -> None:
+    with pytest.raises(ConnectionError, match=f"cannot connect to {url[7:]}"):
+        await send(RoundTrips(wire.connection(url), 1))
+
+
+async def test_an_unused_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(round_trips, "IDLE_SECONDS", 0.0)
+    server = Server(OK)
+    async with serving(server.serve) as made:
+        await send(made)
+        await server.ended.wait()
+
+
+async def test_a_connection_of_other_certificates_is_not_used() -> None:
+    server = Server(OK, OK)
+    async with serving(server.serve) as made:
+        await send(made)
+        made._connection.ssl = None  # type: ignore[assignment]
+        await send(made)
+        await server.ended.wait()
+    assert server.connections == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "sent"),
+    [
+        ("/api/v1/pods/a", b"GET /k8s/clusters/c-1/api/v1/pods/a HTTP/1.1\r\n"),
+        ("/api/v1/pods/a b", b"GET /k8s/clusters/c-1/api/v1/pods/a%20b HTTP/1.1\r\n"),
+        ("/pods/a HTTP/1.1\r\nX: y", b"GET /k8s/clusters/c-1/pods/a%20HTTP/1.1%0D%0AX:%20y HTTP/1.1\r\n"),
+        ("/pods/a?b#c", b"GET /k8s/clusters/c-1/pods/a%3Fb%23c HTTP/1.1\r\n"),
+    ],
+)
+async def test_a_path_is_below_that_of_the_server_and_nothing_else(path: str, sent: bytes) -> None:
+    server = Server(OK)
+    async with serving(server.serve, "/k8s/clusters/c-1") as made:
+        await send(made, path=path)
+    assert server.requests[0].startswith(sent)
+
+
+async def test_a_line_break_in_a_header_is_an_error() -> None:
+    server = Server(OK)
+    async with serving(server.serve) as made:
+        with pytest.raises(OSError, match="line break"):
+            await made.send("GET", "/a", None, {"Authorization": "Bearer a\r\nX: y"}, None, 5.0)
+    assert server.connections == 0
+
+
+class Unconnected(asyncio.Transport):
+    """Of a connection whose bytes the test gives."""
+
+    def write(self, _: bytes | bytearray | memoryview) -> None:
+        pass
+
+    def abort(self) -> None:
+        pass
+
+
+@given(answer=st.sampled_from([OK, CHUNKED, BUSY, EARLY + OK]), cuts=st.sets(st.integers(0, 120)))
+async def test_the_parts_in_which_an_answer_comes_change_nothing(answer: bytes, cuts: set[int]) -> None:
+    async def read(ends: list[int]) -> Answer:
+        protocol = round_trips._Wire(context=None)
+        protocol.connection_made(Unconnected())
+        reading = asyncio.create_task(protocol.round_trip(b""))
+        await asyncio.sleep(0)
+        for begin, end in zip([0, *ends], [*ends, len(answer)], strict=True):
+            protocol.data_received(answer[begin:end])
+        return await reading
+
+    assert await read(sorted(cuts)) == await read([])
