@@ -75,7 +75,7 @@ def a_node_is_left_by_two_pods_at_a_time(scene: LimitScene) -> None:
 @STORIES.under(NAMESPACE)
 def a_namespace_does_not_wait_for_another(scene: LimitScene) -> None:
     [node] = scene.nodes(GOOD, a=1)
-    crowded = scene.fill([node], 4)
+    crowded = scene.fill([node], 6)  # the status is written every 3 s
     with elsewhere(scene) as other:
         labels = {RUN_LABEL: scene.run}
         created = scene.cluster.create_pod("alone", other, node, tolerations=[DEMANDING], labels=labels)
@@ -91,7 +91,7 @@ def a_namespace_does_not_wait_for_another(scene: LimitScene) -> None:
 @STORIES.under(ZONE)
 def a_zone_does_not_wait_for_another(scene: LimitScene) -> None:
     zones = scene.zones(GOOD, a=2, b=1)
-    crowded, alone = scene.fill(zones["a"], 2), scene.fill(zones["b"], 1)
+    crowded, alone = scene.fill(zones["a"], 3), scene.fill(zones["b"], 1)
     scene.degrade(*zones["a"], *zones["b"])
     scene.wait_limit("per-zone")
     [left] = wait_gone(scene, alone)
