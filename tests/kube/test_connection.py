@@ -21,6 +21,7 @@ from taintwarden.kube import connection
 from taintwarden.kube.connection import Connection
 from taintwarden.kube.credentials import TOKEN_FILE_SECONDS, CredentialsError
 from taintwarden.kube.errors import ConfigError
+from taintwarden.kube.kubeconfig import Source
 from taintwarden.kube.proxies import proxy_for
 
 
@@ -107,6 +108,18 @@ def test_an_insecure_cluster_is_not_verified(tmp_path):
 
 def test_plain_http_needs_no_tls(tmp_path):
     assert Connection.load(kubeconfig(tmp_path, server="http://127.0.0.1:8080")).ssl is False
+
+
+def test_a_scheme_in_capitals_is_the_same():
+    assert isinstance(Connection(Source("HTTPS://a")).ssl, ssl.SSLContext)
+
+
+@pytest.mark.parametrize(
+    "server", ["localhost:6443", "127.0.0.1", "ftp://a", "https://", "https://a:99999", "unix:///a"]
+)
+def test_a_server_that_cannot_be_used_is_refused(server):
+    with pytest.raises(ConfigError, match=f"the server {server} cannot be used"):
+        Connection(Source(server))
 
 
 def test_another_server_name_is_verified(tmp_path):

@@ -1,21 +1,31 @@
 """Requests on kept connections, to servers that answer what the test says, at the bytes."""
 
 import asyncio
+import ssl
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
+import uvloop
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kube import wire
+from taintwarden.certificates.pairs import Pair, make_pair
 from taintwarden.kube import round_trips
+from taintwarden.kube.connection import Connection
+from taintwarden.kube.kubeconfig import Material, Source
 from taintwarden.kube.round_trips import MAX_HEAD_BYTES, Answer, RoundTrips
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\n\r\n"
 LARGE = b"HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n" + b"x" * 200_000
 EMPTY = b"HTTP/1.1 204 No Content\r\n\r\n"
+ENDLESS = b"HTTP/1.1 429 Too Many Requests\r\nConnection: close\r\nRetry-After: 7\r\n\r\nbusy"
+"""The end of the connection is that of the body, as in the errors of Go's server itself."""
 LAST = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"
 BUSY = b"HTTP/1.1 429 Too Many Requests\r\nRETRY-AFTER: 7\r\nContent-Length: 0\r\n\r\n"
 EARLY = b"HTTP/1.1 103 Early Hints\r\nRetry-After: 9\r\n\r\n"
@@ -34,7 +44,7 @@ class Server:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         try:
-            while answer := await self._answer(reader):
+            while answer := await self.answer(reader):
                 writer.write(answer)
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -42,7 +52,11 @@ class Server:
         finally:
             writer.close()
 
-    async def _answer(self, reader: asyncio.StreamReader) -> bytes:
+    async def answer_once(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(await self.answer(reader))
+        writer.close()
+
+    async def answer(self, reader: asyncio.StreamReader) -> bytes:
         self.requests.append(await reader.readuntil(b"\r\n\r\n"))
         return self._answers.pop(0)
 
@@ -106,12 +120,26 @@ async def test_a_connection_that_the_server_will_close_is_not_used_again() -> No
     assert server.connections == 2
 
 
+async def test_an_answer_may_end_with_its_connection() -> None:
+    async with serving(Server(ENDLESS).answer_once) as made:
+        assert await send(made) == Answer(429, b"busy", "7")
+
+
 async def test_a_get_is_sent_again_when_a_kept_connection_ends() -> None:
     server = Server(OK, b"", OK)
     async with serving(server.serve) as made:
         await send(made)
         assert await send(made) == Answer(200, b"ok")
     assert (server.connections, len(server.requests)) == (2, 3)
+
+
+async def test_a_put_is_sent_again_once() -> None:
+    server = Server(*[OK] * 3, *[b""] * 4)
+    async with serving(server.serve) as made:
+        await asyncio.gather(*[send(made) for _ in range(3)])
+        with pytest.raises(ConnectionError, match="before the answer"):
+            await send(made, "PUT")
+    assert len(server.requests) == 5
 
 
 async def test_a_post_is_not_sent_again() -> None:
@@ -130,12 +158,41 @@ async def test_a_new_connection_that_ends_is_an_error() -> None:
             await send(made)
 
 
+async def test_an_answer_without_a_body_is_not_the_next_one_too() -> None:
+    async with serving(Server(EMPTY, b"").serve) as made:
+        assert await send(made) == Answer(204, b"")
+        with pytest.raises(ConnectionError, match="closed"):
+            await send(made, "POST")
+
+
+async def test_the_announcement_of_an_answer_is_none() -> None:
+    async with serving(Server(EARLY).answer_once) as made:
+        with pytest.raises(ConnectionError, match="before the answer"):
+            await send(made)
+
+
+async def test_a_body_without_a_length_that_the_client_cuts_is_no_answer() -> None:
+    async def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(ENDLESS)
+        await reader.read()
+        writer.close()
+
+    async with serving(begin) as made:
+        waiting = asyncio.create_task(send(made))
+        while not [wire for wire in made._busy if wire._body]:
+            await asyncio.sleep(0)
+        await made.close()
+        with pytest.raises(ConnectionError):
+            await waiting
+
+
 async def test_a_get_is_not_sent_again_when_its_answer_has_begun() -> None:
-    server = Server(OK, b"HTTP/1.1 200 OK\r\n", b"")
+    server = Server(OK, b"HTTP/1.1 200 OK\r\n")
 
     async def cut(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        for _ in range(2):
-            writer.write(await server._answer(reader))
+        writer.write(await server.answer(reader))
+        writer.write(await server.answer(reader))
         writer.close()
 
     async with serving(cut) as made:
@@ -172,8 +229,9 @@ async def test_an_answer_that_was_not_requested_ends_the_connection() -> None:
     assert server.connections == 2
 
 
-async def test_a_head_without_an_end_is_an_error() -> None:
-    async with serving(Server(b"HTTP/1.1 200 OK\r\nX: " + b"x" * MAX_HEAD_BYTES).serve) as made:
+@pytest.mark.parametrize("before", [b"", EARLY])
+async def test_a_head_without_an_end_is_an_error(before: bytes) -> None:
+    async with serving(Server(before + b"HTTP/1.1 200 OK\r\nX: " + b"x" * MAX_HEAD_BYTES).serve) as made:
         with pytest.raises(ConnectionError, match="head of the answer"):
             await send(made)
 
@@ -206,6 +264,7 @@ async def test_an_unused_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -
     async with serving(server.serve) as made:
         await send(made)
         await server.ended.wait()
+        assert made._idle == []
 
 
 async def test_a_connection_of_other_certificates_is_not_used() -> None:
@@ -234,28 +293,167 @@ async def test_a_path_is_below_that_of_the_server_and_nothing_else(path: str, se
     assert server.requests[0].startswith(sent)
 
 
-async def test_a_line_break_in_a_header_is_an_error() -> None:
+async def test_bytes_of_a_name_that_are_no_text_are_quoted() -> None:
+    """As Python has them of a command line."""
     server = Server(OK)
     async with serving(server.serve) as made:
-        with pytest.raises(OSError, match="line break"):
-            await made.send("GET", "/a", None, {"Authorization": "Bearer a\r\nX: y"}, None, 5.0)
+        await made.send("GET", "/pods/\udcff", {"fieldSelector": "metadata.name=\udcff"}, {}, None, 5.0)
+    assert server.requests[0].startswith(b"GET /pods/%FF?fieldSelector=metadata.name%3D%FF HTTP/1.1\r\n")
+
+
+@pytest.mark.parametrize("token", ["a\r\nX: y", "a\nb", "a\rb", "a\0b", "\ufeffa"])
+async def test_a_token_that_no_header_can_have_is_an_error_that_does_not_show_it(token: str) -> None:
+    server = Server(OK)
+    async with serving(server.serve) as made:
+        with pytest.raises(OSError, match="control character, or one outside ASCII") as caught:
+            await made.send("GET", "/a", None, {"Authorization": token}, None, 5.0)
+    assert token not in str(caught.value)
     assert server.connections == 0
+
+
+async def test_a_kept_connection_keeps_no_answer() -> None:
+    async with serving(Server(LARGE).serve) as made:
+        await send(made)
+        assert [kept._body for kept in made._idle] == [[]]
+
+
+async def test_new_connections_share_a_look_up() -> None:
+    server = Server(*[OK] * 4)
+    async with serving(server.serve) as made:
+        await send(made)
+        looked_up = made._lookup
+        await asyncio.gather(*[send(made) for _ in range(3)])
+        assert made._lookup is looked_up
+    assert server.connections == 3
+
+
+async def test_after_a_failed_connection_the_host_is_looked_up_again() -> None:
+    made = RoundTrips(wire.connection("http://127.0.0.1:1"), 1)
+    with pytest.raises(ConnectionError):
+        await send(made)
+    assert made._lookup is None
+
+
+async def test_at_the_end_requests_in_progress_fail_and_later_ones_too() -> None:
+    asked = asyncio.Event()
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        asked.set()
+        await reader.read()
+        writer.close()
+
+    async with serving(silent) as made:
+        waiting = asyncio.create_task(send(made))
+        await asked.wait()
+        await made.close()
+        with pytest.raises(ConnectionError):
+            await waiting
+        with pytest.raises(ConnectionError, match="the client is closed"):
+            await send(made)
+
+
+# -- TLS
+
+
+@pytest.fixture
+def pair() -> Pair:
+    return make_pair(["localhost"], time.time())
+
+
+@asynccontextmanager
+async def serving_tls(
+    serve: Callable[..., Awaitable[None]], pair: Pair, path: Path, **named: str
+) -> AsyncIterator[RoundTrips]:
+    (path / "both").write_bytes(pair.certificate + pair.key)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path / "both")
+    listening = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+    async with asyncio.timeout(10), listening:
+        source = Source(
+            f"https://127.0.0.1:{listening.sockets[0].getsockname()[1]}",
+            authority=Material(content=pair.certificate),
+            **named,
+        )
+        made = RoundTrips(Connection(source), 8)
+        yield made
+        await made.close()
+
+
+@pytest.mark.parametrize("name", ["localhost", "localhost."])
+async def test_the_server_proves_its_name(pair: Pair, tmp_path: Path, name: str) -> None:
+    async with serving_tls(Server(OK).serve, pair, tmp_path, tls_server_name=name) as made:
+        assert await send(made) == Answer(200, b"ok")
+
+
+async def test_a_server_of_another_name_is_not_trusted(pair: Pair, tmp_path: Path) -> None:
+    async with serving_tls(Server(OK).serve, pair, tmp_path) as made:
+        with pytest.raises(ConnectionError, match="certificate verify failed"):
+            await send(made)
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
+def test_a_request_that_is_cancelled_while_it_connects_hinders_no_other(
+    pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Callable[..., None]
+) -> None:
+    """In the step of the event loop in which the connection is made."""
+    connected = round_trips._Wire.connection_made
+    cancelled: list[asyncio.Task[Answer]] = []
+
+    def connect_and_cancel(self: round_trips._Wire, transport: asyncio.BaseTransport) -> None:
+        connected(self, transport)
+        if cancelled:
+            cancelled.pop().cancel()
+
+    async def story() -> None:
+        async with serving_tls(Server(OK).serve, pair, tmp_path, tls_server_name="localhost") as made:
+            cancelled.append(asyncio.create_task(send(made)))
+            with pytest.raises(asyncio.CancelledError):
+                await cancelled[0]
+            assert await send(made) == Answer(200, b"ok")
+
+    monkeypatch.setattr(round_trips._Wire, "connection_made", connect_and_cancel)
+    run(story())
+
+
+# -- the protocol alone
 
 
 class Unconnected(asyncio.Transport):
     """Of a connection whose bytes the test gives."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_aborted = False
+
     def write(self, _: bytes | bytearray | memoryview) -> None:
         pass
 
     def abort(self) -> None:
-        pass
+        self.is_aborted = True
+
+
+def test_a_connection_that_was_given_up_is_closed_when_it_is_made() -> None:
+    protocol, transport = round_trips._Wire(context=False), Unconnected()
+    protocol.close()
+    protocol.connection_made(transport)
+    assert transport.is_aborted
+
+
+async def test_a_connection_whose_end_is_not_announced_yet_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """uvloop's transports raise RuntimeError then."""
+    protocol, transport = round_trips._Wire(context=False), Unconnected()
+    protocol.connection_made(transport)
+    monkeypatch.setattr(transport, "write", Mock(side_effect=RuntimeError("the handler is closed")))
+    with pytest.raises(ConnectionError):
+        await protocol.round_trip(b"")
+    assert not protocol.is_open
 
 
 @given(answer=st.sampled_from([OK, CHUNKED, BUSY, EARLY + OK]), cuts=st.sets(st.integers(0, 120)))
 async def test_the_parts_in_which_an_answer_comes_change_nothing(answer: bytes, cuts: set[int]) -> None:
     async def read(ends: list[int]) -> Answer:
-        protocol = round_trips._Wire(context=None)
+        protocol = round_trips._Wire(context=False)
         protocol.connection_made(Unconnected())
         reading = asyncio.create_task(protocol.round_trip(b""))
         await asyncio.sleep(0)

@@ -31,12 +31,12 @@ class Connection:
         source: where everything comes from.
 
     Raises:
-        ConfigError: certificates or proxy cannot be used.
+        ConfigError: server, certificates or proxy cannot be used.
 
     """
 
     def __init__(self, source: Source) -> None:
-        self.server = source.server
+        self.server, self._is_tls = source.server, _checked_server(source.server).scheme == "https"
         self.origin, self.namespace = source.origin, source.namespace
         self.tls_server_name = source.tls_server_name
         self.proxy = _checked_proxy(source.proxy)
@@ -141,7 +141,7 @@ class Connection:
         return tuple(_stamp(one) for one in (self._source.authority, proof.certificate, proof.key))
 
     def _context(self, proof: Proof) -> ssl.SSLContext | bool:
-        if not self.server.startswith("https"):
+        if not self._is_tls:
             return False
         self._files = self._stamps(proof)
         context = ssl.create_default_context(cadata=_authority(self._source.authority))
@@ -173,6 +173,18 @@ def _stamp(material: Material) -> object:
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _checked_server(text: str) -> URL:
+    try:
+        url = URL(text)
+        if url.scheme not in ("http", "https") or not url.host or not url.port:
+            msg = "it is not a URL of https or http"
+            raise ValueError(msg)
+    except ValueError as error:
+        msg = f"the server {printable(text, 200)} cannot be used: {error}"
+        raise ConfigError(msg) from error
+    return url
 
 
 def _checked_proxy(url: str | None) -> str | None:

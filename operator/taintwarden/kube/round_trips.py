@@ -4,9 +4,11 @@ aiohttp needs twice to three times as much for the same request. It serves what 
 """
 
 import asyncio
+import re
 import socket
+import ssl
 from collections.abc import Mapping
-from typing import Final, cast
+from typing import Any, Final, cast
 from urllib.parse import quote, urlencode
 
 import aiohappyeyeballs
@@ -21,11 +23,14 @@ IDLE_SECONDS: Final = 60.0
 """After that an unused connection is closed; the API server closes it after 90 s."""
 MAX_HEAD_BYTES: Final = 64 * 1024
 """Of an answer, before its body. The API server sends less than 1 KiB."""
+LOOKUP_SECONDS: Final = 10.0
+"""How long the addresses of the host are used, so that the connections of a wave share one look-up."""
 NEXT_ADDRESS_SECONDS: Final = 0.25
 """Until another address of the host is tried beside the one that does not answer (RFC 8305)."""
 REPEATABLE: Final = frozenset({"GET", "PUT", "DELETE"})
 """Methods whose second request has the effect of one (RFC 9110, 9.2.2)."""
 
+_CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x1f\x7f]")
 _PATH_CHARACTERS: Final = "/:@!$&'()*+,;=~%"  # what a path may contain as it is (RFC 3986)
 
 
@@ -54,16 +59,23 @@ class RoundTrips:
         url = URL(connection.server)
         self._connection = connection
         self._host, self._port = url.host or "", url.port or 443
+        self._tls_name = (connection.tls_server_name or self._host).rstrip(".")  # certificates have no root label
         self._prefix = url.raw_path.rstrip("/")
         self._authority = url.host_port_subcomponent or ""
         self._slots = asyncio.Semaphore(max_connections)
         self._idle: list[_Wire] = []
         """The one used last is used first, so that those of a wave expire."""
+        self._busy: set[_Wire] = set()
+        self._is_closed = False
+        self._lookup: asyncio.Future[Any] | None = None
+        self._looked_up_at = 0.0
 
     async def close(self) -> None:
-        """Close what is not in use."""
-        for wire in self._idle:
+        """Close all connections. Requests in progress fail, and so do later ones."""
+        self._is_closed = True
+        for wire in [*self._idle, *self._busy]:
             wire.close()
+        self._idle.clear()
         await asyncio.sleep(0)  # transports are closed in the next step of the event loop
 
     async def send(
@@ -92,16 +104,28 @@ class RoundTrips:
             raise TimeoutError(msg) from error
 
     async def _send(self, request: bytes, *, is_repeatable: bool) -> Answer:
-        while True:
-            wire = self._kept() or await self._connect()
+        if (wire := self._kept()) is not None:
             try:
-                answer = await wire.round_trip(request)
+                return await self._round_trip(wire, request)
             except _UnusedError:
                 if not is_repeatable:
                     raise
-            else:
-                self._keep(wire)
-                return answer
+        return await self._round_trip(await self._connect(), request)
+
+    async def _round_trip(self, wire: "_Wire", request: bytes) -> Answer:
+        if self._is_closed:
+            wire.close()
+            msg = "the client is closed"
+            raise ConnectionError(msg)
+        self._busy.add(wire)
+        try:
+            answer = await wire.round_trip(request)
+        finally:
+            self._busy.remove(wire)
+        if wire.is_open:
+            wire.expiry = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._expire, wire)
+            self._idle.append(wire)
+        return answer
 
     def _request(
         self,
@@ -111,85 +135,102 @@ class RoundTrips:
         headers: Mapping[str, str],
         body: bytes | None,
     ) -> bytes:
-        target = quote(f"{self._prefix}{path}", safe=_PATH_CHARACTERS)
+        target = quote(f"{self._prefix}{path}", safe=_PATH_CHARACTERS, errors="surrogateescape")
         if params:
-            target = f"{target}?{urlencode(params)}"
+            target = f"{target}?{urlencode(params, errors='surrogateescape')}"
         lines = [f"{method} {target} HTTP/1.1", f"Host: {self._authority}"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
         if body is not None:
             lines.append(f"Content-Length: {len(body)}")
         head = "\r\n".join(lines)
-        if head.count("\n") + 1 != len(lines):
-            msg = "a header contains a line break"
+        if not head.isascii() or len(_CONTROL_CHARACTERS.findall(head)) != 2 * (len(lines) - 1):
+            msg = "a header contains a control character, or one outside ASCII"  # not which: it may be a token
             raise OSError(msg)
-        return f"{head}\r\n\r\n".encode("latin-1") + (body or b"")
+        return f"{head}\r\n\r\n".encode("ascii") + (body or b"")
 
     def _kept(self) -> "_Wire | None":
         while self._idle:
             wire = self._idle.pop()
             # The context of now: that of before may hold certificates that have expired.
             if wire.is_open and wire.context is self._connection.ssl:
-                wire.resume()
+                wire.stay()
                 return wire
             wire.close()
         return None
 
-    def _keep(self, wire: "_Wire") -> None:
-        if wire.is_open:
-            wire.rest()
-            self._idle.append(wire)
+    def _expire(self, wire: "_Wire") -> None:
+        wire.close()
+        self._idle.remove(wire)
 
     async def _connect(self) -> "_Wire":
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 return await self._open()
-        except TimeoutError as error:
+        # RuntimeError: of uvloop, while the socket of another connection is being closed. UnicodeError: of a host that
+        # cannot be a name.
+        except (OSError, RuntimeError, UnicodeError) as error:
+            self._lookup = None  # the server may have moved
             reason = str(error) or f"no answer within {CONNECT_SECONDS:g} s"
             msg = f"cannot connect to {self._authority}: {reason}"
-            raise TimeoutError(msg) from error
-        except (OSError, UnicodeError) as error:  # the latter for a host that cannot be a name
-            msg = f"cannot connect to {self._authority}: {error}"
             raise ConnectionError(msg) from error
 
     async def _open(self) -> "_Wire":
-        loop = asyncio.get_running_loop()
-        addresses = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
+        addresses = await self._addresses()
         sock = await aiohappyeyeballs.start_connection(addresses, happy_eyeballs_delay=NEXT_ADDRESS_SECONDS)
-        context = self._connection.ssl
-        name = self._connection.tls_server_name or self._host
+        wire = _Wire(context=self._connection.ssl)
+        name = self._tls_name if wire.context else None
         try:
-            _, wire = await loop.create_connection(
-                lambda: _Wire(context), sock=sock, ssl=context or None, server_hostname=name if context else None
+            await asyncio.get_running_loop().create_connection(
+                lambda: wire, sock=sock, ssl=wire.context or None, server_hostname=name
             )
         except BaseException:
-            sock.close()
+            wire.close()  # not the socket: it is the event loop's by now
             raise
         return wire
+
+    async def _addresses(self) -> Any:
+        loop = asyncio.get_running_loop()
+        if self._lookup is None or loop.time() - self._looked_up_at > LOOKUP_SECONDS or _has_failed(self._lookup):
+            self._lookup = asyncio.ensure_future(loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM))
+            self._lookup.add_done_callback(_has_failed)  # its waiters may have been cancelled
+            self._looked_up_at = loop.time()
+        return await asyncio.shield(self._lookup)
+
+
+def _has_failed(future: asyncio.Future[Any]) -> bool:
+    return future.done() and (future.cancelled() or future.exception() is not None)
 
 
 class _Wire(asyncio.Protocol):
     """One connection, with one request in progress at a time."""
 
-    def __init__(self, context: object) -> None:
+    def __init__(self, *, context: ssl.SSLContext | bool) -> None:
         self.context = context
         self.is_open = True
-        self._transport = cast("asyncio.Transport", None)
+        self.expiry: asyncio.TimerHandle | None = None
+        self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
         self._answer: asyncio.Future[Answer] | None = None
-        self._expiry: asyncio.TimerHandle | None = None
         self._was_used = False
         self._received = 0
-        self._is_head = True
+        self._is_head, self._has_length = True, False
         self._retry_after = ""
         self._body: list[bytes] = []
 
     async def round_trip(self, request: bytes) -> Answer:
         """Send this and wait for the answer. A connection whose answer is not awaited to its end is closed."""
-        self._received, self._is_head = 0, True
+        if self._transport is None:
+            msg = "the connection is not made yet"
+            raise RuntimeError(msg)
+        self._received, self._is_head, self._has_length = 0, True, False
         self._answer = asyncio.get_running_loop().create_future()
-        self._transport.write(request)
         try:
+            self._transport.write(request)
             answer = await self._answer
+        except RuntimeError as error:  # of uvloop: it is closed, and connection_lost follows
+            self.close()
+            msg = "the connection is closed"
+            raise _UnusedError(msg) from error
         except BaseException:
             self.close()
             raise
@@ -198,26 +239,25 @@ class _Wire(asyncio.Protocol):
         self._was_used = True
         return answer
 
-    def rest(self) -> None:
-        """Nothing is to be sent for now."""
-        self._expiry = asyncio.get_running_loop().call_later(IDLE_SECONDS, self.close)
-
-    def resume(self) -> None:
-        """The next request follows."""
-        if self._expiry is not None:
-            self._expiry.cancel()
+    def stay(self) -> None:
+        """It does not expire now."""
+        if self.expiry is not None:
+            self.expiry.cancel()
 
     def close(self) -> None:
-        """At once: the API server needs no goodbye."""
-        self.resume()
+        """At once, without the messages that end TLS."""
+        self.stay()
         self.is_open = False
-        self._transport.abort()
+        if self._transport is not None:
+            self._transport.abort()
 
     # -- called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Can be written to."""
+        """Can be written to, unless it was given up meanwhile."""
         self._transport = cast("asyncio.Transport", transport)
+        if not self.is_open:
+            self.close()
 
     def data_received(self, data: bytes) -> None:
         """A part of an answer, or several."""
@@ -233,12 +273,17 @@ class _Wire(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """The other end closed it, or it broke."""
-        self.resume()
-        self.is_open = False
-        if self._was_used and not self._received:
+        was_open, self.is_open = self.is_open, False
+        if was_open and error is None and self._is_body_open():
+            self._finish()
+        elif self._was_used and not self._received:
             self._fail(_UnusedError("the server closed the connection"))
         else:
             self._fail(ConnectionError(f"the connection ended before the answer: {error or 'closed by the server'}"))
+
+    def _is_body_open(self) -> bool:
+        """Whether the body ends with the connection, as of Go's server for a request that it cannot read."""
+        return not self._is_head and not self._has_length and self._parser.get_status_code() >= 200
 
     def _fail(self, error: ConnectionError) -> None:
         if self._answer is not None and not self._answer.done():
@@ -247,15 +292,19 @@ class _Wire(asyncio.Protocol):
     # -- called by the parser
 
     def on_message_begin(self) -> None:
-        """An answer, which nobody may have requested."""
+        """An answer. Without a request that waits for it, the connection is closed."""
         if self._answer is None or self._answer.done():
             self.close()
+        self._is_head, self._has_length = True, False
         self._retry_after, self._body = "", []
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """One field of its head."""
-        if name.lower() == b"retry-after":
+        name = name.lower()
+        if name == b"retry-after":
             self._retry_after = value.decode("latin-1")
+        elif name in (b"content-length", b"transfer-encoding"):
+            self._has_length = True
 
     def on_headers_complete(self) -> None:
         """Its body follows, if it has one."""
@@ -267,9 +316,12 @@ class _Wire(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         """All of it. A status below 200 announces another answer."""
-        status = self._parser.get_status_code()
-        if status < 200 or self._answer is None or self._answer.done():
-            return
-        if not self._parser.should_keep_alive():
-            self.close()
-        self._answer.set_result(Answer(status, b"".join(self._body), self._retry_after))
+        if self._parser.get_status_code() >= 200:
+            if not self._parser.should_keep_alive():
+                self.close()
+            self._finish()
+
+    def _finish(self) -> None:
+        body, self._body = b"".join(self._body), []  # a kept connection keeps no page of a list
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(Answer(self._parser.get_status_code(), body, self._retry_after))
