@@ -258,3 +258,12 @@ async def test_requests_and_watches_go_through_the_proxy(kmock: RawHandler) -> N
         async with client.stream("/a", {}, 5.0) as chunks:
             assert [chunk async for chunk in chunks] == [b"through"]
     assert [request.headers["Host"] for request in kmock] == ["192.0.2.1:6443"] * 2
+
+
+async def test_a_refusal_through_the_proxy_is_an_error_with_its_code(kmock: RawHandler) -> None:
+    kmock["/a b"] << 429 << {"message": "later", "details": {"retryAfterSeconds": 7}}
+    async with Client(Connection(Source("http://192.0.2.1:6443", proxy=str(kmock.url)))) as client:
+        with pytest.raises(ApiError, match="429: later") as caught:
+            await client.request("GET", "/a b", params={"x": "y z"})
+    assert caught.value.retry_after == 7
+    assert [dict(request.params) for request in kmock] == [{"x": "y z"}]

@@ -18,7 +18,7 @@ from taintwarden.certificates.pairs import Pair, make_pair
 from taintwarden.kube import round_trips
 from taintwarden.kube.connection import Connection
 from taintwarden.kube.kubeconfig import Material, Source
-from taintwarden.kube.round_trips import MAX_HEAD_BYTES, Answer, RoundTrips
+from taintwarden.kube.round_trips import MAX_HEAD_BYTES, Answer, Request, RoundTrips
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\n\r\n"
@@ -71,7 +71,7 @@ async def serving(serve: Callable[..., Awaitable[None]], path: str = "", most: i
 
 
 async def send(made: RoundTrips, method: str = "GET", path: str = "/a", seconds: float = 5.0) -> Answer:
-    return await made.send(method, path, None, {}, None, seconds)
+    return await made.send(Request(method, path, {}, {}), seconds)
 
 
 async def test_a_connection_is_kept() -> None:
@@ -297,7 +297,7 @@ async def test_bytes_of_a_name_that_are_no_text_are_quoted() -> None:
     """As Python has them of a command line."""
     server = Server(OK)
     async with serving(server.serve) as made:
-        await made.send("GET", "/pods/\udcff", {"fieldSelector": "metadata.name=\udcff"}, {}, None, 5.0)
+        await made.send(Request("GET", "/pods/\udcff", {"fieldSelector": "metadata.name=\udcff"}, {}), 5.0)
     assert server.requests[0].startswith(b"GET /pods/%FF?fieldSelector=metadata.name%3D%FF HTTP/1.1\r\n")
 
 
@@ -306,7 +306,7 @@ async def test_a_token_that_no_header_can_have_is_an_error_that_does_not_show_it
     server = Server(OK)
     async with serving(server.serve) as made:
         with pytest.raises(OSError, match="control character, or one outside ASCII") as caught:
-            await made.send("GET", "/a", None, {"Authorization": token}, None, 5.0)
+            await made.send(Request("GET", "/a", {}, {"Authorization": token}), 5.0)
     assert token not in str(caught.value)
     assert server.connections == 0
 

@@ -12,7 +12,7 @@ from taintwarden.api.text import printable
 from taintwarden.kube.connection import Connection
 from taintwarden.kube.errors import ApiError, Unreachable
 from taintwarden.kube.pacing import paced
-from taintwarden.kube.round_trips import CONNECT_SECONDS, IDLE_SECONDS, Answer, RoundTrips
+from taintwarden.kube.round_trips import CONNECT_SECONDS, IDLE_SECONDS, Answer, Request, RoundTrips
 
 REQUEST_TIMEOUT_SECONDS = 30.0
 """For a whole request. The API server ends most requests after 60 s; a mutating one that takes so long is lost."""
@@ -71,17 +71,17 @@ class Client:
             Unreachable: there was no complete answer.
 
         """
+        headers = {"Accept": accept} if body is None else {"Accept": accept, "Content-Type": content_type}
         data = None if body is None else msgspec.json.encode(body)
-        headers = _HEADERS | {"Accept": accept}
-        if data is not None:
-            headers["Content-Type"] = content_type
         try:
             authorization = await self._connection.authorization()
-            answer = await self._send(method, path, params, _with(headers, authorization), data, timeout_seconds)
+            request = Request(method, path, params or {}, _complete(headers, authorization), data)
+            answer = await self._send(request, timeout_seconds)
             if answer.status == 401 and await self._connection.refused(authorization):
                 # Nothing was done: the client was not authenticated. Now there are other credentials.
                 authorization = await self._connection.authorization()
-                answer = await self._send(method, path, params, _with(headers, authorization), data, timeout_seconds)
+                request = Request(method, path, params or {}, _complete(headers, authorization), data)
+                answer = await self._send(request, timeout_seconds)
         except _NETWORK_ERRORS as error:
             raise _unreachable(error) from error
         if answer.status >= 300:
@@ -102,8 +102,8 @@ class Client:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=idle_timeout_seconds)
         try:
             authorization = await self._connection.authorization()
-            headers = _with(_HEADERS | {"Accept": accept}, authorization)
-            async with self._open("GET", path, params, headers, None, timeout) as response:
+            request = Request("GET", path, params, _complete({"Accept": accept}, authorization))
+            async with self._opened().request(**self._parameters(request), timeout=timeout) as response:
                 if response.status == 401:
                     await self._connection.refused(authorization)
                 if response.status >= 300:
@@ -112,51 +112,38 @@ class Client:
         except _NETWORK_ERRORS as error:
             raise _unreachable(error) from error
 
-    async def _send(
-        self,
-        method: str,
-        path: str,
-        params: Mapping[str, str] | None,
-        headers: Mapping[str, str],
-        data: bytes | None,
-        timeout_seconds: float,
-    ) -> Answer:
-        if self._connection.proxy is None and self._session is not None:
-            return await self._round_trips.send(method, path, params, headers, data, timeout_seconds)
+    async def _send(self, request: Request, timeout_seconds: float) -> Answer:
+        session = self._opened()
+        if self._connection.proxy is None:
+            return await self._round_trips.send(request, timeout_seconds)
         timeout = aiohttp.ClientTimeout(total=timeout_seconds, sock_connect=CONNECT_SECONDS)
-        async with self._open(method, path, params, headers, data, timeout) as response:
+        async with session.request(**self._parameters(request), timeout=timeout) as response:
             return Answer(response.status, await response.read(), _retry_after(response))
 
-    def _open(
-        self,
-        method: str,
-        path: str,
-        params: Mapping[str, str] | None,
-        headers: Mapping[str, str],
-        data: bytes | None,
-        timeout: aiohttp.ClientTimeout,
-    ) -> Any:
+    def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
             msg = "the client is used outside its context"
             raise RuntimeError(msg)
-        return self._session.request(
-            method,
-            # Names in paths are DNS labels: nothing to quote, and quoting costs more than the rest of a request.
-            URL(self._connection.server + path, encoded=True),
-            params=params,
-            data=data,
-            headers=headers,
-            timeout=timeout,
-            allow_redirects=False,
+        return self._session
+
+    def _parameters(self, request: Request) -> dict[str, Any]:
+        """Of aiohttp."""
+        return {
+            "method": request.method,
+            "url": URL(self._connection.server + request.target(), encoded=True),
+            "data": request.body,
+            "headers": request.headers,
+            "allow_redirects": False,
             # The context of now: that of before may hold certificates that have expired.
-            ssl=self._connection.ssl,
-            proxy=self._connection.proxy,
-            server_hostname=self._connection.tls_server_name,
-        )
+            "ssl": self._connection.ssl,
+            "proxy": self._connection.proxy,
+            "server_hostname": self._connection.tls_server_name,
+        }
 
 
-def _with(headers: dict[str, str], authorization: str | None) -> dict[str, str]:
-    return headers if authorization is None else headers | {"Authorization": authorization}
+def _complete(headers: dict[str, str], authorization: str | None) -> dict[str, str]:
+    given = {} if authorization is None else {"Authorization": authorization}
+    return _HEADERS | headers | given
 
 
 def _retry_after(response: aiohttp.ClientResponse) -> str:

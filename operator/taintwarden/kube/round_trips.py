@@ -34,6 +34,21 @@ _CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x1f\x7f]")
 _PATH_CHARACTERS: Final = "/:@!$&'()*+,;=~%"  # what a path may contain as it is (RFC 3986)
 
 
+class Request(msgspec.Struct, frozen=True):
+    """An HTTP request. The path is below that of the server."""
+
+    method: str
+    path: str
+    params: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes | None = None
+
+    def target(self) -> str:
+        """Path and parameters as they are sent. A name from a command line may have any character."""
+        path = quote(self.path, safe=_PATH_CHARACTERS, errors="surrogateescape")
+        return f"{path}?{urlencode(self.params, errors='surrogateescape')}" if self.params else path
+
+
 class Answer(msgspec.Struct, frozen=True):
     """An HTTP response that came completely. ``retry_after`` is the header, or empty."""
 
@@ -78,48 +93,40 @@ class RoundTrips:
         self._idle.clear()
         await asyncio.sleep(0)  # transports are closed in the next step of the event loop
 
-    async def send(
-        self,
-        method: str,
-        path: str,
-        params: Mapping[str, str] | None,
-        headers: Mapping[str, str],
-        body: bytes | None,
-        timeout_seconds: float,
-    ) -> Answer:
+    async def send(self, request: Request, timeout_seconds: float) -> Answer:
         """One request and its answer, whatever its status.
 
         Raises:
             OSError: no connection, or it broke. TimeoutError is one.
 
         """
-        request = self._request(method, path, params, headers, body)
+        encoded = self._encoded(request)
         try:
             async with asyncio.timeout(timeout_seconds) as limit, self._slots:
-                return await self._send(request, is_repeatable=method in REPEATABLE)
+                return await self._send(encoded, is_repeatable=request.method in REPEATABLE)
         except TimeoutError as error:
             if not limit.expired():
                 raise
             msg = f"no answer within {timeout_seconds:g} s"
             raise TimeoutError(msg) from error
 
-    async def _send(self, request: bytes, *, is_repeatable: bool) -> Answer:
+    async def _send(self, encoded: bytes, *, is_repeatable: bool) -> Answer:
         if (wire := self._kept()) is not None:
             try:
-                return await self._round_trip(wire, request)
+                return await self._round_trip(wire, encoded)
             except _UnusedError:
                 if not is_repeatable:
                     raise
-        return await self._round_trip(await self._connect(), request)
+        return await self._round_trip(await self._connect(), encoded)
 
-    async def _round_trip(self, wire: "_Wire", request: bytes) -> Answer:
+    async def _round_trip(self, wire: "_Wire", encoded: bytes) -> Answer:
         if self._is_closed:
             wire.close()
             msg = "the client is closed"
             raise ConnectionError(msg)
         self._busy.add(wire)
         try:
-            answer = await wire.round_trip(request)
+            answer = await wire.round_trip(encoded)
         finally:
             self._busy.remove(wire)
         if wire.is_open:
@@ -127,26 +134,16 @@ class RoundTrips:
             self._idle.append(wire)
         return answer
 
-    def _request(
-        self,
-        method: str,
-        path: str,
-        params: Mapping[str, str] | None,
-        headers: Mapping[str, str],
-        body: bytes | None,
-    ) -> bytes:
-        target = quote(f"{self._prefix}{path}", safe=_PATH_CHARACTERS, errors="surrogateescape")
-        if params:
-            target = f"{target}?{urlencode(params, errors='surrogateescape')}"
-        lines = [f"{method} {target} HTTP/1.1", f"Host: {self._authority}"]
-        lines += [f"{name}: {value}" for name, value in headers.items()]
-        if body is not None:
-            lines.append(f"Content-Length: {len(body)}")
+    def _encoded(self, request: Request) -> bytes:
+        lines = [f"{request.method} {self._prefix}{request.target()} HTTP/1.1", f"Host: {self._authority}"]
+        lines += [f"{name}: {value}" for name, value in request.headers.items()]
+        if request.body is not None:
+            lines.append(f"Content-Length: {len(request.body)}")
         head = "\r\n".join(lines)
         if not head.isascii() or len(_CONTROL_CHARACTERS.findall(head)) != 2 * (len(lines) - 1):
             msg = "a header contains a control character, or one outside ASCII"  # not which: it may be a token
             raise OSError(msg)
-        return f"{head}\r\n\r\n".encode("ascii") + (body or b"")
+        return f"{head}\r\n\r\n".encode("ascii") + (request.body or b"")
 
     def _kept(self) -> "_Wire | None":
         while self._idle:
@@ -217,15 +214,15 @@ class _Wire(asyncio.Protocol):
         self._retry_after = ""
         self._body: list[bytes] = []
 
-    async def round_trip(self, request: bytes) -> Answer:
-        """Send this and wait for the answer. A connection whose answer is not awaited to its end is closed."""
+    async def round_trip(self, encoded: bytes) -> Answer:
+        """Send this request and wait for the answer. A connection whose answer is not awaited to its end is closed."""
         if self._transport is None:
             msg = "the connection is not made yet"
             raise RuntimeError(msg)
         self._received, self._is_head, self._has_length = 0, True, False
         self._answer = asyncio.get_running_loop().create_future()
         try:
-            self._transport.write(request)
+            self._transport.write(encoded)
             answer = await self._answer
         except RuntimeError as error:  # of uvloop: it is closed, and connection_lost follows
             self.close()
