@@ -250,6 +250,16 @@ async def test_an_empty_token_file_is_no_answer(kmock: RawHandler, tmp_path: Pat
     assert list(kmock) == []
 
 
+@pytest.mark.parametrize("token", ["a\nb", "a\0b", "\ufeffa"])
+async def test_a_token_that_no_header_can_have_is_no_answer(kmock: RawHandler, token: str) -> None:
+    async with wire.client(kmock.url, token=token) as client:
+        with pytest.raises(Unreachable, match="the token contains"):
+            await client.request("GET", "/a")
+        with pytest.raises(Unreachable, match="the token contains"):
+            await read(client, "/a", idle_timeout_seconds=5.0)
+    assert list(kmock) == []
+
+
 async def test_requests_and_watches_go_through_the_proxy(kmock: RawHandler) -> None:
     kmock["/a"] << b"through"
     source = Source("http://192.0.2.1:6443", proxy=str(kmock.url))

@@ -122,6 +122,12 @@ def test_a_server_that_cannot_be_used_is_refused(server):
         Connection(Source(server))
 
 
+@pytest.mark.parametrize("name", ["a\0", ".x", "a..b", "x" * 64])
+def test_a_tls_server_name_that_cannot_be_one_is_refused(name):
+    with pytest.raises(ConfigError, match=r"the tls-server-name .* cannot be used"):
+        Connection(Source("https://a", tls_server_name=name))
+
+
 def test_another_server_name_is_verified(tmp_path):
     used = Connection.load(kubeconfig(tmp_path, cluster={"tls-server-name": "kubernetes"}))
     assert used.tls_server_name == "kubernetes"

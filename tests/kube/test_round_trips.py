@@ -1,11 +1,13 @@
 """Requests on kept connections, to servers that answer what the test says, at the bytes."""
 
 import asyncio
+import socket
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -327,6 +329,42 @@ async def test_new_connections_share_a_look_up() -> None:
     assert server.connections == 3
 
 
+async def test_a_look_up_in_progress_is_kept_for_the_next_request() -> None:
+    """A resolver may need longer than a request waits."""
+    found: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    server = Server(OK)
+    async with serving(server.serve) as made:
+        made._lookup, made._looked_up_at = found, asyncio.get_running_loop().time()
+        with pytest.raises(TimeoutError):
+            await send(made, seconds=0.01)
+        found.set_result(addresses(made))
+        assert await send(made) == Answer(200, b"ok")
+
+
+def addresses(made: RoundTrips) -> list[Any]:
+    """As getaddrinfo returns them."""
+    return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (made._host, made._port))]
+
+
+async def test_a_look_up_that_follows_a_failed_one_is_kept() -> None:
+    loop = asyncio.get_running_loop()
+    failed, following = loop.create_future(), loop.create_future()
+    made = RoundTrips(wire.connection("http://127.0.0.1:1"), 8)
+    made._lookup, made._looked_up_at = failed, loop.time()
+    waiting = [asyncio.create_task(send(made)) for _ in range(2)]
+    await asyncio.sleep(0)
+    failed.set_exception(OSError("no answer"))
+    made._lookup = following
+    await asyncio.gather(*waiting, return_exceptions=True)
+    assert made._lookup is following
+
+
+async def test_a_look_up_that_fails_is_an_error() -> None:
+    made = RoundTrips(wire.connection("http://does-not-exist.invalid:1"), 1)
+    with pytest.raises(ConnectionError, match=r"cannot connect to does-not-exist\.invalid:1"):
+        await send(made)
+
+
 async def test_after_a_failed_connection_the_host_is_looked_up_again() -> None:
     made = RoundTrips(wire.connection("http://127.0.0.1:1"), 1)
     with pytest.raises(ConnectionError):
@@ -347,10 +385,43 @@ async def test_at_the_end_requests_in_progress_fail_and_later_ones_too() -> None
         waiting = asyncio.create_task(send(made))
         await asked.wait()
         await made.close()
-        with pytest.raises(ConnectionError):
+        with pytest.raises(ConnectionError, match="closed by the client"):
             await waiting
         with pytest.raises(ConnectionError, match="the client is closed"):
             await send(made)
+
+
+async def test_at_the_end_requests_that_wait_open_no_connection() -> None:
+    asked = asyncio.Event()
+    connections = []
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(writer)
+        await reader.readuntil(b"\r\n\r\n")
+        asked.set()
+        await reader.read()
+        writer.close()
+
+    async with serving(silent, most=1) as made:
+        waiting = [asyncio.create_task(send(made)) for _ in range(3)]
+        await asked.wait()
+        await made.close()
+        assert all(isinstance(end, ConnectionError) for end in await asyncio.gather(*waiting, return_exceptions=True))
+    assert len(connections) == 1
+
+
+async def test_a_connection_that_is_made_after_the_end_is_closed() -> None:
+    server = Server(OK)
+    async with serving(server.serve) as made:
+        made._lookup, made._looked_up_at = asyncio.get_running_loop().create_future(), asyncio.get_running_loop().time()
+        waiting = asyncio.create_task(send(made))
+        await asyncio.sleep(0)
+        await made.close()
+        made._lookup.set_result(addresses(made))
+        with pytest.raises(ConnectionError, match="the client is closed"):
+            await waiting
+        await server.ended.wait()
+    assert server.requests == []
 
 
 # -- TLS

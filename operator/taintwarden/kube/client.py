@@ -50,8 +50,10 @@ class Client:
 
     async def __aexit__(self, *_: object) -> None:
         if self._session is not None:
-            await self._round_trips.close()
-            await self._session.close()
+            try:
+                await self._round_trips.close()
+            finally:
+                await self._session.close()
 
     async def request(
         self,

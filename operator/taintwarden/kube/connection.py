@@ -31,14 +31,14 @@ class Connection:
         source: where everything comes from.
 
     Raises:
-        ConfigError: server, certificates or proxy cannot be used.
+        ConfigError: server, TLS server name, certificates or proxy cannot be used.
 
     """
 
     def __init__(self, source: Source) -> None:
         self.server, self._is_tls = source.server, _checked_server(source.server).scheme == "https"
         self.origin, self.namespace = source.origin, source.namespace
-        self.tls_server_name = source.tls_server_name
+        self.tls_server_name = _checked_name(source.tls_server_name)
         self.proxy = _checked_proxy(source.proxy)
         self._source = source
         self._credentials = Credentials(source)
@@ -185,6 +185,17 @@ def _checked_server(text: str) -> URL:
         msg = f"the server {printable(text, 200)} cannot be used: {error}"
         raise ConfigError(msg) from error
     return url
+
+
+def _checked_name(name: str | None) -> str | None:
+    try:
+        if name is not None and not name.encode("idna").decode("ascii").isprintable():
+            msg = "it has control characters"
+            raise ValueError(msg)
+    except ValueError as error:
+        msg = f"the tls-server-name {printable(str(name), 200)} cannot be used: {error}"
+        raise ConfigError(msg) from error
+    return name
 
 
 def _checked_proxy(url: str | None) -> str | None:

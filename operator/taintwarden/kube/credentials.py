@@ -75,6 +75,9 @@ class Credentials:
 
 
 def _bearer(token: str) -> str:
+    if not (token.isascii() and token.isprintable()):
+        msg = "the token contains a control character, or one outside ASCII"  # not which: logs are read by many
+        raise CredentialsError(msg)
     return f"Bearer {token}"
 
 

@@ -111,6 +111,7 @@ class RoundTrips:
             raise TimeoutError(msg) from error
 
     async def _send(self, encoded: bytes, *, is_repeatable: bool) -> Answer:
+        self._check_open()
         if (wire := self._kept()) is not None:
             try:
                 return await self._round_trip(wire, encoded)
@@ -120,19 +121,24 @@ class RoundTrips:
         return await self._round_trip(await self._connect(), encoded)
 
     async def _round_trip(self, wire: "_Wire", encoded: bytes) -> Answer:
-        if self._is_closed:
-            wire.close()
-            msg = "the client is closed"
-            raise ConnectionError(msg)
         self._busy.add(wire)
         try:
+            self._check_open()
             answer = await wire.round_trip(encoded)
+        except ConnectionError:
+            wire.close()
+            raise
         finally:
             self._busy.remove(wire)
         if wire.is_open:
             wire.expiry = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._expire, wire)
             self._idle.append(wire)
         return answer
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            msg = "the client is closed"
+            raise ConnectionError(msg)
 
     def _encoded(self, request: Request) -> bytes:
         lines = [f"{request.method} {self._prefix}{request.target()} HTTP/1.1", f"Host: {self._authority}"]
@@ -161,18 +167,19 @@ class RoundTrips:
 
     async def _connect(self) -> "_Wire":
         try:
+            addresses = await self._addresses()
             async with asyncio.timeout(CONNECT_SECONDS):
-                return await self._open()
-        # RuntimeError: of uvloop, while the socket of another connection is being closed. UnicodeError: of a host that
+                return await self._open(addresses)
+        # RuntimeError: of uvloop, while the socket of another connection is being closed. ValueError: of a host that
         # cannot be a name.
-        except (OSError, RuntimeError, UnicodeError) as error:
-            self._lookup = None  # the server may have moved
+        except (OSError, RuntimeError, ValueError) as error:
+            if self._lookup is not None and self._lookup.done():
+                self._lookup = None  # the server may have moved
             reason = str(error) or f"no answer within {CONNECT_SECONDS:g} s"
             msg = f"cannot connect to {self._authority}: {reason}"
             raise ConnectionError(msg) from error
 
-    async def _open(self) -> "_Wire":
-        addresses = await self._addresses()
+    async def _open(self, addresses: Any) -> "_Wire":
         sock = await aiohappyeyeballs.start_connection(addresses, happy_eyeballs_delay=NEXT_ADDRESS_SECONDS)
         wire = _Wire(context=self._connection.ssl)
         name = self._tls_name if wire.context else None
@@ -181,7 +188,7 @@ class RoundTrips:
                 lambda: wire, sock=sock, ssl=wire.context or None, server_hostname=name
             )
         except BaseException:
-            wire.close()  # not the socket: it is the event loop's by now
+            wire.close()  # not the socket: the event loop may still use it
             raise
         return wire
 
@@ -276,7 +283,8 @@ class _Wire(asyncio.Protocol):
         elif self._was_used and not self._received:
             self._fail(_UnusedError("the server closed the connection"))
         else:
-            self._fail(ConnectionError(f"the connection ended before the answer: {error or 'closed by the server'}"))
+            reason = error or f"closed by the {'server' if was_open else 'client'}"
+            self._fail(ConnectionError(f"the connection ended before the answer: {reason}"))
 
     def _is_body_open(self) -> bool:
         """Whether the body ends with the connection, as of Go's server for a request that it cannot read."""
