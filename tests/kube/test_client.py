@@ -19,9 +19,9 @@ from taintwarden.kube.pacing import paced
 pytestmark = pytest.mark.kmock(cls=RawHandler)
 
 
-@pytest.fixture
-async def client(kmock: RawHandler) -> AsyncIterator[Client]:
-    async with wire.client(kmock.url) as made:
+@pytest.fixture(params=[True, False], ids=["paced", "unpaced"])
+async def client(kmock: RawHandler, request: pytest.FixtureRequest) -> AsyncIterator[Client]:
+    async with Client(wire.connection(kmock.url), is_paced=request.param) as made:
         yield made
 
 
@@ -144,7 +144,7 @@ async def test_nobody_there_is_no_answer() -> None:
 
 
 async def test_a_long_reason_is_cut() -> None:
-    async with wire.client("http://" + "a" * 600 + ".example") as client:
+    async with Client(wire.connection("http://" + "a" * 600 + ".example"), is_paced=True) as client:
         with pytest.raises(Unreachable) as caught:
             await client.request("GET", "/a")
     assert len(str(caught.value)) <= 200 + len("...")

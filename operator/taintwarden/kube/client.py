@@ -32,7 +32,8 @@ class Client:
     Args:
         connection: address and credentials.
         max_connections: limits the requests in progress, and apart from them the streams.
-        is_paced: busy streams are read in few chunks, each up to 30 ms later.
+        is_paced: for the operator, whose requests and events are many: busy streams are read in few chunks, each up to
+            30 ms later, and requests with short answers do not use aiohttp.
 
     """
 
@@ -116,7 +117,7 @@ class Client:
 
     async def _send(self, request: Request, timeout_seconds: float) -> Answer:
         session = self._opened()
-        if self._connection.proxy is None:
+        if self._is_paced and self._connection.proxy is None:
             return await self._round_trips.send(request, timeout_seconds)
         timeout = aiohttp.ClientTimeout(total=timeout_seconds, sock_connect=CONNECT_SECONDS)
         async with session.request(**self._parameters(request), timeout=timeout) as response:
