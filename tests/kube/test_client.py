@@ -1,6 +1,8 @@
 """The session on a real connection: what is sent, and every way of getting no answer."""
 
 import asyncio
+import socket
+import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -19,9 +21,9 @@ from taintwarden.kube.pacing import paced
 pytestmark = pytest.mark.kmock(cls=RawHandler)
 
 
-@pytest.fixture(params=[True, False], ids=["paced", "unpaced"])
-async def client(kmock: RawHandler, request: pytest.FixtureRequest) -> AsyncIterator[Client]:
-    async with Client(wire.connection(kmock.url), is_paced=request.param) as made:
+@pytest.fixture
+async def client(kmock: RawHandler) -> AsyncIterator[Client]:
+    async with wire.client(kmock.url) as made:
         yield made
 
 
@@ -144,7 +146,7 @@ async def test_nobody_there_is_no_answer() -> None:
 
 
 async def test_a_long_reason_is_cut() -> None:
-    async with Client(wire.connection("http://" + "a" * 600 + ".example"), is_paced=True) as client:
+    async with wire.client("http://" + "a" * 600 + ".example") as client:
         with pytest.raises(Unreachable) as caught:
             await client.request("GET", "/a")
     assert len(str(caught.value)) <= 200 + len("...")
@@ -208,6 +210,27 @@ async def test_requests_do_not_queue_behind_watches() -> None:
             assert await client.request("GET", "/quick", timeout_seconds=2.0) == b"quick"
     finally:
         await runner.cleanup()
+
+
+async def test_a_watch_that_is_left_ends_its_connection_at_once(tmp_path: Path) -> None:
+    """The end of TLS needs an answer, and the event loop of a command ends before it comes."""
+    tls = wire.Tls(tmp_path)
+
+    def serve(listening: socket.socket) -> None:
+        accepted, _ = listening.accept()
+        with tls.context.wrap_socket(accepted, server_side=True, suppress_ragged_eofs=False) as connection:
+            connection.settimeout(5)
+            connection.recv(4096)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
+            with pytest.raises((ssl.SSLEOFError, ConnectionResetError)):
+                connection.recv(1)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        served = asyncio.create_task(asyncio.to_thread(serve, listening))
+        async with Client(tls.connection(listening.getsockname()[1])) as client:
+            async with client.stream("/a", {}, 5.0) as chunks:
+                assert await anext(chunks) == b"abc"
+            await served
 
 
 async def test_a_401_is_tried_once_with_other_credentials(tmp_path: Path) -> None:

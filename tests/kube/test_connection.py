@@ -383,9 +383,9 @@ def test_the_proxy_of_the_kubeconfig_goes_before_the_environment(tmp_path, monke
     assert Connection.load(kubeconfig(tmp_path, cluster={"proxy-url": "http://mine:1"})).proxy == "http://mine:1"
 
 
-@pytest.mark.parametrize("url", ["socks5://proxy:1080", "ftp://proxy"])
+@pytest.mark.parametrize("url", ["socks5://proxy:1080", "ftp://proxy", "http://[", "http://"])
 def test_a_proxy_that_cannot_be_used_is_refused(tmp_path, url):
-    assert url in refused(kubeconfig(tmp_path, cluster={"proxy-url": url}))
+    assert f"the proxy {url} cannot be used" in refused(kubeconfig(tmp_path, cluster={"proxy-url": url}))
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 import asyncio
 import socket
-import ssl
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,10 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube import wire
-from taintwarden.certificates.pairs import Pair, make_pair
 from taintwarden.kube import round_trips
-from taintwarden.kube.connection import Connection
-from taintwarden.kube.kubeconfig import Material, Source
 from taintwarden.kube.round_trips import MAX_HEAD_BYTES, Answer, Request, RoundTrips
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -428,44 +423,36 @@ async def test_a_connection_that_is_made_after_the_end_is_closed() -> None:
 
 
 @pytest.fixture
-def pair() -> Pair:
-    return make_pair(["localhost"], time.time())
+def tls(tmp_path: Path) -> wire.Tls:
+    return wire.Tls(tmp_path)
 
 
 @asynccontextmanager
 async def serving_tls(
-    serve: Callable[..., Awaitable[None]], pair: Pair, path: Path, **named: str
+    serve: Callable[..., Awaitable[None]], tls: wire.Tls, name: str | None = "localhost"
 ) -> AsyncIterator[RoundTrips]:
-    (path / "both").write_bytes(pair.certificate + pair.key)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(path / "both")
-    listening = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+    listening = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls.context)
     async with asyncio.timeout(10), listening:
-        source = Source(
-            f"https://127.0.0.1:{listening.sockets[0].getsockname()[1]}",
-            authority=Material(content=pair.certificate),
-            **named,
-        )
-        made = RoundTrips(Connection(source), 8)
+        made = RoundTrips(tls.connection(listening.sockets[0].getsockname()[1], name), 8)
         yield made
         await made.close()
 
 
 @pytest.mark.parametrize("name", ["localhost", "localhost."])
-async def test_the_server_proves_its_name(pair: Pair, tmp_path: Path, name: str) -> None:
-    async with serving_tls(Server(OK).serve, pair, tmp_path, tls_server_name=name) as made:
+async def test_the_server_proves_its_name(tls: wire.Tls, name: str) -> None:
+    async with serving_tls(Server(OK).serve, tls, name) as made:
         assert await send(made) == Answer(200, b"ok")
 
 
-async def test_a_server_of_another_name_is_not_trusted(pair: Pair, tmp_path: Path) -> None:
-    async with serving_tls(Server(OK).serve, pair, tmp_path) as made:
+async def test_a_server_of_another_name_is_not_trusted(tls: wire.Tls) -> None:
+    async with serving_tls(Server(OK).serve, tls, None) as made:
         with pytest.raises(ConnectionError, match="certificate verify failed"):
             await send(made)
 
 
 @pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
 def test_a_request_that_is_cancelled_while_it_connects_hinders_no_other(
-    pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Callable[..., None]
+    tls: wire.Tls, monkeypatch: pytest.MonkeyPatch, run: Callable[..., None]
 ) -> None:
     """In the step of the event loop in which the connection is made."""
     connected = round_trips._Wire.connection_made
@@ -477,7 +464,7 @@ def test_a_request_that_is_cancelled_while_it_connects_hinders_no_other(
             cancelled.pop().cancel()
 
     async def story() -> None:
-        async with serving_tls(Server(OK).serve, pair, tmp_path, tls_server_name="localhost") as made:
+        async with serving_tls(Server(OK).serve, tls) as made:
             cancelled.append(asyncio.create_task(send(made)))
             with pytest.raises(asyncio.CancelledError):
                 await cancelled[0]

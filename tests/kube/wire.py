@@ -1,15 +1,33 @@
 """A real client on a real connection, to whatever listens at an address."""
 
+import ssl
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
+from taintwarden.certificates.pairs import make_pair
 from taintwarden.kube.client import Client
 from taintwarden.kube.connection import Connection
-from taintwarden.kube.kubeconfig import Source
+from taintwarden.kube.kubeconfig import Material, Source
 
 
 def connection(url: object, token: str | None = None) -> Connection:
     return Connection(Source(str(url).rstrip("/"), token=token or ""))
+
+
+class Tls:
+    """The certificate of a server named localhost."""
+
+    def __init__(self, folder: Path) -> None:
+        pair = make_pair(["localhost"], time.time())
+        (folder / "both").write_bytes(pair.certificate + pair.key)
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.load_cert_chain(folder / "both")
+        self._authority = Material(content=pair.certificate)
+
+    def connection(self, port: int, name: str | None = "localhost") -> Connection:
+        return Connection(Source(f"https://127.0.0.1:{port}", authority=self._authority, tls_server_name=name))
 
 
 @asynccontextmanager

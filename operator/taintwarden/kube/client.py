@@ -32,8 +32,7 @@ class Client:
     Args:
         connection: address and credentials.
         max_connections: limits the requests in progress, and apart from them the streams.
-        is_paced: for the operator, whose requests and events are many: busy streams are read in few chunks, each up to
-            30 ms later, and requests with short answers do not use aiohttp.
+        is_paced: busy streams are read in few chunks, each up to 30 ms later.
 
     """
 
@@ -111,13 +110,16 @@ class Client:
                     await self._connection.refused(authorization)
                 if response.status >= 300:
                     raise ApiError.from_response(response.status, await response.read(), _retry_after(response))
-                yield paced(response) if self._is_paced else response.content.iter_any()
+                try:
+                    yield paced(response) if self._is_paced else response.content.iter_any()
+                finally:
+                    _abort(response)
         except _NETWORK_ERRORS as error:
             raise _unreachable(error) from error
 
     async def _send(self, request: Request, timeout_seconds: float) -> Answer:
         session = self._opened()
-        if self._is_paced and self._connection.proxy is None:
+        if self._connection.proxy is None:
             return await self._round_trips.send(request, timeout_seconds)
         timeout = aiohttp.ClientTimeout(total=timeout_seconds, sock_connect=CONNECT_SECONDS)
         async with session.request(**self._parameters(request), timeout=timeout) as response:
@@ -151,6 +153,15 @@ def _complete(headers: dict[str, str], authorization: str | None) -> dict[str, s
 
 def _retry_after(response: aiohttp.ClientResponse) -> str:
     return response.headers.get("Retry-After", "")
+
+
+def _abort(response: aiohttp.ClientResponse) -> None:
+    """End the connection of a body that was not read to its end, without the messages that end TLS.
+
+    aiohttp would send them, and the connection could still be open when the event loop ends.
+    """
+    if response.connection is not None and response.connection.transport is not None:
+        response.connection.transport.abort()
 
 
 def _unreachable(error: BaseException) -> Unreachable:

@@ -5,6 +5,8 @@ import os
 import ssl
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import structlog
@@ -36,10 +38,12 @@ class Connection:
     """
 
     def __init__(self, source: Source) -> None:
-        self.server, self._is_tls = source.server, _checked_server(source.server).scheme == "https"
+        self.server, self._is_tls = source.server, _checked_url("server", source.server).scheme == "https"
         self.origin, self.namespace = source.origin, source.namespace
         self.tls_server_name = _checked_name(source.tls_server_name)
-        self.proxy = _checked_proxy(source.proxy)
+        self.proxy = source.proxy
+        if self.proxy is not None:
+            _checked_url("proxy", self.proxy)
         self._source = source
         self._credentials = Credentials(source)
         self._lock = threading.Lock()
@@ -175,33 +179,29 @@ def _stamp(material: Material) -> object:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-def _checked_server(text: str) -> URL:
-    try:
+def _checked_url(field: str, text: str) -> URL:
+    with _named(field, text):
         url = URL(text)
         if url.scheme not in ("http", "https") or not url.host or not url.port:
             msg = "it is not a URL of https or http"
             raise ValueError(msg)
-    except ValueError as error:
-        msg = f"the server {printable(text, 200)} cannot be used: {error}"
-        raise ConfigError(msg) from error
     return url
 
 
 def _checked_name(name: str | None) -> str | None:
-    try:
-        if name is not None and not name.encode("idna").decode("ascii").isprintable():
-            msg = "it has control characters"
-            raise ValueError(msg)
-    except ValueError as error:
-        msg = f"the tls-server-name {printable(str(name), 200)} cannot be used: {error}"
-        raise ConfigError(msg) from error
+    if name is not None:
+        with _named("tls-server-name", name):
+            if not name.encode("idna").decode("ascii").isprintable():
+                msg = "it has control characters"
+                raise ValueError(msg)
     return name
 
 
-def _checked_proxy(url: str | None) -> str | None:
-    if url is None:
-        return None
-    if URL(url).scheme not in ("http", "https"):
-        msg = f"the proxy {url} cannot be used: only those of http and https"
-        raise ConfigError(msg)
-    return url
+@contextmanager
+def _named(field: str, text: str) -> Iterator[None]:
+    """Turns a ValueError into an error that names this field of the kubeconfig."""
+    try:
+        yield
+    except ValueError as error:
+        msg = f"the {field} {printable(text, 200)} cannot be used: {error}"
+        raise ConfigError(msg) from error

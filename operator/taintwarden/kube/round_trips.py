@@ -123,11 +123,7 @@ class RoundTrips:
     async def _round_trip(self, wire: "_Wire", encoded: bytes) -> Answer:
         self._busy.add(wire)
         try:
-            self._check_open()
             answer = await wire.round_trip(encoded)
-        except ConnectionError:
-            wire.close()
-            raise
         finally:
             self._busy.remove(wire)
         if wire.is_open:
@@ -187,6 +183,7 @@ class RoundTrips:
             await asyncio.get_running_loop().create_connection(
                 lambda: wire, sock=sock, ssl=wire.context or None, server_hostname=name
             )
+            self._check_open()
         except BaseException:
             wire.close()  # not the socket: the event loop may still use it
             raise
@@ -236,7 +233,7 @@ class _Wire(asyncio.Protocol):
             msg = "the connection is closed"
             raise _UnusedError(msg) from error
         except BaseException:
-            self.close()
+            self.close()  # the rest of the answer may come later
             raise
         finally:
             self._answer = None
