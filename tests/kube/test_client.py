@@ -79,7 +79,7 @@ async def test_only_a_client_that_is_paced_joins_chunks(
     kmock: RawHandler, monkeypatch: pytest.MonkeyPatch, is_paced: bool
 ) -> None:
     joined: list[object] = []
-    monkeypatch.setattr("taintwarden.kube.client.paced", lambda response: joined.append(response) or paced(response))
+    monkeypatch.setattr("taintwarden.kube.http_pool.paced", lambda body: joined.append(body) or paced(body))
     kmock["/a"] << (b"one\n", b"two\n")
     async with Client(wire.connection(kmock.url), is_paced=is_paced) as client, client.stream("/a", {}, 5.0) as chunks:
         assert b"".join([chunk async for chunk in chunks]) == b"one\ntwo\n"

@@ -6,69 +6,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 import uvloop
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kube import wire
-from taintwarden.kube import round_trips
-from taintwarden.kube.round_trips import MAX_HEAD_BYTES, Answer, Request, RoundTrips
-
-OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\n\r\n"
-LARGE = b"HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n" + b"x" * 200_000
-EMPTY = b"HTTP/1.1 204 No Content\r\n\r\n"
-ENDLESS = b"HTTP/1.1 429 Too Many Requests\r\nConnection: close\r\nRetry-After: 7\r\n\r\nbusy"
-"""The end of the connection is that of the body, as in the errors of Go's server itself."""
-LAST = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"
-BUSY = b"HTTP/1.1 429 Too Many Requests\r\nRETRY-AFTER: 7\r\nContent-Length: 0\r\n\r\n"
-EARLY = b"HTTP/1.1 103 Early Hints\r\nRetry-After: 9\r\n\r\n"
-
-
-class Server:
-    """Answers each request with the next of these bytes; empty ones end the connection instead."""
-
-    def __init__(self, *answers: bytes) -> None:
-        self._answers = list(answers)
-        self.requests: list[bytes] = []
-        self.connections = 0
-        self.ended = asyncio.Event()
-        """A client ended a connection."""
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        try:
-            while answer := await self.answer(reader):
-                writer.write(answer)
-                await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            self.ended.set()
-        finally:
-            writer.close()
-
-    async def answer_once(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(await self.answer(reader))
-        writer.close()
-
-    async def answer(self, reader: asyncio.StreamReader) -> bytes:
-        self.requests.append(await reader.readuntil(b"\r\n\r\n"))
-        return self._answers.pop(0)
-
-
-@asynccontextmanager
-async def serving(serve: Callable[..., Awaitable[None]], path: str = "", most: int = 8) -> AsyncIterator[RoundTrips]:
-    listening = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with asyncio.timeout(10), listening:
-        made = RoundTrips(wire.connection(f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}{path}"), most)
-        yield made
-        await made.close()
-
-
-async def send(made: RoundTrips, method: str = "GET", path: str = "/a", seconds: float = 5.0) -> Answer:
-    return await made.send(Request(method, path, {}, {}), seconds)
+from kube.answering import BUSY, CHUNKED, EARLY, EMPTY, ENDLESS, LARGE, LAST, OK, Server, send, serving
+from taintwarden.kube import http_pool
+from taintwarden.kube.http_connection import MAX_HEAD_BYTES, HttpConnection
+from taintwarden.kube.http_messages import Answer, Request
+from taintwarden.kube.http_pool import HttpPool
 
 
 async def test_a_connection_is_kept() -> None:
@@ -177,7 +124,7 @@ async def test_a_body_without_a_length_that_the_client_cuts_is_no_answer() -> No
 
     async with serving(begin) as made:
         waiting = asyncio.create_task(send(made))
-        while not [wire for wire in made._busy if wire._body]:
+        while not [busy for busy in made._busy if busy._parts]:
             await asyncio.sleep(0)
         await made.close()
         with pytest.raises(ConnectionError):
@@ -252,11 +199,11 @@ async def test_a_wait_that_is_too_long_says_how_long() -> None:
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1", "http://" + "a" * 64 + ".example:1"])
 async def test_a_server_that_cannot_be_reached_is_named(url: str) -> None:
     with pytest.raises(ConnectionError, match=f"cannot connect to {url[7:]}"):
-        await send(RoundTrips(wire.connection(url), 1))
+        await send(HttpPool(wire.connection(url), 1))
 
 
 async def test_an_unused_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(round_trips, "IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(http_pool, "IDLE_SECONDS", 0.0)
     server = Server(OK)
     async with serving(server.serve) as made:
         await send(made)
@@ -311,7 +258,7 @@ async def test_a_token_that_no_header_can_have_is_an_error_that_does_not_show_it
 async def test_a_kept_connection_keeps_no_answer() -> None:
     async with serving(Server(LARGE).serve) as made:
         await send(made)
-        assert [kept._body for kept in made._idle] == [[]]
+        assert [kept._parts for kept in made._idle] == [[]]
 
 
 async def test_new_connections_share_a_look_up() -> None:
@@ -336,7 +283,7 @@ async def test_a_look_up_in_progress_is_kept_for_the_next_request() -> None:
         assert await send(made) == Answer(200, b"ok")
 
 
-def addresses(made: RoundTrips) -> list[Any]:
+def addresses(made: HttpPool) -> list[Any]:
     """As getaddrinfo returns them."""
     return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (made._host, made._port))]
 
@@ -344,7 +291,7 @@ def addresses(made: RoundTrips) -> list[Any]:
 async def test_a_look_up_that_follows_a_failed_one_is_kept() -> None:
     loop = asyncio.get_running_loop()
     failed, following = loop.create_future(), loop.create_future()
-    made = RoundTrips(wire.connection("http://127.0.0.1:1"), 8)
+    made = HttpPool(wire.connection("http://127.0.0.1:1"), 8)
     made._lookup, made._looked_up_at = failed, loop.time()
     waiting = [asyncio.create_task(send(made)) for _ in range(2)]
     await asyncio.sleep(0)
@@ -355,13 +302,13 @@ async def test_a_look_up_that_follows_a_failed_one_is_kept() -> None:
 
 
 async def test_a_look_up_that_fails_is_an_error() -> None:
-    made = RoundTrips(wire.connection("http://does-not-exist.invalid:1"), 1)
+    made = HttpPool(wire.connection("http://does-not-exist.invalid:1"), 1)
     with pytest.raises(ConnectionError, match=r"cannot connect to does-not-exist\.invalid:1"):
         await send(made)
 
 
 async def test_after_a_failed_connection_the_host_is_looked_up_again() -> None:
-    made = RoundTrips(wire.connection("http://127.0.0.1:1"), 1)
+    made = HttpPool(wire.connection("http://127.0.0.1:1"), 1)
     with pytest.raises(ConnectionError):
         await send(made)
     assert made._lookup is None
@@ -430,10 +377,10 @@ def tls(tmp_path: Path) -> wire.Tls:
 @asynccontextmanager
 async def serving_tls(
     serve: Callable[..., Awaitable[None]], tls: wire.Tls, name: str | None = "localhost"
-) -> AsyncIterator[RoundTrips]:
+) -> AsyncIterator[HttpPool]:
     listening = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls.context)
     async with asyncio.timeout(10), listening:
-        made = RoundTrips(tls.connection(listening.sockets[0].getsockname()[1], name), 8)
+        made = HttpPool(tls.connection(listening.sockets[0].getsockname()[1], name), 8)
         yield made
         await made.close()
 
@@ -455,10 +402,10 @@ def test_a_request_that_is_cancelled_while_it_connects_hinders_no_other(
     tls: wire.Tls, monkeypatch: pytest.MonkeyPatch, run: Callable[..., None]
 ) -> None:
     """In the step of the event loop in which the connection is made."""
-    connected = round_trips._Wire.connection_made
+    connected = HttpConnection.connection_made
     cancelled: list[asyncio.Task[Answer]] = []
 
-    def connect_and_cancel(self: round_trips._Wire, transport: asyncio.BaseTransport) -> None:
+    def connect_and_cancel(self: HttpConnection, transport: asyncio.BaseTransport) -> None:
         connected(self, transport)
         if cancelled:
             cancelled.pop().cancel()
@@ -470,53 +417,5 @@ def test_a_request_that_is_cancelled_while_it_connects_hinders_no_other(
                 await cancelled[0]
             assert await send(made) == Answer(200, b"ok")
 
-    monkeypatch.setattr(round_trips._Wire, "connection_made", connect_and_cancel)
+    monkeypatch.setattr(HttpConnection, "connection_made", connect_and_cancel)
     run(story())
-
-
-# -- the protocol alone
-
-
-class Unconnected(asyncio.Transport):
-    """Of a connection whose bytes the test gives."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.is_aborted = False
-
-    def write(self, _: bytes | bytearray | memoryview) -> None:
-        pass
-
-    def abort(self) -> None:
-        self.is_aborted = True
-
-
-def test_a_connection_that_was_given_up_is_closed_when_it_is_made() -> None:
-    protocol, transport = round_trips._Wire(context=False), Unconnected()
-    protocol.close()
-    protocol.connection_made(transport)
-    assert transport.is_aborted
-
-
-async def test_a_connection_whose_end_is_not_announced_yet_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """uvloop's transports raise RuntimeError then."""
-    protocol, transport = round_trips._Wire(context=False), Unconnected()
-    protocol.connection_made(transport)
-    monkeypatch.setattr(transport, "write", Mock(side_effect=RuntimeError("the handler is closed")))
-    with pytest.raises(ConnectionError):
-        await protocol.round_trip(b"")
-    assert not protocol.is_open
-
-
-@given(answer=st.sampled_from([OK, CHUNKED, BUSY, EARLY + OK]), cuts=st.sets(st.integers(0, 120)))
-async def test_the_parts_in_which_an_answer_comes_change_nothing(answer: bytes, cuts: set[int]) -> None:
-    async def read(ends: list[int]) -> Answer:
-        protocol = round_trips._Wire(context=False)
-        protocol.connection_made(Unconnected())
-        reading = asyncio.create_task(protocol.round_trip(b""))
-        await asyncio.sleep(0)
-        for begin, end in zip([0, *ends], [*ends, len(answer)], strict=True):
-            protocol.data_received(answer[begin:end])
-        return await reading
-
-    assert await read(sorted(cuts)) == await read([])

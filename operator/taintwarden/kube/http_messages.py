@@ -1,0 +1,45 @@
+"""What is sent to the API server and what it answers, however they are transported."""
+
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+REPEATABLE: Final = frozenset({"GET", "PUT", "DELETE"})
+"""Methods whose second request has the effect of one (RFC 9110, 9.2.2)."""
+
+_PATH_CHARACTERS: Final = "/:@!$&'()*+,;=~%"  # what a path may contain as it is (RFC 3986)
+
+
+class Request(msgspec.Struct, frozen=True):
+    """An HTTP request. The path is below that of the server."""
+
+    method: str
+    path: str
+    params: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes | None = None
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether it may be sent again if it is not known what the server did."""
+        return self.method in REPEATABLE
+
+    def target(self) -> str:
+        """Path and parameters as they are sent. A name from a command line may have any character."""
+        path = quote(self.path, safe=_PATH_CHARACTERS, errors="surrogateescape")
+        return f"{path}?{urlencode(self.params, errors='surrogateescape')}" if self.params else path
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """An HTTP response. ``retry_after`` is the header, or empty."""
+
+    status: int
+    body: bytes
+    retry_after: str = ""
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the server did what it was asked for. Redirections are not followed."""
+        return self.status < 300

@@ -1,0 +1,204 @@
+"""HTTP/1.1 with the API server over kept connections. Most requests are evictions, so they are made with little CPU.
+
+A general client needs twice to three times as much for the same request.
+"""
+
+import asyncio
+import re
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import aiohappyeyeballs
+from yarl import URL
+
+from taintwarden.kube.connection import Connection
+from taintwarden.kube.http_connection import Body, HttpConnection, UnusedError
+from taintwarden.kube.http_messages import Answer, Request
+from taintwarden.kube.pacing import paced
+
+CONNECT_SECONDS: Final = 5.0
+IDLE_SECONDS: Final = 60.0
+"""After that an unused connection is closed; the API server closes it after 90 s."""
+LOOKUP_SECONDS: Final = 10.0
+"""How long the addresses of the host are used, so that the connections of a wave share one look-up."""
+NEXT_ADDRESS_SECONDS: Final = 0.25
+"""Until another address of the host is tried beside the one that does not answer (RFC 8305)."""
+
+_CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x1f\x7f]")
+
+
+class HttpPool:
+    """Sends requests to the server of one connection, each on a kept connection that no other request uses.
+
+    Args:
+        connection: address, TLS and server name. Its proxy is not used.
+        max_connections: so many are in progress at a time, apart from streams; others wait.
+        is_paced: busy streams are read in few chunks.
+
+    """
+
+    def __init__(self, connection: Connection, max_connections: int, *, is_paced: bool = False) -> None:
+        url = URL(connection.server)
+        self._connection = connection
+        self._host, self._port = url.host or "", url.port or 443
+        self._tls_name = (connection.tls_server_name or self._host).rstrip(".")  # certificates have no root label
+        self._prefix = url.raw_path.rstrip("/")
+        self._authority = url.host_port_subcomponent or ""
+        self._slots = asyncio.Semaphore(max_connections)
+        self._idle: list[HttpConnection] = []
+        """The one used last is used first, so that those of a wave expire."""
+        self._busy: set[HttpConnection] = set()
+        self._is_paced, self._is_closed = is_paced, False
+        self._lookup: asyncio.Future[Any] | None = None
+        self._looked_up_at = 0.0
+
+    async def close(self) -> None:
+        """Close all connections. Requests in progress fail, and so do later ones."""
+        self._is_closed = True
+        for connection in [*self._idle, *self._busy]:
+            connection.close()
+        self._idle.clear()
+        await asyncio.sleep(0)  # transports are closed in the next step of the event loop
+
+    async def send(self, request: Request, timeout_seconds: float) -> Answer:
+        """One request and its answer, whatever its status.
+
+        Raises:
+            OSError: no connection, or it broke. TimeoutError is one.
+
+        """
+        encoded = self._encoded(request)
+        async with _limit(timeout_seconds), self._slots:
+            connection, answer = await self._exchange(encoded, None, is_repeatable=request.is_repeatable)
+            self._release(connection)
+            return answer
+
+    @asynccontextmanager
+    async def stream(self, request: Request, idle_seconds: float) -> AsyncIterator[tuple[Answer, AsyncIterator[bytes]]]:
+        """One request whose answer, if it is a success, is returned without its body, with the chunks of that.
+
+        Raises:
+            OSError: as of ``send``, also by the chunks, if none comes for so long or the connection breaks.
+
+        """
+        encoded, body = self._encoded(request), Body(idle_seconds)
+        async with _limit(idle_seconds):
+            connection, answer = await self._exchange(encoded, body, is_repeatable=request.is_repeatable)
+        try:
+            yield answer, paced(body) if self._is_paced else body
+        finally:
+            if answer.is_success and not body.is_read:
+                connection.close()
+            self._release(connection)
+
+    async def _exchange(
+        self, encoded: bytes, body: Body | None, *, is_repeatable: bool
+    ) -> tuple[HttpConnection, Answer]:
+        """The answer, and the connection that is still busy with it."""
+        self._check_open()
+        if (kept := self._kept()) is not None:
+            try:
+                return kept, await self._round_trip(kept, encoded, body)
+            except UnusedError:
+                if not is_repeatable:
+                    raise
+        made = await self._connect()
+        return made, await self._round_trip(made, encoded, body)
+
+    async def _round_trip(self, connection: HttpConnection, encoded: bytes, body: Body | None) -> Answer:
+        self._busy.add(connection)
+        try:
+            return await connection.round_trip(encoded, body)
+        except BaseException:
+            self._busy.remove(connection)
+            raise
+
+    def _release(self, connection: HttpConnection) -> None:
+        self._busy.remove(connection)
+        if connection.is_open:
+            connection.expiry = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._expire, connection)
+            self._idle.append(connection)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            msg = "the client is closed"
+            raise ConnectionError(msg)
+
+    def _encoded(self, request: Request) -> bytes:
+        lines = [f"{request.method} {self._prefix}{request.target()} HTTP/1.1", f"Host: {self._authority}"]
+        lines += [f"{name}: {value}" for name, value in request.headers.items()]
+        if request.body is not None:
+            lines.append(f"Content-Length: {len(request.body)}")
+        head = "\r\n".join(lines)
+        if not head.isascii() or len(_CONTROL_CHARACTERS.findall(head)) != 2 * (len(lines) - 1):
+            msg = "a header contains a control character, or one outside ASCII"  # not which: it may be a token
+            raise OSError(msg)
+        return f"{head}\r\n\r\n".encode("ascii") + (request.body or b"")
+
+    def _kept(self) -> HttpConnection | None:
+        while self._idle:
+            kept = self._idle.pop()
+            # The context of now: that of before may hold certificates that have expired.
+            if kept.is_open and kept.context is self._connection.ssl:
+                kept.stay()
+                return kept
+            kept.close()
+        return None
+
+    def _expire(self, connection: HttpConnection) -> None:
+        connection.close()
+        self._idle.remove(connection)
+
+    async def _connect(self) -> HttpConnection:
+        try:
+            addresses = await self._addresses()
+            async with asyncio.timeout(CONNECT_SECONDS):
+                return await self._open(addresses)
+        # RuntimeError: of uvloop, while the socket of another connection is being closed. ValueError: of a host that
+        # cannot be a name.
+        except (OSError, RuntimeError, ValueError) as error:
+            if self._lookup is not None and self._lookup.done():
+                self._lookup = None  # the server may have moved
+            reason = str(error) or f"no answer within {CONNECT_SECONDS:g} s"
+            msg = f"cannot connect to {self._authority}: {reason}"
+            raise ConnectionError(msg) from error
+
+    async def _open(self, addresses: Any) -> HttpConnection:
+        sock = await aiohappyeyeballs.start_connection(addresses, happy_eyeballs_delay=NEXT_ADDRESS_SECONDS)
+        connection = HttpConnection(context=self._connection.ssl)
+        name = self._tls_name if connection.context else None
+        try:
+            await asyncio.get_running_loop().create_connection(
+                lambda: connection, sock=sock, ssl=connection.context or None, server_hostname=name
+            )
+            self._check_open()
+        except BaseException:
+            connection.close()  # not the socket: the event loop may still use it
+            raise
+        return connection
+
+    async def _addresses(self) -> Any:
+        loop = asyncio.get_running_loop()
+        if self._lookup is None or loop.time() - self._looked_up_at > LOOKUP_SECONDS or _has_failed(self._lookup):
+            self._lookup = asyncio.ensure_future(loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM))
+            self._lookup.add_done_callback(_has_failed)  # its waiters may have been cancelled
+            self._looked_up_at = loop.time()
+        return await asyncio.shield(self._lookup)
+
+
+@asynccontextmanager
+async def _limit(seconds: float) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            yield
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        msg = f"no answer within {seconds:g} s"
+        raise TimeoutError(msg) from error
+
+
+def _has_failed(future: asyncio.Future[Any]) -> bool:
+    return future.done() and (future.cancelled() or future.exception() is not None)

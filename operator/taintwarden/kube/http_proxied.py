@@ -1,0 +1,97 @@
+"""HTTP with the API server through a proxy, which aiohttp knows how to use."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import aiohttp
+from yarl import URL
+
+from taintwarden.kube.connection import Connection
+from taintwarden.kube.http_messages import Answer, Request
+from taintwarden.kube.http_pool import CONNECT_SECONDS, IDLE_SECONDS
+
+
+class ProxiedHttp:
+    """Sends requests through the proxy of a connection. Needs a running event loop.
+
+    Args:
+        connection: address, proxy, TLS and server name.
+        max_connections: so many are in progress at a time, streams among them; others wait.
+
+    """
+
+    def __init__(self, connection: Connection, max_connections: int) -> None:
+        self._connection = connection
+        connector = aiohttp.TCPConnector(limit=max_connections, keepalive_timeout=IDLE_SECONDS)
+        self._session = aiohttp.ClientSession(connector=connector, auto_decompress=False)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._session.close()
+
+    async def send(self, request: Request, timeout_seconds: float) -> Answer:
+        """One request and its answer, whatever its status.
+
+        Raises:
+            OSError: no connection, or it broke. TimeoutError is one.
+
+        """
+        timeout = aiohttp.ClientTimeout(total=timeout_seconds, sock_connect=CONNECT_SECONDS)
+        with _os_errors():
+            async with self._session.request(**self._parameters(request), timeout=timeout) as response:
+                return await _whole(response)
+
+    @asynccontextmanager
+    async def stream(self, request: Request, idle_seconds: float) -> AsyncIterator[tuple[Answer, AsyncIterator[bytes]]]:
+        """One request whose answer, if it is a success, is returned without its body, with the chunks of that.
+
+        Raises:
+            OSError: as of ``send``, also by the chunks, if none comes for so long or the connection breaks.
+
+        """
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=idle_seconds)
+        with _os_errors():
+            async with self._session.request(**self._parameters(request), timeout=timeout) as response:
+                answer = Answer(response.status, b"")
+                if not answer.is_success:
+                    answer = await _whole(response)
+                try:
+                    yield answer, response.content.iter_any()
+                finally:
+                    _abort(response)
+
+    def _parameters(self, request: Request) -> dict[str, Any]:
+        """Of aiohttp."""
+        return {
+            "method": request.method,
+            "url": URL(self._connection.server + request.target(), encoded=True),
+            "data": request.body,
+            "headers": request.headers,
+            "allow_redirects": False,
+            # The context of now: that of before may hold certificates that have expired.
+            "ssl": self._connection.ssl,
+            "proxy": self._connection.proxy,
+            "server_hostname": self._connection.tls_server_name,
+        }
+
+
+async def _whole(response: aiohttp.ClientResponse) -> Answer:
+    return Answer(response.status, await response.read(), response.headers.get("Retry-After", ""))
+
+
+@contextmanager
+def _os_errors() -> Iterator[None]:
+    try:
+        yield
+    except aiohttp.ClientError as error:
+        raise ConnectionError(str(error) or type(error).__name__) from error
+
+
+def _abort(response: aiohttp.ClientResponse) -> None:
+    """End the connection of a body that was not read to its end, without the messages that end TLS.
+
+    aiohttp would send them, and the connection could still be open when the event loop ends.
+    """
+    if response.connection is not None and response.connection.transport is not None:
+        response.connection.transport.abort()

@@ -1,0 +1,62 @@
+"""Servers that answer what a test says, at the bytes."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from kube import wire
+from taintwarden.kube.http_messages import Answer, Request
+from taintwarden.kube.http_pool import HttpPool
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\n\r\n"
+LARGE = b"HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n" + b"x" * 200_000
+EMPTY = b"HTTP/1.1 204 No Content\r\n\r\n"
+ENDLESS = b"HTTP/1.1 429 Too Many Requests\r\nConnection: close\r\nRetry-After: 7\r\n\r\nbusy"
+"""The end of the connection is that of the body, as in the errors of Go's server itself."""
+LAST = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"
+BUSY = b"HTTP/1.1 429 Too Many Requests\r\nRETRY-AFTER: 7\r\nContent-Length: 0\r\n\r\n"
+EARLY = b"HTTP/1.1 103 Early Hints\r\nRetry-After: 9\r\n\r\n"
+
+
+class Server:
+    """Answers each request with the next of these bytes; empty ones end the connection instead."""
+
+    def __init__(self, *answers: bytes) -> None:
+        self._answers = list(answers)
+        self.requests: list[bytes] = []
+        self.connections = 0
+        self.ended = asyncio.Event()
+        """A client ended a connection."""
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            while answer := await self.answer(reader):
+                writer.write(answer)
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            self.ended.set()
+        finally:
+            writer.close()
+
+    async def answer_once(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(await self.answer(reader))
+        writer.close()
+
+    async def answer(self, reader: asyncio.StreamReader) -> bytes:
+        self.requests.append(await reader.readuntil(b"\r\n\r\n"))
+        return self._answers.pop(0)
+
+
+@asynccontextmanager
+async def serving(serve: Callable[..., Awaitable[None]], path: str = "", most: int = 8) -> AsyncIterator[HttpPool]:
+    listening = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with asyncio.timeout(10), listening:
+        made = HttpPool(wire.connection(f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}{path}"), most)
+        yield made
+        await made.close()
+
+
+async def send(made: HttpPool, method: str = "GET", path: str = "/a", seconds: float = 5.0) -> Answer:
+    return await made.send(Request(method, path, {}, {}), seconds)
