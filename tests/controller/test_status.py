@@ -1,6 +1,7 @@
 """What policies say of themselves: conditions with lasting times, counts, and one write per change."""
 
 import asyncio
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,14 @@ from structlog.testing import capture_logs
 from controller import GT_950, NOW, Clock
 from kube.scripted import ScriptedClient, refusal
 from simulated import policy
-from taintwarden.controller.status import PROFILES_PER_TURN, REFRESH_SECONDS, REPORT_SECONDS, StatusWriter
+from taintwarden.controller.status import (
+    LONGEST_REST_SECONDS,
+    PROFILES_PER_TURN,
+    REFRESH_SECONDS,
+    REPORT_SECONDS,
+    REST,
+    StatusWriter,
+)
 from taintwarden.controller.stores import ObservedObject
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.machine import Machine, Outcome, events
@@ -27,7 +35,7 @@ Json = dict[str, Any]
 class Stage:
     """A machine with one policy, and what is written of it."""
 
-    def __init__(self, *answers: Any, synced: bool = True, **spec: Any) -> None:
+    def __init__(self, *answers: Any, synced: bool = True, cost: float = 0.0, **spec: Any) -> None:
         self.client = ScriptedClient(*answers, default=lambda _: {})
         self.clock = Clock()
         self.machine = Machine()
@@ -36,8 +44,16 @@ class Stage:
         self.profiles: dict[str, ObservedObject] = {}
         self.leads = True
         self.interner = Interner()
+        self.cpu_seconds = itertools.count(0.0, cost)
         self.writer = StatusWriter(
-            self.client, self.machine.view, self.metrics, self.clock, self.observed, self.profiles, lambda: self.leads
+            self.client,
+            self.machine.view,
+            self.metrics,
+            self.clock,
+            self.observed,
+            self.profiles,
+            lambda: self.leads,
+            cpu=lambda: next(self.cpu_seconds),
         )
         self.step(events.PoliciesChanged((policy(**spec),)))
         self.step(events.LeadershipChanged(leading=True))
@@ -320,6 +336,21 @@ async def test_many_changes_are_one_write():
             stage.step(events.NodeSeen(stage.node(f"n{number}")))
 
     assert len(await stage.run(REFRESH_SECONDS * 2, also=change)) == 2
+
+
+@pytest.mark.parametrize(
+    ("cost", "waits"),
+    [(0.0, REFRESH_SECONDS), (REFRESH_SECONDS / REST, REFRESH_SECONDS), (0.2, 0.2 * REST), (9.0, LONGEST_REST_SECONDS)],
+)
+async def test_reports_that_cost_much_are_written_less_often(cost, waits):
+    stage = Stage(cost=cost)
+
+    def change() -> None:
+        stage.step(events.NodeSeen(stage.node("n2")))
+
+    assert len(await stage.run(waits - 0.1, also=change)) == 1
+    stage = Stage(cost=cost)
+    assert len(await stage.run(waits + 0.1, also=change)) == 2
 
 
 async def test_what_could_not_be_written_is_tried_again():

@@ -55,6 +55,7 @@ async def serving(serve: Callable[..., Awaitable[None]], path: str = "", most: i
     async with asyncio.timeout(10), listening:
         made = HttpPool(wire.connection(f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}{path}"), most)
         yield made
+        assert not made._busy or made._is_closed
         await made.close()
 
 

@@ -3,8 +3,9 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 from aiohttp import web
@@ -21,9 +22,18 @@ from taintwarden.kube.pacing import paced
 pytestmark = pytest.mark.kmock(cls=RawHandler)
 
 
+Connect = Callable[[object], Connection]
+
+
+@pytest.fixture(params=[wire.connection, wire.proxied], ids=["direct", "proxied"])
+def connect(request: pytest.FixtureRequest) -> Connect:
+    """How to connect to the server at an address: requests and watches of both ways end alike."""
+    return cast("Connect", request.param)
+
+
 @pytest.fixture
-async def client(kmock: RawHandler) -> AsyncIterator[Client]:
-    async with wire.client(kmock.url) as made:
+async def client(kmock: RawHandler, connect: Connect) -> AsyncIterator[Client]:
+    async with Client(connect(kmock.url)) as made:
         yield made
 
 
@@ -98,24 +108,24 @@ async def test_a_silent_stream_is_given_up(kmock: RawHandler, client: Client) ->
         await read(client, "/a", idle_timeout_seconds=0.05)
 
 
-async def test_a_request_without_an_answer_is_given_up() -> None:
+async def test_a_request_without_an_answer_is_given_up(connect: Connect) -> None:
     cluster = LocalCluster()
     cluster.faults.hang()
-    async with cluster.serve() as server, wire.client(server.url) as client:
+    async with cluster.serve() as server, Client(connect(server.url)) as client:
         with pytest.raises(Unreachable):
             await client.request("GET", "/api/v1/nodes", timeout_seconds=0.05)
         cluster.faults.clear()
 
 
-async def test_a_cut_connection_is_no_answer() -> None:
+async def test_a_cut_connection_is_no_answer(connect: Connect) -> None:
     cluster = LocalCluster()
     cluster.faults.cut()
-    async with cluster.serve() as server, wire.client(server.url) as client:
+    async with cluster.serve() as server, Client(connect(server.url)) as client:
         with pytest.raises(Unreachable, match=r"\w+"):
             await client.request("POST", "/api/v1/nodes", body={})
 
 
-async def test_an_answer_cut_short_is_no_answer() -> None:
+async def test_an_answer_cut_short_is_no_answer(connect: Connect) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"items":')
@@ -123,24 +133,24 @@ async def test_an_answer_cut_short_is_no_answer() -> None:
         writer.close()
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    async with server, wire.client(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}") as client:
+    async with server, Client(connect(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")) as client:
         with pytest.raises(Unreachable):
             await client.request("GET", "/a")
 
 
-async def test_what_is_no_http_is_no_answer() -> None:
+async def test_what_is_no_http_is_no_answer(connect: Connect) -> None:
     async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"SSH-2.0-OpenSSH_9.6\r\n")
         writer.close()
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    async with server, wire.client(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}") as client:
+    async with server, Client(connect(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")) as client:
         with pytest.raises(Unreachable):
             await client.request("GET", "/a")
 
 
-async def test_nobody_there_is_no_answer() -> None:
-    async with wire.client("http://127.0.0.1:1") as client:
+async def test_nobody_there_is_no_answer(connect: Connect) -> None:
+    async with Client(connect("http://127.0.0.1:1")) as client:
         with pytest.raises(Unreachable, match=r"127\.0\.0\.1"):
             await client.request("GET", "/a")
 
@@ -300,3 +310,43 @@ async def test_a_refusal_through_the_proxy_is_an_error_with_its_code(kmock: RawH
             await client.request("GET", "/a b", params={"x": "y z"})
     assert caught.value.retry_after == 7
     assert [dict(request.params) for request in kmock] == [{"x": "y z"}]
+
+
+async def test_the_header_of_a_refusal_says_when_to_try_again(kmock: RawHandler, client: Client) -> None:
+    kmock["/a"] << 429 << {"Retry-After": "3"} << b""
+    with pytest.raises(ApiError) as caught:
+        await client.request("GET", "/a")
+    assert caught.value.retry_after == 3
+
+
+async def test_a_stream_that_is_cut_is_no_answer(connect: Connect) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server, Client(connect(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")) as client:
+        with pytest.raises(Unreachable):
+            await read(client, "/a", 5.0)
+
+
+async def test_after_its_end_a_client_reaches_nothing(kmock: RawHandler, connect: Connect) -> None:
+    async with Client(connect(kmock.url)) as client:
+        pass
+    with pytest.raises(Unreachable, match="the client is closed"):
+        await client.request("GET", "/a")
+
+
+async def test_a_401_of_a_stream_asks_for_other_credentials(kmock: RawHandler, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("old")
+    kmock["/a"] << 401 << b""
+    connection = Connection(Source(str(kmock.url).rstrip("/"), token_file=str(file)))
+    assert await connection.authorization() == "Bearer old"
+    file.write_text("new")  # as a kubelet renews it
+    async with Client(connection) as client:
+        for _ in range(2):
+            with pytest.raises(ApiError):
+                await read(client, "/a", 5.0)
+    assert [request.headers["Authorization"] for request in kmock] == ["Bearer old", "Bearer new"]

@@ -60,6 +60,21 @@ async def test_a_connection_whose_end_is_not_announced_yet_is_an_error(monkeypat
     assert not protocol.is_open
 
 
+async def test_a_stream_that_is_opened_again_is_not_ended_by_its_first_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first, second = Streamed(), Streamed()
+    monkeypatch.setattr(first.transport, "write", Mock(side_effect=RuntimeError("the handler is closed")))
+    first.body = second.body
+    first.answer = asyncio.create_task(first.protocol.round_trip(b"", second.body))
+    with pytest.raises(ConnectionError):
+        await first.answer
+    await second.receive(CHUNKED[:-5])
+    first.protocol.connection_lost(None)
+    await second.receive(CHUNKED[-5:])
+    assert await second.read() == b"abcdefg"
+
+
 @given(answer=st.sampled_from([OK, CHUNKED, BUSY, EARLY + OK]), cuts=st.sets(st.integers(0, 120)))
 async def test_the_parts_in_which_an_answer_comes_change_nothing(answer: bytes, cuts: set[int]) -> None:
     async def read(ends: list[int]) -> Answer:
@@ -119,7 +134,7 @@ async def test_a_refusal_of_a_stream_is_a_whole_answer() -> None:
     made = Streamed()
     await made.receive(b"HTTP/1.1 410 Gone\r\nContent-Length: 4\r\n\r\ngo", b"ne")
     assert await made.answer == Answer(410, b"gone")
-    assert not made.body.is_read
+    assert await made.read() == b""
 
 
 async def test_a_stream_may_end_with_its_connection() -> None:
@@ -135,13 +150,23 @@ async def test_a_stream_that_breaks_gives_what_came_first(error: Exception | Non
     await made.receive(CHUNKED[:-5])
     made.protocol.connection_lost(error)
     assert await anext(made.body) == b"abcdefg"
-    with pytest.raises(ConnectionError, match=r"before the answer: (closed by the server|reset by peer)"):
+    with pytest.raises(ConnectionError, match=r"before the end of the answer: (closed by the server|reset by peer)"):
+        await anext(made.body)
+
+
+async def test_a_stream_without_a_length_that_is_reset_is_not_complete() -> None:
+    made = Streamed()
+    await made.receive(ENDLESS.replace(b"429 Too Many Requests", b"200 OK"))
+    made.protocol.connection_lost(ConnectionResetError("reset by peer"))
+    assert await anext(made.body) == b"busy"
+    with pytest.raises(ConnectionError, match="reset by peer"):
         await anext(made.body)
 
 
 async def test_what_is_no_http_ends_a_stream() -> None:
     made = Streamed()
     await made.receive(CHUNKED[: CHUNKED.index(b"4;x")], b"?")
+    made.protocol.connection_lost(None)
     assert await anext(made.body) == b"abc"
     with pytest.raises(ConnectionError, match="not HTTP"):
         await anext(made.body)
@@ -171,6 +196,7 @@ async def test_a_stream_that_is_not_read_is_not_received() -> None:
     await made.receive(b"x")
     assert not made.transport.is_reading()
     assert len(await anext(made.body)) == MAX_UNREAD_BYTES + 1
+    await made.receive(b"x")
     assert made.transport.is_reading()
 
 
@@ -198,3 +224,12 @@ async def test_a_paused_tls_transport_does_not_read_ahead() -> None:
     with made.body.paused():
         limits.assert_called_once_with(1, 0)
     limits.assert_called_with()
+
+
+async def test_a_tls_transport_that_is_closed_has_no_limits() -> None:
+    made = Streamed()
+    made.transport.set_read_buffer_limits = Mock(side_effect=AttributeError)  # type: ignore[attr-defined]
+    await made.receive(CHUNKED)
+    made.protocol.close()
+    with made.body.paused():
+        pass

@@ -81,7 +81,7 @@ async def test_a_put_is_sent_again_once() -> None:
     server = Server(*[OK] * 3, *[b""] * 4)
     async with serving(server.serve) as made:
         await asyncio.gather(*[send(made) for _ in range(3)])
-        with pytest.raises(ConnectionError, match="before the answer"):
+        with pytest.raises(ConnectionError, match="before the end of the answer"):
             await send(made, "PUT")
     assert len(server.requests) == 5
 
@@ -98,7 +98,7 @@ async def test_a_post_is_not_sent_again() -> None:
 
 async def test_a_new_connection_that_ends_is_an_error() -> None:
     async with serving(Server(b"").serve) as made:
-        with pytest.raises(ConnectionError, match="before the answer"):
+        with pytest.raises(ConnectionError, match="before the end of the answer"):
             await send(made)
 
 
@@ -111,7 +111,7 @@ async def test_an_answer_without_a_body_is_not_the_next_one_too() -> None:
 
 async def test_the_announcement_of_an_answer_is_none() -> None:
     async with serving(Server(EARLY).answer_once) as made:
-        with pytest.raises(ConnectionError, match="before the answer"):
+        with pytest.raises(ConnectionError, match="before the end of the answer"):
             await send(made)
 
 
@@ -141,7 +141,7 @@ async def test_a_get_is_not_sent_again_when_its_answer_has_begun() -> None:
 
     async with serving(cut) as made:
         await send(made)
-        with pytest.raises(ConnectionError, match="before the answer"):
+        with pytest.raises(ConnectionError, match="before the end of the answer"):
             await send(made)
     assert len(server.requests) == 2
 
@@ -209,6 +209,18 @@ async def test_an_unused_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -
         await send(made)
         await server.ended.wait()
         assert made._idle == []
+
+
+async def test_a_connection_in_use_does_not_expire() -> None:
+    server = Server(OK, OK)
+    async with serving(server.serve) as made:
+        await send(made)
+        [kept] = made._idle
+        first = kept.expiry
+        await send(made)
+        assert first is not None
+        assert kept.expiry is not None
+        assert (first.cancelled(), kept.expiry.cancelled()) == (True, False)
 
 
 async def test_a_connection_of_other_certificates_is_not_used() -> None:

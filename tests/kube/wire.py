@@ -16,6 +16,11 @@ def connection(url: object, token: str | None = None) -> Connection:
     return Connection(Source(str(url).rstrip("/"), token=token or ""))
 
 
+def proxied(url: object, token: str | None = None) -> Connection:
+    """To a server that is reached only through the proxy at this address, which answers for it."""
+    return Connection(Source("http://192.0.2.1:6443", token=token or "", proxy=str(url)))
+
+
 class Tls:
     """The certificate of a server named localhost."""
 

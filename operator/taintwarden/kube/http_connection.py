@@ -17,7 +17,7 @@ MAX_UNREAD_BYTES: Final = 2**20
 
 
 class UnusedError(ConnectionError):
-    """A kept connection was closed at the other end before anything of an answer came."""
+    """The connection was closed before anything of an answer came."""
 
 
 class Body:
@@ -65,15 +65,11 @@ class Body:
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Read nothing from the socket, so that the kernel collects what comes."""
-        # A paused TLS transport continues to read from its socket, up to a limit.
-        limit = getattr(self._transport, "set_read_buffer_limits", lambda *_: None)
-        limit(1, 0)
         self._pause()
         try:
             yield
         finally:
             self._resume()
-            limit()
 
     async def _wait(self) -> None:
         try:
@@ -93,11 +89,13 @@ class Body:
 
     def _pause(self) -> None:
         if self._transport is not None and not self._transport.is_closing():
+            _limit_reading(self._transport, 1, 0)
             self._transport.pause_reading()
 
     def _resume(self) -> None:
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
+            _limit_reading(self._transport)
 
     # -- called by the connection
 
@@ -117,6 +115,12 @@ class Body:
         """Nothing more comes: with an error, although it is not complete."""
         self._is_ended, self._error = True, error
         self._has_news.set()
+
+
+def _limit_reading(transport: asyncio.Transport, *limits: int) -> None:
+    """A TLS transport that is paused continues to read from its socket, up to a limit; without one, to its default."""
+    if hasattr(transport, "set_read_buffer_limits"):
+        transport.set_read_buffer_limits(*limits)
 
 
 class HttpConnection(asyncio.Protocol):
@@ -156,6 +160,7 @@ class HttpConnection(asyncio.Protocol):
             self._transport.write(encoded)
             answer = await self._answer
         except RuntimeError as error:  # of uvloop: it is closed, and connection_lost follows
+            self._body = None  # another connection may continue with it
             self.close()
             msg = "the connection is closed"
             raise UnusedError(msg) from error
@@ -174,7 +179,6 @@ class HttpConnection(asyncio.Protocol):
 
     def close(self) -> None:
         """At once, without the messages that end TLS."""
-        self.stay()
         self.is_open = False
         if self._transport is not None:
             self._transport.abort()
@@ -208,7 +212,7 @@ class HttpConnection(asyncio.Protocol):
             self._fail(UnusedError("the server closed the connection"))
         else:
             reason = error or f"closed by the {'server' if was_open else 'client'}"
-            self._fail(ConnectionError(f"the connection ended before the answer: {reason}"))
+            self._fail(ConnectionError(f"the connection ended before the end of the answer: {reason}"))
 
     def _is_body_open(self) -> bool:
         """Whether the body ends with the connection, as of Go's server for a request that it cannot read."""
@@ -219,6 +223,7 @@ class HttpConnection(asyncio.Protocol):
             awaited.set_exception(error)
         elif self._body is not None:
             self._body.end(error)
+            self._body = None
 
     def _awaited(self) -> asyncio.Future[Answer] | None:
         return None if self._answer is None or self._answer.done() else self._answer
@@ -250,6 +255,7 @@ class HttpConnection(asyncio.Protocol):
             self._body.begin(self._transport)
             self._resolve(Answer(status, b"", self._retry_after))
         else:
+            self._body.end()
             self._body = None
 
     def on_body(self, part: bytes) -> None:

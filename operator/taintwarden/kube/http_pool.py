@@ -4,10 +4,10 @@ A general client needs twice to three times as much for the same request.
 """
 
 import asyncio
-import re
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
+from functools import lru_cache
 from typing import Any, Final
 
 import aiohappyeyeballs
@@ -25,8 +25,6 @@ LOOKUP_SECONDS: Final = 10.0
 """How long the addresses of the host are used, so that the connections of a wave share one look-up."""
 NEXT_ADDRESS_SECONDS: Final = 0.25
 """Until another address of the host is tried beside the one that does not answer (RFC 8305)."""
-
-_CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class HttpPool:
@@ -58,6 +56,7 @@ class HttpPool:
         """Close all connections. Requests in progress fail, and so do later ones."""
         self._is_closed = True
         for connection in [*self._idle, *self._busy]:
+            connection.stay()
             connection.close()
         self._idle.clear()
         await asyncio.sleep(0)  # transports are closed in the next step of the event loop
@@ -69,11 +68,9 @@ class HttpPool:
             OSError: no connection, or it broke. TimeoutError is one.
 
         """
-        encoded = self._encoded(request)
-        async with _limit(timeout_seconds), self._slots:
-            connection, answer = await self._exchange(encoded, None, is_repeatable=request.is_repeatable)
-            self._release(connection)
-            return answer
+        connection, answer = await self._answered(request, timeout_seconds)
+        self._release(connection)
+        return answer
 
     @asynccontextmanager
     async def stream(self, request: Request, idle_seconds: float) -> AsyncIterator[tuple[Answer, AsyncIterator[bytes]]]:
@@ -83,20 +80,32 @@ class HttpPool:
             OSError: as of ``send``, also by the chunks, if none comes for so long or the connection breaks.
 
         """
-        encoded, body = self._encoded(request), Body(idle_seconds)
-        async with _limit(idle_seconds):
-            connection, answer = await self._exchange(encoded, body, is_repeatable=request.is_repeatable)
+        body = Body(idle_seconds)
+        connection, answer = await self._answered(request, idle_seconds, body)
         try:
             yield answer, paced(body) if self._is_paced else body
         finally:
-            if answer.is_success and not body.is_read:
+            if not body.is_read:
                 connection.close()
             self._release(connection)
+
+    async def _answered(
+        self, request: Request, timeout_seconds: float, body: Body | None = None
+    ) -> tuple[HttpConnection, Answer]:
+        """The answer, and the connection that is still busy with it. Streams do not wait for other requests."""
+        encoded = self._encoded(request)
+        try:
+            async with asyncio.timeout(timeout_seconds) as limit, self._slots if body is None else nullcontext():
+                return await self._exchange(encoded, body, is_repeatable=request.is_repeatable)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            msg = f"no answer within {timeout_seconds:g} s"
+            raise TimeoutError(msg) from error
 
     async def _exchange(
         self, encoded: bytes, body: Body | None, *, is_repeatable: bool
     ) -> tuple[HttpConnection, Answer]:
-        """The answer, and the connection that is still busy with it."""
         self._check_open()
         if (kept := self._kept()) is not None:
             try:
@@ -128,21 +137,17 @@ class HttpPool:
 
     def _encoded(self, request: Request) -> bytes:
         lines = [f"{request.method} {self._prefix}{request.target()} HTTP/1.1", f"Host: {self._authority}"]
-        lines += [f"{name}: {value}" for name, value in request.headers.items()]
+        lines += [_field(name, value) for name, value in request.headers.items()]
         if request.body is not None:
             lines.append(f"Content-Length: {len(request.body)}")
-        head = "\r\n".join(lines)
-        if not head.isascii() or len(_CONTROL_CHARACTERS.findall(head)) != 2 * (len(lines) - 1):
-            msg = "a header contains a control character, or one outside ASCII"  # not which: it may be a token
-            raise OSError(msg)
-        return f"{head}\r\n\r\n".encode("ascii") + (request.body or b"")
+        return "\r\n".join([*lines, "", ""]).encode("ascii") + (request.body or b"")
 
     def _kept(self) -> HttpConnection | None:
         while self._idle:
             kept = self._idle.pop()
+            kept.stay()
             # The context of now: that of before may hold certificates that have expired.
             if kept.is_open and kept.context is self._connection.ssl:
-                kept.stay()
                 return kept
             kept.close()
         return None
@@ -188,16 +193,14 @@ class HttpPool:
         return await asyncio.shield(self._lookup)
 
 
-@asynccontextmanager
-async def _limit(seconds: float) -> AsyncIterator[None]:
-    try:
-        async with asyncio.timeout(seconds) as limit:
-            yield
-    except TimeoutError as error:
-        if not limit.expired():
-            raise
-        msg = f"no answer within {seconds:g} s"
-        raise TimeoutError(msg) from error
+@lru_cache(maxsize=64)
+def _field(name: str, value: str) -> str:
+    """A line of a head. Nearly all requests have the same ones."""
+    line = f"{name}: {value}"
+    if not line.isascii() or not line.isprintable():
+        msg = "a header contains a control character, or one outside ASCII"  # not which: it may be a token
+        raise OSError(msg)
+    return line
 
 
 def _has_failed(future: asyncio.Future[Any]) -> bool:

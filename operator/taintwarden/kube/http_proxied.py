@@ -38,7 +38,7 @@ class ProxiedHttp:
 
         """
         timeout = aiohttp.ClientTimeout(total=timeout_seconds, sock_connect=CONNECT_SECONDS)
-        with _os_errors():
+        with self._os_errors():
             async with self._session.request(**self._parameters(request), timeout=timeout) as response:
                 return await _whole(response)
 
@@ -51,7 +51,7 @@ class ProxiedHttp:
 
         """
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=idle_seconds)
-        with _os_errors():
+        with self._os_errors():
             async with self._session.request(**self._parameters(request), timeout=timeout) as response:
                 answer = Answer(response.status, b"")
                 if not answer.is_success:
@@ -60,6 +60,16 @@ class ProxiedHttp:
                     yield answer, response.content.iter_any()
                 finally:
                     _abort(response)
+
+    @contextmanager
+    def _os_errors(self) -> Iterator[None]:
+        if self._session.closed:
+            msg = "the client is closed"
+            raise ConnectionError(msg)
+        try:
+            yield
+        except aiohttp.ClientError as error:
+            raise ConnectionError(str(error) or type(error).__name__) from error
 
     def _parameters(self, request: Request) -> dict[str, Any]:
         """Of aiohttp."""
@@ -78,14 +88,6 @@ class ProxiedHttp:
 
 async def _whole(response: aiohttp.ClientResponse) -> Answer:
     return Answer(response.status, await response.read(), response.headers.get("Retry-After", ""))
-
-
-@contextmanager
-def _os_errors() -> Iterator[None]:
-    try:
-        yield
-    except aiohttp.ClientError as error:
-        raise ConnectionError(str(error) or type(error).__name__) from error
 
 
 def _abort(response: aiohttp.ClientResponse) -> None:
