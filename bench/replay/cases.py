@@ -18,8 +18,8 @@ from bench.sync import wait_for
 from bench.usage import MIB, CpuMeter
 
 PODS_PER_NODE = 30
-STARTS = (1_000, 10_000, 50_000, 150_000)
-"""What a start uses once is in the first: the figures per pod are what each further pod adds."""
+STARTS = (10_000, 50_000, 150_000)
+"""The figures per pod are those of each further pod, from one size to the next: what a start uses once is no cost of it."""
 LARGE = 150_000
 LIMITS_OFF = {"base": "None"}
 KEY = "bench.example/outage"
@@ -84,7 +84,7 @@ def policy(grace_seconds: int) -> Json:
 
 def starts(folder: Path, scale: float) -> Iterator[Named]:
     """From the start of the process until it is ready, in clusters of several sizes, beside clients that only read."""
-    first: Row = {}
+    smaller: tuple[int, Row] | None = None
     for pods in STARTS:
         size, bare = shape(pods * scale), {}
         with Cluster.serve(folder, size, policy(LONG_SECONDS)) as cluster:
@@ -95,11 +95,11 @@ def starts(folder: Path, scale: float) -> Iterator[Named]:
             yield f"{name.replace('_', ' ')}, {size.pods:,} pods", other
             row[f"cpu_ratio_to_{name}"] = row["cpu_seconds"] / other["cpu_seconds"]
             row[f"ratio_to_{name}"] = row["seconds"] / other["seconds"]
-        if first:
-            further = (pods - STARTS[0]) * scale
-            row["cpu_us_per_pod"] = (row["cpu_seconds"] - first["cpu_seconds"]) / further * 1e6
-            row["bytes_per_pod"] = (row["settled_mib"] - first["settled_mib"]) * MIB / further
-        first = first or row
+        if smaller is not None:
+            further, before = size.pods - smaller[0], smaller[1]
+            row["cpu_us_per_further_pod"] = (row["cpu_seconds"] - before["cpu_seconds"]) / further * 1e6
+            row["bytes_per_further_pod"] = (row["settled_mib"] - before["settled_mib"]) * MIB / further
+        smaller = size.pods, row
         yield f"start, {size.pods:,} pods", row
 
 

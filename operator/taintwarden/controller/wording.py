@@ -14,6 +14,7 @@ from taintwarden.engine.model import Gates, Pod, Policy, Taint
 END_OF_TIME = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 """The latest time of a calendar. It replaces all later times, as a huge ``tolerationSeconds`` means "very late"."""
 _BEGINNING = datetime.min.replace(tzinfo=UTC).timestamp()
+_END = END_OF_TIME.timestamp()
 
 HOLDS = {
     refusal.WINDOW: "it is outside the windows of the policy",
@@ -51,9 +52,10 @@ def exactly(moment: float) -> str:
 
 def _within(moment: float) -> float:
     """The nearest moment that a calendar has. NaN counts as never."""
-    return END_OF_TIME.timestamp() if math.isnan(moment) else min(max(moment, _BEGINNING), END_OF_TIME.timestamp())
+    return _END if math.isnan(moment) else min(max(moment, _BEGINNING), _END)
 
 
+@lru_cache(maxsize=1_000)  # the pods of a wave are due at few times
 def _written(moment: float, precision: str) -> str:
     return datetime.fromtimestamp(moment, UTC).replace(tzinfo=None).isoformat(timespec=precision) + "Z"
 
