@@ -19,7 +19,7 @@ from bench.usage import MIB, CpuMeter
 
 PODS_PER_NODE = 30
 STARTS = (10_000, 50_000, 150_000)
-"""The figures per pod are those of each further pod, from one size to the next: what a start uses once is no cost of it."""
+"""The figures per pod are those of each further pod, from one size to the next, without what a start uses once."""
 LARGE = 150_000
 LIMITS_OFF = {"base": "None"}
 KEY = "bench.example/outage"
