@@ -13,7 +13,7 @@ from controller import GT_950, NOW, Clock
 from kube.scripted import ScriptedClient, refusal
 from simulated import policy
 from taintwarden.controller.status import (
-    LONGEST_REST_SECONDS,
+    PAUSE,
     PROFILES_PER_TURN,
     REFRESH_SECONDS,
     REPORT_SECONDS,
@@ -22,7 +22,7 @@ from taintwarden.controller.status import (
 )
 from taintwarden.controller.stores import ObservedObject
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.machine import Machine, Outcome, events
+from taintwarden.engine.machine import Machine, Outcome, events, reports
 from taintwarden.engine.model import Instant, Node, Pod, Profile, Taint, Tolerations
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 from taintwarden.telemetry.metrics import Metrics
@@ -340,7 +340,7 @@ async def test_many_changes_are_one_write():
 
 @pytest.mark.parametrize(
     ("cost", "waits"),
-    [(0.0, REFRESH_SECONDS), (REFRESH_SECONDS / REST, REFRESH_SECONDS), (0.2, 0.2 * REST), (9.0, LONGEST_REST_SECONDS)],
+    [(0.0, REFRESH_SECONDS), (REFRESH_SECONDS / REST, REFRESH_SECONDS), (0.2, 0.2 * REST), (9.0, REPORT_SECONDS)],
 )
 async def test_reports_that_cost_much_are_written_less_often(cost, waits):
     stage = Stage(cost=cost)
@@ -351,6 +351,17 @@ async def test_reports_that_cost_much_are_written_less_often(cost, waits):
     assert len(await stage.run(waits - 0.1, also=change)) == 1
     stage = Stage(cost=cost)
     assert len(await stage.run(waits + 0.1, also=change)) == 2
+
+
+async def test_between_the_parts_of_a_report_evictions_have_time(monkeypatch):
+    monkeypatch.setattr(reports, "CLAIMS_AT_ONCE", 1)
+    stage = Stage(cost=0.1)
+    for name in "abc":
+        stage.step(events.PodSeen(stage.pod(name)))
+    stage.step(events.NodeSeen(stage.node("n1", "900", 2)))
+    pauses = 3 * PAUSE * 0.1  # between four parts: three claims, and the rest
+    assert await stage.run(pauses - 0.05) == []
+    assert len(await stage.run(pauses + 0.05)) == 1
 
 
 async def test_what_could_not_be_written_is_tried_again():

@@ -23,9 +23,10 @@ from taintwarden.kube.profiles import patch_profile_status
 from taintwarden.telemetry.metrics import Metrics
 
 REFRESH_SECONDS = 3.0
-REST = 30.0
-"""How many times as long as a report took, in CPU time, the next one waits at least: 100,000 claims take 0.2 s."""
-LONGEST_REST_SECONDS = 10.0
+PAUSE = 4.0
+"""How many times as long as a part of a report took, in CPU time, evictions have until the next part."""
+REST = 60.0
+"""How many times as long as a report took, in CPU time, the next one waits at least: 100,000 claims take 0.2 to 0.4 s."""
 REPORT_SECONDS = 20.0
 """How often the status of a policy is written at least. Readers take a minute without one for a dead operator."""
 PROFILES_PER_TURN = 50
@@ -95,23 +96,25 @@ class StatusWriter:
                 for status_patcher in ledgers:
                     status_patcher.clear()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(max(REFRESH_SECONDS, min(REST * cost, LONGEST_REST_SECONDS))):
+                async with asyncio.timeout(max(REFRESH_SECONDS, min(REST * cost, REPORT_SECONDS))):
                     await self._wanted.wait()
             self._wanted.clear()
 
     async def _report(self) -> tuple[dict[str, PolicyReport], float]:
         """The report of every policy, by name, and its CPU time. Evictions do not wait until all claims are counted."""
         slices = self._view.report_in_slices(self._clock())
-        cost = 0.0
-        while True:
+        reports: list[PolicyReport] | None = None
+        cost = took = 0.0
+        while reports is None:
+            await asyncio.sleep(PAUSE * took)
             began = self._cpu()
             try:
                 next(slices)
             except StopIteration as done:
-                cost += self._cpu() - began
-                return {report.policy.name: report for report in done.value}, cost
-            cost += self._cpu() - began
-            await asyncio.sleep(0)
+                reports = done.value
+            took = self._cpu() - began
+            cost += took
+        return {report.policy.name: report for report in reports}, cost
 
     def refresh(self) -> None:
         """Write soon, without waiting for the next turn."""
