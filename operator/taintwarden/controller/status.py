@@ -26,7 +26,7 @@ REFRESH_SECONDS = 3.0
 PAUSE = 4.0
 """How many times as long as a part of a report took, in CPU time, evictions have until the next part."""
 REST = 60.0
-"""How many times as long as a report took, in CPU time, the next one waits at least: 100,000 claims take 0.2 to 0.4 s."""
+"""How many times as long as a report took, in CPU time, the next one waits (0.2 to 0.4 s for 100,000 claims)."""
 REPORT_SECONDS = 20.0
 """How often the status of a policy is written at least. Readers take a minute without one for a dead operator."""
 PROFILES_PER_TURN = 50
