@@ -222,7 +222,8 @@ async def test_requests_do_not_queue_behind_watches() -> None:
         await runner.cleanup()
 
 
-async def test_a_watch_that_is_left_ends_its_connection_at_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_proxied", [False, True])
+async def test_a_watch_that_is_left_ends_its_connection_at_once(tmp_path: Path, is_proxied: bool) -> None:
     """The end of TLS needs an answer, and the event loop of a command ends before it comes."""
     tls = wire.Tls(tmp_path)
 
@@ -237,7 +238,10 @@ async def test_a_watch_that_is_left_ends_its_connection_at_once(tmp_path: Path) 
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
         served = asyncio.create_task(asyncio.to_thread(serve, listening))
-        async with Client(tls.connection(listening.getsockname()[1])) as client:
+        async with (
+            wire.tunnel() as proxy,
+            Client(tls.connection(listening.getsockname()[1], proxy=proxy if is_proxied else None)) as client,
+        ):
             async with client.stream("/a", {}, 5.0) as chunks:
                 assert await anext(chunks) == b"abc"
             await served

@@ -1,5 +1,6 @@
 """A real client on a real connection, to whatever listens at an address."""
 
+import asyncio
 import ssl
 import time
 from collections.abc import AsyncIterator
@@ -31,8 +32,35 @@ class Tls:
         self.context.load_cert_chain(folder / "both")
         self._authority = Material(content=pair.certificate)
 
-    def connection(self, port: int, name: str | None = "localhost") -> Connection:
-        return Connection(Source(f"https://127.0.0.1:{port}", authority=self._authority, tls_server_name=name))
+    def connection(self, port: int, name: str | None = "localhost", proxy: str | None = None) -> Connection:
+        server = f"https://127.0.0.1:{port}"
+        return Connection(Source(server, authority=self._authority, tls_server_name=name, proxy=proxy))
+
+
+@asynccontextmanager
+async def tunnel() -> AsyncIterator[str]:
+    """A proxy that passes on bytes between a client and the server for which it asks; its address."""
+
+    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while part := await reader.read(65536):
+                writer.write(part)
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        method, target, _ = (await reader.readuntil(b"\r\n\r\n")).split(maxsplit=2)
+        assert method == b"CONNECT"
+        host, port = target.decode().rsplit(":", 1)
+        there, back = await asyncio.open_connection(host, int(port))
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        await asyncio.gather(copy(reader, back), copy(there, writer))
+
+    listening = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with listening:
+        yield f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
 
 
 @asynccontextmanager
