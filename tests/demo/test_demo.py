@@ -76,5 +76,5 @@ def _wait_for(check):
     ends = time.monotonic() + 40
     while not (found := check()):
         assert time.monotonic() < ends
-        time.sleep(0.1)
+        time.sleep(0.1)  # the demo is another process, and tells nothing
     return found

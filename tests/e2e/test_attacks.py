@@ -110,8 +110,8 @@ def play(told: Story, target: ControlPlane, operator: Operator, webhook: Webhook
             attack()
             told.seconds[name] = time.monotonic() - began
         while cluster.find("pods", f"victim-{VICTIMS - 1}", NAMESPACE) and operator.process.is_running:
-            time.sleep(1)
-        time.sleep(2)
+            time.sleep(1)  # the operator may end instead, which the story tells
+        time.sleep(2)  # reviews that are in progress are counted before
         before = webhook_setup.reviews(webhook)
         cluster.create_pod("after", NAMESPACE, annotations={ANNOTATION: "[]"})
         told.is_useful_after = webhook_setup.reviews(webhook) > before

@@ -120,7 +120,7 @@ class HttpPool:
         self._busy.add(connection)
         try:
             return await connection.round_trip(encoded, body)
-        except BaseException:
+        except BaseException:  # also if it is cancelled: the connection has closed itself
             self._busy.remove(connection)
             raise
 
