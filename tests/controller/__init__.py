@@ -6,7 +6,7 @@ import msgspec
 
 from taintwarden.engine.evaluate import Kind, TaintVerdict
 from taintwarden.engine.model import Instant, Pod, PodClass, Policy, Taint, TaintSelector, Toleration, Tolerations
-from taintwarden.kube.objects import BudgetObject, NamespaceObject, NodeObject, PodObject, WorkloadObject
+from taintwarden.kube.objects import BudgetObject, Identity, NamespaceObject, NodeObject, PodObject, WorkloadObject
 
 NOW = 1_700_000_000.0  # 2023-11-14T22:13:20Z
 
@@ -50,6 +50,13 @@ def node_object(name: str = "n1", taints: Any = (), **metadata: Any) -> NodeObje
         "spec": {"taints": list(taints)},
     }
     return msgspec.convert(value, NodeObject)
+
+
+def deletion(obj: Any) -> Identity:
+    """What the stream delivers when it is deleted."""
+    node = getattr(getattr(obj, "spec", None), "node_name", "")
+    parts = {name: getattr(obj.metadata, name, "") for name in ("name", "namespace", "uid", "resource_version")}
+    return Identity(**parts, node_name=node)
 
 
 def namespace_object(name: str, **labels: str) -> NamespaceObject:

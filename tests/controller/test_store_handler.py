@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from controller import deletion
 from taintwarden.controller.profiles import ProfileStore
 from taintwarden.controller.store_handler import StoreHandler
 from taintwarden.engine.machine import events
@@ -69,9 +70,9 @@ def test_what_another_list_does_not_name_is_gone(stage):
 
 def test_changes_are_told(stage):
     stage.list(profile("a", 1))
-    stage.handler.changed([("MODIFIED", profile("a", 11, "version")), ("ADDED", profile("b", 12))])
+    stage.handler.changed([profile("a", 11, "version"), profile("b", 12)])
     assert stage.known == {"a": "version", "b": "sla"}
-    stage.handler.changed([("DELETED", profile("a", 13))])
+    stage.handler.changed([deletion(profile("a", 13))])
     assert stage.known == {"b": "sla"}
 
 
@@ -84,6 +85,6 @@ def test_a_deletion_that_does_not_decode_is_one_if_it_can_be_told_whose(stage):
 
 def test_an_object_that_is_not_accepted_keeps_its_last_version_in_force(stage):
     stage.list(profile("a", 1))
-    stage.handler.changed([("MODIFIED", profile("a", 11, "not a key"))])
+    stage.handler.changed([profile("a", 11, "not a key")])
     assert stage.known == {"a": "sla"}
     assert "spec.tolerations[0].key" in stage.faults[0]

@@ -6,7 +6,16 @@ import pytest
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
-from controller import NOW, Clock, budget_object, namespace_object, node_object, pod_object, workload_object
+from controller import (
+    NOW,
+    Clock,
+    budget_object,
+    deletion,
+    namespace_object,
+    node_object,
+    pod_object,
+    workload_object,
+)
 from taintwarden.controller.decoding import Decoder
 from taintwarden.controller.keyed_handlers import DESIRED, BudgetHandler, NamespaceHandler, WorkloadHandler
 from taintwarden.controller.stream_handlers import NodeHandler, PodHandler, StreamHandler
@@ -81,40 +90,44 @@ def test_the_first_complete_list_is_told(fed):
     assert fed.pods.listed_once.is_set()
 
 
-@pytest.mark.parametrize("kind", ["ADDED", "MODIFIED"])
-def test_a_changed_pod_is_seen(fed, kind):
-    fed.pods.changed([(kind, pod_object("a"))])
+def test_a_changed_pod_is_seen(fed):
+    fed.pods.changed([pod_object("a")])
     assert isinstance(fed.events[0], events.PodSeen)
 
 
 def test_a_deleted_pod_is_gone(fed):
-    fed.pods.changed([("DELETED", pod_object("a"))])
+    fed.pods.changed([deletion(pod_object("a"))])
     assert fed.events == [events.PodGone("uid-a", "n1")]
 
 
+def test_a_deleted_pod_that_never_had_a_node_is_nothing_new(fed):
+    fed.pods.changed([Identity("a", "shop", "uid-a", "7")])
+    assert fed.events == []
+
+
 def test_a_pod_that_finished_is_gone(fed):
-    fed.pods.changed([("MODIFIED", pod_object("a", status={"phase": "Failed"}))])
+    fed.pods.changed([pod_object("a", status={"phase": "Failed"})])
     assert fed.events == [events.PodGone("uid-a", "n1")]
 
 
 @pytest.mark.parametrize(("at", "until"), [("2023-11-14T22:14:20Z", NOW + 60), ("soon", None)])
 def test_a_pod_that_terminates_is_on_its_node_until_its_grace_is_over(fed, at, until):
-    fed.pods.changed([("MODIFIED", pod_object("a", metadata={"deletionTimestamp": at}))])
+    fed.pods.changed([pod_object("a", metadata={"deletionTimestamp": at})])
     assert fed.events == [events.PodGone("uid-a", "n1", until)]
 
 
 def test_a_pod_that_terminated_and_was_deleted_is_gone(fed):
-    fed.pods.changed([("DELETED", pod_object("a", metadata=TERMINATING))])
+    fed.pods.changed([deletion(pod_object("a", metadata=TERMINATING))])
     assert fed.events == [events.PodGone("uid-a", "n1")]
 
 
 def test_changes_come_in_order(fed):
-    fed.pods.changed([("ADDED", pod_object("a")), ("DELETED", pod_object("a")), ("ADDED", pod_object("b"))])
+    fed.pods.changed([pod_object("a"), deletion(pod_object("a")), pod_object("b")])
     assert [type(event).__name__ for event in fed.events] == ["PodSeen", "PodGone", "PodSeen"]
 
 
 def test_a_pod_with_an_unreadable_time_is_undecodable_and_costs_no_other(fed):
-    fed.pods.changed([("ADDED", pod_object("a", metadata={"creationTimestamp": "?"})), ("ADDED", pod_object("b"))])
+    fed.pods.changed([pod_object("a", metadata={"creationTimestamp": "?"}), pod_object("b")])
     assert [event.pod.name for event in fed.events] == ["b"]
     assert fed.counted("taintwarden_undecodable_objects_total", resource="pods") == 1
 
@@ -156,7 +169,7 @@ def test_listed_nodes_are_seen_and_the_end_names_them(fed):
 
 
 def test_changed_nodes_are_seen_and_deleted_ones_gone(fed):
-    fed.nodes.changed([("MODIFIED", node_object("n1")), ("DELETED", node_object("n2"))])
+    fed.nodes.changed([node_object("n1"), deletion(node_object("n2"))])
     assert fed.events[0].node.name == "n1"
     assert fed.events[1] == events.NodeGone("n2")
 
@@ -164,7 +177,7 @@ def test_changed_nodes_are_seen_and_deleted_ones_gone(fed):
 def test_a_node_of_a_list_counts_even_if_it_is_older(fed):
     fed.nodes.list_began()
     fed.nodes.listed([node_object("n1")])
-    fed.nodes.changed([("MODIFIED", node_object("n1"))])
+    fed.nodes.changed([node_object("n1")])
     assert [event.listed for event in fed.events] == [True, False]
 
 
@@ -213,8 +226,8 @@ def test_a_namespace_that_the_next_list_does_not_name_is_gone(fed):
 def test_a_namespace_that_came_by_the_watch_goes_by_the_list(fed):
     fed.namespaces.list_began()
     fed.namespaces.list_ended("10")
-    fed.namespaces.changed([("ADDED", namespace_object("a")), ("ADDED", namespace_object("b"))])
-    fed.namespaces.changed([("DELETED", namespace_object("b"))])
+    fed.namespaces.changed([namespace_object("a"), namespace_object("b")])
+    fed.namespaces.changed([deletion(namespace_object("b"))])
     fed.take()
     fed.namespaces.list_began()
     fed.namespaces.listed([])
@@ -236,7 +249,7 @@ def test_a_list_that_began_twice_still_notices_who_is_gone(fed):
 
 @pytest.mark.parametrize(("what", "told"), [(Identity("a"), [events.NamespaceGone("a")]), (Identity(), [])])
 def test_a_deleted_namespace_that_does_not_decode_is_gone_if_it_has_a_name(fed, what, told):
-    fed.namespaces.changed([("ADDED", namespace_object("a"))])
+    fed.namespaces.changed([namespace_object("a")])
     assert fed.namespaces.undecodable(what, "why", deleted=True) is bool(told)
     assert fed.events[1:] == told
 
@@ -258,7 +271,7 @@ def test_listed_workloads_are_seen_with_the_number_they_want(fed):
 
 def test_a_workload_is_told_again_only_when_it_wants_another_number(fed):
     changes = [workload_object("a", {"active": number}, replicas=2 + number // 2) for number in range(4)]
-    fed.workloads.changed([("MODIFIED", one) for one in changes])
+    fed.workloads.changed(changes)
     assert fed.events == [events.WorkloadSeen("shop", "a", 2), events.WorkloadSeen("shop", "a", 3)]
 
 
@@ -270,7 +283,7 @@ def test_a_list_tells_nothing_of_workloads_that_are_as_they_were(fed):
 
 def test_a_deleted_workload_is_gone_once(fed):
     web = workload_object("a", replicas=3)
-    fed.workloads.changed([("ADDED", web), ("DELETED", web), ("DELETED", web)])
+    fed.workloads.changed([web, deletion(web), deletion(web)])
     assert fed.events == [events.WorkloadSeen("shop", "a", 3), events.WorkloadGone("shop", "a")]
 
 
@@ -283,15 +296,15 @@ def test_a_workload_that_the_next_list_does_not_name_is_gone(fed):
 
 def test_a_workload_that_comes_back_is_told_again(fed):
     web = workload_object("a", replicas=3)
-    for change in ("ADDED", "DELETED", "ADDED"):
+    for change in (web, deletion(web), web):
         fed.take()
-        fed.workloads.changed([(change, web)])
+        fed.workloads.changed([change])
     assert fed.events == [events.WorkloadSeen("shop", "a", 3)]
 
 
 @pytest.mark.parametrize("deleted", [False, True])
 def test_the_old_number_of_an_undecodable_workload_does_not_count(fed, deleted):
-    fed.workloads.changed([("ADDED", workload_object("a", replicas=3))])
+    fed.workloads.changed([workload_object("a", replicas=3)])
     fed.workloads.undecodable(Identity("web", "shop", "a"), "replicas is no number", deleted=deleted)
     assert fed.events[1:] == [events.WorkloadGone("shop", "a")]
     assert fed.counted("taintwarden_undecodable_objects_total", resource="replicasets") == 1
@@ -304,7 +317,7 @@ def test_an_undecodable_workload_that_nobody_knows_changes_nothing(fed, what):
 
 
 def test_a_deleted_workload_whose_namespace_does_not_decode_is_found_by_the_next_list(fed):
-    fed.workloads.changed([("ADDED", workload_object("a", replicas=3))])
+    fed.workloads.changed([workload_object("a", replicas=3)])
     assert not fed.workloads.undecodable(Identity("web", "", "a"), "namespace is no text", deleted=True)
 
 
@@ -318,7 +331,7 @@ def test_all_kinds_that_the_limits_ask_for_are_followed():
 )
 def test_each_kind_wants_its_own_number(fed, resource, expected):
     handler = WorkloadHandler(resource, fed.events.append, fed.metrics)
-    handler.changed([("ADDED", workload_object("a", {"desiredNumberScheduled": 5}, replicas=4, parallelism=6))])
+    handler.changed([workload_object("a", {"desiredNumberScheduled": 5}, replicas=4, parallelism=6)])
     assert fed.events == [events.WorkloadSeen("shop", "a", expected)]
 
 
@@ -335,12 +348,12 @@ def test_listed_budgets_are_seen(fed):
 
 
 def test_a_budget_is_told_at_every_change_even_to_the_same(fed):
-    fed.budgets.changed([("ADDED", budget_object()), ("MODIFIED", budget_object())])
+    fed.budgets.changed([budget_object(), budget_object()])
     assert [type(event) for event in fed.events] == [events.BudgetSeen] * 2
 
 
 def test_a_deleted_budget_is_gone(fed):
-    fed.budgets.changed([("ADDED", budget_object()), ("DELETED", budget_object())])
+    fed.budgets.changed([budget_object(), deletion(budget_object())])
     assert fed.events[1:] == [events.BudgetGone("shop", "web")]
 
 
@@ -352,17 +365,17 @@ def test_a_budget_that_the_next_list_does_not_name_is_gone(fed):
 
 
 def test_a_budget_that_selects_nobody_is_not_told(fed):
-    fed.budgets.changed([("ADDED", budget_object(selector=None))])
+    fed.budgets.changed([budget_object(selector=None)])
     assert fed.events == []
 
 
 def test_a_budget_that_selects_nobody_any_more_is_gone(fed):
-    fed.budgets.changed([("ADDED", budget_object()), ("MODIFIED", budget_object(selector=None))])
+    fed.budgets.changed([budget_object(), budget_object(selector=None)])
     assert fed.events[1:] == [events.BudgetGone("shop", "web")]
 
 
 def test_an_undecodable_budget_holds_its_namespace(fed):
-    fed.budgets.changed([("ADDED", budget_object(selector={}))])
+    fed.budgets.changed([budget_object(selector={})])
     assert fed.take()[0].budget.selector == LabelSelector()
     fed.budgets.undecodable(Identity("web", "shop"), "why", deleted=False)
     assert fed.events == [events.BudgetSeen(UNREADABLE)]
@@ -387,7 +400,7 @@ def test_an_undecodable_budget_that_is_deleted_holds_nobody_any_more(fed):
 
 def test_a_budget_that_is_mended_counts_again(fed):
     fed.budgets.undecodable(Identity("web", "shop"), "why", deleted=False)
-    fed.budgets.changed([("MODIFIED", budget_object())])
+    fed.budgets.changed([budget_object()])
     assert fed.events[1].budget.selector is not None
 
 

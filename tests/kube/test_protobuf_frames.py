@@ -285,7 +285,9 @@ def changes(buffer: bytes, resource: Any = PODS) -> tuple[list[tuple[str, Any]],
 def test_frames_of_a_watch() -> None:
     whole = framed("ADDED", message(pod("a"))) + framed("DELETED", message(pod("b")))
     found, rest = changes(whole + b"\0\0")
-    assert [(kind, one.metadata.name) for kind, one in found] == [("ADDED", "a"), ("DELETED", "b")]
+    assert found[0][0] == "ADDED"
+    assert found[0][1].metadata.name == "a"
+    assert found[1] == ("DELETED", Identity("b", "shop", "uid-b", "7", "n1"))
     assert rest == b"\0\0"
 
 
@@ -315,10 +317,24 @@ def test_an_error_frame_that_says_nothing_readable() -> None:
 
 def test_an_undecodable_object_of_a_watch_is_known_by_its_identity() -> None:
     broken = pod("a", spec={22: [{1: BAD_TEXT}]})
-    [(kind, found)], _ = changes(framed("DELETED", message(broken)))
-    assert kind == "DELETED"
+    [(kind, found)], _ = changes(framed("MODIFIED", message(broken)))
+    assert kind == "MODIFIED"
     assert isinstance(found, Undecodable)
     assert found.identity == Identity("a", "shop", "uid-a", "7", "n1")
+
+
+def test_of_a_deleted_object_only_the_identity_is_read() -> None:
+    broken = pod("a", spec={22: [{1: BAD_TEXT}]})
+    assert changes(framed("DELETED", message(broken)))[0] == [("DELETED", Identity("a", "shop", "uid-a", "7", "n1"))]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "reason"), [({1: BAD_TEXT}, "decode"), ({1: b""}, "no name"), ({5: b""}, "no name or no uid")]
+)
+def test_a_deleted_object_whose_identity_is_not_whole(metadata: Any, reason: str) -> None:
+    [(_, found)], _ = changes(framed("DELETED", message(pod("a", meta=metadata))))
+    assert isinstance(found, Undecodable)
+    assert reason in found.reason
 
 
 @pytest.mark.parametrize("event", [b"\xff", message({1: "ADDED", 2: {1: b"no magic"}})])

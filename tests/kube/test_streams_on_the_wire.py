@@ -40,10 +40,10 @@ class Known:
         self.lists += 1
         self.pods = {name: uid for name, uid in self.pods.items() if name in self._listed}
 
-    def changed(self, changes: Sequence[tuple[str, Any]]) -> None:
-        for kind, one in changes:
-            if kind == "DELETED":
-                self.pods.pop(one.metadata.name, None)
+    def changed(self, changes: Sequence[Any]) -> None:
+        for one in changes:
+            if isinstance(one, Identity):
+                self.pods.pop(one.name, None)
             else:
                 self.pods[one.metadata.name] = one.metadata.uid
 

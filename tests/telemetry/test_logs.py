@@ -40,6 +40,21 @@ def test_a_line_is_json_with_a_constant_event_and_pairs():
     assert line == {"event": "eviction-decided", "level": "info", "pod": "shop/web-1", "attempts": 3}
 
 
+@pytest.mark.parametrize(
+    ("nanoseconds", "written"),
+    [
+        (1_700_000_000_000_000_000, "2023-11-14T22:13:20.000000Z"),
+        (1_700_000_000_050_007_999, "2023-11-14T22:13:20.050007Z"),
+    ],
+)
+def test_the_time_of_a_line_has_microseconds(monkeypatch, nanoseconds, written):
+    monkeypatch.setattr("time.time_ns", lambda: nanoseconds)
+    stream = io.StringIO()
+    configure_logs("json", "info", stream)
+    structlog.get_logger().info("hello")
+    assert lines(stream)[0]["timestamp"] == written
+
+
 def test_away_from_a_terminal_auto_is_json():
     stream = io.StringIO()
     configure_logs("auto", "info", stream)

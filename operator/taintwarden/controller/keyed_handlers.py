@@ -26,7 +26,7 @@ class KeyedHandler(StreamHandler[Object]):
 
     @abstractmethod
     def key_of(self, what: Identity) -> str:
-        """The same key, of an object that does not decode; empty if too little of it is known."""
+        """The same key, of an object that was deleted or does not decode; empty if too little of it is known."""
 
     @abstractmethod
     def see(self, key: str, obj: Object) -> None:
@@ -66,13 +66,9 @@ class KeyedHandler(StreamHandler[Object]):
         self._listed = set()
         self.listed_once.set()
 
-    def changed(self, changes: Sequence[tuple[str, Object]]) -> None:
-        """Watch frames."""
-        for kind, obj in changes:
-            if kind == "DELETED":
-                self.lose(self.key(obj))
-            else:
-                self.see(self.key(obj), obj)
+    def seen(self, obj: Object) -> None:
+        """An object was added or modified."""
+        self.see(self.key(obj), obj)
 
 
 class NamespaceHandler(KeyedHandler[NamespaceObject]):

@@ -53,15 +53,19 @@ class Loop:
         while True:
             self._touched.clear()
             delay = self.machine.wake_after(self._clock())
-            if delay is None or delay > 0:
-                try:
-                    async with asyncio.timeout(min(delay or LONGEST_SLEEP_SECONDS, LONGEST_SLEEP_SECONDS)):
-                        await self._touched.wait()
-                        continue
-                except TimeoutError:
-                    pass
-            self._step(events.Woke())
-            await asyncio.sleep(0)  # streams and answers get their turn between slices
+            if delay == 0:
+                self._step(events.Woke())
+                await asyncio.sleep(0)  # streams and answers get their turn between slices
+            else:
+                await self._sleep(LONGEST_SLEEP_SECONDS if delay is None else min(delay, LONGEST_SLEEP_SECONDS))
+
+    async def _sleep(self, seconds: float) -> None:
+        """Until the time is over or an event has changed when the machine has to run. Cheaper than a timeout."""
+        timer = asyncio.get_running_loop().call_later(seconds, self._touched.set)
+        try:
+            await self._touched.wait()
+        finally:
+            timer.cancel()
 
     def _step(self, event: Event) -> None:
         notices: list[commands.Notice] = []

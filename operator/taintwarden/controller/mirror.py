@@ -57,18 +57,15 @@ class Mirror(StreamHandler[Named], Generic[Named, Value]):
         self.listed_once.set()
         self._on_change()
 
-    def changed(self, changes: Sequence[tuple[str, Named]]) -> None:
-        """Watch frames."""
-        for kind, obj in changes:
-            if kind == "DELETED":
-                self._values.pop(_key(obj), None)
-            else:
-                self._put(self._values, obj)
+    def seen(self, obj: Named) -> None:
+        """An object, which may be new."""
+        self._put(self._values, obj)
         self._on_change()
 
     def lost(self, what: Identity) -> bool:
         """Objects are known by name."""
         self._values.pop(str(what), None)
+        self._on_change()
         return bool(what.name)
 
     def _put(self, values: dict[str, Value], obj: Named) -> None:

@@ -44,14 +44,10 @@ class StoreHandler(StreamHandler[CustomObject]):
         """The store knows objects by name and UID."""
         if not (what.name and what.uid):
             return False
-        self._store.gone({"metadata": msgspec.to_builtins(CustomMeta(what.name, what.namespace, what.uid))})
+        meta = CustomMeta(what.name, what.namespace, what.uid, what.resource_version)
+        self._store.gone({"metadata": msgspec.to_builtins(meta)})
         return True
 
-    def changed(self, changes: Sequence[tuple[str, CustomObject]]) -> None:
-        """Watch frames."""
-        for kind, obj in changes:
-            stored = msgspec.to_builtins(obj)
-            if kind == "DELETED":
-                self._store.gone(stored)
-            else:
-                self._store.seen(stored)
+    def seen(self, obj: CustomObject) -> None:
+        """An object, which may be new."""
+        self._store.seen(msgspec.to_builtins(obj))

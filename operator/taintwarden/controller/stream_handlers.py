@@ -53,9 +53,17 @@ class StreamHandler(ABC, Generic[Object]):
     def list_ended(self, resource_version: str) -> None:
         """What the list did not name is gone."""
 
-    @abstractmethod
-    def changed(self, changes: Sequence[tuple[str, Object]]) -> None:
+    def changed(self, changes: Sequence[Object | Identity]) -> None:
         """Watch frames."""
+        for one in changes:
+            if isinstance(one, Identity):
+                self.lost(one)
+            else:
+                self.seen(one)
+
+    @abstractmethod
+    def seen(self, obj: Object) -> None:
+        """An object was added or modified."""
 
     def reached(self, resource_version: str) -> None:
         """Only the node stream's progress matters."""
@@ -73,7 +81,7 @@ class StreamHandler(ABC, Generic[Object]):
 
     @abstractmethod
     def lost(self, what: Identity) -> bool:
-        """An object was deleted of which only this is known. False: that is too little, and nothing was done."""
+        """An object was deleted. False: too little of it is known, and nothing was done."""
 
     def restarted(self, reason: str, detail: str) -> None:
         """Count why a watch ended; log it unless it simply ran out."""
@@ -107,7 +115,7 @@ class PodHandler(StreamHandler[PodObject]):
     def listed(self, objects: Sequence[PodObject]) -> None:
         """One page of pods."""
         for obj in objects:
-            self._see(obj)
+            self.seen(obj)
             self._seen.add(obj.metadata.uid)
 
     def list_ended(self, resource_version: str) -> None:
@@ -116,22 +124,15 @@ class PodHandler(StreamHandler[PodObject]):
         self._seen = set()
         self.listed_once.set()
 
-    def changed(self, changes: Sequence[tuple[str, PodObject]]) -> None:
-        """Watch frames."""
-        for kind, obj in changes:
-            if kind == "DELETED":
-                self.feed(events.PodGone(obj.metadata.uid, obj.spec.node_name))
-            else:
-                self._see(obj)
-
     def lost(self, what: Identity) -> bool:
-        """The machine knows pods by node."""
+        """The machine knows pods by node, and none without."""
         if not (what.uid and what.node_name):
             return False
         self.feed(events.PodGone(what.uid, what.node_name))
         return True
 
-    def _see(self, obj: PodObject) -> None:
+    def seen(self, obj: PodObject) -> None:
+        """A pod, which may terminate."""
         try:
             pod = self._decoder.pod(obj)
         except ValueError as error:
@@ -176,13 +177,9 @@ class NodeHandler(StreamHandler[NodeObject]):
         self.feed(events.NodesListed(frozenset(self._seen), version_number(resource_version, unreadable=-1)))
         self.listed_once.set()
 
-    def changed(self, changes: Sequence[tuple[str, NodeObject]]) -> None:
-        """Watch frames."""
-        for kind, obj in changes:
-            if kind == "DELETED":
-                self.feed(events.NodeGone(obj.metadata.name))
-            else:
-                self.feed(events.NodeSeen(self._decoder.node(obj)))
+    def seen(self, obj: NodeObject) -> None:
+        """A node, which may be new."""
+        self.feed(events.NodeSeen(self._decoder.node(obj)))
 
     def lost(self, what: Identity) -> bool:
         """The machine knows nodes by name."""

@@ -58,8 +58,8 @@ class Encoding(Protocol, Generic[Object]):
     def split(self, buffer: bytes) -> tuple[list[bytes], bytes]:
         """The whole frames of a watch in the buffer, and the rest, which begins with the next frame."""
 
-    def frame(self, raw: bytes) -> tuple[str, Object | Undecodable]:
-        """The type and the object of one frame of a watch.
+    def frame(self, raw: bytes) -> tuple[str, Object | Identity | Undecodable]:
+        """The type and the object of one frame of a watch; of a deleted object only its identity is read.
 
         Raises:
             ExpiredError: it is an ERROR frame. Mostly it is 410; whatever it is, the watch is of no more use.

@@ -20,8 +20,8 @@ BATCHES_AT_ONCE = 2
 class EventHandler(Protocol[Received_contra]):
     """Receives a stream. Calls come in order and never overlap; none may raise."""
 
-    def changed(self, changes: Sequence[tuple[str, Received_contra]]) -> None:
-        """Watch frames: ``ADDED``, ``MODIFIED`` or ``DELETED``, each with the object."""
+    def changed(self, changes: Sequence[Received_contra | Identity]) -> None:
+        """Watch frames: the objects that were added or modified, and the identities of those that were deleted."""
 
     def listed(self, objects: Sequence[Received_contra]) -> None:
         """One page of a list."""
@@ -64,7 +64,7 @@ class Held(Generic[Object]):
         """Whether it has as many changes as it may."""
         return self._changes >= HELD_AT_MOST
 
-    def changed(self, changes: Sequence[tuple[str, Object]]) -> None:
+    def changed(self, changes: Sequence[Object | Identity]) -> None:
         """Watch frames, for later."""
         self._changes += len(changes)
         self._batch.append(lambda handler: handler.changed(changes))

@@ -6,7 +6,7 @@ from taintwarden.kube.client import JSON
 from taintwarden.kube.encoding import PROTOBUF, Encoding, Page, Undecodable
 from taintwarden.kube.errors import Unreachable
 from taintwarden.kube.json_frames import JsonFrames
-from taintwarden.kube.objects import Object
+from taintwarden.kube.objects import Identity, Object
 from taintwarden.kube.protobuf_frames import MAGIC, ProtobufFrames
 from taintwarden.kube.resources import Resource
 
@@ -46,6 +46,6 @@ class Decoder(Generic[Object]):
         self._watch = self._protobuf if buffer.startswith(b"\0") else self._json
         return self._watch.split(buffer)
 
-    def frame(self, raw: bytes) -> tuple[str, Object | Undecodable]:
+    def frame(self, raw: bytes) -> tuple[str, Object | Identity | Undecodable]:
         """As :meth:`Encoding.frame`, of what was split off last."""
         return self._watch.frame(raw)

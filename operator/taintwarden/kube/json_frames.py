@@ -6,7 +6,7 @@ import msgspec
 
 from taintwarden.kube.encoding import ExpiredError, Page, Undecodable, error_of
 from taintwarden.kube.errors import NOT_JSON, Status, decoded
-from taintwarden.kube.objects import Identity, Items, ListMeta, Object, RawItems, WatchFrame
+from taintwarden.kube.objects import Identity, Items, ListMeta, Object, RawItems
 
 
 class JsonFrames(Generic[Object]):
@@ -15,7 +15,6 @@ class JsonFrames(Generic[Object]):
     def __init__(self, kind: type[Object]) -> None:
         of: Any = kind
         self._pages: msgspec.json.Decoder[Items[Object]] = msgspec.json.Decoder(Items[of])
-        self._frames: msgspec.json.Decoder[WatchFrame[Object]] = msgspec.json.Decoder(WatchFrame[of])
         self._objects: msgspec.json.Decoder[Object] = msgspec.json.Decoder(of)
 
     def page(self, body: bytes) -> Page[Object]:
@@ -41,18 +40,23 @@ class JsonFrames(Generic[Object]):
         *lines, rest = buffer.split(b"\n")
         return [line for line in lines if line.strip()], rest
 
-    def frame(self, line: bytes) -> tuple[str, Object | Undecodable]:
+    def frame(self, line: bytes) -> tuple[str, Object | Identity | Undecodable]:
         """One line."""
-        try:
-            frame = self._frames.decode(line)
-        except NOT_JSON as error:
-            raw = decoded(line, _RawFrame, "frame of a watch")
-            if raw.type == "ERROR":  # its object is a Status, in which ``status`` is no struct but "Failure"
-                raise _error_of(line) from error
-            return raw.type, Undecodable(identity_of(raw.object), str(error))
+        frame = decoded(line, _RawFrame, "frame of a watch")
         if frame.type == "ERROR":
             raise _error_of(line)
-        return frame.type, frame.object
+        try:
+            if frame.type == "DELETED":
+                return frame.type, _deleted(frame.object)
+            return frame.type, self._objects.decode(frame.object)
+        except NOT_JSON as error:
+            return frame.type, Undecodable(identity_of(frame.object), str(error))
+
+
+def _deleted(raw: msgspec.Raw) -> Identity:
+    found = msgspec.json.decode(raw, type=_Deleted)
+    meta = found.metadata
+    return Identity(meta.name, meta.namespace, meta.uid, meta.resource_version, found.spec.node_name)
 
 
 def identity_of(raw: bytes | msgspec.Raw) -> Identity:
@@ -72,6 +76,22 @@ def _read(raw: bytes | msgspec.Raw, kind: Any, default: Any) -> Any:
 
 
 _METADATA = {"name": "name", "namespace": "namespace", "uid": "uid", "resource_version": "resourceVersion"}
+
+
+class _DeletedMeta(msgspec.Struct, rename="camel"):
+    name: str
+    uid: str
+    namespace: str = ""
+    resource_version: str = ""
+
+
+class _DeletedSpec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+
+
+class _Deleted(msgspec.Struct):
+    metadata: _DeletedMeta
+    spec: _DeletedSpec = msgspec.field(default_factory=_DeletedSpec)
 
 
 class _Parts(msgspec.Struct):

@@ -343,13 +343,6 @@ Followed = (
 Object = TypeVar("Object", bound=Followed)
 
 
-class WatchFrame(msgspec.Struct, Generic[Object]):
-    """One line of a watch."""
-
-    object: Object
-    type: str = ""
-
-
 class ListMeta(msgspec.Struct, rename="camel"):
     """``metadata`` of a list."""
 
@@ -370,7 +363,7 @@ class RawItems(msgspec.Struct):
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """The known identity of an object that does not decode; unknown fields are empty."""
+    """What identifies an object that was deleted or does not decode; of the latter, unknown fields are empty."""
 
     name: str = ""
     namespace: str = ""

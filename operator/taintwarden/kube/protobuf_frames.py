@@ -21,7 +21,7 @@ _ENVELOPE = MESSAGES["runtime.Unknown"]
 _LIST = MESSAGES["meta.v1.List"]
 _EVENT = MESSAGES["meta.v1.WatchEvent"]
 _STATUS = MESSAGES["meta.v1.Status"]
-_OBJECT = MESSAGES["meta.v1.Object"]
+_OBJECT, _WRAPPED_OBJECT = MESSAGES["meta.v1.Object"], MESSAGES["runtime.Unknown.Object"]
 
 
 class ProtobufFrames(Generic[Object]):
@@ -69,7 +69,7 @@ class ProtobufFrames(Generic[Object]):
             at = end
         return frames, buffer[at:]
 
-    def frame(self, raw: bytes) -> tuple[str, Object | Undecodable]:
+    def frame(self, raw: bytes) -> tuple[str, Object | Identity | Undecodable]:
         """One frame, without its length."""
         try:
             event = _EVENT.FromString(raw)
@@ -79,6 +79,8 @@ class ProtobufFrames(Generic[Object]):
         if kind == "ERROR":
             raise _error_of(content)
         try:
+            if kind == "DELETED":
+                return kind, _deleted(content)
             return kind, self._make(self._wrapped.FromString(content).raw)
         except FAULTS as error:
             return kind, Undecodable(_identity_of(_bare(content)), str(error))
@@ -113,15 +115,27 @@ def _head(found: Any) -> ListMeta:
         raise _foreign("list") from error
 
 
+def _deleted(content: bytes) -> Identity:
+    found = Identity(*(part.decode() for part in _parts(_WRAPPED_OBJECT.FromString(content).raw)))
+    if not (found.name and found.uid):
+        msg = "metadata has no name or no uid"
+        raise ValueError(msg)
+    return found
+
+
 def _identity_of(raw: bytes) -> Identity:
     """The identity of an object; a part that is not plain text is empty."""
     try:
         found = _OBJECT.FromString(raw)
     except FAULTS:
         return Identity()
+    return Identity(*(part.decode() if part.isascii() else "" for part in _parts(found)))
+
+
+def _parts(found: Any) -> tuple[bytes, ...]:
+    """What an :class:`Identity` consists of."""
     meta = found.metadata
-    parts = (meta.name, meta.namespace, meta.uid, meta.resourceVersion, found.spec.nodeName)
-    return Identity(*(part.decode() if part.isascii() else "" for part in parts))
+    return meta.name, meta.namespace, meta.uid, meta.resourceVersion, found.spec.nodeName
 
 
 def _error_of(content: bytes) -> ExpiredError:

@@ -12,7 +12,7 @@ from taintwarden.kube.errors import ApiError, KubeError, Unreachable
 from taintwarden.kube.event_handler import EventHandler, Held, unknown_deletion
 from taintwarden.kube.frames import Decoder
 from taintwarden.kube.liveness import Liveness
-from taintwarden.kube.objects import Object, version_number
+from taintwarden.kube.objects import Identity, Object, version_number
 from taintwarden.kube.resources import Resource
 from taintwarden.kube.timings import StreamTimings
 
@@ -212,7 +212,7 @@ class Watch(Generic[Object]):
         return came
 
     def _deliver(self, frames: Sequence[bytes]) -> None:
-        changes: list[tuple[str, Object]] = []
+        changes: list[Object | Identity] = []
         version = self._version
         expired: ExpiredError | None = None
         for raw in frames:
@@ -231,9 +231,10 @@ class Watch(Generic[Object]):
                 # A resumed watch does not receive it again.
                 version = found.identity.resource_version or version
                 continue
-            version = found.metadata.resource_version or version
+            named = found if isinstance(found, Identity) else found.metadata
+            version = named.resource_version or version
             if kind != "BOOKMARK":
-                changes.append((kind, found))
+                changes.append(found)
         if changes:
             self._handler.changed(changes)
         self._version = version
