@@ -52,6 +52,15 @@ def node_object(name: str = "n1", taints: Any = (), **metadata: Any) -> NodeObje
     return msgspec.convert(value, NodeObject)
 
 
+def deliver(handler: Any, *changes: Any) -> None:
+    """What a watch brings: objects, and the identities of deleted ones."""
+    for one in changes:
+        if isinstance(one, Identity):
+            assert handler.lost(one)
+        else:
+            handler.seen(one)
+
+
 def deletion(obj: Any) -> Identity:
     """What the stream delivers when it is deleted."""
     node = getattr(getattr(obj, "spec", None), "node_name", "")

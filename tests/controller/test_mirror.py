@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from controller import deletion, node_object
+from controller import deletion, deliver, node_object
 from taintwarden.controller.mirror import Mirror
 from taintwarden.kube.objects import ClaimObject, Identity, NodeObject
 from taintwarden.telemetry.metrics import Metrics
@@ -35,8 +35,15 @@ def test_until_a_list_is_complete_the_one_before_counts(mirror):
 
 
 def test_changes_and_deletions(mirror):
-    mirror.changed([node_object("a"), node_object("b"), deletion(node_object("a"))])
+    deliver(mirror, node_object("a"), node_object("b"), deletion(node_object("a")))
     assert (mirror.get("a"), mirror.get("b")) == (None, {})
+
+
+def test_each_change_is_told():
+    told: list[str] = []
+    mirror = Mirror("nodes", Metrics(), lambda one: one.metadata.name, lambda: told.append(str(len(mirror))))
+    deliver(mirror, node_object("a"), deletion(node_object("a")))
+    assert told == ["1", "0"]
 
 
 def test_a_deletion_of_which_only_the_name_is_known(mirror):
@@ -49,7 +56,7 @@ def test_a_deletion_of_which_only_the_name_is_known(mirror):
 def test_objects_of_namespaces_and_those_of_which_nothing_is_needed():
     mirror = Mirror("persistentvolumeclaims", Metrics(), lambda one: one.spec.volume_name or None)
     claim = {"metadata": {"namespace": "shop", "name": "data"}, "spec": {"volumeName": "pv-1"}}
-    mirror.changed([msgspec.convert(claim, ClaimObject)])
+    deliver(mirror, msgspec.convert(claim, ClaimObject))
     assert mirror.get("shop/data") == "pv-1"
-    mirror.changed([msgspec.convert(claim | {"spec": {}}, ClaimObject)])
+    deliver(mirror, msgspec.convert(claim | {"spec": {}}, ClaimObject))
     assert len(mirror) == 0

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller import deletion
+from controller import deletion, deliver
 from taintwarden.controller.profiles import ProfileStore
 from taintwarden.controller.store_handler import StoreHandler
 from taintwarden.engine.machine import events
@@ -70,10 +70,17 @@ def test_what_another_list_does_not_name_is_gone(stage):
 
 def test_changes_are_told(stage):
     stage.list(profile("a", 1))
-    stage.handler.changed([profile("a", 11, "version"), profile("b", 12)])
+    deliver(stage.handler, profile("a", 11, "version"), profile("b", 12))
     assert stage.known == {"a": "version", "b": "sla"}
-    stage.handler.changed([deletion(profile("a", 13))])
+    deliver(stage.handler, deletion(profile("a", 13)))
     assert stage.known == {"b": "sla"}
+
+
+def test_a_list_from_before_a_deletion_restores_nothing(stage):
+    stage.list(profile("a", 1), version=10)
+    deliver(stage.handler, deletion(profile("a", 13)))
+    stage.list(profile("a", 1), version=12)
+    assert stage.known == {}
 
 
 def test_a_deletion_that_does_not_decode_is_one_if_it_can_be_told_whose(stage):
@@ -85,6 +92,6 @@ def test_a_deletion_that_does_not_decode_is_one_if_it_can_be_told_whose(stage):
 
 def test_an_object_that_is_not_accepted_keeps_its_last_version_in_force(stage):
     stage.list(profile("a", 1))
-    stage.handler.changed([profile("a", 11, "not a key")])
+    deliver(stage.handler, profile("a", 11, "not a key"))
     assert stage.known == {"a": "sla"}
     assert "spec.tolerations[0].key" in stage.faults[0]

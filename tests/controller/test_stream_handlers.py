@@ -11,6 +11,7 @@ from controller import (
     Clock,
     budget_object,
     deletion,
+    deliver,
     namespace_object,
     node_object,
     pod_object,
@@ -91,43 +92,43 @@ def test_the_first_complete_list_is_told(fed):
 
 
 def test_a_changed_pod_is_seen(fed):
-    fed.pods.changed([pod_object("a")])
+    deliver(fed.pods, pod_object("a"))
     assert isinstance(fed.events[0], events.PodSeen)
 
 
 def test_a_deleted_pod_is_gone(fed):
-    fed.pods.changed([deletion(pod_object("a"))])
+    deliver(fed.pods, deletion(pod_object("a")))
     assert fed.events == [events.PodGone("uid-a", "n1")]
 
 
 def test_a_deleted_pod_that_never_had_a_node_is_nothing_new(fed):
-    fed.pods.changed([Identity("a", "shop", "uid-a", "7")])
+    deliver(fed.pods, Identity("a", "shop", "uid-a", "7"))
     assert fed.events == []
 
 
 def test_a_pod_that_finished_is_gone(fed):
-    fed.pods.changed([pod_object("a", status={"phase": "Failed"})])
+    deliver(fed.pods, pod_object("a", status={"phase": "Failed"}))
     assert fed.events == [events.PodGone("uid-a", "n1")]
 
 
 @pytest.mark.parametrize(("at", "until"), [("2023-11-14T22:14:20Z", NOW + 60), ("soon", None)])
 def test_a_pod_that_terminates_is_on_its_node_until_its_grace_is_over(fed, at, until):
-    fed.pods.changed([pod_object("a", metadata={"deletionTimestamp": at})])
+    deliver(fed.pods, pod_object("a", metadata={"deletionTimestamp": at}))
     assert fed.events == [events.PodGone("uid-a", "n1", until)]
 
 
 def test_a_pod_that_terminated_and_was_deleted_is_gone(fed):
-    fed.pods.changed([deletion(pod_object("a", metadata=TERMINATING))])
+    deliver(fed.pods, deletion(pod_object("a", metadata=TERMINATING)))
     assert fed.events == [events.PodGone("uid-a", "n1")]
 
 
 def test_changes_come_in_order(fed):
-    fed.pods.changed([pod_object("a"), deletion(pod_object("a")), pod_object("b")])
+    deliver(fed.pods, pod_object("a"), deletion(pod_object("a")), pod_object("b"))
     assert [type(event).__name__ for event in fed.events] == ["PodSeen", "PodGone", "PodSeen"]
 
 
 def test_a_pod_with_an_unreadable_time_is_undecodable_and_costs_no_other(fed):
-    fed.pods.changed([pod_object("a", metadata={"creationTimestamp": "?"}), pod_object("b")])
+    deliver(fed.pods, pod_object("a", metadata={"creationTimestamp": "?"}), pod_object("b"))
     assert [event.pod.name for event in fed.events] == ["b"]
     assert fed.counted("taintwarden_undecodable_objects_total", resource="pods") == 1
 
@@ -140,18 +141,18 @@ def test_a_pod_with_an_unreadable_time_is_still_there(fed):
 
 
 def test_a_deleted_pod_that_does_not_decode_is_gone(fed):
-    assert fed.pods.undecodable(Identity("a", "shop", "uid-a", "7", "n1"), "why", deleted=True)
+    assert fed.pods.lost(Identity("a", "shop", "uid-a", "7", "n1"))
     assert fed.events == [events.PodGone("uid-a", "n1")]
 
 
-@pytest.mark.parametrize("what", [Identity("a", "shop", "", "7", "n1"), Identity("a", "shop", "uid-a", "7", "")])
+@pytest.mark.parametrize("what", [Identity("a", "shop", "", "7", "n1"), Identity("a", "shop", "uid-a", "7", None)])
 def test_a_deleted_pod_that_cannot_be_told_from_others_needs_a_list(fed, what):
-    assert not fed.pods.undecodable(what, "why", deleted=True)
+    assert not fed.pods.lost(what)
     assert fed.events == []
 
 
 def test_a_pod_that_does_not_decode_is_where_it_was(fed):
-    assert fed.pods.undecodable(Identity("a", "shop", "uid-a", "7", "n1"), "why", deleted=False)
+    fed.pods.undecodable(Identity("a", "shop", "uid-a", "7", "n1"), "why")
     assert fed.events == []
 
 
@@ -169,7 +170,7 @@ def test_listed_nodes_are_seen_and_the_end_names_them(fed):
 
 
 def test_changed_nodes_are_seen_and_deleted_ones_gone(fed):
-    fed.nodes.changed([node_object("n1"), deletion(node_object("n2"))])
+    deliver(fed.nodes, node_object("n1"), deletion(node_object("n2")))
     assert fed.events[0].node.name == "n1"
     assert fed.events[1] == events.NodeGone("n2")
 
@@ -177,17 +178,17 @@ def test_changed_nodes_are_seen_and_deleted_ones_gone(fed):
 def test_a_node_of_a_list_counts_even_if_it_is_older(fed):
     fed.nodes.list_began()
     fed.nodes.listed([node_object("n1")])
-    fed.nodes.changed([node_object("n1")])
+    deliver(fed.nodes, node_object("n1"))
     assert [event.listed for event in fed.events] == [True, False]
 
 
 def test_a_deleted_node_that_does_not_decode_is_gone(fed):
-    assert fed.nodes.undecodable(Identity("n1"), "why", deleted=True)
+    assert fed.nodes.lost(Identity("n1"))
     assert fed.events == [events.NodeGone("n1")]
 
 
 def test_a_deleted_node_without_a_name_needs_a_list(fed):
-    assert not fed.nodes.undecodable(Identity(), "why", deleted=True)
+    assert not fed.nodes.lost(Identity())
     assert fed.events == []
 
 
@@ -226,8 +227,8 @@ def test_a_namespace_that_the_next_list_does_not_name_is_gone(fed):
 def test_a_namespace_that_came_by_the_watch_goes_by_the_list(fed):
     fed.namespaces.list_began()
     fed.namespaces.list_ended("10")
-    fed.namespaces.changed([namespace_object("a"), namespace_object("b")])
-    fed.namespaces.changed([deletion(namespace_object("b"))])
+    deliver(fed.namespaces, namespace_object("a"), namespace_object("b"))
+    deliver(fed.namespaces, deletion(namespace_object("b")))
     fed.take()
     fed.namespaces.list_began()
     fed.namespaces.listed([])
@@ -249,8 +250,8 @@ def test_a_list_that_began_twice_still_notices_who_is_gone(fed):
 
 @pytest.mark.parametrize(("what", "told"), [(Identity("a"), [events.NamespaceGone("a")]), (Identity(), [])])
 def test_a_deleted_namespace_that_does_not_decode_is_gone_if_it_has_a_name(fed, what, told):
-    fed.namespaces.changed([namespace_object("a")])
-    assert fed.namespaces.undecodable(what, "why", deleted=True) is bool(told)
+    deliver(fed.namespaces, namespace_object("a"))
+    assert fed.namespaces.lost(what) is bool(told)
     assert fed.events[1:] == told
 
 
@@ -271,7 +272,7 @@ def test_listed_workloads_are_seen_with_the_number_they_want(fed):
 
 def test_a_workload_is_told_again_only_when_it_wants_another_number(fed):
     changes = [workload_object("a", {"active": number}, replicas=2 + number // 2) for number in range(4)]
-    fed.workloads.changed(changes)
+    deliver(fed.workloads, *changes)
     assert fed.events == [events.WorkloadSeen("shop", "a", 2), events.WorkloadSeen("shop", "a", 3)]
 
 
@@ -283,7 +284,7 @@ def test_a_list_tells_nothing_of_workloads_that_are_as_they_were(fed):
 
 def test_a_deleted_workload_is_gone_once(fed):
     web = workload_object("a", replicas=3)
-    fed.workloads.changed([web, deletion(web), deletion(web)])
+    deliver(fed.workloads, web, deletion(web), deletion(web))
     assert fed.events == [events.WorkloadSeen("shop", "a", 3), events.WorkloadGone("shop", "a")]
 
 
@@ -298,27 +299,26 @@ def test_a_workload_that_comes_back_is_told_again(fed):
     web = workload_object("a", replicas=3)
     for change in (web, deletion(web), web):
         fed.take()
-        fed.workloads.changed([change])
+        deliver(fed.workloads, change)
     assert fed.events == [events.WorkloadSeen("shop", "a", 3)]
 
 
-@pytest.mark.parametrize("deleted", [False, True])
-def test_the_old_number_of_an_undecodable_workload_does_not_count(fed, deleted):
-    fed.workloads.changed([workload_object("a", replicas=3)])
-    fed.workloads.undecodable(Identity("web", "shop", "a"), "replicas is no number", deleted=deleted)
+def test_the_old_number_of_an_undecodable_workload_does_not_count(fed):
+    deliver(fed.workloads, workload_object("a", replicas=3))
+    fed.workloads.undecodable(Identity("web", "shop", "a"), "replicas is no number")
     assert fed.events[1:] == [events.WorkloadGone("shop", "a")]
     assert fed.counted("taintwarden_undecodable_objects_total", resource="replicasets") == 1
 
 
 @pytest.mark.parametrize("what", [Identity(), Identity("web", "shop", "uid-unheard")])
 def test_an_undecodable_workload_that_nobody_knows_changes_nothing(fed, what):
-    fed.workloads.undecodable(what, "why", deleted=False)
+    fed.workloads.undecodable(what, "why")
     assert fed.events == []
 
 
 def test_a_deleted_workload_whose_namespace_does_not_decode_is_found_by_the_next_list(fed):
-    fed.workloads.changed([workload_object("a", replicas=3)])
-    assert not fed.workloads.undecodable(Identity("web", "", "a"), "namespace is no text", deleted=True)
+    deliver(fed.workloads, workload_object("a", replicas=3))
+    assert not fed.workloads.lost(Identity("web", "", "a"))
 
 
 def test_all_kinds_that_the_limits_ask_for_are_followed():
@@ -331,7 +331,7 @@ def test_all_kinds_that_the_limits_ask_for_are_followed():
 )
 def test_each_kind_wants_its_own_number(fed, resource, expected):
     handler = WorkloadHandler(resource, fed.events.append, fed.metrics)
-    handler.changed([workload_object("a", {"desiredNumberScheduled": 5}, replicas=4, parallelism=6)])
+    deliver(handler, workload_object("a", {"desiredNumberScheduled": 5}, replicas=4, parallelism=6))
     assert fed.events == [events.WorkloadSeen("shop", "a", expected)]
 
 
@@ -348,12 +348,12 @@ def test_listed_budgets_are_seen(fed):
 
 
 def test_a_budget_is_told_at_every_change_even_to_the_same(fed):
-    fed.budgets.changed([budget_object(), budget_object()])
+    deliver(fed.budgets, budget_object(), budget_object())
     assert [type(event) for event in fed.events] == [events.BudgetSeen] * 2
 
 
 def test_a_deleted_budget_is_gone(fed):
-    fed.budgets.changed([budget_object(), deletion(budget_object())])
+    deliver(fed.budgets, budget_object(), deletion(budget_object()))
     assert fed.events[1:] == [events.BudgetGone("shop", "web")]
 
 
@@ -365,26 +365,26 @@ def test_a_budget_that_the_next_list_does_not_name_is_gone(fed):
 
 
 def test_a_budget_that_selects_nobody_is_not_told(fed):
-    fed.budgets.changed([budget_object(selector=None)])
+    deliver(fed.budgets, budget_object(selector=None))
     assert fed.events == []
 
 
 def test_a_budget_that_selects_nobody_any_more_is_gone(fed):
-    fed.budgets.changed([budget_object(), budget_object(selector=None)])
+    deliver(fed.budgets, budget_object(), budget_object(selector=None))
     assert fed.events[1:] == [events.BudgetGone("shop", "web")]
 
 
 def test_an_undecodable_budget_holds_its_namespace(fed):
-    fed.budgets.changed([budget_object(selector={})])
+    deliver(fed.budgets, budget_object(selector={}))
     assert fed.take()[0].budget.selector == LabelSelector()
-    fed.budgets.undecodable(Identity("web", "shop"), "why", deleted=False)
+    fed.budgets.undecodable(Identity("web", "shop"), "why")
     assert fed.events == [events.BudgetSeen(UNREADABLE)]
     assert fed.counted("taintwarden_undecodable_objects_total", resource="poddisruptionbudgets") == 1
 
 
 def test_an_undecodable_budget_of_a_list_holds_until_a_list_does_not_name_it(fed):
     fed.budgets.list_began()
-    fed.budgets.undecodable(Identity("web", "shop"), "why", deleted=False)
+    fed.budgets.undecodable(Identity("web", "shop"), "why")
     fed.budgets.listed([])
     fed.budgets.list_ended("10")
     assert fed.take() == [events.BudgetSeen(UNREADABLE)]
@@ -393,20 +393,20 @@ def test_an_undecodable_budget_of_a_list_holds_until_a_list_does_not_name_it(fed
 
 
 def test_an_undecodable_budget_that_is_deleted_holds_nobody_any_more(fed):
-    for deleted in (False, True):
-        fed.budgets.undecodable(Identity("web", "shop"), "why", deleted=deleted)
+    fed.budgets.undecodable(Identity("web", "shop"), "why")
+    assert fed.budgets.lost(Identity("web", "shop"))
     assert fed.events == [events.BudgetSeen(UNREADABLE), events.BudgetGone("shop", "web")]
 
 
 def test_a_budget_that_is_mended_counts_again(fed):
-    fed.budgets.undecodable(Identity("web", "shop"), "why", deleted=False)
-    fed.budgets.changed([budget_object()])
+    fed.budgets.undecodable(Identity("web", "shop"), "why")
+    deliver(fed.budgets, budget_object())
     assert fed.events[1].budget.selector is not None
 
 
 @pytest.mark.parametrize("what", [Identity(), Identity("web"), Identity(namespace="shop")])
 def test_what_cannot_even_be_named_is_only_told(fed, what):
-    fed.budgets.undecodable(what, "why", deleted=False)
+    fed.budgets.undecodable(what, "why")
     assert fed.events == []
     assert fed.counted("taintwarden_undecodable_objects_total", resource="poddisruptionbudgets") == 1
 
@@ -417,7 +417,7 @@ def test_what_cannot_even_be_named_is_only_told(fed, what):
 def test_an_undecodable_object_is_always_counted_and_logged_once(fed):
     with capture_logs() as logs:
         for _ in range(3):
-            fed.nodes.undecodable(Identity("n1"), "labels are no map", deleted=False)
+            fed.nodes.undecodable(Identity("n1"), "labels are no map")
     assert fed.counted("taintwarden_undecodable_objects_total", resource="nodes") == 3
     assert logs == [
         {
@@ -432,15 +432,15 @@ def test_an_undecodable_object_is_always_counted_and_logged_once(fed):
 
 def test_another_reason_is_logged_again(fed):
     with capture_logs() as logs:
-        fed.nodes.undecodable(Identity("n1"), "one", deleted=False)
-        fed.nodes.undecodable(Identity("n1"), "two", deleted=False)
+        fed.nodes.undecodable(Identity("n1"), "one")
+        fed.nodes.undecodable(Identity("n1"), "two")
     assert [entry["reason"] for entry in logs] == ["one", "two"]
 
 
 def test_what_is_remembered_of_undecodable_objects_is_bounded(fed):
     with capture_logs():
         for number in range(2_500):
-            fed.pods.undecodable(Identity(str(number)), "why", deleted=False)
+            fed.pods.undecodable(Identity(str(number)), "why")
     assert len(fed.pods._complaints) <= 1_001
 
 

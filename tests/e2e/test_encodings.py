@@ -187,10 +187,10 @@ async def listed(target: Target, resource: Resource[Any], accept: str, version: 
         return await client.request("GET", resource.path, params=resource.selection | exact, accept=accept)
 
 
-async def watched(target: Target, resource: Resource[Any], accept: str) -> list[tuple[str, Any]]:
+async def watched(target: Target, resource: Resource[Any], accept: str, version: str = "0") -> list[tuple[str, Any]]:
     """A watch from version 0 begins with everything; the server ends it after a second."""
     decoder, changes, buffer = Decoder(resource), [], b""
-    params = {"watch": "true", "resourceVersion": "0", "timeoutSeconds": "1"} | resource.selection
+    params = {"watch": "true", "resourceVersion": version, "timeoutSeconds": "1"} | resource.selection
     async with (
         Client(Connection.load(str(target.admin_kubeconfig))) as client,
         client.stream(resource.path, params, 20.0, accept=accept) as chunks,
@@ -238,8 +238,26 @@ def test_pods_of_one_shape_are_recognized(populated: Target) -> None:
 def test_a_watch_brings_the_same(populated: Target, resource: Resource[Any]) -> None:
     binary, text = (asyncio.run(watched(populated, resource, accept)) for accept in (PROTOBUF, JSON))
     assert "ADDED" in {kind for kind, _ in binary}
-    found, expected = ({each.metadata.resource_version: each for _, each in changes} for changes in (binary, text))
+    found, expected = (
+        {each.metadata.resource_version: each for kind, each in changes if kind != "DELETED"}
+        for changes in (binary, text)
+    )
     both = found.keys() & expected.keys()  # in a cluster that others use, they write and delete meanwhile
     assert both
     found, expected = compared(resource, *([each[version] for version in both] for each in (found, expected)))
     assert found == expected
+
+
+def test_a_watch_brings_the_same_deletion(populated: Target) -> None:
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "doomed", "namespace": "encodings"}}
+    populated.client.apply(pod | {"spec": {"containers": CONTAINERS, "nodeName": NODE}})
+    before = populated.client.get("pods", "doomed", "encodings")["metadata"]
+    populated.client.delete("pods", "doomed", "encodings", grace_seconds=0)
+    version = before["resourceVersion"]
+    binary, text = (asyncio.run(watched(populated, PODS, accept, version)) for accept in (PROTOBUF, JSON))
+    [found], [expected] = (
+        [each for kind, each in changes if kind == "DELETED" and each.uid == before["uid"]]
+        for changes in (binary, text)
+    )
+    assert found == expected
+    assert (found.name, found.namespace, found.node_name) == ("doomed", "encodings", NODE)

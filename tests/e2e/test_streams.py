@@ -45,11 +45,14 @@ class Told:
     def restarted(self, reason: str, _: str) -> None:
         self.restarts.append(reason)
 
-    def undecodable(self, *_: object, **__: object) -> bool:
-        return True
-
-    def changed(self, _: object) -> None:
+    def undecodable(self, *_: object) -> None:
         pass
+
+    def seen(self, _: object) -> None:
+        pass
+
+    def lost(self, _: object) -> bool:
+        return True
 
     def listed(self, _: object) -> None:
         pass

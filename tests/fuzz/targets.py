@@ -36,7 +36,7 @@ from taintwarden.kube import frames
 from taintwarden.kube.access import review_token
 from taintwarden.kube.errors import NOT_JSON, KubeError
 from taintwarden.kube.kubeconfig import from_files
-from taintwarden.kube.objects import NodeObject, PodObject
+from taintwarden.kube.objects import Identity, NodeObject, PodObject
 from taintwarden.kube.resources import BUDGETS, DAEMON_SETS, JOBS, NAMESPACES, NODES, PODS
 from taintwarden.kube.webhooks import ConfigurationKind, read_secret, read_webhooks
 from taintwarden.scheduling.extender import Args
@@ -124,6 +124,8 @@ def watches(data: bytes) -> None:
                 machine.step(events.PodSeen(seen), NOW)
             elif isinstance(one, NodeObject):
                 machine.step(events.NodeSeen(decoder.node(one)), NOW)
+            elif isinstance(one, Identity) and one.node_name:
+                machine.step(events.PodGone(one.uid, one.node_name), NOW)
         except ValueError as error:  # a timestamp that is none: the object is told of and left out
             told([error])
 

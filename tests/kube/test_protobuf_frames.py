@@ -329,12 +329,20 @@ def test_of_a_deleted_object_only_the_identity_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("metadata", "reason"), [({1: BAD_TEXT}, "decode"), ({1: b""}, "no name"), ({5: b""}, "no name or no uid")]
+    ("meta", "spec", "expected"),
+    [
+        ({1: BAD_TEXT}, {}, Identity("", "shop", "uid-a", "7", "n1")),
+        ({5: BAD_TEXT}, {}, Identity("a", "shop", "", "7", "n1")),
+        ({}, {10: b""}, Identity("a", "shop", "uid-a", "7", "")),
+        ({}, {10: BAD_TEXT}, Identity("a", "shop", "uid-a", "7", None)),
+    ],
 )
-def test_a_deleted_object_whose_identity_is_not_whole(metadata: Any, reason: str) -> None:
-    [(_, found)], _ = changes(framed("DELETED", message(pod("a", meta=metadata))))
-    assert isinstance(found, Undecodable)
-    assert reason in found.reason
+def test_what_is_known_of_a_deleted_object(meta: Any, spec: Any, expected: Identity) -> None:
+    assert changes(framed("DELETED", message(pod("a", meta=meta, spec=spec))))[0] == [("DELETED", expected)]
+
+
+def test_a_deletion_without_an_object() -> None:
+    assert changes(framed("DELETED", b"\xff"))[0] == [("DELETED", Identity())]
 
 
 @pytest.mark.parametrize("event", [b"\xff", message({1: "ADDED", 2: {1: b"no magic"}})])

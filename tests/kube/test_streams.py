@@ -40,11 +40,6 @@ def name_of(one: Any) -> str:
     return one.metadata.uid.removeprefix("uid-") if isinstance(one, WorkloadObject) else one.metadata.name
 
 
-def change_of(one: Any) -> str:
-    """A deleted object has a minus before its name."""
-    return f"-{one.uid.removeprefix('uid-')}" if isinstance(one, Identity) else name_of(one)
-
-
 class EventHandler:
     """Writes down what it hears."""
 
@@ -60,16 +55,19 @@ class EventHandler:
     def list_ended(self, resource_version: str) -> None:
         self.heard.append(("list ended", resource_version))
 
-    def changed(self, changes: Sequence[Any]) -> None:
-        self.heard.append(("changed", [change_of(one) for one in changes]))
+    def seen(self, obj: Any) -> None:
+        self.heard.append(("seen", name_of(obj)))
+
+    def lost(self, what: Identity) -> bool:
+        self.heard.append(("lost", what.uid.removeprefix("uid-")))
+        return bool(what.uid)
 
     def reached(self, resource_version: str) -> None:
         self.heard.append(("reached", resource_version))
 
-    def undecodable(self, what: Identity, reason: str, *, deleted: bool) -> bool:
+    def undecodable(self, what: Identity, reason: str) -> None:
         assert reason
-        self.heard.append(("undecodable", str(what), *(["deleted"] if deleted else [])))
-        return True
+        self.heard.append(("undecodable", str(what)))
 
     def restarted(self, reason: str, detail: str) -> None:
         assert detail
@@ -239,15 +237,17 @@ async def test_an_answer_that_is_no_list_does_not_empty_the_cluster():
 async def test_frames_are_told_in_order_with_what_was_reached():
     lines = frame("ADDED", obj("a", 11)) + frame("MODIFIED", obj("a", 12)) + frame("DELETED", obj("a", 13))
     followed = await follow(page(), [lines])
-    assert followed.heard[3:5] == [
-        ("changed", ["a", "a", "-a"]),
+    assert followed.heard[3:7] == [
+        ("seen", "a"),
+        ("seen", "a"),
+        ("lost", "a"),
         ("reached", "13"),
     ]
 
 
 async def test_a_bookmark_is_progress_and_no_change():
     followed = await follow(page(), [bookmark(99)])
-    assert followed.of("changed", "reached") == [("reached", "99")]
+    assert followed.of("seen", "reached") == [("reached", "99")]
     assert followed.watched_from == ["10", "99"]
 
 
@@ -280,7 +280,7 @@ async def test_a_quiet_watch_that_ran_out_is_resumed_at_once():
 async def test_a_frame_in_pieces_is_put_together():
     line = frame("ADDED", obj("a", 11))
     followed = await follow(page(), [line[:7], line[7:20], line[20:]])
-    assert followed.of("changed") == [("changed", ["a"])]
+    assert followed.of("seen") == [("seen", "a")]
 
 
 async def test_other_tasks_run_while_the_frames_of_one_chunk_are_delivered():
@@ -299,15 +299,15 @@ async def test_other_tasks_run_while_the_frames_of_one_chunk_are_delivered():
     with pytest.raises(EndOfScriptError):
         await stream.run()
     task.cancel()
-    delivered = [index for index, entry in enumerate(handler.heard) if entry[0] == "changed"]
-    assert [name for index in delivered for name in handler.heard[index][1]] == names
+    delivered = [index for index, entry in enumerate(handler.heard) if entry[0] == "reached"]
+    assert [name for what, name in handler.heard[3:] if what == "seen"] == names
     assert all(any(first < turn <= second for turn in turns) for first, second in pairwise(delivered))
 
 
 async def test_half_a_line_at_the_end_is_dropped_and_comes_again():
     whole = frame("ADDED", obj("b", 12))
     followed = await follow(page(), [frame("ADDED", obj("a", 11)) + whole[:9]], [whole])
-    assert followed.of("changed") == [("changed", ["a"]), ("changed", ["b"])]
+    assert followed.of("seen") == [("seen", "a"), ("seen", "b")]
     assert followed.watched_from[1] == "11"
     assert followed.of("undecodable") == []
 
@@ -315,26 +315,25 @@ async def test_half_a_line_at_the_end_is_dropped_and_comes_again():
 async def test_half_a_line_at_a_cut_is_dropped_and_comes_again():
     whole = frame("ADDED", obj("b", 12))
     followed = await follow(page(), [frame("ADDED", obj("a", 11)), whole[:9], Unreachable("cut")], [whole])
-    assert followed.of("changed", "restarted")[:3] == [
-        ("changed", ["a"]),
+    assert followed.of("seen", "restarted")[:3] == [
+        ("seen", "a"),
         ("restarted", "unreachable"),
-        ("changed", ["b"]),
+        ("seen", "b"),
     ]
     assert followed.watched_from[1] == "11"
 
 
 async def test_empty_lines_are_nothing():
     followed = await follow(page(), [b"\n\r\n" + frame("ADDED", obj("a", 11)) + b"\n"])
-    assert followed.of("changed", "undecodable") == [("changed", ["a"])]
+    assert followed.of("seen", "undecodable") == [("seen", "a")]
 
 
 async def test_a_line_that_is_not_json_ends_the_watch_which_is_resumed_before_it():
     lines = frame("ADDED", obj("a", 11)) + b"garbage\n" + frame("ADDED", obj("b", 12))
-    good = frame("ADDED", obj("a", 11)) + frame("ADDED", obj("b", 12))
-    followed = await follow(page(), [lines], [good])
+    followed = await follow(page(), [lines], [frame("ADDED", obj("b", 12))])
     assert followed.of("restarted")[0] == ("restarted", "unreachable")
-    assert followed.watched_from[1] == "10"
-    assert followed.of("changed")[-1] == ("changed", ["a", "b"])
+    assert followed.watched_from[1] == "11"
+    assert followed.of("seen") == [("seen", "a"), ("seen", "b")]
 
 
 @pytest.mark.parametrize("line", [b"garbage", b"{}", b"[]", b"7", b'{"type":"ADDED"'])
@@ -347,28 +346,28 @@ async def test_lines_that_are_no_frames_back_off_ever_longer(line):
 async def test_an_undecodable_object_in_a_watch_is_told_and_the_rest_goes_on():
     lines = frame("MODIFIED", BAD) + frame("ADDED", obj("c", 13))
     followed = await follow(page(), [lines])
-    assert followed.heard[3:6] == [("undecodable", "ns/bad"), ("changed", ["c"]), ("reached", "13")]
+    assert followed.heard[3:6] == [("undecodable", "ns/bad"), ("seen", "c"), ("reached", "13")]
 
 
-async def test_an_undecodable_object_that_was_deleted_is_told_as_deleted():
-    nameless = BAD | {"metadata": {"uid": "uid-bad"}}
+async def test_a_deletion_of_which_too_little_is_known_needs_another_list():
+    nameless = BAD | {"metadata": {"name": "bad"}}
     followed = await follow(page(), [frame("DELETED", nameless)])
-    assert followed.of("undecodable") == [("undecodable", "unknown", "deleted")]
+    assert followed.of("lost", "restarted")[:2] == [("lost", ""), ("restarted", "expired")]
 
 
 async def test_of_a_deleted_object_only_the_identity_is_read():
     deleted = obj("a", 13) | {"status": "none"}
     followed = await follow(page(), [frame("DELETED", deleted)])
-    assert followed.of("changed", "undecodable") == [("changed", ["-a"])]
+    assert followed.of("seen", "lost", "undecodable") == [("lost", "a")]
 
 
 async def test_an_undecodable_object_is_told_after_what_came_before_it():
     lines = frame("ADDED", obj("bad", 11)) + frame("MODIFIED", BAD) + frame("ADDED", obj("c", 13))
     followed = await follow(page(), [lines])
-    assert followed.of("changed", "undecodable") == [
-        ("changed", ["bad"]),
+    assert followed.of("seen", "undecodable") == [
+        ("seen", "bad"),
         ("undecodable", "ns/bad"),
-        ("changed", ["c"]),
+        ("seen", "c"),
     ]
 
 
@@ -386,7 +385,7 @@ async def test_an_undecodable_object_without_a_version_moves_nothing():
 async def test_a_line_with_broken_text_is_told_and_the_rest_goes_on():
     bad = frame("ADDED", obj("b?", 11)).replace(b"?", b"\xff")
     followed = await follow(page(), [bad + frame("ADDED", obj("c", 12))])
-    assert ("changed", ["c"]) in followed.heard
+    assert ("seen", "c") in followed.heard
 
 
 @pytest.mark.parametrize("resource", ALL, ids=lambda resource: resource.name)
@@ -446,7 +445,7 @@ async def test_any_other_error_frame_lists_again(code):
 
 async def test_frames_before_an_error_in_the_same_chunk_count():
     followed = await follow(page(), [frame("ADDED", obj("a", 11)) + error(410)], page())
-    assert followed.of("changed") == [("changed", ["a"])]
+    assert followed.of("seen") == [("seen", "a")]
 
 
 @pytest.mark.parametrize("status", ["{}", '"gone"', "null", '{"code":"410"}'])

@@ -26,8 +26,9 @@ class Told:
         self.live_now = False
         self.changes: list[tuple[float, bool]] = []
         self.restarts: list[str] = []
-        self.undecodables: list[tuple[Any, bool]] = []
-        self.tells_deleted = True
+        self.undecodables: list[Any] = []
+        self.knows_deleted = True
+        self.deletions: list[Identity] = []
         self.heard: list[Any] = []
 
     def live(self, *, live: bool) -> None:
@@ -38,16 +39,16 @@ class Told:
     def restarted(self, reason: str, _: str) -> None:
         self.restarts.append(reason)
 
-    def undecodable(self, what: Any, _: str, *, deleted: bool) -> bool:
-        self.undecodables.append((what, deleted))
-        return self.tells_deleted
+    def undecodable(self, what: Any, _: str) -> None:
+        self.undecodables.append(what)
 
-    def changed(self, changes: Sequence[Any]) -> None:
-        for one in changes:
-            if isinstance(one, Identity):
-                self.heard.append(("deleted", int(one.resource_version)))
-            else:
-                self.heard.append(("changed", int(one.metadata.resource_version)))
+    def seen(self, obj: Any) -> None:
+        self.heard.append(("seen", int(obj.metadata.resource_version)))
+
+    def lost(self, what: Identity) -> bool:
+        self.deletions.append(what)
+        self.heard.append(("lost", int(what.resource_version or 0)))
+        return self.knows_deleted
 
     def listed(self, objects: Sequence[Any]) -> None:
         pass
@@ -194,11 +195,11 @@ async def test_what_changes_while_the_pages_come_is_delivered_after_them(scene: 
     await asyncio.sleep(3.9)
     assert scene.told.heard == []
     await asyncio.sleep(0.2)
-    before = [("changed", 11), ("reached", 11), ("deleted", 12), ("reached", 12)]
+    before = [("seen", 11), ("reached", 11), ("lost", 12), ("reached", 12)]
     assert scene.told.heard == [("list ended", 10), *before]
     scene.server.watch.send(13)
     await asyncio.sleep(0.1)
-    assert scene.told.heard[-2:] == [("changed", 13), ("reached", 13)]
+    assert scene.told.heard[-2:] == [("seen", 13), ("reached", 13)]
 
 
 async def test_a_watch_that_ends_while_the_pages_come_is_resumed_where_it_was(scene: Scene) -> None:
@@ -331,7 +332,7 @@ async def test_changes_that_come_while_held_ones_are_passed_on_come_after_them(s
 
     scene.told.list_ended = send  # type: ignore[method-assign]
     await asyncio.sleep(2)
-    assert [version for kind, version in scene.told.heard if kind == "changed"] == list(range(11, 41))
+    assert [version for kind, version in scene.told.heard if kind == "seen"] == list(range(11, 41))
 
 
 async def test_a_view_is_not_live_before_what_was_held_is_passed_on(scene: Scene) -> None:
@@ -341,7 +342,7 @@ async def test_a_view_is_not_live_before_what_was_held_is_passed_on(scene: Scene
     for version in range(11, 100):
         scene.server.watch.send(version)
     heard = scene.told.heard
-    scene.told.changed = lambda _: heard.append(scene.live)  # type: ignore[method-assign]
+    scene.told.seen = lambda _: heard.append(scene.live)  # type: ignore[method-assign]
     await asyncio.sleep(5)
     assert heard.count(False) == 89
     assert scene.live
@@ -358,19 +359,20 @@ async def test_the_proof_of_the_list_before_does_not_end_that_of_the_next(scene:
     assert [up for _, up in scene.told.changes] == [True]
 
 
+@pytest.mark.parametrize("kind", ["MODIFIED", "DELETED"])
 async def test_a_watch_that_brings_too_much_stops_until_the_pages_have_come(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setattr(event_handler, "HELD_AT_MOST", 3)
     scene.server.pages = [after(8)]
     scene.begin()
     await asyncio.sleep(1)
     for version in range(11, 16):
-        scene.server.watch.send(version)
+        scene.server.watch.send(version, kind=kind)
         await asyncio.sleep(0.1)
     scene.server.version = 15
     await asyncio.sleep(7)
-    assert [version for kind, version in scene.told.heard if kind == "changed"] == [11, 12, 13]
+    assert [version for what, version in scene.told.heard if what in ("seen", "lost")] == [11, 12, 13]
     assert [watch.since for watch in scene.server.watches] == ["10", "13"]
     assert not scene.live
     scene.server.watch.bookmark(15)
@@ -426,7 +428,7 @@ async def test_the_view_before_another_list_is_lost_after_the_gap(scene: Scene) 
 async def test_a_deletion_among_the_pages_that_cannot_be_told_from_others_is_found_by_another_list(
     scene: Scene,
 ) -> None:
-    scene.told.tells_deleted = False
+    scene.told.knows_deleted = False
     scene.server.pages = [after(8)]
     scene.begin()
     await asyncio.sleep(1)
@@ -660,8 +662,10 @@ META = {"name": "a", "namespace": "shop", "uid": "uid-a", "resourceVersion": "11
     [
         (META | {"uid": 7}, {"nodeName": "n1"}, ("a", "shop", "", "11", "n1")),
         (META | {"name": 7}, {"nodeName": "n1"}, ("", "shop", "uid-a", "11", "n1")),
-        (META, {"nodeName": {}}, ("a", "shop", "uid-a", "11", "")),
-        (META, "none", ("a", "shop", "uid-a", "11", "")),
+        (META, {"nodeName": "n1", "tolerations": 7}, ("a", "shop", "uid-a", "11", "n1")),
+        (META, {"containers": []}, ("a", "shop", "uid-a", "11", "")),
+        (META, {"nodeName": {}}, ("a", "shop", "uid-a", "11", None)),
+        (META, "none", ("a", "shop", "uid-a", "11", None)),
         ("none", {"nodeName": "n1"}, ("", "", "", "", "n1")),
     ],
 )
@@ -669,15 +673,30 @@ async def test_whatever_tells_which_object_it_is_is_read(scene: Scene, metadata,
     await scene.up()
     scene.server.watch.send_raw(broken("DELETED", metadata, spec))
     await asyncio.sleep(0.1)
-    [(what, deleted)] = scene.told.undecodables
+    [what] = scene.told.deletions
     assert (what.name, what.namespace, what.uid, what.resource_version, what.node_name) == expected
-    assert deleted
+    assert scene.told.undecodables == []
     assert scene.server.lists == 1
+
+
+async def test_a_deleted_object_without_a_spec_has_no_node(scene: Scene) -> None:
+    await scene.up()
+    scene.server.watch.send_raw({"type": "DELETED", "object": {"metadata": META}})
+    await asyncio.sleep(0.1)
+    assert scene.told.deletions == [Identity("a", "shop", "uid-a", "11", "")]
+
+
+async def test_a_deletion_without_a_version_moves_nothing(scene: Scene) -> None:
+    await scene.up()
+    scene.server.watch.send(11)
+    scene.server.watch.send_raw(broken("DELETED", META | {"resourceVersion": 7}))
+    await asyncio.sleep(0.1)
+    assert scene.told.heard[-2:] == [("lost", 0), ("reached", 11)]
 
 
 async def test_a_deletion_that_cannot_be_told_from_others_is_found_by_a_list(scene: Scene) -> None:
     await scene.up()
-    scene.told.tells_deleted = False
+    scene.told.knows_deleted = False
     await asyncio.sleep(10)
     scene.server.watch.send_raw(broken("DELETED", {"labels": 7}))
     await asyncio.sleep(0.1)

@@ -40,20 +40,18 @@ class Known:
         self.lists += 1
         self.pods = {name: uid for name, uid in self.pods.items() if name in self._listed}
 
-    def changed(self, changes: Sequence[Any]) -> None:
-        for one in changes:
-            if isinstance(one, Identity):
-                self.pods.pop(one.name, None)
-            else:
-                self.pods[one.metadata.name] = one.metadata.uid
+    def seen(self, obj: Any) -> None:
+        self.pods[obj.metadata.name] = obj.metadata.uid
+
+    def lost(self, what: Identity) -> bool:
+        self.pods.pop(what.name, None)
+        return True
 
     def reached(self, _: str) -> None:
         pass
 
-    def undecodable(self, what: Identity, _: str, *, deleted: bool) -> bool:
-        assert not deleted
+    def undecodable(self, what: Identity, _: str) -> None:
         self.undecodables.append(str(what))
-        return True
 
     def restarted(self, reason: str, _: str) -> None:
         self.restarts.append(reason)

@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -45,14 +46,19 @@ def test_a_line_is_json_with_a_constant_event_and_pairs():
     [
         (1_700_000_000_000_000_000, "2023-11-14T22:13:20.000000Z"),
         (1_700_000_000_050_007_999, "2023-11-14T22:13:20.050007Z"),
+        (1_700_000_001_999_999_999, "2023-11-14T22:13:21.999999Z"),
     ],
 )
-def test_the_time_of_a_line_has_microseconds(monkeypatch, nanoseconds, written):
+def test_the_time_of_a_line_has_microseconds_and_is_in_utc(monkeypatch, nanoseconds, written):
+    monkeypatch.setenv("TZ", "XYZ-9")
+    time.tzset()
     monkeypatch.setattr("time.time_ns", lambda: nanoseconds)
     stream = io.StringIO()
     configure_logs("json", "info", stream)
     structlog.get_logger().info("hello")
     assert lines(stream)[0]["timestamp"] == written
+    monkeypatch.undo()
+    time.tzset()
 
 
 def test_away_from_a_terminal_auto_is_json():

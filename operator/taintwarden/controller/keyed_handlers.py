@@ -129,10 +129,10 @@ class WorkloadHandler(KeyedHandler[WorkloadObject]):
         namespace, _, uid = key.partition("/")
         return events.WorkloadGone(namespace, uid)
 
-    def undecodable(self, what: Identity, reason: str, *, deleted: bool) -> bool:
+    def undecodable(self, what: Identity, reason: str) -> None:
         """Its number is not known any more, and an old one must not count."""
         self.lose(self.key_of(what))
-        return super().undecodable(what, reason, deleted=deleted)
+        super().undecodable(what, reason)
 
 
 class BudgetHandler(KeyedHandler[BudgetObject]):
@@ -159,13 +159,12 @@ class BudgetHandler(KeyedHandler[BudgetObject]):
         namespace, _, name = key.partition("/")
         return events.BudgetGone(namespace, name)
 
-    def undecodable(self, what: Identity, reason: str, *, deleted: bool) -> bool:
+    def undecodable(self, what: Identity, reason: str) -> None:
         """It may concern every pod of its namespace, so none of them may be evicted."""
-        key = self.key_of(what)
-        if key and not deleted:
+        if key := self.key_of(what):
             self._listed.add(key)
             self._tell(key, Budget(what.namespace, what.name, selector=None, allowed=0))
-        return super().undecodable(what, reason, deleted=deleted)
+        super().undecodable(what, reason)
 
     def _tell(self, key: str, budget: Budget) -> None:
         self._told[key] = None

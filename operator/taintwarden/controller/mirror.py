@@ -64,9 +64,11 @@ class Mirror(StreamHandler[Named], Generic[Named, Value]):
 
     def lost(self, what: Identity) -> bool:
         """Objects are known by name."""
+        if not what.name:
+            return False
         self._values.pop(str(what), None)
         self._on_change()
-        return bool(what.name)
+        return True
 
     def _put(self, values: dict[str, Value], obj: Named) -> None:
         value = self._read(obj)

@@ -53,14 +53,6 @@ class StreamHandler(ABC, Generic[Object]):
     def list_ended(self, resource_version: str) -> None:
         """What the list did not name is gone."""
 
-    def changed(self, changes: Sequence[Object | Identity]) -> None:
-        """Watch frames."""
-        for one in changes:
-            if isinstance(one, Identity):
-                self.lost(one)
-            else:
-                self.seen(one)
-
     @abstractmethod
     def seen(self, obj: Object) -> None:
         """An object was added or modified."""
@@ -74,10 +66,9 @@ class StreamHandler(ABC, Generic[Object]):
             self._live = live
             self.feed(events.ViewChanged(self.resource, live))
 
-    def undecodable(self, what: Identity, reason: str, *, deleted: bool) -> bool:
-        """Report it. A deleted object is gone if its identity is known; False: it is not known."""
+    def undecodable(self, what: Identity, reason: str) -> None:
+        """Report it."""
         self._complain(str(what), reason)
-        return not deleted or self.lost(what)
 
     @abstractmethod
     def lost(self, what: Identity) -> bool:
@@ -125,10 +116,11 @@ class PodHandler(StreamHandler[PodObject]):
         self.listed_once.set()
 
     def lost(self, what: Identity) -> bool:
-        """The machine knows pods by node, and none without."""
-        if not (what.uid and what.node_name):
+        """The machine knows pods by node, and none that is not bound."""
+        if not what.uid or what.node_name is None:
             return False
-        self.feed(events.PodGone(what.uid, what.node_name))
+        if what.node_name:
+            self.feed(events.PodGone(what.uid, what.node_name))
         return True
 
     def seen(self, obj: PodObject) -> None:

@@ -20,8 +20,11 @@ BATCHES_AT_ONCE = 2
 class EventHandler(Protocol[Received_contra]):
     """Receives a stream. Calls come in order and never overlap; none may raise."""
 
-    def changed(self, changes: Sequence[Received_contra | Identity]) -> None:
-        """Watch frames: the objects that were added or modified, and the identities of those that were deleted."""
+    def seen(self, obj: Received_contra) -> None:
+        """An object was added or modified."""
+
+    def lost(self, what: Identity) -> bool:
+        """An object was deleted. False: too little of it is known, and only another list shows what is gone."""
 
     def listed(self, objects: Sequence[Received_contra]) -> None:
         """One page of a list."""
@@ -38,11 +41,8 @@ class EventHandler(Protocol[Received_contra]):
     def live(self, *, live: bool) -> None:
         """Whether what was delivered is up to date. It is not before this was called."""
 
-    def undecodable(self, what: Identity, reason: str, *, deleted: bool) -> bool:
-        """An object of a list or a watch cannot be decoded; the stream continues without it.
-
-        False: it was deleted, and its identity is not known. Then only another list shows what is gone.
-        """
+    def undecodable(self, what: Identity, reason: str) -> None:
+        """An object that exists cannot be decoded; the stream continues without it."""
 
     def restarted(self, reason: str, detail: str) -> None:
         """The watch ended and is taken up again, or the list is begun again."""
@@ -64,10 +64,21 @@ class Held(Generic[Object]):
         """Whether it has as many changes as it may."""
         return self._changes >= HELD_AT_MOST
 
-    def changed(self, changes: Sequence[Object | Identity]) -> None:
-        """Watch frames, for later."""
-        self._changes += len(changes)
-        self._batch.append(lambda handler: handler.changed(changes))
+    def seen(self, obj: Object) -> None:
+        """For later."""
+        self._changes += 1
+        self._batch.append(lambda handler: handler.seen(obj))
+
+    def lost(self, what: Identity) -> bool:
+        """Whether enough of it is known, shows when it is passed on."""
+
+        def lose(handler: EventHandler[Object]) -> None:
+            if not handler.lost(what):
+                raise unknown_deletion(what)
+
+        self._changes += 1
+        self._batch.append(lose)
+        return True
 
     def reached(self, resource_version: str) -> None:
         """What came since the last call is one batch."""
@@ -75,15 +86,9 @@ class Held(Generic[Object]):
         self._batches.append(self._batch)
         self._batch = []
 
-    def undecodable(self, what: Identity, reason: str, *, deleted: bool) -> bool:
-        """Whether a deleted object is known, shows when it is passed on."""
-
-        def tell(handler: EventHandler[Object]) -> None:
-            if not handler.undecodable(what, reason, deleted=deleted):
-                raise unknown_deletion(reason)
-
-        self._batch.append(tell)
-        return True
+    def undecodable(self, what: Identity, reason: str) -> None:
+        """For later."""
+        self._batch.append(lambda handler: handler.undecodable(what, reason))
 
     async def pass_on(self, handler: EventHandler[Object]) -> None:
         """Deliver everything, in order. Other tasks run in between, and the watch may add less than is taken.
@@ -101,6 +106,6 @@ class Held(Generic[Object]):
                 await asyncio.sleep(0)
 
 
-def unknown_deletion(reason: str) -> ExpiredError:
+def unknown_deletion(what: Identity) -> ExpiredError:
     """An object was deleted, and nothing says which."""
-    return ExpiredError("the deleted object is not known", reason)
+    return ExpiredError(f"an object was deleted of which too little is known: {what}")

@@ -6,7 +6,7 @@ import msgspec
 
 from taintwarden.kube.encoding import ExpiredError, Page, Undecodable, error_of
 from taintwarden.kube.errors import NOT_JSON, Status, decoded
-from taintwarden.kube.objects import Identity, Items, ListMeta, Object, RawItems
+from taintwarden.kube.objects import Identity, Items, ListMeta, Object, RawItems, WatchFrame
 
 
 class JsonFrames(Generic[Object]):
@@ -15,6 +15,7 @@ class JsonFrames(Generic[Object]):
     def __init__(self, kind: type[Object]) -> None:
         of: Any = kind
         self._pages: msgspec.json.Decoder[Items[Object]] = msgspec.json.Decoder(Items[of])
+        self._frames: msgspec.json.Decoder[WatchFrame[Object]] = msgspec.json.Decoder(WatchFrame[of])
         self._objects: msgspec.json.Decoder[Object] = msgspec.json.Decoder(of)
 
     def page(self, body: bytes) -> Page[Object]:
@@ -42,30 +43,27 @@ class JsonFrames(Generic[Object]):
 
     def frame(self, line: bytes) -> tuple[str, Object | Identity | Undecodable]:
         """One line."""
-        frame = decoded(line, _RawFrame, "frame of a watch")
-        if frame.type == "ERROR":
-            raise _error_of(line)
+        fault = ""
         try:
-            if frame.type == "DELETED":
-                return frame.type, _deleted(frame.object)
-            return frame.type, self._objects.decode(frame.object)
+            frame = self._frames.decode(line)
+            if frame.type not in ("DELETED", "ERROR"):
+                return frame.type, frame.object
         except NOT_JSON as error:
-            return frame.type, Undecodable(identity_of(frame.object), str(error))
-
-
-def _deleted(raw: msgspec.Raw) -> Identity:
-    found = msgspec.json.decode(raw, type=_Deleted)
-    meta = found.metadata
-    return Identity(meta.name, meta.namespace, meta.uid, meta.resource_version, found.spec.node_name)
+            fault = str(error)
+        raw = decoded(line, _RawFrame, "frame of a watch")
+        if raw.type == "ERROR":
+            raise _error_of(line)
+        identity = identity_of(raw.object)
+        return raw.type, identity if raw.type == "DELETED" else Undecodable(identity, fault)
 
 
 def identity_of(raw: bytes | msgspec.Raw) -> Identity:
-    """The identity of an object; each part is read separately, and empty if it is not valid."""
-    parts = _read(raw, _Parts, _Parts())
+    """The identity of an object; each part is read separately, and is not known if it is not valid."""
+    parts = _read(raw, _Parts, _Parts(spec=msgspec.Raw(b"")))
     known = _read(parts.metadata, dict[str, msgspec.Raw], {})
-    spec = _read(parts.spec, dict[str, msgspec.Raw], {})
+    spec = _read(parts.spec, dict[str, msgspec.Raw], {"nodeName": b""})
     texts = {field: _read(known.get(name, b""), str, "") for field, name in _METADATA.items()}
-    return Identity(**texts, node_name=_read(spec.get("nodeName", b""), str, ""))
+    return Identity(**texts, node_name=_read(spec.get("nodeName", b'""'), str, None))
 
 
 def _read(raw: bytes | msgspec.Raw, kind: Any, default: Any) -> Any:
@@ -78,25 +76,9 @@ def _read(raw: bytes | msgspec.Raw, kind: Any, default: Any) -> Any:
 _METADATA = {"name": "name", "namespace": "namespace", "uid": "uid", "resource_version": "resourceVersion"}
 
 
-class _DeletedMeta(msgspec.Struct, rename="camel"):
-    name: str
-    uid: str
-    namespace: str = ""
-    resource_version: str = ""
-
-
-class _DeletedSpec(msgspec.Struct, rename="camel"):
-    node_name: str = ""
-
-
-class _Deleted(msgspec.Struct):
-    metadata: _DeletedMeta
-    spec: _DeletedSpec = msgspec.field(default_factory=_DeletedSpec)
-
-
 class _Parts(msgspec.Struct):
     metadata: msgspec.Raw = msgspec.Raw(b"")
-    spec: msgspec.Raw = msgspec.Raw(b"")
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
 
 
 class _Head(msgspec.Struct):

@@ -1,6 +1,6 @@
 """The fields we use of the objects we read, and nothing else: what is not named here is never built.
 
-Everything has a default, so that an ``ERROR`` or ``BOOKMARK`` frame decodes with the same decoder as an object.
+Everything has a default, so that a ``BOOKMARK`` frame decodes with the same decoder as an object.
 """
 
 from collections.abc import Callable
@@ -343,6 +343,13 @@ Followed = (
 Object = TypeVar("Object", bound=Followed)
 
 
+class WatchFrame(msgspec.Struct, Generic[Object]):
+    """One line of a watch."""
+
+    object: Object
+    type: str = ""
+
+
 class ListMeta(msgspec.Struct, rename="camel"):
     """``metadata`` of a list."""
 
@@ -363,14 +370,14 @@ class RawItems(msgspec.Struct):
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """What identifies an object that was deleted or does not decode; of the latter, unknown fields are empty."""
+    """What identifies an object that was deleted or does not decode; fields that are not known are empty."""
 
     name: str = ""
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
-    node_name: str = ""
-    """``spec.nodeName``, of pods."""
+    node_name: str | None = ""
+    """``spec.nodeName`` of a pod: empty before the pod is bound, None if it is not known."""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name or "unknown"

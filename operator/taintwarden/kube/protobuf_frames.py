@@ -21,7 +21,7 @@ _ENVELOPE = MESSAGES["runtime.Unknown"]
 _LIST = MESSAGES["meta.v1.List"]
 _EVENT = MESSAGES["meta.v1.WatchEvent"]
 _STATUS = MESSAGES["meta.v1.Status"]
-_OBJECT, _WRAPPED_OBJECT = MESSAGES["meta.v1.Object"], MESSAGES["runtime.Unknown.Object"]
+_OBJECT = MESSAGES["meta.v1.Object"]
 
 
 class ProtobufFrames(Generic[Object]):
@@ -78,9 +78,9 @@ class ProtobufFrames(Generic[Object]):
             raise _foreign("frame of a watch") from error
         if kind == "ERROR":
             raise _error_of(content)
+        if kind == "DELETED":
+            return kind, _identity_of(_bare(content))
         try:
-            if kind == "DELETED":
-                return kind, _deleted(content)
             return kind, self._make(self._wrapped.FromString(content).raw)
         except FAULTS as error:
             return kind, Undecodable(_identity_of(_bare(content)), str(error))
@@ -115,27 +115,24 @@ def _head(found: Any) -> ListMeta:
         raise _foreign("list") from error
 
 
-def _deleted(content: bytes) -> Identity:
-    found = Identity(*(part.decode() for part in _parts(_WRAPPED_OBJECT.FromString(content).raw)))
-    if not (found.name and found.uid):
-        msg = "metadata has no name or no uid"
-        raise ValueError(msg)
-    return found
-
-
 def _identity_of(raw: bytes) -> Identity:
-    """The identity of an object; a part that is not plain text is empty."""
+    """The identity of an object; each part that is not plain text is not known."""
     try:
         found = _OBJECT.FromString(raw)
     except FAULTS:
         return Identity()
-    return Identity(*(part.decode() if part.isascii() else "" for part in _parts(found)))
-
-
-def _parts(found: Any) -> tuple[bytes, ...]:
-    """What an :class:`Identity` consists of."""
     meta = found.metadata
-    return meta.name, meta.namespace, meta.uid, meta.resourceVersion, found.spec.nodeName
+    return Identity(
+        _text(meta.name) or "",
+        _text(meta.namespace) or "",
+        _text(meta.uid) or "",
+        _text(meta.resourceVersion) or "",
+        _text(found.spec.nodeName),
+    )
+
+
+def _text(part: bytes) -> str | None:
+    return part.decode() if part.isascii() else None
 
 
 def _error_of(content: bytes) -> ExpiredError:

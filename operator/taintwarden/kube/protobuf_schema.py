@@ -39,7 +39,6 @@ SCHEMA: Mapping[str, Fields] = {
     "meta.v1.List": {"metadata": (1, "meta.v1.ListMeta"), "items": (2, "repeated bytes")},
     **{f"{kind}List": {"metadata": (1, "meta.v1.ListMeta"), "items": (2, f"repeated {kind}")} for kind in KINDS},
     **{f"runtime.Unknown.{kind}": {"raw": (2, kind)} for kind in (*KINDS, *(f"{kind}List" for kind in KINDS))},
-    "runtime.Unknown.Object": {"raw": (2, "meta.v1.Object")},
     "meta.v1.Object": {"metadata": (1, "meta.v1.ObjectMeta.Identity"), "spec": (2, "core.v1.PodSpec.Identity")},
     "meta.v1.ObjectMeta.Identity": {
         "name": (1, "bytes"),

@@ -142,7 +142,7 @@ class Stream(Generic[Object]):
             await asyncio.sleep(0)  # the next requests go out first
         good, bad = page.decode()
         for one in bad:
-            self._handler.undecodable(one.identity, one.reason, deleted=False)
+            self._handler.undecodable(one.identity, one.reason)
         self._handler.listed(good)
 
     # -- watch --------------------------------------------------------------------------------------------------

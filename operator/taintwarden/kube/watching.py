@@ -212,8 +212,6 @@ class Watch(Generic[Object]):
         return came
 
     def _deliver(self, frames: Sequence[bytes]) -> None:
-        changes: list[Object | Identity] = []
-        version = self._version
         expired: ExpiredError | None = None
         for raw in frames:
             try:
@@ -222,23 +220,20 @@ class Watch(Generic[Object]):
                 expired = error
                 break
             if isinstance(found, Undecodable):
-                if changes:  # earlier changes are passed on first: they may be of the same object
-                    self._handler.changed(changes)
-                    changes = []
-                if not self._handler.undecodable(found.identity, found.reason, deleted=kind == "DELETED"):
-                    expired = unknown_deletion(found.reason)
+                self._handler.undecodable(found.identity, found.reason)
+                version = found.identity.resource_version
+            elif isinstance(found, Identity):
+                if not self._handler.lost(found):
+                    expired = unknown_deletion(found)
                     break
-                # A resumed watch does not receive it again.
-                version = found.identity.resource_version or version
-                continue
-            named = found if isinstance(found, Identity) else found.metadata
-            version = named.resource_version or version
-            if kind != "BOOKMARK":
-                changes.append(found)
-        if changes:
-            self._handler.changed(changes)
-        self._version = version
-        self._handler.reached(version)
+                version = found.resource_version
+            else:
+                version = found.metadata.resource_version
+                if kind != "BOOKMARK":
+                    self._handler.seen(found)
+            # Also of what does not decode: a resumed watch does not receive it again.
+            self._version = version or self._version
+        self._handler.reached(self._version)
         if expired is not None:
             raise expired
 
