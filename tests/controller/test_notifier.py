@@ -27,10 +27,10 @@ OUR_POLICY = Subject("TaintEvictionPolicy", "sla", "uid-sla", api_version="taint
 
 
 class Events:
-    """Stands in for the recorder."""
+    """Stands in for the recorder, which writes complete messages."""
 
     def __init__(self, events: list[Message]) -> None:
-        self.record = events.append
+        self.record = lambda message: events.append(message.complete())
 
 
 class Told:

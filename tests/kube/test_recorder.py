@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -34,7 +34,9 @@ POD = Subject("Pod", "web-1", "uid-1", "shop")
 NODE = Subject("Node", "n1", "uid-n1")
 
 
-def message(note: str = "note", subject: Subject = POD, reason: str = "Evicted", kind: str = NORMAL) -> Message:
+def message(
+    note: str | Callable[[], str] = "note", subject: Subject = POD, reason: str = "Evicted", kind: str = NORMAL
+) -> Message:
     return Message(subject, kind, reason, "Evict", note)
 
 
@@ -257,6 +259,71 @@ async def test_what_waits_already_takes_no_second_place(monkeypatch):
         assert made.dropped == 0
         await asyncio.sleep(5)
     assert notes(client) == ["a", "b"]
+
+
+# -- notes that are made late -----------------------------------------------------------------------------------------
+
+
+async def test_a_note_is_made_when_the_event_is_written():
+    client, made_at = fine(), []
+    clock = asyncio.get_running_loop().time
+
+    def note() -> str:
+        made_at.append(clock())
+        return "late"
+
+    async with running(client, per_second=1) as made:
+        made.record(message("a"))
+        made.record(message(note))
+        assert made_at == []
+        await asyncio.sleep(5)
+    assert notes(client) == ["a", "late"]
+    assert len(made_at) == 1
+
+
+async def test_of_the_same_reason_about_the_same_object_the_latest_note_is_written():
+    client = fine()
+    async with running(client) as made:
+        made.record(message(lambda: "earlier"))
+        made.record(message(lambda: "later"))
+        made.record(message(lambda: "other reason", reason="Other"))
+        made.record(message(lambda: "other object", subject=NODE))
+        await asyncio.sleep(5)
+    assert notes(client) == ["later", "other reason", "other object"]
+
+
+async def test_a_late_note_that_was_written_already_is_not_written_again_and_delays_no_other():
+    client = fine()
+    async with running(client, per_second=1) as made:
+        made.record(message("a"))
+        await asyncio.sleep(2)
+        made.record(message(lambda: "a"))
+        made.record(message("b"))
+        await asyncio.sleep(0.5)
+    assert notes(client) == ["a", "b"]
+
+
+async def test_a_late_note_is_as_short_as_any_other():
+    client = fine()
+    made = Recorder(client, "i", 1)
+    made.record(message(lambda: "n" * 5000))
+    await made.flush(5)
+    assert notes(client) == ["n" * MAX_NOTE_BYTES]
+
+
+async def test_late_notes_that_are_dropped_are_never_made(monkeypatch):
+    monkeypatch.setattr(recorder, "MAX_QUEUED", 1)
+    client, made_notes = fine(), []
+
+    def note(text: str) -> str:
+        made_notes.append(text)
+        return text
+
+    made = Recorder(client, "i", 1)
+    for number in range(3):
+        made.record(message(lambda number=number: note(str(number)), reason=f"Reason{number}"))
+    await made.flush(5)
+    assert (made.dropped, made_notes) == (2, ["2"])
 
 
 async def test_what_is_remembered_is_bounded(monkeypatch):

@@ -1,6 +1,6 @@
 """From the machine's notices to what people see: one table from notice to metric, log line and Event."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import assert_never
 
 import structlog
@@ -144,7 +144,10 @@ class Notifier:
         log.info("eviction-scheduled", pods=pods, node=node, taint=str(verdict.taint), policy=policy.name, due=due)
         fate, named = "Will" if policy.mode is Mode.ENFORCE else "Would", _named(policy)
         for notice in notices:
-            note = f"{fate} be evicted from {node} at {due}: {self._why(notice.verdict)} ({named})"
+
+            def note(verdict: TaintVerdict = notice.verdict) -> str:
+                return f"{fate} be evicted from {node} at {due}: {self._why(verdict)} ({named})"
+
             self._pod_event(notice.pod, NORMAL, "EvictionScheduled", "Schedule", note)
 
     def _cancelled(self, notice: commands.Cancelled) -> None:
@@ -169,7 +172,10 @@ class Notifier:
         self._metrics.evictions.labels(notice.verdict.policy.name, "evicted").inc()
         self._metrics.lateness.observe(notice.lateness)
         log.info("eviction-settled", **_facts(notice), outcome="evicted", lateness=round(notice.lateness, 3))
-        note = f"Evicted from {notice.pod.node}: {self._why(notice.verdict)} ({_named(notice.verdict.policy)})"
+
+        def note() -> str:
+            return f"Evicted from {notice.pod.node}: {self._why(notice.verdict)} ({_named(notice.verdict.policy)})"
+
         self._pod_event(notice.pod, NORMAL, "Evicted", "Evict", note)
 
     def _hindered(self, notice: commands.Hindered) -> None:
@@ -291,7 +297,7 @@ class Notifier:
     def _unreadable_history(self, notice: commands.UnreadableHistory) -> None:
         log.warning("taint-history-unreadable", node=notice.node, reason=notice.reason)
 
-    def _pod_event(self, pod: Pod, kind: str, reason: str, action: str, note: str) -> None:
+    def _pod_event(self, pod: Pod, kind: str, reason: str, action: str, note: str | Callable[[], str]) -> None:
         subject = Subject("Pod", pod.name, pod.uid, pod.namespace)
         self._recorder.record(Message(subject, kind, reason, action, note))
 

@@ -43,13 +43,25 @@ class Subject(msgspec.Struct, frozen=True):
 
 
 class Message(msgspec.Struct, frozen=True):
-    """One Event to write. ``action`` is what was done, ``note`` what a person reads."""
+    """One Event to write. ``action`` is what was done, ``note`` what a person reads.
+
+    A note that is a function is made when the Event is written: most Events of a wave are dropped before that. Until
+    then a later message of the same reason about the same object replaces it.
+    """
 
     subject: Subject
     type: str
     reason: str
     action: str
-    note: str
+    note: str | Callable[[], str]
+
+    def text(self) -> str:
+        """The note."""
+        return (self.note if isinstance(self.note, str) else self.note())[:MAX_NOTE_BYTES]
+
+    def complete(self) -> "Message":
+        """The same, with its note made."""
+        return msgspec.structs.replace(self, note=self.text())
 
 
 class Recorder:
@@ -80,15 +92,15 @@ class Recorder:
 
     def record(self, message: Message) -> None:
         """Queue one Event. Never waits, never fails."""
-        note = message.note[:MAX_NOTE_BYTES]  # the queue is bounded in bytes, too
-        if note != message.note:
-            message = msgspec.structs.replace(message, note=note)
-        name = event_name(message)
-        now = asyncio.get_running_loop().time()
-        if now - self._written.get(name, float("-inf")) < REPEAT_SECONDS:
-            return
+        if isinstance(message.note, str):
+            message = message.complete()  # the queue is bounded in bytes, too
+            key = event_name(message)
+            if self._is_written(key):
+                return
+        else:
+            key = f"{message.subject.uid}/{message.reason}"
         queue = self._queue if message.subject.kind in ("Pod", "Node") else self._alarms
-        queue[name] = message
+        queue[key] = message
         if len(queue) > MAX_QUEUED:
             queue.popitem(last=False)
             self.dropped += 1
@@ -98,12 +110,21 @@ class Recorder:
         """Write what is queued, forever."""
         while True:
             await self._waiting.wait()
-            while waiting := self._alarms or self._queue:
-                name, message = waiting.popitem(last=False)
-                await self._try_to_write(name, message)
-                self._remember(name)
-                await self._pause()
+            while self._alarms or self._queue:
+                if await self._write_next():
+                    await self._pause()
             self._waiting.clear()
+
+    async def _write_next(self) -> bool:
+        """Write the first of the queue. False: that has been said already."""
+        _, message = (self._alarms or self._queue).popitem(last=False)
+        message = message.complete()
+        name = event_name(message)
+        if self._is_written(name):
+            return False
+        await self._try_to_write(name, message)
+        self._remember(name)
+        return True
 
     async def _pause(self) -> None:
         """Keep the rate; an alarm does not wait for the longer pauses of a wave."""
@@ -116,10 +137,14 @@ class Recorder:
         """At the end: write what is still queued, as far as the time allows."""
         try:
             async with asyncio.timeout(timeout_seconds):
-                while waiting := self._alarms or self._queue:
-                    await self._try_to_write(*waiting.popitem(last=False))
+                while self._alarms or self._queue:
+                    await self._write_next()
         except TimeoutError:
             self.dropped += len(self._alarms) + len(self._queue)
+
+    def _is_written(self, name: str) -> bool:
+        """Whether this process wrote the same Event a short time ago."""
+        return asyncio.get_running_loop().time() - self._written.get(name, float("-inf")) < REPEAT_SECONDS
 
     def _remember(self, name: str) -> None:
         self._written[name] = asyncio.get_running_loop().time()
@@ -155,14 +180,14 @@ class Recorder:
             "action": message.action,
             "reason": message.reason,
             "regarding": message.subject.reference(),
-            "note": message.note.encode("utf-8", "replace")[:MAX_NOTE_BYTES].decode("utf-8", "ignore"),
+            "note": message.text().encode("utf-8", "replace")[:MAX_NOTE_BYTES].decode("utf-8", "ignore"),
             "type": message.type,
         }
 
 
 def event_name(message: Message) -> str:
     """A name that is the same for the same saying about the same object, and legal."""
-    said = f"{message.subject.uid}\0{message.reason}\0{message.note}".encode("utf-8", "replace")
+    said = f"{message.subject.uid}\0{message.reason}\0{message.text()}".encode("utf-8", "replace")
     return f"{message.subject.name[:200].rstrip('-.')}.{blake2b(said, digest_size=8).hexdigest()}"
 
 
