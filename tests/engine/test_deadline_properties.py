@@ -60,7 +60,7 @@ def deadline(values: list[tuple[float, str]], tolerations: list[dict[str, Any]],
     structs = tuple(Toleration(**{camel.get(k, k): v for k, v in entry.items()}) for entry in tolerations)
     pod_class = Interner().pod_class("default", {}, Tolerations(structs))
     taints = [(Taint("sla", history.value), history)]
-    verdicts = Evaluator().verdicts(pod_class, pod_class.tolerations, taints, [policy(timing=timing)])
+    verdicts = Evaluator().verdicts(pod_class, pod_class.tolerations, taints, (policy(timing=timing),))
     return next((due_at for due_at, _ in claims(verdicts, bound)), None)
 
 

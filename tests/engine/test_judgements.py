@@ -81,7 +81,7 @@ def test_the_first_toleration_that_holds_is_used():
 def verdicts(evaluator: Evaluator, value: str, *tolerations: Toleration):
     pod_class = Interner().pod_class("shop", {}, Tolerations(tolerations))
     taints = [(Taint("sla", value), TaintHistory.begin(value, 0.0))]
-    return evaluator.verdicts(pod_class, pod_class.tolerations, taints, [policy()])
+    return evaluator.verdicts(pod_class, pod_class.tolerations, taints, (policy(),))
 
 
 def test_a_judgement_is_made_once():
@@ -120,6 +120,22 @@ def test_what_is_remembered_is_bounded_and_forgetting_changes_nothing(monkeypatc
         assert (verdict.due_at(0.0) is None) == (900 + number > 950)
         kept.append(verdict)
         assert sum(map(len, evaluator._judgements.values())) <= 5
+
+
+def test_which_policy_acts_is_remembered_by_key_and_effect_and_bounded(monkeypatch):
+    monkeypatch.setattr(Evaluator, "MAX_ACTING", 5)
+    evaluator = Evaluator()
+    for number in range(100):
+        verdicts(evaluator, str(number), gt())
+    assert len(evaluator._acting) == 1
+    for number in range(100):
+        acting = policy(name=f"p{number}")
+        history = TaintHistory.begin("940", 0.0)
+        [verdict] = evaluator.verdicts(
+            Interner().pod_class("shop", {}, Tolerations()), Tolerations(), [(Taint("sla", "940"), history)], (acting,)
+        )
+        assert verdict.policy is acting
+        assert len(evaluator._acting) <= 5
 
 
 # -- the report, further -----------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 
 import msgspec
 
@@ -72,10 +73,11 @@ class PausedPolicies:
             self._reports[policy].nodes += 1
 
     def _verdicts(self, pod_class: PodClass, node: NodeView) -> tuple[TaintVerdict, ...]:
-        acting = [_resumed(policy) for policy in self._view.policies_for(pod_class) if policy in node.policies]
+        acting = tuple(_resumed(policy) for policy in self._view.policies_for(pod_class) if policy in node.policies)
         return self._evaluator.verdicts(pod_class, self._view.tolerations_of(pod_class), node.taints, acting)
 
 
+@lru_cache(maxsize=256)
 def _resumed(policy: Policy) -> Policy:
     """The policy as it would be, for verdicts: whether it then enforces or rehearses makes no difference to them."""
     return msgspec.structs.replace(policy, mode=Mode.DRY_RUN) if policy.mode is Mode.PAUSED else policy

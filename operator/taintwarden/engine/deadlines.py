@@ -44,12 +44,13 @@ class DeadlineQueue(Generic[Time]):
 
     def schedule(self, key: str, at: Time, rank: tuple[float, ...] = ()) -> None:
         """Make ``key`` due ``at`` that time, instead of any other time it had."""
-        entry = Entry(at, rank, key)
-        if self._current.get(key) == entry:
+        known = self._current.get(key)
+        if known is not None and known.at == at and known.rank == rank:
             return
-        self._current[key] = entry
+        entry = self._current[key] = Entry(at, rank, key)
         heappush(self._heap, entry)
-        self._bound()
+        if known is not None:
+            self._bound()
 
     def cancel(self, key: str) -> None:
         """Remove ``key``, if it is scheduled."""

@@ -7,7 +7,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from enum import StrEnum
-from functools import partial
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
@@ -27,6 +26,7 @@ from taintwarden.engine.model import (
     Policy,
     SharedTolerations,
     Taint,
+    TaintSelector,
     Timing,
     Toleration,
     Tolerations,
@@ -46,6 +46,9 @@ class Kind(StrEnum):
     VIOLATED = "Violated"
     HELD = "Held"
     """The value cannot be compared, and no earlier one could: the taint evicts no pod."""
+
+
+_EVICTING = (Kind.TOLERATED_FOR, Kind.VIOLATED)
 
 
 class TaintVerdict(msgspec.Struct, frozen=True, cache_hash=True):
@@ -71,7 +74,7 @@ class TaintVerdict(msgspec.Struct, frozen=True, cache_hash=True):
     @property
     def evicts(self) -> bool:
         """Whether pods have to leave because of the taint, now or later."""
-        return self.kind in (Kind.TOLERATED_FOR, Kind.VIOLATED)
+        return self.kind in _EVICTING
 
     def due_at(self, bound_at: float) -> WallTime | None:
         """When a pod bound at ``bound_at`` must leave because of this taint; None: never."""
@@ -190,6 +193,8 @@ class Evaluator:
     """Computes verdicts; each judgement is computed once for all pods that share it."""
 
     MAX_JUDGEMENTS = 100_000
+    MAX_ACTING = 1_000
+    """How many combinations of a taint's key and effect with the policies of a node and a pod class are remembered."""
 
     def __init__(self, gates: Gates = ALL_GATES) -> None:
         self.gates = gates
@@ -197,6 +202,7 @@ class Evaluator:
         """They are dropped with the last pod that has these tolerations: tenants may create any number of others."""
         self._parts: WeakKeyDictionary[SharedTolerations, dict[Hashable, tuple[bool, _Part]]] = WeakKeyDictionary()
         self._number = 0
+        self._acting: dict[tuple[str, str, tuple[Policy, ...]], tuple[Policy, TaintSelector] | None] = {}
         self.counts: Counter[tuple[str, str]] = Counter()
         """Judgements computed (not shared), by the operator that held and the result."""
 
@@ -205,7 +211,7 @@ class Evaluator:
         pod_class: PodClass,
         tolerations: Tolerations,
         taints: Iterable[tuple[Taint, TaintHistory]],
-        policies: Sequence[Policy],
+        policies: tuple[Policy, ...],
     ) -> tuple[TaintVerdict, ...]:
         """The verdict for each taint that one of ``policies`` acts on.
 
@@ -214,20 +220,40 @@ class Evaluator:
         """
         found = []
         for taint, history in taints:
-            policy = acting_policy(taint, policies)
-            if policy is not None and policy.mode is not Mode.PAUSED:
-                verdict = self._verdict(tolerations, taint, history, policy)
-                found.append(_reclaimed(verdict, pod_class, history) if policy.reclaim and verdict.evicts else verdict)
+            acting = self._acting_on(taint, policies)
+            if acting is None:
+                continue
+            policy, selector = acting
+            verdict = self._verdict(tolerations, taint, history, policy, selector)
+            found.append(_reclaimed(verdict, pod_class, history) if policy.reclaim and verdict.evicts else verdict)
         return tuple(found)
 
-    def _verdict(self, tolerations: Tolerations, taint: Taint, history: TaintHistory, policy: Policy) -> TaintVerdict:
-        selector = policy.selector_for(taint)
-        value_type = selector.value_type if selector else None
-        timing = policy.timing
-        verdict = partial(TaintVerdict, taint, policy, tolerations=tolerations)
+    def _acting_on(self, taint: Taint, policies: tuple[Policy, ...]) -> tuple[Policy, TaintSelector] | None:
+        """The policy that acts on the taint, unless it is paused, and its selector: its value does not matter."""
+        key = (taint.key, taint.effect, policies)
+        try:
+            return self._acting[key]
+        except KeyError:
+            policy = acting_policy(taint, policies)
+            selector = None if policy is None or policy.mode is Mode.PAUSED else policy.selector_for(taint)
+            if len(self._acting) >= self.MAX_ACTING:
+                self._acting.clear()
+            found = None if policy is None or selector is None else (policy, selector)
+            self._acting[key] = found
+            return found
+
+    def _verdict(
+        self, tolerations: Tolerations, taint: Taint, history: TaintHistory, policy: Policy, selector: TaintSelector
+    ) -> TaintVerdict:
+        timing, value_type = policy.timing, selector.value_type
 
         def judged(value: str) -> Judgement:
             return self._judgement(tolerations, taint, value, timing.toleration_seconds_mode, value_type)
+
+        def verdict(
+            kind: Kind, used: Toleration | None = None, counts_from: float = 0.0, seconds: int = 0
+        ) -> TaintVerdict:
+            return TaintVerdict(taint, policy, kind, used, counts_from, seconds, held, invalid, tolerations=tolerations)
 
         judgement = judged(taint.value)
         invalid = judgement.invalid
@@ -235,18 +261,18 @@ class Evaluator:
         if invalid and timing.on_invalid_value is OnInvalidValue.HOLD:
             held = next((span.value for span in reversed(history.spans) if not judged(span.value).invalid), None)
             if held is None:
-                return verdict(Kind.HELD, invalid=True)
+                return verdict(Kind.HELD)
             judgement = judged(held)
         used = judgement.toleration
         if used is not None:
             if judgement.seconds is None:
-                return verdict(Kind.TOLERATED, used, 0.0, 0, held, invalid)
+                return verdict(Kind.TOLERATED, used)
             seconds = max(judgement.seconds, 0)
-            return verdict(Kind.TOLERATED_FOR, used, history.added_at, seconds, held, invalid)
+            return verdict(Kind.TOLERATED_FOR, used, history.added_at, seconds)
         since = violated_since(history, judged, timing, exact=judgement.exact)
         grace = timing.violation_grace_seconds if judgement.seconds is None else max(judgement.seconds, 0)
         seconds = max(grace, timing.stabilization_window_seconds)
-        return verdict(Kind.VIOLATED, None, since, seconds, held, invalid)
+        return verdict(Kind.VIOLATED, None, since, seconds)
 
     def _judgement(
         self,
@@ -372,11 +398,14 @@ def selects_node(policy: Policy, labels: Mapping[str, str]) -> bool:
     return policy.node_selector.selects(labels)
 
 
-def claims(verdicts: Iterable[TaintVerdict], bound_at: float) -> list[tuple[WallTime, TaintVerdict]]:
+def claims(verdicts: Sequence[TaintVerdict], bound_at: float) -> list[tuple[WallTime, TaintVerdict]]:
     """For each policy that evicts a pod bound at ``bound_at``: when, and the verdict with the earliest deadline.
 
     A policy whose taints set a hard deadline keeps the earliest of them, whichever taint is due first.
     """
+    if len(verdicts) == 1:  # nearly always
+        due = verdicts[0].due_at(bound_at)
+        return [] if due is None else [(due, verdicts[0])]
     found: dict[str, tuple[WallTime, TaintVerdict]] = {}
     for verdict in verdicts:
         due = verdict.due_at(bound_at)

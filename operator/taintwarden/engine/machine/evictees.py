@@ -68,8 +68,10 @@ class Evictees:
             for claim in evictee.claims:
                 if claim.verdict.policy.name not in names:
                     self.withdraw(claim)
+        if not wanted:
+            return
+        evictee = self._claims.evictee(pod)  # with its last claim the one before has ended
         for due_at, verdict in wanted:
-            evictee = self._claims.evictee(pod)
             known = evictee.claim_of(verdict.policy.name)
             if known is None:
                 claim = self._make(evictee, pod, verdict, due_at)
@@ -234,7 +236,7 @@ class Evictees:
         pod = self._cluster.pod(node, uid)
         self._limiter.stay(uid)
         if pod is not None:
-            self._spread.count(pod)
+            self._spread.stay(pod)
 
     # -- time -----------------------------------------------------------------------------------------------------
 

@@ -110,7 +110,7 @@ class Verdicts:
     def compute(self, state: NodeState, pod_class: PodClass) -> tuple[TaintVerdict, ...]:
         """The same for a class that need not have a pod on the node; the result is not stored."""
         selecting = self.selecting(pod_class)
-        policies = [policy for policy in self.select(state) if policy in selecting]
+        policies = tuple([policy for policy in self.select(state) if policy in selecting])
         if not policies:
             return ()
         return self.evaluator.verdicts(pod_class, self.tolerations(pod_class), state.taints(), policies)
