@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import structlog
 
+from taintwarden.controller import memory
 from taintwarden.controller.clock import Clock, system_clock
 from taintwarden.controller.decoding import Decoder
 from taintwarden.controller.effector import Effector
@@ -249,9 +250,7 @@ class App:
         for _, handler in self._followed:
             await handler.listed_once.wait()
         self._feed(events.Synced())
-        # What is known now stays for long: the collector need not look at it repeatedly.
-        gc.collect()
-        gc.freeze()
+        memory.settle()
         seconds = self._clock().monotonic - began
         self.metrics.sync_seconds.set(seconds)
         log.info("synced", seconds=round(seconds, 3), nodes=len(self.machine.view.nodes))

@@ -4,7 +4,6 @@ They follow the cluster, keep a certificate, answer probes and scrapes, and stop
 """
 
 import asyncio
-import gc
 import signal
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine
@@ -12,6 +11,7 @@ from typing import Any
 
 import structlog
 
+from taintwarden.controller import memory
 from taintwarden.controller.clock import Clock
 from taintwarden.controller.stream_handlers import StreamHandler
 from taintwarden.handlers.https_server import HttpsServer
@@ -107,11 +107,10 @@ class ServedApp(ABC):
         await self._failed.wait()
 
     async def _freeze(self) -> None:
-        """What is known now stays for long: the collector need not look at it while a client waits for an answer."""
+        """No client waits while the collector looks at what is known."""
         for _, handler in self._followed:
             await handler.listed_once.wait()
-        gc.collect()
-        gc.freeze()
+        memory.settle()
 
     def _task(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
