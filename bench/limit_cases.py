@@ -125,7 +125,7 @@ def _fill(machine: Machine, policy: Policy, pods: int) -> None:
     kinds = _classes()
     machine.step(events.PoliciesChanged((policy,)), began)
     for workload in range(WORKLOADS):
-        machine.step(events.WorkloadSeen(kinds[workload].namespace, f"owner-{workload}", pods // WORKLOADS), began)
+        machine.step(events.WorkloadSeen((kinds[workload].namespace, f"owner-{workload}"), pods // WORKLOADS), began)
         if workload % 3 == 0:
             chosen = LabelSelector((Requirement("app", SelectorOperator.IN, (f"app-{workload}",)),))
             budget = Budget(kinds[workload].namespace, f"budget-{workload}", chosen, allowed=pods)

@@ -133,14 +133,14 @@ def by_spread(one: Case) -> list[Pod]:
     spread = Spread(lambda node: one.labels[node])
     group = spread.group()
     for pod in one.pods:
-        spread.count(pod)
+        spread.came(pod)
     for pod in one.candidates:
         group.add(pod)
     gone = []
     for _ in range(one.leaving):
         pod = group.first()
         group.remove(pod)
-        spread.discount(pod)
+        spread.leave(pod)
         gone.append(pod)
     return gone
 
@@ -183,24 +183,24 @@ def cost(scale: float) -> dict[str, float]:
     tracemalloc.start()
     measured = Spread(dict)
     for pod in running:
-        measured.count(pod)
+        measured.came(pod)
     bytes_each = tracemalloc.get_traced_memory()[0] / pods
     tracemalloc.stop()
     gc.collect()
     gc.freeze()  # as the operator does once it knows the cluster
     spread = Spread(lambda node: {ZONE: f"zone-{int(node[5:]) % 3}", RACK: f"rack-{int(node[5:]) % 60}", HOST: node})
-    counting = cpu_of(lambda: [spread.count(pod) for pod in running])
+    counting = cpu_of(lambda: [spread.came(pod) for pod in running])
     one, group = workload(KEYS), spread.group()
     for number in range(members):
         pod = pod_on(f"node-{number % nodes}", pods + number, one)
-        spread.count(pod)
+        spread.came(pod)
         group.add(pod)
 
     def replace(number: int) -> None:
         pod = group.first()
         group.remove(pod)
-        spread.discount(pod)
-        spread.count(pod_on(f"node-{chance.randrange(nodes)}", pods + members + number, one))
+        spread.leave(pod)
+        spread.came(pod_on(f"node-{chance.randrange(nodes)}", pods + members + number, one))
 
     first = cpu_of(group.first)
     choosing = cpu_of(lambda: [replace(number) for number in range(members)])

@@ -100,7 +100,9 @@ class IdealCluster:
     # -- what makes it ideal
 
     def _list(self) -> list[events.Event]:
-        wanted = [events.WorkloadSeen(f"ns-{app[-1]}", f"rs-{app}", replicas) for app, replicas in self.wanted.items()]
+        wanted = [
+            events.WorkloadSeen((f"ns-{app[-1]}", f"rs-{app}"), replicas) for app, replicas in self.wanted.items()
+        ]
         return [*wanted, *(self._seen(app) for app in self.allowed)]
 
     def _seen(self, app: str) -> events.BudgetSeen:

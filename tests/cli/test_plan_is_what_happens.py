@@ -64,7 +64,7 @@ def test_every_value_falls_to_nothing(limits: Json, monkeypatch: pytest.MonkeyPa
     }
     sim = Simulation([parse_policy(stored)])
     sim.kubelet = lambda pod: (30.0, 4.0)
-    replicas = [events.WorkloadSeen("default", "rs-web", PODS)]
+    replicas = [events.WorkloadSeen(("default", "rs-web"), PODS)]
     sim.listers.append(lambda: replicas)
     for node in range(NODES):
         sim.create_node(f"n{node}", sla("980"))

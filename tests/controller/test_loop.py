@@ -147,12 +147,20 @@ async def test_the_newest_version_is_that_of_any_pod():
     assert stage.loop.newest_version == 9
 
 
+async def test_the_newest_version_is_that_of_any_pod_of_a_page():
+    stage = Stage(FakeMachine(lambda _: None))
+    stage.loop.feed(events.PodSeen(pod(version=6)))
+    stage.loop.feed(events.PodsSeen((pod(version=5), pod(version=9), pod(version=7))))
+    stage.loop.feed(events.PodsSeen((pod(version=8),)))
+    assert stage.loop.newest_version == 9
+
+
 async def test_a_list_says_what_the_newest_version_is_even_if_it_is_lower():
     """The store was restored from a backup: a read begun now is as new as the list, and no newer."""
     stage = Stage(FakeMachine(lambda _: None))
     stage.loop.feed(events.PodSeen(pod(version=900)))
     stage.loop.feed(events.PodSeen(pod(version=50)))
-    stage.loop.feed(events.PodsListed(frozenset({"uid-a"}), 60))
+    stage.loop.feed(events.PodsListed({"uid-a": "n1"}, 60))
     assert stage.loop.newest_version == 60
 
 

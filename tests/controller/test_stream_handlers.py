@@ -63,7 +63,20 @@ TERMINATING = {"deletionTimestamp": "2023-11-14T22:10:00Z"}
 def test_listed_pods_are_seen(fed):
     fed.pods.list_began()
     fed.pods.listed([pod_object("a"), pod_object("b")])
-    assert [event.pod.name for event in fed.events] == ["a", "b"]
+    [page] = fed.events
+    assert [pod.name for pod in page.pods] == ["a", "b"]
+
+
+def test_listed_pods_that_do_not_run_are_gone(fed):
+    fed.pods.list_began()
+    fed.pods.listed([pod_object("a"), pod_object("b", status={"phase": "Failed"})])
+    assert [type(event).__name__ for event in fed.events] == ["PodGone", "PodsSeen"]
+
+
+def test_a_page_without_pods_that_run_is_no_event(fed):
+    fed.pods.list_began()
+    fed.pods.listed([pod_object("a", metadata={"creationTimestamp": "?"})])
+    assert fed.events == []
 
 
 def test_the_end_of_a_list_names_all_its_pods(fed):
@@ -71,7 +84,7 @@ def test_the_end_of_a_list_names_all_its_pods(fed):
     fed.pods.listed([pod_object("a")])
     fed.pods.listed([pod_object("b", metadata=TERMINATING)])
     fed.pods.list_ended("10")
-    assert fed.events[-1] == events.PodsListed(frozenset({"uid-a", "uid-b"}), 10)
+    assert fed.events[-1] == events.PodsListed({"uid-a": "n1", "uid-b": "n1"}, 10)
 
 
 def test_a_list_that_began_anew_forgets_the_one_before(fed):
@@ -80,7 +93,7 @@ def test_a_list_that_began_anew_forgets_the_one_before(fed):
     fed.pods.list_began()
     fed.pods.listed([pod_object("b")])
     fed.pods.list_ended("10")
-    assert fed.events[-1] == events.PodsListed(frozenset({"uid-b"}), 10)
+    assert fed.events[-1] == events.PodsListed({"uid-b": "n1"}, 10)
 
 
 def test_the_first_complete_list_is_told(fed):
@@ -137,7 +150,7 @@ def test_a_pod_with_an_unreadable_time_is_still_there(fed):
     fed.pods.list_began()
     fed.pods.listed([pod_object("a", metadata={"creationTimestamp": "?"})])
     fed.pods.list_ended("10")
-    assert fed.events == [events.PodsListed(frozenset({"uid-a"}), 10)]
+    assert fed.events == [events.PodsListed({"uid-a": "n1"}, 10)]
 
 
 def test_a_deleted_pod_that_does_not_decode_is_gone(fed):
@@ -266,33 +279,33 @@ def list_all(handler: StreamHandler[Any], *objects: Any) -> None:
 
 def test_listed_workloads_are_seen_with_the_number_they_want(fed):
     list_all(fed.workloads, workload_object("a", replicas=3), workload_object("b", replicas=0))
-    assert fed.events == [events.WorkloadSeen("shop", "a", 3), events.WorkloadSeen("shop", "b", 0)]
+    assert fed.events == [events.WorkloadSeen(("shop", "a"), 3), events.WorkloadSeen(("shop", "b"), 0)]
     assert fed.workloads.listed_once.is_set()
 
 
 def test_a_workload_is_told_again_only_when_it_wants_another_number(fed):
     changes = [workload_object("a", {"active": number}, replicas=2 + number // 2) for number in range(4)]
     deliver(fed.workloads, *changes)
-    assert fed.events == [events.WorkloadSeen("shop", "a", 2), events.WorkloadSeen("shop", "a", 3)]
+    assert fed.events == [events.WorkloadSeen(("shop", "a"), 2), events.WorkloadSeen(("shop", "a"), 3)]
 
 
 def test_a_list_tells_nothing_of_workloads_that_are_as_they_were(fed):
     for _ in range(2):
         list_all(fed.workloads, workload_object("a", replicas=3))
-    assert fed.events == [events.WorkloadSeen("shop", "a", 3)]
+    assert fed.events == [events.WorkloadSeen(("shop", "a"), 3)]
 
 
 def test_a_deleted_workload_is_gone_once(fed):
     web = workload_object("a", replicas=3)
     deliver(fed.workloads, web, deletion(web), deletion(web))
-    assert fed.events == [events.WorkloadSeen("shop", "a", 3), events.WorkloadGone("shop", "a")]
+    assert fed.events == [events.WorkloadSeen(("shop", "a"), 3), events.WorkloadGone(("shop", "a"))]
 
 
 def test_a_workload_that_the_next_list_does_not_name_is_gone(fed):
     list_all(fed.workloads, workload_object("a"), workload_object("b"))
     fed.take()
     list_all(fed.workloads, workload_object("b"))
-    assert fed.events == [events.WorkloadGone("shop", "a")]
+    assert fed.events == [events.WorkloadGone(("shop", "a"))]
 
 
 def test_a_workload_that_comes_back_is_told_again(fed):
@@ -300,13 +313,13 @@ def test_a_workload_that_comes_back_is_told_again(fed):
     for change in (web, deletion(web), web):
         fed.take()
         deliver(fed.workloads, change)
-    assert fed.events == [events.WorkloadSeen("shop", "a", 3)]
+    assert fed.events == [events.WorkloadSeen(("shop", "a"), 3)]
 
 
 def test_the_old_number_of_an_undecodable_workload_does_not_count(fed):
     deliver(fed.workloads, workload_object("a", replicas=3))
     fed.workloads.undecodable(Identity("web", "shop", "a"), "replicas is no number")
-    assert fed.events[1:] == [events.WorkloadGone("shop", "a")]
+    assert fed.events[1:] == [events.WorkloadGone(("shop", "a"))]
     assert fed.counted("taintwarden_undecodable_objects_total", resource="replicasets") == 1
 
 
@@ -332,7 +345,7 @@ def test_all_kinds_that_the_limits_ask_for_are_followed():
 def test_each_kind_wants_its_own_number(fed, resource, expected):
     handler = WorkloadHandler(resource, fed.events.append, fed.metrics)
     deliver(handler, workload_object("a", {"desiredNumberScheduled": 5}, replicas=4, parallelism=6))
-    assert fed.events == [events.WorkloadSeen("shop", "a", expected)]
+    assert fed.events == [events.WorkloadSeen(("shop", "a"), expected)]
 
 
 # -- budgets ----------------------------------------------------------------------------------------------------------

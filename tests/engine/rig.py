@@ -116,7 +116,9 @@ class Rig:
     def wants(self, owner: Owner, replicas: int | None) -> None:
         """A controller wants so many pods; None: it is gone."""
         gone = replicas is None
-        self.feed(events.WorkloadGone("shop", owner.uid) if gone else events.WorkloadSeen("shop", owner.uid, replicas))
+        self.feed(
+            events.WorkloadGone(("shop", owner.uid)) if gone else events.WorkloadSeen(("shop", owner.uid), replicas)
+        )
         self.wake()
 
     def budget(self, name: str = "pdb", allowed: int = 0, **more: Any) -> None:

@@ -72,7 +72,7 @@ def waiting(limits: Limits, **more: object) -> Simulation:
         ready = [{"type": "Ready", "status": "True"}]
         sim.create_pod(f"p{number}", f"n{number % 4}", [TOLERATION], owners=owner, conditions=ready)
     sim.start()
-    sim.feed(events.WorkloadSeen("default", "web", 20))
+    sim.feed(events.WorkloadSeen(("default", "web"), 20))
     sim.run(60)
     return sim
 

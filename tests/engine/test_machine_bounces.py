@@ -226,7 +226,7 @@ def test_a_list_of_all_pods_brings_nobody_back():
     rig.gone("old")
     rig.out = []
     other = rig.pod("other", **WEB)
-    rig.feed(events.PodSeen(other), events.PodsListed(frozenset([other.uid])))
+    rig.feed(events.PodSeen(other), events.PodsListed({other.uid: other.node}))
     rig.wake()
     assert rig.evictions() == []
 

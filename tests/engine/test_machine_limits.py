@@ -199,7 +199,7 @@ def test_terminating_pods_that_a_list_does_not_name_count_no_more():
     rig = crowd(limited(node_max_concurrent=1), "a")
     rig.gone("stranger", until=rig.wall + 30)
     spoil(rig)
-    rig.feed(events.PodsListed(frozenset({"uid-a"})))
+    rig.feed(events.PodsListed({"uid-a": "n1"}))
     rig.wake()
     assert rig.evictions() == ["a"]
 
@@ -722,7 +722,7 @@ def test_nothing_is_remembered_when_all_is_over():
     rig.settle("a", Outcome.FAILED)
     rig.feed(events.BudgetGone("shop", "pdb"))
     rig.wants(owner(), None)
-    rig.feed(events.PodsListed(frozenset()), events.NodesListed(frozenset()))
+    rig.feed(events.PodsListed({}), events.NodesListed(frozenset()))
     rig.advance(5)
     limiter = rig.machine._limiter
     assert (rig.claimed(), rig.machine._cluster.nodes, rig.machine._queues._blocked) == ([], {}, {})

@@ -357,9 +357,20 @@ def test_what_a_list_does_not_name_is_gone():
         rig.pod(f"on-{name}", node=name)
     rig.feed(events.NodesListed(frozenset({"n1"})))
     assert (rig.deadline("on-n1"), rig.deadline("on-n2")) == (60.0, None)
-    rig.feed(events.PodsListed(frozenset({"uid-on-n2"})))
+    rig.feed(events.PodsListed({"uid-on-n2": "n2"}))
     assert rig.claimed() == []
     assert [uid for state in rig.machine._cluster.nodes.values() for uid in state.pods] == ["uid-on-n2"]
+
+
+def test_a_pod_that_is_bound_to_another_node_after_a_restore_is_not_on_the_one_before():
+    rig = Rig(policy(timing={"violationGraceSeconds": 60}))
+    rig.node("n1", "sla=1")
+    rig.node("n2")
+    rig.pod("web", node="n1")
+    rig.feed(events.PodsSeen((rig.make_pod("web", node="n2"),)), events.PodsListed({"uid-web": "n2"}))
+    assert rig.claimed() == []
+    assert list(rig.machine._cluster.nodes["n1"].pods) == []
+    assert list(rig.machine._cluster.nodes["n2"].pods) == ["uid-web"]
 
 
 def test_a_node_that_only_pods_name_is_forgotten_with_them():

@@ -42,7 +42,7 @@ for step in range(60):
     if step % 20 == 19:
         sim.feed(events.PoliciesChanged(tuple(chance.sample(policies, len(policies)))))
         sim.feed(events.NodesListed(frozenset(sim.nodes)))
-        sim.feed(events.PodsListed(frozenset(pod["metadata"]["uid"] for pod in sim.pods.values())))
+        sim.feed(sim.pods_listed())
     if step == 30:
         sim.restart(1.0)
     sim.run(sim.at + chance.choice([0.1, 0.5, 2.0]))

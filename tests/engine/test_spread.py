@@ -52,8 +52,12 @@ class Rig:
         return Pod(uid, f"name-of-{uid}", node, shared, 0.0, 1)
 
     def run(self, uid: str, node: str, *constraints: SpreadConstraint, **rest) -> Pod:
-        pod = self.pods[uid] = self.pod(uid, node, *constraints, **rest)
-        self.spread.count(pod)
+        pod, before = self.pod(uid, node, *constraints, **rest), self.pods.get(uid)
+        if before is None:
+            self.spread.came(pod)
+        else:
+            self.spread.changed(before, pod)
+        self.pods[uid] = pod
         return pod
 
     def fill(self, nodes: str, *constraints: SpreadConstraint, **rest) -> list[Pod]:
@@ -69,7 +73,7 @@ class Rig:
     def evict(self, group: Group) -> Pod:
         pod = group.first()
         group.remove(pod)
-        self.spread.discount(pod)
+        self.spread.leave(pod)
         return pod
 
     def nodes_left_by(self, group: Group) -> str:
@@ -184,10 +188,18 @@ def test_candidates_may_be_outside_their_own_selector(rig):
     assert rig.nodes_left_by(group) == "b1 a1 a2"
 
 
-def test_a_pod_counts_once(rig):
+def test_a_pod_that_never_left_and_stays_counts_once(rig):
     pods = rig.fill("a1 b1 b2", BY_ZONE)
     for _ in range(3):
-        rig.spread.count(pods[0])
+        rig.spread.stay(pods[0])
+    assert rig.evict(rig.group(*pods)).node == "b1"
+
+
+def test_a_pod_that_stays_counts_again_once(rig):
+    pods = rig.fill("a1 b1 b2", BY_ZONE)
+    rig.spread.leave(pods[0])
+    for _ in range(3):
+        rig.spread.stay(pods[0])
     assert rig.evict(rig.group(*pods)).node == "b1"
 
 
@@ -203,16 +215,21 @@ def test_a_pod_leaves_once(rig):
     staying = rig.fill("b7 b8", BY_ZONE)
     group = rig.group(*rig.fill("a1 a2 b1", BY_ZONE))
     for _ in range(3):
-        rig.spread.discount(staying[0])
+        rig.spread.leave(staying[0])
+    rig.spread.gone(staying[0])
     assert group.first().node == "a1"
     rig.fill("b9", BY_ZONE)
     assert group.first().node == "b1"
 
 
-def test_who_was_never_counted_leaves_nothing(rig):
-    group = rig.group(*rig.fill("a1 b1 b2", BY_ZONE))
-    for number in range(3):
-        rig.spread.discount(rig.pod(f"stranger-{number}", "b1", BY_ZONE))
+def test_a_pod_that_changes_while_it_leaves_counts_as_what_it_is_if_it_stays(rig):
+    group = rig.group(*rig.fill("a1 b1", BY_ZONE))
+    other = rig.run("other", "b7", labels={"app": "other"})
+    rig.spread.leave(other)
+    assert group.first().node == "a1"
+    changed = rig.run("other", "b7", labels=CHECKOUT)
+    assert group.first().node == "a1"
+    rig.spread.stay(changed)
     assert group.first().node == "b1"
 
 
@@ -242,7 +259,7 @@ def test_pods_that_are_no_candidates_leave_their_domain_emptier(rig):
     group = rig.group(*rig.fill("a1 a2 b1", BY_ZONE))
     assert group.first().node == "b1"
     for pod in staying:
-        rig.spread.discount(pod)
+        rig.spread.gone(pod)
     assert group.first().node == "a1"
 
 
@@ -263,7 +280,7 @@ def test_a_class_that_comes_later_to_another_namespace_is_not_counted(rig):
 def test_a_class_that_ended_and_came_again_is_counted(rig):
     canary = {**CHECKOUT, "track": "canary"}
     group = rig.group(*rig.fill("a1 b1 b2", BY_ZONE))
-    rig.spread.discount(*rig.fill("a7", labels=canary))
+    rig.spread.gone(*rig.fill("a7", labels=canary))
     assert group.first().node == "b1"
     rig.fill("a7 a8", labels=canary)
     assert group.first().node == "a1"
@@ -485,7 +502,7 @@ def test_a_selector_is_asked_once_for_a_class(rig, monkeypatch):
 def test_a_class_ends_with_its_last_pod(rig):
     pod = rig.run("uid", "a1", BY_ZONE)
     known: weakref.ref[PodClass] = weakref.ref(pod.shared)
-    rig.spread.discount(pod)
+    rig.spread.gone(pod)
     rig.pods.clear()
     del pod
     gc.collect()
@@ -565,7 +582,7 @@ def test_the_order_in_which_pods_were_seen_does_not_matter(nodes, constraints, c
             chance.shuffle(pods)
             chance.shuffle(candidates)
         for pod in pods:
-            rig.spread.count(pod)
+            rig.spread.came(pod)
         group = rig.group(*candidates)
         return [rig.evict(group).uid for _ in candidates]
 
@@ -605,8 +622,12 @@ class Naive(RuleBasedStateMachine):
         self.stand(self.rig.pod(pod.uid, node or pod.node, *pod.shared.spread, labels=labels))
 
     def stand(self, pod: Pod) -> None:
+        before = self.standing.get(pod.uid)
         self.standing[pod.uid] = pod
-        self.rig.spread.count(pod)
+        if before is None:
+            self.rig.spread.came(pod)
+        else:
+            self.rig.spread.changed(before, pod)
         for group, candidates in zip(self.groups, self.candidates, strict=True):
             if pod.uid in candidates:
                 candidates[pod.uid] = pod
@@ -617,7 +638,7 @@ class Naive(RuleBasedStateMachine):
     def go(self, data):
         pod = data.draw(st.sampled_from(list(self.standing.values())))
         del self.standing[pod.uid]
-        self.rig.spread.discount(pod)
+        self.rig.spread.gone(pod)
 
     @precondition(lambda self: self.standing)
     @rule(data=st.data())

@@ -153,7 +153,7 @@ def held(limits: Limits, bad: int = 3, good: int = 0) -> Simulation:
         ready = [{"type": "Ready", "status": "True"}]
         sim.create_pod(f"p{number}", f"n{number % bad}", [TOLERATION], owners=owner, conditions=ready)
     sim.start()
-    sim.feed(events.WorkloadSeen("default", "web", 12))
+    sim.feed(events.WorkloadSeen(("default", "web"), 12))
     sim.run(20)
     return sim
 
@@ -208,7 +208,7 @@ def test_when_their_node_is_in_another_zone_they_go():
 def test_when_a_workload_wants_fewer_pods_they_go():
     sim = held(msgspec.structs.replace(NO_LIMITS, max_unavailable=Share(number=1)))
     assert len(sim.evicted) == 1
-    sim.feed(events.WorkloadSeen("default", "web", 2))
+    sim.feed(events.WorkloadSeen(("default", "web"), 2))
     sim.run(sim.at + 1)
     assert len(sim.evicted) == 11
 

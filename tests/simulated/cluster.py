@@ -115,9 +115,18 @@ class Simulation:
         for lister in self.listers:
             for event in lister():
                 self.feed(event)
-        for pod in list(self.pods.values()):
-            self._show(pod)
-        self.feed(events.PodsListed(frozenset(pod["metadata"]["uid"] for pod in self.pods.values())))
+        if self.machine is None:
+            return
+        shown = [self._pod_event(pod) for pod in self.pods.values()]
+        for event in shown:
+            if isinstance(event, events.PodGone):
+                self.feed(event)
+        self.feed(events.PodsSeen(tuple(event.pod for event in shown if isinstance(event, events.PodSeen))))
+        self.feed(self.pods_listed())
+
+    def pods_listed(self) -> events.PodsListed:
+        """The end of a list of the pods that there are."""
+        return events.PodsListed({pod["metadata"]["uid"]: pod["spec"]["nodeName"] for pod in self.pods.values()})
 
     def reset_guard(self, policy: str) -> None:
         """Somebody annotates a policy."""
@@ -140,9 +149,11 @@ class Simulation:
         """Hand the machine an event and carry out what it commands."""
         if self.machine is None:
             return
-        if isinstance(event, events.PodSeen):
-            self.newest_version = max(self.newest_version, event.pod.resource_version)
-        self.note(event)
+        if isinstance(event, events.PodSeen | events.PodsSeen):
+            pods = event.pods if isinstance(event, events.PodsSeen) else (event.pod,)
+            self.newest_version = max([self.newest_version, *(pod.resource_version for pod in pods)])
+        for one in map(events.PodSeen, event.pods) if isinstance(event, events.PodsSeen) else (event,):
+            self.note(one)
         for command in self.machine.step(event, self.instant):
             self.note(command)
             self._carry_out(command)
@@ -331,17 +342,18 @@ class Simulation:
         return events.NodeSeen(decoder.node(msgspec.convert(node, NodeObject)))
 
     def _show(self, pod: Json) -> None:
-        if self.machine is None:
-            return
+        if self.machine is not None:
+            self.feed(self._pod_event(pod))
+
+    def _pod_event(self, pod: Json) -> events.PodSeen | events.PodGone:
         seen = self.decoder.pod(msgspec.convert(pod, PodObject))
         if seen is not None:
-            self.feed(events.PodSeen(seen))
-            return
+            return events.PodSeen(seen)
         meta = pod["metadata"]
         until = None
         if self.kubelet is not None and "deletionTimestamp" in meta:
             until = datetime.fromisoformat(meta["deletionTimestamp"]).timestamp()
-        self.feed(events.PodGone(meta["uid"], pod["spec"]["nodeName"], until))
+        return events.PodGone(meta["uid"], pod["spec"]["nodeName"], until)
 
     def _last_version(self) -> int:
         return next(self._version)

@@ -61,13 +61,13 @@ class Onlooker:
                 self._lose(uid)
                 if until is not None:
                     self.terminating[uid] = (node, at + until - wall)
-            case events.PodsListed(uids):
+            case events.PodsListed(nodes):
                 for uid in [*self.pods, *self.terminating]:
-                    if uid not in uids:
+                    if uid not in nodes:
                         self._lose(uid)
-            case events.WorkloadSeen(_, uid, replicas):
+            case events.WorkloadSeen((_, uid), replicas):
                 self.wanted[uid] = replicas
-            case events.WorkloadGone(_, uid):
+            case events.WorkloadGone((_, uid)):
                 self.wanted.pop(uid, None)
             case events.BudgetSeen(budget):
                 self.budgets[budget.namespace, budget.name] = budget

@@ -53,8 +53,8 @@ class Workloads:
 
     def _list(self) -> list[events.Event]:
         """What is there; and what is not, since a list tells that, too."""
-        gone = [events.WorkloadGone(one.namespace, one.uid) for one in self._gone]
-        return [*gone, *(events.WorkloadSeen(one.namespace, one.uid, one.replicas) for one in self.watched())]
+        gone = [events.WorkloadGone((one.namespace, one.uid)) for one in self._gone]
+        return [*gone, *(events.WorkloadSeen((one.namespace, one.uid), one.replicas) for one in self.watched())]
 
     def create(self, name: str, replicas: int, kind: str = "ReplicaSet", **template: Any) -> Workload:
         """A workload with all its pods Ready at once."""
@@ -77,7 +77,7 @@ class Workloads:
         workload = self.all.pop(name)
         self._gone.append(workload)
         if workload.kind in WATCHED:
-            self.sim.deliver(lambda: self.sim.feed(events.WorkloadGone(workload.namespace, workload.uid)))
+            self.sim.deliver(lambda: self.sim.feed(events.WorkloadGone((workload.namespace, workload.uid))))
         for pod in self.pods(workload):
             self.sim.terminate(pod)
 
@@ -93,7 +93,7 @@ class Workloads:
     def _tell(self, workload: Workload) -> None:
         if workload.kind in WATCHED:
             self.sim.deliver(
-                lambda: self.sim.feed(events.WorkloadSeen(workload.namespace, workload.uid, workload.replicas))
+                lambda: self.sim.feed(events.WorkloadSeen((workload.namespace, workload.uid), workload.replicas))
             )
 
     def _observe(self, what: str, pod: Json) -> None:

@@ -2,43 +2,47 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from sys import intern
+from typing import Generic, TypeVar
 
 from taintwarden.controller import decoding
 from taintwarden.controller.loop import Feed
 from taintwarden.controller.stream_handlers import StreamHandler
 from taintwarden.engine.machine import Event, events
-from taintwarden.engine.model import Budget
+from taintwarden.engine.model import Budget, WorkloadKey
 from taintwarden.kube.objects import BudgetObject, Identity, NamespaceObject, Object, WorkloadObject
 from taintwarden.telemetry.metrics import Metrics
 
+Key = TypeVar("Key", str, WorkloadKey)
 
-class KeyedHandler(StreamHandler[Object]):
+
+class KeyedHandler(StreamHandler[Object], Generic[Object, Key]):
     """Stores by key what was passed on, so that a list can be compared with it."""
 
     def __init__(self, resource: str, feed: Feed, metrics: Metrics) -> None:
         super().__init__(resource, feed, metrics)
-        self._told: dict[str, object] = {}
-        self._listed: set[str] = set()
+        self._told: dict[Key, object] = {}
+        self._listed: set[Key] = set()
 
     @abstractmethod
-    def key(self, obj: Object) -> str:
+    def key(self, obj: Object) -> Key:
         """What identifies the object."""
 
     @abstractmethod
-    def key_of(self, what: Identity) -> str:
-        """The same key, of an object that was deleted or does not decode; empty if too little of it is known."""
+    def key_of(self, what: Identity) -> Key | None:
+        """The same key, of an object that was deleted or does not decode; None if too little of it is known."""
 
     @abstractmethod
-    def see(self, key: str, obj: Object) -> None:
+    def see(self, key: Key, obj: Object) -> None:
         """An object was listed, added or modified: pass it on and store that."""
 
     @abstractmethod
-    def gone(self, key: str) -> Event:
+    def gone(self, key: Key) -> Event:
         """The event that withdraws what was passed on."""
 
-    def lose(self, key: str) -> None:
+    def lose(self, key: Key | None) -> None:
         """Withdraw what was passed on, if anything."""
-        if key in self._told:
+        if key is not None and key in self._told:
             del self._told[key]
             self.feed(self.gone(key))
 
@@ -46,7 +50,7 @@ class KeyedHandler(StreamHandler[Object]):
         """Withdraw what was passed on about it."""
         key = self.key_of(what)
         self.lose(key)
-        return bool(key)
+        return key is not None
 
     def list_began(self) -> None:
         """Remember from here which objects the list names."""
@@ -71,16 +75,16 @@ class KeyedHandler(StreamHandler[Object]):
         self.see(self.key(obj), obj)
 
 
-class NamespaceHandler(KeyedHandler[NamespaceObject]):
+class NamespaceHandler(KeyedHandler[NamespaceObject, str]):
     """Receives the namespace stream."""
 
     def key(self, obj: NamespaceObject) -> str:
         """The name."""
         return obj.metadata.name
 
-    def key_of(self, what: Identity) -> str:
+    def key_of(self, what: Identity) -> str | None:
         """The name."""
-        return what.name
+        return what.name or None
 
     def see(self, key: str, obj: NamespaceObject) -> None:
         """Pass on its labels."""
@@ -102,32 +106,31 @@ DESIRED: dict[str, Callable[[WorkloadObject], int]] = {
 """The number of desired pods of the objects of a resource."""
 
 
-class WorkloadHandler(KeyedHandler[WorkloadObject]):
+class WorkloadHandler(KeyedHandler[WorkloadObject, WorkloadKey]):
     """Receives the stream of one kind of controllers of pods."""
 
     def __init__(self, resource: str, feed: Feed, metrics: Metrics) -> None:
         super().__init__(resource, feed, metrics)
         self._desired = DESIRED[resource]
 
-    def key(self, obj: WorkloadObject) -> str:
-        """Namespace, and the UID by which pods name their controller."""
-        return f"{obj.metadata.namespace}/{obj.metadata.uid}"
+    def key(self, obj: WorkloadObject) -> WorkloadKey:
+        """Namespace, and the UID by which pods name their controller. The machine keeps the same object."""
+        return intern(obj.metadata.namespace), obj.metadata.uid
 
-    def key_of(self, what: Identity) -> str:
+    def key_of(self, what: Identity) -> WorkloadKey | None:
         """Namespace and UID."""
-        return f"{what.namespace}/{what.uid}" if what.namespace and what.uid else ""
+        return (what.namespace, what.uid) if what.namespace and what.uid else None
 
-    def see(self, key: str, obj: WorkloadObject) -> None:
+    def see(self, key: WorkloadKey, obj: WorkloadObject) -> None:
         """Pass on the number if it changed: most changes are of the status."""
         replicas = self._desired(obj)
         if self._told.get(key) != replicas:
             self._told[key] = replicas
-            self.feed(events.WorkloadSeen(obj.metadata.namespace, obj.metadata.uid, replicas))
+            self.feed(events.WorkloadSeen(key, replicas))
 
-    def gone(self, key: str) -> Event:
+    def gone(self, key: WorkloadKey) -> Event:
         """The controller is gone."""
-        namespace, _, uid = key.partition("/")
-        return events.WorkloadGone(namespace, uid)
+        return events.WorkloadGone(key)
 
     def undecodable(self, what: Identity, reason: str) -> None:
         """Its number is not known any more, and an old one must not count."""
@@ -135,16 +138,16 @@ class WorkloadHandler(KeyedHandler[WorkloadObject]):
         super().undecodable(what, reason)
 
 
-class BudgetHandler(KeyedHandler[BudgetObject]):
+class BudgetHandler(KeyedHandler[BudgetObject, str]):
     """Receives the stream of PodDisruptionBudgets."""
 
     def key(self, obj: BudgetObject) -> str:
         """Namespace and name."""
         return f"{obj.metadata.namespace}/{obj.metadata.name}"
 
-    def key_of(self, what: Identity) -> str:
+    def key_of(self, what: Identity) -> str | None:
         """Namespace and name."""
-        return str(what) if what.namespace and what.name else ""
+        return str(what) if what.namespace and what.name else None
 
     def see(self, key: str, obj: BudgetObject) -> None:
         """Pass it on even if it is unchanged: the machine relies on the fact that its controller has counted again."""
@@ -161,7 +164,7 @@ class BudgetHandler(KeyedHandler[BudgetObject]):
 
     def undecodable(self, what: Identity, reason: str) -> None:
         """It may concern every pod of its namespace, so none of them may be evicted."""
-        if key := self.key_of(what):
+        if (key := self.key_of(what)) is not None:
             self._listed.add(key)
             self._tell(key, Budget(what.namespace, what.name, selector=None, allowed=0))
         super().undecodable(what, reason)

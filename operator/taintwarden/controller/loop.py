@@ -45,6 +45,8 @@ class Loop:
         """Take one event into the machine, now."""
         if isinstance(event, events.PodSeen):
             self.newest_version = max(self.newest_version, event.pod.resource_version)
+        elif isinstance(event, events.PodsSeen):
+            self.newest_version = max([self.newest_version, *(pod.resource_version for pod in event.pods)])
         elif isinstance(event, events.PodsListed):  # it names them all, and its version may be lower than any before
             self.newest_version = event.resource_version
         self._step(event)

@@ -6,6 +6,7 @@ Pods and nodes, whose complete lists the machine itself compares with what it kn
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from sys import intern
 from typing import Generic
 
 import structlog
@@ -14,6 +15,7 @@ from taintwarden.controller.decoding import Decoder
 from taintwarden.controller.loop import Feed
 from taintwarden.controller.times import moment
 from taintwarden.engine.machine import events
+from taintwarden.engine.model import Pod
 from taintwarden.kube.objects import Identity, NodeObject, Object, PodObject, version_number
 from taintwarden.telemetry.metrics import WATCH_ENDS, Metrics
 
@@ -93,7 +95,8 @@ class StreamHandler(ABC, Generic[Object]):
 class PodHandler(StreamHandler[PodObject]):
     """Receives the pod stream."""
 
-    _seen: set[str]
+    _seen: dict[str, str]
+    """UID -> node."""
 
     def __init__(self, resource: str, feed: Feed, metrics: Metrics, decoder: Decoder) -> None:
         super().__init__(resource, feed, metrics)
@@ -101,18 +104,22 @@ class PodHandler(StreamHandler[PodObject]):
 
     def list_began(self) -> None:
         """Remember from here which pods the list names."""
-        self._seen = set()
+        self._seen = {}
 
     def listed(self, objects: Sequence[PodObject]) -> None:
-        """One page of pods."""
+        """One page of pods: one event for those that run."""
+        running = []
         for obj in objects:
-            self.seen(obj)
-            self._seen.add(obj.metadata.uid)
+            self._seen[obj.metadata.uid] = intern(obj.spec.node_name)
+            if (pod := self._decoded(obj)) is not None:
+                running.append(pod)
+        if running:
+            self.feed(events.PodsSeen(tuple(running)))
 
     def list_ended(self, resource_version: str) -> None:
         """A pod that the list did not name is gone."""
-        self.feed(events.PodsListed(frozenset(self._seen), version_number(resource_version, unreadable=-1)))
-        self._seen = set()
+        self.feed(events.PodsListed(self._seen, version_number(resource_version, unreadable=-1)))
+        self._seen = {}
         self.listed_once.set()
 
     def lost(self, what: Identity) -> bool:
@@ -125,15 +132,20 @@ class PodHandler(StreamHandler[PodObject]):
 
     def seen(self, obj: PodObject) -> None:
         """A pod, which may terminate."""
+        pod = self._decoded(obj)
+        if pod is not None:
+            self.feed(events.PodSeen(pod))
+
+    def _decoded(self, obj: PodObject) -> Pod | None:
+        """The pod if it runs. One that does not is reported, and so is one that cannot be read."""
         try:
             pod = self._decoder.pod(obj)
         except ValueError as error:
             self._complain(f"{obj.metadata.namespace}/{obj.metadata.name}", str(error))
-            return
+            return None
         if pod is None:
             self.feed(events.PodGone(obj.metadata.uid, obj.spec.node_name, _terminates_at(obj)))
-        else:
-            self.feed(events.PodSeen(pod))
+        return pod
 
 
 def _terminates_at(obj: PodObject) -> float | None:

@@ -160,7 +160,7 @@ class Replica:
             case "pods":
                 for uid in gone:
                     self.checks.gone(uid)
-                self.feed(events.PodsListed(keys))
+                self.feed(events.PodsListed({uid: pod["node"] for uid, pod in self.known.pods.items()}))
             case "namespaces":
                 for name in gone:
                     self.feed(events.NamespaceGone(name))

@@ -1,12 +1,13 @@
 """The events of the machine. Every input is one of these values; nothing else changes its state."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 import msgspec
 
 from taintwarden.engine.limits.guard import GuardRecord
 from taintwarden.engine.machine.commands import Write
-from taintwarden.engine.model import Budget, Node, Pod, Policy, Profile
+from taintwarden.engine.model import Budget, Node, Pod, Policy, Profile, WorkloadKey
 
 
 class NodeSeen(msgspec.Struct, frozen=True):
@@ -71,6 +72,12 @@ class PodSeen(msgspec.Struct, frozen=True):
     pod: Pod
 
 
+class PodsSeen(msgspec.Struct, frozen=True):
+    """The running pods of one page of a list: one step for all of them."""
+
+    pods: tuple[Pod, ...]
+
+
 class PodGone(msgspec.Struct, frozen=True):
     """A pod was deleted, is terminating, or finished: there is nothing to evict.
 
@@ -83,9 +90,12 @@ class PodGone(msgspec.Struct, frozen=True):
 
 
 class PodsListed(msgspec.Struct, frozen=True):
-    """A complete list of pods, as of ``resource_version``, ended: pods that it lacks were deleted in a gap."""
+    """A complete list of pods, as of ``resource_version``, ended: pods that it lacks were deleted in a gap.
 
-    uids: frozenset[str]
+    ``nodes``: the node of each pod by UID. After a restore of etcd a pod may be bound to another one.
+    """
+
+    nodes: Mapping[str, str]
     resource_version: int = -1
 
 
@@ -105,16 +115,14 @@ class NamespaceGone(msgspec.Struct, frozen=True):
 class WorkloadSeen(msgspec.Struct, frozen=True):
     """A controller of pods (ReplicaSet, StatefulSet, ...) wants ``replicas`` pods."""
 
-    namespace: str
-    uid: str
+    workload: WorkloadKey
     replicas: int
 
 
 class WorkloadGone(msgspec.Struct, frozen=True):
     """A controller of pods was deleted."""
 
-    namespace: str
-    uid: str
+    workload: WorkloadKey
 
 
 class BudgetSeen(msgspec.Struct, frozen=True):
@@ -237,6 +245,7 @@ Event = (
     | CheckFailed
     | ViewChanged
     | PodSeen
+    | PodsSeen
     | PodGone
     | PodsListed
     | NamespaceSeen

@@ -197,7 +197,7 @@ class Evictions:
         self.in_flight += 1
         self._limiter.reserve(request)
         in_a_row = self._limiter.bounces.leave(pod, policy.name, verdict.taint, step.now.monotonic)
-        self._spread.discount(pod)
+        self._spread.leave(pod)
         if not claim.attempts:
             step.report(commands.Decided(pod, verdict, claim.due_at, waited, claim.waited_for))
         if in_a_row:

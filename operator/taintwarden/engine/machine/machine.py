@@ -121,6 +121,9 @@ class Machine:
         match event:
             case events.PodSeen():
                 self._see_pod(event.pod)
+            case events.PodsSeen():
+                for pod in event.pods:
+                    self._see_pod(pod)
             case events.PodGone():
                 self._lose_pod(event.uid, event.node, event.until)
             case events.Woke():
@@ -148,9 +151,9 @@ class Machine:
             case events.NamespaceGone():
                 self._judge_again_where(self._verdicts.set_namespace(event.name, None))
             case events.WorkloadSeen():
-                self._limiter.workloads.want((event.namespace, event.uid), event.replicas)
+                self._limiter.workloads.want(event.workload, event.replicas)
             case events.WorkloadGone():
-                self._limiter.workloads.want((event.namespace, event.uid), None)
+                self._limiter.workloads.want(event.workload, None)
             case events.BudgetSeen():
                 self._limiter.budgets.set(event.budget)
             case events.BudgetGone():
@@ -294,32 +297,31 @@ class Machine:
 
     def _count(self, pod: Pod, known: Pod | None) -> None:
         """Update the numbers of running pods by workload and topology domain."""
-        same_class = known is not None and known.shared is pod.shared
-        if known is not None and not same_class:
-            self._spread.discount(known)
+        if known is None:
+            self._spread.came(pod)
+        elif known.shared is not pod.shared:
+            self._spread.changed(known, pod)
             if known.shared.owner != pod.shared.owner:
                 self._limiter.workloads.gone(known, self._step.now.monotonic)
                 known = None
         self._limiter.workloads.seen(pod, known)
         if self._limiter.departures.is_leaving(pod.uid):
             self._limiter.workloads.leave(pod)
-        elif not same_class:
-            self._spread.count(pod)
 
     def _lose_pod(self, uid: str, node: str, until: float | None = None) -> None:
         self._limiter.departures.terminating(uid, node, until, self._step.now)
         known = self._cluster.remove(node, uid)
         if known is not None:
             self._limiter.gone(known, self._step.now)
-            self._spread.discount(known)
+            self._spread.gone(known)
         self._evictees.gone(uid)
 
     def _pods_listed(self, event: events.PodsListed) -> None:
         for state in list(self._cluster.nodes.values()):
-            for uid in [uid for uid in state.pods if uid not in event.uids]:
+            for uid in [uid for uid in state.pods if event.nodes.get(uid) != state.name]:
                 self._lose_pod(uid, state.name)
         for uid, node in self._limiter.departures.uids():
-            if uid not in event.uids:
+            if event.nodes.get(uid) != node:
                 self._lose_pod(uid, node)
 
     # -- policies, profiles, leadership -------------------------------------------------------------------------

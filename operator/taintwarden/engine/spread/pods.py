@@ -31,25 +31,39 @@ class Spread:
 
     def __init__(self, labels_of: Callable[[str], Mapping[str, str]]) -> None:
         self._labels_of = labels_of
-        self._pods: dict[str, Pod] = {}
+        self._leaving: set[str] = set()
+        """UIDs of pods on their nodes that are not counted, since they are being evicted."""
         self._classes: dict[str, dict[PodClass, _Standing]] = {}
         self._tallies: WeakValueDictionary[tuple[str, SpreadConstraint], Tally] = WeakValueDictionary()
 
-    def count(self, pod: Pod) -> None:
-        """Count the pod on its node, instead of what was counted for its UID before."""
-        known = self._pods.get(pod.uid)
-        self._pods[pod.uid] = pod
-        if known is not None:
-            if known.shared is pod.shared and known.node == pod.node:
-                return
-            self._change(known, -1)
+    def came(self, pod: Pod) -> None:
+        """A pod that was not known is on its node."""
         self._change(pod, 1)
 
-    def discount(self, pod: Pod) -> None:
-        """The pod is being evicted, terminating or gone. Nothing changes if it was not counted."""
-        known = self._pods.pop(pod.uid, None)
-        if known is not None:
-            self._change(known, -1)
+    def changed(self, before: Pod, pod: Pod) -> None:
+        """A pod is of another class than before."""
+        if pod.uid not in self._leaving:
+            self._change(before, -1)
+            self._change(pod, 1)
+
+    def gone(self, pod: Pod) -> None:
+        """A pod that was known is gone, or terminates."""
+        if pod.uid in self._leaving:
+            self._leaving.remove(pod.uid)
+        else:
+            self._change(pod, -1)
+
+    def leave(self, pod: Pod) -> None:
+        """A pod that is known is being evicted."""
+        if pod.uid not in self._leaving:
+            self._leaving.add(pod.uid)
+            self._change(pod, -1)
+
+    def stay(self, pod: Pod) -> None:
+        """A pod that is known is not being evicted."""
+        if pod.uid in self._leaving:
+            self._leaving.remove(pod.uid)
+            self._change(pod, 1)
 
     def relabel(self, node: str) -> None:
         """The node was added or deleted, or its labels changed: ``labels_of`` already returns the new labels."""
