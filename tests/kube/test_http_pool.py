@@ -211,16 +211,27 @@ async def test_an_unused_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -
         assert made._idle == []
 
 
-async def test_a_connection_in_use_does_not_expire() -> None:
-    server = Server(OK, OK)
+async def test_a_connection_that_is_used_again_does_not_expire(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server(OK, OK, OK)
+    async with serving(server.serve) as made:
+        await asyncio.gather(send(made), send(made))
+        unused, used = made._idle
+        monkeypatch.setattr(http_pool, "IDLE_SECONDS", 1000.0)
+        unused.used_at -= 1000.0
+        await send(made)
+        made._expire()
+        assert (unused.is_open, used.is_open) == (False, True)
+        assert made._idle == [used]
+        assert made._expiry is not None
+
+
+async def test_a_closed_pool_waits_for_nothing() -> None:
+    server = Server(OK)
     async with serving(server.serve) as made:
         await send(made)
-        [kept] = made._idle
-        first = kept.expiry
-        await send(made)
-        assert first is not None
-        assert kept.expiry is not None
-        assert (first.cancelled(), kept.expiry.cancelled()) == (True, False)
+        await made.close()
+        assert made._expiry is not None
+        assert made._expiry.cancelled()
 
 
 async def test_a_connection_of_other_certificates_is_not_used() -> None:

@@ -134,7 +134,8 @@ class HttpConnection(asyncio.Protocol):
     def __init__(self, *, context: ssl.SSLContext | bool) -> None:
         self.context = context
         self.is_open = True
-        self.expiry: asyncio.TimerHandle | None = None
+        self.used_at = 0.0
+        """When its last request ended, by the clock of the event loop."""
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
         self._answer: asyncio.Future[Answer] | None = None
@@ -171,11 +172,6 @@ class HttpConnection(asyncio.Protocol):
             self._answer = None
         self._was_used = True
         return answer
-
-    def stay(self) -> None:
-        """It does not expire now."""
-        if self.expiry is not None:
-            self.expiry.cancel()
 
     def close(self) -> None:
         """At once, without the messages that end TLS."""

@@ -46,7 +46,9 @@ class HttpPool:
         self._authority = url.host_port_subcomponent or ""
         self._slots = asyncio.Semaphore(max_connections)
         self._idle: list[HttpConnection] = []
-        """The one used last is used first, so that those of a wave expire."""
+        """In the order of their last use. The one used last is used first, so that those of a wave expire."""
+        self._expiry: asyncio.TimerHandle | None = None
+        """When the first of them may expire."""
         self._busy: set[HttpConnection] = set()
         self._is_paced, self._is_closed = is_paced, False
         self._lookup: asyncio.Future[Any] | None = None
@@ -56,9 +58,10 @@ class HttpPool:
         """Close all connections. Requests in progress fail, and so do later ones."""
         self._is_closed = True
         for connection in [*self._idle, *self._busy]:
-            connection.stay()
             connection.close()
         self._idle.clear()
+        if self._expiry is not None:
+            self._expiry.cancel()
         await asyncio.sleep(0)  # transports are closed in the next step of the event loop
 
     async def send(self, request: Request, timeout_seconds: float) -> Answer:
@@ -127,8 +130,11 @@ class HttpPool:
     def _release(self, connection: HttpConnection) -> None:
         self._busy.remove(connection)
         if connection.is_open:
-            connection.expiry = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._expire, connection)
+            loop = asyncio.get_running_loop()
+            connection.used_at = loop.time()
             self._idle.append(connection)
+            if self._expiry is None:
+                self._expiry = loop.call_later(IDLE_SECONDS, self._expire)
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -145,16 +151,17 @@ class HttpPool:
     def _kept(self) -> HttpConnection | None:
         while self._idle:
             kept = self._idle.pop()
-            kept.stay()
             # The context of now: that of before may hold certificates that have expired.
             if kept.is_open and kept.context is self._connection.ssl:
                 return kept
             kept.close()
         return None
 
-    def _expire(self, connection: HttpConnection) -> None:
-        connection.close()
-        self._idle.remove(connection)
+    def _expire(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._idle and self._idle[0].used_at + IDLE_SECONDS <= loop.time():
+            self._idle.pop(0).close()
+        self._expiry = loop.call_at(self._idle[0].used_at + IDLE_SECONDS, self._expire) if self._idle else None
 
     async def _connect(self) -> HttpConnection:
         try:
