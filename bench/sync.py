@@ -4,7 +4,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from bench import population
@@ -67,10 +67,19 @@ def built_in(control_plane: ControlPlane) -> Iterator[Started]:
         process.stop()
 
 
-@contextmanager
-def transfer(control_plane: ControlPlane) -> Iterator[Started]:
+def transfer(control_plane: ControlPlane) -> AbstractContextManager[Started]:
     """It lists the same and forgets it: the least that a start can cost."""
-    command = [sys.executable, "-m", "bench.transfer", control_plane.operator_kubeconfig(), "stay"]
+    return _transfer(control_plane)
+
+
+def streamed(control_plane: ControlPlane) -> AbstractContextManager[Started]:
+    """The same, by the initial events of watches instead of lists."""
+    return _transfer(control_plane, "stream")
+
+
+@contextmanager
+def _transfer(control_plane: ControlPlane, *how: str) -> Iterator[Started]:
+    command = [sys.executable, "-m", "bench.transfer", control_plane.operator_kubeconfig(), "stay", *how]
     process = Process("transfer", command, control_plane.folder / "transfer.log")
     process.start()
     try:
@@ -79,7 +88,12 @@ def transfer(control_plane: ControlPlane) -> Iterator[Started]:
         process.stop()
 
 
-STARTS = {"taintwarden": taintwarden, "built-in": built_in, "bare transfer": transfer}
+STARTS = {
+    "taintwarden": taintwarden,
+    "built-in": built_in,
+    "bare transfer": transfer,
+    "bare transfer by WatchList": streamed,
+}
 
 
 def measure(store: Store, subject: str) -> Sync:
