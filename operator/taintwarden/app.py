@@ -250,7 +250,7 @@ class App:
         for _, handler in self._followed:
             await handler.listed_once.wait()
         self._feed(events.Synced())
-        memory.settle()
+        memory.release_unused()
         seconds = self._clock().monotonic - began
         self.metrics.sync_seconds.set(seconds)
         log.info("synced", seconds=round(seconds, 3), nodes=len(self.machine.view.nodes))

@@ -83,7 +83,7 @@ class ServedApp(ABC):
         self._task(self.server.keeper.run())
         for resource, handler in self._followed:
             self._task(Stream(self.client, resource, handler).run())
-        self._task(self._freeze())
+        self._task(self._release_memory())
         log.info(
             "process-started", process=self._process.value, server=self.connection.server, port=settings.webhook_port
         )
@@ -106,11 +106,11 @@ class ServedApp(ABC):
         """Wait until a task has failed."""
         await self._failed.wait()
 
-    async def _freeze(self) -> None:
-        """No client waits while the collector looks at what is known."""
+    async def _release_memory(self) -> None:
+        """Once all lists are complete. No client waits then while the collector looks at what is known."""
         for _, handler in self._followed:
             await handler.listed_once.wait()
-        memory.settle()
+        memory.release_unused()
 
     def _task(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

@@ -18,17 +18,17 @@ def thawed() -> Iterator[None]:
 
 def test_the_collector_does_not_look_at_what_is_known_again():
     before = gc.get_freeze_count()
-    memory.settle()
+    memory.release_unused()
     assert gc.get_freeze_count() > before
 
 
 def test_free_memory_is_returned(monkeypatch):
     trimmed: list[int] = []
     monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace(malloc_trim=trimmed.append))
-    memory.settle()
+    memory.release_unused()
     assert trimmed == [0]
 
 
 def test_a_c_library_that_cannot_return_it_is_no_error(monkeypatch):
     monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace())
-    memory.settle()
+    memory.release_unused()

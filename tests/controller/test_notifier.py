@@ -66,8 +66,8 @@ def told() -> Told:
     return Told()
 
 
-def event(kind: str, reason: str, action: str, note: str, subject: Subject = POD) -> Message:
-    return Message(subject, kind, reason, action, note)
+def event(kind: str, reason: str, action: str, note: str, subject: Subject = POD, policy: str = "") -> Message:
+    return Message(subject, kind, reason, action, note, policy)
 
 
 def info(name: str, **more: Any) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def test_scheduled(told):
     line = {"pods": ["shop/web-1"], "node": "n1", "taint": "sla=940:NoExecute", "policy": "sla", "due": DUE}
     assert told.log == {"event": "eviction-scheduled", "log_level": "info"} | line
     note = f"Will be evicted from n1 at {DUE}: {WHY} (policy sla)"
-    assert told.event == event(NORMAL, "EvictionScheduled", "Schedule", note)
+    assert told.event == event(NORMAL, "EvictionScheduled", "Schedule", note, policy="sla")
 
 
 def test_pods_of_a_node_with_the_same_deadline_are_one_line_and_have_an_event_each(told):
@@ -144,7 +144,7 @@ def test_rehearsed(told):
 def test_evicted(told):
     told.notice(commands.Evicted(pod(), verdict(), 0.12345))
     assert told.log == info("eviction-settled", outcome="evicted", lateness=0.123)
-    assert told.event == event(NORMAL, "Evicted", "Evict", f"Evicted from n1: {WHY} (policy sla)")
+    assert told.event == event(NORMAL, "Evicted", "Evict", f"Evicted from n1: {WHY} (policy sla)", policy="sla")
     assert told.counted("taintwarden_evictions_total", policy="sla", outcome="evicted") == 1
     assert told.counted("taintwarden_eviction_lateness_seconds_sum") == pytest.approx(0.12345)
 

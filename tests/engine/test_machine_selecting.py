@@ -373,6 +373,35 @@ def test_a_pod_that_is_bound_to_another_node_after_a_restore_is_not_on_the_one_b
     assert list(rig.machine._cluster.nodes["n2"].pods) == ["uid-web"]
 
 
+def listed_on(rig: Rig, uid: str, node: str) -> None:
+    """A list, after a restore of etcd, has the pod on this node."""
+    rig.feed(events.PodsSeen((rig.make_pod(uid, node=node),)), events.PodsListed({f"uid-{uid}": node}))
+
+
+def test_a_pod_that_is_bound_to_another_tainted_node_after_a_restore_has_to_leave_that_one():
+    rig = Rig(policy(timing={"violationGraceSeconds": 60}))
+    for name in ("n1", "n2"):
+        rig.node(name, "sla=1")
+    rig.pod("web", node="n1")
+    listed_on(rig, "web", "n2")
+    assert rig.deadline("web") == 60.0
+    rig.advance(61)
+    assert [command.pod.node for command in rig.take(commands.Evict)] == ["n2"]
+
+
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_a_pod_that_is_bound_to_another_node_during_the_call_is_evicted_from_there(outcome):
+    rig = Rig(policy())
+    for name in ("n1", "n2"):
+        rig.node(name, "sla=1")
+    rig.pod("web", node="n1")
+    assert [command.pod.node for command in rig.take(commands.Evict)] == ["n1"]
+    listed_on(rig, "web", "n2")
+    rig.settle("web", outcome)
+    rig.advance(900)
+    assert "n2" in [command.pod.node for command in rig.take(commands.Evict)]
+
+
 def test_a_node_that_only_pods_name_is_forgotten_with_them():
     rig = Rig()
     rig.pod("a", node="n9")

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -287,9 +288,10 @@ async def test_of_the_same_reason_about_the_same_object_the_latest_note_is_writt
         made.record(message(lambda: "earlier"))
         made.record(message(lambda: "later"))
         made.record(message(lambda: "other reason", reason="Other"))
+        made.record(msgspec.structs.replace(message(lambda: "other policy"), policy="other"))
         made.record(message(lambda: "other object", subject=NODE))
         await asyncio.sleep(5)
-    assert notes(client) == ["later", "other reason", "other object"]
+    assert notes(client) == ["later", "other reason", "other policy", "other object"]
 
 
 async def test_a_late_note_that_was_written_already_is_not_written_again_and_delays_no_other():

@@ -38,8 +38,6 @@ class Loop:
         self._carry_out = carry_out
         self._tell = tell
         self._touched = asyncio.Event()
-        self._has_slept = False
-        """The time was over, not only something touched."""
 
     def feed(self, event: Event) -> None:
         """Take one event into the machine, now."""
@@ -57,25 +55,29 @@ class Loop:
         while True:
             self._touched.clear()
             delay = self.machine.wake_after(self._clock())
-            if delay != 0:
-                await self._sleep(min(delay or LONGEST_SLEEP_SECONDS, LONGEST_SLEEP_SECONDS))
-                if not self._has_slept:
-                    continue
+            if delay != 0 and not await self._sleep(min(delay or LONGEST_SLEEP_SECONDS, LONGEST_SLEEP_SECONDS)):
+                continue
             self._step(events.Woke())
             await asyncio.sleep(0)  # streams and answers get their turn between slices
 
-    async def _sleep(self, seconds: float) -> None:
-        """Until the time is over, or an event has changed when the machine has to run. Cheaper than a timeout."""
-        self._has_slept = False
-        timer = asyncio.get_running_loop().call_later(seconds, self._wake)
+    async def _sleep(self, seconds: float) -> bool:
+        """Until the time is over, or an event may have changed when the machine has to run. Whether the time is over.
+
+        A timer of its own: ``asyncio.timeout`` costs more, and each event ends a sleep.
+        """
+        is_over = False
+
+        def wake() -> None:
+            nonlocal is_over
+            is_over = True
+            self._touched.set()
+
+        timer = asyncio.get_running_loop().call_later(seconds, wake)
         try:
             await self._touched.wait()
         finally:
             timer.cancel()
-
-    def _wake(self) -> None:
-        self._has_slept = True
-        self._touched.set()
+        return is_over
 
     def _step(self, event: Event) -> None:
         notices: list[commands.Notice] = []

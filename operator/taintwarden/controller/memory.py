@@ -4,7 +4,7 @@ import ctypes
 import gc
 
 
-def settle() -> None:
+def release_unused() -> None:
     """What is known now stays for long, and what it took to read it is not needed any more.
 
     The collector does not look at it again, and the C library returns its free memory to the kernel. It would keep the

@@ -1,6 +1,7 @@
 """From the machine's notices to what people see: one table from notice to metric, log line and Event."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import assert_never
 
 import structlog
@@ -143,12 +144,12 @@ class Notifier:
         pods = [str(notice.pod) for notice in notices]
         log.info("eviction-scheduled", pods=pods, node=node, taint=str(verdict.taint), policy=policy.name, due=due)
         fate, named = "Will" if policy.mode is Mode.ENFORCE else "Would", _named(policy)
+
+        def note(verdict: TaintVerdict) -> str:
+            return f"{fate} be evicted from {node} at {due}: {self._why(verdict)} ({named})"
+
         for notice in notices:
-
-            def note(verdict: TaintVerdict = notice.verdict) -> str:
-                return f"{fate} be evicted from {node} at {due}: {self._why(verdict)} ({named})"
-
-            self._pod_event(notice.pod, NORMAL, "EvictionScheduled", "Schedule", note)
+            self._pod_event(notice.pod, NORMAL, "EvictionScheduled", "Schedule", partial(note, notice.verdict), policy)
 
     def _cancelled(self, notice: commands.Cancelled) -> None:
         self._metrics.cancelled.labels(notice.verdict.policy.name).inc()
@@ -173,10 +174,12 @@ class Notifier:
         self._metrics.lateness.observe(notice.lateness)
         log.info("eviction-settled", **_facts(notice), outcome="evicted", lateness=round(notice.lateness, 3))
 
-        def note() -> str:
-            return f"Evicted from {notice.pod.node}: {self._why(notice.verdict)} ({_named(notice.verdict.policy)})"
+        pod, policy = notice.pod, notice.verdict.policy
 
-        self._pod_event(notice.pod, NORMAL, "Evicted", "Evict", note)
+        def note() -> str:
+            return f"Evicted from {pod.node}: {self._why(notice.verdict)} ({_named(policy)})"
+
+        self._pod_event(pod, NORMAL, "Evicted", "Evict", note, policy)
 
     def _hindered(self, notice: commands.Hindered) -> None:
         self._metrics.evictions.labels(notice.verdict.policy.name, notice.outcome).inc()
@@ -297,9 +300,18 @@ class Notifier:
     def _unreadable_history(self, notice: commands.UnreadableHistory) -> None:
         log.warning("taint-history-unreadable", node=notice.node, reason=notice.reason)
 
-    def _pod_event(self, pod: Pod, kind: str, reason: str, action: str, note: str | Callable[[], str]) -> None:
+    def _pod_event(
+        self,
+        pod: Pod,
+        kind: str,
+        reason: str,
+        action: str,
+        note: str | Callable[[], str],
+        policy: Policy | None = None,
+    ) -> None:
+        """With a note that is made late, the policy that it is about."""
         subject = Subject("Pod", pod.name, pod.uid, pod.namespace)
-        self._recorder.record(Message(subject, kind, reason, action, note))
+        self._recorder.record(Message(subject, kind, reason, action, note, policy.name if policy else ""))
 
     def _policy_event(self, policy: Policy, kind: str, reason: str, action: str, note: str) -> None:
         self._recorder.record(Message(_subject(policy.name, policy.uid), kind, reason, action, note))

@@ -77,7 +77,7 @@ class PausedPolicies:
         return self._evaluator.verdicts(pod_class, self._view.tolerations_of(pod_class), node.taints, acting)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=256)  # the evaluator recognizes the same object
 def _resumed(policy: Policy) -> Policy:
     """The policy as it would be, for verdicts: whether it then enforces or rehearses makes no difference to them."""
     return msgspec.structs.replace(policy, mode=Mode.DRY_RUN) if policy.mode is Mode.PAUSED else policy

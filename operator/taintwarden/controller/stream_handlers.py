@@ -111,7 +111,7 @@ class PodHandler(StreamHandler[PodObject]):
         running = []
         for obj in objects:
             self._seen[obj.metadata.uid] = intern(obj.spec.node_name)
-            if (pod := self._decoded(obj)) is not None:
+            if (pod := self._running(obj)) is not None:
                 running.append(pod)
         if running:
             self.feed(events.PodsSeen(tuple(running)))
@@ -132,12 +132,12 @@ class PodHandler(StreamHandler[PodObject]):
 
     def seen(self, obj: PodObject) -> None:
         """A pod, which may terminate."""
-        pod = self._decoded(obj)
+        pod = self._running(obj)
         if pod is not None:
             self.feed(events.PodSeen(pod))
 
-    def _decoded(self, obj: PodObject) -> Pod | None:
-        """The pod if it runs. One that does not is reported, and so is one that cannot be read."""
+    def _running(self, obj: PodObject) -> Pod | None:
+        """The pod if it runs; one that does not is gone for the machine, and one that cannot be read is reported."""
         try:
             pod = self._decoder.pod(obj)
         except ValueError as error:

@@ -194,7 +194,7 @@ class Evaluator:
 
     MAX_JUDGEMENTS = 100_000
     MAX_ACTING = 1_000
-    """How many combinations of a taint's key and effect with the policies of a node and a pod class are remembered."""
+    """How many combinations of a taint's key and effect with policies are remembered: old policies stay so long."""
 
     def __init__(self, gates: Gates = ALL_GATES) -> None:
         self.gates = gates
@@ -229,7 +229,10 @@ class Evaluator:
         return tuple(found)
 
     def _acting_on(self, taint: Taint, policies: tuple[Policy, ...]) -> tuple[Policy, TaintSelector] | None:
-        """The policy that acts on the taint, unless it is paused, and its selector: its value does not matter."""
+        """The policy that acts on the taint, unless it is paused, and its selector.
+
+        Remembered by key and effect, since selectors do not compare the values of taints.
+        """
         key = (taint.key, taint.effect, policies)
         try:
             return self._acting[key]

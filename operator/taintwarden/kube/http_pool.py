@@ -48,7 +48,7 @@ class HttpPool:
         self._idle: list[HttpConnection] = []
         """In the order of their last use. The one used last is used first, so that those of a wave expire."""
         self._expiry: asyncio.TimerHandle | None = None
-        """When the first of them may expire."""
+        """Closes the first of them when it expires."""
         self._busy: set[HttpConnection] = set()
         self._is_paced, self._is_closed = is_paced, False
         self._lookup: asyncio.Future[Any] | None = None

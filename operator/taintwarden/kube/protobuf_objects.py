@@ -296,7 +296,10 @@ def _texts(entries: Mapping[str, bytes]) -> dict[str, str]:
 
 @lru_cache(maxsize=4_096)
 def _same(text: str) -> str:
-    """The same object for equal texts: the labels of 5,000 nodes have few keys and few values."""
+    """The same object for equal texts: labels of nodes have few keys, and few values but their names.
+
+    Not interned: Python 3.12 never frees what is interned, and these are labels of namespaces, too.
+    """
     return text
 
 

@@ -45,8 +45,8 @@ class Subject(msgspec.Struct, frozen=True):
 class Message(msgspec.Struct, frozen=True):
     """One Event to write. ``action`` is what was done, ``note`` what a person reads.
 
-    A note that is a function is made when the Event is written: most Events of a wave are dropped before that. Until
-    then a later message of the same reason about the same object replaces it.
+    A note that is a function is made when the Event is written: most Events of a wave are dropped before that. While it
+    waits, a later message of the same reason about the same object, because of the same ``policy``, replaces it.
     """
 
     subject: Subject
@@ -54,6 +54,7 @@ class Message(msgspec.Struct, frozen=True):
     reason: str
     action: str
     note: str | Callable[[], str]
+    policy: str = ""
 
     def text(self) -> str:
         """The note."""
@@ -98,7 +99,7 @@ class Recorder:
             if self._is_written(key):
                 return
         else:
-            key = f"{message.subject.uid}/{message.reason}"
+            key = f"{message.subject.uid}/{message.reason}/{message.policy}"
         queue = self._queue if message.subject.kind in ("Pod", "Node") else self._alarms
         queue[key] = message
         if len(queue) > MAX_QUEUED:
@@ -113,6 +114,8 @@ class Recorder:
             while self._alarms or self._queue:
                 if await self._write_next():
                     await self._pause()
+                else:
+                    await asyncio.sleep(0)  # others run between two thousand repetitions
             self._waiting.clear()
 
     async def _write_next(self) -> bool:

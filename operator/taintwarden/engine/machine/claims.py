@@ -184,6 +184,12 @@ class Evictee(msgspec.Struct, eq=False, gc=False):
     is_uncertain: bool = False
     """The last call got no answer, and may have been carried out."""
 
+    def move(self, node: str) -> None:
+        """The pod is on another node, and so are the claims that remain."""
+        self.node = node
+        for claim in self.claims:
+            claim.node = node
+
     def claim_of(self, policy: str) -> Claim | None:
         """The claim of a policy."""
         for claim in self.claims:

@@ -70,7 +70,7 @@ class Evictees:
                     self.withdraw(claim)
         if not wanted:
             return
-        evictee = self._claims.evictee(pod)  # with its last claim the one before has ended
+        evictee = self._claims.evictee(pod)  # again, since it ends with its last claim
         for due_at, verdict in wanted:
             known = evictee.claim_of(verdict.policy.name)
             if known is None:

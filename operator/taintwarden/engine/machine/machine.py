@@ -282,6 +282,7 @@ class Machine:
     # -- pods ---------------------------------------------------------------------------------------------------
 
     def _see_pod(self, pod: Pod) -> None:
+        self._leave_other_node(pod)
         known = self._cluster.pod(pod.node, pod.uid)
         if known is not None and known.bound_at < pod.bound_at:
             # The object has its binding time in whole seconds; the time first observed may be more exact.
@@ -294,6 +295,16 @@ class Machine:
             self._evictees.pod_changed(known, pod)
         if self._synced and pod.node not in self._dirty:
             self._judge_new_pod(self._cluster.nodes[pod.node], pod, arrives=known is None)
+
+    def _leave_other_node(self, pod: Pod) -> None:
+        """After a restore of etcd the pod may be bound to another node than before: its claims there end.
+
+        A call in progress is for the pod, not for the node, and what follows from it applies here.
+        """
+        evictee = self._claims.evictees.get(pod.uid)
+        if evictee is not None and evictee.node != pod.node:
+            self._lose_pod(pod.uid, evictee.node)
+            evictee.move(pod.node)
 
     def _count(self, pod: Pod, known: Pod | None) -> None:
         """Update the numbers of running pods by workload and topology domain."""
@@ -513,7 +524,7 @@ class Machine:
             claim = self._claims.by_key[key]
             pod = self._cluster.pod(claim.node, claim.uid)
             if claim.phase is Phase.LEAVING:
-                self._judge_again(claim.uid, claim.node)
+                self._judge_again(claim.uid)
             elif claim.due_at > now.wall:
                 self._queues.wait(claim)
             elif claim.not_before > now.monotonic:
@@ -521,12 +532,13 @@ class Machine:
             elif pod is not None:
                 self._queues.make_ready(claim, pod, now)
 
-    def _judge_again(self, uid: str, node: str) -> None:
+    def _judge_again(self, uid: str) -> None:
         """The eviction was accepted long ago and the watch still shows the pod: evaluate it as it is now."""
-        self._evictees.end_all(self._claims.evictees[uid])
-        pod = self._cluster.pod(node, uid)
+        evictee = self._claims.evictees[uid]
+        self._evictees.end_all(evictee)
+        pod = self._cluster.pod(evictee.node, uid)
         if pod is not None:
-            self._judge(self._cluster.nodes[node], pod)
+            self._judge(self._cluster.nodes[evictee.node], pod)
 
     def _judge_dirty(self) -> None:
         budget = self._slice_size

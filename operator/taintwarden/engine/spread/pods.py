@@ -19,7 +19,7 @@ class _Standing:
 
 
 class Spread:
-    """All running pods, counted by node.
+    """All running pods but those that are being evicted, counted by node.
 
     Pods are counted by class, so that a selector is evaluated once for each class. A tally of domains is created when
     the first group needs it, and exists as long as the groups that use it.
@@ -37,30 +37,30 @@ class Spread:
         self._tallies: WeakValueDictionary[tuple[str, SpreadConstraint], Tally] = WeakValueDictionary()
 
     def came(self, pod: Pod) -> None:
-        """A pod that was not known is on its node."""
+        """Count a pod that was not known."""
         self._change(pod, 1)
 
     def changed(self, before: Pod, pod: Pod) -> None:
-        """A pod is of another class than before."""
+        """Count a pod as one of its new class."""
         if pod.uid not in self._leaving:
             self._change(before, -1)
             self._change(pod, 1)
 
     def gone(self, pod: Pod) -> None:
-        """A pod that was known is gone, or terminates."""
+        """A known pod is gone or terminates: count it no more."""
         if pod.uid in self._leaving:
             self._leaving.remove(pod.uid)
         else:
             self._change(pod, -1)
 
     def leave(self, pod: Pod) -> None:
-        """A pod that is known is being evicted."""
+        """A known pod is being evicted: count it no more, once."""
         if pod.uid not in self._leaving:
             self._leaving.add(pod.uid)
             self._change(pod, -1)
 
     def stay(self, pod: Pod) -> None:
-        """A pod that is known is not being evicted."""
+        """A known pod is not being evicted: count it again, if it left."""
         if pod.uid in self._leaving:
             self._leaving.remove(pod.uid)
             self._change(pod, 1)
