@@ -6,7 +6,8 @@ import pytest
 
 from engine.rig import START, Rig, exists, gt
 from simulated import policy
-from taintwarden.engine.machine import Outcome, WriteOutcome, commands, events
+from taintwarden.engine.evaluate import TaintVerdict
+from taintwarden.engine.machine import Outcome, WriteOutcome, commands, events, verdicts
 from taintwarden.engine.model import Gates, Toleration
 
 
@@ -371,6 +372,61 @@ def test_a_pod_that_is_bound_to_another_node_after_a_restore_is_not_on_the_one_b
     assert rig.claimed() == []
     assert list(rig.machine._cluster.nodes["n1"].pods) == []
     assert list(rig.machine._cluster.nodes["n2"].pods) == ["uid-web"]
+
+
+# -- verdicts that classes share --------------------------------------------------------------------------------------
+
+
+def verdicts_on(rig: Rig, node: str) -> list[TaintVerdict]:
+    return [verdict for [verdict] in rig.machine._cluster.nodes[node].verdicts.values()]
+
+
+def test_classes_with_equal_tolerations_share_their_verdicts():
+    rig = Rig(policy())
+    rig.node("n1", "sla=980")
+    rig.pod("a", gt("950"), labels={"app": "a"})
+    rig.pod("b", gt("950"), labels={"app": "b"})
+    rig.pod("c", gt("900"), labels={"app": "c"})
+    first, second, other = verdicts_on(rig, "n1")
+    assert first is second
+    assert other is not first
+
+
+def test_classes_that_other_policies_select_share_no_verdicts():
+    rig = Rig(policy(podSelector={"matchLabels": {"app": "a"}}, name="one"), policy(name="two"))
+    rig.node("n1", "sla=1")
+    for name in "ab":
+        rig.pod(name, labels={"app": name})
+    assert [verdict.policy.name for verdict in verdicts_on(rig, "n1")] == ["one", "two"]
+
+
+def test_classes_with_another_grace_share_no_verdicts_if_the_node_is_reclaimed():
+    rig = Rig(policy(reclaim={"deadlineSeconds": 120}))
+    rig.node("n1", "sla=1")
+    for grace_seconds in (10, 60):
+        rig.pod(f"a{grace_seconds}", grace_seconds=grace_seconds)
+    first, second = verdicts_on(rig, "n1")
+    assert first.latest_at - second.latest_at == 50
+
+
+def test_what_classes_share_is_forgotten_when_the_node_changes():
+    rig = Rig(policy())
+    rig.node("n1", "sla=980")
+    rig.pod("a", gt("950"))
+    [before] = verdicts_on(rig, "n1")
+    rig.node("n1", "sla=940")
+    [after] = verdicts_on(rig, "n1")
+    assert (before.evicts, after.evicts) == (False, True)
+
+
+def test_what_classes_share_is_bounded(monkeypatch):
+    monkeypatch.setattr(verdicts, "MAX_ALIKE", 5)
+    rig = Rig(policy())
+    rig.node("n1", "sla=980")
+    for number in range(20):
+        rig.pod(f"p{number}", gt(str(900 + number)))
+        assert len(rig.machine._cluster.nodes["n1"].alike) <= 5
+    assert len(verdicts_on(rig, "n1")) == 20
 
 
 def listed_on(rig: Rig, uid: str, node: str) -> None:

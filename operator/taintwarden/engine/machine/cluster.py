@@ -7,13 +7,17 @@ import msgspec
 
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.history import TaintHistory, decode_histories, encode_histories, until_now
-from taintwarden.engine.model import Node, Pod, PodClass, Policy, Taint
+from taintwarden.engine.model import Node, Pod, PodClass, Policy, Taint, Tolerations
+
+Alike = tuple[Tolerations, tuple[Policy, ...], int]
+"""What verdicts on a node depend on: all tolerations, the policies, and the grace if a policy reclaims its nodes."""
 
 
 class NodeState:
     """A node, the pods bound to it, and what was computed from both. ``node`` is None while only pods refer to it."""
 
     __slots__ = (
+        "alike",
         "check_wanted",
         "checked_version",
         "degraded",
@@ -39,6 +43,8 @@ class NodeState:
         self.verdicts: dict[PodClass, tuple[TaintVerdict, ...]] = {}
         self.evicting: dict[PodClass, tuple[TaintVerdict, ...]] = {}
         """The verdicts of these that evict pods, now or later."""
+        self.alike: dict[Alike, tuple[TaintVerdict, ...]] = {}
+        """The verdicts on all classes that do not differ in what verdicts depend on."""
         self.witnesses: dict[tuple[str, str], PodClass] = {}
         """(policy, taint) that drains the node -> the class of a pod that has to leave, or had to and is gone."""
         self.found_draining: dict[str, str] = {}
@@ -101,7 +107,7 @@ class NodeState:
             for taint, added in node.taints
         }
         self.witnesses = {key: one for key, one in self.witnesses.items() if key[1] in self.histories}
-        self.verdicts, self.evicting = {}, {}
+        self.verdicts, self.evicting, self.alike = {}, {}, {}
         return problem
 
     def set_draining(self, name: str, *, drains: bool) -> None:

@@ -9,6 +9,9 @@ from taintwarden.engine.machine.cluster import Cluster, NodeState, history_name
 from taintwarden.engine.model import Gates, PodClass, Policy, Profile, Toleration, Tolerations
 from taintwarden.engine.profiles import Profiles, selects
 
+MAX_ALIKE = 100
+"""Most workloads have the same tolerations; what a node knows of those that ended is bounded."""
+
 _Profiled = WeakKeyDictionary[PodClass, tuple[tuple[Profile, ...], Tolerations]]
 
 
@@ -108,12 +111,22 @@ class Verdicts:
         return state.evicting[pod_class]
 
     def compute(self, state: NodeState, pod_class: PodClass) -> tuple[TaintVerdict, ...]:
-        """The same for a class that need not have a pod on the node; the result is not stored."""
+        """The same for a class that need not have a pod on the node."""
+        if state.node is None or not state.node.taints:
+            return ()
         selecting = self.selecting(pod_class)
         policies = tuple([policy for policy in self.select(state) if policy in selecting])
         if not policies:
             return ()
-        return self.evaluator.verdicts(pod_class, self.tolerations(pod_class), state.taints(), policies)
+        tolerations = self.tolerations(pod_class)
+        grace_seconds = pod_class.grace_seconds if any(policy.reclaim for policy in policies) else 0
+        alike = (tolerations, policies, grace_seconds)
+        found = state.alike.get(alike)
+        if found is None:
+            if len(state.alike) >= MAX_ALIKE:
+                state.alike.clear()
+            found = state.alike[alike] = self.evaluator.verdicts(pod_class, tolerations, state.taints(), policies)
+        return found
 
     def select(self, state: NodeState) -> tuple[Policy, ...]:
         """The policies that act on a node."""
