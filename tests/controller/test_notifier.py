@@ -1,5 +1,6 @@
 """Each notice as a metric, a log line and an Event: the table, row by row."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ from taintwarden.engine.evaluate import Kind
 from taintwarden.engine.machine import commands
 from taintwarden.engine.model import Gates, GuardSettings, Limits, Mode, Owner, PodClass, Taint, Toleration, Tolerations
 from taintwarden.engine.placement import Label
-from taintwarden.kube.recorder import NORMAL, WARNING, Message, Subject
+from taintwarden.kube.recorder import MAX_NOTE_BYTES, NORMAL, WARNING, Message, Subject
 from taintwarden.telemetry.metrics import Metrics
 
 WHY = "taint sla=940:NoExecute is not tolerated (sla Gt '950' does not hold)"
@@ -86,6 +87,24 @@ def test_pods_of_a_node_with_the_same_deadline_are_one_line_and_have_an_event_ea
     told.notice(*(commands.Scheduled(pod(name), verdict(), NOW) for name in ("web-1", "web-2")))
     assert told.log["pods"] == ["shop/web-1", "shop/web-2"]
     assert [event.subject.name for event in told.events] == ["web-1", "web-2"]
+
+
+def test_each_pod_of_a_line_has_its_own_reason(told):
+    others = verdict(
+        kind=Kind.TOLERATED_FOR, toleration=Toleration(key="sla", operator="Exists", toleration_seconds=30)
+    )
+    told.notice(commands.Scheduled(pod("web-1"), verdict(), NOW), commands.Scheduled(pod("web-2"), others, NOW))
+    assert len(told.logs) == 1
+    assert "is not tolerated" in told.events[0].note
+    assert "is tolerated by sla Exists for 30s only" in told.events[1].note
+
+
+def test_a_note_that_is_made_late_holds_at_most_a_kibibyte_until_then():
+    messages: list[Message] = []
+    long = verdict(kind=Kind.TOLERATED, toleration=Toleration(key="k" * 5_000, operator="Exists"))
+    recorder = SimpleNamespace(record=messages.append)
+    Notifier(recorder, Metrics(), Gates()).tell([commands.Scheduled(pod(), long, NOW)])
+    assert len(messages[0].note()) < MAX_NOTE_BYTES + 200
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,11 @@ def test_a_deleted_pod_that_never_had_a_node_is_nothing_new(fed):
     assert fed.events == []
 
 
+def test_an_unbound_pod_that_terminates_is_nothing_to_wait_for(fed):
+    deliver(fed.pods, pod_object("a", spec={"nodeName": ""}, metadata=TERMINATING))
+    assert fed.events == []
+
+
 def test_a_pod_that_finished_is_gone(fed):
     deliver(fed.pods, pod_object("a", status={"phase": "Failed"}))
     assert fed.events == [events.PodGone("uid-a", "n1")]

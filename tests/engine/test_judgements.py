@@ -138,6 +138,13 @@ def test_which_policy_acts_is_remembered_by_key_and_effect_and_bounded(monkeypat
         assert len(evaluator._acting) <= 5
 
 
+def test_whether_a_policy_acts_depends_on_the_effect():
+    evaluator, pod_class = Evaluator(), Interner().pod_class("shop", {}, Tolerations())
+    for effect, expected in (("NoExecute", 1), ("NoSchedule", 0), ("NoExecute", 1)):
+        taints = [(Taint("sla", "940", effect), TaintHistory.begin("940", 0.0))]
+        assert len(evaluator.verdicts(pod_class, Tolerations(), taints, (policy(),))) == expected
+
+
 # -- the report, further -----------------------------------------------------------------------------------------------
 
 

@@ -204,6 +204,15 @@ def test_terminating_pods_that_a_list_does_not_name_count_no_more():
     assert rig.evictions() == ["a"]
 
 
+def test_terminating_pods_that_a_list_has_on_another_node_count_no_more():
+    rig = crowd(limited(node_max_concurrent=1), "a")
+    rig.gone("stranger", until=rig.wall + 30)
+    spoil(rig)
+    rig.feed(events.PodsListed({"uid-a": "n1", "uid-stranger": "n2"}))
+    rig.wake()
+    assert rig.evictions() == ["a"]
+
+
 # -- budgets -----------------------------------------------------------------------------------------------------------
 
 

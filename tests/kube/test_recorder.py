@@ -262,6 +262,19 @@ async def test_what_waits_already_takes_no_second_place(monkeypatch):
     assert notes(client) == ["a", "b"]
 
 
+async def test_what_was_written_already_takes_no_place(monkeypatch):
+    monkeypatch.setattr(recorder, "MAX_QUEUED", 1)
+    client = fine()
+    async with running(client, per_second=1) as made:
+        made.record(message("a"))
+        await asyncio.sleep(3)
+        made.record(message("b"))
+        made.record(message("a"))
+        assert made.dropped == 0
+        await asyncio.sleep(3)
+    assert notes(client) == ["a", "b"]
+
+
 # -- notes that are made late -----------------------------------------------------------------------------------------
 
 
@@ -289,9 +302,19 @@ async def test_of_the_same_reason_about_the_same_object_the_latest_note_is_writt
         made.record(message(lambda: "later"))
         made.record(message(lambda: "other reason", reason="Other"))
         made.record(msgspec.structs.replace(message(lambda: "other policy"), policy="other"))
-        made.record(message(lambda: "other object", subject=NODE))
+        made.record(message(lambda: "other object", subject=Subject("Pod", "web-1", "uid-2", "bank")))
         await asyncio.sleep(5)
     assert notes(client) == ["later", "other reason", "other policy", "other object"]
+
+
+async def test_a_late_note_that_replaces_another_is_written_after_what_was_said_meanwhile():
+    client = fine()
+    async with running(client) as made:
+        made.record(message(lambda: "will be evicted at 1", reason="Scheduled"))
+        made.record(message("stays", reason="Cancelled"))
+        made.record(message(lambda: "will be evicted at 2", reason="Scheduled"))
+        await asyncio.sleep(5)
+    assert notes(client) == ["stays", "will be evicted at 2"]
 
 
 async def test_a_late_note_that_was_written_already_is_not_written_again_and_delays_no_other():

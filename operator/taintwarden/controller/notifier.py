@@ -12,7 +12,7 @@ from taintwarden.controller.decoding import PodIssue
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import commands
 from taintwarden.engine.model import Gates, Mode, Pod, Policy, Taint
-from taintwarden.kube.recorder import NORMAL, WARNING, Message, Recorder, Subject
+from taintwarden.kube.recorder import MAX_NOTE_BYTES, NORMAL, WARNING, Message, Recorder, Subject
 from taintwarden.telemetry.metrics import Metrics
 
 MISSED = {
@@ -137,6 +137,10 @@ class Notifier:
     def _why(self, verdict: TaintVerdict) -> str:
         return wording.why(verdict, self._gates)
 
+    def _short_why(self, verdict: TaintVerdict) -> str:
+        """For a note that is made late: until then it holds no tolerations of pods that may be gone."""
+        return self._why(verdict)[:MAX_NOTE_BYTES]
+
     def _scheduled(self, notices: Sequence[commands.Scheduled]) -> None:
         """Pods of a node with the same deadline, by the same taint and policy: one line, since a node has many."""
         node, verdict, due = notices[0].pod.node, notices[0].verdict, wording.at(notices[0].due_at)
@@ -145,11 +149,12 @@ class Notifier:
         log.info("eviction-scheduled", pods=pods, node=node, taint=str(verdict.taint), policy=policy.name, due=due)
         fate, named = "Will" if policy.mode is Mode.ENFORCE else "Would", _named(policy)
 
-        def note(verdict: TaintVerdict) -> str:
-            return f"{fate} be evicted from {node} at {due}: {self._why(verdict)} ({named})"
+        def note(why: str) -> str:
+            return f"{fate} be evicted from {node} at {due}: {why} ({named})"
 
         for notice in notices:
-            self._pod_event(notice.pod, NORMAL, "EvictionScheduled", "Schedule", partial(note, notice.verdict), policy)
+            late = partial(note, self._short_why(notice.verdict))
+            self._pod_event(notice.pod, NORMAL, "EvictionScheduled", "Schedule", late, policy)
 
     def _cancelled(self, notice: commands.Cancelled) -> None:
         self._metrics.cancelled.labels(notice.verdict.policy.name).inc()
@@ -174,12 +179,12 @@ class Notifier:
         self._metrics.lateness.observe(notice.lateness)
         log.info("eviction-settled", **_facts(notice), outcome="evicted", lateness=round(notice.lateness, 3))
 
-        pod, policy = notice.pod, notice.verdict.policy
+        node, policy, why = notice.pod.node, notice.verdict.policy, self._short_why(notice.verdict)
 
         def note() -> str:
-            return f"Evicted from {pod.node}: {self._why(notice.verdict)} ({_named(policy)})"
+            return f"Evicted from {node}: {why} ({_named(policy)})"
 
-        self._pod_event(pod, NORMAL, "Evicted", "Evict", note, policy)
+        self._pod_event(notice.pod, NORMAL, "Evicted", "Evict", note, policy)
 
     def _hindered(self, notice: commands.Hindered) -> None:
         self._metrics.evictions.labels(notice.verdict.policy.name, notice.outcome).inc()

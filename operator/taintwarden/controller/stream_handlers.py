@@ -143,7 +143,7 @@ class PodHandler(StreamHandler[PodObject]):
         except ValueError as error:
             self._complain(f"{obj.metadata.namespace}/{obj.metadata.name}", str(error))
             return None
-        if pod is None:
+        if pod is None and obj.spec.node_name:
             self.feed(events.PodGone(obj.metadata.uid, obj.spec.node_name, _terminates_at(obj)))
         return pod
 

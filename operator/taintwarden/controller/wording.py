@@ -161,7 +161,7 @@ def comes_back(pod: Pod) -> str:
     )
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(maxsize=256)  # of the pods of some nodes; a verdict holds all tolerations of a pod
 def why(verdict: TaintVerdict, gates: Gates | None = None) -> str:
     """Why a verdict is what it is, in one clause."""
     taint = verdict.taint

@@ -21,6 +21,8 @@ from taintwarden.kube.pacing import paced
 CONNECT_SECONDS: Final = 5.0
 IDLE_SECONDS: Final = 60.0
 """After that an unused connection is closed; the API server closes it after 90 s."""
+TIMER_SECONDS: Final = 0.001
+"""So much too early a timer may be."""
 LOOKUP_SECONDS: Final = 10.0
 """How long the addresses of the host are used, so that the connections of a wave share one look-up."""
 NEXT_ADDRESS_SECONDS: Final = 0.25
@@ -159,7 +161,8 @@ class HttpPool:
 
     def _expire(self) -> None:
         loop = asyncio.get_running_loop()
-        while self._idle and self._idle[0].used_at + IDLE_SECONDS <= loop.time():
+        now = loop.time() + TIMER_SECONDS
+        while self._idle and self._idle[0].used_at + IDLE_SECONDS <= now:
             self._idle.pop(0).close()
         self._expiry = loop.call_at(self._idle[0].used_at + IDLE_SECONDS, self._expire) if self._idle else None
 

@@ -102,6 +102,7 @@ class Recorder:
             key = f"{message.subject.uid}/{message.reason}/{message.policy}"
         queue = self._queue if message.subject.kind in ("Pod", "Node") else self._alarms
         queue[key] = message
+        queue.move_to_end(key)  # after what was said meanwhile, which it may contradict
         if len(queue) > MAX_QUEUED:
             queue.popitem(last=False)
             self.dropped += 1

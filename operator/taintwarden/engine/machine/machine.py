@@ -331,9 +331,13 @@ class Machine:
         for state in list(self._cluster.nodes.values()):
             for uid in [uid for uid in state.pods if event.nodes.get(uid) != state.name]:
                 self._lose_pod(uid, state.name)
+                moved = self._cluster.pod(event.nodes.get(uid, ""), uid)
+                if moved is not None:  # claims and limits know pods by UID: it arrives again, after the loss
+                    self._lose_pod(uid, moved.node)
+                    self._see_pod(moved)
         for uid, node in self._limiter.departures.uids():
-            if event.nodes.get(uid) != node:
-                self._lose_pod(uid, node)
+            if event.nodes.get(uid) != node:  # the pod itself was lost when it began to terminate
+                self._limiter.departures.terminating(uid, node, None, self._step.now)
 
     # -- policies, profiles, leadership -------------------------------------------------------------------------
 

@@ -31,8 +31,8 @@ class Spread:
 
     def __init__(self, labels_of: Callable[[str], Mapping[str, str]]) -> None:
         self._labels_of = labels_of
-        self._leaving: set[str] = set()
-        """UIDs of pods on their nodes that are not counted, since they are being evicted."""
+        self._leaving: dict[str, str] = {}
+        """UID -> node of pods that are not counted, since they are being evicted."""
         self._classes: dict[str, dict[PodClass, _Standing]] = {}
         self._tallies: WeakValueDictionary[tuple[str, SpreadConstraint], Tally] = WeakValueDictionary()
 
@@ -48,21 +48,20 @@ class Spread:
 
     def gone(self, pod: Pod) -> None:
         """A known pod is gone or terminates: count it no more."""
-        if pod.uid in self._leaving:
-            self._leaving.remove(pod.uid)
+        if self._leaving.get(pod.uid) == pod.node:
+            del self._leaving[pod.uid]
         else:
             self._change(pod, -1)
 
     def leave(self, pod: Pod) -> None:
         """A known pod is being evicted: count it no more, once."""
         if pod.uid not in self._leaving:
-            self._leaving.add(pod.uid)
+            self._leaving[pod.uid] = pod.node
             self._change(pod, -1)
 
     def stay(self, pod: Pod) -> None:
         """A known pod is not being evicted: count it again, if it left."""
-        if pod.uid in self._leaving:
-            self._leaving.remove(pod.uid)
+        if self._leaving.pop(pod.uid, None) is not None:
             self._change(pod, 1)
 
     def relabel(self, node: str) -> None:
