@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.bulk import PAGE_SIZE, Bulk
+from bench.bulk import Bulk
 from bench.usage import memory
 
 PATHS = {
@@ -27,6 +27,8 @@ PATHS = {
 }
 """Of what the operator lists, the collections that are not empty, and their messages."""
 ACCEPT = "application/vnd.kubernetes.protobuf"
+LIMIT = 2_000
+"""The API server serves few large pages faster than many small ones; with more objects than this it gets slower."""
 INITIAL_EVENTS = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
 LAST_INITIAL_EVENT = b"k8s.io/initial-events-end"
 HEAD_BYTES = 500
@@ -37,7 +39,7 @@ CONTINUE = re.compile(rb"\x12.\d+\x1a[\x80-\xff]?.([\w.=-]+)", re.DOTALL)
 async def transfer(bulk: Bulk, path: str, parse: Any) -> None:
     token = ""
     while True:
-        body = await bulk.read(f"{path}?limit={PAGE_SIZE}&continue={token}", ACCEPT)
+        body = await bulk.read(f"{path}?limit={LIMIT}&continue={token}", ACCEPT)
         if parse is not None:
             parse(body[4:])
         found = CONTINUE.search(body[:HEAD_BYTES])

@@ -8,8 +8,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kube.scripted import EndOfScriptError, ScriptedClient, Silence, refusal
+from taintwarden.kube import streams
 from taintwarden.kube.errors import Unreachable
 from taintwarden.kube.objects import BudgetObject, Identity, WorkloadObject
 from taintwarden.kube.resources import (
@@ -24,7 +27,7 @@ from taintwarden.kube.resources import (
     REPLICATION_CONTROLLERS,
     STATEFUL_SETS,
 )
-from taintwarden.kube.streams import Stream
+from taintwarden.kube.streams import LARGEST_LIMIT, PAGE_BYTES, SMALLEST_LIMIT, Stream, limit_after
 from taintwarden.kube.timings import StreamTimings
 from taintwarden.kube.watching import FRAMES_AT_ONCE
 
@@ -148,7 +151,37 @@ async def test_a_list_comes_page_by_page_between_its_beginning_and_its_end():
 async def test_pages_are_asked_for_by_the_token_of_the_page_before():
     followed = await follow(page(more="t1"), page(more="t2"), MEANWHILE, page())
     assert [asked.get("continue") for asked in followed.lists] == [None, "t1", "t2"]
-    assert {asked["limit"] for asked in followed.lists} == {str(PAGE_SIZE)}
+    assert followed.lists[0]["limit"] == str(PAGE_SIZE)
+
+
+async def test_pages_of_small_objects_get_more_of_them():
+    followed = await follow(page(obj("a"), more="t1"), page(more="t2"), MEANWHILE, page())
+    assert [asked["limit"] for asked in followed.lists] == [str(PAGE_SIZE), "2000", "2000"]
+
+
+async def test_pages_of_large_objects_get_fewer_of_them():
+    large = obj("a", labels={"large": "x" * PAGE_BYTES * 2})
+    followed = await follow(page(large, more="t1"), page(more="t2"), MEANWHILE, page())
+    assert [asked["limit"] for asked in followed.lists][1] == "249"
+
+
+async def test_a_large_page_is_passed_on_in_parts(monkeypatch):
+    monkeypatch.setattr(streams, "OBJECTS_AT_ONCE", 2)
+    followed = await follow(page(*map(obj, "abcde")))
+    assert followed.heard[:4] == [
+        ("list began",),
+        ("listed", ["a", "b"]),
+        ("listed", ["c", "d"]),
+        ("listed", ["e"]),
+    ]
+
+
+@given(st.integers(1, 10_000), st.integers(0, 2**31))
+def test_a_page_has_about_so_many_bytes_if_its_objects_are_like_the_last_ones(limit, size):
+    following = limit_after(limit, size)
+    assert SMALLEST_LIMIT <= following <= LARGEST_LIMIT
+    if SMALLEST_LIMIT < following < LARGEST_LIMIT:
+        assert PAGE_BYTES - size / limit <= following * size / limit <= PAGE_BYTES
 
 
 async def test_the_watch_begins_where_the_list_ended():

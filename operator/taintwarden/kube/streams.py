@@ -21,6 +21,17 @@ from taintwarden.kube.resources import PAGE_SIZE, Resource
 from taintwarden.kube.timings import StreamTimings
 from taintwarden.kube.watching import BackOff, Watch
 
+PAGE_BYTES = 4 * 2**20
+"""Of a page. Each page of a list costs the API server a look at all that follow, so it serves few large ones faster."""
+SMALLEST_LIMIT, LARGEST_LIMIT = 100, 2_000
+OBJECTS_AT_ONCE = 500
+"""Of a page, which evictions of a leader that lists again wait for."""
+
+
+def limit_after(limit: int, size: int) -> int:
+    """How many objects to request after a page of so many that has this size in bytes."""
+    return max(SMALLEST_LIMIT, min(LARGEST_LIMIT, limit * PAGE_BYTES // max(1, size)))
+
 
 class Stream(Generic[Object]):
     """Follows one resource. ``run`` never returns.
@@ -33,7 +44,7 @@ class Stream(Generic[Object]):
         resource: what to follow.
         handler: receives the stream.
         timings: how long to wait for what.
-        page_size: how many objects to request at once.
+        page_size: how many objects to request at first; from then on, pages of ``PAGE_BYTES``.
         sleep: waits for some seconds; replaced in tests.
         jitter: a number in [0, 1); replaced in tests.
 
@@ -112,21 +123,27 @@ class Stream(Generic[Object]):
     # -- list ---------------------------------------------------------------------------------------------------
 
     async def _pages(self) -> AsyncGenerator[Page[Object]]:
-        params = {"limit": str(self._page_size)} | self._resource.selection
-        coming = asyncio.create_task(self._request_page(params))
+        limit = self._page_size
+        coming = asyncio.create_task(self._request_page({"limit": str(limit)}))
         try:
             while True:
-                page = self._decoder.page(await coming)
+                body = await coming
+                page = self._decoder.page(body)
                 if page.head.continue_:
+                    limit = limit_after(limit, len(body))
                     # The server makes the next page while we work on this one.
-                    coming = asyncio.create_task(self._request_page(params | {"continue": page.head.continue_}))
+                    coming = asyncio.create_task(
+                        self._request_page({"limit": str(limit), "continue": page.head.continue_})
+                    )
+                del body  # the page holds what it needs of it
                 yield page
                 if not page.head.continue_:
                     return
         finally:
             coming.cancel()
 
-    async def _request_page(self, params: Mapping[str, str]) -> bytes:
+    async def _request_page(self, page: Mapping[str, str]) -> bytes:
+        params = {**page, **self._resource.selection}
         try:
             return await self._client.request("GET", self._resource.path, params=params, accept=self._decoder.accept)
         except ApiError as error:
@@ -143,7 +160,10 @@ class Stream(Generic[Object]):
         good, bad = page.decode()
         for one in bad:
             self._handler.undecodable(one.identity, one.reason)
-        self._handler.listed(good)
+        for first in range(0, max(1, len(good)), OBJECTS_AT_ONCE):
+            if first:
+                await asyncio.sleep(0)
+            self._handler.listed(good[first : first + OBJECTS_AT_ONCE])
 
     # -- watch --------------------------------------------------------------------------------------------------
 
