@@ -16,7 +16,7 @@ READY := $(VENV)/.ready
 UV := deploy/uv.txt
 RUNTIME := $(CURDIR)/.cache/runtime
 # What the image installs: kopf imports more where development has installed more.
-INSTALL_RUNTIME = UV_PROJECT_ENVIRONMENT=$(RUNTIME) $(BIN)/uv sync --quiet --frozen --no-default-groups --no-editable --python $(PYTHON)
+INSTALL_RUNTIME = UV_PROJECT_ENVIRONMENT=$(RUNTIME) $(BIN)/uv sync --quiet --frozen --no-default-groups --no-editable --compile-bytecode --python $(PYTHON)
 SBOM := dist/taintwarden.cdx.json
 
 help: ## list the targets
