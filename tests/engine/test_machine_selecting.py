@@ -419,6 +419,17 @@ def test_what_classes_share_is_forgotten_when_the_node_changes():
     assert (before.evicts, after.evicts) == (False, True)
 
 
+def test_what_classes_share_is_forgotten_with_the_last_pod_of_a_class():
+    rig = Rig(policy())
+    rig.node("n1", "sla=980")
+    rig.pod("a", gt("950"))
+    rig.pod("b", gt("900"))
+    assert len(rig.machine._cluster.nodes["n1"].alike) == 2
+    rig.gone("b")
+    assert rig.machine._cluster.nodes["n1"].alike == {}
+    assert len(verdicts_on(rig, "n1")) == 1
+
+
 def test_what_classes_share_is_bounded(monkeypatch):
     monkeypatch.setattr(verdicts, "MAX_ALIKE", 5)
     rig = Rig(policy())

@@ -7,8 +7,8 @@ import gc
 def release_unused() -> None:
     """What is known now stays for long, and what it took to read it is not needed any more.
 
-    The collector does not look at it again, and the C library returns its free memory to the kernel. It would keep the
-    memory of the lists' pages: 5 MB with 50,000 pods. Other C libraries than glibc have no such call.
+    The collector does not look at it again. The C library returns its free memory to the kernel: it would keep that of
+    the pages of lists. Other C libraries than glibc have no such call.
     """
     gc.collect()
     gc.freeze()

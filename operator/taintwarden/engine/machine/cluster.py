@@ -180,6 +180,7 @@ class Cluster:
         if pod.shared in state.verdicts and all(one.shared is not pod.shared for one in state.pods.values()):
             # Every run of a Job is a class of its own: a node would collect them until its taints change.
             del state.verdicts[pod.shared], state.evicting[pod.shared]
+            state.alike.clear()  # which holds its tolerations
 
     def replace(self, name: str) -> NodeState:
         """A node is gone, or another one has its name: only the pods of the old one remain in the new state."""

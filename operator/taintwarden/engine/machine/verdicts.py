@@ -10,7 +10,7 @@ from taintwarden.engine.model import Gates, PodClass, Policy, Profile, Toleratio
 from taintwarden.engine.profiles import Profiles, selects
 
 MAX_ALIKE = 100
-"""Most workloads have the same tolerations; what a node knows of those that ended is bounded."""
+"""On one node. Most workloads have the same tolerations, but each pod of a tenant may have others."""
 
 _Profiled = WeakKeyDictionary[PodClass, tuple[tuple[Profile, ...], Tolerations]]
 
