@@ -81,7 +81,8 @@ def a_budget_holds_a_pod_until_it_allows_its_eviction(scene: Scene) -> None:
 
 @STORIES.under(ASKING_MUCH)
 def a_blocked_pod_leaves_the_queue_when_the_taint_goes(scene: Scene) -> None:
-    pod, _ = blocked_pod(scene, "web-budget")
+    # Nothing orders the watch of budgets and that of nodes: the pod stays until the budget is known.
+    pod, _ = blocked_pod(scene, "web-budget", tolerates_seconds=2)
     scene.event(pod, "EvictionBlocked")
     [node] = {node["metadata"]["name"] for node in scene.cluster.items("nodes") if is_of(scene, node)}
     scene.taint(node)
@@ -112,8 +113,8 @@ def two_budgets_on_a_pod_are_told_once_and_never_tried(scene: Scene) -> None:
 
 @STORIES.under(PRESSING)
 def what_a_budget_blocks_for_too_long_is_deleted(scene: Scene) -> None:
-    pod, tainted = blocked_pod(scene, "web-budget")
-    scene.leaves(pod, tainted, TIMEOUT_SECONDS)
+    pod, tainted = blocked_pod(scene, "web-budget", tolerates_seconds=2)  # as above
+    scene.leaves(pod, tainted, 2 + TIMEOUT_SECONDS)
     assert disruption_target(scene, pod)["reason"] == "DeletionByTaintwarden"
 
 
