@@ -1,12 +1,25 @@
 """The bare machine on a bench: values in, commands out, both clocks turned by hand."""
 
+import math
 from typing import Any, TypeVar
 
 import msgspec
 
 from simulated import policy
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.machine import ClaimView, Event, Machine, Outcome, Phase, View, WriteOutcome, commands, events
+from taintwarden.engine.machine import (
+    ClaimView,
+    Event,
+    Machine,
+    Outcome,
+    Phase,
+    Timings,
+    View,
+    WriteOutcome,
+    commands,
+    events,
+)
+from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import (
     Budget,
     Effect,
@@ -36,6 +49,7 @@ class Rig:
     def __init__(
         self, *policies: Policy, synced: bool = True, leading: bool = True, reached: int = REACHED, **options: Any
     ) -> None:
+        options.setdefault("timings", Timings(silence=math.inf, profile_rest=0.0))
         self.machine = Machine(**options)
         self.wall = START
         self.monotonic = 0.0
@@ -52,6 +66,13 @@ class Rig:
         if synced:
             self.feed(events.Synced())
         self.wake()
+        self._store_generations()
+
+    def _store_generations(self) -> None:
+        """Since when policies enforce is stored."""
+        for order in [one for one in self.ordered if isinstance(one, commands.SaveGuard) and not one.record.spent]:
+            self.ordered.remove(order)
+            self.written(order)
 
     @property
     def now(self) -> Instant:
@@ -88,7 +109,8 @@ class Rig:
         """A node is seen; a taint is ``key=value`` or ``key=value:effect``."""
         pairs = self.make_taints(*taints, added=more.get("added"))
         uid, labels = more.get("uid", f"uid-{name}"), more.get("labels", {})
-        seen = Node(name, uid, labels, pairs, more.get("version") or self.version(), more.get("history", ""))
+        version, history = more.get("version") or self.version(), more.get("history", "")
+        seen = Node(name, uid, labels, pairs, version, history, more.get("do_not_evict", False))
         self.feed(events.NodeSeen(seen))
         self.wake()
         return seen
@@ -139,10 +161,12 @@ class Rig:
         """Other policies are in force."""
         self.feed(events.PoliciesChanged(policies))
         self.wake()
+        self._store_generations()
 
     def written(self, order: commands.Write, outcome: WriteOutcome = WriteOutcome.DONE) -> None:
-        """A write ended."""
-        self.feed(events.Written(order, outcome))
+        """A write ended. One to a node makes a new version of it."""
+        is_new = outcome is WriteOutcome.DONE and isinstance(order, commands.SaveHistory | commands.SaveLabels)
+        self.feed(events.Written(order, outcome, self.version() if is_new else -1))
         self.wake()
 
     def answer(self, kind: type[commands.Write], outcome: WriteOutcome = WriteOutcome.DONE) -> commands.Write:
@@ -196,6 +220,11 @@ class Rig:
     def claimed(self) -> list[str]:
         """The names of the pods that have to leave."""
         return list(dict.fromkeys(claim.pod.name for claim in self.view.all_claims()))
+
+    @property
+    def world(self) -> World:
+        """The state of the machine, for what no view shows: that nothing is left behind."""
+        return self.machine._world
 
     @property
     def view(self) -> View:

@@ -6,29 +6,31 @@ import msgspec
 import pytest
 
 from engine.rig import limited
-from taintwarden.engine.evaluate import Kind, TaintVerdict
+from taintwarden.engine.evaluate import Grounds, Kind, TaintVerdict
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import Refusal
-from taintwarden.engine.machine import Outcome, Phase, Timings
+from taintwarden.engine.machine import Outcome, Phase
 from taintwarden.engine.machine.claims import QUEUED, TRANSITIONS, Call, Claim, Claims, retry_delay
 from taintwarden.engine.machine.commands import Evict
-from taintwarden.engine.machine.events import Settled
 from taintwarden.engine.machine.queues import IllegalTransition, Queues
-from taintwarden.engine.model import EvictionSettings, Instant, Method, Pod, Policy, Taint, Tolerations
+from taintwarden.engine.model import EvictionSettings, Instant, Pod, Policy, Taint, Tolerations
+from taintwarden.engine.outcomes import OUTCOMES
 from taintwarden.engine.spread import Spread
 
 NOW = Instant(1_000.0, 100.0)
 SHARED = Interner().pod_class("shop", {}, Tolerations(), grace_seconds=30)
 POD = Pod("a", "a", "n1", SHARED, 0.0, 1)
-TIMINGS = Timings()
 POLICY = limited()
-DELETES = {"method": Method.EVICT_THEN_DELETE, "pdb_timeout_seconds": 60}
 
 
-def claim(given: Policy = POLICY, *, hard_at: float | None = None, due_at: float = 500.0, **eviction: Any) -> Claim:
+def grounds(given: Policy, due_at: float = 500.0) -> Grounds:
+    return Grounds(given, (TaintVerdict(Taint("sla"), given, Kind.VIOLATED, counts_from=due_at),))
+
+
+def claim(given: Policy = POLICY, **eviction: Any) -> Claim:
     if eviction:
         given = msgspec.structs.replace(given, eviction=EvictionSettings(**eviction))
-    return Claim.of(POD, TaintVerdict(Taint("sla"), given, Kind.VIOLATED, hard_at=hard_at), due_at)
+    return Claim.of(POD, grounds(given), 0.0)
 
 
 # -- phases ------------------------------------------------------------------------------------------------------------
@@ -44,6 +46,8 @@ PATHS = {
     Phase.IN_FLIGHT: "ready evict",
     Phase.LEAVING: "ready evict leave",
     Phase.REHEARSED: "ready rehearse",
+    Phase.PAUSED: "pause",
+    Phase.EXEMPT: "exempt",
     Phase.ENDED: "end",
 }
 """How a claim comes into each phase."""
@@ -63,9 +67,11 @@ class Bench:
     def move(self, name: str) -> None:
         queues, one = self.queues, self.claim
         {
-            "wait": lambda: queues.wait(one),
+            "wait": lambda: self.rest(POLICY),
             "delay": lambda: queues.delay(one),
-            "ready": lambda: queues.make_ready(one, POD, NOW),
+            "ready": lambda: queues.make_ready(one, POD, NOW, is_released=False),
+            "pause": lambda: self.rest(limited(spec={"paused": True})),
+            "exempt": lambda: self.rest(POLICY, "it opts out"),
             "ask again": lambda: queues.ask_again(one),
             "block": lambda: queues.block(one, Refusal("limit", 150.0, "k")),
             "check": lambda: queues.move(one, Phase.CHECKING),
@@ -75,6 +81,16 @@ class Bench:
             "rehearse": lambda: queues.move(one, Phase.REHEARSED),
             "end": lambda: queues.move(one, Phase.ENDED),
         }[name]()
+
+    def rest(self, given: Policy, exempt: str = "") -> None:
+        """Its policy does not act (on it) any more."""
+        before = self.claim.grounds
+        self.claim.grounds = msgspec.structs.replace(grounds(given), exempt=exempt)
+        try:
+            self.queues.wait(self.claim)
+        except IllegalTransition:
+            self.claim.grounds = before
+            raise
 
     def state(self) -> dict[str, Any]:
         """All that could have changed."""
@@ -100,6 +116,8 @@ MOVES = {
     "evict": Phase.IN_FLIGHT,
     "leave": Phase.LEAVING,
     "rehearse": Phase.REHEARSED,
+    "pause": Phase.PAUSED,
+    "exempt": Phase.EXEMPT,
     "end": Phase.ENDED,
 }
 
@@ -134,7 +152,7 @@ def test_the_table_names_every_phase():
 
 @pytest.mark.parametrize("phase", QUEUED)
 def test_what_nothing_was_done_about_may_begin_anew_be_put_aside_or_end(phase):
-    assert {Phase.WAITING, Phase.ASIDE, Phase.ENDED} <= set(TRANSITIONS[phase])
+    assert {Phase.WAITING, Phase.PAUSED, Phase.EXEMPT, Phase.ASIDE, Phase.ENDED} <= set(TRANSITIONS[phase])
 
 
 @pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.ENDED])
@@ -149,49 +167,19 @@ def test_nothing_is_remembered_of_a_claim_that_has_ended(phase):
 # -- calls that failed -------------------------------------------------------------------------------------------------
 
 
-def fail(one: Claim, outcome: Outcome = Outcome.FAILED, now: Instant = NOW, **more: Any) -> float:
-    """Returns the seconds until the next try."""
-    one.note_failure(Settled("a", outcome, "why", **more), POD, now, TIMINGS)
-    return one.not_before - now.monotonic
-
-
-@pytest.mark.parametrize("outcome", TIMINGS.backoff)
-def test_each_outcome_has_its_delays(outcome):
-    one, (first, longest) = claim(), TIMINGS.backoff[outcome]
-    waits = [fail(one, outcome) for _ in range(12)]
-    assert first * 0.8 <= waits[0] <= first * 1.2
-    assert longest * 0.8 <= waits[-1] <= longest * 1.2
-
-
 def test_why_a_call_failed_is_remembered():
     one = claim()
-    fail(one, Outcome.REFUSED)
-    assert (one.outcome, one.message, one.attempts) == (Outcome.REFUSED, "why", 1)
+    one.fail(Outcome.REFUSED, "why", 120.0)
+    assert (one.outcome, one.message, one.attempts, one.not_before) == (Outcome.REFUSED, "why", 1, 120.0)
 
 
-def test_another_outcome_begins_with_its_first_delay():
+def test_calls_with_the_same_outcome_are_counted():
     one = claim()
-    for _ in range(5):
-        fail(one)
-    assert fail(one, Outcome.THROTTLED) <= 1.2
+    for outcome in (Outcome.FAILED, Outcome.FAILED, Outcome.THROTTLED):
+        one.fail(outcome, "", 120.0)
     assert one.attempts == 1
-
-
-@pytest.mark.parametrize(("asked", "waits"), [(40.0, 40.0), (1e9, 300.0)])
-def test_what_the_server_asks_for_is_kept_up_to_a_limit(asked, waits):
-    assert fail(claim(), Outcome.THROTTLED, retry_after=asked) == waits
-
-
-def test_what_the_server_asks_for_shortens_no_delay():
-    assert fail(claim(), Outcome.MISCONFIGURED, retry_after=1.0) >= 48.0
-
-
-@pytest.mark.parametrize("outcome", TIMINGS.backoff)
-def test_since_when_budgets_block_is_remembered(outcome):
-    one = claim()
-    fail(one, outcome)
-    fail(one, outcome, Instant(1_050.0, 150.0))
-    assert one.blocked_since == (100.0 if outcome in (Outcome.BLOCKED, Outcome.MISCONFIGURED) else None)
+    one.fail(Outcome.THROTTLED, "", 120.0)
+    assert one.attempts == 2
 
 
 def test_delays_are_different_for_each_pod_and_the_same_in_each_run():
@@ -201,39 +189,89 @@ def test_delays_are_different_for_each_pod_and_the_same_in_each_run():
     assert all(8.0 <= delay <= 12.0 for delay in delays)
 
 
-# -- deleted instead ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("outcome", [one for one in Outcome if not one.row.is_over])
+def test_each_outcome_has_its_delays(outcome):
+    first, longest = outcome.row.back_off
+    waits = [retry_delay((first, longest), attempts, "a") for attempts in range(1, 13)]
+    assert first * 0.8 <= waits[0] <= first * 1.2
+    assert longest * 0.8 <= waits[-1] <= longest * 1.2
 
 
-def test_a_pod_that_no_budget_blocks_is_not_deleted():
-    assert claim(**DELETES).delete_at(POD, NOW) is None
+def test_every_outcome_has_a_row():
+    assert set(OUTCOMES) == set(Outcome)
 
 
-@pytest.mark.parametrize("method", [Method.EVICT, Method.DELETE])
-def test_a_pod_is_deleted_instead_only_if_the_policy_wants_it(method):
-    one = claim(method=method)
-    one.blocked_since = 100.0
-    assert one.delete_at(POD, NOW) is None
+# -- what it keeps -----------------------------------------------------------------------------------------------------
 
 
-def test_a_pod_is_deleted_when_budgets_have_blocked_it_for_long_enough():
-    one = claim(**DELETES)
-    one.blocked_since = 90.0
-    assert one.delete_at(POD, NOW) == 150.0
+def test_it_is_postponed_and_never_brought_forward():
+    one = claim()
+    one.postpone(120.0)
+    one.postpone(110.0)
+    assert one.not_before == 120.0
+
+
+@pytest.mark.parametrize(("due_at", "waits"), [(400.0, 130.0), (500.0, 0.0), (600.0, 0.0)])
+def test_one_that_is_due_earlier_is_part_of_a_new_wave(due_at, waits):
+    one = claim()
+    one.decide(grounds(POLICY, due_at=due_at), POD, 130.0)
+    assert one.not_before == waits
+
+
+@pytest.mark.parametrize(("due_at", "announced"), [(500.0, True), (501.0, False)])
+def test_another_deadline_is_not_announced_yet(due_at, announced):
+    one = claim()
+    one.announce(announced=True)
+    one.decide(grounds(POLICY, due_at=due_at), POD, 0.0)
+    assert one.is_announced == announced
+
+
+def test_the_same_verdicts_change_nothing():
+    assert not claim().decide(grounds(POLICY), POD, 0.0)
 
 
 @pytest.mark.parametrize(
-    ("hard_at", "deleted_at"), [(1_055.0, 125.0), (1_500.0, 150.0), (1_010.0, 90.0)], ids=["early", "late", "too late"]
+    "other",
+    [
+        lambda: grounds(POLICY, due_at=501.0),
+        lambda: grounds(msgspec.structs.replace(POLICY, generation=2)),
+        lambda: msgspec.structs.replace(grounds(POLICY), exempt="it opts out"),
+    ],
+    ids=["deadline", "policy", "exempt"],
 )
-def test_before_a_hard_deadline_it_is_deleted_early_enough_to_stop_in_order(hard_at, deleted_at):
-    one = claim(hard_at=hard_at, **DELETES)
-    one.blocked_since = 90.0
-    assert one.delete_at(POD, NOW) == deleted_at
+def test_other_ones_do(other):
+    assert claim().decide(other(), POD, 0.0)
 
 
-def test_it_is_tried_again_no_later_than_it_is_deleted():
-    one = claim(**DELETES)
-    one.blocked_since = 41.5
-    assert fail(one, Outcome.MISCONFIGURED) == 1.5
+@pytest.mark.parametrize(
+    ("mode", "exempt", "rests"),
+    [
+        ("Enforce", "", Phase.WAITING),
+        ("DryRun", "", Phase.WAITING),
+        ("Paused", "", Phase.PAUSED),
+        ("Enforce", "it opts out", Phase.EXEMPT),
+        ("Paused", "it opts out", Phase.PAUSED),
+    ],
+)
+def test_where_it_begins(mode, exempt, rests):
+    one = claim(limited(spec={"paused": True} if mode == "Paused" else {"mode": mode}))
+    one.decide(msgspec.structs.replace(one.grounds, exempt=exempt), POD, 0.0)
+    assert one.rests is rests
+
+
+@pytest.mark.parametrize(("limits", "waited_for"), [(["a", "guard-record"], "a"), (["guard-record"], "guard-record")])
+def test_the_record_of_a_guard_is_what_it_waited_for_only_if_nothing_else_was(limits, waited_for):
+    one = claim()
+    for limit in limits:
+        one.hold(Refusal(limit), is_reported=False)
+    assert one.waited_for == waited_for
+
+
+def test_ready_again_it_has_waited_for_nothing_yet():
+    one = claim()
+    one.hold(Refusal("a"), is_reported=True)
+    one.become_ready(120.0)
+    assert (one.waited_for, one.ready_since, one.was_expected) == ("", 120.0, True)
 
 
 @pytest.mark.parametrize(("given", "seconds"), [(None, 30), (0, 0), (7, 7)])

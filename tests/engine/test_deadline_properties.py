@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from simulated import policy
 from simulated.naive import Presence, due
-from taintwarden.engine.evaluate import Evaluator, claims
+from taintwarden.engine.evaluate import Evaluator, grounds_of
 from taintwarden.engine.history import MAX_SPANS, TaintHistory, decode_histories, encode_histories
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.model import Taint, Toleration, Tolerations
@@ -61,7 +61,7 @@ def deadline(values: list[tuple[float, str]], tolerations: list[dict[str, Any]],
     pod_class = Interner().pod_class("default", {}, Tolerations(structs))
     taints = [(Taint("sla", history.value), history)]
     verdicts = Evaluator().verdicts(pod_class, pod_class.tolerations, taints, (policy(timing=timing),))
-    return next((due_at for due_at, _ in claims(verdicts, bound)), None)
+    return next((grounds.first(bound)[0] for grounds in grounds_of(verdicts)), None)
 
 
 @given(few_values, st.lists(comparisons | plain, max_size=3), timings, st.sampled_from([0.0, 50.0]))

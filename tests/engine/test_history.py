@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 
 from taintwarden.engine.history import (
     MAX_SPANS,
+    MAX_TEXT_LENGTH,
     Span,
     TaintHistory,
     decode_histories,
     encode_histories,
+    read_histories,
 )
 
 
@@ -63,28 +65,57 @@ def test_what_is_read_back_is_what_was_decided_on(first, value, second, other):
     assert read_back(made) == made
 
 
-# -- an earlier addition ----------------------------------------------------------------------------------------------
+# -- timeAdded ---------------------------------------------------------------------------------------------------------
 
 
-def test_an_earlier_addition_is_taken_over():
-    made = history(("980", 10.0)).added_no_later_than(5.0)
-    assert (made.added_at, made.spans) == (5.0, (Span("980", 5.0),))
+@pytest.mark.parametrize(("stamp", "added"), [(None, 10.0), (4.0, 4.0), (99.0, 10.0), (-5.0, 0.0), (4e12, 10.0)])
+def test_when_a_taint_was_added_that_is_first_seen(stamp, added):
+    made = TaintHistory.begin("980", 10.0, stamp)
+    assert (made.added_at, made.stamp) == (added, stamp)
 
 
-@pytest.mark.parametrize("at", [10.0, 11.0, 1e9])
-def test_a_later_addition_changes_nothing(at):
-    made = history(("980", 10.0))
-    assert made.added_no_later_than(at) is made
+@pytest.mark.parametrize("stamp", [None, 1.0, 9.0, 20.0, 4e12])
+def test_while_it_is_watched_another_stamp_moves_nothing(stamp):
+    made = TaintHistory.begin("980", 10.0, 9.0).seen("980", stamp, 30.0, gap=False)
+    assert (made.added_at, made.spans, made.stamp) == (9.0, (Span("980", 9.0),), stamp)
 
 
-def test_values_since_then_keep_their_times():
-    made = history(("980", 10.0), ("940", 20.0)).added_no_later_than(5.0)
-    assert made.spans == (Span("980", 5.0), Span("940", 20.0))
+@pytest.mark.parametrize(("stamp", "added"), [(20.0, 20.0), (99.0, 30.0)])
+def test_after_a_gap_a_later_stamp_is_another_taint(stamp, added):
+    made = history(("980", 5.0)).seen("980", 9.0, 10.0, gap=False).seen("940", stamp, 30.0, gap=True)
+    assert made == TaintHistory.begin("940", 30.0, stamp)
+    assert made.added_at == added
 
 
-def test_an_addition_before_a_forgotten_past_does_not_stretch_the_first_value_known():
-    made = TaintHistory(5.0, (Span("940", 20.0),), forgotten=True).added_no_later_than(1.0)
-    assert (made.added_at, made.spans) == (1.0, (Span("940", 20.0),))
+@pytest.mark.parametrize("stamp", [None, 1.0, 9.0])
+def test_after_a_gap_no_other_stamp_is(stamp):
+    made = TaintHistory.begin("980", 10.0, 9.0).seen("980", stamp, 30.0, gap=True)
+    assert (made.added_at, made.spans) == (9.0, (Span("980", 9.0),))
+
+
+def test_a_clock_that_runs_ahead_is_compared_with_itself_only():
+    """Written as 12.0 at 10.0, and read again after a restart: the same taint."""
+    made = TaintHistory.begin("980", 10.0, 12.0).observe("940", 47.0)
+    assert read_back(made).seen("940", 12.0, 50.0, gap=True) == made
+
+
+@pytest.mark.parametrize(("stamp", "is_new"), [(10.5, False), (11.5, True)])
+def test_the_first_stamp_of_a_taint_is_compared_with_when_it_was_seen(stamp, is_new):
+    made = TaintHistory.begin("980", 10.0).seen("980", stamp, 30.0, gap=True)
+    assert (made.added_at == stamp) == is_new
+
+
+# -- one condition -----------------------------------------------------------------------------------------------------
+
+
+def test_a_taint_that_replaces_another_goes_on_from_it():
+    made = TaintHistory.begin("", 50.0).continuing(history(("", 10.0)))
+    assert (made.added_at, made.spans) == (10.0, (Span("", 10.0),))
+
+
+def test_it_goes_on_from_none_that_is_younger():
+    made = TaintHistory.begin("", 50.0)
+    assert made.continuing(history(("", 60.0))) is made
 
 
 # -- bounds -----------------------------------------------------------------------------------------------------------
@@ -158,11 +189,47 @@ def test_it_is_the_same_text_whatever_the_order():
         '{"k:NoExecute": {"added": 1.0, "values": [[7, 1.0]]}}',
         '{"k:NoExecute": {"added": 1e999, "values": [["a", 1.0]]}}',
         json.dumps({"k:NoExecute": {"added": 0.0, "values": [["a", 0.0]] * (MAX_SPANS + 1)}}),
+        '{"k:NoExecute": {"x": ' + "[" * 20_000 + "]" * 20_000 + "}}",
     ],
 )
 def test_what_we_did_not_write_is_refused(text):
     with pytest.raises(ValueError, match=r"\w"):
         decode_histories(text)
+
+
+def many(number: int, values: int) -> dict[str, TaintHistory]:
+    return {
+        f"example.com/{'k' * 40}-{index}:NoExecute": history(*[(f"{'v' * 50}-{at}", float(at)) for at in range(values)])
+        for index in range(number)
+    }
+
+
+@pytest.mark.parametrize(("taints", "values"), [(60, MAX_SPANS), (300, MAX_SPANS), (2_000, 1)])
+def test_what_is_written_can_always_be_read(taints, values):
+    text = encode_histories(many(taints, values))
+    found = decode_histories(text)
+    assert len(text) <= MAX_TEXT_LENGTH
+    assert all(one.value == f"{'v' * 50}-{values - 1}" for one in found.values())
+    assert len(found) == taints or taints == 2_000
+
+
+def test_values_that_do_not_fit_are_forgotten_the_oldest_first():
+    found = decode_histories(encode_histories(many(100, MAX_SPANS)))
+    assert all(one.forgotten for one in found.values())
+    assert {one.added_at for one in found.values()} == {0.0}
+
+
+def test_a_time_before_1970_makes_nothing_unreadable():
+    made = {"a:x": TaintHistory.begin("1", 10.0, -62135596800.0), "b:x": history(("2", 5.0))}
+    assert decode_histories(encode_histories(made)) == made
+
+
+def test_one_entry_that_cannot_be_read_costs_no_other():
+    good = history(("980", 10.0))
+    text = encode_histories({"good:x": good})[:-1] + ',"bad:x":{"added":1.0,"values":[]}}'
+    found, faults = read_histories(text)
+    assert found == {"good:x": good}
+    assert faults == ["'bad:x': its values are missing, too many or out of order"]
 
 
 @given(st.text(max_size=50))
@@ -186,3 +253,33 @@ def test_any_text_is_read_or_refused(text):
 def test_any_json_is_read_or_refused(value):
     with contextlib.suppress(ValueError):
         decode_histories(json.dumps(value))
+
+
+# -- what two processes saw -------------------------------------------------------------------------------------------
+
+
+def spans(*values: tuple[str, float]) -> TaintHistory:
+    return TaintHistory(values[0][1], tuple(Span(value, since) for value, since in values))
+
+
+def test_a_short_recovery_that_one_process_missed_is_kept():
+    written, seen = spans(("940", 138), ("0", 181)), spans(("940", 138), ("980", 196), ("0", 197))
+    assert [one.value for one in written.extended(seen).spans] == ["940", "0", "980", "0"]
+
+
+def test_the_same_values_by_another_clock_are_not_seen_twice():
+    written, seen = spans(("940", 138), ("980", 175), ("0", 176)), spans(("940", 140), ("980", 177), ("0", 178))
+    assert written.extended(seen) == written
+
+
+def test_a_value_that_is_not_written_yet_is_added():
+    written, seen = spans(("940", 138), ("980", 175)), spans(("940", 138), ("980", 175), ("0", 180))
+    assert written.extended(seen) == seen
+
+
+@given(st.lists(st.sampled_from(["0", "940", "980"]), min_size=1, max_size=8), st.floats(-2, 2))
+def test_who_saw_the_same_adds_nothing(values, skew):
+    made = [value for index, value in enumerate(values) if index == 0 or value != values[index - 1]]
+    written = spans(*((value, 100.0 + 10 * index) for index, value in enumerate(made)))
+    seen = spans(*((value, 100.0 + 10 * index + skew) for index, value in enumerate(made)))
+    assert [one.value for one in written.extended(seen).spans] == made

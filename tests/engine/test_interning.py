@@ -37,6 +37,7 @@ def test_the_order_of_labels_is_no_difference(interner):
         {"daemon_set": True},
         {"do_not_evict": True},
         {"do_not_disrupt": True},
+        {"local_storage": True},
     ],
     ids=lambda other: str(next(iter(other))),
 )

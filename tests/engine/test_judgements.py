@@ -166,17 +166,17 @@ def test_a_report_leaves_out_policies_that_are_gone():
 
 
 def test_a_report_counts_held_pods_by_taint_and_policy():
-    rig = Rig(policy("a", taints=[{"key": "sla"}]), policy("b", taints=[{"key": "other"}], mode="Paused"))
+    rig = Rig(policy("a", taints=[{"key": "sla"}]), policy("b", taints=[{"key": "other"}], paused=True))
     rig.node("n1", "sla=high", "other=high")
     for name in "ab":
         rig.pod(name, gt(), Toleration(key="other", operator="Gt", value="1"))
     rig.pod("c", exists(), exists("other"))
     rig.node("n1", "sla=high", "other=high")
     rig.pod("on-nothing", node="n9")
-    assert {one.policy.name: one.held_invalid for one in rig.view.report(rig.now)} == {"a": 2, "b": 0}
+    assert {one.policy.name: one.held_invalid for one in rig.view.report(rig.now)} == {"a": 2, "b": 2}
     assert {one.policy.name: one.invalid for one in rig.view.report(rig.now)} == {
         "a": (InvalidTaint("n1", "sla=high:NoExecute", 2),),
-        "b": (),
+        "b": (InvalidTaint("n1", "other=high:NoExecute", 2),),
     }
 
 

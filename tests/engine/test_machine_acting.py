@@ -1,5 +1,6 @@
 """How the machine acts: in which order, how many at once, what each answer means, and when it asks again."""
 
+import msgspec
 import pytest
 
 from engine.rig import REACHED, START, Rig, exists, gt
@@ -7,10 +8,11 @@ from simulated import policy
 from taintwarden.engine.machine import Machine, Outcome, Phase, Timings, WriteOutcome, commands, events
 from taintwarden.engine.machine.claims import retry_delay as delay_between
 from taintwarden.engine.model import Instant, Mode
+from taintwarden.engine.outcomes import OUTCOMES
 
 
 def retry_delay(outcome: Outcome, attempts: int, uid: str) -> float:
-    return delay_between(Timings().backoff[outcome], attempts, uid)
+    return delay_between(OUTCOMES[outcome].back_off, attempts, uid)
 
 
 def violated(*pods: str, **options: object) -> Rig:
@@ -82,8 +84,8 @@ def test_the_earliest_deadline_of_all_policies_goes_first():
 
 
 def test_no_more_than_the_slots_are_under_way():
-    rig = violated(*"abcdefgh", max_in_flight=3)
-    assert len(rig.evictions()) == 3
+    rig = violated(*"abcdefgh", max_in_flight=6)
+    assert len(rig.evictions()) == 3  # one namespace has half of the slots
     assert rig.view.in_flight == 3
     rig.settle("a")
     rig.settle("b")
@@ -96,6 +98,8 @@ def test_every_answer_frees_its_slot(outcome):
     rig = violated("a", "b", max_in_flight=1)
     assert rig.evictions() == ["a"]
     rig.settle("a", outcome)
+    if outcome.row.pauses:
+        rig.advance(Timings().shortest_pause)
     assert rig.evictions() == ["b"]
     assert rig.view.in_flight == 1
 
@@ -127,7 +131,7 @@ def test_a_wave_is_taken_in_slices():
 
 
 def test_policies_that_change_are_followed_in_slices_and_nobody_goes_meanwhile():
-    rig = Rig(policy(mode="Paused"), slice_size=10)
+    rig = Rig(policy(paused=True), slice_size=10)
     for number in range(10):
         rig.node(f"n{number}", "sla=940")
         for copy in range(5):
@@ -194,6 +198,7 @@ def test_how_long_a_limit_was_waited_for_is_told():
 
 def test_the_machine_sleeps_until_the_limit_admits_the_next():
     rig = limited(0.5, 1, "a", "b")
+    rig.settle("a")
     assert rig.machine.wake_after(rig.now) == 2.0
 
 
@@ -230,10 +235,10 @@ def test_an_answer_nobody_waits_for_is_illegal_and_changes_nothing():
     for uid in ("uid-a", "uid-b"):
         if uid == "uid-a":
             rig.settle("a")
-        before = (rig.view.in_flight, rig.claimed(), dict(rig.machine._evictions.accepted))
+        before = (rig.view.in_flight, rig.claimed(), dict(rig.machine._acting.accepted))
         with pytest.raises(ValueError, match=uid):
             rig.machine.step(events.Settled(uid, Outcome.EVICTED), rig.now)
-        assert (rig.view.in_flight, rig.claimed(), dict(rig.machine._evictions.accepted)) == before
+        assert (rig.view.in_flight, rig.claimed(), dict(rig.machine._acting.accepted)) == before
 
 
 def test_an_evicted_pod_is_told_with_its_lateness():
@@ -242,7 +247,7 @@ def test_an_evicted_pod_is_told_with_its_lateness():
     rig.settle("a")
     [told] = rig.take(commands.Evicted)
     assert told.lateness == 0.5
-    assert rig.machine._evictions.accepted == {"p": 1}
+    assert rig.machine._acting.accepted == {"p": 1}
 
 
 def test_an_evicted_pod_that_the_watch_still_shows_is_not_asked_again():
@@ -411,12 +416,13 @@ def test_pauses_grow_up_to_a_bound_and_are_spread_by_uid(outcome):
 def then_delete(seconds: int = 10, **eviction: object) -> Rig:
     rig = Rig(policy(eviction={"method": "EvictThenDelete", "pdbTimeoutSeconds": seconds} | eviction))
     rig.node("n1", "sla=940")
-    rig.pod("a", gt())
+    rig.budget(allowed=1)
+    rig.pod("a", gt(), ready=True)
     return rig
 
 
 def block_until_deleted(rig: Rig, outcome: Outcome = Outcome.BLOCKED, until: float = 120.0) -> float:
-    """When the pod was deleted, in seconds since the start: all tries are answered so, until then."""
+    """When the pod was deleted, in seconds since the start: all tries are answered so, whatever the budget says."""
     while rig.wall < START + until:
         for command in rig.take(commands.Evict):
             if command.delete:
@@ -478,7 +484,7 @@ def test_whoever_does_not_lead_commands_nothing():
 
 
 def test_whoever_loses_the_lead_commands_nothing_more():
-    rig = violated(*"abcdef", max_in_flight=2)
+    rig = violated(*"abcdef", max_in_flight=4)
     rig.feed(events.LeadershipChanged(leading=False))
     rig.out = []
     rig.settle("a")
@@ -517,12 +523,12 @@ def test_a_call_that_was_not_made_is_made_again_without_a_storm():
     """The lease may run out some seconds before the machine is told."""
     rig = violated("a")
     rig.take(commands.Evict)
-    rig.settle("a", Outcome.NOT_LEADING)
+    rig.settle("a", Outcome.NOT_SENT)
     tries = 0
     for _ in range(40):
         for name in rig.evictions():
             tries += 1
-            rig.settle(name, Outcome.NOT_LEADING)
+            rig.settle(name, Outcome.NOT_SENT)
         rig.advance(0.25)
     assert 1 <= tries <= 20
 
@@ -638,7 +644,7 @@ def test_what_is_enforced_is_not_held_up_by_a_rehearsal():
 
 @pytest.mark.parametrize("mode", list(Mode))
 def test_only_enforcing_evicts(mode):
-    rig = Rig(policy(mode=mode.value))
+    rig = Rig(msgspec.structs.replace(policy(), mode=mode))
     rig.node("n1", "sla=940")
     rig.pod("a", gt())
     rig.advance(120)
@@ -646,10 +652,11 @@ def test_only_enforcing_evicts(mode):
 
 
 def test_a_paused_policy_does_nothing_and_says_nothing():
-    rig = Rig(policy(mode="Paused"))
+    rig = Rig(policy(paused=True))
     rig.node("n1", "sla=940")
     rig.pod("a", gt())
-    assert rig.claimed() == []
+    rig.advance(120)
+    assert rig.phase("a") is Phase.PAUSED
     assert [one for one in rig.out if not isinstance(one, commands.SaveHistory)] == []
 
 
@@ -658,7 +665,7 @@ def test_pausing_calls_off_what_is_scheduled():
     rig.node("n1", "sla=940")
     rig.pod("a", gt(violation_grace_seconds=60))
     rig.out = []
-    rig.feed(events.PoliciesChanged((policy(mode="Paused"),)))
+    rig.feed(events.PoliciesChanged((policy(paused=True),)))
     rig.wake()
     assert "Cancelled a" in rig.notices()
 
@@ -697,7 +704,7 @@ def test_a_taint_that_is_still_there_lets_them_go():
     rig = Rig()
     node = rig.node("n1", "sla=940")
     rig.pod("a", gt(), version=REACHED + 5)
-    rig.feed(events.NodeChecked("n1", node, REACHED + 5))
+    rig.feed(events.NodeChecked("n1", node.resource_version, REACHED + 5))
     rig.wake()
     assert rig.evictions() == ["a"]
 
@@ -706,8 +713,10 @@ def test_a_taint_that_went_away_spares_them():
     rig = Rig()
     rig.node("n1", "sla=940")
     rig.pod("a", gt(), version=REACHED + 5)
-    fresh = Rig().node("n1", "sla=980", version=99)
-    rig.feed(events.NodeChecked("n1", fresh, REACHED + 5))
+    rig.feed(events.NodeChecked("n1", 99, REACHED + 5))
+    rig.advance(10)
+    assert rig.evictions() == []
+    rig.node("n1", "sla=980", version=99)
     rig.advance(60)
     assert rig.evictions() == []
     assert rig.claimed() == []
@@ -718,9 +727,39 @@ def test_a_read_that_began_too_early_is_repeated():
     node = rig.node("n1", "sla=940")
     rig.pod("a", gt(), version=REACHED + 5)
     rig.take(commands.CheckNode)
-    rig.feed(events.NodeChecked("n1", node, REACHED + 4))
+    rig.feed(events.NodeChecked("n1", node.resource_version, REACHED + 4))
     rig.wake()
     assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
+
+
+def test_a_pod_that_changes_faster_than_its_node_is_read_needs_one_read():
+    rig = Rig()
+    node = rig.node("n1", "sla=940")
+    for number in range(40):
+        rig.pod("a", gt(), version=REACHED + 5 + number, labels={"number": str(number)})
+        rig.advance(0.25)
+    assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
+    rig.feed(events.NodeChecked("n1", node.resource_version, REACHED + 5))
+    rig.wake()
+    assert rig.evictions() == ["a"]
+
+
+def test_no_pod_of_a_node_that_cannot_be_decoded_is_evicted_until_it_can_be():
+    """Its last taints count for what is expected, and nothing else is held."""
+    rig = Rig()
+    for name in ("n1", "n2"):
+        node = rig.node(name, "sla=940")
+        rig.pod(f"on-{name}", gt(violation_grace_seconds=5), node=name)
+    rig.feed(events.NodeUnreadable("n1"))
+    rig.take(commands.CheckNode)
+    rig.advance(6)
+    assert [one.name for one in rig.out if isinstance(one, commands.CheckNode)] == ["n1"]
+    assert rig.evictions() == ["on-n2"]
+    rig.feed(events.NodeChecked("n1", node.resource_version + 100, REACHED))
+    rig.advance(600)
+    assert (rig.deadline("on-n1"), rig.evictions()) == (5, [])
+    rig.node("n1", "sla=940", "new=1", version=node.resource_version + 100)
+    assert rig.evictions() == ["on-n1"]
 
 
 def test_the_stream_catching_up_is_as_good_as_a_read():
@@ -758,7 +797,7 @@ def test_a_read_that_began_before_the_node_went_does_not_bring_it_back():
     node = rig.node("n1", "sla=940")
     rig.pod("a", gt(), version=REACHED + 5)
     rig.feed(events.NodeGone("n1"))
-    rig.feed(events.NodeChecked("n1", node, REACHED + 5))
+    rig.feed(events.NodeChecked("n1", node.resource_version, REACHED + 5))
     rig.advance(60)
     assert rig.evictions() == []
 
@@ -770,7 +809,7 @@ def test_an_answer_about_a_node_nobody_knows_is_nothing():
         events.NodeChecked("n9", None, 1),
         events.Written(commands.SaveHistory("n9", "uid", ""), WriteOutcome.DONE),
     )
-    assert rig.machine._cluster.nodes == {}
+    assert rig.world.cluster.nodes == {}
 
 
 def test_a_parked_pod_that_left_is_forgotten():
@@ -778,6 +817,6 @@ def test_a_parked_pod_that_left_is_forgotten():
     node = rig.node("n1", "sla=940")
     rig.pod("a", gt(), version=REACHED + 5)
     rig.gone("a")
-    rig.feed(events.NodeChecked("n1", node, REACHED + 5))
+    rig.feed(events.NodeChecked("n1", node.resource_version, REACHED + 5))
     rig.advance(60)
     assert rig.evictions() == []

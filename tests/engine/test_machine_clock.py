@@ -5,10 +5,10 @@ import json
 import msgspec
 import pytest
 
-from engine.rig import START, Rig, gt, limited
+from engine.rig import START, Rig, exists, gt, limited, parse
 from simulated import policy
 from taintwarden.engine.machine import WriteOutcome, commands, events
-from taintwarden.engine.model import Reclaim
+from taintwarden.engine.model import Node, Reclaim
 
 
 def history(added: float, *spans: tuple[str, float]) -> str:
@@ -126,13 +126,68 @@ def test_a_time_that_a_client_rewrites_moves_nothing_while_the_node_is_watched()
     assert rig.deadline("a") == 250.0
 
 
-def test_after_a_list_it_counts():
+def test_neither_after_a_list_that_shows_what_was_rewritten_before():
     rig = Rig(policy(timing={"violationGraceSeconds": 300}))
     rig.pod("a", gt())
     rig.node("n1", "sla=940", added=START - 50)
     seen = rig.node("n1", "sla=940", added=START)
     rig.feed(events.NodeSeen(seen, listed=True))
+    assert rig.deadline("a") == 250.0
+
+
+def test_one_that_is_rewritten_in_a_gap_counts():
+    """The taint may have been removed and added again: rather late than early."""
+    rig = Rig(policy(timing={"violationGraceSeconds": 300}))
+    rig.pod("a", gt())
+    node = rig.node("n1", "sla=940", added=START - 50)
+    later = msgspec.structs.replace(node, taints=rig.make_taints("sla=940", added=START), resource_version=99)
+    rig.feed(events.NodeSeen(later, listed=True))
     assert rig.deadline("a") == 300.0
+
+
+@pytest.mark.parametrize("skew", [2.0, 4e9])
+def test_a_time_ahead_of_the_clock_moves_nothing_at_a_restart(skew):
+    """Written by a clock that runs ahead, or in the year 2099: it is compared with itself only."""
+    first = Rig(policy(timing={"violationGraceSeconds": 300}))
+    first.pod("a", gt())
+    first.node("n1", "sla=980", added=START + skew)
+    first.advance(37, step=1.0)
+    node = first.node("n1", "sla=940", added=START + skew)
+    stored = first.world.cluster.nodes["n1"].history_text()
+    second = Rig(policy(timing={"violationGraceSeconds": 300}))
+    second.wall = first.wall + 20
+    second.pod("a", gt())
+    second.feed(events.NodeSeen(msgspec.structs.replace(node, history=stored)))
+    assert second.deadline("a") == first.deadline("a") == 337.0
+
+
+def test_a_tool_that_renews_the_time_with_each_value_moves_nothing_at_a_restart():
+    first = Rig(policy(timing={"violationGraceSeconds": 300}))
+    first.pod("a", gt())
+    first.node("n1", "sla=940", added=START)
+    first.advance(37, step=1.0)
+    node = first.node("n1", "sla=930", added=START + 37)
+    stored = first.world.cluster.nodes["n1"].history_text()
+    second = Rig(policy(timing={"violationGraceSeconds": 300}))
+    second.wall = first.wall + 20
+    second.pod("a", gt())
+    second.feed(events.NodeSeen(msgspec.structs.replace(node, history=stored)))
+    assert second.deadline("a") == 300.0
+
+
+def test_the_two_taints_of_a_node_that_does_not_work_are_one_condition():
+    """Kubernetes replaces one by the other, each with a time of its own: the first timer goes on."""
+    rig = Rig(policy(taints=[{"key": "node.kubernetes.io/*"}]))
+    keys = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+    rig.pod("a", *(exists(key, toleration_seconds=60) for key in keys))
+    rig.node("n1", keys[0], added=START)
+    for turn in range(1, 5):
+        rig.advance(10, step=1.0)
+        pair = (parse(keys[0]), parse(keys[1]))
+        both = ((pair[turn % 2], START + 10 * turn), (pair[1 - turn % 2], START + 10 * turn - 10))
+        for taints in (both, both[:1]):  # one is added, then the other removed
+            rig.feed(events.NodeSeen(Node("n1", "uid-n1", {}, taints, rig.version())))
+    assert rig.deadline("a") == 60.0
 
 
 def test_a_clock_that_is_set_back_makes_no_addition_earlier():

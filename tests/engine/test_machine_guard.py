@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from engine.rig import START, Rig, gt, limited
-from taintwarden.engine.limits.guard import GuardRecord
-from taintwarden.engine.machine import Outcome, Phase, commands, events
-from taintwarden.engine.model import GuardAction, GuardSettings, Policy, Reclaim
+from taintwarden.engine.guard import GuardRecord
+from taintwarden.engine.machine import BadNode, BadNodes, Outcome, Phase, commands, events
+from taintwarden.engine.model import GuardAction, GuardSettings, Policy, Reclaim, Taint
 
 SETTINGS = GuardSettings(max_percent=20, min_pods=3, window_seconds=600, settle_seconds=0)
 GUARDED = limited(guard=SETTINGS)
@@ -42,13 +42,13 @@ def calls(rig: Rig) -> list[str]:
 def store(rig: Rig, seconds: float = 5.0) -> None:
     """Time passes, and all that guards want to be written is written."""
     for _ in range(int(seconds * 4)):
-        for name in rig.machine._limiter.guards.by_policy:
+        for name in rig.world.limiter.guards.by_policy:
             rig.save(name)
         rig.advance(0.25)
 
 
 def open_guard(rig: Rig, name: str = "p") -> bool:
-    return rig.machine._limiter.guards.by_policy[name].is_tripped
+    return rig.world.limiter.guards.by_policy[name].is_tripped
 
 
 # -- waiting -----------------------------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ def test_the_cause_is_told_with_examples():
 
 
 def test_a_policy_that_changed_is_told_as_the_cause():
-    rig = crowd(guarded({"mode": "Paused"}), 8)
+    rig = crowd(guarded({"paused": True}), 8)
     spoil(rig)
     rig.advance(60)
     rig.change(msgspec.structs.replace(GUARDED, generation=2))
@@ -235,7 +235,9 @@ def test_nobody_goes_before_the_record_is_stored():
     [save] = told(rig, commands.SaveGuard)
     rig.advance(5)
     assert calls(rig) == []
-    assert sum(pods for _, pods in save.record.spent) >= 2
+    assert sum(pods for _, pods in save.record.spent) == 1
+    rig.save()
+    assert calls(rig) == ["p0"]
     rig.save()
     assert calls(rig) == ["p0", "p1"]
 
@@ -299,7 +301,7 @@ def test_calls_that_a_budget_refused_do_not_count():
     rig.save()
     for number in range(3):
         rig.settle(f"p{number}", Outcome.BLOCKED)
-    assert rig.machine._limiter.guards.by_policy["p"].record(rig.now).spent == ()
+    assert rig.world.limiter.guards.by_policy["p"].record(rig.now).spent == ()
 
 
 def test_a_call_is_given_back_to_the_guard_that_counted_it():
@@ -311,7 +313,7 @@ def test_a_call_is_given_back_to_the_guard_that_counted_it():
     rig.save("one")
     rig.node("n1", "y=1")
     rig.settle("a", Outcome.BLOCKED)
-    assert rig.machine._limiter.guards.by_policy["one"].record(rig.now).spent == ()
+    assert rig.world.limiter.guards.by_policy["one"].record(rig.now).spent == ()
 
 
 # -- closing -----------------------------------------------------------------------------------------------------------
@@ -344,6 +346,28 @@ def test_repairing_nodes_one_by_one_evicts_nothing():
         store(rig, 14.0)
     assert calls(rig) == []
     assert not open_guard(rig)
+
+
+def test_the_nodes_that_are_bad_now_are_told_and_no_repaired_one():
+    rig = Rig(GUARDED)
+    for number in range(8):
+        rig.node(f"n{number}", "sla=980")
+        rig.pod(f"p{number}", gt(), node=f"n{number}")
+    for number in range(8):
+        rig.node(f"n{number}", "sla=0")
+    store(rig)
+    for number in range(1, 6):
+        rig.node(f"n{number}", "sla=980")
+    [tripped], [report] = told(rig, commands.GuardTripped), rig.view.report(rig.now)
+    assert (tripped.bad.number, [one.name for one in tripped.bad.named]) == (4, ["n0", "n1", "n2"])
+    expected = BadNodes(3, tuple(BadNode(name, Taint("sla", "0"), "980") for name in ("n0", "n6", "n7")))
+    assert report.guard.bad == expected
+
+
+def test_an_armed_guard_tells_no_bad_nodes():
+    rig = crowd(GUARDED, 1)
+    spoil(rig)
+    assert rig.view.report(rig.now)[0].guard.bad == BadNodes()
 
 
 def test_pods_that_come_while_it_is_tripped_do_not_keep_it_tripped():
@@ -573,7 +597,7 @@ def test_an_open_guard_stays_open_under_the_next_leader():
     store(rig)
     assert calls(rig) == []
     assert told(rig, commands.GuardTripped) == [], "it was told by whoever led"
-    assert rig.view.report(rig.now)[0].guard.record == GuardRecord(START - 60, "taint sla", 8)
+    assert rig.view.report(rig.now)[0].guard.record == GuardRecord(START - 60, "taint sla", 8, enforces=(1, START))
 
 
 def test_an_open_guard_closes_under_the_next_leader_if_the_cause_is_gone():
@@ -586,6 +610,22 @@ def test_an_open_guard_closes_under_the_next_leader_if_the_cause_is_gone():
 def test_what_left_under_the_last_leader_counts():
     rig = successor(GuardRecord(spent=((START, 3),)), 1)
     assert open_guard(rig)
+
+
+def test_the_count_of_a_tripped_guard_has_no_reservation_for_the_next_leader():
+    rig = crowd(GUARDED, 2)
+    rig.node("n2", "sla=980")
+    for number in range(2, 10):
+        rig.pod(f"p{number}", gt(), node="n2")
+    spoil(rig)
+    store(rig)
+    rig.node("n2", "sla=0")
+    store(rig)
+    report = rig.view.report(rig.now)[0].guard
+    assert (report.record.open_since is not None, report.evicted) == (True, 2)
+    assert calls(rig) == ["p0", "p1"]
+    stored = [one.record for one in told(rig, commands.SaveGuard)][-1]
+    assert sum(pods for _, pods in stored.spent) == 2
 
 
 def test_what_was_accepted_goes_on_under_the_next_leader():
@@ -635,4 +675,4 @@ def test_pods_that_are_gone_are_not_expected_any_more():
     spoil(rig)
     for number in range(8):
         rig.gone(f"p{number}")
-    assert rig.machine._limiter.guards.by_policy["p"].expected() == 0
+    assert rig.world.limiter.guards.by_policy["p"].ahead.total == 0

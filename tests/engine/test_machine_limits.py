@@ -5,7 +5,7 @@ import pytest
 
 from engine.rig import START, ZONE, Rig, exists, gt, limited, owner
 from taintwarden.engine.machine import Outcome, Phase, commands, events
-from taintwarden.engine.model import Node, Owner, Policy, Reclaim, Share, Window, ZoneHealth
+from taintwarden.engine.model import Owner, Policy, Reclaim, Share, Window, ZoneHealth
 
 ONE = Share(number=1)
 ANY_SIZE = ZoneHealth(min_nodes=0)
@@ -117,14 +117,14 @@ def test_a_pod_whose_call_may_have_been_carried_out_counts_though_its_labels_cha
 def test_a_pod_whose_labels_change_is_counted_once():
     rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
     rig.pod("a", owner=owner(), labels={"new": "label"}, ready=True)
-    workload = rig.machine._limiter.workloads._workloads["shop", owner().uid]
+    workload = rig.world.limiter.workloads._workloads["shop", owner().uid]
     assert (workload.total, workload.ready) == (4, 4)
 
 
 def test_a_pod_that_is_adopted_counts_for_its_new_owner_once():
     rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
     rig.pod("a", owner=FOREIGN, ready=True)
-    counts = rig.machine._limiter.workloads._workloads
+    counts = rig.world.limiter.workloads._workloads
     now, before = counts["shop", FOREIGN.uid], counts["shop", owner().uid]
     assert (now.total, now.ready) == (1, 1)
     assert (before.total, before.ready) == (3, 3)
@@ -396,7 +396,7 @@ def test_another_timeout_holds_for_those_that_are_held():
 
 
 def zones(rig: Rig, name: str = "p") -> list[tuple[str, str, int, int]]:
-    return [(zone, str(state), nodes, bad) for zone, state, nodes, bad in rig.machine._limiter.zones.table(name)]
+    return [(zone, str(state), nodes, bad) for zone, state, nodes, bad in rig.world.limiter.zones.table(name)]
 
 
 def fleet(rig: Rig, good: int, bad: int, zone: str = "z1", **more) -> None:
@@ -585,6 +585,7 @@ def test_the_machine_sleeps_until_a_key_is_released():
     for name in "ab":
         rig.pod(name)
     spoil(rig)
+    rig.settle("a")
     assert rig.machine.wake_after(rig.now) == 2.0
 
 
@@ -664,7 +665,7 @@ def test_a_policy_that_is_deleted_holds_nobody():
     spoil(rig)
     rig.change()
     assert (rig.claimed(), rig.view.in_flight) == ([], 1)
-    assert rig.machine._queues._blocked == {}
+    assert rig.world.queues._blocked == {}
 
 
 def test_a_held_pod_that_another_policy_takes_over_follows_its_limits():
@@ -680,8 +681,8 @@ def test_a_held_pod_that_is_gone_frees_what_it_stood_for():
     for name in "bcd":
         rig.gone(name)
     evicted(rig, "a")
-    assert (rig.claimed(), rig.machine._queues._blocked) == ([], {})
-    assert rig.machine._limiter.workloads._workloads == {}
+    assert (rig.claimed(), rig.world.queues._blocked) == ([], {})
+    assert rig.world.limiter.workloads._workloads == {}
 
 
 def test_a_node_that_goes_cancels_those_that_are_held():
@@ -704,14 +705,12 @@ def test_a_replica_that_follows_evicts_nobody_whatever_limits_say():
 
 
 def test_a_parked_pod_lets_the_next_of_its_key_be_asked():
-    rig = Rig(limited(), reached=5)
-    rig.feed(events.NodeSeen(Node("n1", "uid-n1", {}, (), 1)))
+    rig = Rig(limited())
     rig.budget(allowed=0)
-    for name, version in (("a", 3), ("b", 4)):
-        rig.pod(name, ready=True, version=version)
-    rig.feed(events.NodeSeen(Node("n1", "uid-n1", {}, rig.make_taints("sla=940"), 5)))
-    rig.wake()
-    rig.feed(events.PodSeen(rig.make_pod("a", ready=True, version=99)))
+    for name, node in (("a", "n1"), ("b", "n2")):
+        rig.pod(name, ready=True, node=node)
+        rig.node(node, "sla=940")
+    rig.feed(events.NodeUnreadable("n1"))
     rig.budget(allowed=2)
     assert phase(rig, "a") is Phase.CHECKING
     assert rig.evictions() == ["b"]
@@ -733,7 +732,7 @@ def test_nothing_is_remembered_when_all_is_over():
     rig.wants(owner(), None)
     rig.feed(events.PodsListed({}), events.NodesListed(frozenset()))
     rig.advance(5)
-    limiter = rig.machine._limiter
-    assert (rig.claimed(), rig.machine._cluster.nodes, rig.machine._queues._blocked) == ([], {}, {})
+    limiter = rig.world.limiter
+    assert (rig.claimed(), rig.world.cluster.nodes, rig.world.queues._blocked) == ([], {}, {})
     assert (limiter.workloads._workloads, limiter.workloads._leaving, limiter.workloads._wanted) == ({}, {}, {})
     assert (limiter.departures._leaving, limiter.guards.by_policy, limiter.zones._nodes) == ({}, {}, {})

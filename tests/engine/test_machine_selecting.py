@@ -2,19 +2,24 @@
 
 import json
 
+import msgspec
 import pytest
 
-from engine.rig import START, Rig, exists, gt
+from engine.rig import START, Rig, exists, gt, limited
 from simulated import policy
 from taintwarden.engine.evaluate import TaintVerdict
-from taintwarden.engine.machine import Outcome, WriteOutcome, commands, events, verdicts
-from taintwarden.engine.model import Gates, Toleration
+from taintwarden.engine.machine import Outcome, Phase, WriteOutcome, commands, events, verdicts
+from taintwarden.engine.model import Gates, GuardSettings, Owner, Profile, Reclaim, Toleration
+from taintwarden.engine.selectors import EVERYTHING
+
+WEB = Owner("ReplicaSet", "web", "uid-web")
 
 
 def fate(rig: Rig, *tolerations: Toleration, **pod: object) -> str:
     """The policy that makes a pod leave, or an empty text."""
     made = rig.pod("a", *tolerations, **pod)
-    return next((claim.policy.name for claim in rig.view.claims(made.uid)), "")
+    claims = (claim for claim in rig.view.claims(made.uid) if claim.phase is not Phase.PAUSED)
+    return next((claim.policy.name for claim in claims), "")
 
 
 # -- precedence -------------------------------------------------------------------------------------------------------
@@ -39,8 +44,6 @@ def test_the_most_specific_key_acts(keys, acting):
 
 
 def test_of_equal_keys_the_oldest_policy_acts():
-    import msgspec  # noqa: PLC0415
-
     young, old = (
         msgspec.structs.replace(policy(name, taints=[{"key": "sla"}]), created_at=at)
         for name, at in (("a", 20.0), ("b", 10.0))
@@ -57,7 +60,7 @@ def test_of_equal_ages_the_name_decides():
 
 
 def test_a_more_specific_policy_that_is_paused_keeps_the_others_off():
-    rig = Rig(policy("all"), policy("sla", taints=[{"key": "sla"}], mode="Paused"))
+    rig = Rig(policy("all"), policy("sla", taints=[{"key": "sla"}], paused=True))
     rig.node("n1", "sla=1")
     assert fate(rig) == ""
 
@@ -157,13 +160,68 @@ def test_namespaces_are_no_matter_where_no_policy_asks():
         ({"respectDoNotEvict": False}, {"do_not_evict": True}, True),
         ({}, {"do_not_disrupt": True}, False),
         ({"respectDoNotDisrupt": False}, {"do_not_disrupt": True}, True),
+        ({}, {"owner": None}, True),
+        ({"bare": True}, {"owner": None}, False),
+        ({"bare": True}, {"owner": WEB}, True),
+        ({}, {"local_storage": True}, True),
+        ({"localStorage": True}, {"local_storage": True}, False),
+        ({"localStorage": True}, {"local_storage": False}, True),
     ],
-    ids=json.dumps,
+    ids=lambda given: json.dumps(given, default=str),
 )
 def test_who_is_left_alone(exclude, pod, leaves):
     rig = Rig(policy(exclude=exclude))
     rig.node("n1", "sla=1")
     assert bool(fate(rig, **pod)) is leaves
+
+
+def test_who_is_protected_for_a_time_leaves_after_it():
+    rig = Rig()
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt(), bound_at=rig.now.wall, protected_seconds=3_600.0)
+    rig.pod("b", gt(violation_grace_seconds=7_200), bound_at=rig.now.wall, protected_seconds=3_600.0)
+    rig.pod("c", gt(), bound_at=rig.now.wall - 3_000, protected_seconds=3_600.0)
+    rig.pod("d", gt(), bound_at=rig.now.wall)
+    assert rig.evictions() == ["d"]
+    due = {claim.pod.name: claim.due_at - rig.now.wall for claim in rig.view.all_claims() if claim.pod.name != "d"}
+    assert due == {"a": 3_600, "b": 7_200, "c": 600}
+    rig.advance(601)
+    assert rig.evictions() == ["c"]
+
+
+def test_a_policy_may_ignore_that_a_pod_is_protected():
+    rig = Rig(policy(exclude={"respectDoNotDisrupt": False}))
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt(), bound_at=rig.now.wall, protected_seconds=3_600.0)
+    rig.advance(10)
+    assert rig.evictions() == ["a"]
+
+
+def test_a_node_that_will_be_removed_protects_nobody_longer():
+    rig = Rig(msgspec.structs.replace(policy(), reclaim=Reclaim(120)))
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt(violation_grace_seconds=7_200), bound_at=rig.now.wall, protected_seconds=3_600.0, grace_seconds=30)
+    rig.advance(100)
+    assert rig.evictions() == ["a"]
+
+
+@pytest.mark.parametrize(("respected", "leaves"), [(True, False), (False, True)])
+def test_a_node_that_opts_out(respected, leaves):
+    rig = Rig(policy(exclude={"respectDoNotEvict": respected}))
+    rig.node("n1", "sla=1", do_not_evict=True)
+    assert bool(fate(rig)) is leaves
+
+
+def test_a_node_that_opts_out_later_keeps_its_pods_and_opts_in_again():
+    rig = Rig()
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt(violation_grace_seconds=60))
+    rig.out = []
+    rig.node("n1", "sla=940", do_not_evict=True)
+    assert rig.notices() == ["Cancelled a"]
+    rig.advance(120)
+    rig.node("n1", "sla=940")
+    assert rig.evictions() == ["a"]
 
 
 def test_opting_out_calls_off():
@@ -175,6 +233,46 @@ def test_opting_out_calls_off():
     assert rig.notices() == ["Cancelled a"]
     rig.advance(120)
     assert rig.evictions() == []
+
+
+# -- quarantine --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        {"native": [Toleration("", "Exists")]},
+        {"native": [exists()]},
+        {"extended": [exists()]},
+        {"extended": [gt("1", violation_grace_seconds=2**31 - 1)]},
+        {"native": [exists(toleration_seconds=2**31 - 1)]},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("quarantine", [False, True])
+def test_no_toleration_answers_a_quarantine(pod, quarantine):
+    rig = Rig(msgspec.structs.replace(policy(), quarantine=quarantine))
+    rig.node("n1", "sla=1")
+    rig.pod("a", *pod.get("native", ()), extended=pod.get("extended", ()))
+    assert rig.evictions() == (["a"] if quarantine else [])
+
+
+def test_no_profile_answers_a_quarantine():
+    rig = Rig(msgspec.structs.replace(policy(), quarantine=True))
+    rig.feed(events.ProfileSeen(Profile("shop", "all", EVERYTHING, (exists(),))))
+    rig.node("n1", "sla=1")
+    rig.pod("a")
+    assert rig.evictions() == ["a"]
+
+
+def test_the_grace_of_a_quarantine_is_that_of_its_policy():
+    rig = Rig(msgspec.structs.replace(policy(timing={"violationGraceSeconds": 60}), quarantine=True))
+    rig.node("n1", "sla=1")
+    rig.pod("a", extended=[gt("950", violation_grace_seconds=3_600)])
+    rig.advance(59)
+    assert rig.evictions() == []
+    rig.advance(2)
+    assert rig.evictions() == ["a"]
 
 
 # -- narrowing --------------------------------------------------------------------------------------------------------
@@ -220,7 +318,7 @@ def test_an_invalid_value_is_told_once():
     assert len(rig.take(commands.InvalidValue)) == 1
     rig.node("n1", "sla=higher")
     [told] = rig.take(commands.InvalidValue)
-    assert (told.taint.value, told.held, told.node_uid) == ("higher", True, "uid-n1")
+    assert (told.verdict.taint.value, told.held, told.node_uid) == ("higher", True, "uid-n1")
 
 
 def test_an_invalid_value_that_comes_back_is_told_again():
@@ -348,7 +446,7 @@ def test_what_nobody_knows_may_go(event):
     rig = Rig()
     rig.node("n1", "sla=1")
     rig.feed(event)
-    assert set(rig.machine._cluster.nodes) == {"n1"}
+    assert set(rig.world.cluster.nodes) == {"n1"}
 
 
 def test_what_a_list_does_not_name_is_gone():
@@ -360,7 +458,7 @@ def test_what_a_list_does_not_name_is_gone():
     assert (rig.deadline("on-n1"), rig.deadline("on-n2")) == (60.0, None)
     rig.feed(events.PodsListed({"uid-on-n2": "n2"}))
     assert rig.claimed() == []
-    assert [uid for state in rig.machine._cluster.nodes.values() for uid in state.pods] == ["uid-on-n2"]
+    assert [uid for state in rig.world.cluster.nodes.values() for uid in state.pods] == ["uid-on-n2"]
 
 
 def test_a_pod_that_is_bound_to_another_node_after_a_restore_is_not_on_the_one_before():
@@ -370,15 +468,15 @@ def test_a_pod_that_is_bound_to_another_node_after_a_restore_is_not_on_the_one_b
     rig.pod("web", node="n1")
     rig.feed(events.PodsSeen((rig.make_pod("web", node="n2"),)), events.PodsListed({"uid-web": "n2"}))
     assert rig.claimed() == []
-    assert list(rig.machine._cluster.nodes["n1"].pods) == []
-    assert list(rig.machine._cluster.nodes["n2"].pods) == ["uid-web"]
+    assert list(rig.world.cluster.nodes["n1"].pods) == []
+    assert list(rig.world.cluster.nodes["n2"].pods) == ["uid-web"]
 
 
 # -- verdicts that classes share --------------------------------------------------------------------------------------
 
 
 def verdicts_on(rig: Rig, node: str) -> list[TaintVerdict]:
-    return [verdict for [verdict] in rig.machine._cluster.nodes[node].verdicts.values()]
+    return [verdict for [verdict] in rig.world.cluster.nodes[node].verdicts.values()]
 
 
 def test_classes_with_equal_tolerations_share_their_verdicts():
@@ -424,9 +522,9 @@ def test_what_classes_share_is_forgotten_with_the_last_pod_of_a_class():
     rig.node("n1", "sla=980")
     rig.pod("a", gt("950"))
     rig.pod("b", gt("900"))
-    assert len(rig.machine._cluster.nodes["n1"].alike) == 2
+    assert len(rig.world.cluster.nodes["n1"].alike) == 2
     rig.gone("b")
-    assert rig.machine._cluster.nodes["n1"].alike == {}
+    assert rig.world.cluster.nodes["n1"].alike == {}
     assert len(verdicts_on(rig, "n1")) == 1
 
 
@@ -436,7 +534,7 @@ def test_what_classes_share_is_bounded(monkeypatch):
     rig.node("n1", "sla=980")
     for number in range(20):
         rig.pod(f"p{number}", gt(str(900 + number)))
-        assert len(rig.machine._cluster.nodes["n1"].alike) <= 5
+        assert len(rig.world.cluster.nodes["n1"].alike) <= 5
     assert len(verdicts_on(rig, "n1")) == 20
 
 
@@ -472,9 +570,9 @@ def test_a_pod_that_is_bound_to_another_node_during_the_call_is_evicted_from_the
 def test_a_node_that_only_pods_name_is_forgotten_with_them():
     rig = Rig()
     rig.pod("a", node="n9")
-    assert set(rig.machine._cluster.nodes) == {"n9"}
+    assert set(rig.world.cluster.nodes) == {"n9"}
     rig.gone("a", "n9")
-    assert rig.machine._cluster.nodes == {}
+    assert rig.world.cluster.nodes == {}
 
 
 def test_a_pod_whose_binding_was_seen_earlier_keeps_it():
@@ -649,3 +747,30 @@ def test_a_value_that_all_tolerate_is_saved_soon_too():
     rig.node("n1", "sla=980")
     rig.advance(2)
     assert len(rig.take(commands.SaveHistory)) == 1
+
+
+def test_pods_on_a_node_that_opts_out_are_not_of_the_population():
+    rig = Rig(limited(guard=GuardSettings(min_pods=0)))
+    rig.node("n1", "sla=980")
+    rig.node("n2", "sla=980", do_not_evict=True)
+    for number in range(10):
+        rig.pod(f"a{number}", gt(), node="n1")
+        rig.pod(f"b{number}", gt(), node="n2")
+    assert rig.view.guard("p", rig.now).population == 10
+
+
+def test_the_history_of_a_node_that_opts_out_is_kept():
+    rig = Rig()
+    rig.node("n1", "sla=940", do_not_evict=True)
+    [saved] = rig.take(commands.SaveHistory)
+    assert "940" in saved.text
+
+
+def test_a_pod_on_a_node_that_opts_out_and_is_removed_misses_its_deadline():
+    rig = Rig(msgspec.structs.replace(policy(), reclaim=Reclaim(120)))
+    rig.pod("a", gt())
+    rig.node("n1", "sla=940", do_not_evict=True)
+    rig.advance(121)
+    found = [type(one) for one in rig.out]
+    assert commands.DeadlineMissed in found
+    assert commands.Evict not in found

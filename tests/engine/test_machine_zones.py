@@ -1,8 +1,13 @@
 """Zone health: whose taints count, which nodes without pods do, and what happens while every zone is Full."""
 
-from engine.rig import ZONE, Rig, gt, limited
+from typing import Any
+
+import msgspec
+import pytest
+
+from engine.rig import START, ZONE, Rig, exists, gt, limited
 from taintwarden.engine.machine import commands, events
-from taintwarden.engine.model import GuardSettings, Policy, ZoneHealth
+from taintwarden.engine.model import GuardAction, GuardSettings, Policy, ZoneHealth
 
 HEALTH = ZoneHealth(min_nodes=1)
 
@@ -46,27 +51,50 @@ def test_a_second_taint_that_evicts_counts_for_its_own_policy():
     assert states(rig, "q")[0] == ("a", "Full", 1, 1)
 
 
-def test_a_node_without_pods_to_lose_is_part_of_the_incident():
+def test_a_bad_node_without_pods_is_no_refuge_and_does_not_count():
     """All nodes fall to 0, and one of them happens to be empty: that is no healthier."""
     rig = Rig(health())
     fleet(rig, "a", "b", "c")
     rig.gone("p2", node="n2")
-    rig.out = []
     spoil(rig, "a", "b", "c")
-    assert [state for _, state, *_ in states(rig)] == ["Full", "Full", "Full"]
+    assert states(rig) == [("a", "Full", 1, 1), ("b", "Full", 1, 1)]
+    assert rig.world.limiter.zones.all_full("p")
 
 
-def test_a_node_that_never_was_good_enough_is_a_cheap_one():
+def test_a_good_node_without_pods_is_a_refuge():
     rig = Rig(health())
-    rig.node("cheap", "sla=500", labels={ZONE: "b"})
-    rig.advance(7_200, step=600.0)
     fleet(rig, "a")
-    rig.advance(10)
-    spoil(rig, "a", value="900")
+    rig.node("spare", "sla=990", labels={ZONE: "b"})
+    spoil(rig, "a")
     assert states(rig) == [("a", "Full", 1, 1), ("b", "Normal", 1, 0)]
 
 
-def test_a_node_counts_no_more_when_the_witness_has_nothing_to_say():
+def test_a_node_without_the_taint_is_a_refuge():
+    rig = Rig(health())
+    fleet(rig, "a")
+    rig.node("spare", labels={ZONE: "b"})
+    spoil(rig, "a")
+    assert states(rig) == [("a", "Full", 1, 1), ("b", "Normal", 1, 0)]
+
+
+@pytest.mark.parametrize("taint", ["control-plane:NoSchedule", "cordoned:NoExecute"])
+def test_a_node_that_other_taints_reserve_is_none(taint):
+    rig = Rig(health())
+    fleet(rig, "a")
+    rig.node("reserved", taint, labels={ZONE: "b"})
+    spoil(rig, "a")
+    assert states(rig) == [("a", "Full", 1, 1)]
+
+
+def test_a_cheap_node_is_no_refuge_for_those_that_want_more():
+    rig = Rig(health())
+    rig.node("cheap", "sla=500", labels={ZONE: "b"})
+    fleet(rig, "a")
+    spoil(rig, "a", value="900")
+    assert states(rig) == [("a", "Full", 1, 1)]
+
+
+def test_nodes_without_pods_count_again_when_no_pod_has_to_leave_any_more():
     rig = Rig(health())
     fleet(rig, "a", "b")
     rig.gone("p1", node="n1")
@@ -74,6 +102,98 @@ def test_a_node_counts_no_more_when_the_witness_has_nothing_to_say():
     rig.node("n0", "sla=980", labels={ZONE: "a"})
     rig.wake()
     assert states(rig) == [("a", "Normal", 1, 0), ("b", "Normal", 1, 0)]
+
+
+def test_a_drained_node_does_not_recover_because_its_pods_are_gone():
+    rig = Rig(health(guard=None))
+    fleet(rig, "a", "b")
+    spoil(rig, "a")
+    rig.gone("p0", node="n0")
+    rig.wake()
+    assert states(rig) == [("a", "Full", 1, 1), ("b", "Normal", 1, 0)]
+
+
+def test_it_recovers_with_its_value():
+    rig = Rig(health())
+    fleet(rig, "a", "b")
+    spoil(rig, "a")
+    rig.gone("p0", node="n0")
+    rig.node("n0", "sla=980", labels={ZONE: "a"})
+    rig.pod("new", gt(), node="n0", bound_at=rig.wall)
+    rig.node("n0", "sla=981", labels={ZONE: "a"})
+    assert states(rig) == [("a", "Normal", 1, 0), ("b", "Normal", 1, 0)]
+    assert rig.machine._judging._draining._witnesses == {}
+
+
+# -- who has a say -----------------------------------------------------------------------------------------------------
+
+
+def attacked(*more: str, **attack: Any) -> Rig:
+    """Healthy nodes with a pod each, and on one of them a pod that wants what no node has."""
+    rig = Rig(health())
+    fleet(rig, "a", "b", *more)
+    attack = {"namespace": "evil", "bound_at": START + 10} | attack
+    rig.pod("evil", gt("999999"), node="n0", **attack)
+    rig.node("n0", "sla=981", labels={ZONE: "a"})
+    return rig
+
+
+def test_a_pod_whose_tolerations_no_value_satisfied_drains_nothing():
+    rig = attacked("c")
+    assert "evil" in rig.claimed() or rig.evictions() == ["evil"]
+    assert {state for _, state, *_ in states(rig)} == {"Normal"}
+
+
+def test_neither_does_one_that_asks_for_more_later():
+    rig = Rig(health())
+    fleet(rig, "a", "b")
+    rig.pod("evil", gt("900"), node="n0", namespace="evil")
+    rig.advance(60, step=5.0)
+    rig.pod("evil", gt("999999"), node="n0", namespace="evil")
+    assert {state for _, state, *_ in states(rig)} == {"Normal"}
+
+
+def test_one_pod_of_many_does_not_drain_its_node_for_all():
+    rig = Rig(health())
+    fleet(rig, "a", "b")
+    for number in range(3):
+        rig.pod(f"humble-{number}", gt("100"), node="n0")
+    rig.node("n0", "sla=940", labels={ZONE: "a"})
+    assert states(rig)[0] == ("a", "Normal", 1, 0)
+
+
+def test_pods_of_two_namespaces_do():
+    rig = Rig(health())
+    fleet(rig, "a", "b")
+    rig.pod("other", gt(), node="n0", namespace="bank")
+    for number in range(6):
+        rig.pod(f"humble-{number}", gt("100"), node="n0")
+    rig.node("n0", "sla=940", labels={ZONE: "a"})
+    assert states(rig)[0] == ("a", "Full", 1, 1)
+
+
+def test_what_one_pod_said_is_forgotten_with_it():
+    """It cannot speak for other nodes once it is gone."""
+    rig = Rig(health())
+    fleet(rig, "a")
+    rig.node("cheap", "sla=500", labels={ZONE: "b"})
+    spoil(rig, "a", value="900")
+    assert [zone for zone, *_ in states(rig)] == ["a"]
+    rig.gone("p0", node="n0")
+    rig.wake()
+    assert [zone for zone, *_ in states(rig)] == ["a", "b"]
+    assert rig.machine._judging._draining._classes == {}
+
+
+def test_six_small_zones_that_all_fall_are_full():
+    reports = GuardSettings(action=GuardAction.REPORT)
+    rig = Rig(limited(spec={"taints": [{"key": "sla"}]}, zone_health=ZoneHealth(), guard=reports))
+    fleet(rig, *"aabbcc")
+    rig.out = []
+    spoil(rig, *"aabbcc")
+    rig.advance(5)
+    assert rig.evictions() == []
+    assert rig.world.limiter.zones.all_full("p")
 
 
 def held(rig: Rig) -> list[str]:
@@ -116,6 +236,41 @@ def test_a_person_releases_exactly_the_pods_that_are_held():
         rig.advance(0.25)
     assert rig.evictions() == ["p0", "p1"]
     assert held(rig) == ["later"]
+
+
+def test_pods_that_come_to_a_taint_that_all_nodes_have_leave_when_their_time_is_over():
+    """A taint that stays and is tolerated for a while is no fault of the monitoring."""
+    rig = Rig(health())
+    spoil(rig, "a", "b")
+    for number in range(2):
+        tolerant = exists(toleration_seconds=60)
+        rig.pod(f"p{number}", tolerant, node=f"n{number}", bound_at=START + 5)
+    rig.advance(70)
+    assert {state for _, state, *_ in states(rig)} == {"Normal"}
+    assert rig.evictions() == ["p0", "p1"]
+
+
+def test_each_reset_releases_the_pods_of_its_time_while_all_nodes_keep_the_taint():
+    """It looks like a fault of the monitoring until the taint is gone from some node."""
+    rig = everything_full()
+    for generation in range(2):
+        rig.feed(events.GuardReset("p", str(generation)))
+        rig.wake()
+        for _ in range(40):
+            rig.save()
+            rig.advance(0.25)
+        evicted = rig.evictions()
+        assert evicted == [f"p{number + 2 * generation}" for number in range(2)]
+        for number, name in enumerate(evicted):
+            rig.settle(name)
+            rig.gone(name, node=f"n{number}")
+            rig.pod(f"p{number + 2 * generation + 2}", gt(), node=f"n{number}", bound_at=rig.wall)
+        rig.advance(60)
+        assert rig.evictions() == []
+    rig.node("n0", labels={ZONE: "a"})
+    rig.save()
+    rig.wake()
+    assert rig.evictions() == ["p5"]
 
 
 def test_a_small_cluster_has_a_guard_by_default():
@@ -165,3 +320,19 @@ def test_a_pod_that_comes_to_a_drained_node_does_not_shorten_the_incident():
     assert states(rig) == before
     rig.gone("second", "n1")
     assert states(rig) == before
+
+
+def test_nodes_are_counted_again_some_pods_at_a_time():
+    """One step for thousands of nodes with pods would stop everything else."""
+    rig = Rig(health(), slice_size=10)
+    fleet(rig, "a")
+    for number in range(4):
+        rig.node(f"silent{number}", "sla=1", labels={ZONE: "b"})
+        for one in range(9):
+            rig.pod(f"{number}-{one}", exists(), node=f"silent{number}")
+    rig.feed(events.NodeSeen(msgspec.structs.replace(rig.node("n0", "sla=980"), taints=rig.make_taints("sla=0"))))
+    left = []
+    while stale := len(rig.machine._judging._draining._stale):
+        left.append(stale)
+        rig.feed(events.Woke())
+    assert left == [4, 3, 2, 1]

@@ -1,5 +1,6 @@
 """The machine keeps labels of nodes in step with the values of taints that have `placement`."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -8,10 +9,21 @@ from engine.rig import Rig
 from simulated import policy
 from taintwarden.engine.machine import WriteOutcome, commands, events
 from taintwarden.engine.model import Policy
+from taintwarden.engine.placement import neutral_labels
 
 SLA = "value.taintwarden.io/sla"
-EFFECT = "effect.taintwarden.io/sla"
-NOT_THERE = {EFFECT: "None"}
+NUMBER_OF_950 = "9500000000000001"
+NOT_THERE = neutral_labels(["sla"])
+
+
+def says(value: str, key: str = "sla") -> dict[str, str]:
+    """The labels of a value that is neither a number nor a version."""
+    return {f"value.taintwarden.io/{key}": value, f"value-or-max.taintwarden.io/{key}": value}
+
+
+def instead(value: str) -> dict[str, str | None]:
+    """The same where the node had no such taint before."""
+    return {**dict.fromkeys(NOT_THERE), **says(value)}
 
 
 def placing(name: str = "p", *, key: str = "sla", **spec: Any) -> Policy:
@@ -32,7 +44,17 @@ def mirrored(rig: Rig, outcome: WriteOutcome = WriteOutcome.DONE) -> None:
 def test_value_of_a_new_taint_is_written():
     rig = Rig(placing())
     rig.node("n1", "sla=950")
-    assert written(rig) == [("n1", {SLA: "950", "version.taintwarden.io/sla": "9500000000000001"})]
+    assert written(rig) == [
+        (
+            "n1",
+            {
+                **says("950"),
+                "value-or-min.taintwarden.io/sla": "950",
+                "version.taintwarden.io/sla": NUMBER_OF_950,
+                "version-or-min.taintwarden.io/sla": NUMBER_OF_950,
+            },
+        )
+    ]
 
 
 def test_taint_that_no_placement_selects_is_left_alone():
@@ -44,45 +66,45 @@ def test_taint_that_no_placement_selects_is_left_alone():
 def test_other_labels_of_the_node_are_not_touched():
     rig = Rig(placing())
     rig.node("n1", "sla=x", labels={"zone": "a"})
-    assert written(rig) == [("n1", {SLA: "x"})]
+    assert written(rig) == [("n1", says("x"))]
 
 
 def test_changed_value_is_written():
     rig = Rig(placing())
-    rig.node("n1", "sla=x", labels={SLA: "y"})
-    assert written(rig) == [("n1", {SLA: "x"})]
+    rig.node("n1", "sla=x", labels=says("y"))
+    assert written(rig) == [("n1", says("x"))]
 
 
 def test_label_goes_with_the_taint():
     rig = Rig(placing())
-    rig.node("n1", labels={SLA: "x", "zone": "a"})
+    rig.node("n1", labels={**says("x"), "zone": "a"})
     assert written(rig) == [("n1", {SLA: None, **NOT_THERE})]
 
 
 def test_label_comes_with_the_taint():
     rig = Rig(placing())
     rig.node("n1", "sla=x", labels=NOT_THERE)
-    assert written(rig) == [("n1", {SLA: "x", EFFECT: None})]
+    assert written(rig) == [("n1", instead("x"))]
 
 
 def test_labels_that_are_right_are_not_written():
     rig = Rig(placing())
-    rig.node("n1", "sla=x", labels={SLA: "x"})
+    rig.node("n1", "sla=x", labels=says("x"))
     assert written(rig) == []
 
 
 def test_label_that_somebody_removed_comes_back():
     rig = Rig(placing())
-    rig.node("n1", "sla=x", labels={SLA: "x"})
+    rig.node("n1", "sla=x", labels=says("x"))
     rig.node("n1", "sla=x")
-    assert written(rig) == [("n1", {SLA: "x"})]
+    assert written(rig) == [("n1", says("x"))]
 
 
 def test_only_one_write_of_a_node_is_under_way():
     rig = Rig(placing())
     rig.node("n1", "sla=x")
     rig.node("n1", "sla=y")
-    assert written(rig) == [("n1", {SLA: "x"})]
+    assert written(rig) == [("n1", says("x"))]
 
 
 def test_what_changed_during_a_write_is_written_after_it():
@@ -91,7 +113,7 @@ def test_what_changed_during_a_write_is_written_after_it():
     rig.node("n1", "sla=y")
     rig.out = []
     mirrored(rig)
-    assert written(rig) == [("n1", {SLA: "y"})]
+    assert written(rig) == [("n1", says("y"))]
 
 
 def test_label_that_is_being_written_is_removed_when_its_taint_went_meanwhile():
@@ -120,7 +142,7 @@ def test_refused_write_is_tried_again_much_later():
     rig.advance(20)
     assert written(rig) == []
     rig.advance(20)
-    assert written(rig) == [("n1", {SLA: "x"})]
+    assert written(rig) == [("n1", says("x"))]
 
 
 def test_other_labels_are_what_is_tried_after_a_refused_write():
@@ -130,7 +152,7 @@ def test_other_labels_are_what_is_tried_after_a_refused_write():
     rig.out = []
     rig.node("n1", "sla=y")
     rig.advance(40)
-    assert written(rig) == [("n1", {SLA: "y"})]
+    assert written(rig) == [("n1", says("y"))]
 
 
 def test_new_leader_tries_what_was_refused():
@@ -141,7 +163,7 @@ def test_new_leader_tries_what_was_refused():
     rig.out = []
     rig.feed(events.LeadershipChanged(leading=True))
     rig.wake()
-    assert written(rig) == [("n1", {SLA: "x"})]
+    assert written(rig) == [("n1", says("x"))]
 
 
 def test_follower_writes_nothing():
@@ -150,30 +172,26 @@ def test_follower_writes_nothing():
     assert written(rig) == []
 
 
-@pytest.mark.parametrize(("mode", "labels"), [("Enforce", [{SLA: "x"}]), ("Paused", [{SLA: "x"}]), ("DryRun", [])])
-def test_rehearsing_policy_writes_nothing(mode, labels):
-    rig = Rig(placing(mode=mode))
+@pytest.mark.parametrize(
+    ("spec", "labels"),
+    [({}, [says("x")]), ({"paused": True}, [says("x")]), ({"mode": "DryRun"}, [])],
+)
+def test_rehearsing_policy_writes_nothing(spec, labels):
+    rig = Rig(placing(**spec))
     rig.node("n1", "sla=x")
     assert [wanted for _, wanted in written(rig)] == labels
-
-
-def test_labels_go_with_the_policy():
-    rig = Rig(placing())
-    rig.node("n1", "sla=x", labels={SLA: "x"})
-    rig.change(policy())
-    assert written(rig) == [("n1", {SLA: None})]
 
 
 def test_node_on_which_the_policy_evicts_nobody_is_labelled_too():
     rig = Rig(placing(nodeSelector={"matchLabels": {"pool": "spot"}}))
     rig.node("n1", "sla=x")
-    assert written(rig) == [("n1", {SLA: "x"})]
+    assert written(rig) == [("n1", says("x"))]
 
 
 def test_two_policies_place_by_a_key_each():
     rig = Rig(placing("p"), placing("q", key="cni"))
     rig.node("n1", "sla=x", "cni=y")
-    assert written(rig) == [("n1", {SLA: "x", "value.taintwarden.io/cni": "y"})]
+    assert written(rig) == [("n1", {**says("x"), **says("y", "cni")})]
 
 
 def test_another_node_of_the_same_name_is_labelled_afresh():
@@ -181,7 +199,7 @@ def test_another_node_of_the_same_name_is_labelled_afresh():
     rig.node("n1", "sla=x")
     rig.out = []
     rig.node("n1", "sla=x", uid="another")
-    assert written(rig) == [("n1", {SLA: "x"})]
+    assert written(rig) == [("n1", says("x"))]
 
 
 def test_answer_about_a_node_that_is_gone_changes_nothing():
@@ -252,3 +270,217 @@ def test_rehearsing_policy_repeats_no_version():
     rig = Rig(naming(DRIVER, mode="DryRun"))
     rig.node("n1", labels={DRIVER: "v3.27.2"})
     assert written(rig) == []
+
+
+# -- where another client changes labels -----------------------------------------------------------------------------
+
+
+class Rival:
+    """Another client that changes a label whenever it sees that the operator wrote it."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig = rig
+        self.writes: list[float] = []
+        self.notices: list[commands.LabelsContested] = []
+
+    def fight(self, seconds: float) -> None:
+        end = self.rig.monotonic + seconds
+        while self.rig.monotonic < end:
+            self.notices += [one for one in self.rig.out if isinstance(one, commands.LabelsContested)]
+            self.rig.out = []
+            for order in [one for one in self.rig.ordered if isinstance(one, commands.SaveLabels)]:
+                self.writes.append(self.rig.monotonic)
+                self.rig.ordered.remove(order)
+                self.rig.written(order)
+                self.rig.node("n1", "sla=x", labels=says("theirs"))
+            self.rig.advance(0.25)
+
+
+def test_labels_that_another_client_keeps_changing_are_written_later_each_time():
+    rig = Rig(placing())
+    rig.node("n1", "sla=x")
+    rival = Rival(rig)
+    rival.fight(6)
+    assert len(rival.writes) <= 7
+    rival.fight(3_600)
+    assert len(rival.writes) <= 30
+    waits = [later - earlier for earlier, later in itertools.pairwise(rival.writes)]
+    assert max(waits) <= 300 * 1.2 + 1
+
+
+def test_it_is_told_what_is_changed_and_when_it_is_written_again():
+    rig = Rig(placing())
+    rig.node("n1", "sla=x")
+    rival = Rival(rig)
+    rival.fight(2)
+    first = rival.notices[0]
+    assert (first.node, first.number, first.labels) == ("n1", 4, tuple(sorted(says("x"))))
+    assert 0.8 <= first.after <= 1.2
+
+
+def test_a_label_that_is_changed_once_is_corrected_at_once():
+    rig = Rig(placing())
+    rig.node("n1", "sla=x")
+    for _ in range(3):
+        rig.answer(commands.SaveLabels)
+        rig.out = []
+        rig.node("n1", "sla=x", labels=says("theirs"))
+        assert written(rig) == [("n1", says("x"))]
+
+
+def test_a_value_that_changes_often_is_no_fight():
+    rig = Rig(placing())
+    for number in range(20):
+        rig.out = []
+        rig.node("n1", f"sla=x{number % 2}", labels=says("x1") if number else {})
+        assert len(written(rig)) <= 1
+        for _ in [one for one in rig.ordered if isinstance(one, commands.SaveLabels)]:
+            rig.answer(commands.SaveLabels)
+    assert rig.take(commands.LabelsContested) == []
+
+
+def test_a_taint_that_changes_meanwhile_is_written_at_once():
+    rig = Rig(placing())
+    rig.node("n1", "sla=x")
+    Rival(rig).fight(60)
+    rig.out = []
+    rig.node("n1", "sla=y", labels=says("theirs"))
+    assert written(rig) == [("n1", says("y"))]
+
+
+def test_a_rival_that_gives_up_is_forgotten():
+    rig = Rig(placing())
+    rig.node("n1", "sla=x")
+    Rival(rig).fight(60)
+    rig.advance(120, 1.0)
+    rig.answer(commands.SaveLabels)
+    rig.advance(2_000, 10.0)
+    rig.out = []
+    rig.node("n1", "sla=x", labels=says("theirs"))
+    assert written(rig) == [("n1", says("x"))]
+
+
+def test_a_new_leader_corrects_at_once():
+    rig = Rig(placing())
+    rig.node("n1", "sla=x")
+    Rival(rig).fight(60)
+    rig.feed(events.LeadershipChanged(leading=False))
+    rig.out = []
+    rig.feed(events.LeadershipChanged(leading=True))
+    rig.wake()
+    assert written(rig) == [("n1", says("x"))]
+
+
+# -- where placement has ended ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policies", [(), (policy(),), (placing(mode="DryRun"),)])
+def test_where_placement_has_ended_labels_say_that_there_is_no_taint(policies):
+    """The affinity of a pod that runs then holds, whatever it requires."""
+    rig = Rig(placing())
+    rig.node("n1", "sla=x", labels=says("x"))
+    rig.change(*policies)
+    assert written(rig) == [("n1", {SLA: None, **NOT_THERE})]
+
+
+def test_labels_come_back_with_the_policy():
+    rig = Rig(policy())
+    rig.node("n1", "sla=x", labels=NOT_THERE)
+    rig.change(placing())
+    assert written(rig) == [("n1", instead("x"))]
+
+
+def test_an_operator_that_was_away_reads_from_nodes_what_was_placed():
+    rig = Rig(policy(), synced=False)
+    rig.node("n1", "sla=x", labels=says("x"))
+    rig.feed(events.Synced())
+    rig.wake()
+    assert written(rig) == [("n1", {SLA: None, **NOT_THERE})]
+
+
+def test_a_new_node_gets_the_labels_of_what_was_placed():
+    """Or pods that were placed, and wait, could not use it."""
+    rig = Rig(policy())
+    rig.node("n1", labels=NOT_THERE)
+    rig.node("n2", labels=NOT_THERE)
+    rig.node("n3", "sla=x")
+    assert written(rig) == [("n3", NOT_THERE)]
+
+
+def test_a_label_on_one_node_of_many_is_not_written_to_others():
+    """A kubelet writes what it likes on its own node."""
+    rig = Rig(policy())
+    rig.node("n1")
+    rig.node("n2")
+    rig.node("n3", labels={SLA: "x"})
+    assert written(rig) == [("n3", {SLA: None, **NOT_THERE})]
+
+
+def test_it_is_written_to_others_when_nodes_that_carry_it_are_enough():
+    rig = Rig(policy())
+    for name in ("n1", "n2", "n3"):
+        rig.node(name)
+    rig.node("n1", labels=NOT_THERE)
+    assert written(rig) == []
+    rig.node("n2", labels=NOT_THERE)
+    assert written(rig) == [("n3", NOT_THERE)]
+
+
+def test_the_other_node_that_goes_makes_one_enough():
+    rig = Rig(policy())
+    for name in ("n1", "n2", "n3"):
+        rig.node(name, labels=NOT_THERE if name == "n1" else {})
+    rig.out = []
+    rig.feed(events.NodeGone("n2"))
+    rig.wake()
+    assert written(rig) == [("n3", NOT_THERE)]
+
+
+REMOVED = {"effect.taintwarden.io/sla": "Removed"}
+
+
+def test_labels_that_are_being_removed_are_left_alone_and_written_nowhere():
+    rig = Rig(policy())
+    rig.node("n1", labels={**NOT_THERE, **REMOVED})
+    rig.node("n2", labels=REMOVED)
+    rig.node("n3", labels=NOT_THERE)
+    rig.node("n4")
+    assert written(rig) == []
+
+
+def test_one_node_that_says_so_does_not_stop_the_others():
+    rig = Rig(policy())
+    rig.node("n1", labels=REMOVED)
+    for name in ("n2", "n3"):
+        rig.node(name, labels=NOT_THERE)
+    rig.node("n4")
+    assert written(rig) == [("n4", NOT_THERE)]
+
+
+def test_a_policy_that_places_again_ends_the_removal():
+    rig = Rig(placing())
+    rig.node("n1", "sla=x", labels=REMOVED)
+    assert written(rig) == [("n1", {"effect.taintwarden.io/sla": None, **says("x")})]
+
+
+def test_numbers_of_versions_stay_and_follow_when_no_policy_lists_the_label():
+    """A volume may name them, whose affinity never changes."""
+    rig = Rig(naming(DRIVER))
+    rig.node("n1", labels={DRIVER: "v3.27.2", NUMBER: "30027000000021"})
+    rig.change(policy())
+    rig.node("n1", labels={DRIVER: "v3.28.0", NUMBER: "30027000000021"})
+    assert written(rig) == [("n1", {NUMBER: "30028000000001"})]
+
+
+def test_numbers_that_stay_are_written_to_new_nodes():
+    rig = Rig(policy())
+    for name in ("n1", "n2"):
+        rig.node(name, labels={DRIVER: "v3.27.2", NUMBER: "30027000000021"})
+    rig.node("n3", labels={DRIVER: "v3.27.2"})
+    assert written(rig) == [("n3", {NUMBER: "30027000000021"})]
+
+
+def test_what_no_number_can_repeat_is_told_only_where_a_policy_lists_it():
+    rig = Rig(policy())
+    rig.node("n1", labels={DRIVER: "latest", NUMBER: "30027000000021"})
+    assert rig.take(commands.NotMirrored) == []

@@ -3,8 +3,8 @@
 import pytest
 
 from taintwarden.engine.affinity import NOWHERE, NodeAffinity, NodeOperator, NodeRequirement, Preference
-from taintwarden.engine.matching.affinity import LabelMatch, describe, match_label, matches, weight
 from taintwarden.engine.model import Gates
+from taintwarden.engine.node_matching import LabelMatch, describe, match_label, matches, weight
 
 GT, LT, EQ = NodeOperator.SEMVER_GT, NodeOperator.SEMVER_LT, NodeOperator.SEMVER_EQ
 

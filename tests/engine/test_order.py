@@ -4,6 +4,7 @@ from itertools import pairwise
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -68,8 +69,9 @@ def test_spread_is_no_part_of_a_place():
     assert place(pod(), by(OrderBy.TOPOLOGY_SPREAD)) == place(pod(), by())
 
 
-def test_a_hard_deadline_counts_to_the_moment():
-    assert place(pod(), hard_at=100.0) < place(pod(), hard_at=100.5)
+@pytest.mark.parametrize(("other", "same"), [(109.9, True), (110.0, False)])
+def test_a_hard_deadline_counts_to_ten_seconds(other, same):
+    assert (place(pod(), hard_at=100.0) == place(pod(), hard_at=other)) == same
 
 
 def test_before_a_hard_deadline_priority_counts_and_then_the_longest_grace_whatever_the_policy_says():
@@ -97,8 +99,12 @@ def test_before_a_hard_deadline_those_that_failed_more_often_stand_behind():
     assert place(pod(), hard_at=100.0, attempts=1) < place(pod(), hard_at=100.0, attempts=2)
 
 
+def test_retries_on_one_node_stand_behind_first_calls_on_another_that_is_removed_at_the_same_time():
+    assert place(pod(), hard_at=100.5) < place(pod(), hard_at=100.0, attempts=1)
+
+
 def test_an_earlier_hard_deadline_goes_first_however_often_it_failed():
-    assert place(pod(), hard_at=100.0, attempts=9) < place(pod(), hard_at=100.5)
+    assert place(pod(), hard_at=100.0, attempts=9) < place(pod(), hard_at=110.0)
 
 
 @given(st.lists(st.tuples(st.integers(-5, 5), st.integers(0, 5), st.floats(0, 300)), min_size=2, max_size=20))
@@ -106,4 +112,4 @@ def test_places_of_one_policy_are_totally_ordered(pods):
     policy = by(OrderBy.PRIORITY, OrderBy.LONGEST_GRACE)
     places = sorted(place(pod(priority=priority, grace=grace), policy, due) for priority, grace, due in pods)
     assert all(one <= other for one, other in pairwise(places))
-    assert all(len(one.rank) == 2 for one in places)
+    assert all(len(one.rank) == 3 for one in places)

@@ -6,13 +6,13 @@ import msgspec
 import pytest
 
 from engine.rig import limited
-from taintwarden.engine.limits.guard import GuardRecord
+from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import Timings, WriteOutcome
 from taintwarden.engine.machine.commands import ClearGuardReset, SaveGuard, SaveHistory, SaveLabels, Write
 from taintwarden.engine.machine.events import Written
 from taintwarden.engine.machine.outbox import Outbox, guard_key, history_key, key_of, labels_key
-from taintwarden.engine.machine.stepping import Step
-from taintwarden.engine.model import Instant
+from taintwarden.engine.machine.world import World
+from taintwarden.engine.model import Gates, Instant, Node
 
 KEY = history_key("n1")
 POLICY = limited()
@@ -30,37 +30,37 @@ class Bench:
     """A leader's outbox, with delays that never reach their longest soon."""
 
     def __init__(self, *, leading: bool = True) -> None:
-        self.step = Step()
-        self.step.leading = leading
         timings = Timings(write_failed=(1.0, 8.0), write_refused=(100.0, 800.0))
-        self.outbox = Outbox(self.step, timings)
+        self.world = World(Gates(), None, 4, timings)
+        self.world.leading = leading
+        self.outbox = Outbox(self.world)
         self.pass_time(0.0)
 
     def pass_time(self, seconds: float) -> None:
-        at = self.step.now.monotonic + seconds
-        self.step.begin(Instant(at, at))
+        at = self.world.now.monotonic + seconds
+        self.world.now = Instant(at, at)
         self.outbox.retry_due()
 
     def put(self, *orders: Write) -> None:
         for order in orders:
             self.outbox.put(order)
 
-    def answer(self, outcome: WriteOutcome = WriteOutcome.DONE, key: str = KEY) -> bool:
+    def answer(self, outcome: WriteOutcome = WriteOutcome.DONE, key: str = KEY, version: int = -1) -> bool:
         """What is under way ends."""
-        order = self.outbox.under_way(key)
+        order = self.outbox._entries[key].sent
         assert order is not None
-        return self.outbox.answered(Written(order, outcome))
+        return self.outbox.answered(Written(order, outcome, version))
 
     def ordered(self) -> list[Any]:
         """What was ordered since the last time."""
-        out, self.step.out = self.step.out, []
+        out, self.world.out = self.world.out, []
         return out
 
     def wait(self) -> float:
         """Seconds until the next try."""
         at = self.outbox.next_at()
         assert at is not None
-        return at - self.step.now.monotonic
+        return at - self.world.now.monotonic
 
     def retry(self) -> list[Any]:
         """What is ordered when it is time."""
@@ -76,7 +76,7 @@ def test_what_is_wanted_is_ordered_at_once():
     bench = Bench()
     bench.put(history("a"))
     assert bench.ordered() == [history("a")]
-    assert bench.outbox.under_way(KEY) == history("a")
+    assert bench.outbox.believed(KEY, 0) == history("a")
 
 
 def test_a_follower_writes_nothing():
@@ -146,20 +146,20 @@ def test_an_answer_to_what_is_under_way_counts():
     bench = Bench()
     bench.put(history("a"))
     assert bench.answer()
-    assert bench.outbox.under_way(KEY) is None
+    assert bench.outbox.believed(KEY, 0) is None
 
 
 def test_an_answer_to_another_order_of_the_same_content_does_not_count():
     bench = Bench()
     bench.put(history("a"))
     assert not bench.outbox.answered(Written(history("a"), WriteOutcome.DONE))
-    assert bench.outbox.under_way(KEY) == history("a")
+    assert bench.outbox.believed(KEY, 0) == history("a")
 
 
 def test_an_answer_counts_once():
     bench = Bench()
-    order = history("a")
-    bench.put(order)
+    bench.put(history("a"))
+    [order] = bench.ordered()
     assert [bench.outbox.answered(Written(order, WriteOutcome.DONE)) for _ in range(2)] == [True, False]
 
 
@@ -285,7 +285,7 @@ def test_losing_leadership_forgets_every_write():
     bench.answer(WriteOutcome.FAILED, labels_key("n2"))
     bench.outbox.clear()
     assert not bench.outbox.answered(Written(order, WriteOutcome.DONE))
-    assert (bench.outbox.next_at(), bench.outbox.under_way(KEY)) == (None, None)
+    assert (bench.outbox.next_at(), bench.outbox.believed(KEY, 0)) == (None, None)
 
 
 def test_a_new_leader_does_not_wait_for_what_was_under_way_before():
@@ -297,7 +297,7 @@ def test_a_new_leader_does_not_wait_for_what_was_under_way_before():
     bench.put(history("b"))
     assert bench.ordered() == [history("b")]
     assert not bench.outbox.answered(Written(before, WriteOutcome.DONE))
-    assert bench.outbox.under_way(KEY) == history("b")
+    assert bench.outbox.believed(KEY, 0) == history("b")
 
 
 @pytest.mark.parametrize("failed", [False, True])
@@ -320,3 +320,71 @@ def test_a_node_made_again_is_written_at_once():
     again = msgspec.structs.replace(history("a"), uid="another")
     bench.put(again)
     assert bench.ordered() == [again]
+
+
+# -- what is sent, and what comes back ---------------------------------------------------------------------------------
+
+
+def test_each_write_carries_the_term_and_the_version_on_which_it_is_based():
+    bench = Bench()
+    bench.world.term = 7
+    bench.world.cluster.state("n1").node = Node("n1", "uid-n1", {}, (), 41)
+    bench.put(history("a"), guard())
+    assert [(one.term, getattr(one, "version", None)) for one in bench.ordered()] == [(7, 41), (7, None)]
+
+
+def test_a_retry_is_based_on_the_newest_version():
+    bench = Bench()
+    state = bench.world.cluster.state("n1")
+    state.node = Node("n1", "uid-n1", {}, (), 41)
+    bench.put(history("a"))
+    state.node = Node("n1", "uid-n1", {}, (), 42)
+    bench.answer(WriteOutcome.FAILED)
+    assert [one.version for one in bench.retry()] == [42]
+
+
+def test_what_was_written_is_believed_until_the_stream_has_delivered_it():
+    bench = Bench()
+    bench.put(history("a"))
+    bench.answer(version=50)
+    assert bench.outbox.believed(KEY, 49) == history("a")
+    assert bench.outbox.believed(KEY, 50) is None
+
+
+def test_what_was_written_is_not_written_again_meanwhile():
+    bench = Bench()
+    bench.put(history("a"))
+    bench.answer(version=50)
+    bench.ordered()
+    bench.put(history("a"))
+    assert bench.ordered() == []
+
+
+def test_something_else_is():
+    bench = Bench()
+    bench.put(history("a"))
+    bench.answer(version=50)
+    bench.ordered()
+    bench.put(history("b"))
+    assert bench.ordered() == [history("b")]
+
+
+def test_a_write_stands_while_it_is_under_way_and_no_longer():
+    bench = Bench()
+    bench.put(history("a"))
+    [order] = bench.ordered()
+    assert bench.outbox.stands(order)
+    assert not bench.outbox.stands(history("a")), "another order of the same content"
+    bench.outbox.clear()
+    assert not bench.outbox.stands(order)
+
+
+def test_a_write_of_another_term_does_not_stand():
+    bench = Bench()
+    bench.put(history("a"))
+    [old] = bench.ordered()
+    bench.outbox.clear()
+    bench.world.term = 2
+    bench.put(history("a"))
+    [new] = bench.ordered()
+    assert [bench.outbox.stands(old), bench.outbox.stands(new)] == [False, True]

@@ -11,8 +11,8 @@ from simulated import policy
 from taintwarden.engine import evaluate
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.machine import Outcome, commands, events
-from taintwarden.engine.matching.tolerations import Match, match
 from taintwarden.engine.model import GuardSettings, Profile, SharedTolerations, Taint, Toleration, Tolerations
+from taintwarden.engine.operators import Match, match
 from taintwarden.engine.profiles import Profiles, matching
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
 
@@ -278,7 +278,7 @@ def test_nobody_goes_on_a_verdict_that_a_profile_has_overturned():
     assert stage.evictions() == []
 
 
-def test_a_wave_by_a_deleted_profile_meets_the_guard():
+def test_a_wave_by_a_deleted_profile_is_held_for_its_namespace():
     stage = Stage(limited(guard=GuardSettings(max_percent=20, min_pods=2, settle_seconds=2)))
     stage.give("fast", gt("900"))
     stage.node("n1", "sla=940")
@@ -288,10 +288,9 @@ def test_a_wave_by_a_deleted_profile_meets_the_guard():
     stage.take_away("fast")
     stage.advance(5)
     assert not [one for one in stage.out if isinstance(one, commands.Evict)]
-    (opened,) = stage.take(commands.GuardTripped)
-    assert opened.cause == (
-        "TolerationProfile shop/fast was deleted; taint sla:NoExecute on 1 node: sla=940:NoExecute on n1"
-    )
+    (held,) = stage.take(commands.NamespaceHeld)
+    assert (held.hold, held.pods, held.limit) == ("namespace shop on node n1", 10, 2)
+    assert held.cause == "TolerationProfile shop/fast was deleted"
 
 
 def test_a_wave_long_after_a_profile_changed_is_not_its_doing():
@@ -314,7 +313,7 @@ def test_a_wave_long_after_a_profile_changed_is_not_its_doing():
 def evaluated(stage: Stage, *fed: Any) -> list[str]:
     """The nodes that have to be looked at again."""
     stage.feed(*fed)
-    names = list(stage.machine._dirty)
+    names = [name for nodes in stage.machine._judging._shares.values() for name in nodes]
     stage.wake()
     return names
 
@@ -397,7 +396,7 @@ def test_what_profiles_say_is_found_out_once_for_pods_that_differ(monkeypatch):
 def test_a_pod_is_asked_of_profiles_that_may_select_it_alone(monkeypatch):
     stage = labelled(60, 0)
     asked = Counter(monkeypatch, LabelSelector, "selects")
-    profiles = stage.machine._verdicts._profiles
+    profiles = stage.machine._world.verdicts._profiles
     found = profiles.of(Interner().pod_class("shop", {"app": "app-7", "tier": "x"}, Tolerations()))
     assert [one.name for one in found] == ["p7"]
     assert asked.calls == 1
@@ -436,16 +435,6 @@ def test_a_change_that_changes_nothing_is_followed_by_one_that_does(stage):
     stage.give("fast", gt("900"), app="web")
     stage.take_away("fast")
     assert stage.evictions() == ["a"]
-
-
-def test_a_node_drained_of_a_class_that_is_kept_now_counts_as_drained_no_more(stage):
-    stage.node("n1", "sla=940")
-    stage.pod("a")
-    stage.settle("a")
-    stage.gone("a")
-    assert stage.machine._cluster.nodes["n1"].histories["sla:NoExecute"].drains
-    stage.give("fast", gt("900"))
-    assert not stage.machine._cluster.nodes["n1"].histories["sla:NoExecute"].drains
 
 
 # -- what is told -----------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from engine.rig import limited
-from taintwarden.engine.evaluate import Kind, TaintVerdict
+from taintwarden.engine.evaluate import Grounds, Kind, TaintVerdict
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import Refusal
 from taintwarden.engine.machine import Phase
@@ -33,15 +33,16 @@ class Bench:
         for name in names:
             shared = self.interner.pod_class("shop", {}, Tolerations())
             pod = self.pods[name] = Pod(name, name, "n1", shared, 0.0, 1)
-            verdict = TaintVerdict(Taint("sla"), policy, Kind.VIOLATED, hard_at=hard_at)
-            self.claims[name] = Claim.of(pod, verdict, due_at)
+            given = policy if hard_at is None else msgspec.structs.replace(policy, reclaim=Reclaim(0))
+            verdict = TaintVerdict(Taint("sla"), given, Kind.VIOLATED, counts_from=due_at, hard_at=hard_at)
+            self.claims[name] = Claim.of(pod, Grounds(given, (verdict,)), 0.0)
             self.queues.wait(self.claims[name])
 
     def ready(self, *names: str, now: Instant = NOW, **more: Any) -> None:
         """Pods stand ready."""
         self.wait(*names, **more)
         for name in names:
-            self.queues.make_ready(self.claims[name], self.pods[name], now)
+            self.queues.make_ready(self.claims[name], self.pods[name], now, is_released=False)
 
     def block(self, *names: str, key: str = "k", until: float | None = None) -> None:
         for name in names:
@@ -160,7 +161,7 @@ def test_a_retry_stands_behind_those_that_were_due_before_it():
     bench.wait("a", due_at=0.0)
     bench.ready("b", due_at=600.0)
     bench.claims["a"].attempts = 1
-    bench.queues.make_ready(bench.claims["a"], bench.pods["a"], NOW)
+    bench.queues.make_ready(bench.claims["a"], bench.pods["a"], NOW, is_released=False)
     assert bench.next() == "b", "a was due first, and is tried again later than b was due"
 
 
@@ -168,18 +169,29 @@ def test_a_claim_that_is_due_later_stands_behind_a_retry():
     bench = Bench()
     bench.wait("a", due_at=0.0)
     bench.claims["a"].attempts = 1
-    bench.queues.make_ready(bench.claims["a"], bench.pods["a"], NOW)
+    bench.queues.make_ready(bench.claims["a"], bench.pods["a"], NOW, is_released=False)
     bench.ready("b", due_at=2_000.0, now=at(2_000.0))
     assert bench.next() == "a"
 
 
-def test_a_claim_that_becomes_ready_has_met_no_limit_yet():
+def test_released_pods_have_a_lane_of_their_own():
     bench = Bench()
-    bench.wait("a")
-    claim = bench.claims["a"]
-    claim.refusal, claim.waited_for = Refusal("limit"), "limit"
-    bench.queues.make_ready(claim, bench.pods["a"], NOW)
-    assert (claim.refusal, claim.waited_for, claim.ready_since) == (None, "", 100.0)
+    bench.ready("a")
+    bench.wait("b")
+    bench.queues.make_ready(bench.claims["b"], bench.pods["b"], NOW, is_released=True)
+    assert bench.queues.ready_lanes() == [Lane(soft=True, policy="x"), Lane(soft=True, policy="x", is_released=True)]
+    assert bench.queues.first_ready(besides={Lane(soft=True, policy="x"): None}) is bench.claims["b"]
+
+
+def test_whether_pods_of_other_namespaces_wait():
+    bench = Bench()
+    assert not bench.queues.others_wait("bank")
+    bench.ready("a")
+    assert (bench.queues.others_wait("shop"), bench.queues.others_wait("bank")) == (False, True)
+    bench.block("a")
+    assert not bench.queues.others_wait("bank")
+    bench.queues.release("k")
+    assert bench.queues.others_wait("bank")
 
 
 def test_lanes_may_be_left_out():

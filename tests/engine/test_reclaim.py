@@ -4,7 +4,8 @@ import msgspec
 import pytest
 
 from engine.rig import START, Rig, gt, limited
-from taintwarden.engine.machine import Outcome, commands, events
+from taintwarden.engine.machine import NodeEnd, Outcome, commands, events
+from taintwarden.engine.machine.reclaims import REMEMBERED_SECONDS
 from taintwarden.engine.model import Policy, Reclaim
 
 SECONDS = 120
@@ -266,6 +267,61 @@ def test_a_policy_that_only_rehearses_misses_nothing():
     assert missed(rig) == []
 
 
+def ends(rig: Rig) -> list[NodeEnd]:
+    return list(rig.view.report(rig.now)[0].ends)
+
+
+def test_the_end_of_a_node_is_reported_with_the_pods_that_cannot_leave_it():
+    rig = held()
+    assert ends(rig) == [NodeEnd("n1", START + SECONDS, pods=1, at_risk=1)]
+
+
+def test_a_pod_that_has_time_is_not_at_risk():
+    rig = Rig(spot(spec={"timing": {"violationGraceSeconds": 1_000}}))
+    rig.pod("a", grace_seconds=40)
+    warn(rig)
+    assert ends(rig) == [NodeEnd("n1", START + SECONDS, pods=1)]
+
+
+def test_a_pod_that_was_still_there_is_reported_for_ten_minutes_after_its_node():
+    rig = held()
+    rig.advance(SECONDS, step=1.0)
+    rig.feed(events.NodeGone("n1"))
+    rig.gone("a")
+    assert ends(rig) == [NodeEnd("n1", START + SECONDS, missed=1)]
+    rig.advance(REMEMBERED_SECONDS - 1, step=1.0)
+    assert len(ends(rig)) == 1
+    rig.advance(1)
+    assert ends(rig) == []
+
+
+def test_a_pod_with_less_time_to_stop_did_not_end_with_its_node():
+    rig = Rig(spot(seconds=20))
+    rig.pod("a", grace_seconds=60)
+    warn(rig)
+    rig.settle("a")
+    assert [one.reason for one in told(rig, commands.DeadlineMissed)] == ["grace-cut"]
+    assert ends(rig) == []
+
+
+def test_nodes_with_pods_at_risk_are_first():
+    rig = Rig(spot(spec={"timing": {"violationGraceSeconds": 1_000}}))
+    rig.pod("a", node="n1", grace_seconds=40)
+    rig.pod("b", node="n2", grace_seconds=500)
+    rig.budget(allowed=0)
+    rig.node("n1", "spot=1", added=START)
+    rig.node("n2", "spot=1", added=START + 10)
+    rig.advance(2)
+    assert [one.node for one in ends(rig)] == ["n2", "n1"]
+
+
+def test_a_policy_that_does_not_enforce_reports_no_end():
+    rig = Rig(spot(spec={"mode": "DryRun"}))
+    rig.pod("a")
+    warn(rig)
+    assert ends(rig) == []
+
+
 # -- budgets -----------------------------------------------------------------------------------------------------------
 
 
@@ -306,9 +362,45 @@ def test_another_deadline_counts():
 def test_nothing_is_remembered_of_pods_that_are_gone():
     rig = held()
     rig.gone("a")
-    evictees = rig.machine._evictees
-    assert (evictees.reclaims._claims, evictees.reclaims.next_in(rig.now), evictees.deletions.next_at()) == (
-        {},
-        None,
-        None,
-    )
+    reclaims = rig.machine._reclaims
+    assert (reclaims._claims, reclaims._alike, reclaims.next_in(rig.now)) == ({}, {}, None)
+
+
+# -- a policy that reclaims no more ------------------------------------------------------------------------------------
+
+
+def test_pods_of_a_policy_that_reclaims_no_more_are_ahead_of_nobody():
+    other = spot("q", spec={"taints": [{"key": "other"}]})
+    rig = Rig(spot(), other, overall_rate=1.0, leading=False)
+    for number in range(200):
+        rig.pod(f"p{number}")
+    rig.pod("q", node="n2", grace_seconds=30)
+    warn(rig)
+    rig.feed(events.LeadershipChanged(leading=True))
+    rig.change(limited(spec={"mode": "DryRun"}), other)
+    rig.out = []
+    rig.node("n2", "other=1", added=START)
+    rig.advance(3)
+    assert told(rig, commands.DeadlineAtRisk) == []
+    assert list(rig.machine._reclaims._claims) == ["uid-q/q"]
+
+
+# -- many --------------------------------------------------------------------------------------------------------------
+
+
+def test_pods_at_risk_and_pods_that_missed_are_reported_some_at_a_time():
+    """One step for tens of thousands of them would stop everything else."""
+    rig = Rig(spot(), overall_rate=1.0, slice_size=10)
+    rig.budget(allowed=0)
+    pods = [rig.make_pod(f"p{number}", grace_seconds=300, ready=True) for number in range(35)]
+    rig.feed(events.PodsSeen(tuple(pods)))
+    rig.feed(events.NodeSeen(msgspec.structs.replace(rig.node("n1"), taints=rig.make_taints("spot=1", added=START))))
+    for kind in (commands.DeadlineAtRisk, commands.DeadlineMissed):
+        numbers = []
+        while rig.machine.wake_after(rig.now) == 0:
+            rig.out = []
+            rig.feed(events.Woke())
+            numbers.append(len(told(rig, kind)))
+        assert [number for number in numbers if number] == [10, 10, 10, 5]
+        rig.wall += SECONDS
+        rig.monotonic += SECONDS

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from engine.rig import NO_LIMITS, START, ZONE, Rig, exists, gt, owner
 from simulated import policy
-from taintwarden.engine.evaluate import claims
-from taintwarden.engine.machine import Outcome, events
+from taintwarden.engine.machine import Outcome, Phase, events
 from taintwarden.engine.model import Mode, Node, Pod, Policy, Share, SpreadConstraint
 from taintwarden.engine.selectors import LabelSelector
 
@@ -59,7 +58,7 @@ class History:
         )
 
     def in_flight(self) -> list[str]:
-        evictees = self.rig.machine._claims.evictees.values()
+        evictees = self.rig.world.claims.evictees.values()
         return [one.uid for one in evictees if one.call is not None and not one.call.is_answered]
 
     # -- what happens
@@ -135,23 +134,23 @@ class History:
 def recount(history: History) -> None:
     """Count everything again, and compare."""
     machine = history.rig.machine
-    leaving = machine._limiter.departures._leaving
-    pods = [pod for state in machine._cluster.nodes.values() for pod in state.pods.values()]
+    leaving = machine._world.limiter.departures._leaving
+    pods = [pod for state in machine._world.cluster.nodes.values() for pod in state.pods.values()]
     assert {pod.uid: pod.node for pod in pods} == history.running
-    for uid in machine._spread._leaving:
-        call = machine._claims.evictees[uid].call
+    for uid in machine._world.spread._leaving:
+        call = machine._world.claims.evictees[uid].call
         assert uid in history.running
         assert uid in leaving or (call is not None and call.is_answered)
 
-    counted = Counter((pod.shared, pod.node) for pod in pods if pod.uid not in machine._spread._leaving)
-    standing = [found for classes in machine._spread._classes.values() for found in classes.items()]
+    counted = Counter((pod.shared, pod.node) for pod in pods if pod.uid not in machine._world.spread._leaving)
+    standing = [found for classes in machine._world.spread._classes.values() for found in classes.items()]
     assert counted == {(one, node): number for one, found in standing for node, number in found.nodes.items()}
 
     owned = [pod for pod in pods if pod.shared.workload is not None]
     total = Counter(pod.shared.workload for pod in owned)
     ready = Counter(pod.shared.workload for pod in owned if pod.ready)
     ready_leaving = Counter(pod.shared.workload for pod in owned if pod.ready and pod.uid in leaving)
-    workloads = machine._limiter.workloads._workloads
+    workloads = machine._world.limiter.workloads._workloads
     assert {key: (one.total, one.ready, one.ready_leaving) for key, one in workloads.items()} == {
         key: (total[key], ready[key], ready_leaving[key]) for key in total
     }
@@ -159,16 +158,16 @@ def recount(history: History) -> None:
 
 def has_the_claims_it_should(rig: Rig) -> None:
     """Each pod has a claim of each policy whose verdict evicts it, until its call was answered."""
-    machine = rig.machine
-    for state in machine._cluster.nodes.values():
+    world = rig.world
+    for state in world.cluster.nodes.values():
         for pod in state.pods.values():
-            evictee = machine._claims.evictees.get(pod.uid)
+            evictee = world.claims.evictees.get(pod.uid)
             if evictee is not None and evictee.call is not None and evictee.call.is_answered:
                 continue
-            evicting = machine._verdicts.evicting(state, pod.shared)
-            wanted = {verdict.policy.name for _, verdict in claims(evicting, pod.bound_at)}
-            known = [] if evictee is None else evictee.claims
-            assert {claim.policy.name for claim in known if not claim.withdrawn} == wanted
+            wanted = {grounds.policy.name for grounds in world.verdicts.grounds(state, pod.shared)}
+            known = () if evictee is None else evictee.claims
+            assert {claim.policy.name for claim in known if claim.phase is not Phase.IN_FLIGHT} <= wanted
+            assert wanted <= {claim.policy.name for claim in known}
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -182,6 +181,6 @@ def test_what_is_counted_is_what_a_recount_finds(seed):
             recount(history)
             has_the_claims_it_should(history.rig)
     history.end()
-    machine = history.rig.machine
-    assert (machine._spread._leaving, machine._spread._classes, machine._claims.evictees) == ({}, {}, {})
-    assert not machine._cluster.classes
+    machine = history.rig.world
+    assert (machine.spread._leaving, machine.spread._classes, machine.claims.evictees) == ({}, {}, {})
+    assert not machine.cluster.classes

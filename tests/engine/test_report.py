@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.rig import START, ZONE, Rig, gt, limited, owner
-from taintwarden.engine.limits.guard import GuardRecord
+from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import ClaimView, LimitReport, Outcome, PolicyReport, ZoneReport, events, reports
 from taintwarden.engine.machine.reports import NEXT_PODS
 from taintwarden.engine.model import GuardSettings, Policy, Share, Window, ZoneHealth
@@ -114,7 +114,8 @@ def test_an_open_guard_holds_all():
 def test_a_guard_that_opens_is_told_for_those_that_others_held_before():
     given = limited(guard=GuardSettings(min_pods=2, settle_seconds=0), node_max_concurrent=1)
     rig = crowd(given, "a", "b")
-    rig.save()
+    for _ in "ab":
+        rig.save()
     assert limits(rig) == [("per-node", 1)]
     for name in "cdef":
         rig.pod(name, node="n2")
@@ -225,7 +226,7 @@ def test_without_zone_health_no_zones_are_told():
 
 def test_a_closed_guard_is_told():
     guard = told(Rig(limited(guard=GuardSettings()))).guard
-    assert (guard.record, guard.halts) == (GuardRecord(), False)
+    assert (guard.record, guard.halts) == (GuardRecord(enforces=(1, START)), False)
 
 
 def test_an_open_guard_is_told_with_what_would_leave_now():

@@ -30,6 +30,8 @@ def refuted(one: Standing, known: Onlooker, wall: float) -> str:
     """Why what holds a pod does not; empty if it does."""
     pod = known.pods[one.uid]
     policy = known.policies[one.policy]
+    if one.phase == "PAUSED":
+        return "" if policy.mode == "Paused" else "it is not paused"
     if one.phase == "REHEARSED":
         return "" if policy.mode == "DryRun" else "it was rehearsed only"
     if one.outcome == "MISCONFIGURED" or one.limit == "several-budgets":

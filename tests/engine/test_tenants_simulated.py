@@ -58,4 +58,4 @@ def test_the_tenants_pods_leave_ever_more_slowly(sim: Simulation) -> None:
     sim.run(600)
     first = len(sim.evicted)
     sim.run(1200)
-    assert len(sim.evicted) - first < first / 3
+    assert len(sim.evicted) - first < first / 2  # in twice the time

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from taintwarden.engine.matching.numeric import explain_integer, parse_integer
-from taintwarden.engine.matching.tolerations import Match, match
-from taintwarden.engine.matching.versions import parse_version
 from taintwarden.engine.model import Taint, Toleration
+from taintwarden.engine.numeric import explain_integer, parse_integer
+from taintwarden.engine.operators import Match, match
+from taintwarden.engine.versions import parse_version
 
 VECTORS = Path(__file__).parent.parent / "vectors"
 INTEGERS = json.loads((VECTORS / "integers.json").read_text())

@@ -10,7 +10,7 @@ import msgspec
 
 from simulated.trace import CarriedOut, Killed, Moment, Started
 from taintwarden.controller.decoding import Decoder, PodIssue
-from taintwarden.engine.limits.guard import GuardRecord
+from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import Event, Machine, Outcome, WriteOutcome, commands, events
 from taintwarden.engine.model import Instant, Policy
 from taintwarden.kube.objects import NodeObject, PodObject
@@ -377,9 +377,9 @@ class Simulation:
                 version = self.newest_version
                 self.later(CALL_SECONDS, lambda: answer(self._check(command.name, version)))
             case commands.SaveHistory():
-                self.later(CALL_SECONDS, lambda: answer(events.Written(command, self._save(command))))
+                self.later(CALL_SECONDS, lambda: answer(events.Written(command, *self._save(command))))
             case commands.SaveLabels():
-                self.later(CALL_SECONDS, lambda: answer(events.Written(command, self._label(command))))
+                self.later(CALL_SECONDS, lambda: answer(events.Written(command, *self._label(command))))
             case commands.SaveGuard():
                 self.later(CALL_SECONDS, lambda: answer(events.Written(command, self._save_guard(command))))
             case commands.ClearGuardReset():
@@ -409,8 +409,8 @@ class Simulation:
 
     def _check(self, name: str, version: int) -> Event:
         node = self.nodes.get(name)
-        seen = None if node is None else self._node_seen(node).node
-        return events.NodeChecked(name, seen, version)
+        found = None if node is None else int(node["metadata"]["resourceVersion"])
+        return events.NodeChecked(name, found, version)
 
     def _clear(self, command: commands.ClearGuardReset) -> WriteOutcome:
         self.resets_wanted.pop(command.policy.name, None)
@@ -426,23 +426,34 @@ class Simulation:
         self.guard_records[policy.name] = command.record
         return WriteOutcome.DONE
 
-    def _label(self, command: commands.SaveLabels) -> WriteOutcome:
+    def _based_on(self, command: commands.SaveHistory | commands.SaveLabels) -> WriteOutcome:
+        """Whether the preconditions of a write hold."""
         node = self.nodes.get(command.node)
         if node is None or node["metadata"]["uid"] != command.uid:
             return WriteOutcome.GONE
+        based_on = command.version if isinstance(command, commands.SaveHistory) else -1
+        same = based_on in (-1, int(node["metadata"]["resourceVersion"]))
+        return WriteOutcome.DONE if same else WriteOutcome.OUTDATED
+
+    def _label(self, command: commands.SaveLabels) -> tuple[WriteOutcome, int]:
+        outcome = self._based_on(command)
+        if outcome is not WriteOutcome.DONE:
+            return outcome, -1
+        node = self.nodes[command.node]
         labels = node["metadata"]["labels"]
         wanted = {name: value for name, value in (labels | command.labels).items() if value is not None}
         if wanted != labels:
             node["metadata"]["labels"] = wanted
             self._node_changed(node)
-        return WriteOutcome.DONE
+        return WriteOutcome.DONE, int(node["metadata"]["resourceVersion"])
 
-    def _save(self, command: commands.SaveHistory) -> WriteOutcome:
-        node = self.nodes.get(command.node)
-        if node is None or node["metadata"]["uid"] != command.uid:
-            return WriteOutcome.GONE
+    def _save(self, command: commands.SaveHistory) -> tuple[WriteOutcome, int]:
+        outcome = self._based_on(command)
+        if outcome is not WriteOutcome.DONE:
+            return outcome, -1
+        node = self.nodes[command.node]
         annotations = node["metadata"]["annotations"]
         if command.text != annotations.get("taintwarden.io/taint-history", ""):
             annotations["taintwarden.io/taint-history"] = command.text
             self._node_changed(node)
-        return WriteOutcome.DONE
+        return WriteOutcome.DONE, int(node["metadata"]["resourceVersion"])

@@ -47,11 +47,11 @@ class Onlooker:
                 self._forget()
             case events.PoliciesChanged(policies):
                 self.policies = {policy.name: policy for policy in policies}
-            case events.NodeSeen(node) | events.NodeChecked(_, Node() as node):
+            case events.NodeSeen(node):
                 known = self.nodes.get(node.name)
                 if known is None or known.resource_version <= node.resource_version:
                     self.nodes[node.name] = node
-            case events.NodeGone(name) | events.NodeChecked(name, None):
+            case events.NodeGone(name):
                 self.nodes.pop(name, None)
             case events.NodesListed(names):
                 self.nodes = {name: node for name, node in self.nodes.items() if name in names}

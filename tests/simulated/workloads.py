@@ -119,7 +119,7 @@ class Workloads:
     def _create_pod(self, workload: Workload, *, ready: bool = False) -> None:
         self._numbers += 1
         owner = {
-            "apiVersion": "apps/v1",
+            "apiVersion": "batch/v1" if workload.kind == "Job" else "apps/v1",
             "kind": workload.kind,
             "name": workload.name,
             "uid": workload.uid,

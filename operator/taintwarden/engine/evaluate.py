@@ -5,7 +5,7 @@ Verdicts apply to a pod class on a node, not to a pod: a pod adds only the time 
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TypeVar
 from weakref import WeakKeyDictionary
@@ -13,13 +13,8 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from taintwarden.engine.history import TaintHistory
-from taintwarden.engine.matching.numeric import parse_integer
-from taintwarden.engine.matching.tolerations import ALL_GATES, Match, applies, match
-from taintwarden.engine.matching.versions import parse_version
 from taintwarden.engine.model import (
-    COMPARISON_OPERATORS,
     Gates,
-    Mode,
     OnInvalidValue,
     Operator,
     PodClass,
@@ -36,6 +31,9 @@ from taintwarden.engine.model import (
     names,
     speaking_of,
 )
+from taintwarden.engine.numeric import parse_integer
+from taintwarden.engine.operators import ALL_GATES, ROWS, Match, applies, match
+from taintwarden.engine.versions import parse_version
 
 
 class Kind(StrEnum):
@@ -49,6 +47,7 @@ class Kind(StrEnum):
 
 
 _EVICTING = (Kind.TOLERATED_FOR, Kind.VIOLATED)
+_NO_TOLERATIONS = Tolerations()
 
 
 class TaintVerdict(msgspec.Struct, frozen=True, cache_hash=True):
@@ -68,6 +67,8 @@ class TaintVerdict(msgspec.Struct, frozen=True, cache_hash=True):
     """When the node is removed (``reclaim``)."""
     latest_at: float = math.inf
     """When a pod must be evicted at the latest to stop gracefully by then."""
+    protected_seconds: float = 0.0
+    """For so long after its binding the pod opts out of disruptions."""
     tolerations: Tolerations = Tolerations()
     """All tolerations of the pod class that were evaluated, from all sources."""
 
@@ -78,12 +79,61 @@ class TaintVerdict(msgspec.Struct, frozen=True, cache_hash=True):
 
     def due_at(self, bound_at: float) -> WallTime | None:
         """When a pod bound at ``bound_at`` must leave because of this taint; None: never."""
-        if not self.evicts:
-            return None
+        return self.evicts_at(bound_at) if self.evicts else None
+
+    def evicts_at(self, bound_at: float) -> WallTime:
+        """The same of a taint that evicts."""
         begins = self.counts_from if self.counts_from > bound_at else bound_at
+        due = max(begins + self.seconds, bound_at + self.protected_seconds)
         if self.hard_at is None:
-            return begins + self.seconds  # type: ignore[return-value] # wall times all
-        return min(begins + self.seconds, max(self.latest_at, bound_at))  # type: ignore[return-value]
+            return due  # type: ignore[return-value] # wall times all
+        return min(due, max(self.latest_at, bound_at))  # type: ignore[return-value]
+
+
+class Grounds(msgspec.Struct, frozen=True):
+    """Why a policy evicts pods of a class from a node: all of its taints that do.
+
+    ``exempt``: why the policy leaves such pods on a node that will be removed.
+    """
+
+    policy: Policy
+    verdicts: tuple[TaintVerdict, ...]
+    exempt: str = ""
+
+    def first(self, bound_at: float) -> tuple[WallTime, TaintVerdict]:
+        """When a pod bound at ``bound_at`` must leave, and the verdict that sets this time."""
+        if len(self.verdicts) == 1:  # nearly always
+            only = self.verdicts[0]
+            return only.evicts_at(bound_at), only
+        return min([(one.evicts_at(bound_at), one) for one in self.verdicts], key=_when)
+
+    def due(self, bound_at: float, now: WallTime) -> Iterator[TaintVerdict]:
+        """The verdicts whose time has come for such a pod."""
+        return (one for one in self.verdicts if one.evicts_at(bound_at) <= now)
+
+    def next_due_at(self, bound_at: float, now: WallTime) -> WallTime | None:
+        """When the time of another verdict comes for such a pod."""
+        return min((at for one in self.verdicts if (at := one.evicts_at(bound_at)) > now), default=None)
+
+    @property
+    def hard_at(self) -> float | None:
+        """When the node is removed (``reclaim``), by whichever taint that is first."""
+        if self.policy.reclaim is None:
+            return None
+        return min((one.hard_at for one in self.verdicts if one.hard_at is not None), default=None)
+
+
+def _when(due: tuple[WallTime, TaintVerdict]) -> WallTime:
+    return due[0]
+
+
+def grounds_of(verdicts: Iterable[TaintVerdict], exempt: str = "") -> tuple[Grounds, ...]:
+    """For each policy that evicts pods, why: of these verdicts on a pod class on a node those that evict."""
+    found: dict[str, list[TaintVerdict]] = {}
+    for verdict in verdicts:
+        if verdict.evicts:
+            found.setdefault(verdict.policy.name, []).append(verdict)
+    return tuple(Grounds(of_policy[0].policy, tuple(of_policy), exempt) for of_policy in found.values())
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -153,14 +203,15 @@ def _part(tolerations: Sequence[Toleration], taint: Taint, mode: TolerationSecon
     exact = False
     for toleration in tolerations:
         answer = match(toleration, taint, gates)
-        is_comparison = toleration.operator in COMPARISON_OPERATORS
+        row = ROWS.get(toleration.operator)
+        is_comparison = row is not None and row.is_comparison
         after_violation = is_comparison and mode is TolerationSecondsMode.AFTER_VIOLATION
         if answer is Match.HOLDS:
             return _Part(toleration, None if after_violation else toleration.toleration_seconds)
         invalid |= answer is Match.INVALID_TAINT
         if not applies(toleration, taint):
             continue
-        exact |= toleration.operator in _EQUALITY
+        exact |= row is not None and row.is_exact
         if is_comparison and not compared:
             compared = True
             grace = toleration.violation_grace_seconds
@@ -183,7 +234,6 @@ def _is_invalid(value: str, value_type: ValueType | None, *, asked: bool) -> boo
 
 K = TypeVar("K", Tolerations, SharedTolerations)
 V = TypeVar("V")
-_EQUALITY = ("", Operator.EQUAL, Operator.SEMVER_EQ)
 _NOTHING_SAID = _Part()
 _NONE: dict[Hashable, Judgement] = {}
 _NO_PARTS: dict[Hashable, tuple[bool, _Part]] = {}
@@ -216,20 +266,23 @@ class Evaluator:
         """The verdict for each taint that one of ``policies`` acts on.
 
         ``tolerations`` are all of the class, including those of its profiles. ``policies`` are those that select
-        both node and pod class: see :func:`selects_pod` and :func:`selects_node`.
+        both node and pod class: see :func:`exclusion` and :func:`selects_node`.
         """
         found = []
         for taint, history in taints:
-            acting = self._acting_on(taint, policies)
+            acting = self.acting_on(taint, policies)
             if acting is None:
                 continue
             policy, selector = acting
-            verdict = self._verdict(tolerations, taint, history, policy, selector)
+            counted = _NO_TOLERATIONS if policy.quarantine else tolerations
+            verdict = self._verdict(counted, taint, history, policy, selector)
+            if pod_class.protected_seconds and policy.exclude.respect_do_not_disrupt and verdict.evicts:
+                verdict = msgspec.structs.replace(verdict, protected_seconds=pod_class.protected_seconds)
             found.append(_reclaimed(verdict, pod_class, history) if policy.reclaim and verdict.evicts else verdict)
         return tuple(found)
 
-    def _acting_on(self, taint: Taint, policies: tuple[Policy, ...]) -> tuple[Policy, TaintSelector] | None:
-        """The policy that acts on the taint, unless it is paused, and its selector.
+    def acting_on(self, taint: Taint, policies: tuple[Policy, ...]) -> tuple[Policy, TaintSelector] | None:
+        """The policy that acts on the taint, if one does, and its selector.
 
         Remembered by key and effect, since selectors do not compare the values of taints.
         """
@@ -238,7 +291,7 @@ class Evaluator:
             return self._acting[key]
         except KeyError:
             policy = acting_policy(taint, policies)
-            selector = None if policy is None or policy.mode is Mode.PAUSED else policy.selector_for(taint)
+            selector = None if policy is None else policy.selector_for(taint)
             if len(self._acting) >= self.MAX_ACTING:
                 self._acting.clear()
             found = None if policy is None or selector is None else (policy, selector)
@@ -369,13 +422,29 @@ def acting_policy(taint: Taint, policies: Iterable[Policy]) -> Policy | None:
     return best
 
 
-def selects_pod(policy: Policy, pod_class: PodClass, namespace_labels: Mapping[str, str] | None) -> bool:
-    """Whether ``policy`` may evict pods of this class. No selector selects a namespace that is not known yet."""
-    return not exclusion(policy, pod_class, namespace_labels)
-
-
 def exclusion(policy: Policy, pod_class: PodClass, namespace_labels: Mapping[str, str] | None) -> str | None:
-    """Why ``policy`` does not evict pods of this class, None if it may."""
+    """Why ``policy`` does not evict pods of this class, None if it may.
+
+    No selector selects a namespace that is not known yet.
+    """
+    if reason := _opt_out(policy, pod_class):
+        return reason
+    if pod_class.daemon_set and policy.exclude.daemon_sets:
+        return "it belongs to a DaemonSet and exclude.daemonSets is true"
+    return _unselected(policy, pod_class, namespace_labels)
+
+
+def spares(policy: Policy, pod_class: PodClass, namespace_labels: Mapping[str, str] | None) -> str | None:
+    """Why ``policy`` leaves pods of this class, which it selects, on a node that will be removed; None: it does not.
+
+    Pods of a DaemonSet belong to their node: no other node would take them.
+    """
+    if pod_class.daemon_set or _unselected(policy, pod_class, namespace_labels):
+        return None
+    return _opt_out(policy, pod_class)
+
+
+def _opt_out(policy: Policy, pod_class: PodClass) -> str | None:
     exclude = policy.exclude
     if pod_class.do_not_evict and exclude.respect_do_not_evict:
         return "the pod opts out with taintwarden.io/do-not-evict"
@@ -385,8 +454,14 @@ def exclusion(policy: Policy, pod_class: PodClass, namespace_labels: Mapping[str
         return f"exclude.namespaces lists {pod_class.namespace}"
     if exclude.priority_at_least is not None and pod_class.priority >= exclude.priority_at_least:
         return f"its priority {pod_class.priority} is at or above exclude.priorityAtLeast"
-    if pod_class.daemon_set and exclude.daemon_sets:
-        return "it belongs to a DaemonSet and exclude.daemonSets is true"
+    if pod_class.owner is None and exclude.bare:
+        return "it has no controller that would replace it, and exclude.bare is true"
+    if pod_class.local_storage and exclude.local_storage:
+        return "it has an emptyDir or hostPath volume, and exclude.localStorage is true"
+    return None
+
+
+def _unselected(policy: Policy, pod_class: PodClass, namespace_labels: Mapping[str, str] | None) -> str | None:
     if not policy.pod_selector.selects(pod_class.labels):
         return "podSelector does not select it"
     if policy.namespace_selector.requirements and (
@@ -396,25 +471,13 @@ def exclusion(policy: Policy, pod_class: PodClass, namespace_labels: Mapping[str
     return None
 
 
-def selects_node(policy: Policy, labels: Mapping[str, str]) -> bool:
-    """Whether ``policy`` acts on a node with these labels."""
-    return policy.node_selector.selects(labels)
+def selects_node(policy: Policy, labels: Mapping[str, str], *, do_not_evict: bool = False) -> bool:
+    """Whether ``policy`` acts on a node with these labels. ``do_not_evict``: the node opts out."""
+    return not node_exclusion(policy, labels, do_not_evict=do_not_evict)
 
 
-def claims(verdicts: Sequence[TaintVerdict], bound_at: float) -> list[tuple[WallTime, TaintVerdict]]:
-    """For each policy that evicts a pod bound at ``bound_at``: when, and the verdict with the earliest deadline.
-
-    A policy whose taints set a hard deadline keeps the earliest of them, whichever taint is due first.
-    """
-    if len(verdicts) == 1:  # nearly always
-        due = verdicts[0].due_at(bound_at)
-        return [] if due is None else [(due, verdicts[0])]
-    found: dict[str, tuple[WallTime, TaintVerdict]] = {}
-    for verdict in verdicts:
-        due = verdict.due_at(bound_at)
-        if due is None:
-            continue
-        known = found.get(verdict.policy.name)
-        if known is None or due < known[0]:
-            found[verdict.policy.name] = (due, verdict)
-    return list(found.values())
+def node_exclusion(policy: Policy, labels: Mapping[str, str], *, do_not_evict: bool = False) -> str | None:
+    """Why ``policy`` does not act on a node, None if it does."""
+    if do_not_evict and policy.exclude.respect_do_not_evict:
+        return "the node opts out with taintwarden.io/do-not-evict"
+    return None if policy.node_selector.selects(labels) else "nodeSelector does not select the node"

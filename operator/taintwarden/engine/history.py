@@ -11,13 +11,15 @@ from typing import Any, Self
 
 import msgspec
 
-from taintwarden.engine.matching.numeric import parse_integer
-from taintwarden.engine.matching.versions import parse_version
+from taintwarden.engine.numeric import parse_integer
+from taintwarden.engine.versions import parse_version
 
 MAX_SPANS = 16
 """How many values of one taint are remembered."""
 CLOCK_SKEW_SECONDS = 60.0
 """How far in the future a stored time may be: the clock of another replica wrote it."""
+WHOLE_SECONDS = 1.0
+"""Times in objects have whole seconds, and are taken as the end of that second."""
 MAX_TEXT_LENGTH = 64 * 1024
 """How much of an annotation is read: a value has at most 63 characters, and nodes have few taints."""
 
@@ -35,37 +37,42 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"add
 
     ``added_at`` is when the taint appeared. ``spans`` are its values, oldest first, the last one current.
     ``forgotten``: values before the first span were dropped and nothing is known of them. ``drains``: pods had to leave
-    because of the taint, so the node still counts as drained in its zone although it is empty.
+    because of the taint, so the node still counts as drained in its zone although it is empty. ``stamp`` is the
+    taint's ``timeAdded`` as it was written, by a clock of its own: it is compared with other stamps only.
     """
 
     added_at: float
     spans: tuple[Span, ...]
     forgotten: bool = False
     drains: bool = False
+    stamp: float | None = None
 
     @classmethod
-    def begin(cls, value: str, added_at: float) -> Self:
-        """The history of a taint first seen with ``value``."""
-        added_at = _milliseconds(added_at)
-        return cls(added_at, (Span(value, added_at),))
+    def begin(cls, value: str, now: float, stamp: float | None = None) -> Self:
+        """The history of a taint first seen ``now`` with ``value``: it counts from its stamp, if that is earlier."""
+        added_at = _milliseconds(max(0.0, now if stamp is None else min(stamp, now)))
+        return cls(added_at, (Span(value, added_at),), stamp=stamp)
 
     @property
     def value(self) -> str:
         """The current value."""
         return self.spans[-1].value
 
-    def added_no_later_than(self, at: float) -> Self:
-        """Apply an earlier addition that the taint's ``timeAdded`` gives. A later one changes nothing."""
-        if at >= self.added_at:
-            return self
-        first = self.spans[0]
-        if first.since == self.added_at:
-            first = msgspec.structs.replace(first, since=at)
-        return msgspec.structs.replace(self, added_at=at, spans=(first, *self.spans[1:]))
+    def seen(self, value: str, stamp: float | None, now: float, *, gap: bool) -> Self:
+        """The history of the taint as it is seen ``now``.
 
-    def is_added_again(self, at: float) -> bool:
-        """Whether ``timeAdded`` shows that the taint was removed and added again: it is more than a second later."""
-        return at - 1.0 > self.added_at
+        A stamp that changes while the node is watched moves nothing: the taint was there all the time. After a ``gap``
+        one that is later than the one remembered means that the taint was removed and added again.
+        """
+        if gap and self._is_added_again(stamp):
+            return self.begin(value, now, stamp)
+        known = self if stamp == self.stamp else msgspec.structs.replace(self, stamp=stamp)
+        return known.observe(value, now)
+
+    def _is_added_again(self, stamp: float | None) -> bool:
+        if stamp is None or self.stamp is None:
+            return stamp is not None and stamp - WHOLE_SECONDS > self.added_at
+        return stamp > self.stamp
 
     def observe(self, value: str, since: float) -> Self:
         """Append ``value`` as the current one. A clock that steps back does not reorder earlier values."""
@@ -73,41 +80,98 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"add
         if value == last.value:
             return self
         spans = (*self.spans, Span(value, max(_milliseconds(since), last.since)))
-        forgotten = self.forgotten
         if len(spans) > MAX_SPANS:
             spans = tuple(_without_dominated(spans))
-        if len(spans) > MAX_SPANS:
-            spans, forgotten = spans[-MAX_SPANS:], True
-        return type(self)(self.added_at, spans, forgotten, self.drains)
+        return msgspec.structs.replace(self, spans=spans).newest(MAX_SPANS)
+
+    def extended(self, other: Self) -> Self:
+        """The same, with the later values of what another process saw: one of them may have missed what was short.
+
+        Clocks differ, so the values with which this one ends may be the first of the later ones: as few as possible,
+        since a value too many moves an eviction later, and one that is missing moves it earlier.
+        """
+        later = [span for span in other.spans if span.since > self.spans[-1].since]
+        seen, values = [span.value for span in self.spans], [span.value for span in later]
+        common = next((n for n in range(1, len(values) + 1) if seen[-n:] == values[:n]), 0)
+        found = self
+        for span in later[common:]:
+            found = found.observe(span.value, span.since)
+        return found
+
+    def continuing(self, other: Self) -> Self:
+        """The same, as if it had begun with another taint that it replaces: both mean one condition of the node."""
+        if other.added_at >= self.added_at:
+            return self
+        first = msgspec.structs.replace(self.spans[0], since=other.added_at)
+        return msgspec.structs.replace(self, added_at=other.added_at, spans=(first, *self.spans[1:]))
+
+    def newest(self, number: int) -> Self:
+        """The same with that many values at most."""
+        if len(self.spans) <= number:
+            return self
+        return msgspec.structs.replace(self, spans=self.spans[-number:], forgotten=True)
 
 
 def encode_histories(histories: Mapping[str, TaintHistory]) -> str:
-    """The text of the node annotation: ``{"key:effect": {"added": seconds, "values": [[value, since, until]]}}``."""
-    return msgspec.json.encode(histories, order="sorted").decode() if histories else ""
+    """The text of the node annotation: ``{"key:effect": {"added": seconds, "values": [[value, since, until]]}}``.
+
+    It is never longer than what :func:`read_histories` reads: of many taints only the newest values are stored.
+    """
+    names = sorted(histories)
+    number = MAX_SPANS
+    while names:
+        text = msgspec.json.encode({name: histories[name].newest(number) for name in names}, order="sorted").decode()
+        if len(text) <= MAX_TEXT_LENGTH:
+            return text
+        if number > 1:
+            number //= 2
+        else:
+            names = names[: len(names) // 2]
+    return ""
 
 
 def decode_histories(text: str) -> dict[str, TaintHistory]:
-    """Read the node annotation.
+    """Read the node annotation, which must have no fault.
 
     Raises:
-        ValueError: the text is not what :func:`encode_histories` writes; the taints count as first seen now.
+        ValueError: the text is not what :func:`encode_histories` writes.
 
     """
+    found, faults = read_histories(text)
+    if faults:
+        raise ValueError(faults[0])
+    return found
+
+
+def read_histories(text: str) -> tuple[dict[str, TaintHistory], list[str]]:
+    """Read the node annotation: what can be read of it, and why the rest counts as absent."""
     if not text:
-        return {}
+        return {}, []
     if len(text) > MAX_TEXT_LENGTH:
-        msg = f"it is longer than {MAX_TEXT_LENGTH} characters"
-        raise ValueError(msg)
-    decoded = msgspec.json.decode(text, type=dict[str, TaintHistory])
-    for name, history in decoded.items():
-        times = [history.added_at, *(span.since for span in history.spans)]
-        if not history.spans or len(history.spans) > MAX_SPANS or any(a > b for a, b in pairwise(times)):
-            msg = f"the values of {name[:100]!r} are missing, too many or out of order"
-            raise ValueError(msg)
-        if history.added_at < 0:
-            msg = f"the times of {name[:100]!r} lie before 1970"
-            raise ValueError(msg)
-    return decoded
+        return {}, [f"it is longer than {MAX_TEXT_LENGTH} characters"]
+    try:
+        entries = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, UnicodeError) as error:
+        return {}, [str(error)]
+    except RecursionError:  # a kubelet may write whatever it wants
+        return {}, ["it is nested too deeply"]
+    found: dict[str, TaintHistory] = {}
+    faults = []
+    for name, entry in entries.items():
+        try:
+            found[name] = _checked(msgspec.json.decode(entry, type=TaintHistory))
+        except (ValueError, RecursionError) as error:
+            faults.append(f"{name[:100]!r}: {error}")
+    return found, faults
+
+
+def _checked(history: TaintHistory) -> TaintHistory:
+    times = [history.added_at, *(span.since for span in history.spans)]
+    if not history.spans or len(history.spans) > MAX_SPANS or any(a > b for a, b in pairwise(times)):
+        raise ValueError("its values are missing, too many or out of order")
+    if history.added_at < 0:
+        raise ValueError("its times lie before 1970")
+    return history
 
 
 def until_now(histories: Mapping[str, TaintHistory], now: float) -> dict[str, TaintHistory]:

@@ -31,9 +31,12 @@ class Interner:
         owner: Owner | None = None,
         spread: tuple[SpreadConstraint, ...] = (),
         grace_seconds: int = 30,
+        protected_seconds: float = 0.0,
+        local_storage: bool = False,
     ) -> PodClass:
         """The one object for these values."""
-        rest = (priority, daemon_set, do_not_evict, do_not_disrupt, owner, spread, grace_seconds)
+        opts_out = (do_not_evict, do_not_disrupt)
+        rest = (priority, daemon_set, *opts_out, owner, spread, grace_seconds, protected_seconds, local_storage)
         key = (namespace, tuple(sorted(labels.items())), tolerations, rest)
         found = self._classes.get(key)
         if found is None:

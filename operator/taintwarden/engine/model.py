@@ -4,7 +4,7 @@ Times are seconds since the Unix epoch as floats; names follow those of Kubernet
 """
 
 from enum import StrEnum
-from typing import NewType, TypeVar
+from typing import Annotated, NewType, TypeVar
 
 import msgspec
 
@@ -49,21 +49,19 @@ class Effect(StrEnum):
 class Operator(StrEnum):
     """How a toleration compares: ``taint.value OPERATOR toleration.value``, the taint always on the left.
 
-    ``Gt``/``Lt`` are KEP-5471's, the ``Semver*`` KEP-5721's.
+    ``Gt``/``Lt`` are KEP-5471's, the ``Semver*`` KEP-5721's, ``In``/``NotIn`` ours. What each means is one row of
+    :mod:`.operators`.
     """
 
     EQUAL = "Equal"
     EXISTS = "Exists"
+    IN = "In"
+    NOT_IN = "NotIn"
     GT = "Gt"
     LT = "Lt"
     SEMVER_GT = "SemverGt"
     SEMVER_LT = "SemverLt"
     SEMVER_EQ = "SemverEq"
-
-
-NUMERIC_OPERATORS = (Operator.GT, Operator.LT)
-SEMVER_OPERATORS = (Operator.SEMVER_GT, Operator.SEMVER_LT, Operator.SEMVER_EQ)
-COMPARISON_OPERATORS = (*NUMERIC_OPERATORS, *SEMVER_OPERATORS)
 
 
 class Taint(msgspec.Struct, frozen=True, gc=False):
@@ -77,6 +75,10 @@ class Taint(msgspec.Struct, frozen=True, gc=False):
         return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
 
 
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+"""A whole number as the API of Kubernetes has it. JSON may have 400 digits, which no float can hold."""
+
+
 class Toleration(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
     """One entry of ``spec.tolerations``, or of an extended list, which adds ``violationGraceSeconds``."""
 
@@ -84,13 +86,15 @@ class Toleration(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_def
     operator: str = ""
     value: str = ""
     effect: str = ""
-    toleration_seconds: int | None = None
-    violation_grace_seconds: int | None = None
+    toleration_seconds: Int64 | None = None
+    violation_grace_seconds: Int64 | None = None
+    values: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         subject = self.key or "*"
         operator = self.operator or Operator.EQUAL
-        comparison = f"{subject} {operator}" if operator == Operator.EXISTS else f"{subject} {operator} {self.value!r}"
+        wanted = f"({', '.join(map(repr, self.values))})" if self.values else repr(self.value)
+        comparison = f"{subject} {operator}" if operator == Operator.EXISTS else f"{subject} {operator} {wanted}"
         text = f"{comparison}:{self.effect}" if self.effect else comparison
         return text if self.toleration_seconds is None else f"{text} for {self.toleration_seconds}s"
 
@@ -168,6 +172,8 @@ class Exclude(msgspec.Struct, frozen=True):
     daemon_sets: bool = True
     respect_do_not_disrupt: bool = True
     respect_do_not_evict: bool = True
+    bare: bool = False
+    local_storage: bool = False
 
 
 class Timing(msgspec.Struct, frozen=True):
@@ -240,23 +246,30 @@ class GuardSettings(msgspec.Struct, frozen=True):
     max_percent: int = 20
     min_pods: int | None = None
     """None: 50, but no more than half of the population."""
+    max_pods: int | None = None
+    """None: the percentage alone limits."""
     window_seconds: int = 600
     settle_seconds: int = 2
     action: GuardAction = GuardAction.HALT
+    holds_own: bool = True
+    """Whether it holds pods whose own namespace causes their eviction. In a quarantine that would keep them."""
 
     def limit(self, population: int) -> int:
         """How many of ``population`` pods may be evicted in one window.
 
         Without ``min_pods`` at most half of a small cluster, which would otherwise have no guard; but at least
-        ``ALWAYS_ALLOWED_PODS``.
+        ``ALWAYS_ALLOWED_PODS``. Never more than ``max_pods``.
         """
-        return max(self.at_least(population), population * self.max_percent // 100)
+        return self._capped(max(self.at_least(population), population * self.max_percent // 100))
 
     def at_least(self, population: int) -> int:
         """How many pods may be evicted even if they are more than the percentage."""
         if self.min_pods is not None:
-            return self.min_pods
-        return min(MIN_PODS, max(ALWAYS_ALLOWED_PODS, population // 2))
+            return self._capped(self.min_pods)
+        return self._capped(min(MIN_PODS, max(ALWAYS_ALLOWED_PODS, population // 2)))
+
+    def _capped(self, pods: int) -> int:
+        return pods if self.max_pods is None else min(pods, self.max_pods)
 
 
 FIRST_BACKOFF_SECONDS = 60.0
@@ -326,6 +339,15 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     limits: Limits = Limits()
     windows: tuple[Window, ...] = ()
     reclaim: Reclaim | None = None
+    quarantine: bool = False
+    """No toleration of a pod counts, of whatever source."""
+    rehearses: bool = False
+    """It is in DryRun, also while it is paused."""
+
+    @property
+    def places(self) -> bool:
+        """Whether pods are placed by it: a rehearsal must change nothing, and who is placed during a pause stays."""
+        return not (self.rehearses or self.mode is Mode.DRY_RUN)
 
     def selector_for(self, taint: Taint) -> TaintSelector | None:
         """The most specific of this policy's selectors for ``taint``, if any selects it."""
@@ -428,6 +450,10 @@ class PodClass(msgspec.Struct, frozen=True, weakref=True, eq=False):
     spread: tuple[SpreadConstraint, ...] = ()
     grace_seconds: int = 30
     """``terminationGracePeriodSeconds``."""
+    protected_seconds: float = 0.0
+    """For so long after its binding the pod opts out of disruptions, as with ``do_not_disrupt``."""
+    local_storage: bool = False
+    """It has data on its node: a volume ``hostPath``, or an ``emptyDir`` that is not in memory."""
 
     @property
     def workload(self) -> WorkloadKey | None:
@@ -474,6 +500,8 @@ class Budget(msgspec.Struct, frozen=True):
     allowed: int
     observed: bool = True
     healthy_enough: bool = False
+    problem: str = ""
+    """Why its controller cannot compute it, if it cannot: then it allows nothing."""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
@@ -489,3 +517,5 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     resource_version: int
     history: str = ""
     """The text of the ``taint-history`` annotation."""
+    do_not_evict: bool = False
+    """``taintwarden.io/do-not-evict``: no pod is evicted from the node."""

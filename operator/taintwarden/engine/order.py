@@ -2,7 +2,8 @@
 
 Pods with a hard deadline come first. Then deadlines count, by the minute: the taints of two nodes are never written in
 the same millisecond, so a finer comparison would make the policy's order useless. Then that order counts, then the UID.
-A pod whose eviction has failed counts as due at its retry, so that failing calls come after those that may succeed.
+A pod whose eviction has failed counts as due at its retry, and within the minute after all others, so that failing
+calls come after those that may succeed.
 """
 
 from collections.abc import Callable
@@ -12,6 +13,8 @@ from typing import NamedTuple
 from taintwarden.engine.model import OrderBy, PodClass, Policy
 
 SAME_URGENCY_SECONDS = 60.0
+SAME_REMOVAL_SECONDS = 10.0
+"""Nodes that are removed at about the same time: retries on one must not precede first calls on another."""
 
 # TopologySpread is not a rank: it compares pods of one workload revision with each other, see ``machine.queues``.
 _RANKS: dict[OrderBy, Callable[[PodClass], float]] = {
@@ -35,8 +38,9 @@ def place_of(pod: PodClass, policy: Policy, due_at: float, hard_at: float | None
     possible stop gracefully by then. ``attempts`` is the number of failures; for a retry ``due_at`` is its time.
     """
     if hard_at is not None:
-        return Place(hard_at, (float(attempts), float(pod.priority), -float(pod.grace_seconds)))
-    rank = tuple([rank(pod) for rank in _ranks(policy.eviction.order)])
+        urgency = hard_at // SAME_REMOVAL_SECONDS * SAME_REMOVAL_SECONDS
+        return Place(urgency, (float(attempts), float(pod.priority), -float(pod.grace_seconds)))
+    rank = (float(attempts > 0), *[rank(pod) for rank in _ranks(policy.eviction.order)])
     return Place(due_at // SAME_URGENCY_SECONDS * SAME_URGENCY_SECONDS, rank)
 
 

@@ -11,9 +11,9 @@ import msgspec
 from msgspec.structs import replace
 
 from taintwarden.engine.affinity import NodeAffinity, Term
-from taintwarden.engine.matching.affinity import LabelMatch, describe, match_label, matches, weight
-from taintwarden.engine.matching.tolerations import ALL_GATES, Match, match
 from taintwarden.engine.model import Effect, Gates, Taint, Toleration, Tolerations
+from taintwarden.engine.node_matching import LabelMatch, describe, match_label, matches, weight
+from taintwarden.engine.operators import ALL_GATES, Match, match
 
 REPELLING = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
 """The effects that keep pods off a node; ``PreferNoSchedule`` only lowers its score."""

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.limits.asking import AT_ONCE, ask
 from engine.rig import limited, owner
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import bounces
 from taintwarden.engine.limits.bounces import Bounces
 from taintwarden.engine.limits.refusal import BOUNCE, Refusal
-from taintwarden.engine.model import BounceSettings, Effect, Owner, Pod, Policy, Reclaim, Taint, Tolerations
+from taintwarden.engine.model import BounceSettings, Effect, Instant, Owner, Pod, Policy, Reclaim, Taint, Tolerations
 
 BAD, WORSE = Taint("sla", "900"), Taint("sla", "0")
 INTERNER = Interner()
@@ -25,7 +26,7 @@ class Loop:
         given = {"after_evictions": 2, "within_seconds": 100, "max_backoff_seconds": 200} | settings
         self.bounces = Bounces()
         self.policies = policies or (limited(bounce=BounceSettings(**given)),)
-        self.bounces.configure(self.policies)
+        self.bounces.configure(self.policies, AT_ONCE)
         self.now = 1_000.0
 
     def come(self, name: str, of: Owner | None = None, node: str = "n1", namespace: str = "shop") -> Pod:
@@ -36,7 +37,7 @@ class Loop:
 
     def leave(self, pod: Pod, taint: Taint = BAD, policy: str = "p") -> int:
         counted = self.bounces.leave(pod, policy, taint, self.now)
-        self.bounces.gone(pod)
+        self.bounces.gone(pod, AT_ONCE)
         return counted
 
     def ask(self, pod: Pod, taint: Taint = BAD, policy: str = "p") -> Refusal | None:
@@ -259,10 +260,21 @@ def test_without_the_limit_nothing_is_counted():
     assert loop.ask(loop.come("next")) is None
 
 
-def test_where_nodes_will_be_gone_it_steps_aside():
+@pytest.mark.parametrize(("bound_at", "holds"), [(5.0, False), (11.0, False), (11.5, True)])
+def test_where_nodes_will_be_gone_it_holds_only_who_came_after_the_taint(bound_at, holds):
     loop = Loop(msgspec.structs.replace(limited(bounce=BounceSettings(1)), reclaim=Reclaim(120)))
-    assert loop.bounce(5) == [0] * 5
-    assert loop.ask(loop.come("next")) is None
+    loop.bounce(5)
+    pod = msgspec.structs.replace(loop.come("next"), bound_at=bound_at)
+    request = ask(pod, loop.policies[0], now=Instant(loop.now, loop.now), counts_from=10.0)
+    assert (loop.bounces.admit(request) is not None) == holds
+
+
+def test_another_taint_that_evicts_the_pod_does_not_bounce():
+    loop = Loop()
+    loop.bounce(2)
+    pod, now = loop.come("next"), Instant(loop.now, loop.now)
+    assert loop.bounces.admit(ask(pod, loop.policies[0], now=now, taints=(BAD,))) is not None
+    assert loop.bounces.admit(ask(pod, loop.policies[0], now=now, taints=(BAD, Taint("flag")))) is None
 
 
 def test_policies_do_not_mind_each_other():
@@ -277,9 +289,9 @@ def test_other_settings_hold_at_once():
     loop = Loop()
     loop.bounce(2)
     pod = loop.come("next")
-    loop.bounces.configure([limited(bounce=BounceSettings(after_evictions=3))])
+    loop.bounces.configure([limited(bounce=BounceSettings(after_evictions=3))], AT_ONCE)
     assert loop.ask(pod) is None
-    loop.bounces.configure([limited(bounce=BounceSettings(after_evictions=2, max_backoff_seconds=30))])
+    loop.bounces.configure([limited(bounce=BounceSettings(after_evictions=2, max_backoff_seconds=30))], AT_ONCE)
     assert loop.held_for(pod) == 29
 
 
@@ -291,9 +303,9 @@ def test_other_settings_hold_at_once():
 def test_what_no_policy_asks_for_is_forgotten(changed):
     loop = Loop()
     loop.bounce(5)
-    loop.bounces.configure(changed)
+    loop.bounces.configure(changed, AT_ONCE)
     assert (len(loop.bounces._loops), loop.bounces._places) == (0, {})
-    loop.bounces.configure(loop.policies)
+    loop.bounces.configure(loop.policies, AT_ONCE)
     assert loop.ask(loop.come("next")) is None
 
 

@@ -3,12 +3,13 @@
 import msgspec
 import pytest
 
+from engine.limits.asking import AT_ONCE, ask
 from engine.rig import budget, limited
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import Freed, Request, Settlement
-from taintwarden.engine.limits.budgets import Budgets
+from taintwarden.engine.limits.budgets import UNSEEN_SECONDS, Budgets
 from taintwarden.engine.limits.refusal import BUDGET, BUDGET_UNREADABLE, SEVERAL_BUDGETS
-from taintwarden.engine.model import Instant, Pod, Taint, Tolerations
+from taintwarden.engine.model import MonotonicTime, Pod, Tolerations
 
 
 class Bench:
@@ -19,11 +20,12 @@ class Bench:
         self.budgets = Budgets(self.freed)
         self.interner = Interner()
         self.classes = []
+        self.now = MonotonicTime(0.0)
         for number in allowed:
             self.see(number)
 
     def see(self, allowed: int = 0, name: str = "pdb", **more) -> None:
-        self.budgets.set(budget(name, allowed, **more))
+        self.budgets.set(budget(name, allowed, **more), self.now)
 
     def pod(self, name: str = "a", *, ready: bool = True, namespace: str = "shop", app: str = "web") -> Pod:
         shared = self.interner.pod_class(namespace, {"app": app}, Tolerations())
@@ -31,17 +33,17 @@ class Bench:
         return Pod(name, name, "n1", shared, 0.0, 1, ready)
 
     def admits(self, pod: Pod | None = None) -> bool:
-        return self.budgets.refuse(pod or self.pod("z")) is None
+        return self.budgets.refuse(pod or self.pod("z"), self.now) is None
 
     def limit(self, pod: Pod | None = None) -> str:
-        refused = self.budgets.refuse(pod or self.pod("z"))
+        refused = self.budgets.refuse(pod or self.pod("z"), self.now)
         assert refused is not None
         assert refused.until is None
         return refused.limit
 
     def evict(self, name: str, *, ready: bool = True) -> None:
         self.budgets.leave(self.pod(name, ready=ready))
-        self.budgets.settle(name, Settlement.EVICTED)
+        self.budgets.settle(name, Settlement.EVICTED, AT_ONCE)
 
 
 # -- which budgets count -----------------------------------------------------------------------------------------------
@@ -72,7 +74,7 @@ def test_several_budgets_are_refused_as_the_api_server_refuses_them():
     bench = Bench(5)
     bench.see(5, "another")
     assert bench.limit() == SEVERAL_BUDGETS
-    refused = bench.budgets.refuse(bench.pod())
+    refused = bench.budgets.refuse(bench.pod(), bench.now)
     assert refused is not None
     assert "(shop/another, shop/pdb)" in refused.detail
 
@@ -105,7 +107,7 @@ def test_a_budget_that_is_not_observed_holds():
 
 def test_a_refusal_names_the_budget():
     bench = Bench(0)
-    refused = bench.budgets.refuse(bench.pod())
+    refused = bench.budgets.refuse(bench.pod(), bench.now)
     assert refused is not None
     assert refused.detail == "PodDisruptionBudget shop/pdb allows no disruption now"
 
@@ -135,7 +137,7 @@ def test_a_call_that_was_refused_gives_back_and_tells():
     bench = Bench(1)
     bench.budgets.leave(bench.pod("a"))
     bench.freed.take()
-    bench.budgets.settle("a", Settlement.STAYS)
+    bench.budgets.settle("a", Settlement.STAYS, AT_ONCE)
     assert bench.admits()
     assert "budget/shop/pdb" in bench.freed.take()
 
@@ -152,7 +154,7 @@ def test_a_status_seen_before_the_answer_is_not_counted_twice():
     bench = Bench(2)
     bench.budgets.leave(bench.pod("a"))
     bench.see(1)
-    bench.budgets.settle("a", Settlement.EVICTED)
+    bench.budgets.settle("a", Settlement.EVICTED, AT_ONCE)
     assert bench.admits()
 
 
@@ -162,7 +164,7 @@ def test_a_status_seen_before_the_answer_lets_the_next_go_when_the_answer_comes(
     bench.see(1)
     assert not bench.admits()
     bench.freed.take()
-    bench.budgets.settle("a", Settlement.EVICTED)
+    bench.budgets.settle("a", Settlement.EVICTED, AT_ONCE)
     assert "budget/shop/pdb" in bench.freed.take()
 
 
@@ -185,7 +187,7 @@ def test_calls_of_several_pods_add_up():
 def test_an_answer_to_what_asked_no_budget_changes_nothing():
     bench = Bench(1)
     bench.freed.take()
-    bench.budgets.settle("deleted", Settlement.EVICTED)
+    bench.budgets.settle("deleted", Settlement.EVICTED, AT_ONCE)
     assert bench.admits()
     assert bench.freed.take() == []
 
@@ -200,7 +202,7 @@ def test_a_pod_without_a_budget_leaves_without_trace():
 
 
 def request(bench: Bench, *, deletes: bool = False) -> Request:
-    return Request(bench.pod("a"), limited(), Taint("sla"), "a", Instant(0.0, 0.0), deletes)
+    return ask(bench.pod("a"), limited(), deletes=deletes)
 
 
 @pytest.mark.parametrize(
@@ -210,8 +212,62 @@ def test_a_reservation_counts_until_it_is_settled_and_an_accepted_one_longer(set
     bench = Bench(1)
     bench.budgets.reserve(request(bench))
     assert not bench.admits()
-    bench.budgets.settle("a", settlement)
+    bench.budgets.settle("a", settlement, AT_ONCE)
     assert bench.admits() == admits
+
+
+def test_an_accepted_eviction_that_no_status_includes_counts_for_ten_seconds():
+    bench = Bench(1)
+    bench.budgets.reserve(request(bench))
+    bench.budgets.settle("a", Settlement.EVICTED, AT_ONCE)
+    refused = bench.budgets.refuse(bench.pod("z"), bench.now)
+    assert refused is not None
+    assert refused.until == UNSEEN_SECONDS
+    bench.now = refused.until
+    assert bench.admits()
+
+
+# -- since when a budget refuses ---------------------------------------------------------------------------------------
+
+
+def test_a_budget_that_allows_refuses_since_never():
+    assert Bench(1).budgets.refuses_since(Bench(1).pod()) is None
+
+
+def test_one_that_allows_nothing_refuses_since_then():
+    bench = Bench()
+    bench.now = MonotonicTime(5.0)
+    bench.see(0)
+    bench.now = MonotonicTime(9.0)
+    bench.see(0)
+    assert bench.budgets.refuses_since(bench.pod()) == 5.0
+
+
+def test_one_that_allowed_meanwhile_begins_anew():
+    bench = Bench(0)
+    bench.see(1)
+    bench.now = MonotonicTime(9.0)
+    bench.see(0)
+    assert bench.budgets.refuses_since(bench.pod()) == 9.0
+
+
+def test_what_the_api_server_says_counts_until_the_status_allows_again():
+    bench = Bench(1)
+    bench.budgets.refused(bench.pod(), MonotonicTime(3.0))
+    assert bench.budgets.refuses_since(bench.pod()) == 3.0
+    bench.see(1)
+    assert bench.budgets.refuses_since(bench.pod()) is None
+
+
+def test_several_budgets_refuse_since_there_are_several():
+    bench = Bench(1)
+    bench.now = MonotonicTime(7.0)
+    bench.see(1, "other")
+    assert bench.budgets.refuses_since(bench.pod()) == 7.0
+
+
+def test_a_pod_without_a_budget_is_refused_since_never():
+    assert Bench().budgets.refuses_since(Bench().pod()) is None
 
 
 def test_a_pod_that_is_deleted_asks_no_budget():
@@ -305,7 +361,7 @@ def test_nothing_is_remembered_of_a_budget_that_is_gone():
     bench.evict("a")
     bench.budgets.leave(bench.pod("b"))
     bench.budgets.drop("shop", "pdb")
-    bench.budgets.settle("b", Settlement.STAYS)
+    bench.budgets.settle("b", Settlement.STAYS, AT_ONCE)
     bench.freed.take()
     kept = [part for part in vars(bench.budgets).values() if hasattr(part, "__len__") and len(part)]
     assert kept == []

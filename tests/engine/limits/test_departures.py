@@ -2,12 +2,13 @@
 
 import pytest
 
+from engine.limits.asking import AT_ONCE, ask
 from engine.rig import limited
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.limits import Freed, Request, Settlement
-from taintwarden.engine.limits.departures import OVERDUE_SECONDS, Departures, key
+from taintwarden.engine.limits import Freed, Settlement
+from taintwarden.engine.limits.departures import LONGEST_SECONDS, OVERDUE_SECONDS, Departures, key
 from taintwarden.engine.limits.refusal import PER_NODE
-from taintwarden.engine.model import Instant, Pod, Taint, Tolerations
+from taintwarden.engine.model import Instant, Pod, Tolerations
 
 NOW = Instant(1_000.0, 50.0)
 SHARED = Interner().pod_class("shop", {}, Tolerations())
@@ -137,7 +138,7 @@ def test_a_step_of_the_wall_clock_makes_no_terminating_pod_overdue(step):
 def test_who_is_refused_is_asked_again_when_a_pod_stays_or_is_gone():
     freed = Freed()
     departures = Departures(freed)
-    departures.configure([limited(node_max_concurrent=1)])
+    departures.configure([limited(node_max_concurrent=1)], AT_ONCE)
     departures.leave(pod("a"))
     departures.terminating("b", "n1", NOW.wall + 30, NOW)
     assert freed.take() == []
@@ -152,9 +153,9 @@ def test_who_is_refused_is_asked_again_when_a_pod_stays_or_is_gone():
 )
 def test_a_reservation_counts_unless_the_pod_stays(settlement, counts):
     departures = Departures(Freed())
-    asked = Request(pod("a"), limited(node_max_concurrent=1), Taint("sla"), "a", NOW)
+    asked = ask(pod("a"), limited(node_max_concurrent=1), now=NOW)
     departures.reserve(asked)
-    departures.settle("a", settlement)
+    departures.settle("a", settlement, AT_ONCE)
     assert (departures.refuse(pod("b"), 1, NOW) is not None) == counts
 
 
@@ -165,3 +166,21 @@ def test_nothing_is_remembered_of_those_that_are_gone():
     departures.stay("a")
     departures.terminating("a", "n1", None, NOW)
     assert (departures._leaving, dict(departures._number), departures._terminating) == ({}, {}, {})
+
+
+def test_a_pod_that_may_stop_for_years_counts_for_ten_minutes():
+    departures = Departures(Freed())
+    departures.terminating("a", "n1", NOW.wall + 1e7, NOW)
+    refused = departures.refuse(pod("b"), 1, NOW)
+    assert refused is not None
+    assert refused.until == NOW.monotonic + LONGEST_SECONDS + OVERDUE_SECONDS
+
+
+def test_later_events_of_a_terminating_pod_prolong_nothing():
+    departures = Departures(Freed())
+    departures.terminating("a", "n1", NOW.wall + 1e7, NOW)
+    later = Instant(NOW.wall + 100, NOW.monotonic + 100)
+    departures.terminating("a", "n1", NOW.wall + 1e7, later)
+    refused = departures.refuse(pod("b"), 1, later)
+    assert refused is not None
+    assert refused.until == NOW.monotonic + LONGEST_SECONDS + OVERDUE_SECONDS

@@ -5,10 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from engine.limits.asking import AT_ONCE, ask
 from engine.rig import ZONE, budget, limited, owner
+from taintwarden.engine.guard import Due, Guard, GuardRecord
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import Limiter, Refusal, Request, Settlement, refusal
-from taintwarden.engine.limits.guard import Due, Guard, GuardRecord
 from taintwarden.engine.model import (
     GuardSettings,
     Instant,
@@ -55,7 +56,7 @@ class Bench:
         return pod
 
     def request(self, pod: Pod, zone: str = "z1", **more: Any) -> Request:
-        return Request(pod, self.policy, TAINT, zone, self.now, **more)
+        return ask(pod, self.policy, zone=zone, now=self.now, **more)
 
     def refuse(self, pod: Pod, zone: str = "z1", **more: Any) -> Refusal | None:
         return self.limiter.admit(self.request(pod, zone, **more))
@@ -73,7 +74,7 @@ class Bench:
     def call(self, pod: Pod, settlement: Settlement, zone: str = "z1", **more: Any) -> None:
         """A call that ends at once."""
         self.reserve(pod, zone, **more)
-        self.limiter.settle(pod.uid, settlement)
+        self.limiter.settle(pod.uid, settlement, AT_ONCE)
 
     def trip(self) -> None:
         """More pods have to leave than the guard allows."""
@@ -92,7 +93,7 @@ class Bench:
 
 def reserved(bench: Bench) -> Bench:
     """The guard's record allows for evictions."""
-    wanted = bench.guard.record_wanted(bench.now, waiting=True)
+    wanted = bench.guard.reservation_wanted(bench.now, waiting=True)
     assert wanted is not None
     bench.guard.saved(bench.guard.record(bench.now, wanted), wanted, succeeded=True)
     return bench
@@ -138,8 +139,8 @@ def test_a_released_pod_passes_the_guard_and_full_zones():
 def test_a_pod_that_a_person_released_is_known():
     bench = Bench(GUARDED)
     bench.trip()
-    bench.guard.release(["wave-0"], bench.now)
-    known = [bench.limiter.guards.is_released(*one) for one in (("p", "wave-0"), ("p", "wave-1"), ("q", "wave-0"))]
+    bench.guard.release(bench.now)
+    known = [bench.limiter.guards.is_released(*one) for one in (("p", "wave-0"), ("p", "later"), ("q", "wave-0"))]
     assert known == [True, False, False]
 
 
@@ -178,7 +179,7 @@ def test_the_overall_rate_refuses_the_whole_policy():
 
 def test_a_budget_refuses_its_pods():
     bench = Bench(limited())
-    bench.limiter.budgets.set(budget())
+    bench.limiter.budgets.set(budget(), AT_ONCE.monotonic)
     assert bench.ask(bench.pod()) == refusal.BUDGET
     assert bench.ask(bench.pod("b", namespace="office")) == ""
 
@@ -234,7 +235,7 @@ def test_who_is_refused_takes_from_no_bucket():
         limited(evictions_per_second=1.0, burst=1, zone_evictions_per_second=1.0, namespace_evictions_per_second=1.0),
         overall_rate=1.0,
     )
-    bench.limiter.budgets.set(budget())
+    bench.limiter.budgets.set(budget(), AT_ONCE.monotonic)
     assert [bench.ask(bench.pod(name)) for name in "abc"] == [refusal.BUDGET] * 3
     bench.limiter.budgets.drop("shop", "pdb")
     assert bench.ask(bench.pod("d")) == ""
@@ -273,13 +274,13 @@ def test_a_rehearsal_takes_what_evictions_of_the_policy_share_and_the_pod_stays(
 def test_what_holds_the_whole_policy_is_told_before_what_holds_some():
     closed = msgspec.structs.replace(limited(evictions_per_second=0.001, burst=1), windows=NEVER)
     bench = Bench(closed)
-    bench.limiter.budgets.set(budget())
+    bench.limiter.budgets.set(budget(), AT_ONCE.monotonic)
     assert bench.ask(bench.pod()) == refusal.WINDOW
 
 
 def test_a_pod_that_is_deleted_asks_no_budget_but_everybody_else():
     bench = Bench(limited(max_unavailable=Share(number=1)))
-    bench.limiter.budgets.set(budget())
+    bench.limiter.budgets.set(budget(), AT_ONCE.monotonic)
     assert bench.ask(bench.pod(), deletes=True) == refusal.WORKLOAD_UNKNOWN
     bench.limiter.workloads.want(("shop", owner().uid), 1)
     assert bench.ask(bench.pod("b"), deletes=True) == ""
@@ -318,7 +319,7 @@ def test_the_overall_rate_does_not():
 
 def test_neither_do_budgets():
     bench = Bench(HARD)
-    bench.limiter.budgets.set(budget())
+    bench.limiter.budgets.set(budget(), AT_ONCE.monotonic)
     assert bench.ask(bench.pod()) == refusal.BUDGET
 
 
@@ -339,23 +340,35 @@ LIMITED = limited(
 )
 
 
-def test_a_pod_that_stays_gives_back_all_that_it_took():
+def test_a_pod_that_stays_gives_back_all_but_the_call():
     bench = reserved(Bench(LIMITED, overall_rate=1.0))
     bench.limiter.workloads.want(("shop", owner().uid), 2)
-    bench.limiter.budgets.set(budget(allowed=1))
+    bench.limiter.budgets.set(budget(allowed=1), AT_ONCE.monotonic)
     first, second = bench.pod(), bench.pod("b")
     bench.call(first, Settlement.STAYS)
+    assert bench.spent() == []
+    assert bench.ask(second) == refusal.POLICY_RATE
+    bench.now = Instant(LATER.wall + 1, LATER.monotonic + 1)
+    assert bench.refuse(second) is None
+
+
+def test_a_call_that_was_not_made_gives_back_all_that_it_took():
+    bench = reserved(Bench(LIMITED, overall_rate=1.0))
+    bench.limiter.workloads.want(("shop", owner().uid), 2)
+    bench.limiter.budgets.set(budget(allowed=1), AT_ONCE.monotonic)
+    first, second = bench.pod(), bench.pod("b")
+    bench.call(first, Settlement.UNSENT)
     assert bench.spent() == []
     assert bench.refuse(second) is None
 
 
-def test_what_a_pod_that_stays_gives_back_is_said():
+def test_what_a_call_that_was_not_made_gives_back_is_said():
     bench = reserved(Bench(LIMITED))
     pod = bench.pod()
     bench.reserve(pod)
     bench.limiter.freed.take()
-    bench.limiter.settle(pod.uid, Settlement.STAYS)
-    keys = {"policies", f"workload/shop/{owner().uid}", "node/n1", "namespace/p/shop"}
+    bench.limiter.settle(pod.uid, Settlement.UNSENT, AT_ONCE)
+    keys = {"policies", "calls/shop", f"workload/shop/{owner().uid}", "node/n1", "namespace/p/shop"}
     assert set(bench.limiter.freed.take()) == keys
 
 
@@ -448,8 +461,7 @@ def test_nothing_is_remembered_of_policies_that_are_gone():
     bench.limiter.guards.restore("p", OPEN, LATER)
     bench.configure()
     guards = bench.limiter.guards
-    kept = (guards.by_policy, guards._records, guards._uids, guards._modes, bench.limiter.windows._windows)
-    assert kept == ({}, {}, {}, {}, {})
+    assert (guards.by_policy, guards._records, guards._policies) == ({}, {}, {})
 
 
 def test_nothing_is_remembered_of_a_policy_that_went_with_its_guard_off():

@@ -2,17 +2,19 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from engine.limits.asking import AT_ONCE, ask
 from engine.rig import limited
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import Freed, Request, Settlement
 from taintwarden.engine.limits import rates as module
 from taintwarden.engine.limits.protocol import EVERY_POLICY
 from taintwarden.engine.limits.rates import PartedRates, Rates, SharedRates, one_second
-from taintwarden.engine.limits.refusal import OVERALL_RATE, PER_NAMESPACE, PER_ZONE, POLICY_RATE
+from taintwarden.engine.limits.refusal import OVERALL_RATE, PER_NAMESPACE, PER_ZONE, POLICY_RATE, RETRY_RATE, SHARE
 from taintwarden.engine.limits.zones import Zones
-from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, Taint, Tolerations
+from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, Reclaim, Tolerations
 
 FAST = limited(evictions_per_second=2.0, burst=5)
 PARTED = limited(zone_evictions_per_second=3.0)
@@ -23,7 +25,8 @@ class Bench:
 
     def __init__(self, policy: Policy = FAST, overall: float | None = None) -> None:
         self.freed = Freed()
-        self.rates = Rates(overall, Zones(self.freed), self.freed)
+        self.others_wait = False
+        self.rates = Rates(overall, Zones(self.freed), lambda _: self.others_wait, self.freed)
         self.limits = (SharedRates(self.rates), PartedRates(self.rates))
         self.interner = Interner()
         self.seconds = 0.0
@@ -33,26 +36,26 @@ class Bench:
         self.policy = policies[0] if policies else limited()
         self.rates.configure(policies, self.seconds)
 
-    def request(self, zone: str = "z1", namespace: str = "shop") -> Request:
+    def request(self, zone: str = "z1", namespace: str = "shop", **more: Any) -> Request:
         shared = self.interner.pod_class(namespace, {}, Tolerations())
         pod = Pod("a", "a", "n1", shared, 0.0, 1)
-        return Request(pod, self.policy, Taint("sla"), zone, Instant(self.seconds, self.seconds))
+        return ask(pod, self.policy, zone=zone, now=Instant(self.seconds, self.seconds), **more)
 
-    def refuses(self, **where: str) -> str:
+    def refuses(self, **where: Any) -> str:
         """The limit that has no token, empty if none."""
         return next((refused.limit for one in self.limits if (refused := one.admit(self.request(**where)))), "")
 
-    def reserve(self, **where: str) -> None:
+    def reserve(self, **where: Any) -> None:
         for one in self.limits:
             one.reserve(self.request(**where))
 
     def settle(self, settlement: Settlement) -> None:
         for one in self.limits:
-            one.settle("a", settlement)
+            one.settle("a", settlement, AT_ONCE)
 
-    def call(self, settlement: Settlement) -> None:
+    def call(self, settlement: Settlement, **where: Any) -> None:
         """One that ends at once."""
-        self.reserve()
+        self.reserve(**where)
         self.settle(settlement)
 
     def drain(self, **where: Any) -> int:
@@ -197,44 +200,38 @@ def test_a_bucket_in_use_is_not_forgotten(monkeypatch):
 ALL = limited(evictions_per_second=1.0, burst=1, zone_evictions_per_second=1.0, namespace_evictions_per_second=1.0)
 
 
-def test_what_is_not_evicted_costs_no_token():
-    bench = Bench(ALL, overall=1.0)
-    bench.seconds = 100.0
-    for _ in range(3):
-        assert bench.refuses() == ""
-        bench.call(Settlement.STAYS)
-    assert bench.refuses() == ""
-
-
-@pytest.mark.parametrize("settlement", [Settlement.EVICTED, Settlement.UNKNOWN])
-def test_what_may_have_been_evicted_costs_a_token_of_each(settlement):
+@pytest.mark.parametrize("settlement", [Settlement.EVICTED, Settlement.STAYS, Settlement.UNKNOWN])
+def test_every_call_costs_a_token_of_each(settlement):
     bench = Bench(ALL, overall=1.0)
     bench.seconds = 100.0
     bench.call(settlement)
     buckets = bench.rates.shared(bench.request()) + bench.rates.parted(bench.request())
     assert [bucket.available_at(100.0) for _, _, bucket in buckets] == [101.0] * 4
+    assert bench.freed.take() == []
+
+
+def test_what_was_not_sent_costs_no_token():
+    bench = Bench(ALL, overall=1.0)
+    bench.seconds = 100.0
+    for _ in range(3):
+        assert bench.refuses() == ""
+        bench.call(Settlement.UNSENT)
+    assert bench.refuses() == ""
 
 
 def test_who_waits_for_the_token_is_asked_again_when_it_is_given_back():
     bench = Bench(ALL)
     bench.seconds = 100.0
-    bench.call(Settlement.STAYS)
+    bench.call(Settlement.UNSENT)
     assert bench.freed.take() == [EVERY_POLICY, "zone/p/z1", "namespace/p/shop"]
-
-
-def test_a_token_that_was_spent_frees_nothing():
-    bench = Bench(ALL)
-    bench.seconds = 100.0
-    bench.call(Settlement.EVICTED)
-    assert bench.freed.take() == []
 
 
 def test_a_token_is_given_back_once():
     bench = Bench(ALL)
     bench.seconds = 100.0
-    bench.call(Settlement.STAYS)
+    bench.call(Settlement.UNSENT)
     bench.freed.take()
-    bench.settle(Settlement.STAYS)
+    bench.settle(Settlement.UNSENT)
     assert bench.freed.take() == []
 
 
@@ -243,5 +240,81 @@ def test_tokens_of_a_policy_that_is_gone_are_given_back_to_nobody():
     bench.seconds = 100.0
     bench.reserve()
     bench.rates.configure([], MonotonicTime(100.0))
-    bench.settle(Settlement.STAYS)
+    bench.settle(Settlement.UNSENT)
     assert bench.rates.shared(bench.request()) == []
+
+
+# -- calls that are likely to fail -------------------------------------------------------------------------------------
+
+
+def fail_all(bench: Bench) -> int:
+    """How many retries are made until they are refused, if none of them helps."""
+    made = 0
+    while not bench.refuses(is_retry=True):
+        bench.call(Settlement.STAYS, is_retry=True)
+        made += 1
+    return made
+
+
+def test_retries_that_do_not_help_use_up_none_of_the_tokens_of_others():
+    bench = Bench(limited(evictions_per_second=8.0, burst=8), overall=40.0)
+    bench.seconds = 100.0
+    assert fail_all(bench) == 2, "a quarter of the policy's rate, as a burst"
+    assert bench.refuses(is_retry=True) == RETRY_RATE
+    assert bench.drain() == 8
+
+
+@pytest.mark.parametrize("settlement", [Settlement.EVICTED, Settlement.UNKNOWN])
+def test_retries_that_may_have_helped_count_like_other_calls(settlement):
+    bench = Bench(limited(evictions_per_second=8.0, burst=8))
+    bench.seconds = 100.0
+    bench.call(settlement, is_retry=True)
+    assert bench.drain() == 7
+
+
+def test_a_slow_policy_retries_once_a_second():
+    bench = Bench(limited(evictions_per_second=0.1, burst=1))
+    bench.seconds = 100.0
+    assert fail_all(bench) == 1
+    bench.seconds += 1.0
+    assert fail_all(bench) == 1
+
+
+def test_without_any_rate_retries_have_one():
+    bench = Bench(limited())
+    bench.seconds = 100.0
+    assert bench.drain(is_retry=True) == 5
+
+
+def test_retries_of_all_policies_share_a_quarter_of_the_overall_rate():
+    bench = Bench(limited(), overall=4.0)
+    bench.seconds = 100.0
+    bench.reserve(is_retry=True)
+    bench.configure(limited("q"))
+    assert bench.refuses(is_retry=True) == RETRY_RATE
+
+
+# -- shares of namespaces ----------------------------------------------------------------------------------------------
+
+
+def test_a_namespace_gets_half_while_others_wait():
+    bench = Bench(limited(evictions_per_second=8.0, burst=8))
+    bench.seconds = 100.0
+    bench.others_wait = True
+    assert bench.drain() == 4
+    assert bench.refuses() == SHARE
+    assert bench.drain(namespace="bank") == 4
+
+
+def test_it_gets_all_while_no_other_waits():
+    bench = Bench(limited(evictions_per_second=8.0, burst=8))
+    bench.seconds = 100.0
+    assert bench.drain() == 8
+
+
+def test_a_policy_that_reclaims_shares_the_overall_rate():
+    bench = Bench(msgspec.structs.replace(limited(), reclaim=Reclaim(120)), overall=8.0)
+    bench.seconds = 100.0
+    bench.others_wait = True
+    assert bench.drain() == 4
+    assert bench.refuses() == SHARE

@@ -3,12 +3,13 @@
 import msgspec
 import pytest
 
+from engine.limits.asking import AT_ONCE, ask
 from engine.rig import limited, owner
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.limits import Freed, Request, Settlement
+from taintwarden.engine.limits import Freed, Settlement
 from taintwarden.engine.limits.refusal import MAX_UNAVAILABLE, WORKLOAD_UNKNOWN
-from taintwarden.engine.limits.workloads import COUNTED_KINDS, FORGIVEN_SECONDS, Workloads
-from taintwarden.engine.model import Instant, Owner, Pod, Share, Taint, Tolerations
+from taintwarden.engine.limits.workloads import COUNTED_KINDS, FORGIVEN_SECONDS, UNKNOWN_SECONDS, Workloads
+from taintwarden.engine.model import Instant, MonotonicTime, Owner, Pod, Share, Tolerations
 
 ONE = Share(number=1)
 FOREIGN = owner("clone", "CloneSet")
@@ -47,7 +48,7 @@ class Bench:
         self.workloads.leave(self.pods[name])
 
     def gone(self, name: str) -> None:
-        self.workloads.gone(self.pods[name], self.seconds)
+        self.workloads.gone(self.pods[name], Instant(self.seconds, self.seconds))
 
     def admits(self, name: str, share: Share = ONE) -> bool:
         return self.workloads.refuse(self.pods[name], share, self.seconds) is None
@@ -204,7 +205,7 @@ def test_a_pod_of_nobody_is_not_limited():
     bench.workloads.seen(alone, None)
     assert bench.workloads.refuse(alone, ONE, 0.0) is None
     bench.workloads.leave(alone)
-    bench.workloads.gone(alone, 0.0)
+    bench.workloads.gone(alone, AT_ONCE)
 
 
 def test_a_pod_of_another_namespace_is_not_the_workloads_whatever_owner_it_names():
@@ -419,10 +420,43 @@ def test_a_foreign_workload_is_forgotten_with_its_last_pod_whatever_it_is_owed()
 def test_a_reservation_counts_unless_the_pod_stays(settlement, missing):
     bench = Bench()
     bench.run(*"abcd")
-    asked = Request(bench.pods["a"], limited(max_unavailable=ONE), Taint("sla"), "a", Instant(0.0, 0.0))
+    asked = ask(bench.pods["a"], limited(max_unavailable=ONE))
     bench.workloads.reserve(asked)
-    bench.workloads.settle("a", settlement)
+    bench.workloads.settle("a", settlement, AT_ONCE)
     assert bench.admits("b") != missing
+
+
+# -- a controller that does not exist --------------------------------------------------------------------------------
+
+
+def test_a_controller_that_is_never_known_is_waited_for_a_minute_only():
+    bench = Bench()
+    for name in "abcdefgh":
+        bench.pod(name)
+    refused = bench.workloads.refuse(bench.pods["a"], ONE, MonotonicTime(0.0))
+    assert refused is not None
+    assert (refused.limit, refused.until) == (WORKLOAD_UNKNOWN, UNKNOWN_SECONDS)
+    assert bench.workloads.refuse(bench.pods["a"], ONE, refused.until) is None
+
+
+def test_its_pods_then_count_as_those_of_a_controller_that_is_not_watched():
+    bench = Bench()
+    for name in "ab":
+        bench.pod(name)
+    bench.workloads.refuse(bench.pods["a"], ONE, MonotonicTime(0.0))
+    bench.leave("a")
+    refused = bench.workloads.refuse(bench.pods["b"], ONE, MonotonicTime(UNKNOWN_SECONDS))
+    assert refused is not None
+    assert refused.limit == MAX_UNAVAILABLE
+
+
+def test_one_that_is_known_late_is_waited_for_anew_after_its_deletion():
+    bench = Bench()
+    bench.run(*"ab")
+    bench.workloads.want(("shop", bench.of.uid), None)
+    refused = bench.workloads.refuse(bench.pods["a"], ONE, MonotonicTime(500.0))
+    assert refused is not None
+    assert refused.until == 500.0 + UNKNOWN_SECONDS
 
 
 # -- who is told -------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.limits.asking import AT_ONCE
 from engine.rig import ZONE, limited
 from taintwarden.engine.limits import Freed
 from taintwarden.engine.limits.protocol import policy_key
@@ -26,7 +27,7 @@ class Bench:
     def __init__(self, health: ZoneHealth = ANY_SIZE) -> None:
         self.freed = Freed()
         self.zones = Zones(self.freed)
-        self.zones.configure([limited(zone_health=health)])
+        self.zones.configure([limited(zone_health=health)], AT_ONCE)
 
     def count(self, node: str, zone: str = "z1", *, bad: bool = False, **labels: str) -> None:
         self.zones.count(node, {ZONE: zone} | labels, {"p": bad})
@@ -80,9 +81,21 @@ def test_a_zone_degrades_with_more_than_two_bad_nodes_and_the_share(nodes, bad, 
     assert classify(nodes, bad, ANY_SIZE) == state
 
 
-@pytest.mark.parametrize(("nodes", "state"), [(2, "Normal"), (3, "Full")])
-def test_a_zone_that_is_too_small_is_normal(nodes, state):
-    assert classify(nodes, nodes, ZoneHealth(min_nodes=3)) == state
+@pytest.mark.parametrize("nodes", [1, 2, 3])
+def test_a_zone_of_any_size_is_full_if_all_its_nodes_are_drained(nodes):
+    assert classify(nodes, nodes, ZoneHealth(min_nodes=3)) == "Full"
+
+
+@pytest.mark.parametrize(("nodes", "state"), [(9, "Normal"), (10, "Degraded")])
+def test_a_zone_that_is_too_small_does_not_degrade(nodes, state):
+    assert classify(nodes, nodes - 1, ZoneHealth(min_nodes=10)) == state
+
+
+@pytest.mark.parametrize(("nodes", "paced"), [(2, None), (3, (ZONE_FULL, 1.0))])
+def test_a_small_zone_is_not_slowed_down(nodes, paced):
+    bench = Bench(ZoneHealth(min_nodes=3))
+    bench.fill("z1", 0, nodes)
+    assert bench.zones.pace("p", "z1") == paced
 
 
 @given(st.integers(1, 3_000), st.data())
@@ -185,7 +198,9 @@ def test_a_node_that_a_policy_selects_no_more_is_counted_no_more():
 
 def test_policies_count_apart():
     bench = Bench()
-    bench.zones.configure([limited("p", zone_health=ANY_SIZE), limited("q", zone_health=ANY_SIZE), limited("r")])
+    bench.zones.configure(
+        [limited("p", zone_health=ANY_SIZE), limited("q", zone_health=ANY_SIZE), limited("r")], AT_ONCE
+    )
     bench.zones.count("n1", {ZONE: "z1"}, {"p": True, "q": False, "r": True})
     assert bench.zones.table("q") == [("z1", ZoneState.NORMAL, 1, 0)]
     assert bench.zones.table("p") == [("z1", ZoneState.FULL, 1, 1)]
@@ -214,7 +229,7 @@ def test_what_was_counted_step_by_step_is_what_counting_at_once_gives(steps):
 def test_other_settings_hold_at_once():
     bench = Bench()
     bench.fill("z1", 6, 4)
-    bench.zones.configure([limited(zone_health=ZoneHealth(threshold=0.4, min_nodes=0))])
+    bench.zones.configure([limited(zone_health=ZoneHealth(threshold=0.4, min_nodes=0))], AT_ONCE)
     assert bench.table() == {"z1": ("Degraded", 10, 4)}
     assert bench.changed() == ["zone/p/z1"]
 
@@ -222,7 +237,7 @@ def test_other_settings_hold_at_once():
 def test_zone_health_switched_off_limits_nothing():
     bench = Bench()
     bench.fill("z1", 0, 3)
-    bench.zones.configure([limited()])
+    bench.zones.configure([limited()], AT_ONCE)
     assert bench.zones.pace("p", "z1") is None
     assert not bench.zones.all_full("p")
 
@@ -230,8 +245,8 @@ def test_zone_health_switched_off_limits_nothing():
 def test_zone_health_switched_off_and_on_again_counts_everybody_once():
     bench = Bench()
     bench.fill("z1", 2, 1)
-    bench.zones.configure([limited()])
-    bench.zones.configure([limited(zone_health=ANY_SIZE)])
+    bench.zones.configure([limited()], AT_ONCE)
+    bench.zones.configure([limited(zone_health=ANY_SIZE)], AT_ONCE)
     bench.count("z1-0")
     bench.count("z1-1")
     bench.count("z1-2")
@@ -241,7 +256,7 @@ def test_zone_health_switched_off_and_on_again_counts_everybody_once():
 def test_nothing_is_remembered_of_nodes_after_zone_health_was_switched_off():
     bench = Bench()
     bench.fill("z1", 2, 1)
-    bench.zones.configure([limited()])
+    bench.zones.configure([limited()], AT_ONCE)
     assert (bench.zones._nodes, bench.zones._zones) == ({}, {})
 
 
@@ -304,11 +319,18 @@ def test_one_good_node_anywhere_ends_it():
     assert bench.changed() == ["zone/p/z2"]
 
 
-def test_a_small_zone_keeps_it_from_being_all():
+def test_small_zones_can_all_be_full():
     bench = Bench(ZoneHealth(min_nodes=3))
-    bench.fill("z1", 0, 5)
-    bench.fill("z2", 0, 2)
-    assert not bench.zones.all_full("p")
+    for zone in ("z1", "z2", "z3"):
+        bench.fill(zone, 0, 2)
+    assert bench.zones.all_full("p")
+
+
+@pytest.mark.parametrize(("nodes", "full"), [(2, False), (3, True)])
+def test_few_nodes_in_all_say_nothing(nodes, full):
+    bench = Bench(ZoneHealth(min_nodes=3))
+    bench.fill("z1", 0, nodes)
+    assert bench.zones.all_full("p") == full
 
 
 def test_a_new_good_zone_ends_it_and_is_told():

@@ -3,14 +3,12 @@
 Those with ``PreferNoSchedule`` only make it prefer a node.
 """
 
+import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from engine.placement.node_selector import holds
-from taintwarden.engine.matching.numeric import parse_integer
-from taintwarden.engine.matching.tolerations import Match, match
 from taintwarden.engine.model import (
-    SEMVER_OPERATORS,
     Effect,
     Gates,
     Operator,
@@ -20,7 +18,18 @@ from taintwarden.engine.model import (
     Tolerations,
     ValueType,
 )
-from taintwarden.engine.placement import REQUIRED_EFFECTS, NodeLabels, node_labels, preferences, requirements
+from taintwarden.engine.numeric import parse_integer
+from taintwarden.engine.operators import ROWS, VERSION, Match, match
+from taintwarden.engine.placement import (
+    REQUIRED_EFFECTS,
+    NodeLabels,
+    encode_version,
+    neutral_labels,
+    node_labels,
+    preferences,
+    requirements,
+)
+from taintwarden.engine.versions import parse_version
 
 EFFECTS = tuple(Effect)
 SOFT = Effect.PREFER_NO_SCHEDULE
@@ -38,12 +47,18 @@ BEYOND_VERSIONS = st.sampled_from(["1.0.0-rc-", "1.0.0+5", "latest"])
 """What tolerations may compare with and no taint can have."""
 
 
+def tolerating(operator, value, effect, values):
+    """With the field that the operator compares with."""
+    is_list = ROWS[operator].family.takes == "values"
+    return Toleration("k", operator, "" if is_list else value, effect, values=tuple(values) if is_list else ())
+
+
 def cases(values, beyond, operators):
     """Taints and tolerations of one family."""
     operator = st.sampled_from(["", "Exists", *operators, *operators])
     effect = st.sampled_from(["", "", "", *EFFECTS])
     taint = st.builds(Taint, st.just("k"), values, st.sampled_from(EFFECTS))
-    toleration = st.builds(Toleration, st.just("k"), operator, values | values | beyond, effect)
+    toleration = st.builds(tolerating, operator, values | values | beyond, effect, st.lists(values, max_size=3))
     return st.tuples(
         st.lists(taint, min_size=1, max_size=3, unique_by=lambda one: one.effect),
         st.lists(toleration, min_size=1, max_size=4),
@@ -52,7 +67,11 @@ def cases(values, beyond, operators):
 
 ANY_VALUE = INTEGERS | VERSIONS | TEXTS | BEYOND_INTEGERS | BEYOND_VERSIONS
 ANY_TOLERATION = st.builds(
-    Toleration, st.just("k"), st.sampled_from([one for one in Operator if one is not Operator.EXISTS]), ANY_VALUE
+    tolerating,
+    st.sampled_from([one for one in Operator if one is not Operator.EXISTS]),
+    ANY_VALUE,
+    st.just(""),
+    st.lists(ANY_VALUE, max_size=3),
 )
 CASES = st.one_of(
     cases(INTEGERS, BEYOND_INTEGERS, ["Gt", "Lt"]),
@@ -130,19 +149,25 @@ def test_no_node_meets_two_preferences_by_one_taint(value, tolerations, value_ty
 
 
 @given(CASES, ENTERED)
-def test_a_node_that_was_not_looked_at_is_entered_only_by_what_would_be_evicted_again(case, entered):
+def test_a_node_that_was_not_looked_at_is_not_entered(case, entered):
+    """It may have any value."""
     _, tolerations = case
     found = requirements("k", tolerations, effects=entered)
-    assert is_admitted(NodeLabels({}), found) == (found.unrestricted or Effect.NO_SCHEDULE not in entered)
+    assert is_admitted(NodeLabels({}), found) == found.unrestricted
 
 
 def asks_for_versions_of_what_is_none(taints, tolerations, selector):
     """By the policy's word, or since it is a long integer: then nobody is told."""
-    if not any(one.operator in SEMVER_OPERATORS for one in tolerations):
+    if not any(ROWS[one.operator].family is VERSION for one in tolerations):
         return False
     if selector.value_type is None:
         return any(len(taint.value) > 5 and parse_integer(taint.value) is not None for taint in taints)
-    return selector.value_type is not ValueType.VERSION
+    return selector.value_type is not ValueType.VERSION and any(map(has_too_many_digits, taints))
+
+
+def has_too_many_digits(taint):
+    version = parse_version(taint.value)
+    return version is not None and encode_version(version) is None
 
 
 @given(CASES, SELECTORS)
@@ -155,3 +180,22 @@ def test_the_same_taints_give_the_same_labels_in_any_order(case, selector):
 def test_a_node_without_the_taint_stays_usable(case, selector):
     _, tolerations = case
     assert is_admitted(node_labels([], [selector]), requirements("k", tolerations))
+
+
+@given(CASES, ENTERED)
+def test_where_placement_has_ended_every_node_is_entered(case, entered):
+    """Or a pod that runs would not match its own node any more."""
+    _, tolerations = case
+    assert is_admitted(NodeLabels(neutral_labels(["k"])), requirements("k", tolerations, effects=entered))
+
+
+@pytest.mark.parametrize(
+    "absent",
+    [
+        {"key": "value.taintwarden.io/k", "operator": "DoesNotExist"},
+        {"key": "effect.taintwarden.io/k", "operator": "In", "values": ["None"]},
+    ],
+)
+def test_where_placement_has_ended_terms_of_the_first_form_hold_too(absent):
+    """They had one alternative more, for a node without the taint."""
+    assert holds([{"matchExpressions": [absent]}], neutral_labels(["k"]))

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from semver import Version
 
-from taintwarden.engine.matching.versions import parse_version
 from taintwarden.engine.placement import encode_version
 from taintwarden.engine.placement.encoding import is_misread
+from taintwarden.engine.versions import parse_version
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "semver.json").read_text())
 

@@ -3,14 +3,25 @@
 import pytest
 
 from taintwarden.engine.model import Effect, Taint, TaintSelector, ValueType
-from taintwarden.engine.placement import node_labels
+from taintwarden.engine.placement import neutral_labels, node_labels
 
-VALUE, VERSION, EFFECT = (f"{domain}.taintwarden.io/k" for domain in ("value", "version", "effect"))
+VALUE, VERSION, EFFECT, HIGH, LOW, LOW_VERSION = (
+    f"{domain}.taintwarden.io/k"
+    for domain in ("value", "version", "effect", "value-or-max", "value-or-min", "version-or-min")
+)
+MAX = "9223372036854775807"
+NOT_THERE = {EFFECT: "None", HIGH: MAX, LOW: "0", VERSION: MAX, LOW_VERSION: "0"}
 BOTH_EFFECTS = (Effect.NO_EXECUTE, Effect.NO_SCHEDULE)
 
 
 def placing(value_type=None, effects=(Effect.NO_EXECUTE,), key="k"):
     return TaintSelector(key, effects, value_type, placement=True)
+
+
+def says(value, version="", *, comparable=False):
+    """The labels of a taint with this value."""
+    found = {VALUE: value, HIGH: value} | ({LOW: value} if comparable else {})
+    return found | ({VERSION: version, LOW_VERSION: version} if version else {})
 
 
 def labels(*values, value_type=None):
@@ -21,73 +32,77 @@ PREFER_VALUE, PREFER_VERSION = (f"prefer-{domain}.taintwarden.io/k" for domain i
 
 
 def test_a_node_without_the_taint_says_so():
-    assert node_labels([], [placing()]).labels == {EFFECT: "None"}
+    assert node_labels([], [placing()]).labels == neutral_labels(["k"]) == NOT_THERE
 
 
 def test_a_taint_that_scheduling_only_prefers_to_avoid_has_labels_of_its_own():
     found = node_labels([Taint("k", "1.2.3", Effect.PREFER_NO_SCHEDULE)], [placing()])
-    assert found.labels == {PREFER_VALUE: "1.2.3", PREFER_VERSION: "10002000000031", EFFECT: "None"}
+    assert found.labels == {PREFER_VALUE: "1.2.3", PREFER_VERSION: "10002000000031", **NOT_THERE}
 
 
 def test_its_value_may_differ_from_that_of_the_others():
     taints = [Taint("k", "x", Effect.PREFER_NO_SCHEDULE), Taint("k", "y")]
     found = node_labels(taints, [placing()])
-    assert (found.labels, found.faults) == ({VALUE: "y", PREFER_VALUE: "x"}, ())
+    assert (found.labels, found.faults) == ({**says("y"), PREFER_VALUE: "x"}, ())
 
 
+@pytest.mark.parametrize("value_type", [ValueType.INTEGER, ValueType.STRING])
 @pytest.mark.parametrize(
-    ("value", "value_type", "expected"),
+    ("value", "expected"),
     [
-        ("950", ValueType.INTEGER, {VALUE: "950"}),
-        ("950", ValueType.STRING, {VALUE: "950"}),
-        ("950", ValueType.VERSION, {VALUE: "950", VERSION: "9500000000000001"}),
-        ("v1.28.3", ValueType.VERSION, {VALUE: "v1.28.3", VERSION: "10028000000031"}),
-        ("v1.28.3", None, {VALUE: "v1.28.3", VERSION: "10028000000031"}),
-        ("v1.28.3", ValueType.STRING, {VALUE: "v1.28.3"}),
-        ("high", None, {VALUE: "high"}),
-        ("", None, {VALUE: ""}),
-        ("9223372036854775808", ValueType.INTEGER, {VALUE: "9223372036854775808"}),
-        ("12345678", None, {VALUE: "12345678"}),
+        ("950", says("950", "9500000000000001", comparable=True)),
+        ("v1.28.3", says("v1.28.3", "10028000000031")),
+        ("high", says("high")),
+        ("", says("")),
+        ("9223372036854775808", says("9223372036854775808")),
+        ("12345678", says("12345678", comparable=True)),
     ],
 )
 def test_the_value_is_taken_word_for_word_and_a_version_as_a_number_too(value, value_type, expected):
+    """Whatever the policy says of values: it may be edited under pods that were placed by these labels."""
     found = labels(value, value_type=value_type)
     assert (found.labels, found.faults) == (expected, ())
 
 
 def test_a_taint_nobody_selects_for_placement_leaves_no_label():
     selectors = [TaintSelector("k"), placing(key="other")]
-    assert node_labels([Taint("k", "950")], selectors).labels == {"effect.taintwarden.io/other": "None"}
+    assert node_labels([Taint("k", "950")], selectors).labels == neutral_labels(["other"])
 
 
 def test_the_effects_that_evict_do_not_matter():
     taint = Taint("k", "x", Effect.NO_SCHEDULE)
     found = [node_labels([taint], [placing(effects=effects)]).labels for effects in ((), BOTH_EFFECTS)]
-    assert found == [{VALUE: "x", EFFECT: "NoSchedule"}] * 2
+    assert found == [{**says("x"), EFFECT: "NoSchedule"}] * 2
 
 
 def test_leading_zeros_are_left_out_and_told():
     found = labels("0950", value_type=ValueType.INTEGER)
-    assert found.labels == {VALUE: "", VERSION: ""}
+    number = "9500000000000001"
+    assert found.labels == {VALUE: "", HIGH: "", VERSION: number, LOW_VERSION: number}
     [(taint, reason)] = found.faults
     assert taint == Taint("k", "0950")
     assert reason == "0950 is no canonical integer, but the scheduler would compare it as 950"
 
 
 def test_leading_zeros_of_a_version_only_cost_the_value():
-    assert labels("01", value_type=ValueType.VERSION).labels == {VALUE: "", VERSION: "10000000000001"}
+    assert labels("01", value_type=ValueType.VERSION).labels == {
+        VALUE: "",
+        HIGH: "",
+        VERSION: "10000000000001",
+        LOW_VERSION: "10000000000001",
+    }
 
 
 def test_a_version_with_too_many_digits_is_told():
     found = labels("1.100000.0", value_type=ValueType.VERSION)
-    assert found.labels == {VALUE: "1.100000.0"}
+    assert found.labels == says("1.100000.0")
     assert found.faults[0][1] == "the version 1.100000.0 has too many digits for an integer that sorts as it does"
 
 
 def test_two_values_of_one_key_are_left_out_and_told():
     taints = [Taint("k", "950"), Taint("k", "940", Effect.NO_SCHEDULE)]
     found = node_labels(taints, [placing(effects=BOTH_EFFECTS)])
-    assert found.labels == {VALUE: "", VERSION: "", EFFECT: "NoExecute_NoSchedule"}
+    assert found.labels == {VALUE: "", HIGH: "", VERSION: "", EFFECT: "NoExecute_NoSchedule"}
     assert found.faults[0][1] == (
         "k=950:NoExecute and k=940:NoSchedule have different values, which cannot be expressed by one label"
     )
@@ -96,20 +111,19 @@ def test_two_values_of_one_key_are_left_out_and_told():
 def test_one_value_with_two_effects_is_one_label():
     taints = [Taint("k", "950"), Taint("k", "950", Effect.NO_SCHEDULE)]
     found = node_labels(taints, [placing(ValueType.INTEGER), placing(ValueType.INTEGER, BOTH_EFFECTS)])
-    assert (found.labels, found.faults) == ({VALUE: "950", EFFECT: "NoExecute_NoSchedule"}, ())
+    expected = says("950", "9500000000000001", comparable=True) | {EFFECT: "NoExecute_NoSchedule"}
+    assert (found.labels, found.faults) == (expected, ())
 
 
 def test_effects_are_told_unless_the_taint_only_evicts():
-    taint = Taint("k", "950", Effect.NO_SCHEDULE)
-    assert node_labels([taint], [placing(ValueType.INTEGER, BOTH_EFFECTS)]).labels == {
-        VALUE: "950",
-        EFFECT: "NoSchedule",
-    }
+    taint = Taint("k", "x", Effect.NO_SCHEDULE)
+    assert node_labels([taint], [placing()]).labels == says("x") | {EFFECT: "NoSchedule"}
 
 
-def test_any_policy_that_reads_versions_gets_the_number():
-    selectors = [placing(ValueType.STRING), placing(ValueType.VERSION)]
-    assert VERSION in node_labels([Taint("k", "1.2.3")], selectors).labels
+def test_the_value_that_stands_for_no_taint_is_left_out_and_told():
+    found = labels(MAX)
+    assert found.labels == {VALUE: MAX, HIGH: "", LOW: MAX}
+    assert found.faults[0][1] == f"{MAX} stands for a node without the taint"
 
 
 def test_a_key_that_is_too_long_is_told():

@@ -1,12 +1,22 @@
 """Tolerations as requirements on the labels of nodes."""
 
+from functools import reduce
+
 import pytest
 
 from taintwarden.engine.model import Effect, Gates, Toleration
 from taintwarden.engine.placement import preferences, requirements
 
-VALUE, VERSION, EFFECT = (f"{domain}.taintwarden.io/k" for domain in ("value", "version", "effect"))
-ABSENT, NOT_THERE = f"{VALUE} DoesNotExist", f"{EFFECT} In None"
+SHORT = {
+    "value-or-max.taintwarden.io/k": "high",
+    "value-or-min.taintwarden.io/k": "low",
+    "version-or-min.taintwarden.io/k": "low-version",
+    "value.taintwarden.io/k": "value",
+    "version.taintwarden.io/k": "version",
+    "effect.taintwarden.io/k": "effect",
+    str(2**63 - 1): "MAX",
+}
+ABSENT = "effect In None"
 EXECUTE, SCHEDULE = Effect.NO_EXECUTE, Effect.NO_SCHEDULE
 MAX, MIN = str(2**63 - 1), str(-(2**63))
 
@@ -20,37 +30,36 @@ def asked(*tolerations, **more):
 
 
 def written(alternatives):
-    """The terms after the first, short enough to read."""
+    """The terms, short enough to read."""
     terms = [
         " & ".join(f"{one.key} {one.operator}" + (f" {','.join(one.values)}" if one.values else "") for one in term)
         for term in alternatives.terms
     ]
-    assert terms[0].removeprefix("prefer-") in (ABSENT, NOT_THERE), "a node without the taint stays usable"
-    return [term.replace(VALUE, "value").replace(VERSION, "version").replace(EFFECT, "effect") for term in terms[1:]]
+    return [reduce(lambda text, pair: text.replace(*pair), SHORT.items(), term) for term in terms]
 
 
 @pytest.mark.parametrize(
     ("operator", "value", "terms"),
     [
-        ("Gt", "950", ["value Gt 950"]),
-        ("Gt", "0", ["value Gt 0"]),
-        ("Gt", "-5", ["value Gt 0", "value Lt 1"]),
-        ("Gt", MIN, ["value Gt 0", "value Lt 1"]),
-        ("Gt", MAX, []),
-        ("Gt", "0950", []),
-        ("Lt", "950", ["value Lt 950"]),
-        ("Lt", MAX, [f"value Lt {MAX}"]),
-        ("Lt", "0", []),
-        ("Lt", "-5", []),
-        ("Equal", "gold", ["value In gold"]),
-        ("", "gold", ["value In gold"]),
-        ("Equal", "", ["value In  & version DoesNotExist"]),
+        ("Gt", "950", ["high Gt 950"]),
+        ("Gt", "0", ["high Gt 0"]),
+        ("Gt", "-5", ["high Gt 0", "low Lt 1"]),
+        ("Gt", MIN, ["high Gt 0", "low Lt 1"]),
+        ("Gt", MAX, [ABSENT]),
+        ("Gt", "0950", [ABSENT]),
+        ("Lt", "950", ["low Lt 950"]),
+        ("Lt", MAX, ["low Lt MAX"]),
+        ("Lt", "0", [ABSENT]),
+        ("Lt", "-5", [ABSENT]),
+        ("Equal", "gold", ["high In gold,MAX"]),
+        ("", "gold", ["high In gold,MAX"]),
+        ("Equal", "", [ABSENT, "value In  & version DoesNotExist"]),
         ("SemverGt", "1.28", ["version Gt 10028000000001"]),
-        ("SemverLt", "v1.28.0", ["version Lt 10028000000001"]),
-        ("SemverEq", "1.28.0", ["version In 10028000000001"]),
-        ("SemverLt", "1.28.0-0", ["version Lt 10028000000000"]),
-        ("SemverGt", "latest", []),
-        ("Near", "950", []),
+        ("SemverLt", "v1.28.0", ["low-version Lt 10028000000001"]),
+        ("SemverEq", "1.28.0", ["version In 10028000000001,MAX"]),
+        ("SemverLt", "1.28.0-0", ["low-version Lt 10028000000000"]),
+        ("SemverGt", "latest", [ABSENT]),
+        ("Near", "950", [ABSENT]),
     ],
 )
 def test_one_toleration(operator, value, terms):
@@ -62,12 +71,12 @@ def test_one_toleration(operator, value, terms):
     ("operator", "value", "terms", "fault"),
     [
         ("SemverGt", "1.28.0-rc.1", ["version Gt 10028000000000"], "pre-releases of 1.28.0 above 1.28.0-rc.1"),
-        ("SemverLt", "1.28.0-rc.1", ["version Lt 10028000000000"], "pre-releases of 1.28.0 below 1.28.0-rc.1"),
-        ("SemverEq", "v1.27.3-gke.1", ["value In 1.27.3-gke.1,v1.27.3-gke.1"], "only nodes that spell it"),
-        ("SemverEq", "1.0.0--", [], "only nodes that spell it"),
-        ("SemverEq", "1.10000.0", ["value In 1.10000.0,v1.10000.0"], "only nodes that spell it"),
-        ("SemverGt", "1.10000.0", [], "too many digits"),
-        ("Equal", "0950", [], "is no canonical integer"),
+        ("SemverLt", "1.28.0-rc.1", ["low-version Lt 10028000000000"], "pre-releases of 1.28.0 below 1.28.0-rc.1"),
+        ("SemverEq", "v1.27.3-gke.1", ["high In 1.27.3-gke.1,v1.27.3-gke.1,MAX"], "only nodes that spell it"),
+        ("SemverEq", "1.0.0--", [ABSENT], "only nodes that spell it"),
+        ("SemverEq", "1.10000.0", ["high In 1.10000.0,v1.10000.0,MAX"], "only nodes that spell it"),
+        ("SemverGt", "1.10000.0", [ABSENT], "too many digits"),
+        ("Equal", "0950", [ABSENT], "is no canonical integer"),
     ],
 )
 def test_what_labels_cannot_express_is_left_out_and_told(operator, value, terms, fault):
@@ -79,13 +88,13 @@ def test_what_labels_cannot_express_is_left_out_and_told(operator, value, terms,
 
 def test_several_tolerations_let_in_what_any_of_them_does():
     found = asked(*(tolerates(*pair) for pair in (("Gt", "9"), ("Gt", "7"), ("Lt", "3"), ("Lt", "2"), ("Equal", "x"))))
-    assert written(found) == ["value Gt 7", "value Lt 3", "value In x"]
+    assert written(found) == ["high Gt 7", "low Lt 3", "high In x,MAX"]
 
 
 def test_several_versions_let_in_what_any_of_them_does():
     pairs = (("SemverGt", "1.9.0"), ("SemverGt", "1.8.0-rc.1"), ("SemverLt", "0.2.0"), ("SemverLt", "0.3.0-rc.1"))
     found = asked(*(tolerates(*pair) for pair in pairs))
-    assert written(found) == ["version Gt 10008000000000", "version Lt 3000000000"]
+    assert written(found) == ["version Gt 10008000000000", "low-version Lt 3000000000"]
     assert len(found.faults) == 2
 
 
@@ -130,13 +139,14 @@ def test_several_versions_let_in_what_any_of_them_does():
 def test_no_node_meets_two_preferred_terms(tolerated, terms):
     """The weights of preferences add up."""
     found = preferences("k", [tolerates(*pair) for pair in tolerated])
-    assert [term.replace("prefer-", "") for term in written(found)] == terms
+    absent, *others = (term.replace("prefer-", "") for term in written(found))
+    assert (absent, others) == ("value DoesNotExist", terms)
 
 
 def test_required_terms_may_overlap_and_are_no_more_than_the_tolerations():
     pairs = (("Lt", "3"), ("SemverGt", "2.0.0"), ("Equal", "v2.1.0"))
     found = asked(*(tolerates(*pair) for pair in pairs))
-    assert written(found) == ["value Lt 3", "value In v2.1.0", "version Gt 20000000000001"]
+    assert written(found) == ["low Lt 3", "high In v2.1.0,MAX", "version Gt 20000000000001"]
 
 
 def test_a_pre_release_that_the_other_bound_includes_is_not_left_out():
@@ -158,31 +168,31 @@ def test_a_key_that_is_not_named_is_left_to_the_scheduler():
 
 
 def test_a_toleration_for_one_effect_says_nothing_about_the_other():
-    assert written(asked(tolerates("Gt", "950", SCHEDULE))) == ["effect In NoSchedule & value Gt 950"]
+    assert written(asked(tolerates("Gt", "950", SCHEDULE))) == ["effect In None,NoSchedule & high Gt 950"]
 
 
 @pytest.mark.parametrize("operator", ["Gt", "Lt"])
 def test_numbers_can_be_switched_off(operator):
-    assert written(asked(tolerates(operator, "5"), gates=Gates(numeric_operators=False))) == []
+    assert written(asked(tolerates(operator, "5"), gates=Gates(numeric_operators=False))) == [ABSENT]
 
 
 @pytest.mark.parametrize("operator", ["SemverGt", "SemverLt", "SemverEq"])
 def test_versions_can_be_switched_off(operator):
-    assert written(asked(tolerates(operator, "5"), gates=Gates(semver_operators=False))) == []
+    assert written(asked(tolerates(operator, "5"), gates=Gates(semver_operators=False))) == [ABSENT]
 
 
 def test_effects_that_ask_the_same_are_asked_once():
     found = asked(tolerates("Gt", "950"))
-    assert (written(found), found.faults) == (["value Gt 950"], ())
+    assert (written(found), found.faults) == (["high Gt 950"], ())
 
 
 def test_effects_that_differ_are_told_apart_by_their_label():
     found = asked(tolerates("Gt", "950", EXECUTE), tolerates("Gt", "900", SCHEDULE))
     assert (written(found), found.faults) == (
         [
-            "effect DoesNotExist & value Gt 950",
-            "effect In NoSchedule & value Gt 900",
-            "effect In NoExecute_NoSchedule & value Gt 950 & value Gt 900",
+            "effect DoesNotExist & high Gt 950",
+            "effect In None,NoSchedule & high Gt 900",
+            "effect In NoExecute_NoSchedule & high Gt 950 & high Gt 900",
         ],
         (),
     )
@@ -191,8 +201,8 @@ def test_effects_that_differ_are_told_apart_by_their_label():
 def test_an_effect_that_is_always_tolerated_asks_nothing():
     found = asked(tolerates("Gt", "950", EXECUTE), tolerates("Exists", "", SCHEDULE))
     assert written(found) == [
-        "effect In NoExecute_NoSchedule & value Gt 950",
-        "effect DoesNotExist & value Gt 950",
+        "effect In None,NoExecute_NoSchedule & high Gt 950",
+        "effect DoesNotExist & high Gt 950",
         "effect In NoSchedule",
     ]
 
@@ -201,27 +211,20 @@ def test_a_node_without_any_label_is_no_node_with_another_effect():
     found = asked(tolerates("Exists", "", EXECUTE), tolerates("Gt", "950", SCHEDULE))
     assert written(found) == [
         "effect DoesNotExist & value Exists",
-        "effect In NoSchedule,NoExecute_NoSchedule & value Gt 950",
+        "effect In None,NoSchedule,NoExecute_NoSchedule & high Gt 950",
     ]
 
 
-def first_term(*tolerations):
-    (only,) = asked(*tolerations).terms[0]
-    return f"{only.key} {only.operator}" + (f" {only.values[0]}" if only.values else "")
-
-
-def test_what_may_enter_by_its_toleration_waits_until_the_operator_said_there_is_no_taint():
-    assert first_term(tolerates("Gt", "950")) == first_term(tolerates("Gt", "950", SCHEDULE)) == NOT_THERE
-
-
-def test_what_would_be_evicted_again_does_not_wait():
-    [[absent], _] = asked(tolerates("Gt", "950"), effects=[EXECUTE]).terms
-    assert (absent.key, absent.operator) == (VALUE, "DoesNotExist")
+@pytest.mark.parametrize("effects", [[EXECUTE], [SCHEDULE], [EXECUTE, SCHEDULE]])
+@pytest.mark.parametrize("operator", ["Gt", "Lt", "Equal", "SemverGt", "SemverLt", "SemverEq"])
+def test_one_comparison_is_one_term(operator, effects):
+    """So the terms of several keys do not multiply."""
+    assert len(asked(tolerates(operator, "5"), effects=effects).terms) == 1
 
 
 def test_effects_that_the_scheduler_rejects_itself_need_no_requirement():
     found = asked(tolerates("Gt", "950", EXECUTE), effects=[EXECUTE])
-    assert written(found) == ["value Gt 950"]
+    assert written(found) == ["high Gt 950"]
     assert asked(tolerates("Gt", "950", EXECUTE), effects=[]).unrestricted
 
 
@@ -240,7 +243,7 @@ def test_what_tolerates_every_value_and_what_names_another_key_prefers_nothing(t
 
 def test_an_effect_that_is_never_tolerated_lets_no_node_in():
     found = asked(tolerates("Gt", "950", EXECUTE))
-    assert written(found) == ["effect DoesNotExist & value Gt 950"]
+    assert written(found) == [ABSENT, "effect DoesNotExist & high Gt 950"]
 
 
 def test_a_key_that_is_too_long_is_told():
@@ -250,8 +253,5 @@ def test_a_key_that_is_too_long_is_told():
 
 
 def test_a_requirement_is_written_as_the_api_has_it():
-    first, second = asked(tolerates("Gt", "950")).terms
-    assert [one.as_json() for one in first + second] == [
-        {"key": EFFECT, "operator": "In", "values": ["None"]},
-        {"key": VALUE, "operator": "Gt", "values": ["950"]},
-    ]
+    [[only]] = asked(tolerates("Gt", "950")).terms
+    assert only.as_json() == {"key": "value-or-max.taintwarden.io/k", "operator": "Gt", "values": ["950"]}

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from simulated.fleet.known import NEVER, Json
-from taintwarden.engine.limits.guard import GuardRecord
+from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import Outcome, commands, events
 from taintwarden.engine.model import Policy
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 ACCEPTED_SECONDS = 60.0
 """An accepted eviction that is not seen for so long did not happen."""
 RESOLUTION = 0.01
+NARROW_SECONDS = 60.0
+"""A tripped guard holds everybody for so long at least; then it may let go what is within its limit."""
 
 
 class BreachError(AssertionError):
@@ -38,6 +40,8 @@ class Checks:
         self._records: dict[str, GuardRecord] = {}
         """Policy -> what it wanted to be stored of its guard last."""
         self._released: dict[str, set[str]] = {}
+        self._let_go: dict[str, list[float]] = {}
+        """Policy -> when it evicted pods that count at its guard for all."""
 
     # -- what it hears ------------------------------------------------------------------------------------------------
 
@@ -124,10 +128,21 @@ class Checks:
 
     def _check_guard(self, uid: str, policy: str) -> None:
         stored, record = self._replica.known.policies[policy], self._records.get(policy)
-        if not stored["halts"] or record is None or record.open_since is None or record.accepted:
+        if not stored["halts"] or uid in self._released.get(policy, ()):
             return
-        if uid not in self._released.get(policy, ()):
+        at, known = self._replica.server.at, self._replica.known
+        let_go = self._let_go.setdefault(policy, [])
+        pod = known.pods[uid]
+        if pod["bound_at"] <= known.nodes[pod["node"]].since[stored["key"]][1]:
+            let_go.append(at)
+        if record is None or record.open_since is None or record.accepted:
+            return
+        if self._replica.now.wall < record.open_since + NARROW_SECONDS - 1.0:
             self._breach("guard", uid, policy, "the guard is tripped")
+        guard = stored["policy"].limits.guard
+        recent = [one for one in let_go if one > at - guard.window_seconds]
+        if len(recent) > guard.limit(len(known.pods) + len(let_go)):
+            self._breach("guard", uid, policy, f"the guard is tripped, and {len(recent)} were evicted")
 
     def _note_spent(self, policy: Json, asked_at: float) -> None:
         if policy["rate"] is None:

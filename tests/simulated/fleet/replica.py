@@ -14,8 +14,8 @@ from simulated.fleet.known import Known
 from simulated.fleet.server import KINDS, Json, Server
 from simulated.fleet.stream import Stream
 from simulated.fleet.writes import Api
+from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.limits.guard import GuardRecord
 from taintwarden.engine.machine import Machine, commands, events
 from taintwarden.engine.model import Instant
 
@@ -233,14 +233,7 @@ class Replica:
             self.feed(events.CheckFailed(name))
             return
         obj = self.server.get("nodes", name)
-        if obj is None:
-            known = self.known.nodes.get(name)
-            if known is not None and known.obj["version"] <= version:
-                del self.known.nodes[name]
-            self.feed(events.NodeChecked(name, None, version))
-            return
-        self.known.saw("nodes", name, obj, self.now.wall, listed=False, leading=self.leading)
-        self.feed(events.NodeChecked(name, node_of(name, obj), version))
+        self.feed(events.NodeChecked(name, None if obj is None else obj["version"], version))
 
 
 def _record(stored: bytes | None) -> GuardRecord:

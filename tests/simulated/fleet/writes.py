@@ -47,7 +47,7 @@ class Api:
         """POST pods/eviction, or DELETE."""
         uid, sent_at = order.pod.uid, self.server.at
         if self.holder is not caller:
-            self.server.later(0.0, lambda: answer(events.Settled(uid, Outcome.NOT_LEADING)))
+            self.server.later(0.0, lambda: answer(events.Settled(uid, Outcome.NOT_SENT)))
             return
 
         def end() -> None:
@@ -87,8 +87,8 @@ class Api:
                 outcome = self._chance.choice([WriteOutcome.FAILED, WriteOutcome.FAILED, WriteOutcome.REFUSED])
             if outcome is WriteOutcome.DONE or (outcome is WriteOutcome.FAILED and self._chance.random() < 0.5):
                 stored = self._store(order, knew)
-                outcome = outcome if stored else WriteOutcome.GONE
-            answer(events.Written(order, outcome))
+                outcome = outcome if stored is WriteOutcome.DONE else stored
+            answer(events.Written(order, outcome, self._version(order)))
 
         self.server.later(self.seconds(), end)
 
@@ -96,28 +96,34 @@ class Api:
         """GET a node. The answer is its version when it was read, or None if it could not be."""
         self.server.later(self.seconds(), lambda: answer(order.name, None if self._is_faulty() else reached))
 
-    def _store(self, order: commands.Write, knew: dict[str, tuple[bool, float]]) -> bool:
+    def _version(self, order: commands.Write) -> int:
+        node = self.server.get("nodes", getattr(order, "node", ""))
+        return -1 if node is None else node["version"]
+
+    def _store(self, order: commands.Write, knew: dict[str, tuple[bool, float]]) -> WriteOutcome:
+        if isinstance(order, commands.SaveHistory | commands.SaveLabels):
+            node = self.server.get("nodes", order.node)
+            if node is None or node["uid"] != order.uid:
+                return WriteOutcome.GONE
+            if isinstance(order, commands.SaveHistory) and order.version not in (-1, node["version"]):
+                return WriteOutcome.OUTDATED
         match order:
-            case commands.SaveHistory(name, uid, text):
-                node = self.server.get("nodes", name)
-                if node is None or node["uid"] != uid:
-                    return False
+            case commands.SaveHistory(name, _, text):
                 self.server.change("nodes", name, history=text, knew=knew)
-            case commands.SaveLabels(name, uid, labels):
+            case commands.SaveLabels(name, _, labels):
                 node = self.server.get("nodes", name)
-                if node is None or node["uid"] != uid:
-                    return False
+                assert node is not None
                 merged = {key: value for key, value in (node["labels"] | labels).items() if value is not None}
                 self.server.change("nodes", name, labels=merged)
             case commands.SaveGuard(policy, record):
                 if not self._is_there(policy.name, policy.uid):
-                    return False
+                    return WriteOutcome.GONE
                 self.server.change("policies", policy.name, guard=msgspec.json.encode(record))
             case commands.ClearGuardReset(policy):
                 if not self._is_there(policy.name, policy.uid):
-                    return False
+                    return WriteOutcome.GONE
                 self.server.change("policies", policy.name, reset=False)
-        return True
+        return WriteOutcome.DONE
 
     def _is_there(self, name: str, uid: str) -> bool:
         stored = self.server.get("policies", name)

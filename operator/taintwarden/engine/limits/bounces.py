@@ -10,12 +10,13 @@ The order is that in which this process saw them, not a comparison of times: ``b
 server; the local clock may differ or be stepped, and either would bypass the limit. Delays run on the monotonic clock.
 """
 
+import math
 from collections import Counter, OrderedDict
 from collections.abc import Iterable
 
-from taintwarden.engine.limits.protocol import Request
+from taintwarden.engine.limits.protocol import Limit, Request
 from taintwarden.engine.limits.refusal import BOUNCE, Refusal
-from taintwarden.engine.model import BounceSettings, MonotonicTime, Pod, Policy, Taint, later
+from taintwarden.engine.model import BounceSettings, Instant, MonotonicTime, Pod, Policy, Taint, later
 
 MAX_LOOPS = 10_000
 """The greatest number of (workload, node, taint) remembered; beyond it, the least recent rounds are dropped."""
@@ -51,7 +52,7 @@ class _Place:
         """UID -> number of the pods that came after its first eviction and still exist."""
 
 
-class Bounces:
+class Bounces(Limit):
     """Counts rounds, and refuses pods that came back too often. In memory only: a restart loses the counts."""
 
     def __init__(self) -> None:
@@ -62,11 +63,12 @@ class Bounces:
         self._places: dict[tuple[str, str], _Place] = {}
         self._numbers = 0
 
-    def configure(self, policies: Iterable[Policy]) -> None:
+    def configure(self, policies: Iterable[Policy], now: Instant) -> None:
         """Apply changed settings at once. The rounds of removed policies, or of those with another UID, are dropped."""
+        del now
         settings, uids = {}, {}
         for policy in policies:
-            if policy.limits.bounce is not None and policy.reclaim is None:
+            if policy.limits.bounce is not None:
                 settings[policy.name] = policy.limits.bounce
                 uids[policy.name] = policy.uid
         for key in [key for key, loop in self._loops.items() if uids.get(loop.policy) != self._uids[loop.policy]]:
@@ -78,13 +80,20 @@ class Bounces:
         return policy.name in self._settings
 
     def admit(self, request: Request) -> Refusal | None:
-        """``perWorkload.bounce``."""
-        if request.is_hard:
-            return None
-        return self.refuse(request.pod, request.policy.name, request.taint, request.now.monotonic)
+        """``perWorkload.bounce``: the refusal that ends first, if all taints that evict the pod now refuse.
 
-    def reserve(self, request: Request) -> None:
-        """Nothing to settle: a round counts from its first attempt, see :meth:`leave`."""
+        Of pods whose node will be removed, only those that came after its taint are refused; of pods whose node is
+        cordoned, only those that came after that.
+        """
+        if (request.is_hard and not request.is_late) or request.was_cordoned_later:
+            return None
+        refusals = []
+        for verdict in request.due:
+            refusal = self.refuse(request.pod, request.policy.name, verdict.taint, request.now.monotonic)
+            if refusal is None:
+                return None
+            refusals.append(refusal)
+        return min(refusals, key=_ends_at)
 
     def came(self, pod: Pod) -> None:
         """A pod that was not known before is on its node."""
@@ -92,8 +101,9 @@ class Bounces:
         if place is not None:
             place.came[pod.uid] = self._next()
 
-    def gone(self, pod: Pod) -> None:
+    def gone(self, pod: Pod, now: Instant) -> None:
         """A pod is gone or terminating."""
+        del now
         place = self._place(pod)
         if place is not None:
             place.came.pop(pod.uid, None)
@@ -172,6 +182,10 @@ class Bounces:
     def _next(self) -> int:
         self._numbers += 1
         return self._numbers
+
+
+def _ends_at(refusal: Refusal) -> MonotonicTime:
+    return refusal.until or MonotonicTime(math.inf)
 
 
 def _workload(pod: Pod) -> str:

@@ -2,24 +2,35 @@
 
 from weakref import WeakKeyDictionary
 
-from taintwarden.engine.limits.protocol import Freed, Request, Settlement
+from taintwarden.engine.limits.protocol import Freed, Limit, Request, Settlement
 from taintwarden.engine.limits.refusal import BUDGET, BUDGET_UNREADABLE, SEVERAL_BUDGETS, Refusal
-from taintwarden.engine.model import Budget, Pod, PodClass, Policy
+from taintwarden.engine.model import Budget, Instant, MonotonicTime, Pod, PodClass, later
+
+UNSEEN_SECONDS = 10.0
+"""How long an accepted eviction may be missing in the status of its budget: not every one counts there."""
 
 
 class _Account:
-    """The evictions that count against one budget."""
+    """The evictions that count against one budget, and since when it allows none."""
 
-    __slots__ = ("under_way", "unseen", "updates")
+    __slots__ = ("known_since", "refuses_since", "under_way", "unseen", "updates")
 
-    def __init__(self) -> None:
+    def __init__(self, now: MonotonicTime) -> None:
+        self.known_since = now
+        """Since when the budget selects these pods."""
         self.updates = 0
         self.under_way = 0
-        self.unseen = 0
-        """Accepted evictions that the budget's status may not include yet."""
+        self.unseen: list[MonotonicTime] = []
+        """Accepted evictions that the budget's status may not include yet: until when they count."""
+        self.refuses_since: MonotonicTime | None = None
+
+    def left(self, budget: Budget, now: MonotonicTime) -> int:
+        """How many evictions it allows beyond those that its status does not include."""
+        self.unseen = [until for until in self.unseen if until > now]
+        return (budget.allowed if budget.observed else 0) - self.under_way - len(self.unseen)
 
 
-class Budgets:
+class Budgets(Limit):
     """Which budgets select a pod, and what they allow beyond the evictions in progress.
 
     Args:
@@ -36,15 +47,22 @@ class Budgets:
         self._asked: dict[str, tuple[_Account, str, int, bool]] = {}
         """UID -> account and name of its budget, its updates when the call was made, and whether the pod counts."""
 
-    def set(self, budget: Budget) -> None:
+    def set(self, budget: Budget, now: MonotonicTime) -> None:
         """A budget was added or updated."""
         budgets = self._budgets.setdefault(budget.namespace, {})
         before = budgets.get(budget.name)
         budgets[budget.name] = budget
-        account = self._accounts.setdefault(str(budget), _Account())
+        account = self._accounts.get(str(budget))
+        if account is None:
+            account = self._accounts[str(budget)] = _Account(now)
         account.updates += 1
-        account.unseen = 0
+        account.unseen = []
+        if budget.observed and budget.allowed > 0:
+            account.refuses_since = None
+        elif account.refuses_since is None:
+            account.refuses_since = now
         if before is None or before.selector != budget.selector:
+            account.known_since = now
             self._select_again(budget.namespace)
         self._release_budget(str(budget))
 
@@ -58,6 +76,23 @@ class Budgets:
         del self._accounts[f"{namespace}/{name}"]
         self._select_again(namespace)
         self._release_budget(f"{namespace}/{name}")
+
+    def refused(self, pod: Pod, now: MonotonicTime) -> None:
+        """The API server refused an eviction because of a budget, whatever the status of that says."""
+        for budget in self.of(pod.shared):
+            account = self._accounts[str(budget)]
+            if account.refuses_since is None:
+                account.refuses_since = now
+
+    def refuses_since(self, pod: Pod) -> MonotonicTime | None:
+        """Since when the budgets of a pod have allowed no eviction; None: they allow one, or do not apply."""
+        budgets = self.of(pod.shared) if pod.running else ()
+        if not budgets or (not pod.ready and all(budget.healthy_enough for budget in budgets)):
+            return None
+        accounts = [self._accounts[str(budget)] for budget in budgets]
+        if len(budgets) > 1 or budgets[0].selector is None:  # which the API server refuses, whatever their status
+            return max(account.known_since for account in accounts)
+        return accounts[0].refuses_since
 
     def _select_again(self, namespace: str) -> None:
         for pod_class in [one for one in self._selecting if one.namespace == namespace]:
@@ -82,25 +117,21 @@ class Budgets:
             )
         return tuple([budgets[name] for name in names]) if names else ()
 
-    def concerns(self, _: Policy) -> bool:
-        """Always: a pod may be evicted or deleted, and that may change."""
-        return True
-
     def admit(self, request: Request) -> Refusal | None:
         """Check the status of the budgets. They do not apply to a pod that is deleted."""
-        return None if request.deletes else self.refuse(request.pod)
+        return None if request.deletes else self.refuse(request.pod, request.now.monotonic)
 
     def reserve(self, request: Request) -> None:
         """Count the request against the budget until its status includes it."""
         if not request.deletes:
             self.leave(request.pod)
 
-    def evaluate(self, pod: Pod) -> list[tuple[Budget, Refusal | None]]:
+    def evaluate(self, pod: Pod, now: MonotonicTime) -> list[tuple[Budget, Refusal | None]]:
         """The budgets that the API server checks for a pod, by name, each with its own refusal."""
         budgets = self.of(pod.shared) if pod.running else ()
-        return [(budget, self._refuse(budget, pod)) for budget in budgets]
+        return [(budget, self._refuse(budget, pod, now)) for budget in budgets]
 
-    def refuse(self, pod: Pod) -> Refusal | None:
+    def refuse(self, pod: Pod, now: MonotonicTime) -> Refusal | None:
         """Why the API server would refuse the eviction; None if it may accept it."""
         budgets = self.of(pod.shared) if pod.running else ()
         if not budgets:
@@ -110,21 +141,23 @@ class Budgets:
             reason = f"the API server refuses a pod with more than one PodDisruptionBudget ({names})"
             return Refusal(SEVERAL_BUDGETS, None, _shared_key(pod.namespace), reason)
         unreadable_first = sorted(budgets, key=lambda budget: budget.selector is not None)
-        return self._refuse(unreadable_first[0], pod)
+        return self._refuse(unreadable_first[0], pod, now)
 
-    def _refuse(self, budget: Budget, pod: Pod) -> Refusal | None:
-        name = str(budget)
+    def _refuse(self, budget: Budget, pod: Pod, now: MonotonicTime) -> Refusal | None:
+        name, until = str(budget), None
         if budget.selector is None:
             limit, why = BUDGET_UNREADABLE, "is unreadable"
         elif not pod.ready and budget.healthy_enough:
             return None
         else:
             account = self._accounts[name]
-            if budget.observed and budget.allowed - account.under_way - account.unseen > 0:
+            if account.left(budget, now) > 0:
                 return None
-            limit = BUDGET
+            limit, until = BUDGET, min(account.unseen, default=None)
             why = "allows no disruption now" if budget.observed else "was not looked at by its controller yet"
-        return Refusal(limit, None, _key(name, ready=pod.ready), f"PodDisruptionBudget {name} {why}")
+            if budget.problem:
+                why = f"allows no disruption, as its controller cannot compute it ({budget.problem})"
+        return Refusal(limit, until, _key(name, ready=pod.ready), f"PodDisruptionBudget {name} {why}")
 
     def leave(self, pod: Pod) -> None:
         """An eviction call for this pod is made."""
@@ -135,14 +168,14 @@ class Budgets:
             account.under_way += 1
             self._asked[pod.uid] = (account, name, account.updates, pod.ready)
 
-    def settle(self, uid: str, settlement: Settlement) -> None:
+    def settle(self, uid: str, settlement: Settlement, now: Instant) -> None:
         """An eviction that was accepted counts until the status includes it."""
         if uid not in self._asked:
             return
         account, name, updates, counts = self._asked.pop(uid)
         account.under_way -= 1
         if settlement is Settlement.EVICTED and counts and account.updates == updates:
-            account.unseen += 1
+            account.unseen.append(later(now.monotonic, UNSEEN_SECONDS))
         else:
             self._release_budget(name)
 

@@ -3,15 +3,17 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from taintwarden.engine.limits.protocol import Freed, Request, Settlement
+from taintwarden.engine.limits.protocol import Freed, Limit, Request, Settlement
 from taintwarden.engine.limits.refusal import PER_NODE, Refusal
 from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, later
 
+LONGEST_SECONDS = 600.0
+"""A terminating pod counts so long at most, whatever its grace period: it must not delay others for years."""
 OVERDUE_SECONDS = 15.0
 """A pod that exceeds its grace period by this is on a node that does not respond, and no longer counts."""
 
 
-class Departures:
+class Departures(Limit):
     """Counts these pods by node.
 
     Args:
@@ -27,13 +29,10 @@ class Departures:
         self._terminating: dict[str, dict[str, MonotonicTime]] = {}
         """Node -> UID -> until when it counts."""
 
-    def configure(self, policies: Iterable[Policy]) -> None:
+    def configure(self, policies: Iterable[Policy], now: Instant) -> None:
         """Take over changed limits at once."""
+        del now
         self._is_limited = any(policy.limits.node_max_concurrent is not None for policy in policies)
-
-    def concerns(self, _: Policy) -> bool:
-        """Always: evictions by every policy count."""
-        return True
 
     def admit(self, request: Request) -> Refusal | None:
         """``perNode.maxConcurrent``."""
@@ -44,9 +43,10 @@ class Departures:
         """Count the pod, also if its policy does not set this limit."""
         self.leave(request.pod)
 
-    def settle(self, uid: str, settlement: Settlement) -> None:
+    def settle(self, uid: str, settlement: Settlement, now: Instant) -> None:
         """A pod that stays does not leave its node."""
-        if settlement is Settlement.STAYS:
+        del now
+        if settlement.stays:
             self.stay(uid)
 
     def leave(self, pod: Pod) -> None:
@@ -60,7 +60,7 @@ class Departures:
         return uid in self._leaving
 
     def stay(self, uid: str) -> None:
-        """The eviction did not happen, or the pod is gone, or is known to be terminating."""
+        """The eviction did not happen, or the watch knows better."""
         node = self._leaving.pop(uid, None)
         if node is not None:
             self._number[node] -= 1
@@ -68,12 +68,18 @@ class Departures:
                 del self._number[node]
             self._free(node)
 
+    def gone(self, pod: Pod, now: Instant) -> None:
+        """A pod is gone or terminating: the watch decides from now on."""
+        del now
+        self.stay(pod.uid)
+
     def terminating(self, uid: str, node: str, until: float | None, now: Instant) -> None:
         """A pod terminates ``until`` its ``deletionTimestamp``; None: it is gone."""
         if until is not None:
             # Converted now: a later step of the clock makes no pod overdue.
-            counts_until = later(now.monotonic_at(until), OVERDUE_SECONDS)
-            self._terminating.setdefault(node, {})[uid] = counts_until
+            counts_until = later(min(now.monotonic_at(until), later(now.monotonic, LONGEST_SECONDS)), OVERDUE_SECONDS)
+            known = self._terminating.setdefault(node, {})
+            known[uid] = min(counts_until, known.get(uid, counts_until))  # no later event prolongs it
         elif node in self._terminating:
             self._terminating[node].pop(uid, None)
             if not self._terminating[node]:

@@ -1,18 +1,19 @@
 """The guards of all policies as one limit, and the records of guards that do not exist now."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from taintwarden.engine.limits.guard import Guard, GuardRecord
-from taintwarden.engine.limits.protocol import Freed, Request, Settlement
+from taintwarden.engine.guard import Guard, GuardRecord
+from taintwarden.engine.guard.guard import ALL_PODS
+from taintwarden.engine.limits.protocol import Freed, Limit, Request, Settlement, policy_key
 from taintwarden.engine.limits.refusal import GUARD, GUARD_RECORD, Refusal
 from taintwarden.engine.model import Instant, Mode, Policy
 
 
-class Guards:
+class Guards(Limit):
     """Policies with a guard, by name. A policy with ``reclaim`` has none: soft limits do not apply to it.
 
     Args:
-        freed: receives the key of a policy whose evictions may continue.
+        freed: receives the keys of refusals whose pods may be evicted again.
 
     """
 
@@ -21,38 +22,49 @@ class Guards:
         self._freed = freed
         self._asked: dict[str, Guard] = {}
         """UID -> the guard at which the eviction in progress counts."""
-        self._uids: dict[str, str] = {}
-        self._modes: dict[str, Mode] = {}
+        self._policies: dict[str, Policy] = {}
         self._records: dict[str, GuardRecord] = {}
         """Records of guards that do not exist now: stored by other processes, or before a guard was switched off."""
 
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
         """Apply changed settings at once. Past evictions still count."""
         known, self.by_policy = self.by_policy, {}
-        policies = tuple(policies)
-        for policy in policies:
-            if self._uids.get(policy.name, policy.uid) != policy.uid:  # a new policy of the same name inherits nothing
-                known.pop(policy.name, None)
-                self._records.pop(policy.name, None)
-            guard, settings = known.pop(policy.name, None), policy.limits.guard
+        before, self._policies = self._policies, {policy.name: policy for policy in policies}
+        for name, policy in self._policies.items():
+            guard = known.pop(name, None)
+            if name in before and before[name].uid != policy.uid:  # a new policy of the same name inherits nothing
+                guard = None
+                self._records.pop(name, None)
+            settings = policy.limits.guard
             if settings is None or policy.reclaim is not None:
                 if guard is not None:
-                    self._records[policy.name] = guard.record(now)
+                    self._records[name] = guard.record(now)
                 continue
-            if guard is None:
-                guard = Guard(policy.name, settings, self._freed)
-                if policy.name in self._records:
-                    guard.restore(self._records.pop(policy.name), now)
-            guard.change(settings, now)
-            if self._modes.get(policy.name) is Mode.DRY_RUN and policy.mode is not Mode.DRY_RUN:
-                guard.forget_rehearsals()
-            self.by_policy[policy.name] = guard
-        names = {policy.name for policy in policies}
+            was_dry_run = name in before and before[name].mode is Mode.DRY_RUN
+            self.by_policy[name] = self._configured(guard, policy, now, was_dry_run=was_dry_run)
         self._records = {
-            name: record for name, record in self._records.items() if name in names or name not in self._uids
+            name: record for name, record in self._records.items() if name in self._policies or name not in before
         }
-        self._uids = {policy.name: policy.uid for policy in policies}
-        self._modes = {policy.name: policy.mode for policy in policies}
+
+    def _configured(self, guard: Guard | None, policy: Policy, now: Instant, *, was_dry_run: bool) -> Guard:
+        settings, is_enforced = policy.limits.guard, policy.mode is Mode.ENFORCE
+        assert settings is not None  # noqa: S101 - checked by the caller
+        is_new = guard is None
+        if guard is None:
+            guard = Guard(settings, self._freer(policy.name))
+        guard.change(settings, now)
+        guard.enforce(policy.generation if is_enforced else None, now)
+        if was_dry_run and policy.mode is not Mode.DRY_RUN:
+            guard.forget_rehearsals()
+        if is_new and policy.name in self._records:
+            guard.restore(self._records.pop(policy.name), now)
+        return guard
+
+    def _freer(self, policy: str) -> Callable[[str], None]:
+        def free(hold: str) -> None:
+            self._freed.add(policy_key(policy) if hold == ALL_PODS else _key(policy, hold))
+
+        return free
 
     def restore(self, policy: str, record: GuardRecord, now: Instant) -> None:
         """Apply the record of a guard that another process stored."""
@@ -65,24 +77,22 @@ class Guards:
     def is_released(self, policy: str, uid: str) -> bool:
         """Whether a person released this pod by a reset."""
         guard = self.by_policy.get(policy)
-        return guard is not None and uid in guard.released
+        return guard is not None and uid in guard.ahead.released
 
     def concerns(self, policy: Policy) -> bool:
         """Whether it has a guard."""
         return policy.name in self.by_policy
 
     def admit(self, request: Request) -> Refusal | None:
-        """Whether the policy's guard is armed, and its stored record allows for one more eviction."""
-        guard = self.by_policy.get(request.policy.name)
+        """Whether the policy's guard holds the pod, and its stored record allows for one more eviction."""
+        guard, pod = self.by_policy.get(request.policy.name), request.pod
         if guard is None:
             return None
         if request.released:
             return None if guard.is_grant_stored else Refusal(GUARD_RECORD)
-        if guard.halts:
-            return Refusal(GUARD)
-        if request.is_rehearsal or request.is_latecomer:
-            return None
-        if guard.has_taken(request.pod.uid) or guard.may_take(request.now):
+        if (hold := guard.hold_on(pod.namespace, pod.node)) is not None:
+            return Refusal(GUARD, None, "" if hold == ALL_PODS else _key(request.policy.name, hold), hold)
+        if request.is_rehearsal or guard.has_taken(pod.uid) or guard.may_take(request.now) or guard.is_own(pod.uid):
             return None
         return Refusal(GUARD_RECORD)
 
@@ -91,10 +101,26 @@ class Guards:
         guard = self.by_policy.get(request.policy.name)
         if guard is not None:
             self._asked[request.pod.uid] = guard
-            guard.take(request.pod.uid, request.now, counts=not request.is_latecomer)
+            guard.take(request.pod.uid, request.now)
 
-    def settle(self, uid: str, settlement: Settlement) -> None:
-        """The guard that counted it may count it no longer."""
-        guard = self._asked.pop(uid, None)
+    def rehearse(self, request: Request) -> None:
+        """Count an eviction of a dry run."""
+        guard = self.by_policy.get(request.policy.name)
         if guard is not None:
-            guard.settle(uid, settlement)
+            guard.rehearse(request.pod.uid, request.now)
+
+    def settle(self, uid: str, settlement: Settlement, now: Instant) -> None:
+        """The guard that counted it may count it no longer."""
+        del now
+        guard = self._asked.pop(uid, None)
+        if guard is not None and settlement is not Settlement.UNKNOWN:
+            guard.settle(uid, stays=settlement.stays)
+
+    def stay(self, uid: str) -> None:
+        """No call for this pod is in progress, and whether it is gone is known."""
+        for guard in self.by_policy.values():
+            guard.stay(uid)
+
+
+def _key(policy: str, hold: str) -> str:
+    return f"guard/{policy}/{hold}"

@@ -4,40 +4,56 @@
 ``admit``       whether the pod may be evicted now; changes nothing
 ``reserve``     the pod is about to be evicted: take what that costs
 ``settle``      the call of :meth:`~Limit.reserve` ended: return what was not used
+``stay``        no call for the pod is in progress, and it is not terminating
+``gone``        the pod is gone or terminating
 ``Freed``       keys of refusals that may no longer hold; limits add them, the machine takes them
 =============== =====================================================================================================
 """
 
+from collections.abc import Iterable
 from enum import Enum, auto
-from typing import Protocol
 
 import msgspec
 
+from taintwarden.engine.evaluate import TaintVerdict
+from taintwarden.engine.guard import ROUNDING_SECONDS
 from taintwarden.engine.limits.refusal import Refusal
-from taintwarden.engine.model import Instant, Mode, Pod, Policy, Taint
+from taintwarden.engine.model import Instant, Mode, Pod, Policy
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):
     """The question whether a pod may be evicted now.
 
-    ``zone`` is its node's. ``deletes``: the pod is deleted, so no PodDisruptionBudget applies. ``released``: a
-    person reset the guard, and this pod is one of those that were released. ``is_latecomer``: it came to its node when
-    the taint already evicted it.
+    ``due``: the verdicts whose time has come. ``zone`` is the node's. ``deletes``: the pod is deleted, so no
+    PodDisruptionBudget applies. ``released``: a person reset the guard, and this pod is one of those that were
+    released. ``is_retry``: the call is likely to fail, since the last one for this pod or in its namespace did.
+    ``cordoned_at``: since when the node takes no new pods, if it does not.
     """
 
     pod: Pod
     policy: Policy
-    taint: Taint
+    due: tuple[TaintVerdict, ...]
     zone: str
     now: Instant
     deletes: bool = False
     released: bool = False
-    is_latecomer: bool = False
+    is_retry: bool = False
+    cordoned_at: float | None = None
+
+    @property
+    def was_cordoned_later(self) -> bool:
+        """Whether the node was cordoned when the pod was there: no scheduler brings it back."""
+        return self.cordoned_at is not None and self.pod.bound_at <= self.cordoned_at + ROUNDING_SECONDS
 
     @property
     def is_hard(self) -> bool:
         """Whether the node will be removed (``reclaim``): then only the overall rate and budgets apply."""
         return self.policy.reclaim is not None
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the pod came to its node when all of these taints already evicted it."""
+        return all(self.pod.bound_at > one.counts_from + ROUNDING_SECONDS for one in self.due)
 
     @property
     def is_rehearsal(self) -> bool:
@@ -51,28 +67,42 @@ class Settlement(Enum):
     EVICTED = auto()
     STAYS = auto()
     """It was certainly not carried out."""
+    UNSENT = auto()
+    """No call was made: it also cost the API server nothing."""
     UNKNOWN = auto()
     """It may have been carried out: the pod counts as terminating until that is known."""
 
+    @property
+    def stays(self) -> bool:
+        """Whether the pod certainly stays."""
+        return self in (Settlement.STAYS, Settlement.UNSENT)
 
-class Limit(Protocol):
-    """One limit of all policies."""
 
-    def concerns(self, policy: Policy) -> bool:
-        """Whether the limit applies to pods of the policy; the answer holds until policies change."""
+class Limit:
+    """One limit of all policies. What it does not define changes nothing."""
 
-    def admit(self, request: Request) -> Refusal | None:
+    def configure(self, policies: Iterable[Policy], now: Instant) -> None:
+        """Apply changed policies at once."""
+
+    def concerns(self, _: Policy) -> bool:
+        """Whether the limit applies to pods of the policy, or counts them; the answer holds until policies change."""
+        return True
+
+    def admit(self, _: Request) -> Refusal | None:
         """Why the pod may not be evicted now, None if it may. Nothing is taken."""
+        return None
 
-    def reserve(self, request: Request) -> None:
+    def reserve(self, _: Request) -> None:
         """Take what the eviction costs."""
 
-
-class Settling(Limit, Protocol):
-    """A limit that gets back what an eviction did not use."""
-
-    def settle(self, uid: str, settlement: Settlement) -> None:
+    def settle(self, uid: str, settlement: Settlement, now: Instant) -> None:
         """The eviction call for this pod ended. Nothing happens if nothing was reserved for it."""
+
+    def stay(self, uid: str) -> None:
+        """No eviction of the pod is in progress any more."""
+
+    def gone(self, pod: Pod, now: Instant) -> None:
+        """The pod is gone or terminating."""
 
 
 class Freed:

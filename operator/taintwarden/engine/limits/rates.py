@@ -1,15 +1,32 @@
-"""Limits that are rates: all policies together, a policy, and its zones and namespaces."""
+"""Limits that are rates: all policies together, a policy, and its zones and namespaces.
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable
+Every call costs a token, whatever its answer. Calls that are likely to fail cost another one besides, of a quarter of
+the rate, so that a server that rejects them gets few; and if they fail, what other pods wait for is returned.
+"""
+
+from collections.abc import Callable, Iterable
 
 from taintwarden.engine.limits.bucket import TokenBucket
-from taintwarden.engine.limits.protocol import EVERY_POLICY, Freed, Request, Settlement
-from taintwarden.engine.limits.refusal import OVERALL_RATE, PER_NAMESPACE, PER_ZONE, POLICY_RATE, Refusal
+from taintwarden.engine.limits.protocol import EVERY_POLICY, Freed, Limit, Request, Settlement
+from taintwarden.engine.limits.refusal import (
+    OVERALL_RATE,
+    PER_NAMESPACE,
+    PER_ZONE,
+    POLICY_RATE,
+    RETRY_RATE,
+    SHARE,
+    Refusal,
+)
 from taintwarden.engine.limits.zones import Zones, key_of
-from taintwarden.engine.model import MonotonicTime, Policy
+from taintwarden.engine.model import Instant, MonotonicTime, Policy
 
 MAX_IDLE_BUCKETS = 10_000
+RETRY_PART = 4
+"""Calls that are likely to fail get this part of a rate, and at least one call a second."""
+RETRIES_PER_SECOND = 5.0
+"""The same where there is no rate."""
+SHARE_PART = 2
+"""A namespace gets this part of a rate while due pods of others wait."""
 
 Named = tuple[str, str, TokenBucket]
 """A bucket with its limit and the key of its refusals."""
@@ -23,30 +40,26 @@ def one_second(rate: float) -> int:
 class Rates:
     """Token buckets that start empty when this process begins to act.
 
-    A pod that is not evicted costs no token: requests that fail are bounded by their back-off, and must not use up the
-    tokens that other pods wait for.
-
     Args:
         overall_rate: evictions per second over all policies; None is no cap.
         zones: the pace that the health of a zone sets.
+        others_wait: whether due pods of other namespaces than this one wait.
         freed: receives the keys of buckets to which a token was returned.
 
     """
 
-    def __init__(self, overall_rate: float | None, zones: Zones, freed: Freed) -> None:
+    def __init__(
+        self, overall_rate: float | None, zones: Zones, others_wait: Callable[[str], bool], freed: Freed
+    ) -> None:
         self.freed = freed
         self._overall_rate = overall_rate
         self._zones = zones
+        self._others_wait = others_wait
         self._began = MonotonicTime(0.0)
         self._overall: TokenBucket | None = None
         self._policies: dict[str, TokenBucket] = {}
         self._keyed: dict[str, TokenBucket] = {}
         self.restart(self._began)
-
-    @property
-    def has_overall(self) -> bool:
-        """Whether there is a cap over all policies."""
-        return self._overall is not None
 
     def restart(self, now: MonotonicTime) -> None:
         """Start acting: what other processes used until now is not known."""
@@ -69,11 +82,31 @@ class Rates:
             kept[policy.name] = bucket
         self._policies = kept
 
+    def rehearse(self, request: Request) -> None:
+        """A dry run uses up what an eviction would."""
+        for _, _, bucket in (*self.shared(request), *self.parted(request)):
+            bucket.take(request.now.monotonic)
+
     def shared(self, request: Request) -> list[Named]:
-        """The buckets that all pods of a policy share."""
+        """The buckets that all pods of a policy share, and first those of retries."""
+        found = self._of_retries(request) if request.is_retry else []
         own = None if request.is_hard else self._policies.get(request.policy.name)
-        buckets = [] if own is None else [(POLICY_RATE, "", own)]
-        return buckets if self._overall is None else [*buckets, (OVERALL_RATE, "", self._overall)]
+        if own is not None:
+            found.append((POLICY_RATE, "", own))
+        if self._overall is not None:
+            found.append((OVERALL_RATE, "", self._overall))
+        return found
+
+    def _of_retries(self, request: Request) -> list[Named]:
+        rates = {"": self._overall_rate}
+        if not request.is_hard:
+            rates[request.policy.name] = request.policy.limits.evictions_per_second
+        found = []
+        for name, rate in rates.items():
+            key = f"retries/{name}"
+            part = RETRIES_PER_SECOND if rate is None else max(1.0, rate / RETRY_PART)
+            found.append((RETRY_RATE, key, self._bucket(key, part, request.now.monotonic)))
+        return found
 
     def halt(self, request: Request) -> Refusal | None:
         """Whether evictions in the pod's zone are halted."""
@@ -84,9 +117,9 @@ class Rates:
     def parted(self, request: Request) -> list[Named]:
         """The buckets of the pod's zone and namespace."""
         limits, now = request.policy.limits, request.now.monotonic
+        found = self._shares(request)
         if request.is_hard:
-            return []
-        found: list[Named] = []
+            return found
         if limits.zone_health is not None or limits.zone_evictions_per_second is not None:
             key = key_of(request.policy.name, request.zone)
             if limits.zone_evictions_per_second is not None:
@@ -100,8 +133,19 @@ class Rates:
             found.append((PER_NAMESPACE, key, self._bucket(key, limits.namespace_evictions_per_second, now)))
         return found
 
+    def _shares(self, request: Request) -> list[Named]:
+        """What one namespace may use of the rates of all, while pods of others wait."""
+        if request.is_retry or not self._others_wait(request.pod.namespace):
+            return []
+        namespace, now = request.pod.namespace, request.now.monotonic
+        rates = {"": self._overall_rate}
+        if not request.is_hard:
+            rates[request.policy.name] = request.policy.limits.evictions_per_second
+        keys = {f"share/{name}/{namespace}": rate / SHARE_PART for name, rate in rates.items() if rate is not None}
+        return [(SHARE, key, self._bucket(key, rate, now)) for key, rate in keys.items()]
+
     def _bucket(self, key: str, rate: float, now: MonotonicTime) -> TokenBucket:
-        """The bucket of a zone or namespace under a policy, whose burst is one second's worth."""
+        """The bucket of a part of the pods, whose burst is one second's worth."""
         bucket = self._keyed.get(key)
         if bucket is None:
             if len(self._keyed) >= MAX_IDLE_BUCKETS:
@@ -112,13 +156,14 @@ class Rates:
         return bucket
 
 
-class _Spending(ABC):
-    """Takes one token of each bucket that concerns a pod, and returns them if the pod stays."""
+class _Spending(Limit):
+    """Takes one token of each bucket that concerns a pod, and returns them if no call was made."""
 
-    def __init__(self, rates: Rates) -> None:
+    def __init__(self, rates: Rates, find: Callable[[Request], list[Named]]) -> None:
         self._rates = rates
-        self._taken: dict[str, list[Named]] = {}
-        """UID -> the buckets of which the eviction in progress has taken a token."""
+        self._find = find
+        self._taken: dict[str, tuple[Request, list[Named]]] = {}
+        """UID -> the request of the eviction in progress, and the buckets of which it has taken a token."""
         self._last: tuple[Request | None, list[Named]] = (None, [])
         """The last request and its buckets: what is admitted is reserved next."""
 
@@ -128,58 +173,47 @@ class _Spending(ABC):
             self._last = (request, self._find(request))
         return self._last[1]
 
-    @abstractmethod
-    def _find(self, request: Request) -> list[Named]:
-        """Those that concern a pod."""
-
-    def spend(self, request: Request) -> list[Named]:
-        """Take one token of each. Returns the buckets."""
-        buckets = self.buckets(request)
-        for _, _, bucket in buckets:
-            bucket.take(request.now.monotonic)
-        return buckets
-
     def reserve(self, request: Request) -> None:
         """Take one token of each, until it is known whether they were used."""
-        self._taken[request.pod.uid] = self.spend(request)
+        buckets = self.buckets(request)
+        self._taken[request.pod.uid] = request, buckets
+        for _, _, bucket in buckets:
+            bucket.take(request.now.monotonic)
 
-    def settle(self, uid: str, settlement: Settlement) -> None:
-        """A pod that stays costs no token."""
-        buckets = self._taken.pop(uid, ())
-        if settlement is Settlement.STAYS:
-            for _, key, bucket in buckets:
+    def settle(self, uid: str, settlement: Settlement, now: Instant) -> None:
+        """What was not sent costs no token, and a retry that did not help only those of retries."""
+        del now
+        request, buckets = self._taken.pop(uid, (None, ()))
+        if request is None or not (
+            settlement is Settlement.UNSENT or (request.is_retry and settlement is Settlement.STAYS)
+        ):
+            return
+        for limit, key, bucket in buckets:
+            if settlement is Settlement.UNSENT or limit != RETRY_RATE:
                 bucket.give_back()
                 self._rates.freed.add(key or EVERY_POLICY)
 
 
 class SharedRates(_Spending):
-    """``evictionsPerSecond`` with ``burst``, and the cap over all policies."""
+    """``evictionsPerSecond`` with ``burst``, the cap over all policies, and the rate of retries."""
 
-    def concerns(self, policy: Policy) -> bool:
-        """Whether one of the two is set."""
-        return self._rates.has_overall or policy.limits.evictions_per_second is not None
+    def __init__(self, rates: Rates) -> None:
+        super().__init__(rates, rates.shared)
 
-    def _find(self, request: Request) -> list[Named]:
-        """Those of the policy and of all policies."""
-        return self._rates.shared(request)
+    def configure(self, policies: Iterable[Policy], now: Instant) -> None:
+        """Apply changed rates at once."""
+        self._rates.configure(policies, now.monotonic)
 
     def admit(self, request: Request) -> Refusal | None:
-        """Whether both have a token."""
+        """Whether each of them has a token."""
         return _first_empty(self.buckets(request), request.now.monotonic)
 
 
 class PartedRates(_Spending):
-    """``perZone.evictionsPerSecond``, the pace of an unhealthy zone, ``perNamespace.evictionsPerSecond``."""
+    """``perZone.evictionsPerSecond``, the pace of an unhealthy zone, ``perNamespace.evictionsPerSecond``, shares."""
 
-    def concerns(self, policy: Policy) -> bool:
-        """Whether one of them is set."""
-        limits = policy.limits
-        rates = (limits.zone_evictions_per_second, limits.namespace_evictions_per_second, limits.zone_health)
-        return any(one is not None for one in rates)
-
-    def _find(self, request: Request) -> list[Named]:
-        """Those of the pod's zone and namespace."""
-        return self._rates.parted(request)
+    def __init__(self, rates: Rates) -> None:
+        super().__init__(rates, rates.parted)
 
     def admit(self, request: Request) -> Refusal | None:
         """Whether each of them has a token, and the zone is not halted."""

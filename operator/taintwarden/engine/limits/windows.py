@@ -18,21 +18,22 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
 
-from taintwarden.engine.limits.protocol import Request
+from taintwarden.engine.limits.protocol import Limit, Request
 from taintwarden.engine.limits.refusal import WINDOW, Refusal
-from taintwarden.engine.model import Policy, Window, later
+from taintwarden.engine.model import Instant, Policy, Window, later
 
 _DAY_SECONDS = 86_400
 
 
-class EvictionWindows:
+class EvictionWindows(Limit):
     """The windows of all policies that have any."""
 
     def __init__(self) -> None:
         self._windows: dict[str, Windows] = {}
 
-    def configure(self, policies: Iterable[Policy]) -> None:
+    def configure(self, policies: Iterable[Policy], now: Instant) -> None:
         """Apply changed windows at once."""
+        del now
         self._windows = {policy.name: Windows(policy.windows) for policy in policies if policy.windows}
 
     def concerns(self, policy: Policy) -> bool:
@@ -46,9 +47,6 @@ class EvictionWindows:
         if opens_at is None:
             return None
         return Refusal(WINDOW, later(request.now.monotonic, max(0.0, opens_at - request.now.wall)))
-
-    def reserve(self, request: Request) -> None:
-        """Nothing."""
 
 
 class Windows:

@@ -4,20 +4,22 @@ It is computed from state and not from past evictions: a missing pod counts, wha
 or the workload is scaled down. So a restart loses nothing relevant.
 """
 
-from taintwarden.engine.limits.protocol import Freed, Request, Settlement
+from taintwarden.engine.limits.protocol import Freed, Limit, Request, Settlement
 from taintwarden.engine.limits.refusal import MAX_UNAVAILABLE, WORKLOAD_UNKNOWN, Refusal
-from taintwarden.engine.model import MonotonicTime, Pod, Policy, Share, WorkloadKey, later
+from taintwarden.engine.model import Instant, MonotonicTime, Pod, Share, WorkloadKey, later
 
 COUNTED_KINDS = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job"})
 """Controllers that are watched, so that their wanted number of pods is known."""
 
 
+UNKNOWN_SECONDS = 60.0
+"""How long pods wait for a controller of a watched kind to be known. After that it does not exist."""
 FORGIVEN_SECONDS = 600.0
 """How long an evicted pod counts as missing if its controller is not watched and no Ready pod has replaced it."""
 
 
 class _Workload:
-    __slots__ = ("known", "owed", "ready", "ready_leaving", "total")
+    __slots__ = ("known", "owed", "ready", "ready_leaving", "total", "unknown_until")
 
     def __init__(self) -> None:
         self.total = 0
@@ -28,9 +30,11 @@ class _Workload:
         """For a controller that is not watched: until when each evicted pod without a Ready replacement counts."""
         self.known: set[str] = set()
         """For such a controller: pods that were Ready once, and so replace no further pod."""
+        self.unknown_until: MonotonicTime | None = None
+        """A controller of a watched kind has yet to be known: until when that is waited for."""
 
 
-class Workloads:
+class Workloads(Limit):
     """Counts pods by controlling owner.
 
     Args:
@@ -50,6 +54,8 @@ class Workloads:
             self._wanted.pop(key, None)
         else:
             self._wanted[key] = replicas
+            if key in self._workloads:
+                self._workloads[key].unknown_until = None
         self._freed.add(_key(key))
 
     def seen(self, pod: Pod, before: Pod | None) -> None:
@@ -63,7 +69,7 @@ class Workloads:
         workload.total += before is None
         if pod.ready:
             workload.ready += 1
-            if not _is_watched(pod) and pod.uid not in workload.known:
+            if pod.uid not in workload.known and not self._is_counted(pod):
                 workload.known.add(pod.uid)
                 del workload.owed[:1]
         elif before is not None:
@@ -73,7 +79,7 @@ class Workloads:
             self._leaving[pod.uid] = pod
         self._freed.add(_key(key))
 
-    def gone(self, pod: Pod, now: MonotonicTime) -> None:
+    def gone(self, pod: Pod, now: Instant) -> None:
         """A pod is gone or terminating."""
         key = pod.shared.workload
         if key is None:
@@ -83,8 +89,8 @@ class Workloads:
         workload.ready -= pod.ready
         if self._leaving.pop(pod.uid, None) is not None:
             workload.ready_leaving -= pod.ready
-            if not _is_watched(pod) and pod.ready:
-                workload.owed.append(later(now, FORGIVEN_SECONDS))
+            if pod.ready and not self._is_counted(pod):
+                workload.owed.append(later(now.monotonic, FORGIVEN_SECONDS))
         workload.known.discard(pod.uid)
         if not workload.total:
             del self._workloads[key]
@@ -104,10 +110,6 @@ class Workloads:
             self._workloads[key].ready_leaving -= known.ready
             self._freed.add(_key(key))
 
-    def concerns(self, _: Policy) -> bool:
-        """Always: evictions by every policy count."""
-        return True
-
     def admit(self, request: Request) -> Refusal | None:
         """``perWorkload.maxUnavailable``."""
         share = request.policy.limits.max_unavailable
@@ -117,9 +119,10 @@ class Workloads:
         """Count the pod as missing, also if its policy does not set this limit."""
         self.leave(request.pod)
 
-    def settle(self, uid: str, settlement: Settlement) -> None:
+    def settle(self, uid: str, settlement: Settlement, now: Instant) -> None:
         """A pod that stays is not missing."""
-        if settlement is Settlement.STAYS:
+        del now
+        if settlement.stays:
             self.stay(uid)
 
     def refuse(self, pod: Pod, share: Share, now: MonotonicTime) -> Refusal | None:
@@ -128,13 +131,11 @@ class Workloads:
         if key is None or not pod.ready or pod.uid in self._leaving:
             return None  # a pod whose last call may have been carried out already counts
         workload = self._workloads[key]
-        wanted: int | None = None
+        wanted = self._wanted.get(key) if _is_watched(pod) else None
         until: MonotonicTime | None = None
-        if _is_watched(pod):
-            wanted = self._wanted.get(key)
-            if wanted is None:
-                return Refusal(WORKLOAD_UNKNOWN, None, _key(key), f"{owner} is not known")
-        else:
+        if wanted is None:
+            if _is_watched(pod) and (waits := self._awaited(workload, now)) is not None:
+                return Refusal(WORKLOAD_UNKNOWN, waits, _key(key), f"{owner} is not known")
             workload.owed = [until for until in workload.owed if until > now]
             wanted, until = workload.total + len(workload.owed), min(workload.owed, default=None)
         missing = wanted - (workload.ready - workload.ready_leaving)
@@ -143,6 +144,16 @@ class Workloads:
             return None
         detail = f"{missing} of {wanted} pods of {owner} are missing, and {spare} ({share}) may be"
         return Refusal(MAX_UNAVAILABLE, until, _key(key), detail)
+
+    def _awaited(self, workload: _Workload, now: MonotonicTime) -> MonotonicTime | None:
+        """Until when a controller is waited for; None: no longer."""
+        if workload.unknown_until is None:
+            workload.unknown_until = later(now, UNKNOWN_SECONDS)
+        return workload.unknown_until if now < workload.unknown_until else None
+
+    def _is_counted(self, pod: Pod) -> bool:
+        """Whether its controller says how many pods it wants."""
+        return _is_watched(pod) and pod.shared.workload in self._wanted
 
 
 def _key(key: WorkloadKey) -> str:

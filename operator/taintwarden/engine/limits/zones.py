@@ -6,9 +6,9 @@ States are determined by nodes, as in the node-lifecycle controller; rates are i
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
-from taintwarden.engine.limits.protocol import Freed, Request, policy_key
+from taintwarden.engine.limits.protocol import Freed, Limit, Request, policy_key
 from taintwarden.engine.limits.refusal import ALL_ZONES_FULL, ZONE_DEGRADED, ZONE_FULL, ZONE_HALTED, Refusal
-from taintwarden.engine.model import Policy, ZoneHealth
+from taintwarden.engine.model import Instant, Policy, ZoneHealth
 
 ZONE_LABEL = "topology.kubernetes.io/zone"
 REGION_LABEL = "topology.kubernetes.io/region"
@@ -33,12 +33,13 @@ def zone_of(labels: Mapping[str, str]) -> str:
 
 
 def classify(nodes: int, degraded: int, health: ZoneHealth) -> ZoneState:
-    """The state of a zone in which ``degraded`` of ``nodes`` nodes are drained."""
-    if not degraded or nodes < health.min_nodes:
-        return ZoneState.NORMAL
-    if degraded == nodes:
+    """The state of a zone in which ``degraded`` of ``nodes`` nodes are drained.
+
+    A zone of any size is Full if all its nodes are drained; a small one is never Degraded.
+    """
+    if degraded == nodes > 0:
         return ZoneState.FULL
-    if degraded > ENOUGH_NODES and degraded / nodes >= health.threshold:
+    if nodes >= health.min_nodes and degraded > ENOUGH_NODES and degraded / nodes >= health.threshold:
         return ZoneState.DEGRADED
     return ZoneState.NORMAL
 
@@ -53,7 +54,7 @@ class _Zone:
         self.is_small = False
 
 
-class Zones:
+class Zones(Limit):
     """The zones of all policies with ``zoneHealth``, counted as nodes are added, updated and deleted.
 
     Args:
@@ -67,8 +68,9 @@ class Zones:
         self._zones: dict[str, dict[str, _Zone]] = {}
         self._nodes: dict[str, tuple[tuple[str, str, bool], ...]] = {}
 
-    def configure(self, policies: Iterable[Policy]) -> None:
+    def configure(self, policies: Iterable[Policy], now: Instant) -> None:
         """Apply changed settings at once; nodes are counted again when they are evaluated."""
+        del now
         self._health = {policy.name: health for policy in policies if (health := policy.limits.zone_health)}
         for policy in [policy for policy in self._zones if policy not in self._health]:
             del self._zones[policy]
@@ -88,11 +90,8 @@ class Zones:
             return None
         return Refusal(ALL_ZONES_FULL)
 
-    def reserve(self, request: Request) -> None:
-        """Nothing: the buckets of a zone enforce its rate."""
-
     def count(self, node: str, labels: Mapping[str, str], drained: Mapping[str, bool]) -> None:
-        """Count a node, which the policies in ``drained`` select; True: a taint that the policy acts on drains it."""
+        """Count a node for the policies in ``drained``; True: a taint that the policy acts on drains it."""
         zone = zone_of(labels)
         counted: tuple[tuple[str, str, bool], ...] = ()
         if EXCLUDE_LABEL not in labels:
@@ -144,16 +143,26 @@ class Zones:
             self._freed.add(freed)
 
     def table(self, policy: str) -> list[tuple[str, ZoneState, int, int]]:
-        """Name, state, nodes and degraded nodes of a policy's zones, by name."""
-        zones = self._zones.get(policy, {})
+        """Name, state, nodes and degraded nodes of a policy's zones, by name.
+
+        A zone with few nodes is not slowed down, and is Full only together with all others.
+        """
+        zones, health, all_full = self._zones.get(policy, {}), self._health.get(policy), self.all_full(policy)
+        few = 0 if health is None or all_full else health.min_nodes
         return [
-            (name, zone.state or ZoneState.NORMAL, zone.nodes, zone.degraded) for name, zone in sorted(zones.items())
+            (name, zone.state if zone.state and zone.nodes >= few else ZoneState.NORMAL, zone.nodes, zone.degraded)
+            for name, zone in sorted(zones.items())
         ]
 
     def all_full(self, policy: str) -> bool:
-        """Whether every zone is Full: that indicates a fault of the monitoring, not of the nodes."""
-        zones = self._zones.get(policy, {})
-        return bool(zones) and all(zone.state is ZoneState.FULL for zone in zones.values())
+        """Whether every zone is Full: that indicates a fault of the monitoring, not of the nodes.
+
+        Fewer than ``minNodes`` nodes in all indicate nothing.
+        """
+        zones, health = self._zones.get(policy, {}), self._health.get(policy)
+        if health is None or not zones or sum(zone.nodes for zone in zones.values()) < health.min_nodes:
+            return False
+        return all(zone.state is ZoneState.FULL for zone in zones.values())
 
     def pace(self, policy: str, name: str) -> tuple[str, float] | None:
         """The limit that a zone's state sets, and its rate in pods per second; 0: halted. None: no limit."""
@@ -161,6 +170,8 @@ class Zones:
         if zone is None or zone.state in (None, ZoneState.NORMAL):
             return None
         health = self._health[policy]
+        if zone.nodes < health.min_nodes:
+            return None
         if zone.state is ZoneState.FULL:
             return ZONE_FULL, health.full_evictions_per_second
         if health.halt_small_zones and zone.is_small:

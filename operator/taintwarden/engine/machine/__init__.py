@@ -8,15 +8,19 @@ from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.claim_views import ClaimView
 from taintwarden.engine.machine.claims import Phase
 from taintwarden.engine.machine.cluster import history_name
-from taintwarden.engine.machine.commands import Command
-from taintwarden.engine.machine.events import Event, Outcome, WriteOutcome
+from taintwarden.engine.machine.commands import BadNode, BadNodes, Command
+from taintwarden.engine.machine.events import Event, WriteOutcome
 from taintwarden.engine.machine.machine import Machine
 from taintwarden.engine.machine.outbox import key_of
+from taintwarden.engine.machine.reclaims import NodeEnd
 from taintwarden.engine.machine.reports import GuardReport, InvalidTaint, LimitReport, PolicyReport, ZoneReport
 from taintwarden.engine.machine.timings import Timings
 from taintwarden.engine.machine.view import NodeView, View
+from taintwarden.engine.outcomes import Outcome
 
 __all__ = [
+    "BadNode",
+    "BadNodes",
     "ClaimView",
     "Command",
     "Event",
@@ -24,6 +28,7 @@ __all__ = [
     "InvalidTaint",
     "LimitReport",
     "Machine",
+    "NodeEnd",
     "NodeView",
     "Outcome",
     "Phase",

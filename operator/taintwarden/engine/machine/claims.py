@@ -11,27 +11,33 @@ DELAYED      due, but its wave must be complete first, or the  the delay is over
              last call failed
 READY        due                                               limits admit it and a slot is free
 BLOCKED      a limit refused it, but not other pods            that limit may admit it
-CHECKING     the pod is newer than the node stream             a direct read of the node was answered
+CHECKING     the node must be read, or its stream is behind    the stream has delivered what was read
 ASIDE        another claim on the pod is being carried out     that call ended without evicting it
 IN_FLIGHT    ``Evict`` was issued                              ``Settled``
 LEAVING      the call was accepted                             the pod is gone (evaluated again after a minute)
 REHEARSED    due under a DryRun policy                         the verdict changes
+PAUSED       a verdict of a paused policy                      the policy is resumed
+EXEMPT       the policy leaves it on a node that is removed    the policy or the pod changes
 ENDED        the pod is gone, or no longer has to leave
 ============ ================================================= ====================================================
+
+A claim keeps what happened: its phase, its call, what limits answered last. What is true (which taints evict the pod,
+since when a budget blocks it, whether a person released it) is asked at the moment when it matters.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from enum import IntEnum, auto
 from zlib import crc32
 
 import msgspec
 
-from taintwarden.engine.evaluate import TaintVerdict
+from taintwarden.engine.evaluate import Grounds, TaintVerdict
 from taintwarden.engine.limits import Refusal
+from taintwarden.engine.limits.refusal import GUARD_RECORD
 from taintwarden.engine.machine.commands import Evict
-from taintwarden.engine.machine.events import Outcome, Settled
-from taintwarden.engine.machine.timings import Timings
-from taintwarden.engine.model import Instant, Method, Mode, MonotonicTime, Pod, Policy, WallTime, later
+from taintwarden.engine.model import Mode, MonotonicTime, Pod, Policy, WallTime
+from taintwarden.engine.outcomes import Outcome
 
 
 class Phase(IntEnum):
@@ -46,18 +52,22 @@ class Phase(IntEnum):
     IN_FLIGHT = auto()
     LEAVING = auto()
     REHEARSED = auto()
+    PAUSED = auto()
+    EXEMPT = auto()
     ENDED = auto()
 
 
+_RESTS = (Phase.WAITING, Phase.PAUSED, Phase.EXEMPT)
+"""Where a claim begins, and begins again: until its deadline, or for as long as its policy does not act."""
 QUEUED = (Phase.WAITING, Phase.DELAYED, Phase.READY, Phase.BLOCKED, Phase.CHECKING)
 """No call was made yet: a claim in these phases may start again, be put aside, or end, at any moment."""
-SETTLED = (Phase.IN_FLIGHT, Phase.LEAVING, Phase.REHEARSED)
-"""No call is ahead: the pod is being evicted, or would be under a DryRun policy."""
+SETTLED = (Phase.IN_FLIGHT, Phase.LEAVING, Phase.REHEARSED, Phase.PAUSED)
+"""No eviction is ahead: the pod is being evicted, or would be under a policy that does not enforce."""
 TRANSITIONS: dict[Phase, tuple[Phase, ...]] = {
-    Phase.WAITING: (Phase.WAITING, Phase.DELAYED, Phase.READY, Phase.ASIDE, Phase.ENDED),
-    Phase.DELAYED: (Phase.WAITING, Phase.READY, Phase.ASIDE, Phase.ENDED),
+    Phase.WAITING: (*_RESTS, Phase.DELAYED, Phase.READY, Phase.ASIDE, Phase.ENDED),
+    Phase.DELAYED: (*_RESTS, Phase.READY, Phase.ASIDE, Phase.ENDED),
     Phase.READY: (
-        Phase.WAITING,
+        *_RESTS,
         Phase.BLOCKED,
         Phase.CHECKING,
         Phase.ASIDE,
@@ -65,31 +75,36 @@ TRANSITIONS: dict[Phase, tuple[Phase, ...]] = {
         Phase.REHEARSED,
         Phase.ENDED,
     ),
-    Phase.BLOCKED: (Phase.WAITING, Phase.READY, Phase.ASIDE, Phase.ENDED),
-    Phase.CHECKING: (Phase.WAITING, Phase.DELAYED, Phase.ASIDE, Phase.ENDED),
-    Phase.ASIDE: (Phase.WAITING, Phase.ENDED),
+    Phase.BLOCKED: (*_RESTS, Phase.READY, Phase.ASIDE, Phase.ENDED),
+    Phase.CHECKING: (*_RESTS, Phase.DELAYED, Phase.ASIDE, Phase.ENDED),
+    Phase.ASIDE: (*_RESTS, Phase.ENDED),
     Phase.IN_FLIGHT: (Phase.LEAVING, Phase.DELAYED, Phase.ENDED),
     Phase.LEAVING: (Phase.ENDED,),
-    Phase.REHEARSED: (Phase.WAITING, Phase.ENDED),
+    Phase.REHEARSED: (*_RESTS, Phase.ENDED),
+    Phase.PAUSED: (*_RESTS, Phase.ENDED),
+    Phase.EXEMPT: (*_RESTS, Phase.ENDED),
     Phase.ENDED: (),
 }
 
 
 class Claim(msgspec.Struct, eq=False, gc=False):
-    """One policy evicts one pod. Only :class:`~.queues.Queues` changes its phase."""
+    """One policy evicts one pod. Only :class:`~.queues.Queues` changes its phase, and only its methods all else."""
 
     key: str
     """UID and policy."""
     uid: str
     node: str
+    grounds: Grounds
     verdict: TaintVerdict
+    """The one that sets the deadline."""
     due_at: WallTime
+    version: int
+    """The pod's resourceVersion at its first evaluation: its node has to be known as of then."""
     phase: Phase = Phase.WAITING
-    is_latecomer: bool = False
-    """The pod came to its node when the taint already evicted it."""
-    announced: bool = False
-    withdrawn: bool = False
-    """The verdict ended during the call."""
+    is_announced: bool = False
+    """It was reported that the pod will be evicted at ``due_at``."""
+    is_reported: bool = False
+    """It was reported what delays the eviction."""
     not_before: MonotonicTime = MonotonicTime(0.0)
     """Until its wave is complete, or the next retry."""
     attempts: int = 0
@@ -97,69 +112,108 @@ class Claim(msgspec.Struct, eq=False, gc=False):
     outcome: Outcome | None = None
     """Of the last call that did not evict the pod."""
     message: str = ""
-    blocked_since: MonotonicTime | None = None
-    """Since when only budgets block the eviction."""
-    bounced_until: MonotonicTime | None = None
-    """The end of the hold that was last reported because its workload bounces."""
     ready_since: MonotonicTime = MonotonicTime(0.0)
     """When it became due, or ready again."""
     refusal: Refusal | None = None
-    """The last refusal by a limit since it became ready."""
+    """The last refusal by a limit."""
+    budget_refused_at: MonotonicTime | None = None
+    """When a budget first refused it, or the API server because of one."""
     waited_for: str = ""
     """The limit to report on admission: the last one; a guard's record, which takes moments, only if no other."""
 
     @classmethod
-    def of(cls, pod: Pod, verdict: TaintVerdict, due_at: WallTime) -> "Claim":
-        """A claim of the verdict's policy on a pod."""
-        return cls(f"{pod.uid}/{verdict.policy.name}", pod.uid, pod.node, verdict, due_at)
+    def of(cls, pod: Pod, grounds: Grounds, settles_at: MonotonicTime) -> "Claim":
+        """A claim of a policy on a pod."""
+        due_at, verdict = grounds.first(pod.bound_at)
+        key = f"{pod.uid}/{grounds.policy.name}"
+        return cls(key, pod.uid, pod.node, grounds, verdict, due_at, pod.resource_version, not_before=settles_at)
 
     @property
     def policy(self) -> Policy:
         """The policy that evicts the pod."""
-        return self.verdict.policy
+        return self.grounds.policy
+
+    @property
+    def rests(self) -> Phase:
+        """The phase in which it begins."""
+        if self.grounds.policy.mode is Mode.PAUSED:
+            return Phase.PAUSED
+        return Phase.EXEMPT if self.grounds.exempt else Phase.WAITING
 
     @property
     def is_enforced(self) -> bool:
-        """Whether the policy enforces, so that the pod is evicted."""
-        return self.verdict.policy.mode is Mode.ENFORCE
+        """Whether the pod is evicted because of it."""
+        return self.grounds.policy.mode is Mode.ENFORCE and not self.grounds.exempt
 
     @property
-    def limit(self) -> str:
-        """The name of the limit that refused it last."""
-        return self.refusal.limit if self.refusal else ""
+    def is_standing(self) -> bool:
+        """Whether its eviction is still ahead: it was not accepted yet."""
+        return self.phase not in (Phase.LEAVING, Phase.ENDED)
+
+    @property
+    def was_expected(self) -> bool:
+        """Whether it was reported that the pod is to be evicted."""
+        return self.is_announced or self.is_reported or self.phase is Phase.REHEARSED
 
     def grace_seconds(self, pod: Pod) -> int:
         """How long the pod may take to stop."""
         given = self.policy.eviction.grace_period_seconds
         return pod.shared.grace_seconds if given is None else given
 
-    def delete_at(self, pod: Pod, now: Instant) -> MonotonicTime | None:
-        """When a pod that a budget blocks is deleted instead, if its policy specifies that.
+    def decide(self, grounds: Grounds, pod: Pod, settles_at: MonotonicTime) -> bool:
+        """The pod was evaluated again. Returns whether its deadline or its policy changed.
 
-        If the node will be removed, that is early enough for the pod to stop gracefully.
+        One that becomes due earlier than before is part of a new wave, which has to be complete first.
         """
-        settings = self.policy.eviction
-        if settings.method is not Method.EVICT_THEN_DELETE or self.blocked_since is None:
-            return None
-        at = later(self.blocked_since, settings.pdb_timeout_seconds)
-        if self.verdict.hard_at is None:
-            return at
-        last = later(now.monotonic_at(self.verdict.hard_at), -self.grace_seconds(pod))
-        return min(at, max(self.blocked_since, last))
+        due_at, verdict = grounds.first(pod.bound_at)
+        before = self.grounds
+        changed = due_at != self.due_at or grounds.exempt != before.exempt
+        changed = changed or not (before.policy is grounds.policy or before.policy == grounds.policy)
+        if due_at < self.due_at:
+            self.postpone(settles_at)
+        if due_at != self.due_at:
+            self.budget_refused_at = None
+        self.is_announced = self.is_announced and due_at == self.due_at
+        self.grounds, self.verdict, self.due_at = grounds, verdict, due_at
+        return changed
 
-    def note_failure(self, event: Settled, pod: Pod, now: Instant, timings: Timings) -> None:
-        """A call did not evict the pod: record why, and when to retry."""
-        self.attempts = self.attempts + 1 if self.outcome is event.outcome else 1
-        self.outcome, self.message = event.outcome, event.message
-        delay = retry_delay(timings.backoff[event.outcome], self.attempts, self.uid)
-        asked = min(event.retry_after or 0.0, timings.longest_retry_after)
-        self.not_before = later(now.monotonic, max(delay, asked))
-        if event.outcome in (Outcome.BLOCKED, Outcome.MISCONFIGURED):  # budgets are the cause of both
-            if self.blocked_since is None:
-                self.blocked_since = now.monotonic
-            delete_at = self.delete_at(pod, now)
-            if delete_at is not None and delete_at > now.monotonic:
-                self.not_before = min(self.not_before, delete_at)
+    def move(self, node: str) -> None:
+        """The pod is on another node than before, after a restore of etcd."""
+        self.node = node
+
+    def announce(self, *, announced: bool) -> None:
+        """It was reported when the pod will be evicted; or another process leads, which may not know of that."""
+        self.is_announced = announced
+
+    def rest(self) -> None:
+        """The policy does not act, so no eviction is expected any more."""
+        self.is_announced = self.is_reported = False
+
+    def postpone(self, until: MonotonicTime) -> None:
+        """Make no call before then."""
+        self.not_before = max(self.not_before, until)
+
+    def become_ready(self, now: MonotonicTime) -> None:
+        """It is due."""
+        self.ready_since, self.waited_for = now, ""
+
+    def hold_by_budget(self, now: MonotonicTime) -> None:
+        """A budget refuses it."""
+        if self.budget_refused_at is None:
+            self.budget_refused_at = now
+
+    def hold(self, refusal: Refusal, *, is_reported: bool) -> None:
+        """A limit refuses it."""
+        self.refusal = refusal
+        self.is_reported = self.is_reported or is_reported
+        if refusal.limit != GUARD_RECORD or not self.waited_for:
+            self.waited_for = refusal.limit
+
+    def fail(self, outcome: Outcome, message: str, retry_at: MonotonicTime) -> None:
+        """A call did not evict the pod: the next one is made at ``retry_at``."""
+        self.attempts = self.attempts + 1 if self.outcome is outcome else 1
+        self.outcome, self.message, self.is_reported = outcome, message, True
+        self.not_before = retry_at
 
 
 class Call(msgspec.Struct, eq=False, gc=False):
@@ -188,12 +242,12 @@ class Evictee(msgspec.Struct, eq=False, gc=False):
         """The pod is on another node, and so are the claims that remain."""
         self.node = node
         for claim in self.claims:
-            claim.node = node
+            claim.move(node)
 
     def claim_of(self, policy: str) -> Claim | None:
         """The claim of a policy."""
         for claim in self.claims:
-            if claim.verdict.policy.name == policy:
+            if claim.grounds.policy.name == policy:
                 return claim
         return None
 
@@ -205,6 +259,8 @@ class Claims:
         self.evictees: dict[str, Evictee] = {}
         """By the pod's UID."""
         self.by_key: dict[str, Claim] = {}
+        self.number: Counter[str] = Counter()
+        """Policy -> its claims."""
 
     def __iter__(self) -> Iterator[Claim]:
         return iter(self.by_key.values())
@@ -216,14 +272,21 @@ class Claims:
             found = self.evictees[pod.uid] = Evictee(pod.uid, pod.node)
         return found
 
+    def of(self, uid: str) -> tuple[Claim, ...]:
+        """The claims on a pod."""
+        evictee = self.evictees.get(uid)
+        return () if evictee is None else evictee.claims
+
     def add(self, evictee: Evictee, claim: Claim) -> None:
         """Another policy evicts the pod."""
         evictee.claims = (*evictee.claims, claim)
         self.by_key[claim.key] = claim
+        self.number[claim.policy.name] += 1
 
     def remove(self, claim: Claim) -> None:
         """A claim has ended."""
         del self.by_key[claim.key]
+        self.number[claim.policy.name] -= 1
         evictee = self.evictees[claim.uid]
         evictee.claims = tuple([one for one in evictee.claims if one is not claim])
         if not evictee.claims and evictee.call is None:

@@ -1,16 +1,27 @@
 """What is known of the cluster: nodes with their taints' histories, and the pods on them."""
 
+import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from taintwarden.engine.evaluate import TaintVerdict
-from taintwarden.engine.history import TaintHistory, decode_histories, encode_histories, until_now
-from taintwarden.engine.model import Node, Pod, PodClass, Policy, Taint, Tolerations
+from taintwarden.engine.evaluate import Grounds, TaintVerdict
+from taintwarden.engine.history import TaintHistory, encode_histories, read_histories, until_now
+from taintwarden.engine.model import MonotonicTime, Node, Pod, PodClass, Policy, Taint, Tolerations
 
-Alike = tuple[Tolerations, tuple[Policy, ...], int]
-"""What verdicts on a node depend on: all tolerations, the policies, and the grace if a policy reclaims its nodes."""
+Alike = tuple[Tolerations, tuple[Policy, ...], int, float]
+"""What verdicts on a node depend on: all tolerations, the policies, the grace if a policy reclaims its nodes, and how
+long a pod is protected.
+"""
+
+_NOT_READY, _UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
+_SAME_CONDITION = {_NOT_READY: _UNREACHABLE, _UNREACHABLE: _NOT_READY}
+"""The taints of a node that does not work. Kubernetes replaces one by the other while it stays so."""
+
+
+_CORDONED = "node.kubernetes.io/unschedulable:NoSchedule"
+"""The name of the history of the taint that ``kubectl cordon`` brings."""
 
 
 class NodeState:
@@ -18,19 +29,21 @@ class NodeState:
 
     __slots__ = (
         "alike",
-        "check_wanted",
-        "checked_version",
+        "awaited_version",
+        "concerned",
+        "confirmed_at",
+        "confirmed_version",
         "degraded",
-        "evicting",
-        "found_draining",
+        "grounds",
         "histories",
+        "is_unreadable",
         "name",
         "node",
         "pods",
         "policies",
+        "population",
         "reported_invalid",
         "verdicts",
-        "witnesses",
     )
 
     def __init__(self, name: str) -> None:
@@ -38,20 +51,25 @@ class NodeState:
         self.node: Node | None = None
         self.pods: dict[str, Pod] = {}
         self.histories: dict[str, TaintHistory] = {}
+        self.concerned: tuple[Policy, ...] = ()
+        """The policies whose nodeSelector selects this node, also if it opts out: its history is kept for them."""
         self.policies: tuple[Policy, ...] | None = None
         """The policies that select this node; None: to be computed again."""
         self.verdicts: dict[PodClass, tuple[TaintVerdict, ...]] = {}
-        self.evicting: dict[PodClass, tuple[TaintVerdict, ...]] = {}
-        """The verdicts of these that evict pods, now or later."""
+        self.grounds: dict[PodClass, tuple[Grounds, ...]] = {}
+        """Why policies evict pods of a class, now or later."""
         self.alike: dict[Alike, tuple[TaintVerdict, ...]] = {}
         """The verdicts on all classes that do not differ in what verdicts depend on."""
-        self.witnesses: dict[tuple[str, str], PodClass] = {}
-        """(policy, taint) that drains the node -> the class of a pod that has to leave, or had to and is gone."""
-        self.found_draining: dict[str, str] = {}
-        """Taints that drained the node when it was first seen, with their values then: they have no witnesses."""
-        self.checked_version = -1
-        """A direct read is known to be at least as new as this resourceVersion."""
-        self.check_wanted = False
+        self.population: dict[str, int] = {}
+        """Policy -> how many pods it may evict here, as far as it was counted."""
+        self.confirmed_version = -1
+        """The node is known as it was when pods had this resourceVersion."""
+        self.confirmed_at = MonotonicTime(-math.inf)
+        """A read of the node at this time found what the stream had delivered."""
+        self.awaited_version = -1
+        """A read found this version, which the stream has yet to deliver."""
+        self.is_unreadable = False
+        """The newest version of the node cannot be decoded."""
         self.degraded = False
         self.reported_invalid: dict[str, str] = {}
 
@@ -59,6 +77,17 @@ class NodeState:
     def labels(self) -> dict[str, str]:
         """The node's labels; none while only pods refer to it."""
         return self.node.labels if self.node is not None else {}
+
+    @property
+    def cordoned_at(self) -> float | None:
+        """Since when the scheduler puts no pods on the node, by the taint of a cordon; None: it does."""
+        history = self.histories.get(_CORDONED)
+        return None if history is None else history.added_at
+
+    @property
+    def do_not_evict(self) -> bool:
+        """Whether the node opts out of evictions."""
+        return self.node is not None and self.node.do_not_evict
 
     def taints(self) -> Iterator[tuple[Taint, TaintHistory]]:
         """The node's taints with their histories."""
@@ -75,9 +104,10 @@ class NodeState:
             and known.taints == node.taints
             and known.labels == node.labels
             and known.history == node.history
+            and known.do_not_evict == node.do_not_evict
         )
 
-    def update(self, node: Node, now: float, *, adopt: bool, gap: bool) -> str | None:
+    def update(self, node: Node, now: float, *, adopt: bool, gap: bool) -> list[str]:
         """Store the node's newest state and extend the histories.
 
         Args:
@@ -89,26 +119,27 @@ class NodeState:
                 the annotation may contain what another leader saw meanwhile.
 
         Returns:
-            Why the annotation could not be read, if so.
+            What of the annotation could not be read, and why.
 
         """
-        problem, known = None, self.histories
+        faults: list[str] = []
+        known = self.histories
         is_new = self.node is None or self.node.uid != node.uid
         if is_new or ((adopt or gap) and self.node is not None and self.node.history != node.history):
-            stored, problem = _read(node.history, now)
+            stored, faults = _read(node.history, now)
             known = stored if is_new else _adopted(stored, known) if adopt else _later(stored, known)
-        if is_new:
-            self.found_draining = {name: one.value for name, one in known.items() if one.drains}
-        if self.node is None or self.node.labels != node.labels:
+        if self.node is None or self.node.labels != node.labels or self.node.do_not_evict != node.do_not_evict:
             self.policies = None
         self.node = node
         self.histories = {
-            history_name(taint): _observed(known.get(history_name(taint)), taint, added, now, gap=gap or is_new)
-            for taint, added in node.taints
+            history_name(taint): _observed(known, taint, stamp, now, gap=gap or is_new) for taint, stamp in node.taints
         }
-        self.witnesses = {key: one for key, one in self.witnesses.items() if key[1] in self.histories}
-        self.verdicts, self.evicting, self.alike = {}, {}, {}
-        return problem
+        self.forget_verdicts()
+        return faults
+
+    def forget_verdicts(self) -> None:
+        """The taints, policies or tolerations changed."""
+        self.verdicts, self.grounds, self.alike = {}, {}, {}
 
     def set_draining(self, name: str, *, drains: bool) -> None:
         """Set whether pods have to leave, or had to, because of a taint."""
@@ -121,7 +152,7 @@ class NodeState:
         selected = {
             history_name(taint): history
             for taint, history in self.taints()
-            if any(policy.selector_for(taint) for policy in self.policies or ())
+            if any(policy.selector_for(taint) for policy in self.concerned)
         }
         return encode_histories(selected)
 
@@ -132,6 +163,8 @@ class Cluster:
     def __init__(self) -> None:
         self.nodes: dict[str, NodeState] = {}
         self.classes: Counter[PodClass] = Counter()
+        self.changed: dict[str, float] = {}
+        """UID -> when a pod got other labels, annotations or tolerations, if that was seen."""
 
     def state(self, name: str) -> NodeState:
         """The node of this name, which is created if it is not known."""
@@ -156,6 +189,7 @@ class Cluster:
         known = state.pods.get(pod.uid)
         state.pods[pod.uid] = pod
         if known is None or known.shared is not pod.shared:
+            state.population = {}
             self.classes[pod.shared] += 1
             if known is not None:
                 self._discount(state, known)
@@ -169,17 +203,19 @@ class Cluster:
         known = state.pods.pop(uid, None)
         if known is not None:
             self._discount(state, known)
+            self.changed.pop(uid, None)
         if state.node is None and not state.pods:
             del self.nodes[node]
         return known
 
     def _discount(self, state: NodeState, pod: Pod) -> None:
+        state.population = {}
         self.classes[pod.shared] -= 1
         if not self.classes[pod.shared]:
             del self.classes[pod.shared]
         if pod.shared in state.verdicts and all(one.shared is not pod.shared for one in state.pods.values()):
             # Every run of a Job is a class of its own: a node would collect them until its taints change.
-            del state.verdicts[pod.shared], state.evicting[pod.shared]
+            del state.verdicts[pod.shared], state.grounds[pod.shared]
             state.alike.clear()  # which holds its tolerations
 
     def replace(self, name: str) -> NodeState:
@@ -195,26 +231,19 @@ def history_name(taint: Taint) -> str:
     return f"{taint.key}:{taint.effect}"
 
 
-def _read(text: str, now: float) -> tuple[dict[str, TaintHistory], str | None]:
-    """The histories of an annotation, and its fault, if there is one."""
-    try:
-        decoded = decode_histories(text)
-    except ValueError as error:
-        return {}, str(error)
-    believed = until_now(decoded, now)
-    return believed, "its times lie in the future, and count from now" if believed != decoded else None
+def _read(text: str, now: float) -> tuple[dict[str, TaintHistory], list[str]]:
+    """The histories of an annotation, and its faults."""
+    found, faults = read_histories(text)
+    believed = until_now(found, now)
+    if believed != found:
+        faults.append("its times lie in the future, and count from now")
+    return believed, faults
 
 
 def _adopted(stored: dict[str, TaintHistory], known: dict[str, TaintHistory]) -> dict[str, TaintHistory]:
-    """What the leader has written, extended by the values that this process saw and the leader has not written yet."""
-    found = dict(known)
-    for name, history in stored.items():
-        mine = known.get(name)
-        if mine is not None and mine.value != history.value and mine.spans[-1].since > history.spans[-1].since:
-            found[name] = history.observe(mine.value, mine.spans[-1].since)
-        else:
-            found[name] = history
-    return found
+    """What the leader has written, extended by the values that this process saw since."""
+    extended = {name: history.extended(known[name]) for name, history in stored.items() if name in known}
+    return known | stored | extended
 
 
 def _later(stored: dict[str, TaintHistory], known: dict[str, TaintHistory]) -> dict[str, TaintHistory]:
@@ -228,15 +257,11 @@ def _later(stored: dict[str, TaintHistory], known: dict[str, TaintHistory]) -> d
 
 
 def _observed(
-    known: TaintHistory | None, taint: Taint, time_added: float | None, now: float, *, gap: bool
+    known: Mapping[str, TaintHistory], taint: Taint, stamp: float | None, now: float, *, gap: bool
 ) -> TaintHistory:
-    added_at = now if time_added is None else min(time_added, now)
-    if known is None:
-        return TaintHistory.begin(taint.value, added_at)
-    if time_added is not None:
-        if gap and known.is_added_again(added_at):
-            return TaintHistory.begin(taint.value, added_at)
-        if not gap:  # else an older object may have been restored, from before the taint was added again
-            # The time as written: a clock that was set back moves nothing earlier.
-            known = known.added_no_later_than(time_added)
-    return known.observe(taint.value, now)
+    history = known.get(history_name(taint))
+    if history is not None:
+        return history.seen(taint.value, stamp, now, gap=gap)
+    began = TaintHistory.begin(taint.value, now, stamp)
+    other = known.get(f"{_SAME_CONDITION[taint.key]}:{taint.effect}") if taint.key in _SAME_CONDITION else None
+    return began if other is None else began.continuing(other)

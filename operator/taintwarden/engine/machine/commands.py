@@ -7,8 +7,9 @@ a cycle.
 import msgspec
 
 from taintwarden.engine.evaluate import TaintVerdict
-from taintwarden.engine.limits.guard import GuardRecord
+from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.model import Pod, Policy, Taint
+from taintwarden.engine.outcomes import Outcome
 from taintwarden.engine.placement import Label
 
 
@@ -22,20 +23,27 @@ class Evict(msgspec.Struct, frozen=True, gc=False):
     verdict: TaintVerdict
     delete: bool = False
     grace_period_seconds: int | None = None
+    term: int = 0
 
 
 class CheckNode(msgspec.Struct, frozen=True):
-    """Read this node from the API server: pods newer than the node stream wait for it. Answered by ``NodeChecked``."""
+    """Read this node: due pods wait until the stream has delivered what is there. Answered by ``NodeChecked``."""
 
     name: str
 
 
 class SaveHistory(msgspec.Struct, frozen=True):
-    """Write ``text`` into the node's taint-history annotation (empty: remove it). Answered by ``Written``."""
+    """Write ``text`` into the node's taint-history annotation (empty: remove it). Answered by ``Written``.
+
+    Of all writes: ``term`` is that of the leader; ``version`` is the resourceVersion of the object on which the
+    decision is based, and has to be that of the stored one.
+    """
 
     node: str
     uid: str
     text: str
+    term: int = 0
+    version: int = -1
 
 
 class SaveLabels(msgspec.Struct, frozen=True):
@@ -44,6 +52,7 @@ class SaveLabels(msgspec.Struct, frozen=True):
     node: str
     uid: str
     labels: dict[str, str | None]
+    term: int = 0
 
 
 class SaveGuard(msgspec.Struct, frozen=True):
@@ -51,12 +60,14 @@ class SaveGuard(msgspec.Struct, frozen=True):
 
     policy: Policy
     record: GuardRecord
+    term: int = 0
 
 
 class ClearGuardReset(msgspec.Struct, frozen=True):
     """Remove the annotation that requested a reset of the guard: it was granted, and counts once."""
 
     policy: Policy
+    term: int = 0
 
 
 class Scheduled(msgspec.Struct, frozen=True, gc=False):
@@ -68,10 +79,11 @@ class Scheduled(msgspec.Struct, frozen=True, gc=False):
 
 
 class Cancelled(msgspec.Struct, frozen=True, gc=False):
-    """Notice: a scheduled eviction will not happen."""
+    """Notice: a scheduled eviction will not happen. ``node_gone``: the node was deleted, so no taint evicts the pod."""
 
     pod: Pod
     verdict: TaintVerdict
+    node_gone: bool = False
 
 
 class Decided(msgspec.Struct, frozen=True, gc=False):
@@ -105,7 +117,7 @@ class Hindered(msgspec.Struct, frozen=True, gc=False):
 
     pod: Pod
     verdict: TaintVerdict
-    outcome: str
+    outcome: Outcome
     message: str
     attempts: int
     retry_at: float
@@ -119,12 +131,14 @@ class Left(msgspec.Struct, frozen=True, gc=False):
 
 
 class InvalidValue(msgspec.Struct, frozen=True):
-    """Notice: a taint's value cannot be compared, which affects pods on the node. ``held``: it evicts no pod."""
+    """Notice: a taint's value cannot be compared, which affects pods on the node.
+
+    ``verdict``: on some of them. ``held``: it evicts no pod, or its last valid value decides.
+    """
 
     node: str
     node_uid: str
-    taint: Taint
-    policy: Policy
+    verdict: TaintVerdict
     held: bool
 
 
@@ -135,6 +149,19 @@ class NotMirrored(msgspec.Struct, frozen=True):
     node_uid: str
     subject: Taint | Label
     reason: str
+
+
+class LabelsContested(msgspec.Struct, frozen=True):
+    """Notice: another client has changed labels of placement back ``number`` times; they are written ``after`` seconds.
+
+    ``labels``: those that differ.
+    """
+
+    node: str
+    node_uid: str
+    labels: tuple[str, ...]
+    number: int
+    after: float
 
 
 class Degraded(msgspec.Struct, frozen=True):
@@ -179,11 +206,27 @@ class HeldAsBouncing(msgspec.Struct, frozen=True, gc=False):
     until: float
 
 
+class BadNode(msgspec.Struct, frozen=True):
+    """A node, its taint as it is now, and the value that it had before; None if it had none."""
+
+    name: str
+    taint: Taint
+    before: str | None = None
+
+
+class BadNodes(msgspec.Struct, frozen=True):
+    """So many nodes, and the first of them by name."""
+
+    number: int = 0
+    named: tuple[BadNode, ...] = ()
+
+
 class GuardTripped(msgspec.Struct, frozen=True):
     """Notice: more pods would be evicted than the guard allows in one window. ``cause`` names the change behind it.
 
     ``waiting`` pods have to leave within the window, besides ``evicted`` ones that count already, of ``population``;
-    ``limit`` is how many may; ``examples`` are some of them. ``halts``: no pod is evicted until it is armed again.
+    ``limit`` is how many may; ``bad`` are the nodes that make pods leave; ``examples`` are some of these pods.
+    ``halts``: no pod is evicted until it is armed again.
     """
 
     policy: Policy
@@ -192,8 +235,23 @@ class GuardTripped(msgspec.Struct, frozen=True):
     evicted: int
     population: int
     limit: int
+    bad: BadNodes
     examples: tuple[str, ...]
     halts: bool
+
+
+class NamespaceHeld(msgspec.Struct, frozen=True):
+    """Notice: the guard holds the pods of a namespace, which are themselves the reason for their evictions.
+
+    ``hold`` is the namespace, with a node if only those on it are held. ``pods`` would be evicted within one window,
+    and ``limit`` may be. ``cause`` names a recent change behind it.
+    """
+
+    policy: Policy
+    hold: str
+    pods: int
+    limit: int
+    cause: str
 
 
 class GuardArmed(msgspec.Struct, frozen=True):
@@ -253,11 +311,13 @@ Notice = (
     | Left
     | InvalidValue
     | NotMirrored
+    | LabelsContested
     | Degraded
     | HeldByBudget
     | Bounced
     | HeldAsBouncing
     | GuardTripped
+    | NamespaceHeld
     | GuardArmed
     | EvictionsHalted
     | EvictionsResumed

@@ -1,164 +1,248 @@
 """Which nodes count as drained by which policy, for the health of their zones.
 
-A node counts while a taint that the policy acts on evicts a pod of it, or has evicted one that is gone: an empty node
-is no healthier than before. The class of such a pod is the *witness*. A node that has no pods to evict also counts if
-its value became untolerated together with those of others: a witness from another node would have to leave it now, and
-would not have had to before. Otherwise each empty node would make a fault of the monitoring look smaller. The count of
-a node that never met the tolerations of a witness does not change: it is a cheap node, not an unhealthy one.
+1. A node *drains* if pods have to leave it that were there before the value fell or the taint was added: of two
+   namespaces, or at least half of the pods whose verdict depends on the value. Pods that came later, or that asked for
+   other values since, say nothing.
+2. It stays drained when these pods are gone, until the taint is removed, until pods are there and none has to leave, or
+   until the pods that left could stay.
+3. A node whose pods say nothing is a *refuge*, and counts as healthy, if some pod that has to leave another node could
+   go there: it would tolerate all taints. Otherwise the node does not count: it is no help.
+4. A zone is Full if all nodes that count are drained.
+5. While every zone is Full, nothing is evicted: that looks like a fault of the monitoring.
 """
 
-from taintwarden.engine.evaluate import TaintVerdict, acting_policy
-from taintwarden.engine.limits.zones import Zones
+from collections import Counter
+
+import msgspec
+
+from taintwarden.engine.evaluate import Kind, TaintVerdict
+from taintwarden.engine.guard import ROUNDING_SECONDS
 from taintwarden.engine.machine.cluster import NodeState, history_name
-from taintwarden.engine.machine.timings import Timings
-from taintwarden.engine.machine.verdicts import Verdicts
-from taintwarden.engine.model import PodClass, Tolerations
+from taintwarden.engine.machine.world import World
+from taintwarden.engine.model import Operator, Pod, PodClass, Policy, Tolerations
+from taintwarden.engine.scheduling import REPELLING, untolerated
 
-MAX_WITNESSES = 8
-"""How many different tolerations of witnesses are evaluated on a node that has no pods to evict."""
-
-_Key = tuple[str, str]
-"""A policy and a taint's key and effect."""
+MAX_SAMPLES = 8
+"""How many different tolerations of pods that have to leave are compared with the taints of other nodes."""
 
 
-class _Testimony:
-    """A witness from a node, and how many nodes have one with the same tolerations."""
+class _Voices(msgspec.Struct):
+    """What the pods of a node say of it, for one policy."""
 
-    __slots__ = ("nodes", "since", "witness")
+    speaking: int = 0
+    """Pods whose verdict depends on the value."""
+    leaving: int = 0
+    """Of these, pods that have to leave."""
+    victims: int = 0
+    """Of these, pods that were there before."""
+    namespaces: set[str] = msgspec.field(default_factory=set)
+    """Of the victims. Never iterated."""
+    sample: PodClass | None = None
+    taints: dict[str, None] = msgspec.field(default_factory=dict)
 
-    def __init__(self, witness: PodClass, since: float) -> None:
-        self.witness = witness
-        self.since = since
-        """When the value became untolerated for it, on the node where that happened last."""
-        self.nodes = 0
+    @property
+    def is_drained(self) -> bool:
+        """Whether they suffice."""
+        return len(self.namespaces) > 1 or (self.victims > 0 and 2 * self.victims >= self.speaking)
+
+
+_NONE, _ONE = _Voices(), _Voices(speaking=1)
 
 
 class Draining:
-    """Keeps witnesses, and counts nodes for the limits.
+    """Counts nodes for the zones, and marks in their histories which taints drain them."""
 
-    Args:
-        verdicts: evaluates pods of a class on a node.
-        zones: receives the counts.
-        timings: how long an incident lasts.
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._samples: dict[str, Counter[Tolerations]] = {}
+        """Policy -> the tolerations of pods that have to leave, each with the number of nodes it is taken from."""
+        self._classes: dict[Tolerations, PodClass] = {}
+        self._given: dict[str, dict[str, Tolerations]] = {}
+        """Node -> policy -> the sample that it gives."""
+        self._witnesses: dict[str, dict[str, PodClass]] = {}
+        """Node -> policy -> a pod that had to leave when the node was drained."""
+        self._silent: dict[str, dict[str, None]] = {}
+        """Policy -> nodes whose pods say nothing."""
+        self._stale: dict[str, None] = {}
+        """Nodes to be counted again, because the samples of a policy changed."""
 
-    """
+    @property
+    def is_counted(self) -> bool:
+        """Whether all nodes are counted."""
+        return not self._stale
 
-    def __init__(self, verdicts: Verdicts, zones: Zones, timings: Timings) -> None:
-        self._verdicts = verdicts
-        self._zones = zones
-        self._timings = timings
-        self._testimonies: dict[_Key, dict[Tolerations, _Testimony]] = {}
-        self._given: dict[str, dict[_Key, Tolerations]] = {}
-        """Node -> the tolerations of its witnesses."""
-        self.stale: dict[_Key, None] = {}
-        """Testimonies of these were added or removed: the count of nodes with the taint may change."""
+    def advance(self, budget: int) -> int:
+        """Count nodes with about so many pods again. Returns what is left of the budget."""
+        while self._stale and budget > 0:
+            name = next(iter(self._stale))
+            del self._stale[name]
+            state = self._world.cluster.nodes.get(name)
+            if state is not None:
+                self.judged(state)
+                budget -= len(state.pods) + 1
+        return budget
 
-    def judged(self, state: NodeState) -> bool:
-        """The pods of a node were evaluated. Returns whether the set of taints that drain it changed."""
-        before = {name for name, history in state.histories.items() if history.drains}
-        here: dict[_Key, tuple[PodClass, TaintVerdict]] = {}
-        for pod_class, verdicts in state.evicting.items():
-            for verdict in verdicts:
-                here.setdefault(_key(verdict), (pod_class, verdict))
-        witnesses = {key: pod_class for key, (pod_class, _) in here.items()}
-        since = {key: verdict.counts_from for key, (_, verdict) in here.items()}
-        for key, witness in state.witnesses.items():
-            # A pod that comes later says nothing of when the incident began, nor of nodes that it would tolerate.
-            if (stands := self._verdict(state, witness, key)) is not None:
-                witnesses[key], since[key] = witness, stands.counts_from
-        state.witnesses = witnesses
-        self._forget_found(state)
-        drained = {name for _, name in witnesses} | set(state.found_draining)
-        for name in state.histories:
-            state.set_draining(name, drains=name in drained)
-        self._testify(state, since)
-        return before != {name for name, history in state.histories.items() if history.drains}
-
-    def _forget_found(self, state: NodeState) -> None:
-        """After a restart there are no witnesses: a mark stays until the value changes to one that a pod tolerates."""
-        if not state.found_draining:
-            return
-        judged = {history_name(verdict.taint) for verdicts in state.verdicts.values() for verdict in verdicts}
-        witnessed = {name for _, name in state.witnesses}
-        state.found_draining = {
-            name: value
-            for name, value in state.found_draining.items()
-            if name in state.histories
-            and name not in witnessed
-            and (name not in judged or state.histories[name].value == value)
-        }
-
-    def _verdict(self, state: NodeState, witness: PodClass, key: _Key) -> TaintVerdict | None:
-        """The verdict by which a policy would evict the witness from the node because of the taint."""
-        verdicts = self._verdicts.compute(state, witness)
-        return next((verdict for verdict in verdicts if verdict.evicts and _key(verdict) == key), None)
-
-    def _testify(self, state: NodeState, since: dict[_Key, float]) -> None:
-        given = {key: self._verdicts.tolerations(witness) for key, witness in state.witnesses.items()}
-        before = self._given.get(state.name, {})
-        for key, tolerations in before.items():
-            if given.get(key) != tolerations:
-                self._take_back(key, tolerations)
-        for key, tolerations in given.items():
-            known = self._testimonies.setdefault(key, {})
-            testimony = known.get(tolerations)
-            if testimony is None:
-                testimony = known[tolerations] = _Testimony(state.witnesses[key], since[key])
-                self.stale[key] = None
-            if before.get(key) != tolerations:
-                testimony.nodes += 1
-            testimony.since = max(testimony.since, since[key])
-        if given:
-            self._given[state.name] = given
-        else:
-            self._given.pop(state.name, None)
-
-    def _take_back(self, key: _Key, tolerations: Tolerations) -> None:
-        known = self._testimonies[key]
-        known[tolerations].nodes -= 1
-        if not known[tolerations].nodes:
-            del known[tolerations]
-            self.stale[key] = None
-        if not known:
-            del self._testimonies[key]
+    def lost(self, name: str) -> None:
+        """A pod of a node is gone: nothing it said counts any longer for other nodes."""
+        if name in self._given:
+            self._stale[name] = None
 
     def forget(self, name: str) -> None:
         """A node is gone."""
-        for key, tolerations in self._given.pop(name, {}).items():
-            self._take_back(key, tolerations)
-        self._zones.forget(name)
+        for policy, tolerations in self._given.pop(name, {}).items():
+            self._take_back(policy, tolerations)
+        for nodes in self._silent.values():
+            nodes.pop(name, None)
+        self._witnesses.pop(name, None)
+        self._stale.pop(name, None)
+        self._world.limiter.zones.forget(name)
 
-    def count(self, state: NodeState) -> None:
-        """Report to the zones, for each policy that selects the node, whether it counts as drained."""
-        if state.node is None:
+    def judged(self, state: NodeState) -> None:
+        """The pods of a node were evaluated."""
+        node = state.node
+        if node is None:
             return
-        drained = {
-            policy.name: self._is_drained(state, policy.name)
-            for policy in self._verdicts.select(state)
-            if policy.limits.zone_health
-        }
-        self._zones.count(state.name, state.node.labels, drained)
+        self._stale.pop(state.name, None)
+        policies = [one for one in self._world.verdicts.select(state) if one.limits.zone_health is not None]
+        voices = self._listen(state) if policies else {}
+        drained: dict[str, bool] = {}
+        marked: dict[str, None] = {}
+        witnesses: dict[str, PodClass] = {}
+        for policy in policies:
+            heard = voices.get(policy.name, _NONE)
+            answer = self._is_drained(state, policy.name, heard)
+            if answer:
+                witness = heard.sample or self._witnesses.get(state.name, {}).get(policy.name)
+                if witness is not None:
+                    witnesses[policy.name] = witness
+                marked |= heard.taints or dict.fromkeys(self._marks(state, policy.name))
+            if answer is not None:
+                drained[policy.name] = answer
+        self._witnesses.pop(state.name, None)
+        if witnesses:
+            self._witnesses[state.name] = witnesses
+        for name in state.histories:
+            state.set_draining(name, drains=name in marked)
+        self._give_samples(state, voices, policies)
+        self._world.limiter.zones.count(node.name, node.labels, drained)
 
-    def _is_drained(self, state: NodeState, policy: str) -> bool:
-        if any(key[0] == policy for key in state.witnesses):
+    def _listen(self, state: NodeState) -> dict[str, _Voices]:
+        """What the pods say, by policy."""
+        if not any(state.grounds.values()):
+            return self._satisfied(state)
+        found: dict[str, _Voices] = {}
+        heard: dict[PodClass, list[tuple[_Voices, float | None]]] = {}
+        for pod_class, verdicts in state.verdicts.items():
+            speaking = [one for one in verdicts if _depends_on_value(one)]
+            heard[pod_class] = [self._of_class(found, one) for one in speaking]
+        for pod in state.pods.values():
+            for voices, counts_from in heard.get(pod.shared, ()):
+                voices.speaking += 1
+                if counts_from is not None:
+                    self._hear(voices, counts_from, pod)
+        return found
+
+    @staticmethod
+    def _of_class(found: dict[str, _Voices], verdict: TaintVerdict) -> tuple[_Voices, float | None]:
+        """Where the pods of a class speak; and since when those that were there count, if they have to leave."""
+        voices = found.setdefault(verdict.policy.name, _Voices())
+        if not verdict.evicts:
+            return voices, None
+        voices.taints[history_name(verdict.taint)] = None
+        return voices, verdict.counts_from + ROUNDING_SECONDS
+
+    def _satisfied(self, state: NodeState) -> dict[str, _Voices]:
+        """The same where no pod has to leave: then it is enough that one speaks."""
+        speaking = (one for verdicts in state.verdicts.values() for one in verdicts if _depends_on_value(one))
+        return {one.policy.name: _ONE for one in speaking}
+
+    def _hear(self, voices: _Voices, counts_from: float, pod: Pod) -> None:
+        voices.leaving += 1
+        if self._world.caused_at(pod) <= counts_from:
+            voices.victims += 1
+            voices.namespaces.add(pod.namespace)
+            voices.sample = voices.sample or pod.shared
+
+    def _is_drained(self, state: NodeState, policy: str, heard: _Voices) -> bool | None:
+        """Whether a node counts as drained; None: it does not count."""
+        if heard.is_drained:
             return True
-        for taint, _ in state.taints():
-            name = history_name(taint)
-            if name in state.found_draining:
-                acting = acting_policy(taint, self._verdicts.select(state))
-                if acting is not None and acting.name == policy:
-                    return True
-            if self._is_part_of_incident(state, (policy, name)):
-                return True
-        return False
+        was_drained = bool(self._marks(state, policy))
+        if heard.speaking:
+            return was_drained and heard.leaving > 0
+        samples = list(self._samples.get(policy, ()))[:MAX_SAMPLES]
+        if any(self._is_refuge(state, self._classes[one]) for one in samples):
+            return False
+        if was_drained and self._would_still_leave(state, policy):
+            return True
+        return None if samples else False
 
-    def _is_part_of_incident(self, state: NodeState, key: _Key) -> bool:
-        for testimony in list(self._testimonies.get(key, {}).values())[:MAX_WITNESSES]:
-            verdict = self._verdict(state, testimony.witness, key)
-            if verdict is not None and abs(verdict.counts_from - testimony.since) <= self._timings.incident:
-                return True
-        return False
+    def _would_still_leave(self, state: NodeState, policy: str) -> bool:
+        """Whether the pods that left would have to leave again. After a restart that is not known: then they would."""
+        witness = self._witnesses.get(state.name, {}).get(policy)
+        return witness is None or any(one.evicts for one in self._world.verdicts.compute(state, witness))
+
+    def _marks(self, state: NodeState, policy: str) -> list[str]:
+        """The taints that drained a node, of those on which a policy acts."""
+        found = []
+        for taint, history in state.taints():
+            if history.drains:
+                acting = self._world.verdicts.evaluator.acting_on(taint, self._world.verdicts.select(state))
+                if acting is not None and acting[0].name == policy:
+                    found.append(history_name(taint))
+        return found
+
+    def _is_refuge(self, state: NodeState, pod_class: PodClass) -> bool:
+        """Whether a pod that has to leave another node could come to this one, and stay."""
+        if any(one.evicts for one in self._world.verdicts.compute(state, pod_class)):
+            return False
+        taints = [taint for taint, _ in state.taints() if taint.effect in REPELLING]
+        return not (taints and untolerated(self._world.verdicts.tolerations(pod_class), taints))
+
+    # -- samples --------------------------------------------------------------------------------------------------
+
+    def _give_samples(self, state: NodeState, voices: dict[str, _Voices], policies: list[Policy]) -> None:
+        given: dict[str, Tolerations] = {}
+        for policy in policies:
+            heard = voices.get(policy.name, _NONE)
+            if heard.sample is not None and heard.is_drained:
+                tolerations = given[policy.name] = self._world.verdicts.tolerations(heard.sample)
+                self._classes.setdefault(tolerations, heard.sample)
+            if not heard.speaking:
+                self._silent.setdefault(policy.name, {})[state.name] = None
+            elif policy.name in self._silent:
+                self._silent[policy.name].pop(state.name, None)
+        before = self._given.pop(state.name, {})
+        if given:
+            self._given[state.name] = given
+        for name, tolerations in given.items():
+            if before.get(name) != tolerations:
+                samples = self._samples.setdefault(name, Counter())
+                samples[tolerations] += 1
+                if samples[tolerations] == 1 and len(samples) <= MAX_SAMPLES:
+                    self._count_silent_again(name)
+        for name, tolerations in before.items():
+            if given.get(name) != tolerations:
+                self._take_back(name, tolerations)
+
+    def _take_back(self, policy: str, tolerations: Tolerations) -> None:
+        samples = self._samples[policy]
+        samples[tolerations] -= 1
+        if not samples[tolerations]:
+            if tolerations in list(samples)[:MAX_SAMPLES]:
+                self._count_silent_again(policy)
+            del samples[tolerations]
+            if not samples:
+                del self._samples[policy]
+            if not any(tolerations in one for one in self._samples.values()):
+                del self._classes[tolerations]
+
+    def _count_silent_again(self, policy: str) -> None:
+        self._stale.update(self._silent.get(policy, {}))
 
 
-def _key(verdict: TaintVerdict) -> _Key:
-    return verdict.policy.name, history_name(verdict.taint)
+def _depends_on_value(verdict: TaintVerdict) -> bool:
+    """Whether a verdict may change with the value of the taint."""
+    tolerated_by = verdict.toleration
+    is_unconditional = tolerated_by is not None and tolerated_by.operator == Operator.EXISTS and not verdict.evicts
+    return not is_unconditional and verdict.kind is not Kind.HELD

@@ -5,9 +5,10 @@ from enum import StrEnum
 
 import msgspec
 
-from taintwarden.engine.limits.guard import GuardRecord
+from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine.commands import Write
 from taintwarden.engine.model import Budget, Node, Pod, Policy, Profile, WorkloadKey
+from taintwarden.engine.outcomes import Outcome
 
 
 class NodeSeen(msgspec.Struct, frozen=True):
@@ -42,15 +43,22 @@ class NodesReached(msgspec.Struct, frozen=True):
     resource_version: int
 
 
-class NodeChecked(msgspec.Struct, frozen=True):
-    """A :class:`~.commands.CheckNode` was answered by a direct read; ``node`` None: it is gone.
+class NodeUnreadable(msgspec.Struct, frozen=True):
+    """The newest version of a node cannot be decoded: what is known of it is out of date."""
 
-    The read began when the streams had reached ``resource_version``, so the result is at least as new.
+    name: str
+
+
+class NodeChecked(msgspec.Struct, frozen=True):
+    """A :class:`~.commands.CheckNode` was answered by a direct read that found this version; None: the node is gone.
+
+    The read began when pods had reached ``pods_version``. It changes nothing that is known: only the stream does, which
+    may be behind, and has to deliver what the read has skipped.
     """
 
     name: str
-    node: Node | None
-    resource_version: int
+    version: int | None
+    pods_version: int
 
 
 class CheckFailed(msgspec.Struct, frozen=True):
@@ -179,29 +187,14 @@ class Synced(msgspec.Struct, frozen=True):
 
 
 class LeadershipChanged(msgspec.Struct, frozen=True):
-    """Whether this process may act. A follower processes events and computes but issues no command that writes."""
+    """Whether this process may act. A follower processes events and computes but issues no command that writes.
+
+    ``term`` counts the changes of the leader. ``away``: for so many seconds before this one, none led.
+    """
 
     leading: bool
-
-
-class Outcome(StrEnum):
-    """How an eviction call ended, as far as it matters to the machine."""
-
-    EVICTED = "evicted"
-    GONE = "gone"
-    """404, or 409 on the UID: the pod that was to be evicted no longer exists."""
-    BLOCKED = "blocked"
-    """429 by a PodDisruptionBudget."""
-    THROTTLED = "throttled"
-    """429 by the API server's flow control."""
-    MISCONFIGURED = "misconfigured"
-    """500, more than one PodDisruptionBudget: permanent until a person changes something."""
-    REFUSED = "refused"
-    """403, 422 and other client errors: permanent until a person changes something."""
-    FAILED = "failed"
-    """Timeout, 5xx or a lost connection: the call may or may not have been carried out."""
-    NOT_LEADING = "not-leading"
-    """The lease was not held at the time of the call, so the call was not made."""
+    term: int = 0
+    away: float = 0.0
 
 
 class Settled(msgspec.Struct, frozen=True):
@@ -221,15 +214,21 @@ class WriteOutcome(StrEnum):
     """The object is gone, or another one has its name."""
     REFUSED = "refused"
     """403, 422 and other client errors: permanent until a person changes something."""
+    OUTDATED = "outdated"
+    """409: the object has changed since the version on which the write was based."""
     FAILED = "failed"
     """Time-out, 5xx, 429 or a lost connection: the write may or may not have been carried out."""
 
 
 class Written(msgspec.Struct, frozen=True):
-    """A write ended. ``order`` is the command that requested it, the same object."""
+    """A write ended. ``order`` is the command that requested it, the same object.
+
+    ``version`` is the resourceVersion of the object after it. What was written counts when the stream delivers it.
+    """
 
     order: Write
     outcome: WriteOutcome
+    version: int = -1
 
 
 class Woke(msgspec.Struct, frozen=True):
@@ -241,6 +240,7 @@ Event = (
     | NodeGone
     | NodesListed
     | NodesReached
+    | NodeUnreadable
     | NodeChecked
     | CheckFailed
     | ViewChanged

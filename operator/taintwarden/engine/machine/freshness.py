@@ -1,67 +1,105 @@
-"""Due pods that are newer than the data on their node: its taint may be gone already, so the node is read again."""
+"""Whether what is known of a due pod's node is new enough to evict the pod.
+
+It is if the node stream has spoken lately, and has come as far as the pod's version: a pod that was bound just after a
+taint was removed must not be evicted because of it, and a connection may be open and dead. Otherwise the node is read.
+A read changes nothing that is known. If it found the version that the stream has delivered, that is the proof. If it
+found a newer one, the claim waits until the stream has delivered that, too: changes in between may matter.
+"""
 
 from collections.abc import Iterator
 
-from taintwarden.engine.machine.claims import Claim, Claims, Phase
-from taintwarden.engine.machine.cluster import Cluster
+from taintwarden.engine.machine.claims import Claim, Phase
+from taintwarden.engine.machine.cluster import NodeState
 from taintwarden.engine.machine.commands import CheckNode
-from taintwarden.engine.machine.queues import Queues
-from taintwarden.engine.model import MonotonicTime, Pod
+from taintwarden.engine.machine.world import World
+from taintwarden.engine.model import MonotonicTime, later
 
 
 class Freshness:
-    """Records the version that the node stream has reached, and which claims wait for a read of their node.
+    """Records how far the node stream has come and when it spoke, and which claims wait for a read of their node."""
 
-    Args:
-        cluster: what is known.
-        claims: all claims.
-        queues: the queues of claims.
-
-    """
-
-    def __init__(self, cluster: Cluster, claims: Claims, queues: Queues) -> None:
-        self._cluster = cluster
-        self._claims = claims
-        self._queues = queues
+    def __init__(self, world: World) -> None:
+        self._world = world
         self._reached = -1
+        self._heard_at = MonotonicTime(0.0)
+        self._reading: dict[str, MonotonicTime] = {}
+        """Node -> when a read of it was requested."""
         self._checking: dict[str, list[str]] = {}
         """Node -> keys of the claims that wait."""
 
     def reached(self, resource_version: int) -> None:
         """The node stream has delivered everything up to here."""
         self._reached = max(self._reached, resource_version)
+        self._heard_at = self._world.now.monotonic
 
     def listed(self, resource_version: int) -> None:
         """A list replaces what is known: after a restore of etcd, versions may be lower than before."""
         self._reached = resource_version
-        for state in self._cluster.nodes.values():
-            state.checked_version = -1
+        self._heard_at = self._world.now.monotonic
+        for state in self._world.cluster.nodes.values():
+            state.confirmed_version = state.awaited_version = -1
+        for name in list(self._checking):
+            self._release(name)
 
-    def is_missing(self, pod: Pod) -> bool:
-        """Whether the pod is newer than all that is known of its node."""
-        version = pod.resource_version
-        return version > self._reached and version > self._cluster.nodes[pod.node].checked_version
+    def is_proven(self, claim: Claim) -> bool:
+        """Whether the pod of a due claim may be evicted by what is known of its node."""
+        state, now = self._world.cluster.nodes[claim.node], self._world.now.monotonic
+        if state.awaited_version >= 0 or state.is_unreadable:
+            return False
+        if claim.version > self._reached and claim.version > state.confirmed_version:
+            return False
+        silence = self._world.timings.silence
+        return now <= self._heard_at + silence or now <= state.confirmed_at + silence
 
     def check(self, claim: Claim) -> Iterator[CheckNode]:
         """Make a READY claim wait for a read of its node, which is requested if none is in progress."""
-        self._queues.move(claim, Phase.CHECKING)
+        self._world.queues.move(claim, Phase.CHECKING)
         self._checking.setdefault(claim.node, []).append(claim.key)
-        state = self._cluster.nodes[claim.node]
-        if not state.check_wanted:
-            state.check_wanted = True
+        if claim.node not in self._reading and self._world.cluster.nodes[claim.node].awaited_version < 0:
+            self._reading[claim.node] = self._world.now.monotonic
             yield CheckNode(claim.node)
 
-    def answered(self, node: str, not_before: MonotonicTime | None = None) -> None:
-        """The read was answered, or failed: its claims continue, but not before ``not_before``."""
-        state = self._cluster.nodes.get(node)
-        if state is not None:
-            state.check_wanted = False
-        for key in self._checking.pop(node, ()):
-            claim = self._claims.by_key.get(key)
+    def answered(self, name: str, version: int | None, pods_version: int) -> None:
+        """The read found this version of the node; None: it is gone."""
+        began = self._reading.pop(name, None)
+        state = self._world.cluster.nodes.get(name)
+        if state is None or began is None:
+            return
+        known = None if state.node is None else state.node.resource_version
+        if version is not None and known == version:
+            state.confirmed_at = began
+            state.confirmed_version = max(state.confirmed_version, pods_version)
+            self._release(name)
+        elif version is not None and (known is None or known < version):
+            state.awaited_version = version
+        else:  # the stream is ahead of the read, or has yet to report the deletion
+            self._release(name, later(self._world.now.monotonic, self._world.timings.write_failed[0]))
+
+    def failed(self, name: str) -> None:
+        """The read was not answered."""
+        self._reading.pop(name, None)
+        self._release(name, later(self._world.now.monotonic, self._world.timings.write_failed[0]))
+
+    def seen(self, state: NodeState, version: int) -> None:
+        """The stream has delivered this version of a node."""
+        self._heard_at = self._world.now.monotonic
+        if 0 <= state.awaited_version <= version:
+            state.awaited_version = -1
+            self._release(state.name)
+
+    def forget(self, name: str) -> None:
+        """The node is gone, or another one has its name."""
+        self._reading.pop(name, None)
+        self._release(name)
+
+    def _release(self, name: str, not_before: MonotonicTime | None = None) -> None:
+        """The claims that wait for a read of the node continue, but not before that time."""
+        for key in self._checking.pop(name, ()):
+            claim = self._world.claims.by_key.get(key)
             if claim is None or claim.phase is not Phase.CHECKING:
                 continue
             if not_before is None:
-                self._queues.wait(claim)
+                self._world.queues.wait(claim)
             else:
-                claim.not_before = not_before
-                self._queues.delay(claim)
+                claim.postpone(not_before)
+                self._world.queues.delay(claim)

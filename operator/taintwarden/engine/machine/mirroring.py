@@ -1,13 +1,30 @@
-"""The labels of a node that repeat what the scheduler has to compare, and the writes that they need."""
+"""The labels of a node that repeat what the scheduler has to compare, and the writes that they need.
 
-from collections.abc import Iterable
+A key by which nothing is placed any more keeps its labels: they say that no node has the taint, so that every pod that
+was ever placed by it matches every node. ``taintwarden placement remove`` ends that.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from itertools import islice
 
 from taintwarden.engine.machine import commands
 from taintwarden.engine.machine.cluster import NodeState
+from taintwarden.engine.machine.contests import Contests
 from taintwarden.engine.machine.outbox import Outbox, labels_key
-from taintwarden.engine.machine.stepping import Step
-from taintwarden.engine.model import Mode, Node, Policy, Taint
-from taintwarden.engine.placement import Label, NodeLabels, is_mirror_label, node_labels, version_labels
+from taintwarden.engine.machine.world import World
+from taintwarden.engine.model import MonotonicTime, Node, Policy, Taint
+from taintwarden.engine.placement import (
+    Kept,
+    Label,
+    NodeLabels,
+    Retained,
+    carried_by,
+    is_mirror_label,
+    mirrored,
+    neutral_labels,
+    node_labels,
+    version_labels,
+)
 
 
 class Mirroring:
@@ -16,60 +33,131 @@ class Mirroring:
     It writes at once, even during a wave: the scheduler places the replacements of evicted pods by these labels.
 
     Args:
-        step: the current step.
+        world: the state.
         outbox: writes the labels.
 
     """
 
-    def __init__(self, step: Step, outbox: Outbox) -> None:
-        self._step = step
+    def __init__(self, world: World, outbox: Outbox) -> None:
+        self._world = world
         self._outbox = outbox
+        self._retained = Retained()
+        self._contests = Contests(world.timings)
         self._reported: dict[str, tuple[tuple[Taint | Label, str], ...]] = {}
+        self._behind: dict[str, None] = {}
+        """Nodes whose labels are to be compared again, in order, since those of other nodes changed."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether nodes are to be looked at again."""
+        return bool(self._behind)
 
     def restart(self) -> None:
-        """Leadership begins: what other leaders reported does not count."""
+        """Leadership begins: what other leaders reported and wrote does not count."""
         self._reported = {}
+        self._contests.clear()
+
+    def saw(self, node: Node) -> None:
+        """A node has these labels."""
+        if self._retained.put(node.name, node.labels):
+            self._look_again()
+
+    def stored(self, node: str) -> None:
+        """The labels of a node were written. Another client may change them before the stream delivers that."""
+        self._contests.stored(node)
 
     def forget(self, node: str) -> None:
         """The node is gone, or another one has its name."""
         self._reported.pop(node, None)
+        self._contests.forget(node)
         self._outbox.forget(labels_key(node))
+        if self._retained.drop(node):
+            self._look_again()
 
-    def mirror(self, state: NodeState, policies: Iterable[Policy]) -> None:
+    def _look_again(self) -> None:
+        self._behind.update(dict.fromkeys(self._world.cluster.nodes))
+
+    def next_at(self) -> MonotonicTime | None:
+        """When the first labels are written again that another client changed."""
+        return self._contests.next_at()
+
+    def catch_up(self, nodes: int) -> None:
+        """Compare so many of the nodes that are to be looked at again."""
+        while (due := self._contests.pop_due(self._world.now.monotonic)) is not None:
+            self._behind[due] = None
+        for name in list(islice(self._behind, nodes)):
+            del self._behind[name]
+            if (state := self._world.cluster.nodes.get(name)) is not None:
+                self.mirror(state)
+
+    def wanted(self, node: Node) -> NodeLabels:
+        """The Taintwarden labels that a node should have."""
+        return wanted_labels(node, self._world.verdicts.policies, self._retained.spread)
+
+    def mirror(self, state: NodeState) -> None:
         """Write the labels that the node lacks."""
         node = state.node
-        if node is None or not self._step.leading:
+        if node is None or not self._world.leading:
             return
-        wanted = wanted_labels(node, policies)
+        self._behind.pop(node.name, None)
+        wanted = self.wanted(node)
         present = {label: value for label, value in node.labels.items() if is_mirror_label(label)}
-        # A write in progress may be stored already although the stream has not delivered it yet.
-        under_way = self._outbox.under_way(labels_key(node.name))
-        if wanted is None and not present and under_way is None:
-            return
-        labels, faults = (wanted.labels, wanted.faults) if wanted is not None else ({}, ())
+        # A write may be stored already although the stream has not delivered it yet.
+        believed = self._outbox.believed(labels_key(node.name), node.resource_version)
+        labels, faults = wanted.labels, wanted.faults
         if self._reported.get(node.name, ()) != faults:
             self._reported[node.name] = faults
-            self._step.report(*(commands.NotMirrored(node.name, node.uid, *fault) for fault in faults))
-        if labels == present and under_way is None:
+            self._world.report(*(commands.NotMirrored(node.name, node.uid, *fault) for fault in faults))
+        if labels == present and believed is None:
+            self._contests.stored(node.name)
             self._outbox.withdraw(labels_key(node.name))
             return
+        if believed is None and self._has_to_wait(node, labels, present):
+            return
         known: dict[str, str | None] = dict(present)
-        if isinstance(under_way, commands.SaveLabels):
-            known |= under_way.labels
+        if isinstance(believed, commands.SaveLabels):
+            known |= believed.labels
         gone: dict[str, str | None] = {label: None for label in known if label not in labels}
         self._outbox.put(commands.SaveLabels(node.name, node.uid, {**gone, **labels}))
 
+    def _has_to_wait(self, node: Node, labels: Mapping[str, str], present: Mapping[str, str]) -> bool:
+        """Whether another client changes the labels of a node back whenever they are written."""
+        now = self._world.now.monotonic
+        number = self._contests.write(node.name, labels, now)
+        again_at = self._contests.again_at(node.name)
+        if again_at is None:
+            return False
+        if number:
+            differing = tuple(sorted(name for name, _ in labels.items() ^ present.items()))
+            unique = tuple(dict.fromkeys(differing))
+            self._world.report(commands.LabelsContested(node.name, node.uid, unique, number, again_at - now))
+        return True
 
-def wanted_labels(node: Node, policies: Iterable[Policy]) -> NodeLabels | None:
-    """The Taintwarden labels that a node should have; None if no policy requests any.
+
+def wanted_labels(node: Node, policies: Iterable[Policy], spread: Iterable[Kept]) -> NodeLabels:
+    """The Taintwarden labels that a node should have. ``spread``: keys that were placed, whose labels all nodes have.
 
     It does not matter whether a policy selects the node: what pods tolerate does not depend on that.
     """
-    enforced = [policy for policy in policies if policy.mode is not Mode.DRY_RUN]
-    selectors = [selector for policy in enforced for selector in policy.taints if selector.placement]
-    keys = dict.fromkeys(key for policy in enforced for key in policy.version_labels)
-    if not (selectors or keys):
-        return None
+    placing = [policy for policy in policies if policy.places]
+    selectors = [selector for policy in placing for selector in policy.taints if selector.placement]
+    placed = {Kept(selector.key) for selector in selectors}
+    repeated = dict.fromkeys(Kept(key, of_label=True) for policy in placing for key in policy.version_labels)
+    kept, removed = carried_by(node.labels)
+    ended = sorted({*spread, *kept} - removed - placed - repeated.keys())
     of_taints = node_labels([taint for taint, _ in node.taints], selectors)
-    of_labels = version_labels(node.labels, keys)
-    return NodeLabels(of_taints.labels | of_labels.labels, of_taints.faults + of_labels.faults)
+    of_labels = version_labels(node.labels, (one.key for one in repeated))
+    labels = {
+        **_about(removed - placed - repeated.keys(), node.labels),  # another client is removing them
+        **neutral_labels(one.key for one in ended if not one.of_label),
+        **version_labels(node.labels, (one.key for one in ended if one.of_label)).labels,
+        **of_taints.labels,
+        **of_labels.labels,
+    }
+    return NodeLabels(labels, of_taints.faults + of_labels.faults)
+
+
+def _about(keys: Collection[Kept], labels: Mapping[str, str]) -> dict[str, str]:
+    """Those of ``labels`` that are about one of these keys."""
+    found = ((label, mirrored(label)) for label in labels)
+    return {label: labels[label] for label, about in found if about and Kept(about.key, about.of_label) in keys}

@@ -2,55 +2,57 @@
 
 One rule for all of them. An entry has the content that should be stored. While a write of it is in progress, no other
 write starts under its key; when that ends, the content wanted by then is written. A write that failed is retried soon,
-one that was refused much later, since rights and admission policies change; one to an object that is gone is forgotten.
+one to an object that has changed at once, one that was refused much later, since rights and admission policies change;
+one to an object that is gone is forgotten.
 A loss of leadership removes all entries: answers to writes in progress are ignored, and the next leader writes its own.
+
+Each write carries the term of the leader, and a history the version of the node on which it is based. Labels do not
+wait for other writes of their node, and are written again if what they repeat has changed. What was written comes back
+through the stream, and counts only then.
 """
 
 from taintwarden.engine.deadlines import DeadlineQueue
 from taintwarden.engine.machine.claims import retry_delay
 from taintwarden.engine.machine.commands import ClearGuardReset, SaveGuard, SaveHistory, SaveLabels, Write
 from taintwarden.engine.machine.events import WriteOutcome, Written
-from taintwarden.engine.machine.stepping import Step
-from taintwarden.engine.machine.timings import Timings
-from taintwarden.engine.model import MonotonicTime, later
+from taintwarden.engine.machine.world import World
+from taintwarden.engine.model import MonotonicTime, Node, later
 
 
 class _Entry:
     """One write. ``wanted`` None: nothing has to follow the write in progress."""
 
-    __slots__ = ("attempts", "retry_at", "under_way", "wanted")
+    __slots__ = ("attempts", "done", "done_version", "retry_at", "sent", "under_way", "wanted")
 
     def __init__(self) -> None:
         self.wanted: Write | None = None
         self.under_way: Write | None = None
+        self.sent: Write | None = None
+        """The same as it was issued, with term and version."""
+        self.done: Write | None = None
+        """What was written last, as long as the stream may not have delivered it."""
+        self.done_version = -1
         self.attempts = 0
         self.retry_at: MonotonicTime | None = None
 
 
 class Outbox:
-    """The writes of a leader, by key.
+    """The writes of a leader, by key."""
 
-    Args:
-        step: the current step.
-        timings: how long to wait after a write that did not succeed.
-
-    """
-
-    def __init__(self, step: Step, timings: Timings) -> None:
-        self._step = step
-        self._timings = timings
+    def __init__(self, world: World) -> None:
+        self._world = world
         self._entries: dict[str, _Entry] = {}
         self._retries: DeadlineQueue[MonotonicTime] = DeadlineQueue()
 
     def put(self, order: Write) -> None:
         """Write this, instead of what was wanted before under the same key. Only leaders write."""
-        if not self._step.leading:
+        if not self._world.leading:
             return
         key = key_of(order)
         entry = self._entries.get(key)
         if entry is None:
             entry = self._entries[key] = _Entry()
-        if order == entry.under_way:
+        if order == (entry.under_way or entry.done):
             entry.wanted = None
             return
         if order == entry.wanted:
@@ -66,38 +68,72 @@ class Outbox:
             entry.wanted = None
             self._settle(key, entry)
 
-    def under_way(self, key: str) -> Write | None:
-        """The write in progress; its content may be stored already."""
+    def believed(self, key: str, version: int) -> Write | None:
+        """The write whose content is stored, or may be, although the stream has delivered only this version."""
         entry = self._entries.get(key)
-        return None if entry is None else entry.under_way
+        if entry is None:
+            return None
+        if entry.done_version <= version:
+            entry.done = None
+        return entry.under_way or entry.done
+
+    def lost(self, node: Node) -> bool:
+        """Whether this version of a node lacks what was written to an earlier one, and was not delivered yet."""
+        found = [self._delivered(key, node.resource_version) for key in (history_key(node.name), labels_key(node.name))]
+        return not all(_has(node, done) for done in found)
+
+    def _delivered(self, key: str, version: int) -> Write | None:
+        """What was written to this version of an object, or before, from now on delivered."""
+        entry = self._entries.get(key)
+        if entry is None or entry.done is None or entry.done_version > version:
+            return None
+        done, entry.done = entry.done, None
+        self._settle(key, entry)
+        return done
+
+    def wrote_history(self, node: str, text: str) -> bool:
+        """Whether this history of a node is what was written last, or is being written."""
+        entry = self._entries.get(history_key(node))
+        written = None if entry is None else entry.under_way or entry.done
+        return isinstance(written, SaveHistory) and written.text == text
 
     def is_waiting(self, key: str) -> bool:
         """Whether a write is in progress or will be retried."""
         entry = self._entries.get(key)
         return entry is not None and (entry.under_way is not None or entry.retry_at is not None)
 
+    def stands(self, order: Write) -> bool:
+        """Whether a write that was issued is still wanted."""
+        entry = self._entries.get(key_of(order))
+        return entry is not None and entry.sent is order
+
     def answered(self, event: Written) -> bool:
         """A write ended. Returns False if its entry no longer exists."""
         key = key_of(event.order)
         entry = self._entries.get(key)
-        if entry is None or entry.under_way is not event.order:
+        if entry is None or entry.sent is not event.order:
             return False
-        entry.under_way = None
+        written, timings = entry.under_way, self._world.timings
+        entry.under_way = entry.sent = None
         match event.outcome:
             case WriteOutcome.DONE:
                 entry.attempts = 0
+                if event.version >= 0:
+                    entry.done, entry.done_version = written, event.version
                 self._begin(key, entry)
             case WriteOutcome.GONE if not isinstance(event.order, SaveGuard):
                 self.forget(key)
+            case WriteOutcome.OUTDATED:
+                self._retry(key, entry, written, timings.write_outdated)
             case WriteOutcome.FAILED | WriteOutcome.GONE:
-                self._retry(key, entry, event.order, self._timings.write_failed)
+                self._retry(key, entry, written, timings.write_failed)
             case WriteOutcome.REFUSED:
-                self._retry(key, entry, event.order, self._timings.write_refused)
+                self._retry(key, entry, written, timings.write_refused)
         return True
 
     def retry_due(self) -> None:
         """Retry the writes that are due."""
-        while (key := self._retries.pop_due(self._step.now.monotonic)) is not None:
+        while (key := self._retries.pop_due(self._world.now.monotonic)) is not None:
             entry = self._entries[key]
             entry.retry_at = None
             if entry.wanted is not None:  # else a guard's new record is put soon: attempts are kept for that
@@ -122,17 +158,34 @@ class Outbox:
             self._settle(key, entry)
             return
         entry.under_way, entry.wanted = entry.wanted, None
-        self._step.command(entry.under_way)
+        entry.sent = self._stamped(entry.under_way)
+        self._world.command(entry.sent)
 
-    def _retry(self, key: str, entry: _Entry, order: Write, bounds: tuple[float, float]) -> None:
+    def _stamped(self, order: Write) -> Write:
+        term = self._world.term
+        match order:
+            case SaveHistory(node, uid, text):
+                return SaveHistory(node, uid, text, term, self._version_of(node))
+            case SaveLabels(node, uid, labels):
+                return SaveLabels(node, uid, labels, term)  # urgent: replacements are placed by them
+            case SaveGuard(policy, record):
+                return SaveGuard(policy, record, term)
+            case ClearGuardReset(policy):
+                return ClearGuardReset(policy, term)
+
+    def _version_of(self, node: str) -> int:
+        state = self._world.cluster.nodes.get(node)
+        return -1 if state is None or state.node is None else state.node.resource_version
+
+    def _retry(self, key: str, entry: _Entry, order: Write | None, bounds: tuple[float, float]) -> None:
         entry.attempts += 1
         if entry.wanted is None and not isinstance(order, SaveGuard):  # a guard makes a new record by then
             entry.wanted = order
-        entry.retry_at = later(self._step.now.monotonic, retry_delay(bounds, entry.attempts, key))
+        entry.retry_at = later(self._world.now.monotonic, retry_delay(bounds, entry.attempts, key))
         self._retries.schedule(key, entry.retry_at)
 
     def _settle(self, key: str, entry: _Entry) -> None:
-        if entry.under_way is None:
+        if entry.wanted is entry.under_way is entry.done is None:
             self.forget(key)
 
 
@@ -162,3 +215,13 @@ def key_of(order: Write) -> str:
             return guard_key(order.policy.name)
         case ClearGuardReset():
             return f"guard-reset/{order.policy.name}"
+
+
+def _has(node: Node, done: Write | None) -> bool:
+    match done:
+        case SaveHistory():
+            return done.text == node.history
+        case SaveLabels():
+            return all(node.labels.get(label) == value for label, value in done.labels.items())
+        case _:
+            return True

@@ -5,6 +5,7 @@ of its own, so that those pods delay no other. When such a limit may admit again
 policy's lane, and each that leaves that lane releases the next one: however many wait, none is checked in vain.
 """
 
+from collections import Counter
 from collections.abc import Container
 from typing import NamedTuple
 
@@ -36,15 +37,19 @@ _ON_A_DELAY = (Phase.DELAYED, Phase.LEAVING)
 
 
 class Lane(NamedTuple):
-    """A policy's due pods; lanes with hard deadlines come first."""
+    """A policy's due pods; lanes with hard deadlines come first.
+
+    Limits that hold a whole policy do not hold the pods that a person released: these have a lane of their own.
+    """
 
     soft: bool
     policy: str
+    is_released: bool = False
 
     @classmethod
-    def of(cls, policy: Policy) -> "Lane":
+    def of(cls, policy: Policy, *, is_released: bool = False) -> "Lane":
         """The lane of a policy."""
-        return cls(policy.reclaim is None, policy.name)
+        return cls(policy.reclaim is None, policy.name, is_released)
 
 
 class _Position(msgspec.Struct, frozen=True, gc=False):
@@ -84,6 +89,8 @@ class Queues:
         self._positions: dict[str, _Position] = {}
         self._releases: DeadlineQueue[MonotonicTime] = DeadlineQueue()
         """Keys of refusals by when they end."""
+        self._ready: Counter[str] = Counter()
+        """Namespace -> its READY claims."""
 
     # -- phases ---------------------------------------------------------------------------------------------------
 
@@ -96,14 +103,13 @@ class Queues:
         """
         self._enter(claim, phase)
 
-    def begin(self, claim: Claim) -> None:
-        """A new claim waits for its deadline."""
-        self._deadlines.schedule(claim.key, claim.due_at)
-
     def wait(self, claim: Claim) -> None:
-        """Wait for its deadline again."""
-        self._enter(claim, Phase.WAITING)
-        self._deadlines.schedule(claim.key, claim.due_at)
+        """Begin, or begin again: wait for its deadline, or for as long as its policy does not act."""
+        rests = claim.rests
+        if rests is not _WAITING or claim.phase is not _WAITING:
+            self._enter(claim, rests)
+        if rests is _WAITING:
+            self._deadlines.schedule(claim.key, claim.due_at)
 
     def delay(self, claim: Claim) -> None:
         """Wait until ``not_before``."""
@@ -115,15 +121,13 @@ class Queues:
         self._enter(claim, Phase.LEAVING)
         self._delays.schedule(claim.key, by)
 
-    def make_ready(self, claim: Claim, pod: Pod, now: Instant) -> None:
-        """It is due: move it into its policy's lane."""
+    def make_ready(self, claim: Claim, pod: Pod, now: Instant, *, is_released: bool) -> None:
+        """It is due: move it into its policy's lane. Released pods have one of their own."""
         self._enter(claim, Phase.READY)
-        claim.ready_since = now.monotonic
-        claim.refusal, claim.waited_for = None, ""
+        claim.become_ready(now.monotonic)
         due_at = max(claim.due_at, now.wall) if claim.attempts else claim.due_at
-        verdict = claim.verdict
-        place = place_of(pod.shared, verdict.policy, due_at, verdict.hard_at, claim.attempts)
-        self._line_up(claim, _Position(Lane.of(verdict.policy), pod, place))
+        place = place_of(pod.shared, claim.policy, due_at, claim.grounds.hard_at, claim.attempts)
+        self._line_up(claim, _Position(Lane.of(claim.policy, is_released=is_released), pod, place))
 
     def block(self, claim: Claim, refusal: Refusal) -> None:
         """Move a READY claim into the line of ``refusal``, until that limit may admit it."""
@@ -183,6 +187,9 @@ class Queues:
 
     def _leave_lane(self, claim: Claim, *, release_next: bool) -> None:
         position = self._positions.pop(claim.key)
+        self._ready[position.pod.namespace] -= 1
+        if not self._ready[position.pod.namespace]:
+            del self._ready[position.pod.namespace]
         line = self._lanes[position.lane]
         if line.remove(claim.key):
             del self._lanes[position.lane]
@@ -200,6 +207,7 @@ class Queues:
 
     def _line_up(self, claim: Claim, position: _Position) -> None:
         self._positions[claim.key] = position
+        self._ready[position.pod.namespace] += 1
         line = self._lanes.get(position.lane)
         if line is None:
             line = self._lanes[position.lane] = _Line(self._spread)
@@ -233,6 +241,14 @@ class Queues:
                 best = (lane.soft, head, line)
         return None if best is None else best[2].first_of(best[1])
 
+    def others_wait(self, namespace: str) -> bool:
+        """Whether there are READY claims of other namespaces."""
+        return len(self._ready) > (namespace in self._ready)
+
+    def lane_of(self, claim: Claim) -> Lane:
+        """The lane of a READY or BLOCKED claim."""
+        return self._positions[claim.key].lane
+
     def ready_lanes(self) -> list[Lane]:
         """The lanes that contain READY claims."""
         return list(self._lanes)
@@ -256,7 +272,7 @@ class _Line:
         """Add a claim."""
         pod, place = position.pod, position.place
         key: _Key | None = None
-        spreads = pod.shared.spread and OrderBy.TOPOLOGY_SPREAD in claim.verdict.policy.eviction.order
+        spreads = pod.shared.spread and OrderBy.TOPOLOGY_SPREAD in claim.policy.eviction.order
         if spreads and (workload := pod.shared.workload) is not None:
             revision = tuple(pod.shared.labels.get(label, "") for label in REVISION_LABELS)
             key = (place, workload, revision, pod.shared.spread)

@@ -6,23 +6,24 @@ from heapq import nsmallest
 
 import msgspec
 
-from taintwarden.engine.limits import Limiter
-from taintwarden.engine.limits.guard import Guard, GuardRecord
+from taintwarden.engine.guard import Guard, GuardRecord
 from taintwarden.engine.limits.refusal import BUDGET_LIMITS, SEVERAL_BUDGETS
+from taintwarden.engine.machine.acting import Acting
+from taintwarden.engine.machine.bad_nodes import bad_nodes
 from taintwarden.engine.machine.claim_views import ClaimView, ClaimViews
-from taintwarden.engine.machine.claims import Claim, Claims, Phase
-from taintwarden.engine.machine.cluster import Cluster, NodeState
-from taintwarden.engine.machine.events import Outcome
-from taintwarden.engine.machine.evictions import Evictions
-from taintwarden.engine.machine.verdicts import Verdicts
+from taintwarden.engine.machine.claims import Claim, Phase
+from taintwarden.engine.machine.cluster import NodeState
+from taintwarden.engine.machine.commands import BadNodes
+from taintwarden.engine.machine.reclaims import NodeEnd, Reclaims
+from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import GuardAction, Instant, MonotonicTime, Pod, PodClass, Policy
 from taintwarden.engine.order import SAME_URGENCY_SECONDS, Place, place_of
+from taintwarden.engine.outcomes import Outcome
 
 NEXT_PODS = 10
 """How many of the next pods a report lists."""
 CLAIMS_AT_ONCE = 1_000
 """Claims that are counted in one slice: it takes 2 to 4 ms."""
-_LEFT = (Phase.LEAVING, Phase.ENDED)
 
 
 class LimitReport(msgspec.Struct, frozen=True):
@@ -61,6 +62,15 @@ class GuardReport(msgspec.Struct, frozen=True):
     limit: int
     population: int
     action: GuardAction
+    evicted: int = 0
+    """Evictions of the last window that count for all, those of a dry run included."""
+    window_seconds: float = 0.0
+    bad: BadNodes = BadNodes()
+    """The nodes that make pods leave while it is tripped."""
+    scope: str = ""
+    """What it holds: ``namespace shop``, ``node a1``; empty: all pods."""
+    own_holds: tuple[str, ...] = ()
+    """Held although it is not tripped, because of their own pods."""
 
 
 class PolicyReport(msgspec.Struct, frozen=True):
@@ -70,7 +80,11 @@ class PolicyReport(msgspec.Struct, frozen=True):
     selected_nodes: int = 0
     degraded_nodes: int = 0
     pending: int = 0
-    """Pods that it evicts, now or later."""
+    """Pods that it evicts, now or later; of a paused policy, those that it would."""
+    due: int = 0
+    """Of these, pods whose deadline has passed."""
+    exempt: int = 0
+    """Pods that it leaves on nodes that will be removed."""
     blocked: int = 0
     """Of these, pods that a PodDisruptionBudget blocks."""
     evicted: int = 0
@@ -87,10 +101,14 @@ class PolicyReport(msgspec.Struct, frozen=True):
     zones: tuple[ZoneReport, ...] = ()
     """By name. Empty if the policy has no zoneHealth."""
     all_zones_full: bool = False
+    ends: tuple[NodeEnd, ...] = ()
+    """The nodes that ``reclaim`` expects to be gone."""
     bouncing: int = 0
     """Workloads that bounce."""
     guard: GuardReport | None = None
     """None if the policy has no guard."""
+    blind: tuple[str, ...] = ()
+    """The streams that are cut off."""
 
     @property
     def held_invalid(self) -> int:
@@ -107,30 +125,17 @@ class Reports:
     """Counts what a report says.
 
     Args:
-        cluster: nodes and pods.
-        claims: what is counted.
-        verdicts: the policies in force.
-        limiter: zones, guards and bouncing workloads.
-        evictions: how many pods were evicted.
+        world: the state.
+        acting: how many pods were evicted.
         views: of the claims that a report lists, and what holds them.
+        reclaims: the nodes that will be gone.
 
     """
 
-    def __init__(
-        self,
-        *,
-        cluster: Cluster,
-        claims: Claims,
-        verdicts: Verdicts,
-        limiter: Limiter,
-        evictions: Evictions,
-        views: ClaimViews,
-    ) -> None:
-        self._cluster = cluster
-        self._claims = claims
-        self._verdicts = verdicts
-        self._limiter = limiter
-        self._evictions = evictions
+    def __init__(self, world: World, acting: Acting, views: ClaimViews, reclaims: Reclaims) -> None:
+        self._reclaims = reclaims
+        self._world = world
+        self._acting = acting
         self._views = views
 
     def make(self, now: Instant) -> list[PolicyReport]:
@@ -145,35 +150,40 @@ class Reports:
 
     def slices(self, now: Instant) -> Generator[None, None, list[PolicyReport]]:
         """The same in slices, between which the machine may run: the claims that it adds meanwhile are not counted."""
-        tallies = {policy.name: _Tally() for policy in self._verdicts.policies}
-        claims = list(self._claims)
+        tallies = {policy.name: _Tally() for policy in self._world.verdicts.policies}
+        claims = list(self._world.claims)
         for first in range(0, len(claims), CLAIMS_AT_ONCE):
             if first:
                 yield
-            self._count(claims[first : first + CLAIMS_AT_ONCE], tallies)
+            self._count(claims[first : first + CLAIMS_AT_ONCE], tallies, now)
         if len(claims) > CLAIMS_AT_ONCE:
             yield
         selected, invalid = self._count_nodes()
-        bouncing = self._limiter.bounces.bouncing(now.monotonic)
+        bouncing = self._world.limiter.bounces.bouncing(now.monotonic)
+        for name, ended in self._reclaims.ended(now).items():
+            if name in tallies:
+                tallies[name].end(*ended)
         return [
             self._report(policy, tallies.get(policy.name) or _Tally(), selected, invalid, bouncing, now)
-            for policy in self._verdicts.policies
+            for policy in self._world.verdicts.policies
         ]
 
-    def _count(self, claims: Sequence[Claim], tallies: Mapping[str, "_Tally"]) -> None:
+    def _count(self, claims: Sequence[Claim], tallies: Mapping[str, "_Tally"], now: Instant) -> None:
         for claim in claims:
             phase = claim.phase
-            tally = tallies.get(claim.verdict.policy.name)
-            if tally is None or not _stands(claim):
+            tally = tallies.get(claim.policy.name)
+            if tally is None or not claim.is_standing or not self._views.is_standing(claim):
                 continue
-            pod = self._cluster.pod(claim.node, claim.uid)
-            tally.add(claim, pod)
-            if phase is Phase.WAITING:
+            pod = self._world.cluster.pod(claim.node, claim.uid)
+            tally.add(claim, pod, now)
+            if (end := self._reclaims.end_of(claim)) is not None:
+                tally.end(end)
+            if phase in (Phase.WAITING, Phase.PAUSED, Phase.EXEMPT):
                 continue  # nothing refuses it yet
             holding = self._views.holding(claim)
             if holding is not None:
-                limit, until = holding
-                tally.limits.setdefault(limit, _Held(claim.ready_since)).add(claim.ready_since, until)
+                held = tally.limits.setdefault(holding.limit, _Held(claim.ready_since))
+                held.add(claim.ready_since, holding.until)
             if phase in (Phase.BLOCKED, Phase.DELAYED) and pod is not None:
                 tally.budgets.update(self._views.budgets(claim, pod))
 
@@ -187,41 +197,59 @@ class Reports:
         now: Instant,
     ) -> PolicyReport:
         name = policy.name
-        soonest = (claim for claim in tally.soonest() if _stands(claim))
-        views = (self._views.view(claim, self._claims.evictees[claim.uid]) for claim in soonest)
+        soonest = (one for one in tally.soonest() if one.is_standing and self._views.is_standing(one))
+        views = (self._views.view(claim, self._world.claims.evictees[claim.uid]) for claim in soonest)
         return PolicyReport(
             policy,
             selected_nodes=selected.get(name, 0),
             degraded_nodes=len(tally.nodes),
             pending=tally.pending,
+            due=tally.due,
+            exempt=tally.exempt,
             blocked=tally.blocked_by.get(Outcome.BLOCKED.value, 0),
-            evicted=self._evictions.accepted[name],
+            evicted=self._acting.accepted[name],
             invalid=_invalid(name, invalid),
             next_deadline=tally.next_deadline,
             blocked_by=dict(tally.blocked_by),
             next_pods=tuple(view for view in views if view is not None),
             limits=_limits(tally.limits, now),
             budgets=tuple(sorted(tally.budgets.items(), key=lambda one: (-one[1], one[0]))),
-            zones=tuple(ZoneReport(*zone) for zone in self._limiter.zones.table(name)),
-            all_zones_full=self._limiter.zones.all_full(name),
+            zones=tuple(ZoneReport(*zone) for zone in self._world.limiter.zones.table(name)),
+            all_zones_full=self._world.limiter.zones.all_full(name),
+            ends=tally.by_end(),
             bouncing=bouncing.get(name, 0),
             guard=self.guard(name, now),
+            blind=tuple(sorted(self._world.blind)),
         )
 
     def guard(self, policy: str, now: Instant) -> GuardReport | None:
         """The guard of a policy; None if it has none."""
-        guard: Guard | None = self._limiter.guards.by_policy.get(policy)
+        guard: Guard | None = self._world.limiter.guards.by_policy.get(policy)
         if guard is None:
             return None
         record, population = guard.record(now), guard.population()
         limit = guard.settings.limit(population)
-        return GuardReport(record, guard.halts, guard.expected(), limit, population, guard.settings.action)
+        known = self._world.verdicts.policies if guard.is_tripped else ()
+        bad = (bad_nodes(self._world, guard, one) for one in known if one.name == policy)
+        return GuardReport(
+            record,
+            guard.halts,
+            expected=guard.ahead.total,
+            limit=limit,
+            population=population,
+            action=guard.settings.action,
+            evicted=guard.spent(),
+            window_seconds=guard.settings.window_seconds,
+            bad=next(bad, BadNodes()),
+            scope=guard.scope,
+            own_holds=tuple(guard.own_holds),
+        )
 
     def _count_nodes(self) -> tuple[Counter[str], Counter[tuple[str, str, str]]]:
         """By policy the nodes that it selects; by policy, node and taint the pods affected by an invalid value."""
         selected: Counter[str] = Counter()
         invalid: Counter[tuple[str, str, str]] = Counter()
-        for state in self._cluster.nodes.values():
+        for state in self._world.cluster.nodes.values():
             if state.node is not None:
                 for policy in state.policies or ():
                     selected[policy.name] += 1
@@ -231,7 +259,7 @@ class Reports:
 
     def _count_invalid(self, state: NodeState, invalid: Counter[tuple[str, str, str]]) -> None:
         for pod in state.pods.values():
-            for verdict in self._verdicts.of(state, pod.shared):
+            for verdict in self._world.verdicts.of(state, pod.shared):
                 if verdict.invalid and state.node is not None:
                     invalid[verdict.policy.name, state.node.name, str(verdict.taint)] += 1
 
@@ -259,29 +287,43 @@ class _Tally:
     """The counts of one policy's claims."""
 
     def __init__(self) -> None:
-        self.pending = 0
+        self.pending = self.due = self.exempt = 0
         self.nodes: set[str] = set()
         self.next_deadline: float | None = None
         self.blocked_by: Counter[str] = Counter()
         self.limits: dict[str, _Held] = {}
         self.budgets: Counter[str] = Counter()
+        self._ends: dict[str, NodeEnd] = {}
         self._alike: dict[tuple[PodClass, float, float | None], list[Claim]] = {}
         """Claims of the same place, by what it depends on. To compute it for every pod of a wave takes 60 ms."""
 
-    def add(self, claim: Claim, pod: Pod | None) -> None:
+    def add(self, claim: Claim, pod: Pod | None, now: Instant) -> None:
+        if claim.phase is Phase.EXEMPT:
+            self.exempt += 1
+            return
         self.pending += 1
+        self.due += claim.due_at <= now.wall
         self.nodes.add(claim.node)
         due_at = claim.due_at
         if self.next_deadline is None or due_at < self.next_deadline:
             self.next_deadline = due_at
         if pod is not None:
-            alike = pod.shared, due_at // SAME_URGENCY_SECONDS, claim.verdict.hard_at
+            alike = pod.shared, due_at // SAME_URGENCY_SECONDS, claim.grounds.hard_at
             self._alike.setdefault(alike, []).append(claim)
         if claim.phase is Phase.DELAYED and claim.outcome is not None:
             self.blocked_by[claim.outcome.value] += 1
-        elif claim.phase is Phase.BLOCKED and claim.limit in BUDGET_LIMITS:
-            outcome = Outcome.MISCONFIGURED if claim.limit == SEVERAL_BUDGETS else Outcome.BLOCKED
+        elif claim.phase is Phase.BLOCKED and claim.refusal is not None and claim.refusal.limit in BUDGET_LIMITS:
+            outcome = Outcome.MISCONFIGURED if claim.refusal.limit == SEVERAL_BUDGETS else Outcome.BLOCKED
             self.blocked_by[outcome.value] += 1
+
+    def end(self, *ends: NodeEnd) -> None:
+        for end in ends:
+            known = self._ends.get(end.node)
+            self._ends[end.node] = end if known is None else known.joined(end)
+
+    def by_end(self) -> tuple[NodeEnd, ...]:
+        """The nodes that are removed: those with pods that will not have left come first, then the earliest."""
+        return tuple(sorted(self._ends.values(), key=lambda one: (not one.is_bad, one.gone_at, one.node)))
 
     def soonest(self) -> list[Claim]:
         """The first claims in the order of their evictions."""
@@ -303,8 +345,3 @@ def _limits(held: Mapping[str, _Held], now: Instant) -> tuple[LimitReport, ...]:
         at = None if pods.until is None else max(now.wall, now.wall_at(pods.until))
         found.append(LimitReport(limit, pods.count, now.wall_at(pods.since), at))
     return tuple(sorted(found, key=lambda one: (-one.pods, one.limit)))
-
-
-def _stands(claim: Claim) -> bool:
-    """Whether its pod still has to leave."""
-    return claim.phase not in _LEFT and not claim.withdrawn

@@ -1,12 +1,21 @@
 """Which policies select what, and the resulting verdicts: computed once for all pods of a class on a node."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from weakref import WeakKeyDictionary
 
-from taintwarden.engine.evaluate import Evaluator, TaintVerdict, selects_node, selects_pod
+from taintwarden.engine.evaluate import (
+    Evaluator,
+    Grounds,
+    TaintVerdict,
+    exclusion,
+    grounds_of,
+    node_exclusion,
+    selects_node,
+    spares,
+)
 from taintwarden.engine.machine.cluster import Cluster, NodeState, history_name
-from taintwarden.engine.model import Gates, PodClass, Policy, Profile, Toleration, Tolerations
+from taintwarden.engine.model import Gates, Mode, PodClass, Policy, Profile, Toleration, Tolerations
 from taintwarden.engine.profiles import Profiles, selects
 
 MAX_ALIKE = 100
@@ -21,8 +30,12 @@ class Verdicts:
     def __init__(self, gates: Gates) -> None:
         self.evaluator = Evaluator(gates)
         self.policies: tuple[Policy, ...] = ()
+        self._is_reclaiming = False
         self._namespaces: dict[str, dict[str, str]] = {}
         self._selecting: WeakKeyDictionary[PodClass, tuple[Policy, ...]] = WeakKeyDictionary()
+        self._sparing: WeakKeyDictionary[PodClass, Mapping[Policy, str]] = WeakKeyDictionary()
+        self._changed_at: WeakKeyDictionary[PodClass, float] = WeakKeyDictionary()
+        """When a profile last changed what pods of a class tolerate."""
         self._profiles = Profiles()
         self._profiled: defaultdict[str, _Profiled] = defaultdict(WeakKeyDictionary)
         """Namespace -> the profiles of each class, and all its tolerations including theirs."""
@@ -30,10 +43,12 @@ class Verdicts:
     def set_policies(self, policies: Iterable[Policy]) -> None:
         """The policies in force changed. The caller discards what was computed for nodes."""
         self.policies = tuple(sorted(policies, key=lambda policy: policy.name))
+        self._is_reclaiming = any(policy.reclaim is not None for policy in self.policies)
         self._selecting.clear()
+        self._sparing.clear()
 
     def set_namespace(self, name: str, labels: dict[str, str] | None) -> Collection[PodClass]:
-        """A namespace has these labels, or is gone. Returns the classes that other policies select because of it.
+        """A namespace has these labels, or is gone. Returns the classes with other policies because of it.
 
         The caller discards what was computed for them on nodes.
         """
@@ -50,7 +65,8 @@ class Verdicts:
         for pod_class, before in list(self._selecting.items()):
             if pod_class.namespace == name:
                 del self._selecting[pod_class]
-                if self.selecting(pod_class) != before:
+                spared = self._sparing.pop(pod_class, {})
+                if self.selecting(pod_class) != before or self.sparing(pod_class) != spared:
                     changed.append(pod_class)
         return frozenset(changed)
 
@@ -58,7 +74,7 @@ class Verdicts:
         """The labels of a namespace; None if it is not known."""
         return self._namespaces.get(name)
 
-    def set_profile(self, namespace: str, name: str, profile: Profile | None) -> Collection[PodClass]:
+    def set_profile(self, namespace: str, name: str, profile: Profile | None, now: float = 0.0) -> Collection[PodClass]:
         """A profile was set, or is gone. Returns the classes whose tolerations changed because of it.
 
         The caller discards what was computed for them on nodes.
@@ -73,9 +89,14 @@ class Verdicts:
             del self._profiled[namespace][pod_class]
             if _tolerations_of(had) != _tolerations_of(has):
                 changed.append(pod_class)
+                self._changed_at[pod_class] = now
             else:  # this class is not evaluated again, and its profile may change once more
                 self._profile(pod_class)
         return frozenset(changed)
+
+    def changed_at(self, pod_class: PodClass) -> float:
+        """When a profile last changed what pods of a class tolerate, if one did while this process ran."""
+        return self._changed_at.get(pod_class, 0.0) if self._changed_at else 0.0
 
     def profiles(self) -> list[Profile]:
         """All profiles in force, by namespace and name."""
@@ -102,13 +123,16 @@ class Verdicts:
         verdicts = state.verdicts.get(pod_class)
         if verdicts is None:
             verdicts = state.verdicts[pod_class] = self.compute(state, pod_class)
-            state.evicting[pod_class] = tuple(verdict for verdict in verdicts if verdict.evicts)
+            state.grounds[pod_class] = grounds_of(verdicts) + self._spared(state, pod_class)
         return verdicts
 
-    def evicting(self, state: NodeState, pod_class: PodClass) -> tuple[TaintVerdict, ...]:
-        """The verdicts of these that evict pods, now or later."""
-        self.of(state, pod_class)
-        return state.evicting[pod_class]
+    def grounds(self, state: NodeState, pod_class: PodClass) -> tuple[Grounds, ...]:
+        """Why policies evict pods of a class from a node, now or later, or leave them on one that will be removed."""
+        found = state.grounds.get(pod_class)
+        if found is None:
+            self.of(state, pod_class)
+            found = state.grounds[pod_class]
+        return found
 
     def compute(self, state: NodeState, pod_class: PodClass) -> tuple[TaintVerdict, ...]:
         """The same for a class that need not have a pod on the node."""
@@ -116,11 +140,28 @@ class Verdicts:
             return ()
         selecting = self.selecting(pod_class)
         policies = tuple([policy for policy in self.select(state) if policy in selecting])
-        if not policies:
-            return ()
+        return self._evaluate(state, pod_class, policies) if policies else ()
+
+    def _spared(self, state: NodeState, pod_class: PodClass) -> tuple[Grounds, ...]:
+        """What policies would do with pods that they leave on nodes that will be removed."""
+        found: tuple[Grounds, ...] = ()
+        if not self._is_reclaiming:
+            return found
+        for policy, reason in self.sparing(pod_class).items():
+            if policy in self.select(state) or _opts_out(state, policy):
+                found += grounds_of(self._evaluate(state, pod_class, (policy,)), reason)
+        for policy in self.selecting(pod_class) if state.do_not_evict else ():
+            if policy.reclaim is not None and _opts_out(state, policy):
+                reason = node_exclusion(policy, state.labels, do_not_evict=True) or ""
+                found += grounds_of(self._evaluate(state, pod_class, (policy,)), reason)
+        return found
+
+    def _evaluate(
+        self, state: NodeState, pod_class: PodClass, policies: tuple[Policy, ...]
+    ) -> tuple[TaintVerdict, ...]:
         tolerations = self.tolerations(pod_class)
         grace_seconds = pod_class.grace_seconds if any(policy.reclaim for policy in policies) else 0
-        alike = (tolerations, policies, grace_seconds)
+        alike = (tolerations, policies, grace_seconds, pod_class.protected_seconds)
         found = state.alike.get(alike)
         if found is None:
             if len(state.alike) >= MAX_ALIKE:
@@ -131,7 +172,11 @@ class Verdicts:
     def select(self, state: NodeState) -> tuple[Policy, ...]:
         """The policies that act on a node."""
         if state.policies is None:
-            state.policies = tuple(policy for policy in self.policies if selects_node(policy, state.labels))
+            labels, opts_out = state.labels, state.do_not_evict
+            state.concerned = tuple(policy for policy in self.policies if selects_node(policy, labels))
+            state.policies = tuple(
+                policy for policy in state.concerned if selects_node(policy, labels, do_not_evict=opts_out)
+            )
         return state.policies
 
     def invalid(self, state: NodeState) -> dict[str, TaintVerdict]:
@@ -139,26 +184,47 @@ class Verdicts:
         found: dict[str, TaintVerdict] = {}
         for verdicts in state.verdicts.values():
             for verdict in verdicts:
-                if verdict.invalid:
+                if verdict.invalid and verdict.policy.mode is not Mode.PAUSED:
                     found.setdefault(history_name(verdict.taint), verdict)
         return found
 
     def population(self, policy: Policy, cluster: Cluster) -> int:
         """How many pods the policy may evict."""
         if not policy.node_selector.requirements:
-            return sum(pods for one, pods in cluster.classes.items() if policy in self.selecting(one))
-        nodes = (state for state in cluster.nodes.values() if policy in self.select(state))
-        return sum(policy in self.selecting(pod.shared) for state in nodes for pod in state.pods.values())
+            pods = sum(pods for one, pods in cluster.classes.items() if policy in self.selecting(one))
+            return pods - sum(self._population(policy, one) for one in cluster.nodes.values() if _opts_out(one, policy))
+        return sum(self._population(policy, one) for one in cluster.nodes.values() if policy in self.select(one))
+
+    def _population(self, policy: Policy, state: NodeState) -> int:
+        found = state.population.get(policy.name)
+        if found is None:
+            found = sum(policy in self.selecting(pod.shared) for pod in state.pods.values())
+            state.population[policy.name] = found
+        return found
 
     def selecting(self, pod_class: PodClass) -> tuple[Policy, ...]:
         """The policies that may evict pods of a class."""
         found = self._selecting.get(pod_class)
         if found is None:
             labels = self.namespace_labels(pod_class.namespace)
-            found = tuple(policy for policy in self.policies if selects_pod(policy, pod_class, labels))
+            found = tuple(policy for policy in self.policies if not exclusion(policy, pod_class, labels))
             self._selecting[pod_class] = found
+        return found
+
+    def sparing(self, pod_class: PodClass) -> Mapping[Policy, str]:
+        """The policies that leave pods of a class on nodes that will be removed, each with the reason."""
+        found = self._sparing.get(pod_class)
+        if found is None:
+            labels = self.namespace_labels(pod_class.namespace)
+            reasons = {one: spares(one, pod_class, labels) for one in self.policies if one.reclaim is not None}
+            found = self._sparing[pod_class] = {one: reason for one, reason in reasons.items() if reason}
         return found
 
 
 def _tolerations_of(profile: Profile | None) -> tuple[Toleration, ...]:
     return () if profile is None else profile.tolerations
+
+
+def _opts_out(state: NodeState, policy: Policy) -> bool:
+    """Whether a policy selects a node by its labels, and the node opts out."""
+    return state.do_not_evict and policy.exclude.respect_do_not_evict and selects_node(policy, state.labels)

@@ -1,20 +1,18 @@
 """What other packages may read of the machine: frozen values, created on request. It exposes nothing else."""
 
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 
 import msgspec
 
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.history import TaintHistory
-from taintwarden.engine.limits import Limiter, Refusal
+from taintwarden.engine.limits import Refusal
+from taintwarden.engine.machine.acting import Acting
 from taintwarden.engine.machine.claim_views import ClaimView, ClaimViews
-from taintwarden.engine.machine.claims import Claims
-from taintwarden.engine.machine.cluster import Cluster
-from taintwarden.engine.machine.evictions import Evictions
-from taintwarden.engine.machine.mirroring import wanted_labels
+from taintwarden.engine.machine.mirroring import Mirroring
+from taintwarden.engine.machine.reclaims import Reclaims
 from taintwarden.engine.machine.reports import GuardReport, PolicyReport, Reports
-from taintwarden.engine.machine.stepping import Step
-from taintwarden.engine.machine.verdicts import Verdicts
+from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Budget, Instant, Node, Pod, PodClass, Policy, Profile, Taint, Tolerations
 from taintwarden.engine.placement import NodeLabels
 
@@ -30,95 +28,71 @@ class NodeView(msgspec.Struct, frozen=True):
 class View:
     """Reads the machine. Every result is a frozen value that does not change with it."""
 
-    def __init__(
-        self,
-        *,
-        step: Step,
-        cluster: Cluster,
-        claims: Claims,
-        verdicts: Verdicts,
-        limiter: Limiter,
-        evictions: Evictions,
-        blind: Collection[str],
-        is_synced: Callable[[], bool],
-    ) -> None:
-        self._step = step
-        self._cluster = cluster
-        self._claims = claims
-        self._verdicts = verdicts
-        self._limiter = limiter
-        self._evictions = evictions
-        self._blind = blind
-        self._is_synced = is_synced
-        self._claim_views = ClaimViews(cluster, limiter.budgets, evictions, blind)
-        self._reports = Reports(
-            cluster=cluster,
-            claims=claims,
-            verdicts=verdicts,
-            limiter=limiter,
-            evictions=evictions,
-            views=self._claim_views,
-        )
+    def __init__(self, world: World, acting: Acting, mirroring: Mirroring, reclaims: Reclaims) -> None:
+        self._world = world
+        self._mirroring = mirroring
+        self._claim_views = ClaimViews(world, acting)
+        self._reports = Reports(world, acting, self._claim_views, reclaims)
 
     # -- the machine itself ---------------------------------------------------------------------------------------
 
     @property
     def is_synced(self) -> bool:
         """Whether all data that decisions need is known."""
-        return self._is_synced()
+        return self._world.synced
 
     @property
     def is_leading(self) -> bool:
         """Whether this process may act."""
-        return self._step.leading
+        return self._world.leading
 
     @property
     def is_blind(self) -> bool:
         """Whether a stream is cut off from the API server."""
-        return bool(self._blind)
+        return bool(self._world.blind)
 
     @property
     def is_busy(self) -> bool:
         """Whether calls in progress fill half the slots: work that is not urgent waits until the wave has passed."""
-        return self._evictions.is_busy
+        return self._world.limiter.calls.is_busy
 
     @property
     def in_flight(self) -> int:
         """Eviction calls in progress."""
-        return self._evictions.in_flight
+        return self._world.limiter.calls.in_flight
 
     @property
     def evaluations(self) -> Mapping[tuple[str, str], int]:
         """Evaluations computed (not shared), by the operator that held and the result."""
-        return dict(self._verdicts.evaluator.counts)
+        return dict(self._world.verdicts.evaluator.counts)
 
     # -- what is in force -----------------------------------------------------------------------------------------
 
     @property
     def policies(self) -> tuple[Policy, ...]:
         """The policies in force, by name."""
-        return self._verdicts.policies
+        return self._world.verdicts.policies
 
     @property
     def profiles(self) -> list[Profile]:
         """The profiles in force, by namespace and name."""
-        return self._verdicts.profiles()
+        return self._world.verdicts.profiles()
 
     def profiles_of(self, pod_class: PodClass) -> tuple[Profile, ...]:
         """The profiles that select pods of a class, by name."""
-        return self._verdicts.profiles_of(pod_class)
+        return self._world.verdicts.profiles_of(pod_class)
 
     def tolerations_of(self, pod_class: PodClass) -> Tolerations:
         """All tolerations of pods of a class: their own and those of profiles."""
-        return self._verdicts.tolerations(pod_class)
+        return self._world.verdicts.tolerations(pod_class)
 
     def policies_for(self, pod_class: PodClass) -> tuple[Policy, ...]:
         """The policies that may evict pods of a class, by name."""
-        return self._verdicts.selecting(pod_class)
+        return self._world.verdicts.selecting(pod_class)
 
     def namespace_labels(self, name: str) -> dict[str, str] | None:
         """The labels of a namespace; None if it is not known."""
-        labels = self._verdicts.namespace_labels(name)
+        labels = self._world.verdicts.namespace_labels(name)
         return None if labels is None else dict(labels)
 
     # -- the cluster ----------------------------------------------------------------------------------------------
@@ -126,53 +100,53 @@ class View:
     @property
     def nodes(self) -> tuple[str, ...]:
         """The names of all nodes."""
-        return tuple(name for name, state in self._cluster.nodes.items() if state.node is not None)
+        return tuple(name for name, state in self._world.cluster.nodes.items() if state.node is not None)
 
     def node(self, name: str) -> NodeView | None:
         """A node; None if it is not known, even if pods refer to it."""
-        state = self._cluster.nodes.get(name)
+        state = self._world.cluster.nodes.get(name)
         if state is None or state.node is None:
             return None
-        return NodeView(state.node, tuple(state.taints()), self._verdicts.select(state))
+        return NodeView(state.node, tuple(state.taints()), self._world.verdicts.select(state))
 
     def pods(self, node: str) -> tuple[Pod, ...]:
         """The pods of a node."""
-        state = self._cluster.nodes.get(node)
+        state = self._world.cluster.nodes.get(node)
         return () if state is None else tuple(state.pods.values())
 
     @property
     def pod_count(self) -> int:
         """How many running pods there are."""
-        return self._cluster.classes.total()
+        return self._world.cluster.classes.total()
 
     def verdicts(self, node: str, pod_class: PodClass) -> tuple[TaintVerdict, ...]:
         """The verdicts on pods of a class on a node, which need not have such a pod."""
-        state = self._cluster.nodes.get(node)
-        return () if state is None else self._verdicts.compute(state, pod_class)
+        state = self._world.cluster.nodes.get(node)
+        return () if state is None else self._world.verdicts.compute(state, pod_class)
 
     def placement_labels(self, node: str) -> NodeLabels | None:
-        """The labels that repeat the taints of a node for the scheduler; None if no policy requests any."""
-        state = self._cluster.nodes.get(node)
-        return None if state is None or state.node is None else wanted_labels(state.node, self._verdicts.policies)
+        """The labels of placement that a node should have; None if the node is not known."""
+        state = self._world.cluster.nodes.get(node)
+        return None if state is None or state.node is None else self._mirroring.wanted(state.node)
 
     def budgets_of(self, pod_class: PodClass) -> tuple[Budget, ...]:
         """The PodDisruptionBudgets that select pods of a class, by name."""
-        return self._limiter.budgets.of(pod_class)
+        return self._world.limiter.budgets.of(pod_class)
 
     def budgets(self, pod: Pod) -> list[tuple[Budget, Refusal | None]]:
         """The PodDisruptionBudgets that the API server checks for a pod, by name, each with its own refusal."""
-        return self._limiter.budgets.evaluate(pod)
+        return self._world.limiter.budgets.evaluate(pod, self._world.now.monotonic)
 
     # -- claims ---------------------------------------------------------------------------------------------------
 
     def claims(self, uid: str) -> tuple[ClaimView, ...]:
         """The claims on a pod: enforced ones first, then the earliest deadline."""
-        evictee = self._claims.evictees.get(uid)
+        evictee = self._world.claims.evictees.get(uid)
         return () if evictee is None else self._claim_views.of(evictee)
 
     def all_claims(self) -> Iterator[ClaimView]:
         """Every claim, by pod."""
-        for evictee in self._claims.evictees.values():
+        for evictee in self._world.claims.evictees.values():
             yield from self._claim_views.of(evictee)
 
     # -- reports --------------------------------------------------------------------------------------------------
@@ -196,7 +170,7 @@ class View:
         """How many running pods each profile selects, by ``namespace/name``."""
         matched = dict.fromkeys(map(str, self.profiles), 0)
         if matched:
-            for pod_class, count in self._cluster.classes.items():
+            for pod_class, count in self._world.cluster.classes.items():
                 for profile in self.profiles_of(pod_class):
                     matched[str(profile)] += count
         return matched

@@ -8,24 +8,40 @@ excludes a node and is reported: a node that the pod does not tolerate is never 
 from taintwarden.engine.affinity import NodeOperator, NodeRequirement, Term
 from taintwarden.engine.placement.affinity import MAX_TERMS, NativeAffinity, native_affinity
 from taintwarden.engine.placement.encoding import encode_version
-from taintwarden.engine.placement.labels import effect_label, is_mirror_label, value_label, version_label
-from taintwarden.engine.placement.mirroring import Label, NodeLabels, node_labels, version_labels
+from taintwarden.engine.placement.labels import (
+    Domain,
+    Mirrored,
+    effect_label,
+    is_mirror_label,
+    mirrored,
+    value_label,
+    version_label,
+)
+from taintwarden.engine.placement.mirroring import Label, NodeLabels, neutral_labels, node_labels, version_labels
 from taintwarden.engine.placement.requirements import REQUIRED_EFFECTS, Alternatives, preferences, requirements
+from taintwarden.engine.placement.retained import Kept, Retained, carried_by
 
 __all__ = [
     "MAX_TERMS",
     "REQUIRED_EFFECTS",
     "Alternatives",
+    "Domain",
+    "Kept",
     "Label",
+    "Mirrored",
     "NativeAffinity",
     "NodeLabels",
     "NodeOperator",
     "NodeRequirement",
+    "Retained",
     "Term",
+    "carried_by",
     "effect_label",
     "encode_version",
     "is_mirror_label",
+    "mirrored",
     "native_affinity",
+    "neutral_labels",
     "node_labels",
     "preferences",
     "requirements",

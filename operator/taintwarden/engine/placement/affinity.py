@@ -17,9 +17,9 @@ from taintwarden.engine.affinity import (
     Preference,
     Term,
 )
-from taintwarden.engine.matching.tolerations import ALL_GATES
 from taintwarden.engine.model import Gates, Toleration
-from taintwarden.engine.placement.labels import label_version_label
+from taintwarden.engine.operators import ALL_GATES
+from taintwarden.engine.placement.labels import label_version_label, plain_labels
 from taintwarden.engine.placement.translation import Translation
 
 MAX_TERMS = 64
@@ -77,7 +77,7 @@ class _Translator:
             return ()
         # Only versions can be switched off: the scheduler has always compared the integers of labels.
         translation = Translation(
-            requirement.key, number_label or "", Gates(semver_operators=self._gates.semver_operators)
+            plain_labels(requirement.key, number_label or ""), Gates(semver_operators=self._gates.semver_operators)
         )
         translation.add(Toleration(requirement.key, requirement.operator, requirement.values[0]))
         terms = translation.terms() or ()

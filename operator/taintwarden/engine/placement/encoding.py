@@ -7,7 +7,7 @@ import re
 
 from semver import Version
 
-from taintwarden.engine.matching.numeric import MAX_INT64, parse_integer
+from taintwarden.engine.numeric import MAX_INT64, parse_integer
 
 MINOR_DIGITS = 4
 PATCH_DIGITS = 8

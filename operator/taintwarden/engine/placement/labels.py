@@ -4,61 +4,122 @@ Taints with ``PreferNoSchedule`` have labels of their own: the scheduler must no
 """
 
 from collections.abc import Iterable
+from enum import StrEnum
+from functools import lru_cache
+from typing import NamedTuple
+
+import msgspec
 
 from taintwarden.engine.model import Effect
+from taintwarden.engine.numeric import MAX_INT64
 
-VALUE_DOMAIN = "value.taintwarden.io"
-VERSION_DOMAIN = "version.taintwarden.io"
-EFFECT_DOMAIN = "effect.taintwarden.io"
-PREFER_VALUE_DOMAIN = "prefer-value.taintwarden.io"
-PREFER_VERSION_DOMAIN = "prefer-version.taintwarden.io"
-LABEL_VERSION_DOMAIN = "label-version.taintwarden.io"
-_DOMAINS = (
-    VALUE_DOMAIN,
-    VERSION_DOMAIN,
-    EFFECT_DOMAIN,
-    PREFER_VALUE_DOMAIN,
-    PREFER_VERSION_DOMAIN,
-    LABEL_VERSION_DOMAIN,
-)
+
+class Domain(StrEnum):
+    """The suffix of a label's prefix: what the label says of the key that its own key names."""
+
+    VALUE = "value.taintwarden.io"
+    """The value of the taint; not there without the taint."""
+    HIGH_VALUE = "value-or-max.taintwarden.io"
+    """What ``Gt`` and ``Equal`` compare with: the value, and the greatest integer without the taint."""
+    LOW_VALUE = "value-or-min.taintwarden.io"
+    """What ``Lt`` compares with: the value, and 0 without the taint."""
+    VERSION = "version.taintwarden.io"
+    """What ``SemverGt`` and ``SemverEq`` compare with: the version as a number, the greatest without the taint."""
+    LOW_VERSION = "version-or-min.taintwarden.io"
+    """What ``SemverLt`` compares with: the version as a number, and 0 without the taint."""
+    EFFECT = "effect.taintwarden.io"
+    PREFER_VALUE = "prefer-value.taintwarden.io"
+    PREFER_VERSION = "prefer-version.taintwarden.io"
+    LABEL_VERSION = "label-version.taintwarden.io"
+    """The version in another label, as a number."""
+
 
 # Of a label's key: apimachinery's util/validation, IsQualifiedName. A dot separates the taint's prefix from the domain.
 _MAX_PREFIX_LENGTH = 253
-MAX_KEY_PREFIX_LENGTH = _MAX_PREFIX_LENGTH - max(map(len, _DOMAINS)) - 1
+MAX_KEY_PREFIX_LENGTH = _MAX_PREFIX_LENGTH - max(map(len, Domain)) - 1
 """Keys with a longer prefix cannot be mirrored: 223 characters."""
 
 NO_EFFECT = "None"
 """The effects of a taint that the node does not have. A node without the label was not looked at yet."""
+REMOVED = "Removed"
+"""On the label of the effects, or of another label's version: the labels of the key are being removed."""
+HIGHEST, LOWEST = str(MAX_INT64), "0"
+"""The values of a node without the taint: above and below whatever is compared, since labels have no sign."""
+
+
+class Mirrored(NamedTuple):
+    """What a label of ours is about: the key of a taint, or of another label."""
+
+    domain: Domain
+    key: str
+
+    @property
+    def of_label(self) -> bool:
+        """Whether the key is that of another label."""
+        return self.domain is Domain.LABEL_VERSION
+
+
+class TaintLabels(msgspec.Struct, frozen=True):
+    """The labels that terms about one key name: which of them an operator is compared with.
+
+    Without values that mean "no such taint", the high and the low label are the same.
+    """
+
+    value: str
+    high_value: str
+    low_value: str
+    version: str
+    low_version: str
+    effect: str = ""
+
+
+def taint_labels(key: str) -> TaintLabels | None:
+    """The labels for the taint ``key``; None if its prefix is too long."""
+    if (value := value_label(key)) is None:
+        return None
+    domains = (Domain.HIGH_VALUE, Domain.LOW_VALUE, Domain.VERSION, Domain.LOW_VERSION, Domain.EFFECT)
+    return TaintLabels(value, *(_label(key, domain) or "" for domain in domains))
+
+
+def prefer_labels(key: str) -> TaintLabels | None:
+    """The labels for the taint ``key`` with ``PreferNoSchedule``; None if its prefix is too long."""
+    value, version = prefer_value_label(key), prefer_version_label(key)
+    return None if value is None or version is None else plain_labels(value, version)
+
+
+def plain_labels(value: str, version: str) -> TaintLabels:
+    """A label with a value, and one with its version: no value means that it is absent."""
+    return TaintLabels(value, value, value, version, version)
 
 
 def value_label(key: str) -> str | None:
     """The label with the value of the taint ``key``, as text without changes."""
-    return _label(key, VALUE_DOMAIN)
+    return _label(key, Domain.VALUE)
 
 
 def version_label(key: str) -> str | None:
     """The label with the version in the value of the taint ``key`` as an integer."""
-    return _label(key, VERSION_DOMAIN)
+    return _label(key, Domain.VERSION)
 
 
 def effect_label(key: str) -> str | None:
     """The label with the effects of the taint ``key``, see :func:`effect_text`."""
-    return _label(key, EFFECT_DOMAIN)
+    return _label(key, Domain.EFFECT)
 
 
 def prefer_value_label(key: str) -> str | None:
     """As :func:`value_label`, of the taint with ``PreferNoSchedule``."""
-    return _label(key, PREFER_VALUE_DOMAIN)
+    return _label(key, Domain.PREFER_VALUE)
 
 
 def prefer_version_label(key: str) -> str | None:
     """As :func:`version_label`, of the taint with ``PreferNoSchedule``."""
-    return _label(key, PREFER_VERSION_DOMAIN)
+    return _label(key, Domain.PREFER_VERSION)
 
 
 def label_version_label(key: str) -> str | None:
     """The label with the version in the value of another label, ``key``, as an integer."""
-    return _label(key, LABEL_VERSION_DOMAIN)
+    return _label(key, Domain.LABEL_VERSION)
 
 
 def effect_text(effects: Iterable[str]) -> str | None:
@@ -67,13 +128,24 @@ def effect_text(effects: Iterable[str]) -> str | None:
     return None if found == [Effect.NO_EXECUTE] else "_".join(found) or NO_EFFECT
 
 
+@lru_cache(maxsize=10_000)
+def mirrored(label: str) -> Mirrored | None:
+    """What a node's label repeats; None if it is no label of ours. No other actor may write one of ours."""
+    prefix, has_prefix, name = label.partition("/")
+    for domain in Domain if has_prefix else ():
+        if prefix == domain:
+            return Mirrored(domain, name)
+        if prefix.endswith(f".{domain}"):
+            return Mirrored(domain, f"{prefix.removesuffix(f'.{domain}')}/{name}")
+    return None
+
+
 def is_mirror_label(label: str) -> bool:
-    """Whether a node's label is a Taintwarden label, for any taint: no other actor may write it."""
-    prefix, has_prefix, _ = label.partition("/")
-    return bool(has_prefix) and any(prefix == domain or prefix.endswith(f".{domain}") for domain in _DOMAINS)
+    """Whether a node's label is a Taintwarden label, for any taint or label."""
+    return mirrored(label) is not None
 
 
-def _label(key: str, domain: str) -> str | None:
+def _label(key: str, domain: Domain) -> str | None:
     prefix, has_prefix, name = key.rpartition("/")
     if len(prefix) > MAX_KEY_PREFIX_LENGTH:
         return None

@@ -1,22 +1,22 @@
 """Translates the taints of a node, and the versions in its labels, into the labels that repeat them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from taintwarden.engine.matching.numeric import parse_integer
-from taintwarden.engine.matching.versions import parse_version
 from taintwarden.engine.model import Effect, Taint, TaintSelector, ValueType
+from taintwarden.engine.numeric import parse_integer
 from taintwarden.engine.placement.encoding import encode_version, is_misread
 from taintwarden.engine.placement.labels import (
-    effect_label,
+    HIGHEST,
+    LOWEST,
+    TaintLabels,
     effect_text,
     label_version_label,
-    prefer_value_label,
-    prefer_version_label,
-    value_label,
-    version_label,
+    prefer_labels,
+    taint_labels,
 )
+from taintwarden.engine.versions import parse_version
 
 LEFT_OUT = ""
 """Replaces a value that cannot be expressed: not an integer, so no comparison of the scheduler holds for it."""
@@ -38,7 +38,7 @@ class Label(msgspec.Struct, frozen=True):
 class NodeLabels(msgspec.Struct, frozen=True):
     """Taintwarden labels that a node should have; and what labels cannot express, each with the reason.
 
-    A value that is left out is empty on the value and version labels; a taint without value has no version label.
+    A value that is left out is empty on its labels; a taint without value has no version label.
     """
 
     labels: dict[str, str]
@@ -48,7 +48,8 @@ class NodeLabels(msgspec.Struct, frozen=True):
 def node_labels(taints: Iterable[Taint], selectors: Iterable[TaintSelector]) -> NodeLabels:
     """The labels for those ``taints`` of a node whose key one of ``selectors`` names with ``placement``.
 
-    They repeat taints of every effect: whether a policy evicts by it is of no concern to the scheduler.
+    They repeat taints of every effect: whether a policy evicts by it is of no concern to the scheduler. Nor do they
+    depend on anything else in a policy: a pod that was placed by a label needs it as long as it runs.
     """
     types: dict[str, list[ValueType | None]] = {}
     for selector in selectors:
@@ -61,19 +62,14 @@ def node_labels(taints: Iterable[Taint], selectors: Iterable[TaintSelector]) -> 
     labels: dict[str, str] = {}
     faults: list[tuple[Taint | Label, str]] = []
     for key, same_key in found.items():
-        preferred = [taint for taint in same_key if taint.effect == Effect.PREFER_NO_SCHEDULE]
-        required = [taint for taint in same_key if taint.effect != Effect.PREFER_NO_SCHEDULE]
-        for group, value, version in (
-            (required, value_label(key), version_label(key)),
-            (preferred, prefer_value_label(key), prefer_version_label(key)),
-        ):
-            one, fault = _labels_of(group, value, version, types[key]) if group else ({}, "")
-            labels |= one
-            if fault:
-                faults.append((group[-1], fault))
-        if (label := effect_label(key)) and (text := effect_text(taint.effect for taint in required)):
-            labels[label] = text
+        for taint, fault in _add_labels(labels, key, same_key, types[key]):
+            faults.append((taint, fault))
     return NodeLabels(labels, tuple(faults))
+
+
+def neutral_labels(keys: Iterable[str]) -> dict[str, str]:
+    """The labels of a node that has none of the taints ``keys``: every term that was ever written about them holds."""
+    return node_labels((), (TaintSelector(key, placement=True) for key in keys)).labels
 
 
 def version_labels(labels: Mapping[str, str], keys: Iterable[str]) -> NodeLabels:
@@ -92,31 +88,65 @@ def version_labels(labels: Mapping[str, str], keys: Iterable[str]) -> NodeLabels
     return NodeLabels(found, tuple(faults))
 
 
-def _labels_of(
-    taints: Sequence[Taint], value_key: str | None, version_key: str | None, types: Sequence[ValueType | None]
-) -> tuple[dict[str, str], str]:
-    if value_key is None or version_key is None:
-        return {}, "the prefix of its key is too long for a label"
+def _add_labels(
+    labels: dict[str, str], key: str, taints: Sequence[Taint], types: Sequence[ValueType | None]
+) -> Iterator[tuple[Taint, str]]:
+    """Add the labels for the taints of one key. Returns what labels cannot express."""
+    names, preferred_names = taint_labels(key), prefer_labels(key)
+    if names is None or preferred_names is None:
+        if taints:
+            yield taints[-1], "the prefix of its key is too long for a label"
+        return
+    preferred = [taint for taint in taints if taint.effect == Effect.PREFER_NO_SCHEDULE]
+    required = [taint for taint in taints if taint.effect != Effect.PREFER_NO_SCHEDULE]
+    for group, written in ((required, names), (preferred, preferred_names)):
+        if not group:
+            continue
+        value, version, fault = _expressed(group, types)
+        labels |= {label: text for label, text in _written(written, value, version) if text is not None}
+        if fault:
+            yield group[-1], fault
+    if not required:
+        labels |= dict.fromkeys((names.high_value, names.version), HIGHEST)
+        labels |= dict.fromkeys((names.low_value, names.low_version), LOWEST)
+    if text := effect_text(taint.effect for taint in required):
+        labels[names.effect] = text
+
+
+def _written(names: TaintLabels, value: str, version: str | None) -> Iterator[tuple[str, str | None]]:
+    """Each label with its text; None: it is not there, so that nothing holds for it."""
+    yield names.value, value
+    if names.high_value != names.value:
+        yield names.high_value, LEFT_OUT if value == HIGHEST else value
+        yield names.low_value, value if parse_integer(value) is not None else None
+    yield names.version, version
+    if names.low_version != names.version:
+        yield names.low_version, version or None
+
+
+def _expressed(taints: Sequence[Taint], types: Sequence[ValueType | None]) -> tuple[str, str | None, str]:
+    """The value and the version of taints with one key as labels have them, and a fault to report."""
     value = taints[0].value
     if other := next((taint for taint in taints if taint.value != value), None):
         fault = f"{taints[0]} and {other} have different values, which cannot be expressed by one label"
-        return {value_key: LEFT_OUT, version_key: LEFT_OUT}, fault
+        return LEFT_OUT, LEFT_OUT, fault
     number, fault = _version_number(value, types)
     if is_misread(value):
         fault = f"{value} is no canonical integer, but the scheduler would compare it as {int(value)}"
-        return {value_key: LEFT_OUT, version_key: number or LEFT_OUT}, fault
-    return {value_key: value} | ({version_key: number} if number else {}), fault
+        return LEFT_OUT, number or LEFT_OUT, fault
+    if value == HIGHEST:
+        fault = f"{value} stands for a node without the taint"
+    return value, number or None, fault
 
 
 def _version_number(value: str, types: Sequence[ValueType | None]) -> tuple[str, str]:
     """The text of the version's label, empty for none, and a fault to report about that."""
-    wanted = [kind for kind in types if kind in (None, ValueType.VERSION)]
-    version = parse_version(value) if wanted else None
+    version = parse_version(value)
     if version is None:
         return "", ""
     number = encode_version(version)
     if number is not None:
         return str(number), ""
     # Without a type, a long integer is more likely an integer than a version.
-    is_meant = ValueType.VERSION in wanted or parse_integer(value) is None
+    is_meant = ValueType.VERSION in types or (None in types and parse_integer(value) is None)
     return "", _TOO_LONG.format(value) if is_meant else ""

@@ -1,22 +1,16 @@
 """Translates a pod's extended tolerations for one taint key into requirements of its node affinity."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, combinations, product
 
 import msgspec
 
 from taintwarden.engine.affinity import NodeOperator, NodeRequirement, Term
-from taintwarden.engine.matching.tolerations import ALL_GATES
 from taintwarden.engine.model import Effect, Gates, Toleration
-from taintwarden.engine.placement.labels import (
-    NO_EFFECT,
-    effect_label,
-    effect_text,
-    prefer_value_label,
-    prefer_version_label,
-    value_label,
-    version_label,
-)
+from taintwarden.engine.node_matching import LabelMatch, match_label
+from taintwarden.engine.operators import ALL_GATES
+from taintwarden.engine.placement.labels import NO_EFFECT, TaintLabels, effect_text, prefer_labels, taint_labels
+from taintwarden.engine.placement.mirroring import neutral_labels
 from taintwarden.engine.placement.translation import Translation
 
 REQUIRED_EFFECTS = (Effect.NO_EXECUTE, Effect.NO_SCHEDULE)
@@ -46,42 +40,39 @@ def requirements(
 
     ``effects``: those of the taints that the scheduler accepts by native tolerations; it rejects the others itself,
     and they need no requirement. Unrestricted: an ``Exists``, or no extended toleration
-    names the key, so that the native ones decide, which the scheduler evaluates. A node without the taint is included.
-    With ``NoSchedule`` the operator has to have said so: the native toleration lets the pod in, and nothing evicts it
-    again.
+    names the key, so that the native ones decide, which the scheduler evaluates. A node without the taint is included
+    as soon as its labels say so: a node that the operator has not labelled yet may have any value.
     """
-    value, version, effect = value_label(key), version_label(key), effect_label(key)
+    labels = taint_labels(key)
     if not _names(key, tolerations):
         return Alternatives(key, unrestricted=True)
-    if value is None or version is None or effect is None:
+    if labels is None:
         return Alternatives(key, unrestricted=True, faults=(f"{key}: its prefix is too long for a label",))
     faults: dict[str, None] = {}
     by_effect: dict[str, tuple[Term, ...] | None] = {}
     for one in effects:
-        by_effect[one], found = _tolerated(key, one, tolerations, Translation(value, version, gates))
+        by_effect[one], found = _tolerated(key, one, tolerations, Translation(labels, gates))
         faults |= dict.fromkeys(found)
-    present = _where_present(by_effect, value, effect)
+    neutral = neutral_labels([key])
+    present = _where_present(by_effect, labels, neutral)
     if present is None:
         return Alternatives(key, unrestricted=True)
-    absent = (
-        NodeRequirement(effect, NodeOperator.IN, (NO_EFFECT,))
-        if Effect.NO_SCHEDULE in effects
-        else NodeRequirement(value, NodeOperator.DOES_NOT_EXIST)
-    )
-    return Alternatives(key, (value, version, effect), ((absent,), *present), faults=tuple(faults))
+    if not any(_is_met(term, neutral) for term in present):
+        present = ((NodeRequirement(labels.effect, NodeOperator.IN, (NO_EFFECT,)),), *present)
+    return Alternatives(key, msgspec.structs.astuple(labels), present, faults=tuple(faults))
 
 
 def preferences(key: str, tolerations: Sequence[Toleration], gates: Gates = ALL_GATES) -> Alternatives:
     """The same by taints with ``PreferNoSchedule``: nodes that the scheduler should prefer."""
-    value, version = prefer_value_label(key), prefer_version_label(key)
-    if not _names(key, tolerations) or value is None or version is None:
+    labels = prefer_labels(key)
+    if not _names(key, tolerations) or labels is None:
         return Alternatives(key, unrestricted=True)
-    translation = Translation(value, version, gates, disjoint=True)
+    translation = Translation(labels, gates, disjoint=True)
     present, faults = _tolerated(key, Effect.PREFER_NO_SCHEDULE, tolerations, translation)
     if present is None:
         return Alternatives(key, unrestricted=True)
-    absent = (NodeRequirement(value, NodeOperator.DOES_NOT_EXIST),)
-    return Alternatives(key, (value, version), (absent, *present), faults=faults)
+    absent = (NodeRequirement(labels.value, NodeOperator.DOES_NOT_EXIST),)
+    return Alternatives(key, (labels.value, labels.version), (absent, *present), faults=faults)
 
 
 def _names(key: str, tolerations: Sequence[Toleration]) -> bool:
@@ -99,10 +90,17 @@ def _tolerated(
     return translation.terms(), tuple(translation.faults)
 
 
-def _where_present(by_effect: dict[str, tuple[Term, ...] | None], value: str, effect: str) -> tuple[Term, ...] | None:
+def _is_met(term: Term, labels: Mapping[str, str]) -> bool:
+    return all(match_label(requirement, labels) is LabelMatch.HOLDS for requirement in term)
+
+
+def _where_present(
+    by_effect: dict[str, tuple[Term, ...] | None], labels: TaintLabels, neutral: Mapping[str, str]
+) -> tuple[Term, ...] | None:
     """What a node with the taint must meet; None if there is no requirement for any effect.
 
-    If it depends on the effect, each combination of effects that a node may have gets its own requirements.
+    If it depends on the effect, each combination of effects that a node may have gets its own requirements. A node
+    without the taint is included in one of them if that costs no further term.
     """
     groups = list(dict.fromkeys(by_effect.values()))
     if len(groups) <= 1:
@@ -113,12 +111,15 @@ def _where_present(by_effect: dict[str, tuple[Term, ...] | None], value: str, ef
             for term in _all_of([terms for one in effects if (terms := by_effect[one]) is not None]):
                 texts.setdefault(term, []).append(effect_text(effects))
     found: list[Term] = []
+    absent: tuple[str, ...] = (NO_EFFECT,)
     for term, wanted in texts.items():
         if named := tuple(text for text in wanted if text is not None):
-            found.append((NodeRequirement(effect, NodeOperator.IN, named), *term))
+            besides = absent if _is_met(term, neutral) else ()
+            absent = () if besides else absent
+            found.append((NodeRequirement(labels.effect, NodeOperator.IN, (*besides, *named)), *term))
         if None in wanted:  # nor has a node that was not looked at the label
-            labelled = term or (NodeRequirement(value, NodeOperator.EXISTS),)
-            found.append((NodeRequirement(effect, NodeOperator.DOES_NOT_EXIST), *labelled))
+            labelled = term or (NodeRequirement(labels.value, NodeOperator.EXISTS),)
+            found.append((NodeRequirement(labels.effect, NodeOperator.DOES_NOT_EXIST), *labelled))
     return tuple(found)
 
 

@@ -4,31 +4,43 @@ For preferences no node meets two of the terms: the scheduler adds the weights o
 is tolerated twice would score higher than one without the taint. Required terms may overlap, and are fewer.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from semver import Version
 
 from taintwarden.engine.affinity import NodeOperator, NodeRequirement, Term
-from taintwarden.engine.matching.numeric import MAX_INT64, parse_integer
-from taintwarden.engine.matching.versions import parse_version
-from taintwarden.engine.model import NUMERIC_OPERATORS, SEMVER_OPERATORS, Gates, Operator, Toleration
+from taintwarden.engine.model import Effect, Gates, Taint, Toleration, ValueType
+from taintwarden.engine.numeric import MAX_INT64, parse_integer
+from taintwarden.engine.operators import ROWS, Match, Side, match
 from taintwarden.engine.placement.encoding import encode_version, is_misread
+from taintwarden.engine.placement.labels import HIGHEST, TaintLabels
+from taintwarden.engine.versions import parse_version
 
 _MAX_VALUE_LENGTH = 63  # of a taint's value and of a label's: validation.IsValidLabelValue of apimachinery
 
 
 class Translation:
-    """Add the tolerations one by one, then call :meth:`terms`. A toleration that can never hold adds nothing."""
+    """Add the tolerations one by one, then call :meth:`terms`. A toleration that can never hold adds nothing.
 
-    def __init__(self, value_label: str, version_label: str, gates: Gates, *, disjoint: bool = False) -> None:
+    Args:
+        labels: what is compared. Where they have values that stand for "no such taint", comparisons hold for these.
+        gates: which operators may match at all.
+        disjoint: no node meets two terms.
+
+    """
+
+    def __init__(self, labels: TaintLabels, gates: Gates, *, disjoint: bool = False) -> None:
         self.faults: list[str] = []
         """Sentences about nodes that are tolerated and left out."""
-        self._value_label = value_label
-        self._version_label = version_label
+        self._labels = labels
+        self._absent = (HIGHEST,) if labels.high_value != labels.value else ()
         self._gates = gates
         self._disjoint = disjoint
         self._everything = False
         self._empty = False
+        self._added: list[Toleration] = []
+        self._excluded: tuple[str, ...] | None = None
+        """The values that no ``NotIn`` tolerates; None without one."""
         self._values: dict[str, None] = {}
         self._versions: dict[int, None] = {}
         self._above: int | None = None
@@ -38,21 +50,33 @@ class Translation:
 
     def add(self, toleration: Toleration) -> None:
         """Also include the nodes that this toleration tolerates."""
-        operator = toleration.operator or Operator.EQUAL
-        if operator == Operator.EXISTS:
-            self._everything = True
-        elif operator == Operator.EQUAL:
-            self._equal(toleration)
-        elif operator in NUMERIC_OPERATORS and self._gates.numeric_operators:
-            self._bound(toleration)
-        elif operator in SEMVER_OPERATORS and self._gates.semver_operators:
-            self._version(toleration)
+        row = ROWS.get(toleration.operator)
+        if row is None or not row.family.is_on(self._gates) or (wanted := row.wanted(toleration)) is None:
+            return
+        self._added.append(toleration)
+        match row.family.value_type:
+            case None:
+                self._everything = True
+            case ValueType.STRING if row.side is Side.BESIDE:
+                known = self._excluded
+                self._excluded = wanted if known is None else tuple(one for one in known if one in wanted)
+            case ValueType.STRING:
+                for value in toleration.values or (toleration.value,):
+                    self._equal(toleration, value)
+            case ValueType.INTEGER:
+                self._bound(row.side, wanted)
+            case ValueType.VERSION:
+                self._version(toleration, row.side, wanted)
 
     def terms(self) -> tuple[Term, ...] | None:
         """One of these has to hold for a node with the taint; None: all nodes are included, so there are no faults."""
-        if self._everything:
+        excluded = None if self._excluded is None else [one for one in self._excluded if not self._is_tolerated(one)]
+        if self._everything or excluded == []:
             self.faults.clear()
             return None
+        if excluded is not None:
+            self.faults.clear()
+            return tuple(self._all_but(excluded))
         bounds = self._of_bounds()
         texts = [text for text in self._values if not _is_outside(parse_integer(text), self._above, self._below)]
         versions = self._of_versions(texts)
@@ -60,33 +84,27 @@ class Translation:
 
     # -- collecting
 
-    def _equal(self, toleration: Toleration) -> None:
-        if not toleration.value:
+    def _equal(self, toleration: Toleration, value: str) -> None:
+        if not value:
             self._empty = True
-        elif is_misread(toleration.value):
-            self.faults.append(f"{toleration}: nodes with this value are left out, since it is no canonical integer")
+        elif is_misread(value):
+            self.faults.append(f"{toleration}: nodes with {value} are left out, since it is no canonical integer")
         else:
-            self._values[toleration.value] = None
+            self._values[value] = None
 
-    def _bound(self, toleration: Toleration) -> None:
-        bound = parse_integer(toleration.value)
-        if bound is None:
-            return
-        if toleration.operator == Operator.GT:
+    def _bound(self, side: Side, bound: int) -> None:
+        if side is Side.ABOVE:
             self._above = bound if self._above is None else min(self._above, bound)
         else:
             self._below = bound if self._below is None else max(self._below, bound)
 
-    def _version(self, toleration: Toleration) -> None:
-        version = parse_version(toleration.value)
-        if version is None:
-            return
+    def _version(self, toleration: Toleration, side: Side, version: Version) -> None:
         number = encode_version(version)
-        if toleration.operator == Operator.SEMVER_EQ:
+        if side is Side.AT:
             self._same_version(toleration, version, number)
         elif number is None:
             self.faults.append(f"{toleration}: is left out, since the version has too many digits for a label")
-        elif toleration.operator == Operator.SEMVER_GT:
+        elif side is Side.ABOVE:
             known = self._above_version
             self._above_version = version if known is None else min(known, version)
         else:
@@ -104,6 +122,19 @@ class Translation:
 
     # -- results
 
+    def _is_tolerated(self, value: str) -> bool:
+        return any(
+            match(one, Taint(one.key, value, one.effect or Effect.NO_EXECUTE), self._gates) is Match.HOLDS
+            for one in self._added
+        )
+
+    def _all_but(self, excluded: Sequence[str]) -> Iterator[Term]:
+        """Every value but those. What cannot be expressed is empty on both labels, and may be one of them."""
+        label, others = self._labels.high_value, tuple(dict.fromkeys((*excluded, "")))
+        yield NodeRequirement(label, NodeOperator.EXISTS), NodeRequirement(label, NodeOperator.NOT_IN, others)
+        if "" not in excluded:
+            yield self._without_value()
+
     def _of_bounds(self) -> list[Term]:
         """No label has a sign, and the API server rejects a sign in a requirement."""
         found: list[Term] = []
@@ -112,19 +143,22 @@ class Translation:
         if self._above is not None and self._below is not None:
             self._above = max(self._above, self._below - 1)
         if self._above is not None and self._above < MAX_INT64:
-            found.append((self._on_value(NodeOperator.GT, str(max(self._above, 0))),))
+            found.append((NodeRequirement(self._labels.high_value, NodeOperator.GT, (str(max(self._above, 0)),)),))
         if self._below is not None and self._below > 0:
-            found.append((self._on_value(NodeOperator.LT, str(self._below)),))
+            found.append((NodeRequirement(self._labels.low_value, NodeOperator.LT, (str(self._below),)),))
         return found
 
     def _of_texts(self, texts: Sequence[str]) -> list[Term]:
         found: list[Term] = []
         if texts:
-            found.append((self._on_value(NodeOperator.IN, *texts),))
+            found.append((NodeRequirement(self._labels.high_value, NodeOperator.IN, (*texts, *self._absent)),))
         if self._empty:  # what cannot be expressed is empty on both labels
-            without_version = NodeRequirement(self._version_label, NodeOperator.DOES_NOT_EXIST)
-            found.append((self._on_value(NodeOperator.IN, ""), without_version))
+            found.append(self._without_value())
         return found
+
+    def _without_value(self) -> Term:
+        without_version = NodeRequirement(self._labels.version, NodeOperator.DOES_NOT_EXIST)
+        return NodeRequirement(self._labels.value, NodeOperator.IN, ("",)), without_version
 
     def _of_versions(self, texts: Sequence[str]) -> list[Term]:
         above = None if self._above_version is None else encode_version(self._above_version)
@@ -133,14 +167,15 @@ class Translation:
             above = max(above, below - 1)
         found: list[NodeRequirement] = []
         if above is not None:
-            found.append(self._on_version(NodeOperator.GT, str(above)))
+            found.append(NodeRequirement(self._labels.version, NodeOperator.GT, (str(above),)))
         if below is not None:
-            found.append(self._on_version(NodeOperator.LT, str(below)))
+            found.append(NodeRequirement(self._labels.low_version, NodeOperator.LT, (str(below),)))
         if versions := [number for number in self._versions if not _is_outside(number, above, below)]:
-            found.append(self._on_version(NodeOperator.IN, *map(str, versions)))
+            found.append(NodeRequirement(self._labels.version, NodeOperator.IN, (*map(str, versions), *self._absent)))
         self._tell_siblings(above, below)
         spelled = [text for text in texts if self._is_found_by_number(text, above, below)]
-        besides = (self._on_value(NodeOperator.NOT_IN, *spelled),) if spelled and self._disjoint else ()
+        others = (NodeRequirement(self._labels.value, NodeOperator.NOT_IN, tuple(spelled)),)
+        besides = others if spelled and self._disjoint else ()
         return [(requirement, *besides) for requirement in found]
 
     def _besides(self, versions: Sequence[Term], bounds: list[Term]) -> list[Term]:
@@ -150,7 +185,7 @@ class Translation:
         others = tuple([_opposite(requirement) for requirement, *_ in versions])
         alternatives = [others]
         if any(requirement.operator != NodeOperator.NOT_IN for requirement in others):  # which holds without the label
-            alternatives.append((NodeRequirement(self._version_label, NodeOperator.DOES_NOT_EXIST),))
+            alternatives.append((NodeRequirement(self._labels.version, NodeOperator.DOES_NOT_EXIST),))
         return [(*bound, *besides) for bound in bounds for besides in alternatives]
 
     def _is_found_by_number(self, text: str, above: int | None, below: int | None) -> bool:
@@ -172,12 +207,6 @@ class Translation:
         self.faults.append(
             f"pre-releases of {version.finalize_version()} {side} {version} are left out: labels cannot order them"
         )
-
-    def _on_value(self, operator: NodeOperator, *values: str) -> NodeRequirement:
-        return NodeRequirement(self._value_label, operator, values)
-
-    def _on_version(self, operator: NodeOperator, *values: str) -> NodeRequirement:
-        return NodeRequirement(self._version_label, operator, values)
 
 
 def _is_outside(number: int | None, above: int | None, below: int | None) -> bool:

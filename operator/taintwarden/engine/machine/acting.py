@@ -1,0 +1,370 @@
+"""From due to gone: issues evictions as limits and free slots admit, and processes the API server's answers."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from taintwarden.engine.deadlines import DeadlineQueue
+from taintwarden.engine.limits import Refusal, Request, Settlement
+from taintwarden.engine.limits.protocol import EVERY_POLICY, policy_key
+from taintwarden.engine.limits.refusal import BOUNCE, BUDGET_LIMITS, EVALUATION
+from taintwarden.engine.limits.zones import zone_of
+from taintwarden.engine.machine import commands, events
+from taintwarden.engine.machine.claims import QUEUED, Call, Claim, Evictee, Phase, retry_delay
+from taintwarden.engine.machine.ending import Ending
+from taintwarden.engine.machine.freshness import Freshness
+from taintwarden.engine.machine.judging import Judging, share_key
+from taintwarden.engine.machine.queues import Lane
+from taintwarden.engine.machine.reclaims import Reclaims
+from taintwarden.engine.machine.world import World
+from taintwarden.engine.model import Instant, Method, Mode, MonotonicTime, Pod, later
+from taintwarden.engine.outcomes import Outcome
+
+
+class Acting:
+    """Calls in progress, and the refusals of the claims that are next.
+
+    Args:
+        world: the state.
+        judging: whether decisions still stand.
+        ending: ends claims.
+        freshness: whether the data on a pod's node is new enough.
+        reclaims: reports deadlines that are missed.
+
+    """
+
+    def __init__(
+        self, world: World, judging: Judging, ending: Ending, freshness: Freshness, reclaims: Reclaims
+    ) -> None:
+        self.accepted: Counter[str] = Counter()
+        """Policy -> evictions that the API server accepted."""
+        self.refused: dict[Lane, Refusal] = {}
+        """Why no claim of a lane is admitted now."""
+        self._world = world
+        self._judging = judging
+        self._ending = ending
+        self._freshness = freshness
+        self._reclaims = reclaims
+        self._asks: DeadlineQueue[MonotonicTime] = DeadlineQueue()
+        """Blocked claims, by when a limit may admit them: in spite of a budget, or because of another taint."""
+        self._released: dict[str, None] = {}
+        """Claims on pods that a person released, which move to another lane."""
+
+    # -- time -----------------------------------------------------------------------------------------------------
+
+    def next_in(self, now: Instant) -> Iterator[float]:
+        """Seconds until the first claim of each lane may be admitted, unless something else has to change first."""
+        if self._released:
+            yield 0.0
+        slow_at = self._world.limiter.calls.next_slow_at()
+        for at in (slow_at, self._asks.next_at()):
+            if at is not None:
+                yield at - now.monotonic
+        for lane in self._world.queues.ready_lanes():
+            refusal = self.refused.get(lane)
+            if refusal is None:
+                yield 0.0
+            elif refusal.until is not None:
+                yield refusal.until - now.monotonic
+
+    def make_ready(self, most: int) -> None:
+        """Queue the claims that are due; those that the other clock still delays continue to wait."""
+        now, queues, claims = self._world.now, self._world.queues, self._world.claims
+        for _ in range(most):
+            key = queues.pop_due(now)
+            if key is None:
+                return
+            claim = claims.by_key[key]
+            pod = self._world.cluster.pod(claim.node, claim.uid)
+            if claim.phase is Phase.LEAVING:
+                self._look_again(claim.uid)
+            elif claim.due_at > now.wall:
+                queues.wait(claim)
+            elif claim.not_before > now.monotonic:
+                queues.delay(claim)
+            elif pod is not None:
+                is_released = self._world.limiter.guards.is_released(claim.policy.name, claim.uid)
+                queues.make_ready(claim, pod, now, is_released=is_released)
+
+    def _look_again(self, uid: str) -> None:
+        """The eviction was accepted long ago and the watch still shows the pod: evaluate it as it is now."""
+        evictee = self._world.claims.evictees[uid]
+        self._ending.end_all(evictee)
+        pod = self._world.cluster.pod(evictee.node, uid)
+        if pod is not None:
+            self._judging.judge(self._world.cluster.nodes[evictee.node], pod)
+
+    def let_time_pass(self, most: int) -> None:
+        """Reconsider what time has changed: slow calls, released pods, deletions."""
+        now = self._world.now.monotonic
+        self._world.limiter.calls.let_time_pass(now)
+        for released in list(self._released)[:most]:
+            del self._released[released]
+            claim = self._world.claims.by_key.get(released)
+            if claim is not None and claim.phase in (Phase.READY, Phase.BLOCKED):
+                self._world.queues.wait(claim)
+        while (key := self._asks.pop_due(now)) is not None:
+            claim = self._world.claims.by_key.get(key)
+            if claim is not None and claim.phase is Phase.BLOCKED:
+                self._world.queues.ask_again(claim)
+
+    def release(self, policy: str, uids: list[str]) -> None:
+        """A person released these pods."""
+        self._released |= dict.fromkeys(f"{uid}/{policy}" for uid in uids)
+
+    def pull_freed(self) -> None:
+        """Release claims whose limits may admit them now."""
+        while keys := self._world.limiter.freed.take():
+            for key in keys:
+                self._world.queues.release(key)
+                for lane in list(self.refused):
+                    if key in (EVERY_POLICY, policy_key(lane.policy)):
+                        del self.refused[lane]
+
+    # -- evicting -------------------------------------------------------------------------------------------------
+
+    def evict_due(self, most: int) -> None:
+        """Issue evictions, the earliest deadline of all policies first. Checks at most ``most`` claims."""
+        world, refused = self._world, dict[Lane, Refusal]()
+        for _ in range(most):
+            claim = world.queues.first_ready(besides=refused)
+            if claim is None:
+                break
+            if claim.due_at > world.now.wall:  # the clock was fast when it became due, and was set back
+                world.queues.wait(claim)
+                continue
+            pod = world.cluster.nodes[claim.node].pods[claim.uid]
+            if self._judging.is_pending(pod):
+                self._refuse(claim, pod, Refusal(EVALUATION, None, share_key(pod.namespace)))
+                continue
+            if not self._freshness.is_proven(claim):
+                world.command(*self._freshness.check(claim))
+                continue
+            request = self._request(claim, pod)
+            refusal = world.limiter.admit(request)
+            if refusal is None:
+                self._evict(claim, pod, request)
+            elif refusal.key:
+                self._refuse(claim, pod, refusal)
+            else:
+                claim.hold(refusal, is_reported=False)
+                refused[world.queues.lane_of(claim)] = refusal
+        self.refused = refused
+
+    def _request(self, claim: Claim, pod: Pod) -> Request:
+        world, policy = self._world, claim.policy
+        return Request(
+            pod,
+            policy,
+            tuple(claim.grounds.due(pod.bound_at, world.now.wall)),
+            zone_of(world.cluster.labels(claim.node)),
+            world.now,
+            deletes=policy.eviction.method is not Method.EVICT and self._deletes(claim, pod),
+            released=world.limiter.guards.is_released(policy.name, claim.uid),
+            is_retry=claim.attempts > 0 or world.limiter.calls.is_doubtful(pod.namespace),
+            cordoned_at=world.cluster.nodes[claim.node].cordoned_at,
+        )
+
+    def _deletes(self, claim: Claim, pod: Pod) -> bool:
+        """Whether the pod is deleted without regard to budgets: always, or because one has blocked it too long."""
+        if claim.policy.eviction.method is Method.DELETE:
+            return True
+        at = self._deleted_at(claim, pod)
+        return at is not None and self._world.now.monotonic >= at
+
+    def _deleted_at(self, claim: Claim, pod: Pod) -> MonotonicTime | None:
+        """When a pod that its budgets block is deleted instead, if its policy specifies that.
+
+        If the node will be removed, that is early enough for the pod to stop gracefully.
+        """
+        settings, now, refused_at = claim.policy.eviction, self._world.now, claim.budget_refused_at
+        since = self._world.limiter.budgets.refuses_since(pod)
+        if settings.method is not Method.EVICT_THEN_DELETE or since is None or refused_at is None:
+            return None
+        blocked_since = max(since, refused_at, self._world.led_since)
+        at, hard_at = later(blocked_since, settings.pdb_timeout_seconds), claim.grounds.hard_at
+        if hard_at is None:
+            return at
+        last = later(now.monotonic_at(hard_at), -claim.grace_seconds(pod))
+        return min(at, max(blocked_since, last))
+
+    def _refuse(self, claim: Claim, pod: Pod, refusal: Refusal) -> None:
+        """A limit refuses it that does not concern all pods of its policy. Report once what takes longer."""
+        world, before = self._world, claim.refusal
+        is_budget, is_bounce = refusal.limit in BUDGET_LIMITS, refusal.limit == BOUNCE
+        claim.hold(refusal, is_reported=is_budget or is_bounce)
+        world.queues.block(claim, refusal)
+        if is_budget:
+            claim.hold_by_budget(world.now.monotonic)
+            deleted_at = self._deleted_at(claim, pod)
+            if deleted_at is not None:
+                self._asks.schedule(claim.key, deleted_at)
+            if before is None or before.limit not in BUDGET_LIMITS:
+                until = None if deleted_at is None else world.now.wall_at(deleted_at)
+                world.report(commands.HeldByBudget(pod, claim.verdict, refusal.detail, until))
+        elif is_bounce:
+            self._hold_as_bouncing(claim, pod, refusal, before)
+
+    def _hold_as_bouncing(self, claim: Claim, pod: Pod, refusal: Refusal, before: Refusal | None) -> None:
+        """Until the next round may begin, or another taint evicts it, because of which it did not come back."""
+        now = self._world.now
+        next_at = claim.grounds.next_due_at(pod.bound_at, now.wall)
+        if next_at is not None:
+            self._asks.schedule(claim.key, now.monotonic_at(next_at))
+        if refusal.until is not None and (before is None or before.until != refusal.until):
+            held = commands.HeldAsBouncing(pod, claim.verdict, refusal.detail, now.wall_at(refusal.until))
+            self._world.report(held)
+
+    def _evict(self, claim: Claim, pod: Pod, request: Request) -> None:
+        world, verdict = self._world, claim.verdict
+        if claim.policy.mode is Mode.DRY_RUN:
+            world.queues.move(claim, Phase.REHEARSED)
+            world.limiter.rehearse(request)
+            world.report(commands.Rehearsed(pod, verdict, claim.due_at))
+            return
+        evictee = world.claims.evictees[claim.uid]
+        for other in evictee.claims:
+            if other is not claim and other.phase in QUEUED:
+                world.queues.move(other, Phase.ASIDE)
+        world.queues.move(claim, Phase.IN_FLIGHT)
+        world.limiter.reserve(request)
+        in_a_row = world.limiter.bounces.leave(pod, claim.policy.name, verdict.taint, world.now.monotonic)
+        world.spread.leave(pod)
+        if not claim.attempts:
+            waited = world.now.monotonic - claim.ready_since
+            world.report(commands.Decided(pod, verdict, claim.due_at, waited, claim.waited_for))
+        if in_a_row:
+            world.report(commands.Bounced(pod, verdict, in_a_row))
+        grace, grace_cut = self._grace_of(claim, pod)
+        order = commands.Evict(pod, verdict, request.deletes, grace, world.term)
+        evictee.call = Call(claim, order, grace_cut)
+        world.command(order)
+
+    def _grace_of(self, claim: Claim, pod: Pod) -> tuple[int | None, bool]:
+        """Seconds that the pod gets to stop, None for its own; and whether the removal of its node makes it less."""
+        given, hard_at = claim.policy.eviction.grace_period_seconds, claim.grounds.hard_at
+        if hard_at is None:
+            return given, False
+        left = int(hard_at - self._world.now.wall)
+        is_cut = left + 1 < claim.grace_seconds(pod)
+        return (max(1, left), True) if is_cut else (given, False)
+
+    def stands(self, order: commands.Evict) -> bool:
+        """Whether a call that was issued should still be made: by the same leader, for a pod that still has to leave.
+
+        Asked immediately before it is sent, since a call may wait for a connection, and a DELETE for a PATCH.
+        """
+        world = self._world
+        evictee = world.claims.evictees.get(order.pod.uid)
+        call = None if evictee is None else evictee.call
+        if call is None or call.order is not order or call.is_answered:
+            return False
+        if not world.may_evict or order.term != world.term:
+            return False
+        return self._judging.stands(call.claim) and self._freshness.is_proven(call.claim)
+
+    # -- outcomes -------------------------------------------------------------------------------------------------
+
+    def settled(self, event: events.Settled) -> None:
+        """A call ended.
+
+        Raises:
+            ValueError: no call was in progress.
+
+        """
+        world, row = self._world, event.outcome.row
+        evictee = world.claims.evictees.get(event.uid)
+        call = None if evictee is None else evictee.call
+        if evictee is None or call is None or call.is_answered:
+            msg = f"no eviction of {event.uid} is in progress"
+            raise ValueError(msg)
+        call.is_answered = True
+        self._learn(event, call.order.pod)
+        if row.is_over:
+            # If a call may have been carried out and the pod is gone, that call most likely evicted it.
+            evicted = event.outcome is Outcome.EVICTED or evictee.is_uncertain
+            settlement = Settlement.EVICTED if evicted else Settlement.STAYS
+            world.limiter.settle(event.uid, settlement, world.now)
+            self._report_done(call, event.outcome)
+            self._expect_gone(evictee, call)
+            return
+        evictee.call = None
+        evictee.is_uncertain = event.outcome is Outcome.FAILED or (
+            evictee.is_uncertain and event.outcome is Outcome.NOT_SENT
+        )
+        if evictee.is_uncertain:  # the call may have been carried out: the pod counts as terminating
+            world.limiter.settle(event.uid, Settlement.UNKNOWN, world.now)
+        else:
+            unsent = event.outcome is Outcome.NOT_SENT
+            world.limiter.settle(event.uid, Settlement.UNSENT if unsent else Settlement.STAYS, world.now)
+            self._ending.stay(evictee.node, evictee.uid)
+        self._resume(evictee, call, event)
+
+    def _learn(self, event: events.Settled, pod: Pod) -> None:
+        """What the answer says of calls for other pods."""
+        world, row = self._world, event.outcome.row
+        if row.by_budget:
+            world.limiter.budgets.refused(pod, world.now.monotonic)
+        if row.pauses:
+            seconds = max(world.timings.shortest_pause, self._asked(event))
+            world.limiter.calls.pause(later(world.now.monotonic, seconds))
+        if event.outcome is not Outcome.NOT_SENT:
+            world.limiter.calls.note(pod.namespace, failed=row.is_shared)
+
+    def _asked(self, event: events.Settled) -> float:
+        return min(event.retry_after or 0.0, self._world.timings.longest_retry_after)
+
+    def _report_done(self, call: Call, outcome: Outcome) -> None:
+        claim, pod = call.claim, call.order.pod
+        if outcome is Outcome.GONE:
+            self._world.report(commands.Left(pod, claim.verdict))
+            return
+        self.accepted[claim.policy.name] += 1
+        lateness = max(0.0, self._world.now.wall - claim.due_at)
+        self._world.report(commands.Evicted(pod, claim.verdict, lateness))
+        if call.grace_cut:
+            self._world.report(*self._reclaims.miss(claim, pod, "grace-cut"))
+
+    def _expect_gone(self, evictee: Evictee, call: Call) -> None:
+        """The watch decides: a pod that it continues to show is evaluated again."""
+        for claim in evictee.claims:
+            self._ending.forget(claim)
+        if self._world.cluster.pod(evictee.node, evictee.uid) is None:
+            self._ending.end_all(evictee)
+        else:
+            by = later(self._world.now.monotonic, self._world.timings.leaving)
+            self._world.queues.expect_gone(call.claim, by)
+
+    def _resume(self, evictee: Evictee, call: Call, event: events.Settled) -> None:
+        """The call did not evict the pod: every claim that still stands continues."""
+        world, claim = self._world, call.claim
+        pod = world.cluster.pod(evictee.node, evictee.uid)
+        if pod is None:
+            self._ending.end_all(evictee)
+            world.report(commands.Left(call.order.pod, claim.verdict))
+            return
+        self._retry_later(claim, pod, event)
+        world.queues.delay(claim)
+        for other in evictee.claims:
+            if other.phase is Phase.ASIDE:
+                world.queues.wait(other)
+        # What the claims are by now: some may have been withdrawn meanwhile.
+        self._judging.judge(world.cluster.nodes[evictee.node], pod)
+        if claim.phase is not Phase.ENDED and event.outcome is not Outcome.NOT_SENT:
+            retry_at = world.now.wall_at(claim.not_before)
+            details = (event.outcome, event.message, claim.attempts, retry_at)
+            world.report(commands.Hindered(pod, claim.verdict, *details))
+
+    def _retry_later(self, claim: Claim, pod: Pod, event: events.Settled) -> None:
+        now = self._world.now.monotonic
+        attempts = claim.attempts + 1 if claim.outcome is event.outcome else 1
+        delay = max(retry_delay(event.outcome.row.back_off, attempts, claim.uid), self._asked(event))
+        retry_at = later(now, delay)
+        if event.outcome is Outcome.NOT_SENT:
+            claim.postpone(retry_at)
+            return
+        if event.outcome.row.by_budget:
+            claim.hold_by_budget(now)
+        deleted_at = self._deleted_at(claim, pod) if event.outcome.row.by_budget else None
+        if deleted_at is not None and deleted_at > now:
+            retry_at = min(retry_at, deleted_at)
+        claim.fail(event.outcome, event.message, retry_at)

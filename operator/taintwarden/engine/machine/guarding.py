@@ -1,0 +1,253 @@
+"""The guards of all policies: checked before evictions, stored before what they reserve, reported when they change."""
+
+from collections import Counter
+from collections.abc import Callable, Set
+from functools import partial
+from itertools import islice
+
+from taintwarden.engine.guard import Guard, Turn
+from taintwarden.engine.guard.record import Reservation
+from taintwarden.engine.machine import commands, events
+from taintwarden.engine.machine.bad_nodes import bad_nodes, nodes_of
+from taintwarden.engine.machine.cluster import NodeState, history_name
+from taintwarden.engine.machine.events import WriteOutcome
+from taintwarden.engine.machine.outbox import Outbox, guard_key
+from taintwarden.engine.machine.world import World
+from taintwarden.engine.model import Instant, Mode, MonotonicTime, Policy
+
+EXAMPLES, MAX_EXAMPLES = 5, 1_000
+"""How many pods a notice lists, and of how many they are the first."""
+POPULATION_SECONDS = 1.0
+"""The greatest age of a count of all pods that a percentage refers to."""
+
+
+class Guarding:
+    """Translates the results of guards into commands. Only leaders use it, except for the first section.
+
+    Args:
+        world: the state.
+        outbox: writes the guard records.
+        released: called with the policy and UIDs of pods that a person released.
+
+    """
+
+    def __init__(self, world: World, outbox: Outbox, released: Callable[[str, list[str]], None]) -> None:
+        self._world = world
+        self._outbox = outbox
+        self._released = released
+        self._generations: dict[str, tuple[str, int, float]] = {}
+        """Policy -> its UID and generation, and since when that is in force."""
+        self._profile_change = ("", 0.0)
+        """The last change of a profile that changed what pods tolerate, and when it happened."""
+        self._resets: dict[str, str] = {}
+        """Policy -> the request for a reset."""
+        self._reserving: dict[str, Reservation] = {}
+        """Policy -> the reservation in the record that is being written."""
+        self._populations: dict[str, tuple[MonotonicTime, int]] = {}
+        self._halted: dict[str, None] = {}
+        """Policies for which it was reported that every zone is Full."""
+        self._held: dict[tuple[str, str], None] = {}
+        """Policies and namespaces for which a hold was reported."""
+
+    # -- followers, too ---------------------------------------------------------------------------------------------
+
+    def policies_changed(self) -> None:
+        """The policies in force changed."""
+        now = self._world.now
+        self._populations = {}
+        before, self._generations = self._generations, {}
+        for policy in self._world.verdicts.policies:
+            known = before.pop(policy.name, None)
+            if known is not None and known[0] != policy.uid:  # another one has its name
+                self._forget(policy.name)
+                known = None
+            since = policy.created_at if known is None else known[2] if known[1] == policy.generation else now.wall
+            self._generations[policy.name] = (policy.uid, policy.generation, since)
+            guard = self._guard(policy)
+            if guard is not None:
+                guard.population = partial(self.population, policy)
+        for name in before:
+            self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        """A policy is gone."""
+        self._outbox.forget(guard_key(name))
+        self._halted.pop(name, None)
+        self._resets.pop(name, None)
+
+    def profile_changed(self, change: str) -> None:
+        """A change of a profile changed what pods tolerate."""
+        self._profile_change = (change, self._world.now.wall)
+
+    def population(self, policy: Policy) -> int:
+        """How many pods the policy may evict; counted at most once a second."""
+        now = self._world.now.monotonic
+        known = self._populations.get(policy.name)
+        if known is None or not known[0] <= now < known[0] + POPULATION_SECONDS:
+            known = now, self._world.verdicts.population(policy, self._world.cluster)
+            self._populations[policy.name] = known
+        return known[1]
+
+    def leadership_changed(self, away: float) -> None:
+        """A requested reset applies only to the process that led then, and to the pods that it held then.
+
+        After a long time without a leader, pods that came meanwhile count for all.
+        """
+        self._resets, self._reserving, self._halted, self._held = {}, {}, {}, {}
+        if away > self._world.timings.outage:
+            for guard in self._world.limiter.guards.by_policy.values():
+                guard.interrupt(self._world.now)
+
+    # -- leaders ----------------------------------------------------------------------------------------------------
+
+    def next_in(self, now: Instant) -> float | None:
+        """Seconds until a guard has to be checked even if no event occurs."""
+        if self._resets:
+            return 0.0
+        looks = (guard.next_look(now) for guard in self._world.limiter.guards.by_policy.values())
+        return min((look for look in looks if look is not None), default=None)
+
+    def look(self) -> None:
+        """Trip before the first eviction of a wave that is too large; arm again when the cause is gone."""
+        for policy in self._world.verdicts.policies:
+            guard = self._guard(policy)
+            if guard is not None:
+                self._look(policy, guard)
+            self._look_at_zones(policy)
+
+    def _look(self, policy: Policy, guard: Guard) -> None:
+        match guard.look(self._world.now):
+            case Turn.ARMED:
+                self._world.report(commands.GuardArmed(policy, None))
+            case Turn.TRIPPED:
+                guard.cause, examples = self._explain(policy, guard)
+                population = self.population(policy)
+                counts = (guard.ahead.total, guard.spent(), population, guard.limit())
+                bad = bad_nodes(self._world, guard, policy)
+                self._world.report(commands.GuardTripped(policy, guard.cause, *counts, bad, examples, guard.halts))
+            case Turn.PASSED | None:
+                pass
+        for hold, pods in guard.own_holds.items():
+            if (policy.name, hold) not in self._held:
+                self._held[policy.name, hold] = None
+                cause = self._profile_change[0] if self._is_new(self._profile_change[1]) else ""
+                self._world.report(commands.NamespaceHeld(policy, hold, pods, guard.limit(), cause))
+        self._held = {key: None for key in self._held if key[0] != policy.name or key[1] in guard.own_holds}
+
+    def _look_at_zones(self, policy: Policy) -> None:
+        """Report once that every zone is Full and holds pods."""
+        if not self._world.limiter.zones.all_full(policy.name):
+            if self._halted.pop(policy.name, "") is None:
+                self._world.report(commands.EvictionsResumed(policy))
+            return
+        if policy.name in self._halted or policy.mode is Mode.PAUSED or policy.reclaim is not None:
+            return
+        waiting = self._world.claims.number[policy.name]
+        if waiting:
+            self._halted[policy.name] = None
+            zones = len(self._world.limiter.zones.table(policy.name))
+            self._world.report(commands.EvictionsHalted(policy, zones, waiting))
+
+    def save(self, ready: Set[str]) -> None:
+        """Write the records of guards, with reservations for the policies that have READY claims."""
+        now, term = self._world.now, self._world.term
+        for policy in self._world.verdicts.policies:
+            guard = self._guard(policy)
+            if guard is None or self._outbox.is_waiting(guard_key(policy.name)):
+                continue
+            waiting = policy.name in ready and policy.mode is Mode.ENFORCE
+            reserved = guard.reservation_wanted(now, waiting=waiting)
+            if reserved is not None:
+                self._reserving[policy.name] = reserved
+                self._outbox.put(commands.SaveGuard(policy, guard.record(now, reserved, term)))
+
+    def saved(self, order: commands.SaveGuard, outcome: WriteOutcome) -> None:
+        """The write of a record ended. After a failure a new record is written, since time has passed."""
+        guard = self._guard(order.policy)
+        reserved = self._reserving.pop(order.policy.name, None)
+        if guard is not None and reserved is not None:
+            guard.saved(order.record, reserved, succeeded=outcome is WriteOutcome.DONE)
+            self._take_off_reset(order.policy, guard)
+
+    def _take_off_reset(self, policy: Policy, guard: Guard) -> None:
+        """Only after the grant is stored: the next leader must not grant the request for another wave."""
+        if guard.reset and guard.is_grant_stored:
+            self._outbox.put(commands.ClearGuardReset(policy))
+
+    def reset_taken_off(self, order: commands.ClearGuardReset, outcome: WriteOutcome) -> None:
+        """The removal of a request for a reset ended."""
+        guard = self._guard(order.policy)
+        if guard is not None and guard.reset and outcome in (WriteOutcome.DONE, WriteOutcome.GONE):
+            guard.grant("")
+
+    def ask_reset(self, event: events.GuardReset) -> None:
+        """A reset is requested, and granted when all that it would release is known; or the request is removed."""
+        guard = self._world.limiter.guards.by_policy.get(event.policy)
+        if event.reset:
+            self._resets[event.policy] = event.reset
+        else:
+            self._resets.pop(event.policy, None)
+            if guard is not None and guard.reset:
+                guard.grant("")
+
+    def reset(self) -> None:
+        """Release the pods that a guard or unhealthy zones hold; if there are none, only grant the request."""
+        resets, self._resets = self._resets, {}
+        for policy in self._world.verdicts.policies:
+            if policy.name not in resets:
+                continue
+            guard, reset = self._guard(policy), resets[policy.name]
+            if guard is None:
+                self._outbox.put(commands.ClearGuardReset(policy))
+            elif guard.reset == reset:
+                self._take_off_reset(policy, guard)
+            else:
+                is_full = self._world.limiter.zones.all_full(policy.name)
+                if guard.is_tripped or guard.own_holds or is_full:
+                    uids = guard.release(self._world.now)
+                    self._released(policy.name, uids)
+                    self._world.report(commands.GuardArmed(policy, len(uids)))
+                guard.grant(reset)
+
+    def _guard(self, policy: Policy) -> Guard | None:
+        return self._world.limiter.guards.by_policy.get(policy.name)
+
+    # -- the cause ----------------------------------------------------------------------------------------------------
+
+    def _explain(self, policy: Policy, guard: Guard) -> tuple[str, tuple[str, ...]]:
+        """The cause of a wave in one sentence, and some of its pods, for the taint that affects the most pods.
+
+        If a policy or a profile changed recently and the taint has had its value for longer, the change is the cause.
+        """
+        pods: Counter[str] = Counter()
+        places: dict[str, list[NodeState]] = {}
+        for state, claim in nodes_of(self._world, guard, policy):
+            for verdict in claim.grounds.verdicts:
+                name = history_name(verdict.taint)
+                pods[name] += guard.ahead.by_node[state.name]
+                places.setdefault(name, []).append(state)
+        if not pods:
+            return "evictions of the last window", ()
+        name = min(pods, key=lambda one: (-pods[one], one))
+        state = min(places[name], key=lambda one: one.name)
+        spans = state.histories[name].spans
+        taint = next(taint for taint, _ in state.taints() if history_name(taint) == name)
+        before = f", {spans[-2].value or 'no value'} before" if len(spans) > 1 else ""
+        nodes = f"{len(places[name])} nodes, such as" if len(places[name]) > 1 else "1 node:"
+        sentence = f"taint {name} on {nodes} {taint} on {state.name}{before}"
+        change = self._newest_change(policy)
+        if change is not None and spans[-1].since < change[1]:
+            sentence = f"{change[0]}; {sentence}"
+        near = islice(guard.ahead.near.values(), MAX_EXAMPLES)
+        named = sorted((due.at, str(pod)) for due in near if (pod := self._world.cluster.pod(due.node, due.uid)))
+        return sentence, tuple(name for _, name in named[:EXAMPLES])
+
+    def _newest_change(self, policy: Policy) -> tuple[str, float] | None:
+        """The latest recent change of a policy or profile, and when it happened."""
+        _, generation, since = self._generations[policy.name]
+        how = "was created" if generation == 1 else f"changed to generation {generation}"
+        what, at = max((f"the policy {how}", since), self._profile_change, key=lambda change: change[1])
+        return (what, at) if self._is_new(at) else None
+
+    def _is_new(self, at: float) -> bool:
+        return self._world.now.wall - at < self._world.timings.change_is_new

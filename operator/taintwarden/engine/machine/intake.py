@@ -1,0 +1,219 @@
+"""What streams and reads deliver: changes what is known of nodes, pods and policies, and has pods evaluated."""
+
+from msgspec.structs import replace
+
+from taintwarden.engine.machine import commands, events
+from taintwarden.engine.machine.cluster import NodeState
+from taintwarden.engine.machine.draining import Draining
+from taintwarden.engine.machine.ending import Ending
+from taintwarden.engine.machine.freshness import Freshness
+from taintwarden.engine.machine.guarding import Guarding
+from taintwarden.engine.machine.judging import Judging
+from taintwarden.engine.machine.mirroring import Mirroring
+from taintwarden.engine.machine.outbox import Outbox, history_key
+from taintwarden.engine.machine.world import World
+from taintwarden.engine.model import Node, Pod, Profile
+
+
+class Intake:
+    """The only code that changes what is known.
+
+    Args:
+        world: the state.
+        judging: evaluates pods.
+        ending: ends claims.
+        draining: counts nodes.
+        mirroring: writes labels.
+        freshness: records how far the node stream has come.
+        outbox: writes to nodes.
+        guarding: learns of changes.
+
+    """
+
+    def __init__(
+        self,
+        world: World,
+        judging: Judging,
+        ending: Ending,
+        draining: Draining,
+        mirroring: Mirroring,
+        freshness: Freshness,
+        outbox: Outbox,
+        guarding: Guarding,
+    ) -> None:
+        self._world = world
+        self._judging = judging
+        self._ending = ending
+        self._draining = draining
+        self._mirroring = mirroring
+        self._freshness = freshness
+        self._outbox = outbox
+        self._guarding = guarding
+
+    # -- nodes --------------------------------------------------------------------------------------------------
+
+    def see_node(self, node: Node, *, listed: bool) -> None:
+        """A node was listed, added or modified."""
+        world = self._world
+        state = world.cluster.state(node.name)
+        known = state.node
+        if known is not None and known.uid != node.uid:
+            state = self._replace_node(state)
+            known = None
+        if known is not None and not listed and node.resource_version < known.resource_version:
+            return
+        self._freshness.seen(state, node.resource_version)
+        was_unreadable, state.is_unreadable = state.is_unreadable, False
+        if known is not None and known.history != node.history and self._outbox.wrote_history(node.name, node.history):
+            state.node = known = replace(known, history=node.history)
+        is_lost = self._outbox.lost(node)
+        if state.is_heartbeat(node) and not (listed or was_unreadable or is_lost):
+            state.node = node
+            return
+        is_relabelled, cordoned_at = known is None or known.labels != node.labels, state.cordoned_at
+        faults = state.update(node, world.now.wall, adopt=not world.leading, gap=listed or was_unreadable)
+        self._mirroring.saw(node)
+        if is_relabelled:
+            world.spread.relabel(node.name)
+        if is_relabelled or state.cordoned_at != cordoned_at:
+            self._judging.ask_blocked_again(state.pods)
+        for fault in faults:
+            world.report(commands.UnreadableHistory(node.name, node.uid, fault))
+        self._judging.judge_node(state)
+
+    def _replace_node(self, old: NodeState) -> NodeState:
+        """Another node has the same name: what was known of the old one does not count."""
+        self._forget_node(old.name)
+        return self._world.cluster.replace(old.name)
+
+    def lose_node(self, name: str) -> None:
+        """A node was deleted."""
+        cluster = self._world.cluster
+        state = cluster.nodes.get(name)
+        if state is None:
+            return
+        self._ending.cancel(state.pods)
+        if state.pods:
+            cluster.replace(name)
+        else:
+            del cluster.nodes[name]
+        self._forget_node(name)
+        self._world.spread.relabel(name)
+
+    def _forget_node(self, name: str) -> None:
+        self._mirroring.forget(name)
+        self._outbox.forget(history_key(name))
+        self._draining.forget(name)
+        self._freshness.forget(name)
+
+    def nodes_listed(self, event: events.NodesListed) -> None:
+        """A complete list of nodes ended."""
+        nodes = self._world.cluster.nodes
+        for name in [name for name, state in nodes.items() if state.node and name not in event.names]:
+            self.lose_node(name)
+        self._freshness.listed(event.resource_version)
+
+    def node_unreadable(self, name: str) -> None:
+        """The newest version of a node cannot be decoded: until another can, no pod of it is evicted."""
+        state = self._world.cluster.nodes.get(name)
+        if state is not None:
+            state.is_unreadable = True
+
+    # -- pods ---------------------------------------------------------------------------------------------------
+
+    def see_pod(self, pod: Pod) -> None:
+        """A running pod was listed, added or modified."""
+        world = self._world
+        self._leave_other_node(pod)
+        known = world.cluster.pod(pod.node, pod.uid)
+        if known is not None and known.bound_at < pod.bound_at:
+            # The object has its binding time in whole seconds; the time first observed may be more exact.
+            pod = replace(pod, bound_at=known.bound_at)
+        world.cluster.put(pod)
+        if known is None:
+            world.limiter.bounces.came(pod)
+        elif known.shared is not pod.shared:
+            world.cluster.changed[pod.uid] = world.now.wall
+        self._count(pod, known)
+        if known is not None:
+            self._judging.changed(known, pod)
+        self._judging.judge_pod(world.cluster.nodes[pod.node], pod)
+
+    def _leave_other_node(self, pod: Pod) -> None:
+        """After a restore of etcd the pod may be bound to another node than before: its claims there end.
+
+        A call in progress is for the pod, not for the node, and what follows from it applies here.
+        """
+        evictee = self._world.claims.evictees.get(pod.uid)
+        if evictee is not None and evictee.node != pod.node:
+            self.lose_pod(pod.uid, evictee.node)
+            evictee.move(pod.node)
+
+    def _count(self, pod: Pod, known: Pod | None) -> None:
+        """Update the numbers of running pods by workload and topology domain."""
+        limiter, spread = self._world.limiter, self._world.spread
+        if known is None:
+            spread.came(pod)
+        elif known.shared is not pod.shared:
+            spread.changed(known, pod)
+            if known.shared.owner != pod.shared.owner:
+                limiter.workloads.gone(known, self._world.now)
+                known = None
+        limiter.workloads.seen(pod, known)
+        if limiter.departures.is_leaving(pod.uid):
+            limiter.workloads.leave(pod)
+
+    def lose_pod(self, uid: str, node: str, until: float | None = None) -> None:
+        """A pod was deleted, finished, or terminates ``until`` then."""
+        world = self._world
+        world.limiter.departures.terminating(uid, node, until, world.now)
+        known = world.cluster.remove(node, uid)
+        if known is not None:
+            world.limiter.gone(known, world.now)
+            world.spread.gone(known)
+            self._draining.lost(node)
+        self._ending.gone(uid)
+
+    def pods_listed(self, event: events.PodsListed) -> None:
+        """A complete list of pods ended."""
+        cluster, departures = self._world.cluster, self._world.limiter.departures
+        for state in list(cluster.nodes.values()):
+            for uid in [uid for uid in state.pods if event.nodes.get(uid) != state.name]:
+                self.lose_pod(uid, state.name)
+                moved = cluster.pod(event.nodes.get(uid, ""), uid)
+                if moved is not None:  # claims and limits know pods by UID: it arrives again, after the loss
+                    self.lose_pod(uid, moved.node)
+                    self.see_pod(moved)
+        for uid, node in departures.uids():
+            if event.nodes.get(uid) != node:  # the pod itself was lost when it began to terminate
+                departures.terminating(uid, node, None, self._world.now)
+
+    # -- policies, profiles, namespaces -------------------------------------------------------------------------
+
+    def policies_changed(self, event: events.PoliciesChanged) -> None:
+        """Other policies are in force."""
+        world = self._world
+        world.verdicts.set_policies(event.policies)
+        world.limiter.configure(world.verdicts.policies, world.now)
+        self._guarding.policies_changed()
+        for state in world.cluster.nodes.values():
+            state.policies = None
+            state.population = {}
+        self._judging.all_again()
+
+    def set_profile(self, namespace: str, name: str, profile: Profile | None) -> None:
+        """A profile changed, or is gone (None): evaluate the pods again whose tolerations changed."""
+        world = self._world
+        changed = world.verdicts.set_profile(namespace, name, profile, world.now.wall)
+        if changed:
+            how = "was deleted" if profile is None else "was created or changed"
+            self._guarding.profile_changed(f"TolerationProfile {namespace}/{name} {how}")
+        self._judging.classes_again(changed, judged=True)
+
+    def set_namespace(self, name: str, labels: dict[str, str] | None) -> None:
+        """A namespace has these labels, or is gone (None)."""
+        changed = self._world.verdicts.set_namespace(name, labels)
+        if changed:
+            for state in self._world.cluster.nodes.values():
+                state.population = {}
+        self._judging.classes_again(changed)

@@ -1,0 +1,328 @@
+"""Evaluates pods: verdicts create, replace and withdraw claims. What has to be evaluated again waits in two queues.
+
+*Nodes* are evaluated again as a whole when policies change, at the start and with a change of leader. No pod is evicted
+before that is complete: the guard has to count the whole wave.
+
+*Shares* are the pods of one namespace on some nodes, after a change of a profile or of the namespace. Only the pods of
+that namespace wait for it. The namespaces take turns, and each begins again at most once a second, so that a tenant
+whose profiles change all the time delays no other.
+"""
+
+from collections.abc import Collection, Iterable
+
+from taintwarden.engine.evaluate import Grounds
+from taintwarden.engine.guard import ROUNDING_SECONDS, Due, Guard
+from taintwarden.engine.machine import commands
+from taintwarden.engine.machine.claims import QUEUED, SETTLED, Claim, Evictee, Phase
+from taintwarden.engine.machine.cluster import NodeState, history_name
+from taintwarden.engine.machine.draining import Draining
+from taintwarden.engine.machine.ending import Ending
+from taintwarden.engine.machine.mirroring import Mirroring
+from taintwarden.engine.machine.outbox import Outbox, history_key
+from taintwarden.engine.machine.reclaims import Reclaims
+from taintwarden.engine.machine.world import World
+from taintwarden.engine.model import Instant, Mode, MonotonicTime, OnInvalidValue, Pod, PodClass, later
+
+
+class Judging:
+    """Updates claims from verdicts, and informs guards and forecasts about them.
+
+    Args:
+        world: the state.
+        ending: ends claims.
+        reclaims: forecasts of hard deadlines.
+        draining: counts the nodes that policies drain.
+        mirroring: writes labels.
+        outbox: writes histories.
+
+    """
+
+    def __init__(
+        self,
+        world: World,
+        ending: Ending,
+        reclaims: Reclaims,
+        draining: Draining,
+        mirroring: Mirroring,
+        outbox: Outbox,
+    ) -> None:
+        self._world = world
+        self._ending = ending
+        self._reclaims = reclaims
+        self._draining = draining
+        self._mirroring = mirroring
+        self._outbox = outbox
+        self._nodes: dict[str, None] = {}
+        """Nodes to be evaluated again, in order."""
+        self._shares: dict[str, dict[str, None]] = {}
+        """Namespace -> nodes where its pods are to be evaluated again."""
+        self._rests_until: dict[str, MonotonicTime] = {}
+        """Namespace -> when its pods may be evaluated again."""
+
+    # -- what waits to be evaluated -------------------------------------------------------------------------------
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all nodes are evaluated, so that evictions may be decided."""
+        return not self._nodes and self._draining.is_counted
+
+    def is_pending(self, pod: Pod) -> bool:
+        """Whether a pod waits to be evaluated again."""
+        nodes = self._shares.get(pod.namespace)
+        return nodes is not None and pod.node in nodes
+
+    def next_in(self, now: Instant) -> float | None:
+        """Seconds until something may be evaluated."""
+        if not self.is_complete:
+            return 0.0
+        return min((self._rest(namespace, now) for namespace in self._shares), default=None)
+
+    def _rest(self, namespace: str, now: Instant) -> float:
+        return max(0.0, self._rests_until.get(namespace, now.monotonic) - now.monotonic)
+
+    def all_again(self) -> None:
+        """Verdicts may have changed on all nodes."""
+        if self._world.synced:
+            self._nodes.update(dict.fromkeys(self._world.cluster.nodes))
+
+    def classes_again(self, classes: Collection[PodClass], *, judged: bool = False) -> None:
+        """Pods of these classes may have other verdicts.
+
+        ``judged``: only where a policy acts on a taint, since the same policies select them.
+        """
+        if not self._world.synced:
+            return
+        for pod_class in classes:
+            for node in self._world.spread.nodes_of(pod_class):
+                state = self._world.cluster.nodes.get(node)
+                if state is not None and (state.verdicts.get(pod_class) or not judged):
+                    state.verdicts.pop(pod_class, None)
+                    state.grounds.pop(pod_class, None)
+                    self._shares.setdefault(pod_class.namespace, {})[node] = None
+
+    def advance(self, budget: int) -> None:
+        """Evaluate about so many pods: of all nodes, then of each namespace in turn."""
+        while self._nodes and budget > 0:
+            name = next(iter(self._nodes))
+            del self._nodes[name]
+            state = self._world.cluster.nodes.get(name)
+            if state is not None:
+                self.judge_node(state)
+                budget -= len(state.pods) + 1
+        if not self._nodes:
+            budget = self._draining.advance(budget)
+        self._advance_shares(budget)
+
+    def _advance_shares(self, budget: int) -> None:
+        now = self._world.now
+        ready = [namespace for namespace in self._shares if not self._rest(namespace, now)]
+        for number, namespace in enumerate(ready):
+            left = self._judge_share(namespace, max(1, budget // (len(ready) - number)))
+            budget -= left
+        for namespace in [one for one, until in self._rests_until.items() if until <= now.monotonic]:
+            if namespace not in self._shares:
+                del self._rests_until[namespace]
+
+    def _judge_share(self, namespace: str, budget: int) -> int:
+        """Evaluate pods of a namespace. Returns how many."""
+        world, nodes, done = self._world, self._shares.pop(namespace), 0
+        while nodes and done < budget:
+            name = next(iter(nodes))
+            del nodes[name]
+            state = world.cluster.nodes.get(name)
+            for pod in list(state.pods.values()) if state is not None else ():
+                if pod.namespace == namespace and state is not None:
+                    self.judge(state, pod)
+                    done += 1
+            if state is not None:
+                self._conclude(state)
+        if nodes:
+            self._shares[namespace] = nodes  # behind the others
+        else:
+            self._rests_until[namespace] = later(world.now.monotonic, world.timings.profile_rest)
+            world.limiter.freed.add(share_key(namespace))
+        return done
+
+    # -- nodes ----------------------------------------------------------------------------------------------------
+
+    def judge_node(self, state: NodeState) -> None:
+        """Evaluate all pods of a node."""
+        if not self._world.synced:
+            return
+        self._world.verdicts.select(state)
+        state.forget_verdicts()
+        first: Claim | None = None
+        count = 0
+        for pod in list(state.pods.values()):
+            claim = self.judge(state, pod)
+            if claim is not None and claim.rests is Phase.WAITING:
+                first = first or claim
+                count += 1
+        self._report_degraded(state, first, count)
+        self._mirroring.mirror(state)
+        self._conclude(state)
+
+    def _conclude(self, state: NodeState) -> None:
+        self._report_invalid(state)
+        self._draining.judged(state)
+        self._save_history(state)
+
+    def judge_pod(self, state: NodeState, pod: Pod) -> None:
+        """Evaluate a pod that is new, or differs from before."""
+        if not self._world.synced or pod.node in self._nodes:
+            return
+        is_new_class = pod.shared not in state.grounds
+        self.judge(state, pod)
+        if is_new_class and state.verdicts[pod.shared]:
+            self._conclude(state)
+
+    def _report_degraded(self, state: NodeState, first: Claim | None, count: int) -> None:
+        node = state.node
+        if node is None:
+            return
+        if first is not None and not state.degraded:
+            taint, policy = first.verdict.taint, first.policy
+            self._world.report(commands.Degraded(node.name, node.uid, taint, policy, count))
+        state.degraded = first is not None
+
+    def _report_invalid(self, state: NodeState) -> None:
+        node = state.node
+        if node is None:
+            return
+        invalid = self._world.verdicts.invalid(state)
+        for name, verdict in invalid.items():
+            if state.reported_invalid.get(name) != verdict.taint.value:
+                held = verdict.policy.timing.on_invalid_value is OnInvalidValue.HOLD
+                self._world.report(commands.InvalidValue(node.name, node.uid, verdict, held))
+        if not invalid and not state.reported_invalid:
+            return
+        # Reported once for a value, though pods that cannot be compared with it come and go.
+        values = {history_name(taint): taint.value for taint, _ in node.taints}
+        standing = {name: value for name, value in state.reported_invalid.items() if values.get(name) == value}
+        state.reported_invalid = standing | {name: verdict.taint.value for name, verdict in invalid.items()}
+
+    def _save_history(self, state: NodeState) -> None:
+        """Write the durable clock if it differs from what is stored: a restart must not move a deadline."""
+        if state.node is None or not self._world.leading:
+            return
+        text, key = state.history_text(), history_key(state.name)
+        believed = self._outbox.believed(key, state.node.resource_version)
+        stored = believed.text if isinstance(believed, commands.SaveHistory) else state.node.history
+        if text != stored:
+            self._outbox.put(commands.SaveHistory(state.name, state.node.uid, text))
+        else:
+            self._outbox.withdraw(key)
+
+    # -- pods -----------------------------------------------------------------------------------------------------
+
+    def judge(self, state: NodeState, pod: Pod) -> Claim | None:
+        """Update the claims on a pod from the verdicts. Returns the first of these, if there is one."""
+        grounds = state.grounds.get(pod.shared)
+        if grounds is None:
+            grounds = self._world.verdicts.grounds(state, pod.shared)
+        claims = self._world.claims
+        if pod.uid in claims.evictees:
+            names = [one.policy.name for one in grounds]
+            for claim in claims.of(pod.uid):
+                if claim.policy.name not in names:
+                    self._ending.withdraw(claim)
+        if not grounds:
+            return None
+        evictee = claims.evictee(pod)
+        first = self._decide(evictee, pod, grounds[0])
+        for one in grounds[1:]:
+            self._decide(evictee, pod, one)
+        return first
+
+    def _decide(self, evictee: Evictee, pod: Pod, grounds: Grounds) -> Claim:
+        policy, now = grounds.policy, self._world.now
+        guard = self._world.limiter.guards.by_policy.get(policy.name)
+        # The guard has to count the complete wave before an eviction that is decided now.
+        settles_at = now.monotonic if guard is None else later(now.monotonic, guard.settings.settle_seconds)
+        claim = evictee.claim_of(policy.name) if evictee.claims else None
+        if claim is None:
+            claim = Claim.of(pod, grounds, settles_at)
+            self._world.claims.add(evictee, claim)
+            if evictee.call is not None and claim.rests is Phase.WAITING:
+                self._world.queues.move(claim, Phase.ASIDE)
+            else:
+                self._world.queues.wait(claim)
+        else:
+            self._update(claim, grounds, pod, settles_at)
+        if claim.phase not in SETTLED:
+            if policy.reclaim is not None:
+                self._reclaims.expect(claim)
+            if guard is not None:
+                self._expect(guard, claim, pod)
+        if not claim.is_announced and claim.due_at - now.wall > self._world.timings.announced_ahead:
+            self._announce(claim, pod)
+        return claim
+
+    def _update(self, claim: Claim, grounds: Grounds, pod: Pod, settles_at: MonotonicTime) -> None:
+        before, was_expected = claim.grounds, claim.was_expected
+        changed = claim.decide(grounds, pod, settles_at)
+        if claim.phase not in (*QUEUED, Phase.REHEARSED, Phase.PAUSED, Phase.EXEMPT):
+            return
+        if changed:
+            if grounds.policy.reclaim is None:
+                self._reclaims.forget(claim.key)
+            self._world.queues.wait(claim)
+            if claim.phase is not Phase.WAITING:
+                self._ending.rest(claim, pod, was_expected=was_expected)
+        elif claim.phase is Phase.BLOCKED and before.verdicts != grounds.verdicts:
+            self._world.queues.ask_again(claim)
+
+    def changed(self, before: Pod, pod: Pod) -> None:
+        """A pod with claims differs from ``before``: its place, and what limits answer, may change."""
+        for claim in self._world.claims.of(pod.uid):
+            if before.shared is not pod.shared and claim.phase in (*QUEUED, Phase.REHEARSED):
+                self._world.queues.wait(claim)
+            elif before.ready != pod.ready and claim.phase is Phase.BLOCKED:
+                self._world.queues.ask_again(claim)
+
+    def ask_blocked_again(self, uids: Iterable[str]) -> None:
+        """The node of these pods changed, by its labels or a cordon: other limits may apply."""
+        for uid in uids:
+            for claim in self._world.claims.of(uid):
+                if claim.phase is Phase.BLOCKED:
+                    self._world.queues.ask_again(claim)
+
+    def _announce(self, claim: Claim, pod: Pod) -> None:
+        if self._world.leading and claim.rests is Phase.WAITING:
+            claim.announce(announced=True)
+            self._world.report(commands.Scheduled(pod, claim.verdict, claim.due_at))
+
+    def announce_again(self) -> None:
+        """What was announced counts no longer, since another process may have led since."""
+        for claim in self._world.claims:
+            claim.announce(announced=False)
+
+    # -- what is ahead --------------------------------------------------------------------------------------------
+
+    def _expect(self, guard: Guard, claim: Claim, pod: Pod) -> None:
+        """Inform the guard of the policy."""
+        if claim.grounds.exempt or self._world.limiter.departures.is_leaving(pod.uid):
+            return
+        since = claim.verdict.counts_from
+        in_force_since = max(since, guard.acts_since) if claim.policy.mode is Mode.ENFORCE else since
+        in_force_since = max(in_force_since, self._world.set_back_from)
+        is_own = self._world.caused_at(pod) > in_force_since + ROUNDING_SECONDS
+        due = Due(pod.uid, claim.due_at, pod.bound_at, since, pod.namespace, pod.node, is_own)
+        guard.expect(due, self._world.now)
+
+    # -- what stands ----------------------------------------------------------------------------------------------
+
+    def stands(self, claim: Claim) -> bool:
+        """Whether the policy of a claim still evicts its pod, by what is known now, and whether the pod is due."""
+        pod = self._world.cluster.pod(claim.node, claim.uid)
+        if pod is None or pod.node in self._nodes or self.is_pending(pod):
+            return False
+        grounds = self._world.grounds_of(claim)
+        if grounds is None or grounds.policy.mode is not Mode.ENFORCE or grounds.exempt:
+            return False
+        return grounds.first(pod.bound_at)[0] <= self._world.now.wall
+
+
+def share_key(namespace: str) -> str:
+    """The key of a refusal, shared by the pods of a namespace that wait to be evaluated."""
+    return f"evaluation/{namespace}"

@@ -1,0 +1,86 @@
+"""What all parts of the machine share: the current step, what is known, and what waits or is in progress."""
+
+import math
+
+from taintwarden.engine.evaluate import Grounds
+from taintwarden.engine.limits import Limiter
+from taintwarden.engine.machine import commands
+from taintwarden.engine.machine.claims import Claim, Claims
+from taintwarden.engine.machine.cluster import Cluster
+from taintwarden.engine.machine.queues import Queues
+from taintwarden.engine.machine.timings import Timings
+from taintwarden.engine.machine.verdicts import Verdicts
+from taintwarden.engine.model import Gates, Instant, MonotonicTime, Pod, WallTime
+from taintwarden.engine.spread import Spread
+
+CLOCK_SLACK_SECONDS = 1.0
+"""A clock that is set back by less changes no order of times, which have whole seconds."""
+
+
+class World:
+    """The state of a machine. The parts that change it take it as their only argument.
+
+    Args:
+        gates: which operators may match at all.
+        overall_rate: evictions per second over all policies, None for no cap.
+        max_in_flight: how many eviction calls may be in progress at once.
+        timings: the waits of the machine.
+
+    """
+
+    def __init__(self, gates: Gates, overall_rate: float | None, max_in_flight: int, timings: Timings) -> None:
+        self.timings = timings
+        self.now = Instant(WallTime(0.0), MonotonicTime(0.0))
+        self.set_back_from = WallTime(-math.inf)
+        """The time of our clock before it was set back last: times before it do not say what came first."""
+        self.out: list[commands.Command] = []
+        """The commands of the current step, in order."""
+        self.leading = False
+        self.led_since = MonotonicTime(0.0)
+        self.term = 0
+        self.synced = False
+        self.blind: dict[str, None] = {}
+        """Streams that are cut off: no pod is evicted on data that may be outdated."""
+        self.overall_rate = overall_rate
+        self.cluster = Cluster()
+        self.claims = Claims()
+        self.verdicts = Verdicts(gates)
+        self.spread = Spread(self.cluster.labels)
+        self.queues = Queues(self.spread)
+        self.limiter = Limiter(overall_rate, max_in_flight, self.queues.others_wait)
+
+    def come_to(self, now: Instant) -> None:
+        """Time has passed."""
+        if now.wall + CLOCK_SLACK_SECONDS < self.now.wall:
+            self.set_back_from = max(self.set_back_from, self.now.wall)
+        self.now = now
+
+    @property
+    def may_evict(self) -> bool:
+        """Whether this process leads, and no stream is cut off."""
+        return self.leading and not self.blind
+
+    def command(self, *ordered: commands.Command) -> None:
+        """Issue commands."""
+        self.out += ordered
+
+    def report(self, *notices: commands.Notice) -> None:
+        """Issue notices. Followers issue none, since the leader does."""
+        if self.leading:
+            self.out += notices
+
+    def grounds_of(self, claim: Claim) -> Grounds | None:
+        """Why the policy of a claim evicts its pod, by what is known now; None: it does not."""
+        state = self.cluster.nodes.get(claim.node)
+        pod = None if state is None else state.pods.get(claim.uid)
+        if state is None or pod is None:
+            return None
+        found = self.verdicts.grounds(state, pod.shared)
+        return next((one for one in found if one.policy.name == claim.policy.name), None)
+
+    def caused_at(self, pod: Pod) -> float:
+        """When a pod, or its namespace, last changed what evicts it: it came to its node, or got other tolerations.
+
+        Changes before this process began are not known.
+        """
+        return max(pod.bound_at, self.cluster.changed.get(pod.uid, 0.0), self.verdicts.changed_at(pod.shared))

@@ -1,1 +1,0 @@
-"""Whether a toleration tolerates a taint, and if not, why."""

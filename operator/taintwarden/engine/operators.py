@@ -1,0 +1,204 @@
+"""The table of operators: what a toleration says of the value of a taint, for each operator in one row.
+
+A row names the family of its operator, which reads values, and the side on which a taint's value has to lie. All else
+is asked of these two: how a toleration compares, which values it takes, which gate it needs, what its opposite is, and
+(in :mod:`.placement.translation`) how a node's labels say the same.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from enum import Enum, StrEnum
+from typing import Any
+
+import msgspec
+
+from taintwarden.engine.model import Gates, Operator, Taint, Toleration, ValueType
+from taintwarden.engine.numeric import explain_integer, parse_integer
+from taintwarden.engine.versions import explain_version, parse_version
+
+ALL_GATES = Gates()
+
+
+class Side(Enum):
+    """Where the value of the taint lies, seen from the value, or the values, of a toleration that holds."""
+
+    ANYWHERE = "anywhere"
+    AT = "at"
+    BESIDE = "beside"
+    ABOVE = "above"
+    BELOW = "below"
+
+
+class Family(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What operators have in common that read values alike.
+
+    Attributes:
+        value_type: what the value of a taint has to be; None if no value is read.
+        parse: a value in the form that compares; None if the text is no such value.
+        explain: why a text is no such value and what to write instead; None if it is one.
+        takes: the field of a toleration that it compares with: ``value``, ``values``, or none ("").
+        gate: the setting without which these operators never hold; "" if there is none.
+        example: a value that is valid.
+        server: what an API server needs to take these operators in ``spec.tolerations``; None: no server takes them.
+
+    """
+
+    value_type: ValueType | None = None
+    parse: Callable[[str], Any] = str
+    explain: Callable[[str], str | None] = lambda _: None
+    takes: str = ""
+    gate: str = ""
+    example: str = ""
+    server: str | None = ""
+
+    def is_on(self, gates: Gates) -> bool:
+        """Whether the settings enable it."""
+        return not self.gate or bool(getattr(gates, self.gate))
+
+
+EVERYTHING = Family()
+TEXT = Family(value_type=ValueType.STRING, takes="value", example="gold")
+TEXTS = Family(value_type=ValueType.STRING, takes="values", example="gold", server=None)
+INTEGER = Family(
+    value_type=ValueType.INTEGER,
+    parse=parse_integer,
+    explain=explain_integer,
+    takes="value",
+    gate="numeric_operators",
+    example="950",
+    server="Kubernetes 1.35 or newer with the feature gate TaintTolerationComparisonOperators",
+)
+VERSION = Family(
+    value_type=ValueType.VERSION,
+    parse=parse_version,
+    explain=explain_version,
+    takes="value",
+    gate="semver_operators",
+    example="1.28.0",
+    server="an API server that has KEP-5721",
+)
+
+
+class Row(msgspec.Struct, frozen=True, gc=False):
+    """One operator.
+
+    Attributes:
+        is_comparison: a value may stop satisfying it, so it has a grace after that; ``Equal`` and ``Exists`` are those
+            of Kubernetes, whose ``tolerationSeconds`` limit for how long they hold.
+
+    """
+
+    operator: Operator
+    family: Family
+    side: Side
+    is_comparison: bool = True
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it names values, so that two values between which another lies say nothing of that one."""
+        return self.side in (Side.AT, Side.BESIDE)
+
+    def wanted(self, toleration: Toleration) -> Any:
+        """What a toleration compares with; None if that is no value of the family, so that it never holds."""
+        return toleration.values or None if self.family.takes == "values" else self.family.parse(toleration.value)
+
+    def holds(self, value: Hashable, wanted: Any) -> bool:
+        """Whether it holds for a taint's value, both as the family has them: of ``values`` a tuple is wanted."""
+        match self.side:
+            case Side.ANYWHERE:
+                return True
+            case Side.AT:
+                return bool(value in wanted if self.family.takes == "values" else value == wanted)
+            case Side.BESIDE:
+                return value not in wanted
+            case Side.ABOVE:
+                return bool(value > wanted)
+            case Side.BELOW:
+                return bool(value < wanted)
+
+
+_TABLE = (
+    Row(Operator.EQUAL, TEXT, Side.AT, is_comparison=False),
+    Row(Operator.EXISTS, EVERYTHING, Side.ANYWHERE, is_comparison=False),
+    Row(Operator.IN, TEXTS, Side.AT),
+    Row(Operator.NOT_IN, TEXTS, Side.BESIDE),
+    Row(Operator.GT, INTEGER, Side.ABOVE),
+    Row(Operator.LT, INTEGER, Side.BELOW),
+    Row(Operator.SEMVER_GT, VERSION, Side.ABOVE),
+    Row(Operator.SEMVER_LT, VERSION, Side.BELOW),
+    Row(Operator.SEMVER_EQ, VERSION, Side.AT),
+)
+ROWS: Mapping[str, Row] = {row.operator: row for row in _TABLE} | {"": _TABLE[0]}
+"""By the text of an operator. Kubernetes takes no operator for ``Equal``."""
+
+
+class Match(StrEnum):
+    """The result of a toleration for a taint. Only ``HOLDS`` tolerates; the others are reasons why not."""
+
+    HOLDS = "holds"
+    OTHER_EFFECT = "is for another effect"
+    OTHER_KEY = "is for another key"
+    DIFFERS = "does not hold"
+    INVALID_TAINT = "cannot compare the taint's value"
+    INVALID_TOLERATION = "has a value that cannot be compared"
+    GATE_OFF = "uses an operator that is switched off"
+    UNKNOWN_OPERATOR = "has an unknown operator"
+
+
+def applies(toleration: Toleration, taint: Taint) -> bool:
+    """Whether ``toleration`` applies to the key and effect of ``taint``."""
+    return toleration.effect in ("", taint.effect) and toleration.key in ("", taint.key)
+
+
+def match(toleration: Toleration, taint: Taint, gates: Gates = ALL_GATES) -> Match:
+    """Compare, with the reason. ``taint.value OPERATOR toleration.value``: the taint is always on the left."""
+    if toleration.effect not in ("", taint.effect):
+        return Match.OTHER_EFFECT
+    row = ROWS.get(toleration.operator)
+    if toleration.key != taint.key and not (toleration.key == "" and row is not None and not row.family.takes):
+        return Match.OTHER_KEY
+    if row is None:
+        return Match.UNKNOWN_OPERATOR
+    return _compare(row, toleration, taint, gates)
+
+
+def why_not(
+    tolerations: Iterable[Toleration], taint: Taint, gates: Gates = ALL_GATES
+) -> list[tuple[Toleration, Match]]:
+    """The tolerations for this taint that do not hold, each with the reason."""
+    answers = [(toleration, match(toleration, taint, gates)) for toleration in tolerations]
+    return [
+        (toleration, answer)
+        for toleration, answer in answers
+        if answer not in (Match.OTHER_KEY, Match.OTHER_EFFECT, Match.HOLDS)
+    ]
+
+
+def is_comparison(toleration: Toleration) -> bool:
+    """Whether a toleration compares in a way that the value of a taint may stop to satisfy."""
+    row = ROWS.get(toleration.operator)
+    return row is not None and row.is_comparison
+
+
+def of_family(family: Family) -> tuple[Operator, ...]:
+    """The operators that read values alike."""
+    return tuple(row.operator for row in _TABLE if row.family is family)
+
+
+def opposite(operator: str) -> Operator | None:
+    """The operator that holds on the other side of a value; None if it compares with no order."""
+    sides = {Side.ABOVE: Side.BELOW, Side.BELOW: Side.ABOVE}
+    row = ROWS[operator]
+    return next((one.operator for one in _TABLE if one.family is row.family and one.side is sides.get(row.side)), None)
+
+
+def _compare(row: Row, toleration: Toleration, taint: Taint, gates: Gates) -> Match:
+    family = row.family
+    if not family.is_on(gates):
+        return Match.GATE_OFF
+    wanted = row.wanted(toleration)
+    if wanted is None:
+        return Match.INVALID_TOLERATION
+    value = family.parse(taint.value)
+    if value is None:
+        return Match.INVALID_TAINT
+    return Match.HOLDS if row.holds(value, wanted) else Match.DIFFERS

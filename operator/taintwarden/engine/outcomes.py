@@ -1,0 +1,84 @@
+"""How an eviction call can end, and what follows: one table. Wording, Events, alerts and metrics have a row for each.
+
+``outcome_of`` in ``kube/evictor.py`` derives them from the answers of the API server.
+"""
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Outcome(StrEnum):
+    """How an eviction call ended, as far as it matters to the machine."""
+
+    EVICTED = "evicted"
+    GONE = "gone"
+    """404, or 409 on the UID: the pod that was to be evicted no longer exists."""
+    BLOCKED = "blocked"
+    """429 by a PodDisruptionBudget."""
+    THROTTLED = "throttled"
+    """429 by the API server's flow control."""
+    MISCONFIGURED = "misconfigured"
+    """500, more than one PodDisruptionBudget: permanent until a person changes something."""
+    DENIED = "denied"
+    """An admission webhook or policy rejects it: permanent until a person changes something."""
+    WEBHOOK_FAILED = "webhook-failed"
+    """An admission webhook does not answer, or answers with an error."""
+    REFUSED = "refused"
+    """403, 422 and other client errors: permanent until a person changes something."""
+    FAILED = "failed"
+    """Timeout, 5xx or a lost connection: the call may or may not have been carried out."""
+    NOT_SENT = "not-sent"
+    """Just before the call, the decision no longer held, or the lease was not held: no call was made."""
+
+    @property
+    def row(self) -> "OutcomeRow":
+        """What follows from it."""
+        return OUTCOMES[self]
+
+
+class OutcomeRow(msgspec.Struct, frozen=True):
+    """What follows from an outcome.
+
+    ``why`` it delays pods, in the words of status and ``explain``. ``back_off``: first and longest seconds until the
+    next call for the pod. ``is_over``: the watch has to report that the pod is gone. ``is_shared``: other calls in the
+    namespace are likely to fail, too. ``by_budget``: a PodDisruptionBudget is the cause. ``pauses``: calls for other
+    pods wait as well. ``needs_person``: it does not change by itself.
+    """
+
+    why: str = ""
+    back_off: tuple[float, float] = (0.0, 0.0)
+    is_over: bool = False
+    is_shared: bool = False
+    by_budget: bool = False
+    pauses: bool = False
+    needs_person: bool = False
+
+
+# The reasons for the delays: a budget allows a disruption when a replacement is Ready, after seconds at the earliest;
+# an overloaded or unavailable API server needs few calls; a refusal may come from a rule that is changed soon; two
+# budgets on one pod remain until a person changes them.
+OUTCOMES: dict[Outcome, OutcomeRow] = {
+    Outcome.EVICTED: OutcomeRow(is_over=True),
+    Outcome.GONE: OutcomeRow(is_over=True),
+    Outcome.BLOCKED: OutcomeRow("a PodDisruptionBudget allows no disruption now", (2.0, 15.0), by_budget=True),
+    Outcome.THROTTLED: OutcomeRow("the API server requests a pause (429)", (1.0, 30.0), pauses=True),
+    Outcome.MISCONFIGURED: OutcomeRow(
+        "more than one PodDisruptionBudget selects them", (60.0, 300.0), by_budget=True, needs_person=True
+    ),
+    Outcome.DENIED: OutcomeRow(
+        "an admission webhook or policy rejects their eviction", (5.0, 60.0), is_shared=True, needs_person=True
+    ),
+    Outcome.WEBHOOK_FAILED: OutcomeRow(
+        "an admission webhook for their eviction fails", (1.0, 30.0), is_shared=True, needs_person=True
+    ),
+    Outcome.REFUSED: OutcomeRow(
+        "the API server refuses their eviction", (5.0, 60.0), is_shared=True, needs_person=True
+    ),
+    Outcome.FAILED: OutcomeRow(
+        "the call for their eviction fails: a time-out, an error of the server, or a lost connection",
+        (0.5, 15.0),
+        is_shared=True,
+    ),
+    Outcome.NOT_SENT: OutcomeRow("the decision no longer held just before the call", (1.0, 1.0)),
+}

@@ -1,0 +1,89 @@
+"""Versions as in KEP-5721: tolerant parsing, semver precedence.
+
+The normalisation follows blang/semver v4 ``ParseTolerant`` rule by rule, because the KEP names it; the ``semver``
+package then compares. Its own "optional minor and patch" differs: it refuses ``v1.2.3`` and accepts ``1.2-rc1``.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from semver import Version
+
+MAX_UINT64 = 2**64 - 1
+
+# Go's unicode.IsSpace. str.strip() would also trim \x1c-\x1f.
+_GO_WHITE_SPACE = (
+    "\t\n\v\f\r \u0085\u00a0\u1680"
+    "\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+)
+_NUMBER = re.compile(r"0|[1-9][0-9]*")
+_IDENTIFIER = re.compile(r"[0-9A-Za-z-]+")
+_DIGITS = re.compile(r"[0-9]+")
+
+
+@lru_cache(maxsize=65536)
+def parse_version(text: str) -> Version | None:
+    """The version in ``text``, None if it is not one. Compare results with ``<``, ``>`` and ``==``.
+
+    Build metadata is dropped: no operator compares it.
+    """
+    parts = text.strip(_GO_WHITE_SPACE).removeprefix("v").split(".", 2)
+    parts = [_without_leading_zeros(part) for part in parts]
+    if len(parts) < 3:
+        if "+" in parts[-1] or "-" in parts[-1]:
+            return None
+        parts += ["0"] * (3 - len(parts))
+    rest, has_build, build = parts[2].partition("+")
+    patch, has_prerelease, prerelease = rest.partition("-")
+    numbers = [_number(part) for part in (parts[0], parts[1], patch)]
+    if None in numbers or (has_build and not all(_IDENTIFIER.fullmatch(part) for part in build.split("."))):
+        return None
+    if has_prerelease and not all(_is_prerelease_identifier(part) for part in prerelease.split(".")):
+        return None
+    major, minor, patch_number = (number or 0 for number in numbers)
+    return Version(major, minor, patch_number, prerelease if has_prerelease else None)
+
+
+def explain_version(text: str) -> str | None:
+    """Why ``text`` is no version and what to write instead; None where it is one."""
+    if parse_version(text) is not None:
+        return None
+    if not text:
+        return "a version is required, for example 1.28.0"
+    for reason, meant in _meant_versions(text):
+        if parse_version(meant) is not None:
+            return f"{reason}: write {meant}"
+    return "is not a version: numbers as in 1.28.0, then optionally a pre-release (-rc.1) and a build (+5)"
+
+
+def _meant_versions(text: str) -> Iterator[tuple[str, str]]:
+    """What ``text`` may mean, and what is wrong with it. The meaning need not be a version."""
+    if "://" in text:
+        yield "a version has no scheme", text.split("://", 1)[1]
+    yield "only a lower-case v may stand in front", text.lstrip("vV=^~<> ")
+    whole = text
+    if short := re.fullmatch(r"v?([0-9]+)(\.[0-9]+)?([-+].+)", text):
+        whole = f"{short[1]}{short[2] or '.0'}.0{short[3]}"
+        yield "a pre-release or build needs all three numbers", whole
+    yield "a number in a pre-release has no leading zeros", re.sub(r"(?<=[-.])0+(?=[0-9]+(?:[.+]|$))", "", whole)
+
+
+def _without_leading_zeros(part: str) -> str:
+    if len(part) <= 1:
+        return part
+    trimmed = part.lstrip("0")
+    return trimmed if trimmed[:1] in tuple("0123456789") else "0" + trimmed
+
+
+def _number(text: str) -> int | None:
+    if not _NUMBER.fullmatch(text):
+        return None
+    # 20 digits are enough for any uint64; int() of a longer text is slow and, above 4300 digits, raises.
+    return value if len(text) <= 20 and (value := int(text)) <= MAX_UINT64 else None
+
+
+def _is_prerelease_identifier(text: str) -> bool:
+    if _DIGITS.fullmatch(text):
+        return _number(text) is not None
+    return bool(_IDENTIFIER.fullmatch(text))

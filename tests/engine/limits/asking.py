@@ -1,0 +1,19 @@
+"""The question that limits are asked, about a pod that a taint evicts now."""
+
+from typing import Any
+
+from taintwarden.engine.evaluate import Kind, TaintVerdict
+from taintwarden.engine.limits import Request
+from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, Taint, WallTime
+
+TAINT = Taint("sla", "900")
+AT_ONCE = Instant(WallTime(0.0), MonotonicTime(0.0))
+
+
+def ask(
+    pod: Pod, policy: Policy, *, now: Instant = AT_ONCE, taints: tuple[Taint, ...] = (TAINT,), **more: Any
+) -> Request:
+    """``counts_from``, of ``more``: since when the taints evict the pod."""
+    since = more.pop("counts_from", 0.0)
+    due = tuple(TaintVerdict(taint, policy, Kind.VIOLATED, counts_from=since) for taint in taints)
+    return Request(pod, policy, due, more.pop("zone", "z1"), now, **more)

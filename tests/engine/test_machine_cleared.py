@@ -1,0 +1,333 @@
+"""What is cleared on a path that is seldom taken: a pause, a reset, another leader, an answer that comes too late."""
+
+import msgspec
+import pytest
+
+from engine.rig import REACHED, START, ZONE, Rig, limited, owner
+from simulated import policy
+from taintwarden.engine.guard import GuardRecord
+from taintwarden.engine.machine import Outcome, Phase, WriteOutcome, commands, events
+from taintwarden.engine.model import GuardSettings, Policy, Reclaim, Share, ZoneHealth
+
+GENERATION = policy().generation
+THEN_DELETE = {"eviction": {"method": "EvictThenDelete", "pdbTimeoutSeconds": 60}}
+GUARD = GuardSettings(min_pods=50, settle_seconds=0)
+
+
+def store(rig: Rig, seconds: float = 5.0) -> None:
+    """Time passes, and the records of guards are written."""
+    for _ in range(int(seconds * 4)):
+        for name in rig.world.limiter.guards.by_policy:
+            rig.save(name)
+        rig.advance(0.25)
+
+
+# -- a pause -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_held_by_a_budget_is_cancelled_once_by_a_pause():
+    rig = Rig()
+    rig.budget(allowed=0)
+    rig.pod("a", ready=True)
+    rig.node("n1", "sla=940")
+    rig.change(policy(paused=True))
+    assert [one.pod.name for one in rig.take(commands.Cancelled)] == ["a"]
+    rig.node("n1")
+    assert rig.claimed() == []
+    assert rig.take(commands.Cancelled) == []
+
+
+# -- a reset -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_pod_that_a_budget_held_is_released_from_those_that_came_since():
+    rig = Rig(limited(zone_health=ZoneHealth(min_nodes=1), guard=GUARD))
+    rig.budget(app="web")
+    for number, zone in enumerate("ab"):
+        rig.node(f"n{number}", labels={ZONE: zone})
+    rig.pod("web", node="n0", ready=True, labels={"app": "web"}, priority=100)
+    rig.pod("other", node="n1")
+    rig.node("n0", "sla=0", labels={ZONE: "a"})
+    store(rig)
+    assert rig.phase("web") is Phase.BLOCKED
+    rig.node("n1", "sla=0", labels={ZONE: "b"})
+    rig.feed(events.GuardReset("p", "1"))
+    rig.wake()
+    rig.pod("later", node="n0", bound_at=rig.wall)
+    store(rig)
+    assert rig.evictions() == ["other"]
+    rig.budget(app="web", allowed=1)
+    assert rig.evictions() == ["web"]
+    assert rig.phase("later") is Phase.READY
+
+
+# -- another leader ----------------------------------------------------------------------------------------------------
+
+
+def test_what_a_budget_held_before_another_led_begins_again():
+    rig = Rig(limited(spec=THEN_DELETE))
+    rig.budget(allowed=0)
+    rig.pod("a", ready=True)
+    rig.node("n1", "sla=940")
+    rig.advance(50)
+    rig.feed(events.LeadershipChanged(leading=False))
+    rig.advance(1)
+    rig.feed(events.LeadershipChanged(leading=True))
+    rig.advance(59)
+    assert rig.evictions() == []
+    rig.advance(1)
+    assert [one.delete for one in rig.take(commands.Evict)] == [True]
+
+
+def test_failures_of_calls_before_another_led_do_not_slow_down_the_next_ones():
+    rig = Rig(limited())
+    for number in range(6):
+        rig.pod(f"p{number}")
+    rig.node("n1", "sla=940")
+    for number in range(6):
+        rig.settle(f"p{number}", Outcome.DENIED)
+    rig.out = []
+    rig.feed(events.LeadershipChanged(leading=False), events.LeadershipChanged(leading=True))
+    rig.pod("other", node="n2", namespace="bank")
+    rig.node("n2", "sla=940")
+    assert rig.evictions() == ["other"]
+
+
+def test_a_reset_that_was_asked_for_before_another_led_releases_nobody():
+    """The pods that it was asked for may be others by now."""
+    rig = Rig(limited(guard=msgspec.structs.replace(GUARD, min_pods=1)))
+    for name in "ab":
+        rig.pod(name)
+    rig.node("n1", "sla=940")
+    guards = rig.world.limiter.guards
+    assert guards.by_policy["p"].is_tripped
+    rig.feed(events.ViewChanged("nodes", live=False), events.GuardReset("p", "1"))
+    rig.feed(events.LeadershipChanged(leading=False), events.LeadershipChanged(leading=True))
+    rig.feed(events.ViewChanged("nodes", live=True))
+    store(rig)
+    assert guards.by_policy["p"].is_tripped
+    assert rig.evictions() == []
+
+
+def test_the_next_leader_reports_whose_pods_the_guard_holds():
+    rig = held_namespace()
+    assert [one.hold for one in rig.take(commands.NamespaceHeld)] == ["namespace shop on node n1"]
+    rig.feed(events.LeadershipChanged(leading=False), events.LeadershipChanged(leading=True))
+    store(rig)
+    assert [one.hold for one in rig.take(commands.NamespaceHeld)] == ["namespace shop on node n1"]
+
+
+def held_namespace() -> Rig:
+    """Too many pods of one namespace came to a bad node."""
+    rig = Rig(limited(guard=GUARD))
+    rig.node("n1", "sla=940", added=START)
+    rig.advance(10)
+    rig.feed(events.PodsSeen(tuple(rig.make_pod(f"p{number}", bound_at=rig.wall) for number in range(60))))
+    rig.advance(1)
+    return rig
+
+
+def test_after_a_long_time_without_a_leader_pods_that_came_meanwhile_count_for_all():
+    rig = Rig(limited(guard=GUARD), leading=False, synced=False)
+    rig.feed(events.GuardRestored("p", GuardRecord(enforces=(GENERATION, START - 1_000))))
+    rig.node("n1", "sla=940", added=START - 500)
+    for number in range(60):
+        rig.pod(f"p{number}", bound_at=START - 100)
+    rig.feed(events.LeadershipChanged(leading=True, away=500.0), events.Synced())
+    store(rig)
+    assert rig.world.limiter.guards.by_policy["p"].is_tripped
+    assert rig.evictions() == []
+
+
+def test_a_record_that_is_delivered_again_counts_once():
+    rig = Rig(limited(guard=GUARD), leading=False)
+    for _ in range(3):
+        rig.feed(events.GuardRestored("p", GuardRecord(spent=((START - 10, 5),))))
+    assert rig.world.limiter.guards.by_policy["p"].spent() == 5
+
+
+# -- a policy that changes, or is created again ------------------------------------------------------------------------
+
+
+def test_how_many_pods_a_policy_may_evict_is_counted_anew_when_it_changes():
+    def selecting(**more: object) -> Policy:
+        spec = {"nodeSelector": {"matchLabels": {"pool": "a"}}} | more
+        return limited(guard=GuardSettings(max_percent=50, min_pods=1), spec=spec)
+
+    rig = Rig(selecting())
+    rig.node("n1", labels={"pool": "a"})
+    for number in range(10):
+        rig.pod(f"p{number}", namespace="shop" if number < 5 else "bank")
+    guards = rig.world.limiter.guards
+    assert guards.by_policy["p"].limit() == 5
+    rig.change(selecting(exclude={"namespaces": ["bank"]}))
+    assert guards.by_policy["p"].limit() == 2
+
+
+UNSEEN = pytest.mark.parametrize("deleted", [[()], []], ids=["its deletion is seen", "its deletion is not seen"])
+
+
+@UNSEEN
+def test_a_policy_that_is_created_again_does_not_wait_for_a_write_of_the_one_before(deleted):
+    rig = Rig(created("first"))
+    rig.pod("a")
+    rig.node("n1", "sla=940")
+    rig.answer(commands.SaveGuard, WriteOutcome.REFUSED)
+    rig.ordered = []
+    for policies in (*deleted, (created("second"),)):
+        rig.change(*policies)
+    store(rig)
+    assert rig.evictions() == ["a"]
+
+
+@UNSEEN
+def test_that_every_zone_is_full_is_reported_of_a_policy_that_is_created_again(deleted):
+    rig = Rig(created("first", zone_health=ZoneHealth(min_nodes=1)))
+    rig.pod("a")
+    rig.node("n1", "sla=940")
+    assert len(rig.take(commands.EvictionsHalted)) == 1
+    for policies in (*deleted, (created("second", zone_health=ZoneHealth(min_nodes=1)),)):
+        rig.change(*policies)
+    store(rig)
+    assert len(rig.take(commands.EvictionsHalted)) == 1
+
+
+def created(uid: str, **limits: object) -> Policy:
+    return msgspec.structs.replace(limited(guard=GUARD, **limits), uid=uid)
+
+
+# -- answers -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_retry_that_was_not_sent_leaves_open_whether_the_call_before_was_carried_out():
+    rig = Rig(limited(node_max_concurrent=1))
+    for name in "ab":
+        rig.pod(name)
+    rig.node("n1", "sla=940")
+    assert rig.evictions() == ["a"]
+    rig.settle("a", Outcome.FAILED)
+    rig.advance(5)
+    assert rig.evictions() == ["a"]
+    rig.settle("a", Outcome.NOT_SENT)
+    assert rig.evictions() == []
+    assert rig.phase("b") is Phase.BLOCKED
+
+
+def test_an_accepted_eviction_is_ahead_for_no_policy():
+    rig = Rig(limited("p", spec={"taints": [{"key": "sla"}]}), limited("q", guard=GUARD))
+    rig.pod("a")
+    rig.node("n1", "sla=940", "other=1")
+    assert rig.evictions() == ["a"]
+    assert rig.world.limiter.guards.by_policy["q"].ahead.total == 1
+    rig.settle("a")
+    assert rig.world.limiter.guards.by_policy["q"].ahead.total == 0
+
+
+def test_what_a_guard_counted_is_settled_when_the_pod_is_gone_before_the_answer_is_known():
+    rig = Rig(limited(guard=GUARD))
+    rig.pod("a")
+    rig.node("n1", "sla=940")
+    store(rig)
+    rig.settle("a", Outcome.FAILED)
+    guard = rig.world.limiter.guards.by_policy["p"]
+    assert guard.has_taken("uid-a")
+    rig.gone("a")
+    assert not guard.has_taken("uid-a")
+    assert guard.spent() == 1
+
+
+# -- a clock that is set back ------------------------------------------------------------------------------------------
+
+
+def test_after_a_clock_was_set_back_no_pod_counts_as_one_that_came_later():
+    rig = Rig(limited(guard=GUARD))
+    rig.advance(10)
+    for number in range(60):
+        rig.pod(f"p{number}", bound_at=START + 5)
+    rig.wall -= 60
+    rig.node("n1", "sla=940")
+    store(rig)
+    assert rig.world.limiter.guards.by_policy["p"].is_tripped
+    assert rig.evictions() == []
+
+
+# -- a node that is created again --------------------------------------------------------------------------------------
+
+
+def test_pods_that_wait_for_a_version_of_a_node_do_not_wait_for_it_when_another_has_its_name():
+    rig = Rig()
+    rig.node("n1", "sla=940", added=START - 10)
+    rig.pod("a", version=REACHED + 5)
+    rig.feed(events.NodeChecked("n1", 99, REACHED + 5))
+    rig.advance(5)
+    assert rig.phase("a") is Phase.CHECKING
+    rig.feed(events.NodesReached(REACHED + 10))
+    rig.node("n1", "sla=940", added=START - 10, uid="another", version=120)
+    assert rig.evictions() == ["a"]
+
+
+# -- a store that was restored -----------------------------------------------------------------------------------------
+
+
+def test_pods_do_not_wait_for_a_version_that_was_lost_by_a_restore():
+    rig = Rig()
+    node = rig.node("n1", "sla=940", version=50)
+    rig.pod("a", version=REACHED + 5)
+    rig.feed(events.NodeChecked("n1", 99, REACHED + 5))
+    rig.advance(5)
+    assert rig.phase("a") is Phase.CHECKING
+    older = msgspec.structs.replace(node, resource_version=20)
+    rig.feed(events.NodeSeen(older, listed=True), events.NodesListed(frozenset({"n1"}), REACHED + 10))
+    rig.wake()
+    assert rig.evictions() == ["a"]
+
+
+# -- a node that is to be removed, and then is not ---------------------------------------------------------------------
+
+
+def test_a_second_deadline_is_reported_at_risk_and_missed_again():
+    policy = msgspec.structs.replace(limited(), reclaim=Reclaim(120))
+    rig = Rig(policy)
+    rig.budget(allowed=0)
+    rig.pod("a", ready=True, grace_seconds=300)
+    for _ in range(2):
+        rig.out = []
+        rig.node("n1", "spot=1", added=rig.wall)
+        rig.advance(125, step=1.0)
+        told = [type(one) for one in rig.out if isinstance(one, commands.DeadlineAtRisk | commands.DeadlineMissed)]
+        assert told == [commands.DeadlineAtRisk, commands.DeadlineMissed]
+        rig.node("n1")
+
+
+# -- a controller that is gone -----------------------------------------------------------------------------------------
+
+
+def test_a_controller_that_is_gone_is_waited_for_anew():
+    """It may be a gap in what is watched."""
+    rig = Rig(limited(max_unavailable=Share(number=1)))
+    rig.pod("a", owner=owner(), ready=True)
+    rig.node("n1", "sla=940")
+    assert rig.phase("a") is Phase.BLOCKED
+    rig.wants(owner(), 3)
+    rig.advance(100)
+    rig.wants(owner(), None)
+    rig.advance(50)
+    assert rig.evictions() == []
+    rig.advance(15)
+    assert rig.evictions() == ["a"]
+
+
+# -- a namespace that gets other labels --------------------------------------------------------------------------------
+
+
+def test_pods_that_opt_out_are_told_of_once_a_policy_selects_their_namespace():
+    selecting = limited(spec={"namespaceSelector": {"matchLabels": {"team": "a"}}})
+    rig = Rig(msgspec.structs.replace(selecting, reclaim=Reclaim(120)))
+    rig.feed(events.NamespaceSeen("shop", {}))
+    rig.pod("a", do_not_evict=True)
+    rig.node("n1", "spot=1", added=START)
+    assert rig.claimed() == []
+    for labels, phase in (({"team": "a"}, Phase.EXEMPT), ({}, None), ({"team": "a"}, Phase.EXEMPT)):
+        rig.feed(events.NamespaceSeen("shop", labels))
+        rig.wake()
+        assert rig.phase("a") is phase

@@ -1,0 +1,130 @@
+"""The table of operators: each row is complete, and each place that speaks of operators has a word for it."""
+
+import json
+import typing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from taintwarden.api.tolerations import ExtendedToleration, check_toleration, parse_tolerations
+from taintwarden.engine.evaluate import judge
+from taintwarden.engine.model import Operator, Taint, Toleration, TolerationSecondsMode
+from taintwarden.engine.operators import ROWS, Match, Side, match, of_family, opposite
+from taintwarden.engine.placement.requirements import requirements
+
+ROOT = Path(__file__).resolve().parents[2]
+OPERATORS = list(Operator)
+COMPARING = [one for one in OPERATORS if ROWS[one].family.takes]
+
+
+def written(operator: Operator) -> dict[str, Any]:
+    """A valid entry of the annotation with an operator."""
+    family = ROWS[operator].family
+    given: dict[str, Any] = {"key": "k", "operator": operator.value}
+    match family.takes:
+        case "values":
+            given["values"] = [family.example]
+        case "value":
+            given["value"] = family.example
+    return given
+
+
+def toleration(operator: Operator) -> Toleration:
+    """What is read from that entry."""
+    (read,), faults = parse_tolerations(json.dumps([written(operator)]))
+    assert not faults
+    return read
+
+
+def profile_schema() -> dict[str, Any]:
+    crd = yaml.safe_load((ROOT / "crds" / "tolerationprofiles.yaml").read_text())
+    spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    return typing.cast("dict[str, Any]", spec["properties"]["tolerations"]["items"]["properties"])
+
+
+def test_every_operator_has_one_row():
+    assert set(ROWS) == {"", *Operator}
+    assert len({id(ROWS[one]) for one in Operator}) == len(Operator)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_the_example_of_its_family_is_a_value_that_it_takes(operator):
+    row = ROWS[operator]
+    assert row.wanted(toleration(operator)) is not None
+    assert row.family.explain(row.family.example) is None
+
+
+@pytest.mark.parametrize("operator", COMPARING)
+def test_without_what_it_compares_with_it_is_refused(operator):
+    faults = list(check_toleration(ExtendedToleration("k", operator)))
+    assert [fault.path for fault in faults] == ([] if operator is Operator.EQUAL else [ROWS[operator].family.takes])
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_a_field_that_it_does_not_compare_with_is_refused(operator):
+    takes = ROWS[operator].family.takes
+    for field, given in (("value", "a"), ("values", ["a"])):
+        if field != takes:
+            tolerations, faults = parse_tolerations(json.dumps([{**written(operator), field: given}]))
+            assert not tolerations
+            assert faults[0].path.endswith(f"[0].{field}")
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_it_holds_for_its_own_value_only_if_it_lies_there(operator):
+    holds = match(toleration(operator), Taint("k", ROWS[operator].family.example)) is Match.HOLDS
+    assert holds is (ROWS[operator].side in (Side.ANYWHERE, Side.AT))
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_the_labels_of_a_node_say_what_it_compares(operator):
+    """Nothing is required for what holds everywhere, and something for all else."""
+    assert requirements("k", [toleration(operator)]).unrestricted is (ROWS[operator].side is Side.ANYWHERE)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_only_comparisons_have_a_grace(operator):
+    tolerations, _ = parse_tolerations(json.dumps([{**written(operator), "violationGraceSeconds": 5}]))
+    assert bool(tolerations) is ROWS[operator].is_comparison
+
+
+@pytest.mark.parametrize("operator", [one for one in OPERATORS if ROWS[one].is_comparison])
+def test_the_grace_of_a_comparison_counts(operator):
+    read = Toleration(**{**structure(toleration(operator)), "violation_grace_seconds": 5})
+    value = {Side.BESIDE: ROWS[operator].family.example, Side.AT: "0"}.get(ROWS[operator].side)
+    value = value or {Side.ABOVE: "1", Side.BELOW: "9999"}[ROWS[operator].side]
+    judgement = judge([read], Taint("k", value), TolerationSecondsMode.AFTER_VIOLATION)
+    assert (judgement.tolerated, judgement.seconds, judgement.exact) == (False, 5, ROWS[operator].is_exact)
+
+
+def structure(read: Toleration) -> dict[str, Any]:
+    return {name: getattr(read, name) for name in read.__struct_fields__}
+
+
+def test_an_opposite_is_mutual_and_of_one_family():
+    for operator in OPERATORS:
+        other = opposite(operator)
+        assert other is None or (opposite(other) is operator and other in of_family(ROWS[operator].family))
+
+
+def test_the_crd_takes_every_operator():
+    assert sorted(profile_schema()["operator"]["enum"]) == sorted(Operator)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_the_documents_explain_it(operator):
+    table = (ROOT / "docs" / "concepts.md").read_text()
+    assert any(line.startswith("|") and f"`{operator}`" in line for line in table.splitlines())
+
+
+def test_a_list_without_the_value_does_not_hold():
+    assert match(Toleration("k", "In", values=("a", "b")), Taint("k", "c")) is Match.DIFFERS
+    assert match(Toleration("k", "NotIn", values=("a", "b")), Taint("k", "b")) is Match.DIFFERS
+    assert match(Toleration("k", "NotIn", values=("a", "b")), Taint("k", "c")) is Match.HOLDS
+
+
+@pytest.mark.parametrize("operator", [Operator.IN, Operator.NOT_IN])
+def test_an_empty_list_never_holds(operator):
+    assert match(Toleration("k", operator), Taint("k", "c")) is Match.INVALID_TOLERATION

@@ -1,0 +1,21 @@
+"""A world in true time: one cluster, several operators, everything that goes wrong, and judges that know the truth.
+
+============== ======================================================================================================
+``agenda``     true time, and chance by name
+``objects``    what is stored, as plain values
+``store``      the API server's etcd, and its past
+``server``     what becomes of a request
+``wire``       every request as request, delay, effect and answer
+``streams``    how an operator learns of what is stored
+``lease``      who leads
+``replica``    one operator
+``adapter``    the only module that knows the engine
+``cluster``    controllers, scheduler, kubelets
+``happenings`` what can happen
+``plan``       a history as data, drawn before it is played
+``themes``     from what plans are drawn
+``world``      plays a plan
+``law``        who has to leave and when, by the documents
+``judges``     one rule each, judged from the truth
+============== ======================================================================================================
+"""

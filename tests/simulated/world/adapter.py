@@ -1,0 +1,448 @@
+"""The only module that knows the engine: objects of the world in, orders and notices in words of the world out.
+
+It uses what the operator itself puts around the machine: the decoder, the parsers of policies and profiles, the guard
+store, and the table of outcomes.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from simulated.world import objects as world
+from taintwarden.api.policies import parse_policy
+from taintwarden.api.profiles import parse_profile
+from taintwarden.controller import decoding, guard_record
+from taintwarden.controller.decoding import Decoder, PodIssue
+from taintwarden.controller.guards import GuardStore
+from taintwarden.engine.machine import Machine, Outcome, WriteOutcome, commands, events
+from taintwarden.engine.model import Instant, MonotonicTime, Policy, Profile, WallTime
+from taintwarden.kube.errors import ApiError
+from taintwarden.kube.evictor import outcome_of
+from taintwarden.kube.objects import BudgetObject, NodeObject, PodObject
+
+Json = dict[str, Any]
+SERVED = {
+    ("apps/v1", "ReplicaSet"),
+    ("apps/v1", "StatefulSet"),
+    ("apps/v1", "DaemonSet"),
+    ("v1", "ReplicationController"),
+    ("batch/v1", "Job"),
+}
+"""Controllers of pods that an API server has; it has no ``batch/v1 ReplicaSet``."""
+_START = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A call that the machine orders. ``what``: evict, delete, check, history, labels, guard or reset."""
+
+    what: str
+    raw: Any
+    key: str
+    """UID of the pod, name of the node, or name of the policy."""
+    policy: str = ""
+    grace: int | None = None
+    content: Any = None
+    uid: str = ""
+    """UID of the node or policy that is written."""
+    version: int = -1
+    """Of the node on which a write is based; -1: any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What the machine reports: the name of the struct, and whom it is about."""
+
+    what: str
+    pod: str = ""
+    policy: str = ""
+    raw: Any = None
+
+
+class _Issues:
+    """Takes what the guard store reports."""
+
+    def guard_reset(self, *_: object) -> None:
+        """A reset names another generation."""
+
+
+class Engine:
+    """One machine in one process.
+
+    Args:
+        wall: the wall clock of the process, seconds since 1970.
+        monotonic: its monotonic clock.
+        options: of the machine.
+
+    """
+
+    def __init__(self, wall: Callable[[], float], monotonic: Callable[[], float], **options: Any) -> None:
+        self._wall = wall
+        self._monotonic = monotonic
+        self.machine = Machine(**options)
+        self.issues: list[PodIssue] = []
+        self.reported: dict[str, int] = {}
+        """UIDs of pods about whose annotations something was reported."""
+        self._decoder = Decoder(lambda: self.now, self._issue)
+        self._pending: list[events.Event] = []
+        self._guards = GuardStore(self._pending.append, _Issues())  # type: ignore[arg-type]
+        self._newest = -1
+        self._policies: dict[str, tuple[Json, int, Policy]] = {}
+        self._profiles: dict[str, Profile] = {}
+        self._replicas: dict[tuple[str, str], int] = {}
+
+    @property
+    def now(self) -> Instant:
+        """Both clocks."""
+        return Instant(WallTime(self._wall()), MonotonicTime(self._monotonic()))
+
+    def _issue(self, issue: PodIssue) -> None:
+        self.issues.append(issue)
+        self.reported[issue.uid] = self.reported.get(issue.uid, 0) + 1
+
+    # -- steps ------------------------------------------------------------------------------------------------------
+
+    def step(self, *fed: events.Event) -> list[Order | Notice]:
+        """Feed events. Returns what the machine orders and reports, in order."""
+        out: list[Order | Notice] = []
+        for event in fed:
+            if isinstance(event, events.PodSeen):
+                self._newest = max(self._newest, event.pod.resource_version)
+            elif isinstance(event, events.PodsListed):
+                self._newest = event.resource_version
+            out += map(_translated, self.machine.step(event, self.now))
+        return out
+
+    def wake(self) -> list[Order | Notice]:
+        """The time that ``wake_after`` returned has passed."""
+        return self.step(events.Woke())
+
+    def wake_after(self) -> float | None:
+        """Seconds until the machine wants to run."""
+        return self.machine.wake_after(self.now)
+
+    def may_send(self, order: Order, *, holds_lease: bool) -> bool:
+        """Whether the request of an order may go to its socket now."""
+        return holds_lease and self.machine.stands(order.raw, self.now)
+
+    # -- objects ------------------------------------------------------------------------------------------------------
+
+    def saw(self, kind: str, key: str, obj: Any, before: Any, *, listed: bool) -> list[Order | Notice]:
+        """An object is like this, or gone (None); ``before``: as this process knew it."""
+        match kind:
+            case "nodes":
+                return self.step(events.NodeGone(key) if obj is None else events.NodeSeen(self.node(obj), listed))
+            case "pods":
+                event = self._pod(key, obj, before)
+                return [] if event is None else self.step(event)
+            case "namespaces":
+                gone = obj is None
+                return self.step(events.NamespaceGone(key) if gone else events.NamespaceSeen(key, dict(obj.labels)))
+            case "workloads":
+                return self._workload(obj or before, gone=obj is None)
+            case "budgets":
+                if obj is None:
+                    return [] if before is None else self.step(events.BudgetGone(before.namespace, before.name))
+                budget = decoding.budget(msgspec.convert(_budget(obj), BudgetObject))
+                return [] if budget is None else self.step(events.BudgetSeen(budget))
+            case _:
+                raise ValueError(kind)
+
+    def node(self, obj: world.Node) -> Any:
+        """A node in the words of the engine."""
+        return self._decoder.node(msgspec.convert(_node(obj), NodeObject))
+
+    def _pod(self, uid: str, obj: world.Pod | None, before: world.Pod | None) -> events.Event | None:
+        if obj is None:
+            return None if before is None or not before.node else events.PodGone(uid, before.node)
+        pod = self._decoder.pod(msgspec.convert(_pod(obj), PodObject))
+        if pod is not None:
+            return events.PodSeen(pod)
+        return events.PodGone(uid, obj.node, obj.stopping_until) if obj.node else None
+
+    def _workload(self, workload: world.Workload | None, *, gone: bool) -> list[Order | Notice]:
+        if workload is None or not is_watched(workload):
+            return []
+        key = (workload.namespace, workload.uid)
+        if gone:
+            self._replicas.pop(key, None)
+            return self.step(events.WorkloadGone(key))
+        if self._replicas.get(key) == workload.replicas:
+            return []
+        self._replicas[key] = workload.replicas
+        return self.step(events.WorkloadSeen(key, workload.replicas))
+
+    def listed(self, kind: str, known: Mapping[str, Any], version: int) -> list[Order | Notice]:
+        """A list of a kind ended; ``known``: its objects. What it lacks was reported as gone before, but for these."""
+        if kind == "nodes":
+            return self.step(events.NodesListed(frozenset(known), version))
+        if kind == "pods":
+            return self.step(events.PodsListed({uid: pod.node for uid, pod in known.items()}, version))
+        return []
+
+    def reached(self, version: int) -> list[Order | Notice]:
+        """The node stream has delivered everything up to a version."""
+        return self.step(events.NodesReached(version))
+
+    def live(self, kind: str, *, live: bool) -> list[Order | Notice]:
+        """Whether a stream is up to date."""
+        return self.step(events.ViewChanged(kind, live))
+
+    def synced(self) -> list[Order | Notice]:
+        """Everything was listed once."""
+        return self.step(events.Synced())
+
+    # -- policies and profiles ----------------------------------------------------------------------------------------
+
+    def policies(self, stored: Iterable[world.Policy], *, changed: Iterable[str]) -> list[Order | Notice]:
+        """These policies are stored; those named ``changed`` differ from what was known."""
+        stored = list(stored)
+        by_name = {one.name: one for one in stored}
+        out: list[Order | Notice] = []
+        for name in changed:
+            if name in by_name:
+                self._guards.seen(_policy(by_name[name]))
+            else:
+                self._guards.gone(name)
+            out += self._feed_pending()
+        parsed = {one.name: self._parse(one) for one in stored}
+        if parsed != {name: known[2] for name, known in self._policies.items()}:
+            self._policies = {one.name: (one.spec, one.generation, parsed[one.name]) for one in stored}
+            out += self.step(events.PoliciesChanged(tuple(parsed.values())))
+        self._guards.apply_resets()
+        return out + self._feed_pending()
+
+    def _parse(self, stored: world.Policy) -> Policy:
+        known = self._policies.get(stored.name)
+        if known is None or known[0] is not stored.spec or (known[1], known[2].uid) != (stored.generation, stored.uid):
+            return parse_policy(_policy(stored))
+        return known[2]
+
+    def profile(self, key: str, stored: world.Profile | None) -> list[Order | Notice]:
+        """A profile is stored like this, or gone. Only a new generation is an event, as in the profile store."""
+        known = self._profiles.get(key)
+        if stored is None:
+            namespace, _, name = key.partition("/")
+            return [] if self._profiles.pop(key, None) is None else self.step(events.ProfileGone(namespace, name))
+        parsed = parse_profile(_profile(stored))
+        if parsed == known:
+            return []
+        self._profiles[key] = parsed
+        return self.step(events.ProfileSeen(parsed))
+
+    def lead(self, *, leading: bool, term: int, away: float) -> list[Order | Notice]:
+        """Leadership is gained, after the policies were read anew, or lost."""
+        out: list[Order | Notice] = []
+        if leading:
+            self._guards.restore()
+            out += self._feed_pending()
+        out += self.step(events.LeadershipChanged(leading, term, away))
+        self._guards.lead(leading)
+        return out + self._feed_pending()
+
+    def _feed_pending(self) -> list[Order | Notice]:
+        fed, self._pending[:] = list(self._pending), []
+        return self.step(*fed)
+
+    # -- answers ------------------------------------------------------------------------------------------------------
+
+    def settled(self, order: Order, code: int, body: bytes, retry_after: str = "") -> list[Order | Notice]:
+        """An eviction call was answered; code 0: it got no answer."""
+        if code == 0:
+            return self.step(events.Settled(order.key, Outcome.FAILED, "no answer"))
+        if 200 <= code < 300:
+            return self.step(events.Settled(order.key, Outcome.EVICTED))
+        result = outcome_of(ApiError.from_response(code, body, retry_after))
+        return self.step(events.Settled(order.key, result.outcome, result.message, result.retry_after))
+
+    def not_sent(self, order: Order) -> list[Order | Notice]:
+        """An order was not carried out, since the lease is lost or the order stands no longer."""
+        if order.what in ("evict", "delete"):
+            return self.step(events.Settled(order.key, Outcome.NOT_SENT))
+        if order.what == "check":
+            return self.step(events.CheckFailed(order.key))
+        return self.step(events.Written(order.raw, WriteOutcome.FAILED))
+
+    def written(self, order: Order, outcome: str, version: int) -> list[Order | Notice]:
+        """A write ended: done, gone, refused, outdated or failed. ``version``: of the node that it made."""
+        return self.step(events.Written(order.raw, WriteOutcome(outcome), version))
+
+    @property
+    def newest_version(self) -> int:
+        """The newest version that a pod brought: a read that begins now is at least as new."""
+        return self._newest
+
+    def checked(self, name: str, obj: world.Node | None, begun_at: int) -> list[Order | Notice]:
+        """A node was read. ``begun_at``: ``newest_version`` when the read began."""
+        return self.step(events.NodeChecked(name, None if obj is None else obj.version, begun_at))
+
+    def check_failed(self, name: str) -> list[Order | Notice]:
+        """A node could not be read."""
+        return self.step(events.CheckFailed(name))
+
+    # -- what the machine says of itself ------------------------------------------------------------------------------
+
+    def pending(self) -> dict[tuple[str, str], float]:
+        """(UID, policy) -> the deadline, for each pod that a policy wants to leave."""
+        return {(one.pod.uid, one.policy.name): float(one.due_at) for one in self.machine.view.all_claims()}
+
+    def guard_of(self, policy: str) -> tuple[bool, bool] | None:
+        """Whether the guard of a policy is tripped, and whether it holds pods; None: it has no guard."""
+        report = self.machine.view.guard(policy, self.now)
+        return None if report is None else (report.record.open_since is not None, report.halts)
+
+    def full(self) -> dict[str, bool]:
+        """Policy -> whether all its zones count as Full."""
+        return {one.policy.name: one.all_zones_full for one in self.machine.view.report(self.now)}
+
+
+def spent(guard: Json | None) -> list[tuple[float, int]]:
+    """The evictions that a stored guard counts: until when each number counts from, seconds since 1970."""
+    return [] if guard is None else [(at, pods) for at, pods in guard_record.read(guard).spent]
+
+
+def _translated(command: commands.Command) -> Order | Notice:
+    match command:
+        case commands.Evict():
+            policy = command.verdict.policy.name
+            what = "delete" if command.delete else "evict"
+            return Order(what, command, command.pod.uid, policy, command.grace_period_seconds)
+        case commands.CheckNode():
+            return Order("check", command, command.name)
+        case commands.SaveHistory():
+            return Order(
+                "history", command, command.node, content=command.text, uid=command.uid, version=command.version
+            )
+        case commands.SaveLabels():
+            labels = dict(command.labels)
+            return Order("labels", command, command.node, content=labels, uid=command.uid)
+        case commands.SaveGuard():
+            name, record = command.policy.name, guard_record.written(command.record)
+            return Order("guard", command, name, name, content=record, uid=command.policy.uid)
+        case commands.ClearGuardReset():
+            return Order("reset", command, command.policy.name, command.policy.name, uid=command.policy.uid)
+        case _:
+            pod, policy = getattr(command, "pod", None), getattr(command, "policy", None)
+            if policy is None and getattr(command, "verdict", None) is not None:
+                policy = command.verdict.policy  # type: ignore[union-attr]
+            uid = "" if pod is None else pod.uid
+            return Notice(type(command).__name__, uid, "" if policy is None else policy.name, command)
+
+
+def is_watched(workload: world.Workload) -> bool:
+    """Whether operators are told of a controller: it exists, and is of a kind that is served."""
+    return workload.exists and (workload.api_version, workload.kind) in SERVED
+
+
+# -- objects as JSON -----------------------------------------------------------------------------------------------
+
+
+def rfc3339(seconds: float) -> str:
+    """A time as the API server stores it: whole seconds, cut off."""
+    return (_START + timedelta(seconds=int(seconds // 1))).strftime("%Y-%m-%dT%H:%M:%SZ").rjust(20, "0")
+
+
+def _tolerations(entries: Iterable[world.Toleration]) -> list[Json]:
+    names = (("key", "key"), ("operator", "operator"), ("value", "value"), ("effect", "effect"))
+    found = []
+    for one in entries:
+        entry: Json = {name: getattr(one, field) for name, field in names if getattr(one, field)}
+        entry |= {"values": list(one.values)} if one.values else {}
+        entry |= {"tolerationSeconds": one.seconds} if one.seconds is not None else {}
+        found.append(entry | ({"violationGraceSeconds": one.grace} if one.grace is not None else {}))
+    return found
+
+
+def _node(node: world.Node) -> Json:
+    taints = []
+    for one in node.taints:
+        added = {} if one.added is None else {"timeAdded": rfc3339(one.added)}
+        taints.append({"key": one.key, "value": one.value, "effect": one.effect} | added)
+    annotations = {"taintwarden.io/taint-history": node.history} if node.history else {}
+    metadata = {
+        "name": node.name,
+        "uid": node.uid,
+        "labels": dict(node.labels),
+        "annotations": annotations,
+        "resourceVersion": str(node.version),
+    }
+    return {"metadata": metadata, "spec": {"taints": taints}}
+
+
+def _pod(pod: world.Pod) -> Json:
+    annotations = dict(pod.marks)
+    if pod.extended is not None:
+        annotations["taintwarden.io/tolerations"] = msgspec.json.encode(_tolerations(pod.extended)).decode()
+    metadata: Json = {
+        "name": pod.name,
+        "namespace": pod.namespace,
+        "uid": pod.uid,
+        "resourceVersion": str(pod.version),
+        "creationTimestamp": rfc3339(pod.created_at),
+        "labels": dict(pod.labels),
+        "annotations": annotations,
+    }
+    if pod.stopping_until is not None:
+        metadata["deletionTimestamp"] = rfc3339(pod.stopping_until)
+    if pod.owner is not None:
+        owner = {"apiVersion": pod.owner.api_version, "kind": pod.owner.kind, "name": pod.owner.name}
+        metadata["ownerReferences"] = [owner | {"uid": pod.owner.uid, "controller": True}]
+    spec = {
+        "nodeName": pod.node,
+        "tolerations": _tolerations(pod.native),
+        "priority": pod.priority,
+        "terminationGracePeriodSeconds": pod.grace,
+    }
+    conditions = [{"type": "Ready", "status": str(pod.ready)}]
+    if pod.node:
+        bound = {"type": "PodScheduled", "status": "True", "lastTransitionTime": rfc3339(pod.bound_at)}
+        conditions.append(bound)
+    status = {"phase": "Running" if pod.running else "Pending", "conditions": conditions}
+    return {"metadata": metadata, "spec": spec, "status": status}
+
+
+def _budget(budget: world.Budget) -> Json:
+    metadata = {"name": budget.name, "namespace": budget.namespace, "generation": budget.generation}
+    spec: Json = {"selector": {"matchLabels": {"app": budget.app}}}
+    if budget.always_allow:
+        spec["unhealthyPodEvictionPolicy"] = "AlwaysAllow"
+    status = {
+        "observedGeneration": budget.observed,
+        "disruptionsAllowed": budget.allowed,
+        "currentHealthy": budget.healthy,
+        "desiredHealthy": budget.desired,
+    }
+    return {"metadata": metadata | {"resourceVersion": str(budget.version)}, "spec": spec, "status": status}
+
+
+def _policy(policy: world.Policy) -> Json:
+    annotations = {} if policy.reset is None else {"taintwarden.io/guard-reset": policy.reset}
+    metadata = {
+        "name": policy.name,
+        "uid": policy.uid,
+        "generation": policy.generation,
+        "creationTimestamp": rfc3339(policy.created_at),
+        "annotations": annotations,
+    }
+    return {
+        "apiVersion": "taintwarden.io/v1alpha1",
+        "kind": "TaintEvictionPolicy",
+        "metadata": metadata,
+        "spec": policy.spec | ({"mode": "Enforce", "paused": True} if policy.spec.get("mode") == "Paused" else {}),
+        "status": {} if policy.guard is None else {"guard": policy.guard},
+    }
+
+
+def _profile(profile: world.Profile) -> Json:
+    return {
+        "apiVersion": "taintwarden.io/v1alpha1",
+        "kind": "TolerationProfile",
+        "metadata": {"name": profile.name, "namespace": profile.namespace, "uid": profile.uid},
+        "spec": {
+            "podSelector": {"matchLabels": dict(profile.selector)},
+            "tolerations": _tolerations(profile.tolerations),
+        },
+    }

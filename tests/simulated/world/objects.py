@@ -1,0 +1,154 @@
+"""The objects of a cluster, as plain frozen values. Times are seconds since 1970, as whoever wrote them saw them.
+
+``version`` is the resourceVersion. ``serial`` names one state of one object for ever: a restored etcd gives versions a
+second time, but never a serial.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Json = dict[str, Any]
+NOTHING: Mapping[str, str] = {}
+ZONE = "topology.kubernetes.io/zone"
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """``added`` is ``timeAdded``, in whole seconds as the API server stores it; None where the writer set none."""
+
+    key: str
+    value: str = ""
+    effect: str = "NoExecute"
+    added: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """``grace`` is ``violationGraceSeconds``, which only extended tolerations have."""
+
+    key: str = ""
+    operator: str = "Exists"
+    value: str = ""
+    effect: str = ""
+    seconds: int | None = None
+    grace: int | None = None
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    name: str
+    uid: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    history: str = ""
+    """The annotation ``taintwarden.io/taint-history``."""
+    version: int = 0
+    serial: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    uid: str
+    name: str
+    namespace: str
+    node: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    native: tuple[Toleration, ...] = ()
+    extended: tuple[Toleration, ...] | None = None
+    """The annotation ``taintwarden.io/tolerations``."""
+    marks: Mapping[str, str] = field(default_factory=dict)
+    """Annotations by which pods opt out."""
+    owner: Owner | None = None
+    priority: int = 0
+    grace: int = 30
+    created_at: float = 0.0
+    bound_at: float = 0.0
+    ready: bool = True
+    running: bool = True
+    stopping_until: float | None = None
+    """``deletionTimestamp``, which includes the grace period."""
+    version: int = 0
+    serial: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    version: int = 0
+    serial: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A controller of pods. ``placing``: where its pods go (``good`` nodes, ``any`` node, or the node of that name)."""
+
+    uid: str
+    namespace: str
+    name: str
+    kind: str
+    replicas: int
+    template: Pod
+    api_version: str = "apps/v1"
+    placing: str = "good"
+    exists: bool = True
+    """False: only its pods name it, as an owner that no API server has."""
+    version: int = 0
+    serial: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A PodDisruptionBudget over the pods with the label ``app``. ``counts``: how soon its controller counts."""
+
+    namespace: str
+    name: str
+    app: str
+    max_unavailable: int
+    counts: str = "soon"
+    always_allow: bool = False
+    allowed: int = 0
+    healthy: int = 0
+    desired: int = 0
+    generation: int = 1
+    observed: int = 0
+    version: int = 0
+    serial: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """``spec`` as a user wrote it. ``reset`` and ``guard``: the annotation and the part of the status of that name."""
+
+    name: str
+    uid: str
+    spec: Json
+    created_at: float = 0.0
+    generation: int = 1
+    reset: str | None = None
+    guard: Json | None = None
+    version: int = 0
+    serial: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    namespace: str
+    name: str
+    uid: str
+    selector: Mapping[str, str]
+    tolerations: tuple[Toleration, ...]
+    generation: int = 1
+    created_at: float = 0.0
+    version: int = 0
+    serial: int = 0

@@ -1,0 +1,346 @@
+"""Every request of an operator as request, delay, effect and answer, each of which may be lost, late or doubled.
+
+A request waits between the decision and its socket (connection, credentials, a slot), between the socket and its effect
+(the network, admission), and between the effect and the answer. ``Weather`` makes some of them worse for a while.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from simulated.world.adapter import Order
+from simulated.world.server import DONE, Answer, status
+
+if TYPE_CHECKING:
+    from simulated.world.replica import Replica
+    from simulated.world.world import World
+
+TIMEOUT_SECONDS = 30.0
+GUARD_TIMEOUT_SECONDS = 10.0
+GUARD_TRIES = 5
+SLOTS = {"check": 8, "history": 2, "labels": 4}
+"""How many such calls are in progress at once: see ``controller/effector.py``."""
+NO_ANSWER: Answer = (0, b"")
+Done = Callable[[Answer], None]
+
+
+@dataclass(frozen=True)
+class Weather:
+    """What happens to some requests for a while.
+
+    ``behaviour``: ``connect`` (waits before its socket), ``slow`` (before its effect), ``slow-answer``, ``hang`` (a
+    webhook that times out), ``deny`` (one that denies), ``throttle`` (flow control), ``error`` (500), ``drop`` (no
+    effect, no answer), ``lost`` (an effect, no answer), ``late`` (the effect comes after its caller gave up), ``twice``
+    (the effect comes twice).
+    """
+
+    name: str
+    behaviour: str
+    begin: float
+    end: float
+    seconds: float = 0.0
+    probability: float = 1.0
+    what: tuple[str, ...] = ()
+    """Kinds of orders; empty: all."""
+    namespace: str = ""
+    replica: str = ""
+
+
+@dataclass
+class Request:
+    """One request of one order."""
+
+    replica: "Replica"
+    life: int
+    order: Order
+    verb: str
+    ordered_at: float
+    holds_lease: bool = False
+    sent_at: float = 0.0
+    term: int = 0
+    effects: int = 0
+    """How often the API server has carried it out."""
+
+
+class Wire:
+    """The calls of all replicas."""
+
+    def __init__(self, world: "World") -> None:
+        self.weather: list[Weather] = []
+        self._world = world
+        self._ordered_at: dict[int, float] = {}
+        """id of an order -> when it was ordered."""
+        self._counts: dict[tuple[str, ...], int] = {}
+        self._slots: dict[tuple[str, int, str], tuple[list[int], deque[Callable[[], None]]]] = {}
+
+    def clear_up(self) -> None:
+        """All weather ends now; what is under way fares as it does."""
+        now = self._world.agenda.now
+        self.weather = [replace(one, end=min(one.end, now)) for one in self.weather]
+
+    # -- orders -------------------------------------------------------------------------------------------------------
+
+    def send(self, replica: "Replica", order: Order) -> None:
+        """Carry an order out, as the effector does."""
+        self._ordered_at[id(order)] = self._world.agenda.now
+        if order.what in SLOTS:
+            self._with_slot(replica, order)
+        else:
+            self._begin(replica, order, lambda: None)
+
+    def _with_slot(self, replica: "Replica", order: Order) -> None:
+        taken, waiting = self._slots.setdefault((replica.name, replica.life, order.what), ([0], deque()))
+
+        def free() -> None:
+            if waiting:
+                waiting.popleft()()
+            else:
+                taken[0] -= 1
+
+        def begin() -> None:
+            self._begin(replica, order, free)
+
+        if taken[0] < SLOTS[order.what]:
+            taken[0] += 1
+            begin()
+        else:
+            waiting.append(begin)
+
+    def _begin(self, replica: "Replica", order: Order, free: Callable[[], None]) -> None:
+        life, holds = replica.life, self._world.lease.holds(replica)
+
+        def answer(work: Callable[[], list[Any]]) -> None:
+            if replica.life == life:
+                replica.post(work)
+                free()
+
+        if order.what != "check" and not holds:
+            self._world.agenda.after(0.0, lambda: answer(lambda: _engine(replica).not_sent(order)))
+            return
+        server, call = self._world.server, self._call
+        match order.what:
+            case "evict":
+
+                def settled(found: Answer) -> None:
+                    answer(lambda: _settled(replica, order, found))
+
+                call(replica, order, "POST", lambda: server.evict(order.key, order.grace), settled)
+            case "delete":
+                self._delete(replica, order, lambda found: answer(lambda: _settled(replica, order, found)))
+            case "check":
+                self._check(replica, order, answer)
+            case "guard":
+                self._write_guard(replica, order, lambda outcome: answer(lambda: _written(replica, order, outcome)), 1)
+            case _:
+                effects: dict[str, Callable[[], Answer]] = {
+                    "history": lambda: server.write_history(order.key, order.uid, order.content, order.version),
+                    "labels": lambda: server.write_labels(order.key, order.uid, order.content, order.version),
+                    "reset": lambda: server.clear_reset(order.key, order.uid),
+                }
+
+                def written(found: Answer) -> None:
+                    version = int(found[1]) if found[0] == 200 and order.what != "reset" else -1
+                    answer(lambda: _written(replica, order, _outcome(found), version))
+
+                call(replica, order, "PATCH", effects[order.what], written)
+
+    def _delete(self, replica: "Replica", order: Order, done: Done) -> None:
+        """PATCH, then DELETE: between them time passes, too."""
+
+        def noted(found: Answer) -> None:
+            if 200 <= found[0] < 300:
+                effect = lambda: self._world.server.delete(order.key, order.grace)  # noqa: E731
+                self._call(replica, order, "DELETE", effect, done)
+            else:
+                done(found)
+
+        self._call(replica, order, "PATCH", lambda: self._world.server.note(order.key), noted)
+
+    def _check(self, replica: "Replica", order: Order, answer: Callable[[Callable[[], list[Any]]], None]) -> None:
+        begun_at = _engine(replica).newest_version
+        read: list[Any] = []
+
+        def effect() -> Answer:
+            read[:] = [self._world.store.get("nodes", order.key)]
+            return DONE
+
+        def done(found: Answer) -> None:
+            if found[0] != 200:
+                answer(lambda: _engine(replica).check_failed(order.key))
+            else:
+                answer(lambda: replica.read_node(order.key, read[0], begun_at))
+
+        self._call(replica, order, "GET", effect, done)
+
+    def _write_guard(self, replica: "Replica", order: Order, done: Callable[[str], None], tries: int) -> None:
+        """GET the version, PATCH on that condition; after a conflict again, while the lease is held."""
+        read: list[Any] = []
+
+        def effect() -> Answer:
+            read[:] = [self._world.store.get("policies", order.key)]
+            return DONE
+
+        def was_read(found: Answer) -> None:
+            policy = read[0] if read else None
+            if found[0] != 200:
+                done(_outcome(found))
+            elif policy is None or policy.uid != order.uid:
+                done("gone")
+            elif (policy.guard or {}).get("term", 0) > order.content["term"]:
+                done("failed")
+            else:
+                write = lambda: self._world.server.write_guard(order.key, policy.version, order.content)  # noqa: E731
+                self._call(replica, order, "PATCH", write, was_written)
+
+        def was_written(found: Answer) -> None:
+            if found[0] == 409 and tries < GUARD_TRIES and self._world.lease.holds(replica):
+                self._write_guard(replica, order, done, tries + 1)
+            else:
+                done(_outcome(found))
+
+        self._call(replica, order, "GET", effect, was_read)
+
+    # -- requests -----------------------------------------------------------------------------------------------------
+
+    def _call(self, replica: "Replica", order: Order, verb: str, effect: Callable[[], Answer], done: Done) -> None:
+        key = (order.what, order.key, verb)
+        number = self._counts[key] = self._counts.get(key, 0) + 1
+        bad = [one for one in self.weather if self._meets(one, replica, order, (*key, number))]
+        request = Request(replica, replica.life, order, verb, self._ordered_at[id(order)])
+        wait = self._between(0.0, 0.004, "connect", *key, number)
+        wait += sum(one.seconds for one in bad if one.behaviour == "connect")
+        question = (*key, number)
+        self._world.agenda.after(wait, lambda: self._socket(request, effect, done, bad, question))
+
+    def _meets(self, weather: Weather, replica: "Replica", order: Order, question: tuple[object, ...]) -> bool:
+        if not weather.begin <= self._world.agenda.now < weather.end:
+            return False
+        if weather.what and order.what not in weather.what:
+            return False
+        if weather.replica and weather.replica != replica.name:
+            return False
+        if weather.namespace and self.namespace_of(order) != weather.namespace:
+            return False
+        return self._world.noise.happens(weather.probability, weather.name, *question)
+
+    def namespace_of(self, order: Order) -> str:
+        """The namespace of the pod of an order, or an empty text."""
+        return order.raw.pod.namespace if order.what in ("evict", "delete") else ""
+
+    def _socket(
+        self,
+        request: Request,
+        effect: Callable[[], Answer],
+        done: Done,
+        bad: list[Weather],
+        question: tuple[object, ...],
+    ) -> None:
+        """The bytes are handed to the socket, unless the order stands no longer."""
+        replica, agenda = request.replica, self._world.agenda
+        if replica.life != request.life:
+            return
+        if agenda.now < replica.frozen_until:
+            agenda.at(replica.frozen_until, lambda: self._socket(request, effect, done, bad, question))
+            return
+        request.holds_lease = self._world.lease.holds(replica)
+        if request.verb != "GET" and not _engine(replica).may_send(request.order, holds_lease=request.holds_lease):
+            self._world.judges.withheld(request)
+            self._give_up(request, done)
+            return
+        request.sent_at, request.term = agenda.now, replica.term
+        self._world.judges.sent(request)
+        self._transmit(request, effect, done, bad, question)
+
+    def _give_up(self, request: Request, done: Done) -> None:
+        replica, order = request.replica, request.order
+        if order.what in ("evict", "delete"):
+            replica.post(lambda: _engine(replica).not_sent(order))
+        else:
+            done(NO_ANSWER)
+
+    def _transmit(
+        self,
+        request: Request,
+        effect: Callable[[], Answer],
+        done: Done,
+        bad: list[Weather],
+        question: tuple[object, ...],
+    ) -> None:
+        agenda, seconds = self._world.agenda, {one.behaviour: one.seconds for one in bad}
+        timeout = GUARD_TIMEOUT_SECONDS if request.order.what == "guard" else TIMEOUT_SECONDS
+        there = self._between(0.004, 0.04, "there", *question) + seconds.get("slow", 0.0)
+        back = self._between(0.002, 0.02, "back", *question) + seconds.get("slow-answer", 0.0)
+        answered: list[bool] = []
+
+        def answer(found: Answer) -> None:
+            if not answered and request.replica.life == request.life:  # else nobody is there to receive it
+                answered.append(True)
+                self._world.judges.answered(request, found[0])
+                done(found)
+
+        def happen() -> None:
+            request.effects += 1
+            self._world.judges.arrives(request)
+            found = effect()
+            self._world.judges.effect(request, found[0])
+            self._world.on_effect(request)
+            if "lost" not in seconds and "late" not in seconds:
+                agenda.after(back, lambda: answer(found))
+
+        refusal = self._refusal(seconds)
+        if refusal is not None:
+            wait, found = refusal
+            agenda.after(there + wait, lambda: answer(found))
+        elif "drop" in seconds:
+            agenda.after(max(0.05, seconds["drop"]), lambda: answer(NO_ANSWER))
+        else:
+            agenda.after(there + seconds.get("late", 0.0), happen)
+            if "lost" in seconds:
+                agenda.after(there + max(0.05, seconds["lost"]), lambda: answer(NO_ANSWER))
+            if "late" in seconds:
+                agenda.after(there + 1.0, lambda: answer(NO_ANSWER))
+            if "twice" in seconds:
+                agenda.after(there + 0.01 + seconds["twice"], happen)
+        agenda.after(timeout, lambda: answer(NO_ANSWER))
+
+    def _refusal(self, seconds: dict[str, float]) -> tuple[float, Answer] | None:
+        """(delay, answer) where admission or flow control ends a request without an effect."""
+        if "hang" in seconds:
+            message = 'failed calling webhook "hangs": context deadline exceeded'
+            return seconds["hang"], status(500, f"Internal error occurred: {message}", "InternalError")
+        if "deny" in seconds:
+            return 0.0, status(403, 'admission webhook "denies" denied the request', "Forbidden")
+        if "throttle" in seconds:
+            details = {"retryAfterSeconds": int(seconds["throttle"])} if seconds["throttle"] else {}
+            return 0.0, status(429, "too many requests, please try again later", "TooManyRequests", **details)
+        if "silly" in seconds:
+            body = b'{"message":"wait","reason":"TooManyRequests","details":{"retryAfterSeconds":%s}}' % (b"9" * 400)
+            return 0.0, (429, body)
+        return (0.0, status(500, "etcdserver: request timed out", "InternalError")) if "error" in seconds else None
+
+    def _between(self, low: float, high: float, *question: object) -> float:
+        return self._world.noise.between(low, high, *question)
+
+
+def _engine(replica: "Replica") -> Any:
+    assert replica.engine is not None
+    return replica.engine
+
+
+def _settled(replica: "Replica", order: Order, found: Answer) -> list[Any]:
+    return _engine(replica).settled(order, *found)  # type: ignore[no-any-return]
+
+
+def _written(replica: "Replica", order: Order, outcome: str, version: int = -1) -> list[Any]:
+    return _engine(replica).written(order, outcome, version)  # type: ignore[no-any-return]
+
+
+def _outcome(found: Answer) -> str:
+    """What an answer to a write means, as the effector reads it."""
+    code = found[0]
+    if 200 <= code < 300:
+        return "done"
+    if code in (404, 409):
+        return "gone" if code == 404 else "outdated"
+    return "refused" if 400 <= code < 500 and code not in (408, 429) else "failed"
