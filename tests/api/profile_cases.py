@@ -52,6 +52,9 @@ def _selecting(**selector: Any) -> Json:
 GOOD: dict[str, Json] = {
     "least": _of({"key": "sla"}),
     "every_field": _of(GT | {"effect": "NoExecute", "tolerationSeconds": 30, "violationGraceSeconds": 60}),
+    "values": _of({"key": "a", "operator": "In", "values": ["b", "", "C.d"], "violationGraceSeconds": 5}),
+    "most_values": _of({"key": "a", "operator": "NotIn", "values": list(map(str, range(32)))}),
+    "exists_empty_values": _of({"key": "a", "operator": "Exists", "values": []}),
     "every_key": _of({"operator": "Exists"}),
     "exists_empty_value": _of({"key": "a", "operator": "Exists", "value": ""}),
     "equal_empty_value": _of({"key": "a", "operator": "Equal", "value": ""}),
@@ -144,6 +147,18 @@ BAD: dict[str, Bad] = {
     "equal_value": Bad("spec.tolerations[0].value", _value("Equal", "b c")),
     "equal_long": Bad("spec.tolerations[0].value", _value("Equal", "b" * 64)),
     "no_value": Bad("spec.tolerations[0].value", _of({"key": "a", "operator": "Gt"})),
+    "no_values": Bad("spec.tolerations[0].values", _of({"key": "a", "operator": "In"})),
+    "empty_values": Bad("spec.tolerations[0].values", _of({"key": "a", "operator": "NotIn", "values": []})),
+    "value_beside_values": Bad(
+        "spec.tolerations[0].value", _of({"key": "a", "operator": "In", "value": "b", "values": ["b"]})
+    ),
+    "values_of_gt": Bad(
+        "spec.tolerations[0].values", _of({"key": "a", "operator": "Gt", "value": "5", "values": ["5"]})
+    ),
+    "no_taint_value": Bad("spec.tolerations[0].values[1]", _of({"key": "a", "operator": "In", "values": ["b", "-"]})),
+    "too_many_values": Bad(
+        "spec.tolerations[0].values", _of({"key": "a", "operator": "In", "values": list(map(str, range(33)))})
+    ),
     "no_version": Bad("spec.tolerations[0].value", _of({"key": "a", "operator": "SemverEq"})),
     "second_one": Bad("spec.tolerations[1].value", _of(GT, GT | {"value": "x"})),
     **{

@@ -26,7 +26,6 @@ from taintwarden.api.status import (
     PolicyStatus,
     ProfileStatus,
 )
-from taintwarden.api.tolerations import explain_version
 from taintwarden.api.types import (
     GROUP,
     POLICY_KIND,
@@ -40,7 +39,8 @@ from taintwarden.api.types import (
     check_version_label,
     no_duplicates,
 )
-from taintwarden.engine.matching.numeric import parse_integer
+from taintwarden.engine.numeric import parse_integer
+from taintwarden.engine.versions import explain_version
 
 Facts = dict[str, Any]
 
@@ -136,6 +136,8 @@ def of_type(wanted: inspect.Type, path: str) -> Iterator[tuple[str, Facts]]:
         case inspect.StrType(max_length=most):
             yield path, {"type": "string"} | given(maxLength=most)
         case inspect.IntType(ge=low, le=high):
+            # The API server reads no number that has more than 64 bits.
+            low, high = (None if one in (-(2**63), 2**63 - 1) else one for one in (low, high))
             yield path, {"type": "integer"} | given(minimum=low, maximum=high)
         case inspect.FloatType(ge=low, le=high):
             yield path, {"type": "number"} | given(minimum=low, maximum=high)

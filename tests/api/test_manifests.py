@@ -1,5 +1,6 @@
 """What is shipped in deploy/ holds together. That a server takes it is shown in tests/e2e."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,17 @@ from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.api.tolerations import parse_tolerations
 from taintwarden.engine.model import Effect, Exclude, Method, Mode, Reclaim
+from taintwarden.engine.placement import Domain
 
 ROOT = Path(__file__).parents[2]
 BASE = ROOT / "deploy" / "base"
 SAMPLES = {path.stem: path for path in sorted((ROOT / "deploy" / "samples").glob("*.yaml"))}
 PROFILE = SAMPLES.pop("toleration-profile")
-SHIPPED = [document for path in BASE.glob("*.yaml") for document in yaml.safe_load_all(path.read_text())]
 KUSTOMIZATION = yaml.safe_load((BASE / "kustomization.yaml").read_text())
+FILES = [
+    path for path in BASE.glob("*.yaml") if path.name not in ("kustomization.yaml", *KUSTOMIZATION["configurations"])
+]
+SHIPPED = [document for path in FILES for document in yaml.safe_load_all(path.read_text())]
 
 FOLLOWED = (
     "namespaces",
@@ -63,9 +68,21 @@ def test_shadow_mode_acts_on_no_schedule_only():
     assert [taint.effects for taint in policy.taints] == [(Effect.NO_SCHEDULE,)]
 
 
-def test_the_sample_instead_of_the_built_in_controller_leaves_nobody_out_and_asks_no_budget():
+def test_the_sample_instead_of_the_built_in_controller_acts_on_every_taint():
     policy = parse_policy(yaml.safe_load(SAMPLES["replacing-built-in"].read_text()))
     assert [(taint.key, taint.effects) for taint in policy.taints] == [("*", (Effect.NO_EXECUTE,))]
+
+
+def test_the_sample_for_dead_nodes_acts_on_what_marks_them():
+    policy = parse_policy(yaml.safe_load(SAMPLES["dead-nodes"].read_text()))
+    names = {f"node.kubernetes.io/{name}" for name in ("not-ready", "unreachable", "out-of-service")}
+    assert {taint.key for taint in policy.taints} == names
+    assert {taint.effects for taint in policy.taints} == {(Effect.NO_EXECUTE,)}
+
+
+@pytest.mark.parametrize("name", ["replacing-built-in", "dead-nodes"])
+def test_samples_instead_of_the_built_in_controller_leave_nobody_out_and_ask_no_budget(name):
+    policy = parse_policy(yaml.safe_load(SAMPLES[name].read_text()))
     everybody = Exclude(namespaces=(), priority_at_least=2**31 - 1, daemon_sets=False, respect_do_not_disrupt=False)
     assert policy.exclude == everybody
     assert policy.eviction.method is Method.DELETE
@@ -99,7 +116,7 @@ def test_annotation_shown_in_the_sla_sample_is_valid():
 
 def test_every_file_of_the_base_is_installed():
     listed = {name for name in KUSTOMIZATION["resources"] if name.endswith(".yaml")}
-    assert listed == {path.name for path in BASE.glob("*.yaml")} - {"kustomization.yaml"}
+    assert listed == {path.name for path in FILES}
 
 
 def test_every_definition_is_installed_with_the_base():
@@ -124,37 +141,59 @@ def test_cluster_rights_are_the_least():
     assert rights("ClusterRole", "taintwarden-delete") == {("pods", "delete"), ("pods/status", "patch")}
 
 
-def test_the_webhook_may_read_and_keep_its_certificate():
+def test_the_webhook_may_keep_its_certificate_and_change_no_configuration():
     assert rights("ClusterRole", "taintwarden-webhook") == {
         *(
             (resource, verb)
             for resource in ("namespaces", "taintevictionpolicies", "tolerationprofiles")
             for verb in ("list", "watch")
         ),
-        *((f"{kind}webhookconfigurations", verb) for kind in ("validating", "mutating") for verb in ("get", "patch")),
+        *((f"{kind}webhookconfigurations", "list") for kind in ("validating", "mutating")),
     }
     assert rights("Role", "taintwarden-webhook") == {("secrets", "get"), ("secrets", "patch")}
 
 
 def test_the_right_to_delete_is_bound_to_nobody():
     bound = [one["roleRef"]["name"] for one in SHIPPED if one["kind"].endswith("RoleBinding")]
-    assert sorted(bound) == ["taintwarden"] * 2 + ["taintwarden-webhook"] * 2
+    assert sorted(bound) == [
+        *["taintwarden"] * 2,
+        "taintwarden-limited",
+        *["taintwarden-webhook"] * 2,
+        *["taintwarden-webhook-trust"] * 2,
+    ]
 
 
 def test_only_its_own_lease_and_secret_can_be_taken():
-    rules = [*shipped("Role")["rules"], *shipped("Role", "taintwarden-webhook")["rules"]]
+    roles = ("taintwarden", "taintwarden-webhook", "taintwarden-webhook-trust")
+    rules = [rule for name in roles for rule in shipped("Role", name)["rules"]]
     names = {(*rule["resources"], *rule["verbs"]): rule.get("resourceNames") for rule in rules}
     assert names == {
         ("leases", "get", "update"): ["taintwarden"],
         ("leases", "create"): None,
         ("secrets", "get", "patch"): ["taintwarden-webhook"],
+        ("secrets", "get"): ["taintwarden-webhook"],
     }
 
 
-def test_only_its_own_webhook_configurations_can_be_changed():
-    rules = shipped("ClusterRole", "taintwarden-webhook")["rules"]
-    (rule,) = (rule for rule in rules if rule["apiGroups"] == ["admissionregistration.k8s.io"])
-    assert rule["resourceNames"] == ["taintwarden"]
+def test_only_the_job_may_change_webhook_configurations_and_only_ours():
+    changing = {
+        one["metadata"]["name"]: [
+            rule.get("resourceNames") for rule in one["rules"] if {"patch", "update"} & {*rule["verbs"]}
+        ]
+        for one in SHIPPED
+        if one["kind"] in ("ClusterRole", "Role")
+        and any("admissionregistration.k8s.io" in rule["apiGroups"] for rule in one["rules"])
+    }
+    assert changing == {"taintwarden-webhook": [], "taintwarden-webhook-trust": [["taintwarden"]]}
+
+
+def test_the_account_that_may_change_them_is_that_of_a_job_that_ends_and_listens_nowhere():
+    account = "taintwarden-webhook-trust"
+    pods = [one for one in SHIPPED if "template" in one.get("spec", {})]
+    (job,) = (one for one in pods if one["spec"]["template"]["spec"]["serviceAccountName"] == account)
+    assert job["kind"] == "Job"
+    assert job["spec"]["ttlSecondsAfterFinished"] <= 60
+    assert not any("ports" in container for container in job["spec"]["template"]["spec"]["containers"])
 
 
 def test_no_right_is_a_wildcard():
@@ -172,3 +211,12 @@ def test_version_of_the_image_is_that_of_the_package():
     pyproject = (ROOT / "pyproject.toml").read_text()
     (image,) = KUSTOMIZATION["images"]
     assert f'\nversion = "{image["newTag"]}"\n' in pyproject
+
+
+def test_the_operator_may_write_every_label_of_placement_and_no_other():
+    nodes = shipped("ValidatingAdmissionPolicy", "taintwarden-nodes")
+    [ours] = [one["expression"].strip("'") for one in nodes["spec"]["variables"] if one["name"] == "ours"]
+    for domain in Domain:
+        assert re.match(ours, f"{domain}/sla"), domain
+        assert re.match(ours, f"example.com.{domain}/sla"), domain
+        assert not re.match(ours, f"x{domain}/sla"), domain

@@ -73,6 +73,8 @@ def test_every_field_arrives():
                 "daemonSets": False,
                 "respectDoNotDisrupt": False,
                 "respectDoNotEvict": False,
+                "bare": True,
+                "localStorage": True,
             },
             "timing": {"violationGraceSeconds": 1, "stabilizationWindowSeconds": 2},
             "eviction": {
@@ -99,6 +101,7 @@ def test_every_field_arrives():
                 "guard": {
                     "maxPercent": 16,
                     "minPods": 17,
+                    "maxPods": 18,
                     "windowSeconds": 180,
                     "settleSeconds": 19,
                     "action": "Report",
@@ -122,7 +125,7 @@ def test_every_field_arrives():
         ),
         pod_selector=LabelSelector((Requirement("c", SelectorOperator.NOT_IN, ("x", "y")),)),
         namespace_selector=LabelSelector((Requirement("d", SelectorOperator.EXISTS),)),
-        exclude=Exclude(("n",), 7, daemon_sets=False, respect_do_not_disrupt=False, respect_do_not_evict=False),
+        exclude=Exclude(("n",), 7, False, False, False, bare=True, local_storage=True),
         timing=Timing(1, 2),
         eviction=EvictionSettings(Method.DELETE, 3, 4, (OrderBy.LONGEST_GRACE, OrderBy.PRIORITY)),
         limits=Limits(
@@ -133,11 +136,46 @@ def test_every_field_arrives():
             zone_evictions_per_second=0.9,
             max_unavailable=Share(number=10),
             zone_health=ZoneHealth(0.11, 12, 0.13, 0.14, halt_small_zones=True, small_zone=15),
-            guard=GuardSettings(16, 17, 180, 19, GuardAction.REPORT),
+            guard=GuardSettings(16, 17, 18, 180, 19, GuardAction.REPORT),
             bounce=BounceSettings(20, 21, 22),
         ),
         windows=(Window("0 2 * * *", 5400, "Europe/Berlin"),),
+        rehearses=True,
     )
+
+
+def quarantine(**spec: object) -> Policy:
+    return parse_policy(policy({"taints": SLA, "quarantine": True} | spec))
+
+
+def test_a_quarantine_has_nothing_that_the_owner_of_a_pod_can_answer():
+    found = quarantine(
+        exclude={"namespaces": ["infra"], "priorityAtLeast": 7},
+        limits={"perWorkload": {"maxUnavailable": 1}, "bounce": {}, "evictionsPerSecond": 3},
+    )
+    assert found.quarantine
+    assert found.exclude == Exclude(
+        ("infra",), None, daemon_sets=False, respect_do_not_disrupt=False, respect_do_not_evict=False
+    )
+    assert found.limits == Limits(3.0, 20, max_unavailable=None, bounce=None, guard=GuardSettings(holds_own=False))
+
+
+@pytest.mark.parametrize(
+    ("spec", "seconds"),
+    [
+        ({}, 30),
+        ({"eviction": {"gracePeriodSeconds": 0}}, 0),
+        ({"eviction": {"gracePeriodSeconds": 600}}, 600),
+        ({"reclaim": {"deadlineSeconds": 10}}, 10),
+    ],
+)
+def test_in_a_quarantine_no_pod_decides_how_long_it_takes_to_stop(spec, seconds):
+    assert quarantine(**spec).eviction.grace_period_seconds == seconds
+
+
+def test_in_a_quarantine_budgets_are_a_choice():
+    assert quarantine().eviction.method is Method.EVICT
+    assert quarantine(eviction={"method": "EvictThenDelete"}).eviction.method is Method.EVICT_THEN_DELETE
 
 
 def test_reclaim_arrives():
@@ -240,7 +278,7 @@ def test_all_errors_come_at_once():
         ({"taint": []}, "spec.taint: Invalid value: []: unknown field; did you mean taints?"),
         (
             {"mode": "enforce"},
-            'spec.mode: Invalid value: "enforce": must be one of Enforce, DryRun, Paused; write Enforce',
+            'spec.mode: Invalid value: "enforce": must be one of Enforce, DryRun; write Enforce',
         ),
         (
             {"limits": {"burst": "20"}},
@@ -249,7 +287,7 @@ def test_all_errors_come_at_once():
         ({"limits": {"burst": 0}}, "spec.limits.burst: Invalid value: 0: must be from 1 to 1000000"),
         (
             {"taints": [{"key": 950}]},
-            'spec.taints[0].key: Invalid value: 950: must be a string; write "950", in quotes',
+            "spec.taints[0].key: Invalid value: 950: must be a string; put it in quotes",
         ),
         (
             {"limits": {"perWorkload": {"maxUnavailable": 0}}},
@@ -312,7 +350,7 @@ def test_report_names_kind_and_object():
     assert str(caught.value) == (
         'TaintEvictionPolicy "case" is invalid:\n'
         "* spec.taints: Invalid value: []: must have at least 1 items\n"
-        '* spec.mode: Invalid value: "On": must be one of Enforce, DryRun, Paused'
+        '* spec.mode: Invalid value: "On": must be one of Enforce, DryRun'
     )
 
 
@@ -328,3 +366,8 @@ def test_another_kind_is_refused():
 def test_another_version_is_refused():
     obj = policy({"taints": SLA}) | {"apiVersion": "taintwarden.io/v1"}
     assert [error.path for error in errors_of(obj)] == ["apiVersion"]
+
+
+@pytest.mark.parametrize(("mode", "places"), [("Enforce", True), ("DryRun", False)])
+def test_a_pause_places_pods_as_before(mode: str, places: bool) -> None:
+    assert parse_policy(policy({"taints": SLA, "mode": mode, "paused": True})).places is places

@@ -13,10 +13,10 @@ from taintwarden.api.tolerations import (
     _faults,
     _given,
     _valid,
-    explain_version,
     parse_tolerations,
 )
 from taintwarden.engine.model import Operator, Toleration
+from taintwarden.engine.versions import explain_version
 
 PATH = "metadata.annotations[taintwarden.io/tolerations]"
 GT = {"key": "sla", "operator": "Gt", "value": "950"}
@@ -71,7 +71,7 @@ def test_empty_operator_is_equal():
             GT | {"value": "0950"},
             '[0].value: Invalid value: "0950": leading zeros are not allowed: write 950, not 0950',
         ),
-        (GT | {"value": 950}, '[0].value: Invalid value: 950: must be a string; write "950", in quotes'),
+        (GT | {"value": 950}, "[0].value: Invalid value: 950: must be a string; put it in quotes"),
         (GT | {"value": ""}, '[0].value: Invalid value: "": an integer is required, for example 950'),
         (
             {"operator": "Gt", "value": "1"},

@@ -20,7 +20,7 @@ WEBHOOKS = {
 DEPLOYMENT, _ = yaml.safe_load_all((BASE / "webhook-deployment.yaml").read_text())
 POD = DEPLOYMENT["spec"]["template"]
 CONTAINER = POD["spec"]["containers"][0]
-MUTATING = DOCUMENTS["MutatingWebhookConfiguration"]["webhooks"]
+PODS, TEMPLATES = (WEBHOOKS[f"{name}.mutate.taintwarden.io"] for name in ("pods", "templates"))
 
 
 @pytest.fixture(params=WEBHOOKS)
@@ -34,9 +34,13 @@ def test_a_webhook_that_is_away_stops_nothing(webhook):
 
 
 def test_the_systems_namespaces_and_ours_are_never_looked_into(webhook):
-    (rule,) = webhook["namespaceSelector"]["matchExpressions"]
-    assert (rule["key"], rule["operator"]) == ("kubernetes.io/metadata.name", "NotIn")
-    assert set(rule["values"]) == {"kube-system", "kube-public", "kube-node-lease", "taintwarden-system"}
+    """Ours is known by a label, which kustomize does not change, unlike its name."""
+    system, ours = webhook["namespaceSelector"]["matchExpressions"]
+    assert (system["key"], system["operator"]) == ("kubernetes.io/metadata.name", "NotIn")
+    assert set(system["values"]) == {"kube-system", "kube-public", "kube-node-lease"}
+    namespace = yaml.safe_load((BASE / "namespace.yaml").read_text())
+    assert ours["operator"] == "NotIn"
+    assert ours["values"] == [namespace["metadata"]["labels"][ours["key"]]]
 
 
 def test_a_webhook_has_no_side_effects(webhook):
@@ -47,7 +51,7 @@ def test_nothing_is_asked_about_deletions(webhook):
     assert {operation for rule in webhook["rules"] for operation in rule["operations"]} <= {"CREATE", "UPDATE"}
 
 
-def test_the_certificate_is_written_by_the_operator(webhook):
+def test_what_is_trusted_is_written_by_the_job(webhook):
     assert "caBundle" not in webhook["clientConfig"]
     assert "data" not in DOCUMENTS["Secret"]
 
@@ -70,14 +74,17 @@ def test_the_service_puts_no_variables_into_the_environment():
     assert POD["spec"]["enableServiceLinks"] is False
 
 
-def test_pods_are_changed_in_namespaces_that_ask_for_it_only():
-    (webhook, _) = MUTATING
+@pytest.mark.parametrize(("webhook", "operations"), [(PODS, ["CREATE"]), (TEMPLATES, ["CREATE", "UPDATE"])])
+def test_pods_and_templates_are_changed_in_namespaces_that_ask_for_it_only(webhook, operations):
     assert webhook["namespaceSelector"]["matchLabels"] == {"taintwarden.io/inject": "true"}
-    assert [rule["operations"] for rule in webhook["rules"]] == [["CREATE"]]
+    assert [rule["operations"] for rule in webhook["rules"]] == [operations]
+
+
+def test_of_templates_only_those_are_changed_whose_controller_reads_them():
+    assert [rule["resources"] for rule in TEMPLATES["rules"]] == [["daemonsets"]]
 
 
 def test_a_pod_may_stay_as_it_is():
-    (webhook, _) = MUTATING
-    assert webhook["objectSelector"]["matchExpressions"] == [
+    assert PODS["objectSelector"]["matchExpressions"] == [
         {"key": "taintwarden.io/inject", "operator": "NotIn", "values": ["false"]}
     ]

@@ -224,6 +224,7 @@ def test_a_name_of_the_database_is_a_zone(name):
         ("Berlin", "did you mean Europe/Berlin?"),
         ("New York", "did you mean America/New_York?"),
         ("utc", "did you mean UTC?"),
+        ("Local", "the zone of a machine is not known here: write for example Europe/Berlin or UTC"),
         ("CEST", "an abbreviation does not say when clocks change"),
         ("Z", "an abbreviation does not say when clocks change"),
         ("UTC+1", "an offset does not say when clocks change"),

@@ -13,7 +13,6 @@ from taintwarden.api.annotations import bounded, read_json
 from taintwarden.api.decode import decode
 from taintwarden.api.errors import FieldError
 from taintwarden.api.names import check_label_value
-from taintwarden.api.tolerations import explain_version
 from taintwarden.api.types import LabelKey, Spec, checked
 from taintwarden.engine.affinity import (
     COMPARING_NODE_OPERATORS,
@@ -25,7 +24,8 @@ from taintwarden.engine.affinity import (
     Preference,
     Term,
 )
-from taintwarden.engine.matching.numeric import explain_integer
+from taintwarden.engine.numeric import explain_integer
+from taintwarden.engine.versions import explain_version
 
 AFFINITY_ANNOTATION = "taintwarden.io/node-affinity"
 PATH = f"metadata.annotations[{AFFINITY_ANNOTATION}]"

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET, inspect
 
-from taintwarden.api.errors import FieldError, join
+from taintwarden.api.errors import QUOTE, FieldError, join
 
 T = TypeVar("T")
 
@@ -158,8 +158,8 @@ class _Walk:
 
     def _string(self, value: object, wanted: inspect.StrType, path: str) -> Any:
         if not isinstance(value, str):
-            quoted = isinstance(value, int | float) and not isinstance(value, bool)
-            return self._fail(path, value, "must be a string", f'write "{value}", in quotes' if quoted else "")
+            # Not the value itself: in YAML 1.30 and 010 are other texts than the numbers that they stand for.
+            return self._fail(path, value, "must be a string", QUOTE if isinstance(value, int | float) else "")
         return value if self._fits(len(value), wanted, path, value, "characters") else _INVALID
 
     def _integer(self, value: object, wanted: inspect.IntType, path: str, remedy: str = "") -> Any:

@@ -17,6 +17,10 @@ MAX_LISTED = 10
 """Maximum number of errors of one object that are kept, or listed in a message; further ones are only counted."""
 
 
+QUOTE = "put it in quotes"
+"""The remedy of a scalar that has to be text."""
+
+
 class FieldError(msgspec.Struct, frozen=True):
     """One fault of one field. A ``value`` of ``UNSET`` means that the field is missing.
 
@@ -57,6 +61,12 @@ class FieldError(msgspec.Struct, frozen=True):
     def below(self, path: str) -> "FieldError":
         """The same error seen from the parent at ``path``."""
         return msgspec.structs.replace(self, path=join(path, self.path))
+
+
+def as_written(fault: FieldError, text: str) -> FieldError:
+    """The same fault of a scalar that is no string, with its text in the file: ``1.30``, not 1.3."""
+    remedy = f'write "{text}", in quotes' if fault.remedy == QUOTE else fault.remedy
+    return msgspec.structs.replace(fault, value=_Cut(printable(text, MAX_SHOWN_CHARACTERS)), remedy=remedy)
 
 
 class InvalidObject(ValueError):  # noqa: N818 - named for what it is, as kubectl says it

@@ -8,7 +8,7 @@ import msgspec
 
 from taintwarden.api.errors import FieldError, InvalidObject
 from taintwarden.api.objects import label_selector, read_object
-from taintwarden.api.types import POLICY_KIND, LimitsBase, LimitsSpec, PolicyObject, WindowSpec
+from taintwarden.api.types import POLICY_KIND, LimitsBase, LimitsSpec, PolicyMode, PolicyObject, WindowSpec
 from taintwarden.api.windows import parse_duration
 from taintwarden.engine.model import (
     BounceSettings,
@@ -16,6 +16,7 @@ from taintwarden.engine.model import (
     Exclude,
     GuardSettings,
     Limits,
+    Mode,
     Policy,
     Reclaim,
     Share,
@@ -27,6 +28,8 @@ from taintwarden.engine.model import (
 
 T = TypeVar("T")
 
+QUARANTINE_GRACE_SECONDS = 30
+"""How long pods have to stop in a quarantine, unless its policy says otherwise: as in Kubernetes by default."""
 NO_LIMITS = Limits(evictions_per_second=None, max_unavailable=None, zone_health=None, guard=None, bounce=None)
 """What holds with ``base: None`` for what is not given."""
 
@@ -44,12 +47,12 @@ def parse_policy(obj: Mapping[str, Any]) -> Policy:
         fault = FieldError("metadata.creationTimestamp", read.metadata.creation_timestamp, "must be an RFC 3339 time")
         raise InvalidObject(POLICY_KIND, read.metadata.name, [fault])
     spec = read.spec
-    return Policy(
+    policy = Policy(
         name=read.metadata.name,
         uid=read.metadata.uid,
         generation=read.metadata.generation,
         created_at=created_at,
-        mode=spec.mode,
+        mode=Mode.PAUSED if spec.paused else Mode(spec.mode),
         taints=tuple(_same_fields(taint, TaintSelector) for taint in spec.taints),
         version_labels=spec.version_labels,
         node_selector=label_selector(spec.node_selector),
@@ -61,6 +64,34 @@ def parse_policy(obj: Mapping[str, Any]) -> Policy:
         limits=_limits(spec.limits),
         windows=tuple(_window(window) for window in spec.windows),
         reclaim=_same_fields(spec.reclaim, Reclaim) if spec.reclaim else None,
+        quarantine=spec.quarantine,
+        rehearses=spec.mode is PolicyMode.DRY_RUN,
+    )
+    return _quarantine(policy) if policy.quarantine else policy
+
+
+def _quarantine(policy: Policy) -> Policy:
+    """The policy without what the owner of a pod can answer it with, whatever its other fields say.
+
+    Any pod may name a DaemonSet as its owner, have the priority of system pods, come back to its node, take days to
+    stop, or belong to a workload that wants more pods than can start. Budgets are the choice of ``eviction.method``.
+    """
+    exclude, eviction = policy.exclude, policy.eviction
+    grace_seconds = QUARANTINE_GRACE_SECONDS if eviction.grace_period_seconds is None else eviction.grace_period_seconds
+    guard = policy.limits.guard and msgspec.structs.replace(policy.limits.guard, holds_own=False)
+    if policy.reclaim is not None:
+        grace_seconds = min(grace_seconds, policy.reclaim.deadline_seconds)
+    return msgspec.structs.replace(
+        policy,
+        exclude=Exclude(
+            exclude.namespaces,
+            priority_at_least=None,
+            daemon_sets=False,
+            respect_do_not_disrupt=False,
+            respect_do_not_evict=False,
+        ),
+        eviction=msgspec.structs.replace(eviction, grace_period_seconds=grace_seconds),
+        limits=msgspec.structs.replace(policy.limits, max_unavailable=None, bounce=None, guard=guard),
     )
 
 

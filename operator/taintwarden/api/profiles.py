@@ -74,12 +74,16 @@ def parse_profile(obj: Mapping[str, Any]) -> Profile:
 
 
 def entries(profile: Profile) -> int:
-    """How large a profile is: its tolerations, the values (or keys alone) that its selector names, its affinity."""
+    """How large a profile is.
+
+    Its tolerations, or the values that they list; the values (or keys alone) that its selector names; its affinity.
+    """
     asked = sum(max(1, len(requirement.values)) for requirement in profile.selector.requirements)
     affinity = profile.affinity or NodeAffinity()
     terms = (*(affinity.required or ()), *(one.term for one in affinity.preferred))
     compared = sum(max(1, len(requirement.values)) for term in terms for requirement in term)
-    return len(profile.tolerations) + asked + compared
+    tolerated = sum(max(1, len(one.values)) for one in profile.tolerations)
+    return tolerated + asked + compared
 
 
 def check_size(profile: Profile, used: int) -> None:

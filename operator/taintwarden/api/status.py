@@ -1,17 +1,20 @@
 """The ``status`` of our kinds, written by the leader. Of all of it only ``guard`` is read again."""
 
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
 import msgspec
 
 from taintwarden.engine.limits.zones import ZoneState
+from taintwarden.engine.model import Int64
 
 MAX_NEXT_PODS = 10
 MAX_LIMITS = 16
 MAX_BLOCKED_BUDGETS = 20
 MAX_INVALID_TAINTS = 10
 MAX_ZONES = 50
+MAX_RECLAIMS = 10
 MAX_SPENT = 64
 MAX_CAUSE_LENGTH = 1_024
 
@@ -36,6 +39,14 @@ class Status(msgspec.Struct, frozen=True, rename="camel"):
     """Base of what is written into ``status``. Times are RFC 3339 text in UTC."""
 
 
+def read_time(text: str | None) -> float | None:
+    """An RFC 3339 time in seconds since the epoch."""
+    try:
+        return None if text is None else datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
 class Condition(Status, frozen=True):
     """As ``metav1.Condition``, so that ``kubectl wait`` works."""
 
@@ -44,11 +55,11 @@ class Condition(Status, frozen=True):
     reason: str
     message: str
     last_transition_time: str
-    observed_generation: int | None = None
+    observed_generation: Int64 | None = None
 
 
-class NextPod(Status, frozen=True):
-    """One of the pods that leave next."""
+class NextPod(Status, frozen=True, omit_defaults=True):
+    """One of the pods that leave next, and what refuses it: a limit, or the outcome of its last eviction call."""
 
     namespace: str
     name: str
@@ -56,15 +67,30 @@ class NextPod(Status, frozen=True):
     taint: str
     deadline: str
     state: PodState
+    limit: str = ""
+    message: str = ""
+    attempts: Int64 = 0
+    """Calls with that outcome in a row."""
+    until: str | None = None
+
+    @property
+    def until_at(self) -> float | None:
+        """``until`` in seconds since the epoch, if it can be read."""
+        return read_time(self.until)
 
 
 class LimitStatus(Status, frozen=True, omit_defaults=True):
     """A limit that holds due pods: how many, since when, and when it may let the next one go, if that is known."""
 
     limit: str
-    pods: int
+    pods: Int64
     since: str
     until: str | None = None
+
+    @property
+    def since_at(self) -> float | None:
+        """``since`` in seconds since the epoch, if it can be read."""
+        return read_time(self.since)
 
 
 class BlockedBudget(Status, frozen=True):
@@ -72,7 +98,7 @@ class BlockedBudget(Status, frozen=True):
 
     namespace: str
     name: str
-    pods: int
+    pods: Int64
 
 
 class InvalidTaintStatus(Status, frozen=True):
@@ -80,7 +106,7 @@ class InvalidTaintStatus(Status, frozen=True):
 
     node: str
     taint: str
-    pods: int
+    pods: Int64
 
 
 class ZoneStatus(Status, frozen=True):
@@ -88,15 +114,29 @@ class ZoneStatus(Status, frozen=True):
 
     zone: str
     state: ZoneState
-    nodes: int
-    degraded_nodes: int
+    nodes: Int64
+    degraded_nodes: Int64
+
+
+class ReclaimStatus(Status, frozen=True):
+    """The end of a node: when it counts as gone, and the pods on it.
+
+    ``pods`` have to leave it or are left on it. Of these, ``at_risk`` will not have left. ``missed`` were still on it
+    when it was gone.
+    """
+
+    node: str
+    gone_at: str
+    pods: Int64
+    at_risk: Int64
+    missed: Int64
 
 
 class SpentEvictions(Status, frozen=True):
     """Evictions that happened before ``until``. They count for one window from then on."""
 
     until: str
-    pods: Annotated[int, msgspec.Meta(ge=0)]
+    pods: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class GuardStatus(Status, frozen=True):
@@ -108,10 +148,13 @@ class GuardStatus(Status, frozen=True):
     open: bool
     since: str | None = None
     cause: str | None = None
-    would_evict: int | None = None
-    accepted: int | None = None
+    would_evict: Int64 | None = None
+    accepted: Int64 | None = None
     released_at: str | None = None
     reset_granted: str | None = None
+    enforced_generation: Int64 | None = None
+    enforced_since: str | None = None
+    term: Int64 = 0
     spent: tuple[SpentEvictions, ...] = ()
 
 
@@ -121,28 +164,29 @@ class PolicyStatus(Status, frozen=True):
     A field that is None is written as null, which removes what stood there.
     """
 
-    observed_generation: int | None = None
+    observed_generation: Int64 | None = None
     observed_at: str | None = None
     """When the operator reported last: a status that is older than a minute is of an operator that does not run."""
     conditions: tuple[Condition, ...] = ()
-    selected_nodes: int = 0
-    degraded_nodes: int = 0
-    pending: int = 0
-    blocked: int = 0
-    evicted: int = 0
-    held_invalid: int = 0
+    selected_nodes: Int64 = 0
+    degraded_nodes: Int64 = 0
+    pending: Int64 = 0
+    blocked: Int64 = 0
+    evicted: Int64 = 0
+    held_invalid: Int64 = 0
     invalid_taints: tuple[InvalidTaintStatus, ...] = ()
     next_deadline: str | None = None
     limited_by: str | None = None
     limits: tuple[LimitStatus, ...] = ()
     blocked_budgets: tuple[BlockedBudget, ...] = ()
     zones: tuple[ZoneStatus, ...] = ()
+    reclaims: tuple[ReclaimStatus, ...] = ()
     next_pods: tuple[NextPod, ...] = ()
 
 
 class ProfileStatus(Status, frozen=True):
     """The status of a TolerationProfile."""
 
-    observed_generation: int | None = None
+    observed_generation: Int64 | None = None
     conditions: tuple[Condition, ...] = ()
-    matched_pods: int = 0
+    matched_pods: Int64 = 0

@@ -1,4 +1,8 @@
-"""Foreign text made fit for Events, logs and terminals: control characters written out, and its length bounded."""
+"""Foreign text made fit for Events, logs and terminals: control characters escaped, length bounded, no passwords."""
+
+import re
+
+_USERINFO = re.compile(r"//.*@", re.DOTALL)
 
 
 def printable(text: str, limit: int | None = None) -> str:
@@ -13,6 +17,11 @@ def printable(text: str, limit: int | None = None) -> str:
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() else _escaped(one) for one in text)
+
+
+def without_userinfo(text: str) -> str:
+    """``text`` without users and passwords in URLs: ``//user:secret@host`` becomes ``//...@host``."""
+    return _USERINFO.sub("//...@", text)
 
 
 def _escaped(character: str) -> str:

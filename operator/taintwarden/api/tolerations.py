@@ -1,6 +1,5 @@
 """The pod annotation ``taintwarden.io/tolerations``: extended tolerations, entry by entry."""
 
-import re
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -11,16 +10,9 @@ from taintwarden.api import names
 from taintwarden.api.annotations import MAX_FAULTS, bounded, read_json
 from taintwarden.api.decode import MAX_INT64, MIN_INT64, decode
 from taintwarden.api.errors import FieldError
-from taintwarden.api.types import Spec, checked
-from taintwarden.engine.matching.numeric import explain_integer, parse_integer
-from taintwarden.engine.matching.versions import parse_version
-from taintwarden.engine.model import (
-    COMPARISON_OPERATORS,
-    NUMERIC_OPERATORS,
-    Effect,
-    Operator,
-    Toleration,
-)
+from taintwarden.api.types import LabelValue, Spec, checked
+from taintwarden.engine.model import Effect, Operator, Toleration, ValueType
+from taintwarden.engine.operators import ROWS
 
 TOLERATIONS_ANNOTATION = "taintwarden.io/tolerations"
 PATH = f"metadata.annotations[{TOLERATIONS_ANNOTATION}]"
@@ -29,6 +21,8 @@ MAX_FIELDS = 64
 """An entry with more fields has unknown ones, whatever they hold."""
 MAX_VALUE_LENGTH = 256
 """Taints have at most 63 characters, so nothing longer is meant."""
+MAX_VALUES = 32
+"""Of one toleration."""
 
 # Kubernetes writes and reads these empty for "not given".
 _MAY_BE_EMPTY = ("key", "operator", "value", "effect")
@@ -41,6 +35,7 @@ class ExtendedToleration(Spec, frozen=True):
     key: Annotated[str, checked(names.check_key, max_length=names.MAX_KEY_LENGTH)] | None = None
     operator: Operator = Operator.EQUAL
     value: Annotated[str, Meta(max_length=MAX_VALUE_LENGTH)] = ""
+    values: Annotated[tuple[LabelValue, ...], Meta(max_length=MAX_VALUES)] = ()
     effect: Effect | None = None
     toleration_seconds: int | None = None
     violation_grace_seconds: Annotated[int, Meta(ge=0)] | None = None
@@ -48,11 +43,11 @@ class ExtendedToleration(Spec, frozen=True):
 
 def check_toleration(read: ExtendedToleration) -> Iterator[FieldError]:
     """What the fields ask of each other. ``tolerationSeconds`` goes with any effect: policies may act on all three."""
-    operator = read.operator
-    if read.key is None and operator != Operator.EXISTS:
+    operator, row = read.operator, ROWS[read.operator]
+    if read.key is None and row.family.takes:
         yield FieldError("key", UNSET, f"{operator} needs a key", "without a key only Exists is allowed")
-    yield from (error.below("value") for error in _check_value(operator, read.value))
-    if read.violation_grace_seconds is not None and operator not in COMPARISON_OPERATORS:
+    yield from _check_values(read)
+    if read.violation_grace_seconds is not None and not row.is_comparison:
         yield FieldError(
             "violationGraceSeconds",
             read.violation_grace_seconds,
@@ -100,11 +95,11 @@ def _valid(given: object) -> ExtendedToleration | None:
 
 def _fits_together(read: ExtendedToleration) -> bool:
     return (
-        (read.key is not None or read.operator == Operator.EXISTS)
-        and (read.violation_grace_seconds is None or read.operator in COMPARISON_OPERATORS)
+        (read.key is not None or not ROWS[read.operator].family.takes)
+        and (read.violation_grace_seconds is None or ROWS[read.operator].is_comparison)
         and MIN_INT64 <= (read.toleration_seconds or 0) <= MAX_INT64
         and (read.violation_grace_seconds or 0) <= MAX_INT64
-        and _takes(read.operator, read.value)
+        and _takes(read)
     )
 
 
@@ -164,42 +159,37 @@ def toleration(read: ExtendedToleration) -> Toleration:
         effect=read.effect or "",
         toleration_seconds=read.toleration_seconds,
         violation_grace_seconds=read.violation_grace_seconds,
+        values=read.values,
     )
 
 
-def _takes(operator: Operator, value: str) -> bool:
-    """Whether an operator can compare with this value."""
-    if operator == Operator.EXISTS:
-        return not value
-    if operator in NUMERIC_OPERATORS:
-        return parse_integer(value) is not None
-    if operator in COMPARISON_OPERATORS:
-        return parse_version(value) is not None
-    return names.is_label_value(value)
+def _takes(read: ExtendedToleration) -> bool:
+    """Whether an operator can compare with what the toleration names."""
+    family = ROWS[read.operator].family
+    match family.takes:
+        case "values":
+            return bool(read.values) and not read.value and all(map(names.is_label_value, read.values))
+        case "value" if family.value_type is ValueType.STRING:
+            return not read.values and names.is_label_value(read.value)
+        case "value":
+            return not read.values and family.parse(read.value) is not None
+        case _:
+            return not read.value and not read.values
 
 
-def _check_value(operator: Operator, value: str) -> Iterator[FieldError]:
-    if _takes(operator, value):
+def _check_values(read: ExtendedToleration) -> Iterator[FieldError]:
+    if _takes(read):
         return
-    if operator == Operator.EXISTS:
-        yield FieldError("", value, "Exists takes no value", "remove it, or use another operator")
-    elif operator == Operator.EQUAL:
-        yield from names.check_label_value(value)
-    else:
-        fault = explain_integer(value) if operator in NUMERIC_OPERATORS else explain_version(value)
-        yield FieldError("", value, fault or "")
-
-
-def explain_version(text: str) -> str | None:
-    """Why ``text`` is no version and what to write instead; None where it is one."""
-    if parse_version(text) is not None:
-        return None
-    if not text:
-        return "a version is required, for example 1.28.0"
-    if "://" in text and parse_version(bare := text.split("://", 1)[1]) is not None:
-        return f"a version has no scheme: write {bare}"
-    if parse_version(bare := text.lstrip("vV=^~<> ")) is not None:
-        return f"only a lower-case v may stand in front: write {bare}"
-    if short := re.fullmatch(r"v?([0-9]+)(\.[0-9]+)?([-+].+)", text):
-        return f"a pre-release or build needs all three numbers: write {short[1]}{short[2] or '.0'}.0{short[3]}"
-    return "is not a version: numbers as in 1.28.0, then optionally a pre-release (-rc.1) and a build (+5)"
+    operator, family = read.operator, ROWS[read.operator].family
+    if read.values and family.takes != "values":
+        remedy = "write one value" if family.takes else "remove it, or use In or NotIn"
+        yield FieldError("values", list(read.values), f"{operator} takes no list of values", remedy)
+    if read.value and family.takes != "value":
+        remedy = "write a list: values" if family.takes else "remove it, or use another operator"
+        yield FieldError("value", read.value, f"{operator} takes no value", remedy)
+    if family.takes == "values" and not read.values:
+        yield FieldError("values", UNSET, f"{operator} needs at least one value", f"for example [{family.example}]")
+    if family.takes == "value" and family.value_type is ValueType.STRING:
+        yield from (error.below("value") for error in names.check_label_value(read.value))
+    elif family.takes == "value" and (fault := family.explain(read.value)) is not None:
+        yield FieldError("value", read.value, fault)

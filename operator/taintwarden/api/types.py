@@ -18,7 +18,6 @@ from taintwarden.engine.model import (
     Effect,
     GuardAction,
     Method,
-    Mode,
     OnInvalidValue,
     OrderBy,
     TolerationSecondsMode,
@@ -144,6 +143,8 @@ class ExcludeSpec(Spec, frozen=True):
     daemon_sets: bool = True
     respect_do_not_disrupt: bool = True
     respect_do_not_evict: bool = True
+    bare: bool = False
+    local_storage: bool = False
 
 
 class TimingSpec(Spec, frozen=True):
@@ -217,9 +218,16 @@ class GuardSpec(Spec, frozen=True):
 
     max_percent: Annotated[int, Meta(ge=1, le=100)] = 20
     min_pods: Annotated[int, Meta(ge=0, le=MAX_INT32)] | None = None
+    max_pods: Annotated[int, Meta(ge=1, le=MAX_INT32)] | None = None
     window_seconds: Annotated[int, Meta(ge=60, le=86_400)] = 600
     settle_seconds: Annotated[int, Meta(ge=0, le=300)] = 2
     action: GuardAction = GuardAction.HALT
+
+
+def check_guard(guard: GuardSpec) -> Iterator[FieldError]:
+    """A ceiling below the floor."""
+    if guard.max_pods is not None and guard.min_pods is not None and guard.max_pods < guard.min_pods:
+        yield FieldError("maxPods", guard.max_pods, f"must be at least minPods, {guard.min_pods}")
 
 
 class BounceSpec(Spec, frozen=True):
@@ -244,7 +252,7 @@ class LimitsSpec(Spec, frozen=True):
     per_zone: RateSpec = RateSpec()
     per_workload: PerWorkloadSpec = PerWorkloadSpec()
     zone_health: ZoneHealthSpec | None = None
-    guard: GuardSpec | None = None
+    guard: Annotated[GuardSpec, checked(check_guard)] | None = None
     bounce: BounceSpec | None = None
 
 
@@ -273,6 +281,13 @@ class ReclaimSpec(Spec, frozen=True):
     deadline_seconds: Annotated[int, Meta(ge=1, le=86_400)]
 
 
+class PolicyMode(StrEnum):
+    """What a policy does while it is not paused."""
+
+    ENFORCE = "Enforce"
+    DRY_RUN = "DryRun"
+
+
 class PolicySpec(Spec, frozen=True):
     """The ``spec`` of a TaintEvictionPolicy."""
 
@@ -284,7 +299,8 @@ class PolicySpec(Spec, frozen=True):
         tuple[Annotated[str, checked(check_version_label, max_length=names.MAX_KEY_LENGTH)], ...],
         checked(no_duplicates, max_length=16),
     ] = ()
-    mode: Mode = Mode.ENFORCE
+    mode: PolicyMode = PolicyMode.ENFORCE
+    paused: bool | None = None
     node_selector: LabelSelectorSpec = LabelSelectorSpec()
     pod_selector: LabelSelectorSpec = LabelSelectorSpec()
     namespace_selector: LabelSelectorSpec = LabelSelectorSpec()
@@ -294,12 +310,16 @@ class PolicySpec(Spec, frozen=True):
     limits: Annotated[LimitsSpec, checked(check_limits)] = LimitsSpec()
     windows: Annotated[tuple[WindowSpec, ...], checked(check_windows, max_length=32)] = ()
     reclaim: ReclaimSpec | None = None
+    quarantine: bool = False
 
 
 def check_spec(spec: PolicySpec) -> Iterator[FieldError]:
     """What would have no effect: at all, or on nodes that will be gone."""
     if not (spec.taints or spec.version_labels):
         yield FieldError("taints", msgspec.UNSET, "a policy has taints, versionLabels, or both")
+    if spec.quarantine and spec.pod_selector != LabelSelectorSpec():
+        reason = "compares labels that the owners of pods write, which a quarantine does not"
+        yield FieldError("podSelector", "a selector", reason, "use namespaceSelector or nodeSelector")
     if spec.reclaim is None:
         return
     if spec.windows:

@@ -193,6 +193,9 @@ def _check_zone(name: str) -> Iterator[FieldError]:
         yield FieldError("timeZone", name, "is not a time zone of the IANA database", _zone_remedy(name))
 
 
+_NO_ZONES = ("local", "localtime", "system", "default")
+
+
 def _zone_remedy(name: str) -> str:
     by_lower = {zone.lower(): zone for zone in sorted(_zones())}
     if exact := by_lower.get(name.lower()):
@@ -201,6 +204,8 @@ def _zone_remedy(name: str) -> str:
         return "an abbreviation does not say when clocks change: write for example Europe/Berlin"
     if re.fullmatch(r"(UTC|GMT)?[-+][0-9:]+", name):
         return "an offset does not say when clocks change: write for example Europe/Berlin or UTC"
+    if name.lower() in _NO_ZONES:
+        return "the zone of a machine is not known here: write for example Europe/Berlin or UTC"
     # A city is written without its region, or something is misspelt.
     cities = {zone.rsplit("/", 1)[-1]: zone for zone in sorted(_zones())}
     city = nearest(name.replace(" ", "_"), cities) if "/" not in name else None
