@@ -76,3 +76,25 @@ async def all_of_them_are_listed_and_watched(api: Api) -> None:
         async with api.watch(path, resourceVersion=version) as watch:
             assert (await watch.expect("ADDED", name))["metadata"]["uid"] == uid
         assert [one["metadata"]["uid"] for one in (await api.get(path))["items"]] == [uid], kind
+
+
+async def a_cron_job_has_its_template(api: Api) -> None:
+    spec = {"schedule": "0 3 * * *", "jobTemplate": {"spec": ONCE}}
+    _, created = await _create(api, "/apis/batch/v1 cronjobs", spec)
+    assert (created["spec"]["suspend"], created["spec"]["concurrencyPolicy"]) == (False, "Allow")
+    assert created["spec"]["jobTemplate"]["spec"]["template"]["spec"]["restartPolicy"] == "Never"
+
+
+async def a_volume_has_its_node_affinity(api: Api) -> None:
+    terms = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]
+    spec = {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "csi": {"driver": "none.example.com", "volumeHandle": "v"},
+        "nodeAffinity": {"required": {"nodeSelectorTerms": terms}},
+    }
+    name = unique("volume")
+    created = await api.create("/api/v1/persistentvolumes", {"metadata": {"name": name}, "spec": spec})
+    assert created["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"] == terms
+    assert (await api.get(f"/api/v1/persistentvolumes/{name}"))["spec"]["volumeMode"] == "Filesystem"
+    await api.ok("DELETE", f"/api/v1/persistentvolumes/{name}")

@@ -23,14 +23,14 @@ from taintwarden.api.errors import InvalidObject
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.api.tolerations import parse_tolerations
-from taintwarden.certificates.pairs import make_pair
-from taintwarden.certificates.rotation import CERTIFICATE, KEY, TRUSTED, plan
+from taintwarden.certificates.pairs import make_authority, make_pair, trusts
+from taintwarden.certificates.rotation import AUTHORITY, AUTHORITY_KEY, CERTIFICATE, KEY, TRUSTED, plan
 from taintwarden.controller import guard_record
 from taintwarden.controller.decoding import Decoder
 from taintwarden.engine.history import decode_histories, encode_histories, until_now
 from taintwarden.engine.machine import Machine, events
-from taintwarden.engine.matching.tolerations import ALL_GATES
 from taintwarden.engine.model import Instant, MonotonicTime, Policy, TaintSelector, WallTime
+from taintwarden.engine.operators import ALL_GATES
 from taintwarden.handlers import reviews as handler
 from taintwarden.kube import frames
 from taintwarden.kube.access import review_token
@@ -38,12 +38,13 @@ from taintwarden.kube.errors import NOT_JSON, KubeError
 from taintwarden.kube.kubeconfig import from_files
 from taintwarden.kube.objects import Identity, NodeObject, PodObject
 from taintwarden.kube.resources import BUDGETS, DAEMON_SETS, JOBS, NAMESPACES, NODES, PODS
-from taintwarden.kube.webhooks import ConfigurationKind, read_secret, read_webhooks
+from taintwarden.kube.webhooks import ConfigurationKind, read_configurations, read_secret
 from taintwarden.scheduling.extender import Args
 from taintwarden.webhook import admission_webhooks
 
 NOW = Instant(WallTime(1_800_000_000.0), MonotonicTime(0.0))
 PAIR = make_pair(["hook.ns.svc"], NOW.wall)
+SIGNING = make_authority("hook.ns.svc", NOW.wall)
 MAX_TOLD_CHARACTERS = 20_000
 """Of all faults of one object: they are queued, logged and stored."""
 POLICY = Policy(name="fuzz", taints=(TaintSelector("*"),))
@@ -69,7 +70,7 @@ def schedulers(data: bytes) -> None:
     scene.nodes["a"] = node(sla(940), kubelet="1.31.0")
     try:
         args = msgspec.json.decode(data, type=Args)
-    except (*NOT_JSON, RecursionError):
+    except NOT_JSON:
         return
     msgspec.json.encode(scene.extender.prioritize(args))
     demand = scene.demands.of(args.pod)
@@ -81,7 +82,7 @@ def objects(data: bytes) -> None:
     """Policies and profiles."""
     try:
         found = msgspec.json.decode(data)
-    except (*NOT_JSON, RecursionError):
+    except NOT_JSON:
         return
     for parse in (parse_policy, parse_profile):
         try:
@@ -94,7 +95,7 @@ def reviews(data: bytes) -> None:
     """What API servers, and whoever reaches the port, post to the webhooks."""
     try:
         request, _ = handler.decode(data)
-    except (*NOT_JSON, RecursionError):
+    except NOT_JSON:
         return
     webhook = admission_webhooks(Known(), lambda: NOW, ALL_GATES)
     for answer in (webhook.validate, webhook.mutate):
@@ -140,7 +141,7 @@ def histories(data: bytes) -> None:
         for history in found.values():
             history.observe("1", NOW.wall)
         assert until_now(decode_histories(encode_histories(found)), NOW.wall) == found
-    with contextlib.suppress(ValueError, RecursionError):
+    with contextlib.suppress(ValueError, *NOT_JSON):
         guard_record.read(msgspec.json.decode(data))
 
 
@@ -148,7 +149,7 @@ def answers(data: bytes) -> None:
     """The Secret with the certificate, webhook configurations, reviews of tokens: answers that something else wrote."""
     calls: tuple[Callable[[Any], Any], ...] = (
         lambda client: read_secret(client, "ns", "hook"),
-        lambda client: read_webhooks(client, ConfigurationKind.VALIDATING, "ns", "hook"),
+        lambda client: read_configurations(client, ConfigurationKind.VALIDATING, "ns", "hook"),
         lambda client: review_token(client, "t"),
     )
     for call in calls:
@@ -158,14 +159,17 @@ def answers(data: bytes) -> None:
             told([error])
         else:
             if hasattr(found, "content"):
-                plan(found.content, ["hook.ns.svc"], NOW.wall, None, lambda *_: PAIR)
+                plan(found.content, ["hook.ns.svc"], NOW.wall, None)
 
 
 def certificates(data: bytes) -> None:
     """The bytes in that Secret."""
     first, _, second = data.partition(b"\0")
-    for stored in ({CERTIFICATE: data, KEY: data, TRUSTED: data}, {CERTIFICATE: first, KEY: second, TRUSTED: first}):
-        told([plan(stored, ["hook.ns.svc"], NOW.wall, None, lambda *_: PAIR).reason])
+    served = {CERTIFICATE: first, KEY: second, TRUSTED: first}
+    authority = {AUTHORITY: first, AUTHORITY_KEY: second}
+    for stored in ({CERTIFICATE: data, KEY: data, TRUSTED: data}, served, served | authority):
+        told([plan(stored, ["hook.ns.svc"], NOW.wall, None).reason])
+    trusts(data, PAIR.certificate)
 
 
 def kubeconfig(data: bytes) -> None:
@@ -303,8 +307,14 @@ TARGETS = {
     "histories": Target(histories, [HISTORY.encode(), *_encoded(GUARD)]),
     "answers": Target(
         answers,
-        _encoded(SECRET, {"webhooks": [HOOK]}, {"status": {"authenticated": True, "user": {"username": "u"}}}),
+        _encoded(
+            SECRET,
+            {"items": [{"metadata": {"name": "taintwarden"}, "webhooks": [HOOK]}]},
+            {"status": {"authenticated": True, "user": {"username": "u"}}},
+        ),
     ),
-    "certificates": Target(certificates, [PAIR.certificate + b"\0" + PAIR.key]),
+    "certificates": Target(
+        certificates, [one.certificate + b"\0" + one.key for one in (PAIR, make_authority("hook", NOW.wall))]
+    ),
     "kubeconfig": Target(kubeconfig, [*_encoded(KUBECONFIG), yaml.safe_dump(KUBECONFIG).encode()]),
 }

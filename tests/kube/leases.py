@@ -1,6 +1,7 @@
 """A Lease in memory, with an API server's rules for it, and a network that can be taken away."""
 
 import asyncio
+import copy
 import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -59,6 +60,8 @@ class Network:
         self.fails: Exception | None = None
         self.says: bytes | None = None
         """What is answered instead."""
+        self.repeats = 0
+        """So many PUTs are sent twice, since the connection ended before the first was answered."""
         self.on_answer: Callable[[], None] = lambda: None
         self.calls: list[tuple[str, float]] = []
 
@@ -92,6 +95,9 @@ class Network:
                     raise self.fails
                 if self.says is not None:
                     return self.says
+                if method == "PUT" and self.repeats:
+                    self.repeats -= 1
+                    self.store.handle(method, copy.deepcopy(body))
                 answer = self.store.handle(method, body)
                 await asyncio.sleep(self.delay_back)
         except TimeoutError as error:
@@ -111,8 +117,14 @@ def coarse_time() -> float:
 class Candidate:
     """A Lease that runs, with what it said and when."""
 
-    def __init__(self, store: LeaseStore, name: str = "a", on_change: Callable[[bool], None] | None = None) -> None:
-        self.network = Network(store)
+    def __init__(
+        self,
+        store: LeaseStore,
+        name: str = "a",
+        on_change: Callable[[bool], None] | None = None,
+        network: Network | None = None,
+    ) -> None:
+        self.network = network or Network(store)
         self.changes: list[tuple[float, bool]] = []
         self.errors: list[str] = []
         self._also = on_change

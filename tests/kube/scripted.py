@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.kube.errors import ApiError, Status
+from taintwarden.kube.errors import ApiError, Fenced, Status
 
 
 class EndOfScriptError(Exception):
@@ -25,6 +25,11 @@ class Call(msgspec.Struct):
     body: Any = None
     content_type: str = "application/json"
     at: float = 0.0
+
+
+def standing() -> bool:
+    """The fence of an order that stands."""
+    return True
 
 
 class Silence(msgspec.Struct):
@@ -56,8 +61,12 @@ class ScriptedClient:
         content_type: str = "application/json",
         accept: str = "application/json",
         timeout_seconds: float | None = None,
+        fence: Callable[[], bool] = lambda: True,
+        max_bytes: int = 0,
     ) -> bytes:
-        del accept
+        del accept, max_bytes
+        if not fence():
+            raise Fenced
         body = None if body is None else msgspec.json.decode(msgspec.json.encode(body))
         call = Call(method, path, dict(params or {}), body, content_type, asyncio.get_running_loop().time())
         async with asyncio.timeout(timeout_seconds or 30.0):

@@ -7,7 +7,8 @@ from kube.scripted import Call, refusal
 
 SECRET = "/api/v1/namespaces/home/secrets/webhook"
 GROUP = "/apis/admissionregistration.k8s.io/v1"
-VALIDATING, MUTATING = (f"{GROUP}/{kind}webhookconfigurations/taintwarden" for kind in ("validating", "mutating"))
+VALIDATING, MUTATING = (f"{GROUP}/{kind}webhookconfigurations" for kind in ("validating", "mutating"))
+NAME = "taintwarden"
 SERVICE = {"namespace": "home", "name": "webhook", "path": "/validate", "port": 443}
 
 
@@ -71,13 +72,22 @@ class StoredWebhooks:
     def _configuration(self, call: Call) -> Any:
         if self.configurations_refused:
             raise self.configurations_refused
-        webhooks = self.configurations[call.path]
-        if webhooks is None:
-            raise refusal(404, "not found")
+        path, _, name = call.path.partition(f"/{NAME}") if call.method == "PATCH" else (call.path, "", "")
+        assert not name
+        webhooks = self.configurations[path]
         if call.method == "PATCH":
             assert call.params == {"fieldManager": "taintwarden-webhooks", "force": "true"}
             self.writes.append(call.body["kind"])
             for applied in call.body["webhooks"]:
-                (stored,) = (webhook for webhook in webhooks if webhook["name"] == applied["name"])
+                (stored,) = (webhook for webhook in webhooks or () if webhook["name"] == applied["name"])
                 stored["clientConfig"]["caBundle"] = applied["clientConfig"]["caBundle"]
-        return {"webhooks": webhooks}
+        others = {"metadata": {"name": "of-others"}, "webhooks": [self.webhook("foreign", "foreign"), {"name": "url"}]}
+        others["webhooks"][1]["clientConfig"] = {"url": "https://example.com"}
+        return {"items": [others, *([] if webhooks is None else [{"metadata": {"name": NAME}, "webhooks": webhooks}])]}
+
+    def trust(self, bundle: bytes) -> None:
+        """What `taintwarden webhook-trust` does."""
+        for webhooks in self.configurations.values():
+            for webhook in webhooks or ():
+                if webhook["clientConfig"]["service"]["name"] == SERVICE["name"]:
+                    webhook["clientConfig"]["caBundle"] = base64.b64encode(bundle).decode()

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import ssl
+import traceback
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import cast
@@ -15,7 +16,7 @@ from kube import wire
 from localcluster import LocalCluster
 from taintwarden.kube.client import MERGE_PATCH, Client
 from taintwarden.kube.connection import Connection
-from taintwarden.kube.errors import ApiError, Unreachable
+from taintwarden.kube.errors import ApiError, TooLong, Unreachable
 from taintwarden.kube.kubeconfig import Source
 from taintwarden.kube.pacing import paced
 
@@ -314,6 +315,35 @@ async def test_a_refusal_through_the_proxy_is_an_error_with_its_code(kmock: RawH
             await client.request("GET", "/a b", params={"x": "y z"})
     assert caught.value.retry_after == 7
     assert [dict(request.params) for request in kmock] == [{"x": "y z"}]
+
+
+@pytest.mark.parametrize(
+    "answer", [b"HTTP/1.1 407 Who are you\r\n\r\n", b"HTTP/1.1 502 \r\n\r\n", b"SSH-2.0-x\r\n", b""]
+)
+async def test_the_password_of_a_proxy_is_in_no_error(answer: bytes) -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as listening:
+        proxy = f"http://me:hidden-word@127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+        async with Client(Connection(Source("https://192.0.2.1:6443", proxy=proxy))) as client:
+            with pytest.raises(Unreachable) as caught:
+                await client.request("GET", "/a")
+            with pytest.raises(Unreachable) as streamed:
+                await read(client, "/a", idle_timeout_seconds=5.0)
+    for error in (caught.value, streamed.value):
+        assert "hidden-word" not in "".join(traceback.format_exception(error))
+
+
+@pytest.mark.parametrize("is_proxied", [False, True])
+async def test_an_answer_that_is_too_long_is_no_answer(kmock: RawHandler, *, is_proxied: bool) -> None:
+    kmock["/a"] << b"x" * 100_000
+    source = Source("http://192.0.2.1:6443", proxy=str(kmock.url)) if is_proxied else Source(str(kmock.url).rstrip("/"))
+    async with Client(Connection(source)) as client:
+        with pytest.raises(TooLong, match="more than 50000 bytes"):
+            await client.request("GET", "/a", max_bytes=50_000)
 
 
 async def test_the_header_of_a_refusal_says_when_to_try_again(kmock: RawHandler, client: Client) -> None:

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from structlog.testing import capture_logs
 
-from taintwarden.kube import connection
+from taintwarden.kube import connection, credentials
 from taintwarden.kube.connection import Connection
 from taintwarden.kube.credentials import TOKEN_FILE_SECONDS, CredentialsError
 from taintwarden.kube.errors import ConfigError
@@ -120,6 +120,12 @@ def test_a_scheme_in_capitals_is_the_same():
 def test_a_server_that_cannot_be_used_is_refused(server):
     with pytest.raises(ConfigError, match=f"the server {server} cannot be used"):
         Connection(Source(server))
+
+
+def test_a_server_with_a_password_is_refused_without_showing_it(tmp_path):
+    shown = refused(kubeconfig(tmp_path, server="https://me:hidden-word@10.0.0.1:6443"))
+    assert "the server https://...@10.0.0.1:6443 cannot be used: it contains a user or a password" in shown
+    assert "hidden-word" not in shown
 
 
 @pytest.mark.parametrize("name", ["a\0", ".x", "a..b", "x" * 64])
@@ -388,6 +394,23 @@ def test_a_proxy_that_cannot_be_used_is_refused(tmp_path, url):
     assert f"the proxy {url} cannot be used" in refused(kubeconfig(tmp_path, cluster={"proxy-url": url}))
 
 
+PASSWORDS = [
+    "socks5://me:hidden-word@proxy:1080",
+    "http://me:hidden-word@proxy:port",
+    "http://me:hidden-word@proxy:99999",
+    "http://me:hidden-word/more@proxy:1",
+    "http://me:hidden-word#@proxy:port",
+    "http://me:@hidden-word@proxy:port",
+    "http://me:a hidden-word@[",
+    "me:hidden-word@proxy:3128",
+]
+
+
+@pytest.mark.parametrize("url", PASSWORDS)
+def test_the_password_of_a_proxy_that_cannot_be_used_is_not_shown(tmp_path, url):
+    assert "hidden-word" not in refused(kubeconfig(tmp_path, cluster={"proxy-url": url}))
+
+
 @pytest.mark.parametrize(
     ("server", "excepted", "is_used"),
     [
@@ -539,6 +562,25 @@ def test_a_plugin_that_fails_is_told(tmp_path, answer, code):
     used = Connection.load(kubeconfig(tmp_path, exec_plugin(tmp_path, answer, code)))
     with pytest.raises(CredentialsError, match="plugin gives no credentials: it"):
         shown(used)
+
+
+def test_what_a_plugin_writes_to_its_stderr_is_not_shown(tmp_path):
+    plugin = exec_plugin(tmp_path, {}, 1)
+    path = Path(plugin["exec"]["command"])
+    path.write_text(path.read_text().replace("sys.exit", "sys.stderr.write('hidden-word')\nsys.exit"))
+    used = Connection.load(kubeconfig(tmp_path, plugin))
+    with pytest.raises(CredentialsError, match="it ended with 1; run it yourself to see why") as caught:
+        shown(used)
+    assert "hidden-word" not in str(caught.value)
+
+
+def test_the_arguments_of_a_plugin_that_hangs_are_not_shown(tmp_path, monkeypatch):
+    monkeypatch.setattr(credentials, "PLUGIN_SECONDS", 0.05)
+    plugin = PLUGIN | {"command": "sleep", "args": ["5.0000001"]}
+    used = Connection.load(kubeconfig(tmp_path, {"exec": plugin}))
+    with pytest.raises(CredentialsError, match=r"sleep gives no credentials: it did not end within 0.05 s$") as caught:
+        shown(used)
+    assert "5.0000001" not in str(caught.value)
 
 
 COMMAND = {"command": "c"}

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from kube.wire_format import enveloped, message
 from taintwarden.kube.errors import MAX_MESSAGE_LENGTH, ApiError, Cause, Status
 
 STATUS = b"""{"kind":"Status","status":"Failure","message":"pods \\"a\\" not found","reason":"NotFound","code":404}"""
@@ -122,3 +123,14 @@ def test_control_characters_of_a_servers_message_are_written_out():
 def test_a_conflict_is_about_another_object_or_another_version(message, expected):
     error = ApiError(409, Status(message))
     assert (error.is_about_another, error.is_conflict) == (expected, not expected)
+
+
+def test_a_refusal_in_protobuf_is_read() -> None:
+    body = enveloped(message({3: "nodes is forbidden: no right to watch", 4: "Forbidden", 6: 403}))
+    error = ApiError.from_response(403, body)
+    assert str(error) == "403 Forbidden: nodes is forbidden: no right to watch"
+
+
+@pytest.mark.parametrize("body", [b"k8s\x00", b"k8s\x00\xff\xff", b"k8s", b"\x00"])
+def test_what_only_begins_like_protobuf_is_quoted(body: bytes) -> None:
+    assert str(ApiError.from_response(502, body)).startswith("502: ")

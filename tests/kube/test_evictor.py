@@ -8,7 +8,7 @@ from kmock import RawHandler
 
 from contract.api import pod as pod_body
 from kube import wire
-from kube.scripted import ScriptedClient, refusal
+from kube.scripted import ScriptedClient, refusal, standing
 from localcluster import LocalCluster
 from taintwarden.engine.machine import Outcome
 from taintwarden.engine.model import Pod, PodClass, Tolerations
@@ -29,6 +29,16 @@ WRONG_UID = f'{CANNOT} Pod "web-1": the UID in the precondition (uid-1) does not
 WRONG_UID_STORED = f'{CANNOT} pods "web-1": Precondition failed: UID in precondition: uid-1, UID in object meta: uid-2'
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 WRONG_VERSION = f'{CANNOT} pods "web-1": Precondition failed: ResourceVersion in precondition: 3, in object meta: 5'
+DENIES = 'admission webhook "freeze.example.com" denied the request: the namespace is frozen'
+POLICY_DENIES = (
+    "pods \"web-1\" is forbidden: ValidatingAdmissionPolicy 'freeze' with binding 'freeze' denied request: failed "
+    "expression: false"
+)
+WEBHOOK_FAILS = (
+    'Internal error occurred: failed calling webhook "freeze.example.com": failed to call webhook: Post '
+    '"https://freeze.shop.svc:443/": dial tcp: connect: connection refused'
+)
+WEBHOOK_HANGS = WEBHOOK_FAILS.replace("dial tcp: connect: connection refused", "context deadline exceeded")
 
 
 def status(code: int, reason: str, message: str, **details: Any) -> dict[str, Any]:
@@ -99,7 +109,13 @@ ROWS = [
     ("request-timeout", status(408, "Timeout", "request timeout"), Outcome.FAILED, "timeout"),
     ("no-right", status(403, "Forbidden", "cannot create resource pods/eviction"), Outcome.REFUSED, "cannot create"),
     ("no-token", status(401, "Unauthorized", "Unauthorized"), Outcome.REFUSED, "Unauthorized"),
-    ("admission", status(400, "BadRequest", "admission webhook denied the request"), Outcome.REFUSED, "webhook"),
+    ("bad-request", status(400, "BadRequest", "no such field"), Outcome.REFUSED, "field"),
+    ("webhook-denies", status(403, "Forbidden", DENIES), Outcome.DENIED, "is frozen"),
+    ("webhook-denies-with-429", status(429, "TooManyRequests", DENIES), Outcome.DENIED, "is frozen"),
+    ("webhook-denies-with-404", status(404, "NotFound", DENIES), Outcome.DENIED, "is frozen"),
+    ("policy-denies", status(422, "Invalid", POLICY_DENIES), Outcome.DENIED, "failed expression"),
+    ("webhook-fails", status(500, "InternalError", WEBHOOK_FAILS), Outcome.WEBHOOK_FAILED, "connection refused"),
+    ("webhook-hangs", status(500, "InternalError", WEBHOOK_HANGS), Outcome.WEBHOOK_FAILED, "deadline exceeded"),
     (
         "invalid",
         status(422, "Invalid", "invalid", causes=[{"reason": "FieldValueInvalid", "field": "gracePeriodSeconds"}]),
@@ -116,7 +132,7 @@ async def test_the_outcome_of_an_eviction(
 ) -> None:
     kmock[f"post {POD_PATH}/eviction"] << answer["code"] << answer
     async with wire.client(kmock.url) as client:
-        result = await Evictor(client).evict(POD)
+        result = await Evictor(client).evict(POD, None, standing)
     assert result.outcome is outcome
     assert said in result.message
 
@@ -126,7 +142,7 @@ async def test_the_outcome_of_a_delete(kmock: RawHandler, answer: dict[str, Any]
     kmock[f"patch {POD_PATH}/status"] << 200 << {}
     kmock[f"delete {POD_PATH}"] << answer["code"] << answer
     async with wire.client(kmock.url) as client:
-        result = await Evictor(client).delete(POD, None, "why")
+        result = await Evictor(client).delete(POD, None, "why", standing)
     assert result.outcome is outcome
     assert said in result.message
 
@@ -137,7 +153,7 @@ async def test_a_refused_condition_is_the_outcome_and_nothing_is_deleted(
 ) -> None:
     kmock[f"patch {POD_PATH}/status"] << answer["code"] << answer
     async with wire.client(kmock.url) as client:
-        result = await Evictor(client).delete(POD, None, "why")
+        result = await Evictor(client).delete(POD, None, "why", standing)
     assert result.outcome is outcome
     assert said in result.message
     assert len(kmock["delete"]) == 0
@@ -147,17 +163,17 @@ async def test_a_refused_condition_is_the_outcome_and_nothing_is_deleted(
 async def test_any_2xx_is_done(kmock: RawHandler, code: int) -> None:
     kmock[f"post {POD_PATH}/eviction"] << code << {"kind": "Status", "status": "Success"}
     async with wire.client(kmock.url) as client:
-        assert await Evictor(client).evict(POD) == Result(Outcome.EVICTED)
+        assert await Evictor(client).evict(POD, None, standing) == Result(Outcome.EVICTED)
 
 
 async def test_no_answer_is_a_failure_that_says_why() -> None:
-    result = await Evictor(ScriptedClient(Unreachable("connection reset"))).evict(POD)
+    result = await Evictor(ScriptedClient(Unreachable("connection reset"))).evict(POD, None, standing)
     assert result == Result(Outcome.FAILED, "connection reset")
 
 
 async def test_nobody_there_is_a_failure() -> None:
     async with wire.client("http://127.0.0.1:1") as client:
-        result = await Evictor(client).evict(POD)
+        result = await Evictor(client).evict(POD, None, standing)
     assert result.outcome is Outcome.FAILED
     assert result.message
 
@@ -182,7 +198,7 @@ def test_several_causes_are_all_named() -> None:
 
 async def test_an_eviction_carries_the_uid_as_precondition() -> None:
     client = ScriptedClient({})
-    await Evictor(client).evict(POD)
+    await Evictor(client).evict(POD, None, standing)
     [call] = client.calls
     assert (call.method, call.path) == ("POST", f"{POD_PATH}/eviction")
     assert call.body["deleteOptions"]["preconditions"] == {"uid": "uid-1"}
@@ -192,7 +208,7 @@ async def test_an_eviction_carries_the_uid_as_precondition() -> None:
 
 async def test_a_delete_carries_the_uid_in_both_calls() -> None:
     client = ScriptedClient({}, {})
-    await Evictor(client).delete(POD, None, "why")
+    await Evictor(client).delete(POD, None, "why", standing)
     patch, delete = client.calls
     assert patch.body["metadata"] == {"uid": "uid-1"}
     assert delete.body["preconditions"] == {"uid": "uid-1"}
@@ -200,7 +216,7 @@ async def test_a_delete_carries_the_uid_in_both_calls() -> None:
 
 async def test_the_condition_comes_before_the_delete() -> None:
     client = ScriptedClient({}, {})
-    await Evictor(client).delete(POD, None, "Taintwarden: sla is low")
+    await Evictor(client).delete(POD, None, "Taintwarden: sla is low", standing)
     assert [(call.method, call.path) for call in client.calls] == [
         ("PATCH", f"{POD_PATH}/status"),
         ("DELETE", POD_PATH),
@@ -215,11 +231,29 @@ async def test_the_condition_comes_before_the_delete() -> None:
 @pytest.mark.parametrize("grace", [None, 0, 30])
 async def test_the_grace_period_is_the_pods_own_unless_given(grace: int | None) -> None:
     client = ScriptedClient({}, {}, {})
-    await Evictor(client).evict(POD, grace)
-    await Evictor(client).delete(POD, grace, "why")
+    await Evictor(client).evict(POD, grace, standing)
+    await Evictor(client).delete(POD, grace, "why", standing)
     evict, _, delete = client.calls
     assert evict.body["deleteOptions"].get("gracePeriodSeconds") == grace
     assert delete.body.get("gracePeriodSeconds") == grace
+
+
+# -- the fence ------------------------------------------------------------------------------------------------------
+
+
+async def test_an_eviction_that_no_longer_stands_is_not_sent() -> None:
+    client = ScriptedClient({})
+    assert await Evictor(client).evict(POD, None, lambda: False) == Result(Outcome.NOT_SENT)
+    assert client.calls == []
+
+
+async def test_a_delete_is_asked_for_again_after_its_condition() -> None:
+    """Seconds may have passed since: the node may be good again, or another replica may lead."""
+    answers = iter([True, False])
+    client = ScriptedClient({}, {})
+    result = await Evictor(client).delete(POD, None, "why", lambda: next(answers))
+    assert result == Result(Outcome.NOT_SENT)
+    assert [call.method for call in client.calls] == ["PATCH"]
 
 
 # -- against an API server with its own rules ---------------------------------------------------------------------
@@ -255,8 +289,8 @@ def cluster() -> LocalCluster:
 async def evict(cluster: LocalCluster, pod: Pod, **how: Any) -> Result:
     async with cluster.serve() as server, wire.client(server.url) as client:
         if how.pop("delete", False):
-            return await Evictor(client).delete(pod, None, "why")
-        return await Evictor(client).evict(pod, **how)
+            return await Evictor(client).delete(pod, None, "why", standing)
+        return await Evictor(client).evict(pod, how.get("grace"), standing)
 
 
 @pytest.mark.parametrize("delete", [False, True])

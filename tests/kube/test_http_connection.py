@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube.answering import BUSY, CHUNKED, EARLY, ENDLESS, LARGE, OK
-from taintwarden.kube.http_connection import MAX_UNREAD_BYTES, Body, HttpConnection
-from taintwarden.kube.http_messages import Answer
+from taintwarden.kube.http_connection import MAX_UNREAD_BYTES, MAX_WITHOUT_BODY_BYTES, Body, HttpConnection
+from taintwarden.kube.http_messages import MAX_ANSWER_BYTES, Answer, TooLongError
 
 
 class Unconnected(asyncio.Transport):
@@ -198,6 +198,22 @@ async def test_a_stream_that_is_not_read_is_not_received() -> None:
     assert len(await anext(made.body)) == MAX_UNREAD_BYTES + 1
     await made.receive(b"x")
     assert made.transport.is_reading()
+
+
+async def test_a_stream_that_says_everything_but_its_body_ends() -> None:
+    made = Streamed()
+    await made.receive(CHUNKED[: CHUNKED.index(b"3\r\n")], b"1;" + b"x" * MAX_WITHOUT_BODY_BYTES)
+    with pytest.raises(TooLongError):
+        await anext(made.body)
+    assert made.transport.is_aborted
+
+
+async def test_a_stream_may_be_longer_than_an_answer() -> None:
+    made = Streamed()
+    await made.receive(b"HTTP/1.1 200 OK\r\n\r\n")
+    for _ in range(MAX_ANSWER_BYTES // MAX_UNREAD_BYTES + 2):
+        await made.receive(b"x" * MAX_UNREAD_BYTES)
+        assert len(await anext(made.body)) == MAX_UNREAD_BYTES
 
 
 async def test_a_stream_that_is_paused_is_not_received() -> None:

@@ -1,6 +1,7 @@
 """Requests on kept connections, to servers that answer what the test says, at the bytes."""
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -178,6 +179,44 @@ async def test_a_head_without_an_end_is_an_error(before: bytes) -> None:
     async with serving(Server(before + b"HTTP/1.1 200 OK\r\nX: " + b"x" * MAX_HEAD_BYTES).serve) as made:
         with pytest.raises(ConnectionError, match="head of the answer"):
             await send(made)
+
+
+FLOOD = b"x" * 2**16
+CHUNKED_HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "part"),
+    [
+        (b"HTTP/1.1 200 OK\r\n\r\n", FLOOD),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 999999999999\r\n\r\n", FLOOD),
+        (b"HTTP/1.1 500 Internal Server Error\r\n\r\n", FLOOD),
+        (CHUNKED_HEAD, b"10000\r\n" + FLOOD + b"\r\n"),
+        (CHUNKED_HEAD + b"1;", FLOOD),
+        (CHUNKED_HEAD + b"0\r\nX: ", FLOOD),
+        (b"", EARLY * 1_000),
+    ],
+    ids=["no length", "length", "error", "chunks", "extension of a chunk", "trailer", "announcements"],
+)
+async def test_an_answer_without_an_end_is_given_up(head: bytes, part: bytes) -> None:
+    """A hostile server, or what answers in its place."""
+    sent = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(head)
+        with contextlib.suppress(ConnectionError):
+            while True:
+                writer.write(part)
+                await writer.drain()
+                sent += len(part)
+        writer.close()
+
+    async with serving(serve) as made:
+        with pytest.raises(ConnectionError, match=r"more than \d+ bytes"):
+            await made.send(Request("GET", "/a", {}, {}, max_bytes=2**20), 9.0)
+    assert sent < 16 * 2**20  # most of it is in the buffers of the kernel
 
 
 async def test_another_protocol_is_an_error() -> None:

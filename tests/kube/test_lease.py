@@ -149,6 +149,27 @@ async def test_a_clock_of_another_that_is_wrong_makes_no_difference(store: Lease
     assert not one.lease.held
 
 
+async def test_a_renewal_that_was_sent_twice_costs_nothing(store: LeaseStore, one: Candidate) -> None:
+    """The second request conflicts with the first one."""
+    one.start()
+    await asyncio.sleep(1)
+    one.network.repeats = 1
+    await asyncio.sleep(20)
+    assert one.changes == [(0.02, True)]
+    assert one.errors == []
+
+
+async def test_a_conflict_with_another_holder_is_lost(store: LeaseStore, one: Candidate) -> None:
+    store.lease = foreign("")
+    one.network.delay = 0.5
+    one.start()
+    await asyncio.sleep(0.7)
+    store.lease = foreign("b") | {"metadata": {"name": "taintwarden", "resourceVersion": "2"}}
+    await asyncio.sleep(2)
+    assert one.changes == []
+    assert store.holder == "b"
+
+
 async def test_who_is_faster_gets_it(store: LeaseStore, one: Candidate) -> None:
     """Between our read and our write another one wrote: a conflict, no error."""
     one.network.delay = 0.5

@@ -1,6 +1,7 @@
 """The few calls about one node and about policies, by script and against an API server."""
 
 import copy
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,22 +10,27 @@ import yaml
 
 from contract.api import pod as pod_body
 from kube import wire
-from kube.scripted import ScriptedClient, refusal
+from kube.scripted import ScriptedClient, refusal, standing
 from localcluster import LocalCluster
-from taintwarden.kube.custom import served_kinds
-from taintwarden.kube.errors import ApiError, KubeError, MissingDefinitionError
+from taintwarden.engine.machine.commands import SaveHistory, SaveLabels
+from taintwarden.kube.custom import POLICIES, PROFILES, check_definition
+from taintwarden.kube.errors import ApiError, Fenced, KubeError, MissingDefinitionError
 from taintwarden.kube.nodes import HISTORY_ANNOTATION, read_node, save_history, save_labels
 from taintwarden.kube.policies import (
     GUARD_RESET_ANNOTATION,
     PATH,
+    EarlierTermError,
     clear_guard_reset,
-    list_policies,
     patch_status,
     save_guard,
 )
-from taintwarden.kube.profiles import list_profiles, patch_profile_status
+from taintwarden.kube.profiles import patch_profile_status
 
 DEFINITION = yaml.safe_load((Path(__file__).parents[2] / "crds" / "taintevictionpolicies.yaml").read_text())
+
+
+def history(uid: str, text: str, version: int = -1) -> SaveHistory:
+    return SaveHistory("n1", uid, text, version=version)
 
 
 async def test_a_node_is_read_afresh():
@@ -58,7 +64,7 @@ async def test_a_node_that_does_not_decode_is_an_error_of_this_room(answer):
 
 async def test_a_history_is_applied_with_the_uid_and_by_one_owner():
     client = ScriptedClient({})
-    await save_history(client, "n1", "uid-n1", "text")
+    await save_history(client, history("uid-n1", "text"), standing)
     [call] = client.calls
     assert (call.method, call.path) == ("PATCH", "/api/v1/nodes/n1")
     assert call.content_type == "application/apply-patch+yaml"
@@ -72,8 +78,44 @@ async def test_a_history_is_applied_with_the_uid_and_by_one_owner():
 
 async def test_an_empty_history_names_no_annotation():
     client = ScriptedClient({})
-    await save_history(client, "n1", "uid-n1", "")
+    await save_history(client, history("uid-n1", ""), standing)
     assert client.calls[0].body["metadata"] == {"name": "n1", "uid": "uid-n1"}
+
+
+NODE = {"metadata": {"name": "n1", "uid": "uid-n1", "resourceVersion": "8"}}
+ORDERS = [history("uid-n1", "text", 7), SaveLabels("n1", "uid-n1", {"c": "3"})]
+
+
+def save(order: SaveHistory | SaveLabels) -> Callable[..., Awaitable[int]]:
+    return save_history if isinstance(order, SaveHistory) else save_labels
+
+
+@pytest.mark.parametrize("order", ORDERS)
+async def test_a_node_is_written_as_it_was_known_and_its_new_version_is_returned(order):
+    client = ScriptedClient(NODE)
+    assert await save(order)(client, order, standing) == 8
+    based_on = "7" if isinstance(order, SaveHistory) else None  # labels wait for no other write
+    assert client.calls[0].body["metadata"].get("resourceVersion") == based_on
+
+
+@pytest.mark.parametrize("order", ORDERS)
+async def test_what_no_longer_stands_is_not_written(order):
+    client = ScriptedClient(NODE)
+    with pytest.raises(Fenced):
+        await save(order)(client, order, lambda: False)
+    assert client.calls == []
+
+
+async def test_a_history_is_not_written_over_what_another_leader_wrote(cluster: LocalCluster) -> None:
+    metadata = stored(cluster)["metadata"]
+    async with cluster.serve() as server, wire.client(server.url) as client:
+        known = int(metadata["resourceVersion"])
+        written = await save_history(client, history(metadata["uid"], "newer", known), standing)
+        assert written > known
+        with pytest.raises(ApiError) as caught:
+            await save_history(client, history(metadata["uid"], "older", known), standing)
+    assert caught.value.code == 409
+    assert stored(cluster)["metadata"]["annotations"][HISTORY_ANNOTATION] == "newer"
 
 
 @pytest.fixture
@@ -91,9 +133,9 @@ async def test_a_history_comes_and_goes_and_nothing_else_changes(cluster: LocalC
     uid = stored(cluster)["metadata"]["uid"]
     before = stored(cluster)["spec"]
     async with cluster.serve() as server, wire.client(server.url) as client:
-        await save_history(client, "n1", uid, "text")
+        await save_history(client, history(uid, "text"), standing)
         assert stored(cluster)["metadata"]["annotations"] == {"mine": "stays", HISTORY_ANNOTATION: "text"}
-        await save_history(client, "n1", uid, "")
+        await save_history(client, history(uid, ""), standing)
         assert stored(cluster)["metadata"]["annotations"] == {"mine": "stays"}
     assert stored(cluster)["spec"] == before
 
@@ -102,21 +144,21 @@ async def test_labels_come_and_go_whoever_wrote_them_and_nothing_else_changes(cl
     uid = stored(cluster)["metadata"]["uid"]
     cluster.store.modify("nodes", "n1", "", lambda node: node["metadata"].update(labels={"a": "1", "b": "2"}))
     async with cluster.serve() as server, wire.client(server.url) as client:
-        await save_labels(client, "n1", uid, {"b": None, "c": "3"})
+        await save_labels(client, SaveLabels("n1", uid, {"b": None, "c": "3"}), standing)
     assert stored(cluster)["metadata"]["labels"] == {"a": "1", "c": "3"}
 
 
 async def test_labels_are_not_written_on_a_namesake(cluster: LocalCluster) -> None:
     async with cluster.serve() as server, wire.client(server.url) as client:
         with pytest.raises(ApiError):
-            await save_labels(client, "n1", "another-uid", {"c": "3"})
+            await save_labels(client, SaveLabels("n1", "another-uid", {"c": "3"}), standing)
     assert "c" not in stored(cluster)["metadata"].get("labels", {})
 
 
 async def test_a_namesake_of_the_node_is_not_written(cluster: LocalCluster) -> None:
     async with cluster.serve() as server, wire.client(server.url) as client:
         with pytest.raises(ApiError) as caught:
-            await save_history(client, "n1", "uid-of-another", "text")
+            await save_history(client, history("uid-of-another", "text"), standing)
     assert caught.value.is_about_another
     assert HISTORY_ANNOTATION not in stored(cluster)["metadata"]["annotations"]
 
@@ -125,7 +167,7 @@ async def test_a_node_that_is_gone_is_not_made_anew(cluster: LocalCluster) -> No
     cluster.delete("nodes", "n1")
     async with cluster.serve() as server, wire.client(server.url) as client:
         with pytest.raises(ApiError) as caught:
-            await save_history(client, "n1", "uid-n1", "text")
+            await save_history(client, history("uid-n1", "text"), standing)
     assert caught.value.is_about_another
     assert cluster.store.list("nodes") == []
 
@@ -138,28 +180,23 @@ async def test_a_pod_in_the_way_is_none_of_our_business(cluster: LocalCluster) -
     assert node.metadata.uid == stored(cluster)["metadata"]["uid"]
 
 
-async def test_policies_are_listed_with_the_version_of_the_list():
+@pytest.mark.parametrize("resource", [POLICIES, PROFILES])
+async def test_one_object_shows_whether_the_cluster_serves_a_kind(resource):
     client = ScriptedClient({"metadata": {"resourceVersion": "42"}, "items": [{"metadata": {"name": "p"}}]})
-    items, version = await list_policies(client)
-    assert [item["metadata"]["name"] for item in items] == ["p"]
-    assert version == "42"
-    assert client.paths() == [PATH]
+    await check_definition(client, resource)
+    [call] = client.calls
+    assert (call.path, call.params) == (resource.path, {"limit": "1"})
 
 
-async def test_a_cluster_without_our_definitions_says_what_to_do():
-    with pytest.raises(MissingDefinitionError, match="kubectl apply -f crds/"):
-        await list_policies(ScriptedClient(refusal(404, "404 page not found")))
+@pytest.mark.parametrize("resource", [POLICIES, PROFILES])
+async def test_a_cluster_without_our_definitions_says_what_to_do(resource):
+    with pytest.raises(MissingDefinitionError, match=rf"{resource.definition} .*: kubectl apply -f crds/"):
+        await check_definition(ScriptedClient(refusal(404, "404 page not found")), resource)
 
 
-async def test_policies_that_are_refused_are_an_error():
+async def test_a_kind_that_is_refused_is_an_error():
     with pytest.raises(ApiError, match="403"):
-        await list_policies(ScriptedClient(refusal(403)))
-
-
-@pytest.mark.parametrize("answer", [MAINTENANCE, b"[]", {"status": "ok"}, {"items": None, "metadata": None}])
-async def test_what_is_no_list_of_policies_is_an_error_of_this_room(answer):
-    with pytest.raises(KubeError):
-        await list_policies(ScriptedClient(answer))
+        await check_definition(ScriptedClient(refusal(403)), POLICIES)
 
 
 async def test_a_status_is_merged_into_the_subresource():
@@ -169,18 +206,6 @@ async def test_a_status_is_merged_into_the_subresource():
     assert (call.method, call.path) == ("PATCH", f"{PATH}/p/status")
     assert call.content_type == "application/merge-patch+json"
     assert call.body == {"status": {"pending": 1}}
-
-
-async def test_profiles_of_all_namespaces_are_listed():
-    client = ScriptedClient({"metadata": {"resourceVersion": "42"}, "items": [{"metadata": {"name": "p"}}]})
-    items, version = await list_profiles(client)
-    assert ([item["metadata"]["name"] for item in items], version) == (["p"], "42")
-    assert client.paths() == ["/apis/taintwarden.io/v1alpha1/tolerationprofiles"]
-
-
-async def test_a_cluster_without_the_definition_of_profiles_says_what_to_do():
-    with pytest.raises(MissingDefinitionError, match=r"TolerationProfile .*: kubectl apply -f crds/"):
-        await list_profiles(ScriptedClient(refusal(404, "404 page not found")))
 
 
 async def test_the_status_of_a_profile_is_merged_in_its_namespace():
@@ -196,7 +221,7 @@ STORED = {"metadata": {"name": "p", "uid": "uid-p", "resourceVersion": "7", "lab
 
 async def test_a_guard_is_written_into_the_version_that_was_read():
     client = ScriptedClient(STORED, {})
-    assert await save_guard(client, "p", "uid-p", {"open": False})
+    assert await save_guard(client, "p", "uid-p", {"open": False}, standing)
     read, write = client.calls
     assert (read.method, read.path, read.params) == ("GET", f"{PATH}/p", {})
     assert (write.method, write.path) == ("PATCH", f"{PATH}/p/status")
@@ -206,30 +231,45 @@ async def test_a_guard_is_written_into_the_version_that_was_read():
 
 async def test_the_guard_of_a_namesake_is_not_written():
     client = ScriptedClient(STORED)
-    assert not await save_guard(client, "p", "uid-of-another", {"open": False})
+    assert not await save_guard(client, "p", "uid-of-another", {"open": False}, standing)
+    assert client.paths("PATCH") == []
+
+
+async def test_a_guard_is_not_written_over_that_of_a_later_term():
+    """A leader whose write hung until it led no longer."""
+    client = ScriptedClient(STORED | {"status": {"guard": {"term": 8}}})
+    with pytest.raises(EarlierTermError):
+        await save_guard(client, "p", "uid-p", {"open": False, "term": 7}, standing)
+    assert client.paths("PATCH") == []
+
+
+async def test_a_guard_that_no_longer_stands_after_the_read_is_not_written():
+    client = ScriptedClient(STORED, {})
+    with pytest.raises(Fenced):
+        await save_guard(client, "p", "uid-p", {}, lambda: not client.calls)
     assert client.paths("PATCH") == []
 
 
 @pytest.mark.parametrize("answers", [(refusal(404),), (STORED, refusal(404))])
 async def test_the_guard_of_a_policy_that_is_gone_is_no_error(answers):
-    assert not await save_guard(ScriptedClient(*answers), "p", "uid-p", {})
+    assert not await save_guard(ScriptedClient(*answers), "p", "uid-p", {}, standing)
 
 
 @pytest.mark.parametrize("answers", [(refusal(403),), (STORED, refusal(409)), (STORED, refusal(500))])
 async def test_a_guard_that_is_not_written_is_an_error(answers):
     with pytest.raises(ApiError):
-        await save_guard(ScriptedClient(*answers), "p", "uid-p", {})
+        await save_guard(ScriptedClient(*answers), "p", "uid-p", {}, standing)
 
 
 @pytest.mark.parametrize("answer", [MAINTENANCE, b"[]", {"metadata": {}}, {"metadata": {"uid": 1}}])
 async def test_a_policy_that_does_not_decode_is_an_error_of_this_room(answer):
     with pytest.raises(KubeError):
-        await save_guard(ScriptedClient(answer), "p", "uid-p", {})
+        await save_guard(ScriptedClient(answer), "p", "uid-p", {}, standing)
 
 
 async def test_a_reset_is_taken_off_by_a_patch_with_the_uid():
     client = ScriptedClient({})
-    await clear_guard_reset(client, "p", "uid-p")
+    await clear_guard_reset(client, "p", "uid-p", standing)
     [call] = client.calls
     assert (call.method, call.path, call.content_type) == ("PATCH", f"{PATH}/p", "application/merge-patch+json")
     assert call.body == {"metadata": {"uid": "uid-p", "annotations": {GUARD_RESET_ANNOTATION: None}}}
@@ -253,11 +293,14 @@ async def test_a_guard_stands_beside_the_rest_of_the_status(with_policy: LocalCl
     uid = policy_of(with_policy)["metadata"]["uid"]
     async with with_policy.serve() as server, wire.client(server.url) as client:
         await patch_status(client, "p", {"pending": 3})
-        assert await save_guard(client, "p", uid, {"open": True, "cause": "x", "spent": []})
-        assert policy_of(with_policy)["status"] == {"pending": 3, "guard": {"open": True, "cause": "x", "spent": []}}
+        assert await save_guard(client, "p", uid, {"open": True, "cause": "x", "spent": [], "term": 1}, standing)
+        assert policy_of(with_policy)["status"] == {
+            "pending": 3,
+            "guard": {"open": True, "cause": "x", "spent": [], "term": 1},
+        }
         await patch_status(client, "p", {"pending": 4})
-        assert await save_guard(client, "p", uid, {"open": False, "cause": None})
-    assert policy_of(with_policy)["status"] == {"pending": 4, "guard": {"open": False, "spent": []}}
+        assert await save_guard(client, "p", uid, {"open": False, "cause": None, "term": 1}, standing)
+    assert policy_of(with_policy)["status"] == {"pending": 4, "guard": {"open": False, "spent": [], "term": 1}}
 
 
 async def test_a_guard_is_not_written_over_what_somebody_wrote_meanwhile(with_policy: LocalCluster) -> None:
@@ -270,7 +313,7 @@ async def test_a_guard_is_not_written_over_what_somebody_wrote_meanwhile(with_po
             lambda call: client.request(call.method, call.path, body=call.body, content_type=call.content_type),
         )
         with pytest.raises(ApiError) as caught:
-            await save_guard(behind, "p", uid, {"open": False})
+            await save_guard(behind, "p", uid, {"open": False}, standing)
     assert caught.value.code == 409
     assert "guard" not in policy_of(with_policy)["status"]
 
@@ -278,30 +321,17 @@ async def test_a_guard_is_not_written_over_what_somebody_wrote_meanwhile(with_po
 async def test_a_reset_is_taken_off_once_and_nothing_else_changes(with_policy: LocalCluster) -> None:
     before = policy_of(with_policy)
     async with with_policy.serve() as server, wire.client(server.url) as client:
-        await clear_guard_reset(client, "p", before["metadata"]["uid"])
+        await clear_guard_reset(client, "p", before["metadata"]["uid"], standing)
         after = policy_of(with_policy)
         assert after["metadata"]["annotations"] == {"mine": "stays"}
         assert (after["spec"], after["metadata"]["generation"]) == (before["spec"], before["metadata"]["generation"])
-        await clear_guard_reset(client, "p", before["metadata"]["uid"])
+        await clear_guard_reset(client, "p", before["metadata"]["uid"], standing)
         assert policy_of(with_policy)["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]
 
 
 async def test_a_reset_of_a_namesake_stays(with_policy: LocalCluster) -> None:
     async with with_policy.serve() as server, wire.client(server.url) as client:
         with pytest.raises(ApiError) as caught:
-            await clear_guard_reset(client, "p", "uid-of-another")
+            await clear_guard_reset(client, "p", "uid-of-another", standing)
     assert caught.value.is_about_another
     assert policy_of(with_policy)["metadata"]["annotations"][GUARD_RESET_ANNOTATION] == "1"
-
-
-# -- what the API server serves ---------------------------------------------------------------------------------------
-
-
-async def test_our_kinds_are_found_where_kopf_looks_for_them() -> None:
-    resources = [{"name": "taintevictionpolicies"}, {"name": "taintevictionpolicies/status"}]
-    client = ScriptedClient({"kind": "APIResourceList", "resources": resources}, refusal(404), refusal(503))
-    assert "taintevictionpolicies" in await served_kinds(client)  # type: ignore[arg-type]
-    assert await served_kinds(client) == frozenset()  # type: ignore[arg-type]
-    with pytest.raises(ApiError):
-        await served_kinds(client)  # type: ignore[arg-type]
-    assert client.paths() == ["/apis/taintwarden.io/v1alpha1"] * 3

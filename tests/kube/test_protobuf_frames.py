@@ -102,6 +102,28 @@ def test_spread_constraints() -> None:
     assert (second.topology_key, second.label_selector) == ("host", None)
 
 
+@pytest.mark.parametrize(
+    ("volumes", "local"),
+    [
+        ([], False),
+        ([{1: "data", 2: {2: {}}}], True),
+        ([{1: "data", 2: {2: {1: "", 2: {1: "1Gi"}}}}], True),
+        ([{1: "data", 2: {2: {1: "Memory"}}}], False),
+        ([{1: "host", 2: {1: {1: "/var/lib/data", 2: "Directory"}}}], True),
+        ([{1: "host", 2: {1: {1: "/" + "x" * 200}}}], True),
+        ([{1: "token", 2: {26: {1: "x" * 200}}}], False),
+        ([{1: "config", 2: {19: {1: "x" * 20_000}}}], False),
+        ([{1: "config", 2: {19: {1: "web"}}}, {1: "data", 2: {2: {}}}], True),
+        ([{2: {2: {}}}], True),
+        ([{1: "nothing"}], False),
+        ([{}], False),
+    ],
+)
+def test_local_storage(volumes: Any, *, local: bool) -> None:
+    [found] = decoded(pod(spec={1: volumes}))
+    assert found.spec.has_local_storage is local
+
+
 def test_the_conditions_that_are_used() -> None:
     others = [{1: "ReadyToServe", 2: "True", 3: {}, 4: MOMENT}, {1: "Initialized", 2: "True", 3: {}, 4: MOMENT}]
     [found] = decoded(pod(status={2: [*others, *CONDITIONS]}))
@@ -134,7 +156,11 @@ def test_a_condition_without_a_time() -> None:
 
 
 def test_pods_that_differ_in_identity_place_and_status_have_one_shape() -> None:
-    first, second = decoded(pod("a"), pod("b", spec={10: "n2"}, status={1: "Pending", 2: CONDITIONS}))
+    token = {2: {26: {1: "x" * 200}}}
+    first, second = decoded(
+        pod("a", spec={1: [{1: "token-a"} | token]}),
+        pod("b", spec={1: [{1: "token-b"} | token], 10: "n2"}, status={1: "Pending", 2: CONDITIONS}),
+    )
     assert first.shape is second.shape
 
 
@@ -149,6 +175,7 @@ def test_pods_that_differ_in_identity_place_and_status_have_one_shape() -> None:
         pod(spec={22: [{1: "sla"}]}),
         pod(spec={25: 1000}),
         pod(spec={33: [{2: "zone"}]}),
+        pod(spec={1: [{1: "data", 2: {2: {1: ""}}}]}),
     ],
 )
 def test_pods_that_differ_in_anything_else_do_not(other: Any) -> None:
@@ -189,6 +216,12 @@ def test_a_node() -> None:
     ]
 
 
+def test_a_node_that_opts_out() -> None:
+    meta = {1: "n1", 12: labels(**{"taintwarden.io/do-not-evict": "true", "other.example.com/x": "y"})}
+    [found] = decoded({1: meta}, resource=NODES)
+    assert (found.metadata.annotations.do_not_evict, found.metadata.annotations.history) == ("true", "")
+
+
 def test_a_namespace() -> None:
     [found] = decoded({1: {1: "shop", 11: labels(team="a")}}, resource=NAMESPACES)
     assert (found.metadata.name, found.metadata.labels) == ("shop", {"team": "a"})
@@ -223,6 +256,12 @@ def test_a_budget(spec: Any, *, selects: bool) -> None:
     status = found.status
     assert (found.metadata.generation, status.observed_generation, status.disruptions_allowed) == (3, 3, 1)
     assert (status.current_healthy, status.desired_healthy) == (5, 4)
+
+
+def test_a_budget_whose_controller_failed() -> None:
+    failed = {1: "DisruptionAllowed", 2: "False", 4: MOMENT, 5: "SyncFailed", 6: "found no controllers for pod a"}
+    [found] = decoded({1: {1: "web", 3: "shop", 7: 1}, 3: {3: 0, 7: [failed]}}, resource=BUDGETS)
+    assert found.status.problem == "found no controllers for pod a"
 
 
 def test_a_budget_without_a_status() -> None:

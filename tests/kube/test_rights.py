@@ -9,19 +9,20 @@ import pytest
 import yaml
 
 from controller import pod
-from kube.scripted import Call, ScriptedClient, refusal
+from kube.scripted import Call, ScriptedClient, refusal, standing
 from kube.stored_webhooks import StoredWebhooks
 from taintwarden import app, extender, webhook
 from taintwarden.controller.clock import system_clock
 from taintwarden.controller.scrapers import Scrapers
-from taintwarden.handlers.watching import GROUP_VERSION
-from taintwarden.kube import nodes, policies, profiles
+from taintwarden.controller.trust import spread
+from taintwarden.engine.machine.commands import SaveHistory, SaveLabels
+from taintwarden.kube import custom, nodes, policies, profiles
 from taintwarden.kube.connection import Connection
 from taintwarden.kube.evictor import Evictor
 from taintwarden.kube.kubeconfig import Source
 from taintwarden.kube.lease import LEASE_NAME, Lease
 from taintwarden.kube.recorder import NORMAL, Message, Recorder, Subject
-from taintwarden.kube.webhooks import ConfigurationKind, Webhook, apply_bundle, read_secret, read_webhooks, write_secret
+from taintwarden.kube.webhooks import ConfigurationKind, read_bundles, read_secret, write_secret
 from taintwarden.settings import ExtenderSettings, Settings, WebhookSettings
 
 Right = tuple[str, str, str]
@@ -52,7 +53,7 @@ def used(calls: Iterable[Call]) -> set[Right]:
 def followed(process: Any) -> set[Right]:
     return {
         (group, resource, verb)
-        for source, _ in process._followed
+        for source in process._followed
         for group, resource, _ in [right(Call("GET", source.path, {}))]
         for verb in ("list", "watch")
     }
@@ -81,7 +82,7 @@ async def lease_calls() -> list[Call]:
 
 
 async def event_calls() -> list[Call]:
-    client = ScriptedClient(refusal(409), {})
+    client = ScriptedClient(refusal(409), {}, {})
     subject = Subject("Pod", "web-1", "uid", "shop")
     await Recorder(client, "me", 1.0)._write("name", Message(subject, NORMAL, "Evicted", "Evict", "note"))
     return client.calls
@@ -91,25 +92,24 @@ async def test_the_operator_has_the_rights_that_it_uses_and_no_other():
     node, named = {"metadata": {}}, {"metadata": {"uid": "u", "resourceVersion": "1"}}
     listed = {"items": [], "metadata": {"resourceVersion": "1"}}
     client = ScriptedClient(listed, listed, node, {}, {}, {}, {}, {}, named, {}, {})
-    await policies.list_policies(client)
-    await profiles.list_profiles(client)
+    await custom.check_definition(client, custom.POLICIES)
+    await custom.check_definition(client, custom.PROFILES)
     await nodes.read_node(client, "n1")
-    await nodes.save_history(client, "n1", "u", "{}")
-    await nodes.save_labels(client, "n1", "u", {})
-    await Evictor(client).evict(pod())
+    await nodes.save_history(client, SaveHistory("n1", "u", "{}"), standing)
+    await nodes.save_labels(client, SaveLabels("n1", "u", {}), standing)
+    await Evictor(client).evict(pod(), None, standing)
     await policies.patch_status(client, "p", {})
     await profiles.patch_profile_status(client, "shop/p", {})
-    await policies.save_guard(client, "p", "u", {})
-    await policies.clear_guard_reset(client, "p", "u")
+    await policies.save_guard(client, "p", "u", {}, standing)
+    await policies.clear_guard_reset(client, "p", "u", standing)
     calls = [*client.calls, *await lease_calls(), *await event_calls()]
     operator = app.App(Settings(identity="me"), Connection(SOURCE), system_clock)
-    ours = {(GROUP_VERSION[0], f"{kind}", "watch") for kind in ("taintevictionpolicies", "tolerationprofiles")}
-    assert used(calls) | followed(operator) | ours == shipped("rbac.yaml", "taintwarden")
+    assert used(calls) | followed(operator) == shipped("rbac.yaml", "taintwarden")
 
 
 async def test_deleting_uses_the_rights_of_its_role_and_no_other():
     client = ScriptedClient({}, {})
-    await Evictor(client).delete(pod(), None, "because")
+    await Evictor(client).delete(pod(), None, "because", standing)
     assert used(client.calls) == shipped("rbac.yaml", "taintwarden-delete")
 
 
@@ -119,10 +119,17 @@ async def test_the_webhook_has_the_rights_that_it_uses_and_no_other():
     await read_secret(client, "home", "webhook")
     await write_secret(client, "home", "webhook", {}, str(api.version))
     for kind in ConfigurationKind:
-        found: list[Webhook] = await read_webhooks(client, kind, "home", "webhook")
-        await apply_bundle(client, kind, found, b"")
+        await read_bundles(client, kind, "home", "webhook")
     process = webhook.WebhookApp(WebhookSettings(), Connection(SOURCE), system_clock)
     assert used(client.calls) | followed(process) == shipped("webhook-rbac.yaml", "taintwarden-webhook")
+
+
+async def test_who_writes_what_the_webhooks_trust_has_the_rights_that_it_uses_and_no_other():
+    api = StoredWebhooks()
+    api.put(authority_crt=b"one", ca_crt=b"one")
+    client = ScriptedClient(default=api)
+    await spread(client, "home", "webhook", 0.0)
+    assert used(client.calls) == shipped("webhook-trust.yaml", "taintwarden-webhook-trust")
 
 
 async def test_the_scheduler_extender_has_the_rights_that_it_uses_and_no_other():

@@ -117,7 +117,7 @@ async def scene() -> AsyncIterator[Scene]:
         known = Known()
         here = Scene(cluster, known, sleeps)
         here.create("a", "b", "c")
-        task = asyncio.create_task(Stream(client, PODS, known, TIMINGS, page_size=2, sleep=sleep).run())
+        task = asyncio.create_task(Stream(client, PODS, known, TIMINGS, first_limit=2, sleep=sleep).run())
         await here.agrees()
         yield here
         task.cancel()

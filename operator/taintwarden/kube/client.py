@@ -1,6 +1,6 @@
 """Requests to the API server, with no retries of their own: every caller knows best what an answer means."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol
 
@@ -8,8 +8,8 @@ import msgspec
 
 from taintwarden.api.text import printable
 from taintwarden.kube.connection import Connection
-from taintwarden.kube.errors import ApiError, Unreachable
-from taintwarden.kube.http_messages import Answer, Request
+from taintwarden.kube.errors import ApiError, TooLong, Unreachable
+from taintwarden.kube.http_messages import MAX_ANSWER_BYTES, Answer, Request, TooLongError
 from taintwarden.kube.http_pool import HttpPool
 
 REQUEST_TIMEOUT_SECONDS = 30.0
@@ -74,11 +74,18 @@ class Client:
         content_type: str = JSON,
         accept: str = JSON,
         timeout_seconds: float = REQUEST_TIMEOUT_SECONDS,
+        fence: Callable[[], bool] | None = None,
+        max_bytes: int = MAX_ANSWER_BYTES,
     ) -> bytes:
         """Send one request and return the body of a 2xx answer.
 
+        ``fence`` is asked immediately before the request is written to the socket, which may be long after this call:
+        it may wait for credentials or a connection.
+
         Raises:
+            Fenced: the fence declined, and nothing was sent.
             ApiError: the server refused.
+            TooLong: the answer has more than ``max_bytes``.
             Unreachable: there was no complete answer.
 
         """
@@ -86,12 +93,12 @@ class Client:
         data = None if body is None else msgspec.json.encode(body)
         try:
             authorization = await self._connection.authorization()
-            request = Request(method, path, params or {}, _complete(headers, authorization), data)
+            request = Request(method, path, params or {}, _complete(headers, authorization), data, fence, max_bytes)
             answer = await self._opened().send(request, timeout_seconds)
             if answer.status == 401 and await self._connection.refused(authorization):
                 # Nothing was done: the client was not authenticated. Now there are other credentials.
                 authorization = await self._connection.authorization()
-                request = Request(method, path, params or {}, _complete(headers, authorization), data)
+                request = Request(method, path, params or {}, _complete(headers, authorization), data, fence, max_bytes)
                 answer = await self._opened().send(request, timeout_seconds)
         except OSError as error:
             raise _unreachable(error) from error
@@ -135,5 +142,5 @@ def _complete(headers: dict[str, str], authorization: str | None) -> dict[str, s
 
 
 def _unreachable(error: BaseException) -> Unreachable:
-    text = str(error) or type(error).__name__
-    return Unreachable(printable(text, 200))
+    text = printable(str(error) or type(error).__name__, 200)
+    return TooLong(text) if isinstance(error, TooLongError) else Unreachable(text)

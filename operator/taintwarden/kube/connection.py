@@ -12,7 +12,7 @@ from pathlib import Path
 import structlog
 from yarl import URL
 
-from taintwarden.api.text import printable
+from taintwarden.api.text import printable, without_userinfo
 from taintwarden.kube.credentials import Credentials, CredentialsError, Proof
 from taintwarden.kube.errors import ConfigError
 from taintwarden.kube.kubeconfig import SERVICE_ACCOUNT, Material, Source, default_paths, from_files, in_cluster
@@ -38,7 +38,7 @@ class Connection:
     """
 
     def __init__(self, source: Source) -> None:
-        self.server, self._is_tls = source.server, _checked_url("server", source.server).scheme == "https"
+        self.server, self._is_tls = source.server, _checked_server(source.server).scheme == "https"
         self.origin, self.namespace = source.origin, source.namespace
         self.tls_server_name = _checked_name(source.tls_server_name)
         self.proxy = source.proxy
@@ -179,13 +179,30 @@ def _stamp(material: Material) -> object:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
+def _checked_server(text: str) -> URL:
+    url = _checked_url("server", text)
+    with _named("server", text):
+        if url.user is not None or url.password is not None:
+            msg = "it contains a user or a password, which belong to the user of the kubeconfig"
+            raise ValueError(msg)
+    return url
+
+
 def _checked_url(field: str, text: str) -> URL:
     with _named(field, text):
-        url = URL(text)
-        if url.scheme not in ("http", "https") or not url.host or not url.port:
+        url = _url(text)
+        if url is None or url.scheme not in ("http", "https") or not url.host or not url.port:
             msg = "it is not a URL of https or http"
             raise ValueError(msg)
     return url
+
+
+def _url(text: str) -> URL | None:
+    """None for what is none. yarl's error may quote a part of a password."""
+    try:
+        return URL(text)
+    except ValueError:
+        return None
 
 
 def _checked_name(name: str | None) -> str | None:
@@ -203,5 +220,6 @@ def _named(field: str, text: str) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        msg = f"the {field} {printable(text, 200)} cannot be used: {error}"
+        url = text if "//" in text else text.rpartition("@")[2]
+        msg = f"the {field} {printable(without_userinfo(url), 200)} cannot be used: {error}"
         raise ConfigError(msg) from error

@@ -16,7 +16,7 @@ import msgspec
 import structlog
 
 from taintwarden.api.text import printable
-from taintwarden.kube.errors import Unreachable
+from taintwarden.kube.errors import NOT_JSON, Unreachable
 from taintwarden.kube.kubeconfig import Material, Plugin, Source
 
 TOKEN_FILE_SECONDS = 10.0
@@ -105,18 +105,21 @@ def _ask(plugin: Plugin, now: float) -> Proof:
             plugin.command,
             env=environment,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,  # it may contain secrets, and logs are read by many
             timeout=PLUGIN_SECONDS,
             check=False,
         )
-    except (OSError, subprocess.SubprocessError) as error:
+    except subprocess.TimeoutExpired:
+        raise _failed(plugin, f"it did not end within {PLUGIN_SECONDS:g} s") from None  # the error has its arguments
+    except OSError as error:
         raise _failed(plugin, str(error), plugin.hint) from error
     if done.returncode:
-        raise _failed(plugin, f"it ended with {done.returncode}: {done.stderr.decode('utf-8', 'replace')}")
+        raise _failed(plugin, f"it ended with {done.returncode}; run it yourself to see why")
     try:
         status = msgspec.json.decode(done.stdout, type=_Answer).status
         expires_at = _moment(status.expiration_timestamp)
-    except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
+    except (*NOT_JSON, ValueError) as error:
         raise _failed(plugin, f"its answer is no ExecCredential: {error}") from error
     if not status.token and not (status.certificate and status.key):
         raise _failed(plugin, "it gave neither a token nor a certificate")

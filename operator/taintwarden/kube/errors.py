@@ -5,6 +5,8 @@ from typing import TypeVar
 import msgspec
 
 from taintwarden.api.text import printable
+from taintwarden.engine.model import Int64
+from taintwarden.kube.nesting import decoded_flat
 
 MAX_MESSAGE_LENGTH = 512
 """Messages of the server are cut here, so that no payload ends up in logs and Events. Nor do control characters: a
@@ -17,7 +19,7 @@ LONGEST_RETRY_AFTER_SECONDS = 300.0
 
 UID_CONFLICTS = ("the UID in the precondition", "UID in precondition", "uid mismatch")
 
-NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError)
+NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What msgspec raises for bytes that are not the JSON they should be; ValidationError is a DecodeError."""
 
 
@@ -37,6 +39,14 @@ class Unreachable(KubeError):  # noqa: N818 - reads as what it says
     """No answer: the connection failed, broke or timed out. The request may or may not have been carried out."""
 
 
+class Fenced(KubeError):  # noqa: N818 - reads as what it says
+    """The reason of the request was gone when it was to be sent, so it was not sent."""
+
+
+class TooLong(Unreachable):
+    """The answer is longer than it may be, and was not read to its end."""
+
+
 class Cause(msgspec.Struct, frozen=True):
     """One of ``Status.details.causes``."""
 
@@ -49,7 +59,7 @@ class Details(msgspec.Struct, frozen=True):
     """``Status.details``, as far as it is used."""
 
     causes: tuple[Cause, ...] = ()
-    retry_after_seconds: int | None = msgspec.field(default=None, name="retryAfterSeconds")
+    retry_after_seconds: Int64 | None = msgspec.field(default=None, name="retryAfterSeconds")
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -57,7 +67,7 @@ class Status(msgspec.Struct, frozen=True):
 
     message: str = ""
     reason: str = ""
-    code: int = 0
+    code: Int64 = 0
     details: Details | None = None
 
 
@@ -79,7 +89,7 @@ class ApiError(KubeError):
         details = status.details or Details()
         self.causes = tuple(map(_fit, details.causes[:MAX_CAUSES]))
         asked = details.retry_after_seconds if retry_after is None else retry_after
-        self.retry_after = None if asked is None else min(float(asked), LONGEST_RETRY_AFTER_SECONDS)
+        self.retry_after = None if asked is None else max(0.0, min(float(asked), LONGEST_RETRY_AFTER_SECONDS))
         super().__init__(f"{code} {self.reason}: {self.message}" if self.reason else f"{code}: {self.message}")
 
     @property
@@ -103,7 +113,7 @@ class ApiError(KubeError):
 
     @classmethod
     def from_response(cls, code: int, body: bytes, retry_after: str = "") -> "ApiError":
-        """Read a refusal; a body that is no ``Status`` (a proxy's HTML, say) is quoted shortly.
+        """Read a refusal, in JSON or protobuf; a body that is no ``Status`` (a proxy's HTML, say) is quoted shortly.
 
         Args:
             code: the HTTP status.
@@ -114,7 +124,10 @@ class ApiError(KubeError):
         try:
             status = msgspec.json.decode(body, type=Status)
         except NOT_JSON:
-            status = Status(message=" ".join(body[:200].decode("utf-8", "replace").split()))
+            from taintwarden.kube.protobuf_frames import status_of  # noqa: PLC0415 - it imports this module
+
+            quoted = Status(message=" ".join(body[:200].decode("utf-8", "replace").split()))
+            status = status_of(body) or quoted
         return cls(code, status, _seconds(retry_after))
 
 
@@ -133,7 +146,7 @@ def decoded(body: bytes, kind: type[T], what: str) -> T:
 
     """
     try:
-        return msgspec.json.decode(body, type=kind)
+        return decoded_flat(msgspec.json.Decoder(kind).decode, body)
     except NOT_JSON as error:
         msg = f"the answer is no {what}: {printable(str(error), MAX_MESSAGE_LENGTH)}"
         raise Unreachable(msg) from error

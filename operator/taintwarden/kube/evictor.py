@@ -1,5 +1,6 @@
 """Evicts one pod. Three calls and one outcome: the code that decides never sees the client."""
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -7,7 +8,9 @@ import msgspec
 from taintwarden.engine.machine import Outcome
 from taintwarden.engine.model import Pod
 from taintwarden.kube.client import STRATEGIC_PATCH, Client
-from taintwarden.kube.errors import ApiError, Unreachable
+from taintwarden.kube.errors import ApiError, Fenced, Unreachable
+
+Fence = Callable[[], bool]
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -19,12 +22,15 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class Evictor:
-    """The Eviction API and DELETE, both with the pod's UID as precondition."""
+    """The Eviction API and DELETE, both with the pod's UID as precondition.
+
+    A ``fence`` is asked immediately before each request is sent.
+    """
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def evict(self, pod: Pod, grace_period_seconds: int | None = None) -> Result:
+    async def evict(self, pod: Pod, grace_period_seconds: int | None, fence: Fence) -> Result:
         """Ask the Eviction API, which asks the PodDisruptionBudgets."""
         body = {
             "apiVersion": "policy/v1",
@@ -32,9 +38,9 @@ class Evictor:
             "metadata": {"name": pod.name, "namespace": pod.namespace},
             "deleteOptions": _delete_options(pod, grace_period_seconds),
         }
-        return await self._call("POST", f"{_path(pod)}/eviction", body)
+        return await self._call("POST", f"{_path(pod)}/eviction", body, fence)
 
-    async def delete(self, pod: Pod, grace_period_seconds: int | None, reason: str) -> Result:
+    async def delete(self, pod: Pod, grace_period_seconds: int | None, reason: str, fence: Fence) -> Result:
         """Delete without asking any budget, after saying why in the pod's ``DisruptionTarget`` condition (KEP-3329)."""
         condition = {
             "type": "DisruptionTarget",
@@ -43,16 +49,20 @@ class Evictor:
             "message": reason,
         }
         patch = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
-        said = await self._call("PATCH", f"{_path(pod)}/status", patch, STRATEGIC_PATCH)
+        said = await self._call("PATCH", f"{_path(pod)}/status", patch, fence, STRATEGIC_PATCH)
         if said.outcome is not Outcome.EVICTED:
             return said
-        return await self._call("DELETE", _path(pod), _delete_options(pod, grace_period_seconds))
+        return await self._call("DELETE", _path(pod), _delete_options(pod, grace_period_seconds), fence)
 
-    async def _call(self, method: str, path: str, body: Any, content_type: str = "application/json") -> Result:
+    async def _call(
+        self, method: str, path: str, body: Any, fence: Fence, content_type: str = "application/json"
+    ) -> Result:
         try:
-            await self._client.request(method, path, body=body, content_type=content_type)
+            await self._client.request(method, path, body=body, content_type=content_type, fence=fence)
         except ApiError as error:
             return outcome_of(error)
+        except Fenced:
+            return Result(Outcome.NOT_SENT)
         except Unreachable as error:
             return Result(Outcome.FAILED, str(error))
         return Result(Outcome.EVICTED)
@@ -71,6 +81,7 @@ def outcome_of(error: ApiError) -> Result:
     429   cause ``DisruptionBudget``     BLOCKED       a budget allows nothing now
     429   reason ``TooManyRequests`` and BLOCKED       the budget was not looked at by its controller yet
           "disruption budget" said
+    429   a webhook said it              DENIED        not the API server's flow control
     429   otherwise                      THROTTLED     the API server's flow control
     500   "more than one                 MISCONFIGURED permanent: the Eviction API rejects such pods
           PodDisruptionBudget"
@@ -79,6 +90,8 @@ def outcome_of(error: ApiError) -> Result:
     ===== ============================== ============= ==================================================
     """
     message = error.message
+    if by_admission := _of_admission(message):
+        return Result(by_admission, message, error.retry_after)
     if error.is_about_another:
         return Result(Outcome.GONE, message)
     if error.code == 429:
@@ -91,6 +104,18 @@ def outcome_of(error: ApiError) -> Result:
     if 400 <= error.code < 500 and error.code not in (408, 409):
         return Result(Outcome.REFUSED, message, error.retry_after)
     return Result(Outcome.FAILED, message, error.retry_after)
+
+
+def _of_admission(message: str) -> Outcome | None:
+    """Whether an admission webhook or policy is the cause (apiserver's ``webhook/errors`` and ``policy/validating``).
+
+    It chooses the code: a webhook that answers 429 or 404 must not be taken for the API server.
+    """
+    if "failed calling webhook" in message:
+        return Outcome.WEBHOOK_FAILED
+    if message.startswith("admission webhook ") or "denied request: " in message:
+        return Outcome.DENIED
+    return None
 
 
 def _path(pod: Pod) -> str:

@@ -8,12 +8,14 @@ from typing import Final, cast
 
 import httptools
 
-from taintwarden.kube.http_messages import Answer
+from taintwarden.kube.http_messages import MAX_ANSWER_BYTES, Answer, TooLongError
 
 MAX_HEAD_BYTES: Final = 64 * 1024
 """Of an answer, before its body. The API server sends less than 1 KiB."""
 MAX_UNREAD_BYTES: Final = 2**20
 """Of a body that is read while it comes. With more, nothing is read from the socket."""
+MAX_WITHOUT_BODY_BYTES: Final = 2**20
+"""Of an answer, without anything of its body: what a chunk or the end of a body may say beside it."""
 
 
 class UnusedError(ConnectionError):
@@ -142,20 +144,32 @@ class HttpConnection(asyncio.Protocol):
         self._body: Body | None = None
         """Of the request in progress, if its answer is to be read while it comes."""
         self._was_used = False
+        self._max_bytes = MAX_ANSWER_BYTES
         self._received = 0
+        """Bytes of this answer."""
+        self._bodiless = 0
+        """Of these, since the last part of its body."""
         self._is_head, self._has_length = True, False
         self._retry_after = ""
         self._parts: list[bytes] = []
 
-    async def round_trip(self, encoded: bytes, body: Body | None = None) -> Answer:
+    async def round_trip(
+        self, encoded: bytes, body: Body | None = None, *, max_bytes: int = MAX_ANSWER_BYTES
+    ) -> Answer:
         """Send this request and wait for the answer. A connection whose answer is not awaited to its end is closed.
 
         If a body is given, a success is returned as soon as its head has come, and its body goes there.
+
+        Raises:
+            TooLongError: the answer is longer than ``max_bytes``.
+            ConnectionError: there is no whole answer.
+
         """
         if self._transport is None:
             msg = "the connection is not made yet"
             raise RuntimeError(msg)
-        self._received, self._is_head, self._has_length = 0, True, False
+        self._received, self._bodiless, self._is_head, self._has_length = 0, 0, True, False
+        self._max_bytes = max_bytes
         self._answer, self._body = asyncio.get_running_loop().create_future(), body
         try:
             self._transport.write(encoded)
@@ -190,6 +204,11 @@ class HttpConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """A part of an answer, or several."""
         self._received += len(data)
+        self._bodiless += len(data)
+        if self._body is None and self._received > self._max_bytes:
+            self._fail(TooLongError(self._max_bytes))
+            self.close()
+            return
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
@@ -197,6 +216,9 @@ class HttpConnection(asyncio.Protocol):
             self.close()
         if self._is_head and self._received > MAX_HEAD_BYTES:
             self._fail(ConnectionError(f"the head of the answer has more than {MAX_HEAD_BYTES} bytes"))
+            self.close()
+        elif self._bodiless > MAX_WITHOUT_BODY_BYTES:
+            self._fail(TooLongError(MAX_WITHOUT_BODY_BYTES))
             self.close()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -256,6 +278,7 @@ class HttpConnection(asyncio.Protocol):
 
     def on_body(self, part: bytes) -> None:
         """A part of its body."""
+        self._bodiless = 0
         if self._body is None:
             self._parts.append(part)
         else:

@@ -1,25 +1,42 @@
 """What is sent to the API server and what it answers, however they are transported."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 from urllib.parse import quote, urlencode
 
 import msgspec
 
+MAX_ANSWER_BYTES: Final = 8 * 2**20
+"""Of a whole answer, unless the caller expects more. An object of the API server has at most 3 MiB."""
 REPEATABLE: Final = frozenset({"GET", "PUT", "DELETE"})
 """Methods whose second request has the effect of one (RFC 9110, 9.2.2)."""
 
 _PATH_CHARACTERS: Final = "/:@!$&'()*+,;=~%"  # what a path may contain as it is (RFC 3986)
 
 
+class TooLongError(ConnectionError):
+    """An answer has more bytes than the caller takes. The connection is closed."""
+
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__(f"the answer has more than {max_bytes} bytes")
+
+
 class Request(msgspec.Struct, frozen=True):
-    """An HTTP request. The path is below that of the server."""
+    """An HTTP request. The path is below that of the server.
+
+    Attributes:
+        fence: asked immediately before its bytes are written, and each time that happens: False, and it is not sent.
+        max_bytes: of the answer, if it is taken as a whole.
+
+    """
 
     method: str
     path: str
     params: Mapping[str, str]
     headers: Mapping[str, str]
     body: bytes | None = None
+    fence: Callable[[], bool] | None = None
+    max_bytes: int = MAX_ANSWER_BYTES
 
     @property
     def is_repeatable(self) -> bool:

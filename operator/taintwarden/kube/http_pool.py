@@ -14,6 +14,7 @@ import aiohappyeyeballs
 from yarl import URL
 
 from taintwarden.kube.connection import Connection
+from taintwarden.kube.errors import Fenced
 from taintwarden.kube.http_connection import Body, HttpConnection, UnusedError
 from taintwarden.kube.http_messages import Answer, Request
 from taintwarden.kube.pacing import paced
@@ -70,6 +71,7 @@ class HttpPool:
         """One request and its answer, whatever its status.
 
         Raises:
+            Fenced: its reason is gone.
             OSError: no connection, or it broke. TimeoutError is one.
 
         """
@@ -101,30 +103,33 @@ class HttpPool:
         encoded = self._encoded(request)
         try:
             async with asyncio.timeout(timeout_seconds) as limit, self._slots if body is None else nullcontext():
-                return await self._exchange(encoded, body, is_repeatable=request.is_repeatable)
+                return await self._exchange(request, encoded, body)
         except TimeoutError as error:
             if not limit.expired():
                 raise
             msg = f"no answer within {timeout_seconds:g} s"
             raise TimeoutError(msg) from error
 
-    async def _exchange(
-        self, encoded: bytes, body: Body | None, *, is_repeatable: bool
-    ) -> tuple[HttpConnection, Answer]:
+    async def _exchange(self, request: Request, encoded: bytes, body: Body | None) -> tuple[HttpConnection, Answer]:
         self._check_open()
         if (kept := self._kept()) is not None:
             try:
-                return kept, await self._round_trip(kept, encoded, body)
+                return kept, await self._round_trip(kept, request, encoded, body)
             except UnusedError:
-                if not is_repeatable:
+                if not request.is_repeatable:
                     raise
         made = await self._connect()
-        return made, await self._round_trip(made, encoded, body)
+        return made, await self._round_trip(made, request, encoded, body)
 
-    async def _round_trip(self, connection: HttpConnection, encoded: bytes, body: Body | None) -> Answer:
+    async def _round_trip(
+        self, connection: HttpConnection, request: Request, encoded: bytes, body: Body | None
+    ) -> Answer:
         self._busy.add(connection)
-        try:
-            return await connection.round_trip(encoded, body)
+        if request.fence is not None and not request.fence():
+            self._release(connection)
+            raise Fenced
+        try:  # it is written in this step of the event loop
+            return await connection.round_trip(encoded, body, max_bytes=request.max_bytes)
         except BaseException:  # also if it is cancelled: the connection has closed itself
             self._busy.remove(connection)
             raise

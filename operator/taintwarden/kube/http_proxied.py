@@ -7,8 +7,10 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
+from taintwarden.api.text import printable, without_userinfo
 from taintwarden.kube.connection import Connection
-from taintwarden.kube.http_messages import Answer, Request
+from taintwarden.kube.errors import Fenced
+from taintwarden.kube.http_messages import Answer, Request, TooLongError
 from taintwarden.kube.http_pool import CONNECT_SECONDS, IDLE_SECONDS
 
 
@@ -31,16 +33,19 @@ class ProxiedHttp:
         await self._session.close()
 
     async def send(self, request: Request, timeout_seconds: float) -> Answer:
-        """One request and its answer, whatever its status.
+        """One request and its answer, whatever its status. Its fence is asked before the proxy is connected to.
 
         Raises:
+            Fenced: its reason is gone.
             OSError: no connection, or it broke. TimeoutError is one.
 
         """
+        if request.fence is not None and not request.fence():
+            raise Fenced
         timeout = aiohttp.ClientTimeout(total=timeout_seconds, sock_connect=CONNECT_SECONDS)
         with self._os_errors():
             async with self._session.request(**self._parameters(request), timeout=timeout) as response:
-                return await _whole(response)
+                return await _whole(response, request.max_bytes)
 
     @asynccontextmanager
     async def stream(self, request: Request, idle_seconds: float) -> AsyncIterator[tuple[Answer, AsyncIterator[bytes]]]:
@@ -55,7 +60,7 @@ class ProxiedHttp:
             async with self._session.request(**self._parameters(request), timeout=timeout) as response:
                 answer = Answer(response.status, b"")
                 if not answer.is_success:
-                    answer = await _whole(response)
+                    answer = await _whole(response, request.max_bytes)
                 try:
                     yield answer, response.content.iter_any()
                 finally:
@@ -69,7 +74,7 @@ class ProxiedHttp:
         try:
             yield
         except aiohttp.ClientError as error:
-            raise ConnectionError(str(error) or type(error).__name__) from error
+            raise ConnectionError(_described(error)) from None  # aiohttp's error has the proxy's password
 
     def _parameters(self, request: Request) -> dict[str, Any]:
         """Of aiohttp."""
@@ -86,8 +91,20 @@ class ProxiedHttp:
         }
 
 
-async def _whole(response: aiohttp.ClientResponse) -> Answer:
-    return Answer(response.status, await response.read(), response.headers.get("Retry-After", ""))
+def _described(error: aiohttp.ClientError) -> str:
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return f"the proxy answers {error.status} {printable(error.message, 100)}".rstrip()
+    return without_userinfo(str(error)) or type(error).__name__
+
+
+async def _whole(response: aiohttp.ClientResponse, max_bytes: int) -> Answer:
+    body = bytearray()
+    async for part in response.content.iter_any():
+        body += part
+        if len(body) > max_bytes:
+            _abort(response)
+            raise TooLongError(max_bytes)
+    return Answer(response.status, bytes(body), response.headers.get("Retry-After", ""))
 
 
 def _abort(response: aiohttp.ClientResponse) -> None:

@@ -6,6 +6,7 @@ import msgspec
 
 from taintwarden.kube.encoding import ExpiredError, Page, Undecodable, error_of
 from taintwarden.kube.errors import NOT_JSON, Status, decoded
+from taintwarden.kube.nesting import decoded_flat
 from taintwarden.kube.objects import Identity, Items, ListMeta, Object, RawItems, WatchFrame
 
 
@@ -24,14 +25,14 @@ class JsonFrames(Generic[Object]):
 
     def _objects_of(self, body: bytes) -> tuple[list[Object], list[Undecodable]]:
         try:
-            return self._pages.decode(body).items, []
+            return decoded_flat(self._pages.decode, body).items, []
         except NOT_JSON:
             pass
         good: list[Object] = []
         bad: list[Undecodable] = []
         for raw in decoded(body, RawItems, "list").items or ():
             try:
-                good.append(self._objects.decode(raw))
+                good.append(self._objects.decode(raw))  # without its managed fields, if it was nested too deeply
             except NOT_JSON as error:
                 bad.append(Undecodable(identity_of(raw), str(error)))
         return good, bad
@@ -45,7 +46,7 @@ class JsonFrames(Generic[Object]):
         """One line."""
         fault = ""
         try:
-            frame = self._frames.decode(line)
+            frame = decoded_flat(self._frames.decode, line)
             if frame.type not in ("DELETED", "ERROR"):
                 return frame.type, frame.object
         except NOT_JSON as error:

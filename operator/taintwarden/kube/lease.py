@@ -6,12 +6,14 @@ others may take over.
 """
 
 import asyncio
+import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
+from taintwarden.engine.model import Int64
 from taintwarden.kube.client import Client
 from taintwarden.kube.errors import ApiError, KubeError, decoded
 
@@ -30,10 +32,10 @@ class LeaseSpec(msgspec.Struct, rename="camel"):
     """``spec`` of a Lease."""
 
     holder_identity: str | None = None
-    lease_duration_seconds: int | None = None
+    lease_duration_seconds: Int64 | None = None
     acquire_time: str | None = None
     renew_time: str | None = None
-    lease_transitions: int | None = None
+    lease_transitions: Int64 | None = None
 
 
 class LeaseObject(msgspec.Struct):
@@ -79,6 +81,10 @@ class Lease:
         self._expires: float | None = None
         """When another holder's lease runs out as far as we have seen."""
         self._announced = False
+        self.term = 0
+        """The number of changes of the holder, as of the last time that we got the lease."""
+        self.away_seconds = 0.0
+        """For how long no candidate had renewed it then."""
 
     @property
     def age_seconds(self) -> float | None:
@@ -93,6 +99,16 @@ class Lease:
     def _left(self) -> float:
         """How many seconds we may still act."""
         return 0.0 if self._renewed_at is None else self._renewed_at + RENEW_DEADLINE_SECONDS - self._monotonic()
+
+    async def is_confirmed(self) -> bool:
+        """Whether the API server says, too, that we hold it, since the term in which we got it."""
+        try:
+            lease = await self._read()
+        except KubeError:
+            return False
+        spec = LeaseSpec() if lease is None or lease.spec is None else lease.spec
+        is_ours = spec.holder_identity == self._identity and (spec.lease_transitions or 0) == self.term
+        return self.held and is_ours
 
     async def run(self) -> None:
         """Try to get the lease and keep it, forever."""
@@ -147,8 +163,9 @@ class Lease:
         self._expires = None
         lease = await self._read()
         if lease is None:
-            fresh = LeaseObject({"name": self._name}, self._renewed(LeaseSpec(lease_transitions=-1)))
-            return await self._write("POST", self._path, fresh)
+            none = LeaseSpec(lease_transitions=-1)
+            fresh = LeaseObject({"name": self._name}, self._renewed(none))
+            return self._won(none, await self._write("POST", self._path, fresh))
         spec = lease.spec or LeaseSpec()
         seen = msgspec.json.encode(spec).decode()
         if seen != self._observed[0]:
@@ -158,7 +175,21 @@ class Lease:
         if spec.holder_identity not in (None, "", self._identity) and self._monotonic() < expires:
             self._expires = expires
             return False
-        return await self._write("PUT", f"{self._path}/{self._name}", LeaseObject(lease.metadata, self._renewed(spec)))
+        renewed = self._renewed(spec)
+        done = await self._write("PUT", f"{self._path}/{self._name}", LeaseObject(lease.metadata, renewed))
+        return self._won(spec, done or await self._is_stored(renewed))
+
+    def _won(self, before: LeaseSpec, won: bool) -> bool:  # noqa: FBT001 - of a write
+        """Note what the lease was before, if we have it now and had not."""
+        if won and not self.held:
+            self.term = self._renewed(before).lease_transitions or 0
+            self.away_seconds = _seconds_since(before.renew_time)
+        return won
+
+    async def _is_stored(self, renewed: LeaseSpec) -> bool:
+        """After a conflict: a PUT is sent again if its connection ended, and conflicts with itself if it was done."""
+        lease = await self._read()
+        return lease is not None and lease.spec == renewed
 
     async def _read(self) -> LeaseObject | None:
         try:
@@ -189,6 +220,15 @@ class Lease:
             renew_time=_now(),
             lease_transitions=transitions if mine else transitions + 1,
         )
+
+
+def _seconds_since(time: str | None) -> float:
+    """By the clock here, which may differ from that of the other candidate. Infinity if there was none."""
+    try:
+        renewed_at = datetime.fromisoformat(time or "")
+        return max(0.0, (datetime.now(UTC) - renewed_at).total_seconds())
+    except (ValueError, TypeError):
+        return math.inf
 
 
 def _now() -> str:

@@ -1,10 +1,12 @@
 """The calls about one node: a fresh read, the durable clock in its annotation, and labels that repeat its taints."""
 
-from collections.abc import Mapping
+from typing import Any
 
+from taintwarden.engine.machine.commands import SaveHistory, SaveLabels
 from taintwarden.kube.client import APPLY_PATCH, MERGE_PATCH, Client
 from taintwarden.kube.errors import ApiError, decoded
-from taintwarden.kube.objects import NodeObject
+from taintwarden.kube.evictor import Fence
+from taintwarden.kube.objects import NodeObject, version_number
 
 FIELD_MANAGER = "taintwarden"
 HISTORY_ANNOTATION = "taintwarden.io/taint-history"
@@ -26,32 +28,53 @@ async def read_node(client: Client, name: str) -> NodeObject | None:
     return decoded(body, NodeObject, "node")
 
 
-async def save_history(client: Client, name: str, uid: str, text: str) -> None:
-    """Apply the annotation as its only owner; an empty text removes it. The UID is a precondition.
+async def save_history(client: Client, order: SaveHistory, fence: Fence) -> int:
+    """Apply the annotation as its only owner; an empty text removes it. Returns the version of the node after that.
+
+    UID and resourceVersion are preconditions: neither a namesake is written, nor what another leader has written since.
 
     Raises:
         KubeError: it was not saved.
 
     """
-    metadata = {"name": name, "uid": uid} | ({"annotations": {HISTORY_ANNOTATION: text}} if text else {})
-    await client.request(
+    metadata = {"name": order.node, "uid": order.uid} | _based_on(order.version)
+    if order.text:
+        metadata["annotations"] = {HISTORY_ANNOTATION: order.text}
+    body = await client.request(
         "PATCH",
-        f"/api/v1/nodes/{name}",
+        f"/api/v1/nodes/{order.node}",
         params={"fieldManager": FIELD_MANAGER, "force": "true"},
         body={"apiVersion": "v1", "kind": "Node", "metadata": metadata},
         content_type=APPLY_PATCH,
+        fence=fence,
     )
+    return _version(body)
 
 
-async def save_labels(client: Client, name: str, uid: str, labels: Mapping[str, str | None]) -> None:
+async def save_labels(client: Client, order: SaveLabels, fence: Fence) -> int:
     """Write labels of a node, and remove those that are None, whichever client wrote them.
 
-    The UID is a precondition, since a new node may have the same name.
+    Returns the version of the node after that. What else of the node changed meanwhile is no obstacle.
 
     Raises:
         KubeError: they were not written.
 
     """
-    body = {"metadata": {"uid": uid, "labels": labels}}
-    path, params = f"/api/v1/nodes/{name}", {"fieldManager": FIELD_MANAGER}
-    await client.request("PATCH", path, params=params, body=body, content_type=MERGE_PATCH)
+    metadata = {"uid": order.uid, "labels": order.labels}
+    body = await client.request(
+        "PATCH",
+        f"/api/v1/nodes/{order.node}",
+        params={"fieldManager": FIELD_MANAGER},
+        body={"metadata": metadata},
+        content_type=MERGE_PATCH,
+        fence=fence,
+    )
+    return _version(body)
+
+
+def _based_on(version: int) -> dict[str, Any]:
+    return {"resourceVersion": str(version)} if version >= 0 else {}
+
+
+def _version(body: bytes) -> int:
+    return version_number(decoded(body, NodeObject, "node").metadata.resource_version, unreadable=-1)

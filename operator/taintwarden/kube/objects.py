@@ -8,10 +8,17 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from taintwarden.engine.model import Toleration
+from taintwarden.engine.model import Int64, Toleration
 from taintwarden.engine.selectors import Requirement
 
 Made = TypeVar("Made")
+
+MAX_OF_A_POD = 250
+"""So many labels of one pod count, and so many of its native tolerations. The API server has no limit but 1.5 MB, and
+what counts stays in memory.
+"""
+MAX_SPREAD_CONSTRAINTS = 32
+"""The same of its topology spread constraints."""
 
 
 class OwnerReference(msgspec.Struct, gc=False):
@@ -64,14 +71,51 @@ class SpreadObject(msgspec.Struct, rename="camel"):
     match_label_keys: list[str] = []
 
 
+class ClaimReference(msgspec.Struct, gc=False, rename="camel"):
+    """``spec.volumes[].persistentVolumeClaim``."""
+
+    claim_name: str = ""
+
+
+class Present(msgspec.Struct, gc=False):
+    """A source of a volume, of which only matters that it is there."""
+
+
+class EmptyDir(msgspec.Struct, gc=False):
+    """``spec.volumes[].emptyDir``."""
+
+    medium: str = ""
+
+
+class PodVolume(msgspec.Struct, rename="camel"):
+    """``spec.volumes[]``."""
+
+    name: str = ""
+    persistent_volume_claim: ClaimReference | None = None
+    ephemeral: Present | None = None
+    empty_dir: EmptyDir | None = None
+    host_path: Present | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether its data stay on the node's disk: the rule of the cluster autoscaler."""
+        return self.host_path is not None or (self.empty_dir is not None and self.empty_dir.medium != "Memory")
+
+
 class PodSpec(msgspec.Struct, rename="camel"):
-    """``spec`` of a pod."""
+    """``spec`` of a pod. Of a pod from protobuf, ``volumes`` says only whether one is local."""
 
     node_name: str = ""
     tolerations: list[Toleration] = []
-    priority: int | None = None
-    termination_grace_period_seconds: int = 30
+    priority: Int64 | None = None
+    termination_grace_period_seconds: Int64 = 30
     topology_spread_constraints: list[SpreadObject] = []
+    volumes: list[PodVolume] = []
+
+    @property
+    def has_local_storage(self) -> bool:
+        """Whether a volume is local."""
+        return any(volume.is_local for volume in self.volumes)
 
 
 class Condition(msgspec.Struct, gc=False, rename="camel"):
@@ -104,13 +148,15 @@ class Shape(Generic[Made]):
 
     Attributes:
         memo: what the receiver of the pods made of what they share, to make it once, as long as that is in use.
+        is_kept: whether it is recognized at all; what is larger than usual is not worth its memory.
 
     """
 
-    __slots__ = ("__weakref__", "memo")
+    __slots__ = ("__weakref__", "is_kept", "memo")
 
     def __init__(self) -> None:
         self.memo: Callable[[], Made | None] = _nothing
+        self.is_kept = True
 
 
 def _nothing() -> None:
@@ -123,34 +169,8 @@ class ShapedPod(PodObject):
     shape: Shape[Any] = msgspec.field(default_factory=Shape)
 
 
-class ClaimReference(msgspec.Struct, gc=False, rename="camel"):
-    """``spec.volumes[].persistentVolumeClaim``."""
-
-    claim_name: str = ""
-
-
-class Ephemeral(msgspec.Struct, gc=False):
-    """``spec.volumes[].ephemeral``: only that it is there."""
-
-
-class PodVolume(msgspec.Struct, rename="camel"):
-    """``spec.volumes[]``."""
-
-    name: str = ""
-    persistent_volume_claim: ClaimReference | None = None
-    ephemeral: Ephemeral | None = None
-
-
-class UnboundPodSpec(PodSpec):
-    """``spec`` of a pod that is to be scheduled."""
-
-    volumes: list[PodVolume] = []
-
-
 class UnboundPod(PodObject):
     """A v1 Pod that is to be scheduled. It is never streamed: schedulers send it."""
-
-    spec: UnboundPodSpec = msgspec.field(default_factory=UnboundPodSpec)
 
 
 class ClaimMeta(msgspec.Struct, gc=False, rename="camel"):
@@ -195,9 +215,10 @@ class VolumeObject(msgspec.Struct):
 
 
 class NodeAnnotations(msgspec.Struct, gc=False):
-    """The annotation that is ours."""
+    """The annotations that mean something to us."""
 
     history: str = msgspec.field(default="", name="taintwarden.io/taint-history")
+    do_not_evict: str = msgspec.field(default="", name="taintwarden.io/do-not-evict")
 
 
 class NodeMeta(msgspec.Struct, rename="camel"):
@@ -258,18 +279,18 @@ class WorkloadMeta(msgspec.Struct, gc=False, rename="camel"):
 class WorkloadSpec(msgspec.Struct, gc=False, rename="camel"):
     """``spec`` of a controller of pods; the last three fields are a Job's."""
 
-    replicas: int = 1
-    parallelism: int = 1
-    completions: int | None = None
+    replicas: Int64 = 1
+    parallelism: Int64 = 1
+    completions: Int64 | None = None
     suspend: bool = False
 
 
 class WorkloadStatus(msgspec.Struct, gc=False, rename="camel"):
     """``status`` of a DaemonSet or a Job."""
 
-    desired_number_scheduled: int = 0
-    active: int = 0
-    succeeded: int = 0
+    desired_number_scheduled: Int64 = 0
+    active: Int64 = 0
+    succeeded: Int64 = 0
 
 
 class WorkloadObject(msgspec.Struct, gc=False):
@@ -289,7 +310,7 @@ class BudgetMeta(msgspec.Struct, rename="camel"):
     name: str = ""
     namespace: str = ""
     resource_version: str = ""
-    generation: int = 0
+    generation: Int64 = 0
 
 
 class BudgetSpec(msgspec.Struct, rename="camel"):
@@ -299,13 +320,31 @@ class BudgetSpec(msgspec.Struct, rename="camel"):
     unhealthy_pod_eviction_policy: str = "IfHealthyBudget"
 
 
+class BudgetCondition(msgspec.Struct, gc=False):
+    """``status.conditions[]`` of a budget."""
+
+    type: str = ""
+    reason: str = ""
+    message: str = ""
+
+
 class BudgetStatus(msgspec.Struct, rename="camel"):
     """``status`` of a budget."""
 
-    observed_generation: int = 0
-    disruptions_allowed: int = 0
-    current_healthy: int = 0
-    desired_healthy: int = 0
+    observed_generation: Int64 = 0
+    disruptions_allowed: Int64 = 0
+    current_healthy: Int64 = 0
+    desired_healthy: Int64 = 0
+    conditions: list[BudgetCondition] = []
+
+    @property
+    def problem(self) -> str:
+        """Why its controller failed (``failSafe`` in ``disruption.go``); empty if it did not.
+
+        The other fields are then those of its last success; ``observedGeneration`` may not be set at all.
+        """
+        failed = (one for one in self.conditions if (one.type, one.reason) == ("DisruptionAllowed", "SyncFailed"))
+        return next((one.message or one.reason for one in failed), "")
 
 
 class BudgetObject(msgspec.Struct):
@@ -316,6 +355,13 @@ class BudgetObject(msgspec.Struct):
     status: BudgetStatus | None = None
 
 
+class CustomAnnotations(msgspec.Struct, gc=False, omit_defaults=True):
+    """The annotations of a policy that are read."""
+
+    guard_reset: str | None = msgspec.field(default=None, name="taintwarden.io/guard-reset")
+    paused_by: str | None = msgspec.field(default=None, name="taintwarden.io/paused-by")
+
+
 class CustomMeta(msgspec.Struct, rename="camel", omit_defaults=True):
     """``metadata`` of an object of our own kinds."""
 
@@ -323,8 +369,16 @@ class CustomMeta(msgspec.Struct, rename="camel", omit_defaults=True):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
-    generation: int = 0
+    generation: Int64 = 0
     creation_timestamp: str | None = None
+    annotations: CustomAnnotations | None = None
+
+
+class CustomStatus(msgspec.Struct, gc=False, omit_defaults=True):
+    """What a new process reads of the ``status`` that the one before it has written."""
+
+    conditions: Any = None
+    guard: Any = None
 
 
 class CustomObject(msgspec.Struct, rename="camel"):
@@ -333,7 +387,9 @@ class CustomObject(msgspec.Struct, rename="camel"):
     api_version: str = ""
     kind: str = ""
     metadata: CustomMeta = msgspec.field(default_factory=CustomMeta)
-    spec: Any = None
+    spec: msgspec.Raw = msgspec.Raw(b"null")
+    """Most changes are of something else, and so it is not decoded at first."""
+    status: CustomStatus | None = None
 
 
 Followed = (
@@ -383,6 +439,10 @@ class Identity(msgspec.Struct, frozen=True):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name or "unknown"
 
 
+MAX_VERSION_DIGITS = 20
+"""Of 64 bits without a sign."""
+
+
 def version_number(text: str, unreadable: int = 2**63) -> int:
     """A resourceVersion as a number (they are comparable, KEP-5504); what is none counts as newer than anything."""
-    return int(text) if text.isascii() and text.isdigit() else unreadable
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= MAX_VERSION_DIGITS else unreadable

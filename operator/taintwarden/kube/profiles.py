@@ -1,22 +1,11 @@
-"""TolerationProfiles beside kopf: lists and the status."""
+"""What is written of TolerationProfiles: their status."""
 
 from typing import Any
 
 from taintwarden.kube.client import Client
-from taintwarden.kube.custom import GROUP_PATH, Stored, list_stored, merge_status
+from taintwarden.kube.custom import GROUP_PATH, merge_status
 
 PLURAL = "tolerationprofiles"
-
-
-async def list_profiles(client: Client) -> Stored:
-    """The profiles of all namespaces.
-
-    Raises:
-        MissingDefinitionError: the CustomResourceDefinition is not there.
-        KubeError: the list failed.
-
-    """
-    return await list_stored(client, f"{GROUP_PATH}/{PLURAL}", "TolerationProfile")
 
 
 async def patch_profile_status(client: Client, key: str, status: dict[str, Any]) -> None:

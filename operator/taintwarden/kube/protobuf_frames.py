@@ -86,6 +86,15 @@ class ProtobufFrames(Generic[Object]):
             return kind, Undecodable(_identity_of(_bare(content)), str(error))
 
 
+def status_of(body: bytes) -> Status | None:
+    """What a refusal says; None if it is no ``Status``."""
+    try:
+        found = _STATUS.FromString(_bare(_content(body)))
+    except FAULTS:
+        return None
+    return Status(found.message, found.reason, found.code) if found.message or found.reason else None
+
+
 def _content(body: bytes) -> bytes:
     if not body.startswith(MAGIC):
         msg = "the magic number is missing"

@@ -15,6 +15,9 @@ import msgspec
 from taintwarden.engine.model import Toleration
 from taintwarden.engine.selectors import Requirement, SelectorOperator
 from taintwarden.kube.objects import (
+    MAX_OF_A_POD,
+    MAX_SPREAD_CONSTRAINTS,
+    BudgetCondition,
     BudgetMeta,
     BudgetObject,
     BudgetSpec,
@@ -23,6 +26,7 @@ from taintwarden.kube.objects import (
     ClaimObject,
     ClaimSpec,
     Condition,
+    EmptyDir,
     Followed,
     NamespaceMeta,
     NamespaceObject,
@@ -35,6 +39,7 @@ from taintwarden.kube.objects import (
     PodMeta,
     PodSpec,
     PodStatus,
+    PodVolume,
     SelectorObject,
     Shape,
     ShapedPod,
@@ -57,6 +62,7 @@ _OWNER = MESSAGES["meta.v1.OwnerReference"]
 _CONDITION = MESSAGES["core.v1.PodCondition"]
 _TOLERATION = MESSAGES["core.v1.Toleration"]
 _SPREAD = MESSAGES["core.v1.TopologySpreadConstraint"]
+_VOLUME = MESSAGES["core.v1.Volume"]
 
 
 def _first_field(text: str) -> bytes:
@@ -77,10 +83,19 @@ _KNOWN_CONDITIONS = {
 """How such conditions begin: type and status, fields 1 and 2."""
 
 
+MAX_SHAPE_BYTES = 16_384
+"""Of what the pods of a shape have in common, as it is encoded: it is kept. Larger pods are decoded each time."""
+
+
+_LOCAL_KINDS = b"\n\x12"
+"""The tags of ``hostPath`` and ``emptyDir``, fields 1 and 2 of the source of a volume."""
+_LOCAL = PodVolume(empty_dir=EmptyDir())
+
+
 class _Common(Shape[Any]):
     """What the pods of one shape have in common."""
 
-    __slots__ = ("annotations", "labels", "owners", "spread", "tolerations")
+    __slots__ = ("annotations", "labels", "owners", "spread", "tolerations", "volumes")
 
     def __init__(
         self,
@@ -89,6 +104,7 @@ class _Common(Shape[Any]):
         owners: list[OwnerReference],
         tolerations: list[Toleration],
         spread: list[SpreadObject],
+        volumes: list[PodVolume],
     ) -> None:
         super().__init__()
         self.labels = labels
@@ -96,6 +112,7 @@ class _Common(Shape[Any]):
         self.owners = owners
         self.tolerations = tolerations
         self.spread = spread
+        self.volumes = volumes
 
 
 class PodReader:
@@ -113,19 +130,27 @@ class PodReader:
         """
         meta, spec, status = found.metadata, found.spec, found.status
         namespace, priority, grace = meta.namespace, spec.priority, spec.terminationGracePeriodSeconds
-        labels, annotations = meta.labels[:], [one for one in meta.annotations[:] if one.startswith(_OUR_ANNOTATIONS)]
-        owners, tolerations, spread = meta.ownerReferences[:], spec.tolerations[:], spec.topologySpreadConstraints[:]
+        # One more than count, so that those who read it see that some were left out.
+        labels, tolerations = meta.labels[: MAX_OF_A_POD + 1], spec.tolerations[: MAX_OF_A_POD + 1]
+        annotations = [one for one in meta.annotations[:] if one.startswith(_OUR_ANNOTATIONS)]
+        owners, spread = meta.ownerReferences[:], spec.topologySpreadConstraints[:MAX_SPREAD_CONSTRAINTS]
         encoded = (*labels, None, *annotations, None, *owners, None, *tolerations, None, *spread)
-        key = (namespace, priority, grace, encoded)
+        is_local = any(map(_is_local, spec.volumes[:]))  # not their encoding: each pod has a volume of its own name
+        key = (namespace, priority, grace, is_local, encoded)
         common = self._known.get(key)
         if common is None:
-            common = self._known[key] = _Common(
+            common = _Common(
                 _mapping(labels),
                 _annotations(annotations),
                 [_owner(one) for one in owners],
                 [_toleration(one) for one in tolerations],
                 [_spread(one) for one in spread],
+                [_LOCAL] if is_local else [],
             )
+            if sum(len(one) for one in encoded if one is not None) <= MAX_SHAPE_BYTES:
+                self._known[key] = common
+            else:
+                common.is_kept = False
         return ShapedPod(
             PodMeta(
                 meta.name,
@@ -138,7 +163,7 @@ class PodReader:
                 common.annotations,
                 common.owners,
             ),
-            PodSpec(spec.nodeName, common.tolerations, priority, grace, common.spread),
+            PodSpec(spec.nodeName, common.tolerations, priority, grace, common.spread, common.volumes),
             PodStatus(
                 status.phase, [_condition(one) for one in status.conditions[:] if one.startswith(_USED_CONDITIONS)]
             ),
@@ -156,14 +181,14 @@ def reader(kind: str) -> Callable[[Any], Followed]:
 
 def _node(found: Any) -> NodeObject:
     meta = found.metadata
-    history = meta.annotations.get(_HISTORY)
+    ours = {name: _text(meta.annotations[key]) for key, name in _NODE_ANNOTATIONS.items() if key in meta.annotations}
     return NodeObject(
         NodeMeta(
             meta.name,
             meta.uid,
             meta.resourceVersion,
             _texts(meta.labels),
-            None if history is None else NodeAnnotations(_text(history)),
+            NodeAnnotations(**ours) if ours else None,
         ),
         NodeSpec([TaintObject(one.key, one.value, one.effect, _time(one.timeAdded)) for one in found.spec.taints]),
     )
@@ -206,7 +231,13 @@ def _budget(found: Any) -> BudgetObject:
             _selector(spec.selector) if spec.HasField("selector") else None,
             spec.unhealthyPodEvictionPolicy,
         ),
-        BudgetStatus(status.observedGeneration, status.disruptionsAllowed, status.currentHealthy, status.desiredHealthy)
+        BudgetStatus(
+            status.observedGeneration,
+            status.disruptionsAllowed,
+            status.currentHealthy,
+            status.desiredHealthy,
+            [BudgetCondition(_text(one.type), _text(one.reason), _text(one.message)) for one in status.conditions],
+        )
         if found.HasField("status")
         else None,
     )
@@ -225,7 +256,7 @@ def _volume(found: Any) -> VolumeObject:
 
 
 _AFFINITY = msgspec.structs.fields(VolumeAnnotations)[0].encode_name
-_HISTORY = msgspec.structs.fields(NodeAnnotations)[0].encode_name
+_NODE_ANNOTATIONS = {field.encode_name: field.name for field in msgspec.structs.fields(NodeAnnotations)}
 _MAKERS: Mapping[str, Callable[[Any], Followed]] = {
     "core.v1.Node": _node,
     "core.v1.Namespace": _namespace,
@@ -268,6 +299,29 @@ def _spread(raw: bytes) -> SpreadObject:
     found = _SPREAD.FromString(raw)
     selector = _selector(found.labelSelector) if found.HasField("labelSelector") else None
     return SpreadObject(found.topologyKey, selector, list(found.matchLabelKeys))
+
+
+def _is_local(raw: bytes) -> bool:
+    """Whether a volume's data stay on the disk of the node."""
+    if not _may_be_local(raw):
+        return False
+    source = _VOLUME.FromString(raw).volumeSource
+    is_on_disk = source.HasField("emptyDir") and source.emptyDir.medium != b"Memory"
+    return bool(source.HasField("hostPath") or is_on_disk)
+
+
+def _may_be_local(raw: bytes) -> bool:
+    """Whether the kind of a volume, the only field of its source, is one of these, or is not where it usually is.
+
+    The name, field 1, is shorter than 128 bytes. The source, field 2, follows it.
+    """
+    try:
+        end = 3 + raw[1]
+        while raw[end] & 0x80:  # the length of the source
+            end += 1
+        return raw[end + 1] in _LOCAL_KINDS
+    except IndexError:
+        return True
 
 
 def _selector(found: Any) -> SelectorObject:

@@ -91,12 +91,16 @@ SCHEMA: Mapping[str, Fields] = {
     },
     "meta.v1.Entry": {"key": (1, "string"), "value": (2, "bytes")},
     "core.v1.PodSpec": {
+        "volumes": (1, "repeated bytes"),
         "terminationGracePeriodSeconds": (4, "int64 = 30"),
         "nodeName": (10, "string"),
         "tolerations": (22, "repeated bytes"),
         "priority": (25, "int32"),
         "topologySpreadConstraints": (33, "repeated bytes"),
     },
+    "core.v1.Volume": {"volumeSource": (2, "core.v1.VolumeSource")},
+    "core.v1.VolumeSource": {"hostPath": (1, "bytes"), "emptyDir": (2, "core.v1.EmptyDirVolumeSource")},
+    "core.v1.EmptyDirVolumeSource": {"medium": (1, "bytes")},
     "core.v1.PodStatus": {"phase": (1, "string"), "conditions": (2, "repeated bytes")},
     "core.v1.PodCondition": {"type": (1, "bytes"), "status": (2, "bytes"), "lastTransitionTime": (4, "bytes")},
     "core.v1.Toleration": {
@@ -143,7 +147,9 @@ SCHEMA: Mapping[str, Fields] = {
         "disruptionsAllowed": (3, "int32"),
         "currentHealthy": (4, "int32"),
         "desiredHealthy": (5, "int32"),
+        "conditions": (7, "repeated meta.v1.Condition"),
     },
+    "meta.v1.Condition": {"type": (1, "bytes"), "reason": (5, "bytes"), "message": (6, "bytes")},
 }
 """``meta.v1.List`` stands for every list whose items stay encoded, ``meta.v1.Object`` for every object, and
 ``meta.v1.Entry`` for an entry of a map. A name with more parts is another view of what the first three name.

@@ -13,11 +13,12 @@ from typing import Any
 
 import msgspec
 
+from taintwarden.api.types import POLICY_KIND
+from taintwarden.engine.model import Int64
 from taintwarden.kube.client import MERGE_PATCH, Client
-from taintwarden.kube.errors import ApiError, KubeError
+from taintwarden.kube.errors import ApiError, KubeError, decoded
+from taintwarden.kube.event_queue import EventQueue
 
-MAX_QUEUED = 2_000
-"""Of Events waiting to be written, the oldest are dropped beyond this: they must not fill memory in a wave."""
 MAX_REMEMBERED = 20_000
 MAX_NOTE_BYTES = 1_024
 REPEAT_SECONDS = 300.0
@@ -25,6 +26,18 @@ REPEAT_SECONDS = 300.0
 BUSY_FACTOR = 10
 """How much slower Events are written while evictions are many."""
 NORMAL, WARNING = "Normal", "Warning"
+
+
+MAX_COUNT = 2**31 - 2
+"""The API server stores 32 bits."""
+
+
+class _Series(msgspec.Struct):
+    count: Int64 = 1
+
+
+class _Event(msgspec.Struct):
+    series: _Series | None = None
 
 
 class Subject(msgspec.Struct, frozen=True):
@@ -83,13 +96,15 @@ class Recorder:
         self._instance = instance
         self._pause_seconds = 1.0 / per_second
         self._is_busy = is_busy
-        self._alarms: OrderedDict[str, Message] = OrderedDict()
-        """About policies: few and urgent. They must not wait for thousands about pods."""
-        self._queue: OrderedDict[str, Message] = OrderedDict()
+        self._queue = EventQueue[Message]()
         self._written: OrderedDict[str, float] = OrderedDict()
         self._waiting = asyncio.Event()
-        self.dropped = 0
         self.failed = 0
+
+    @property
+    def dropped(self) -> int:
+        """How many Events were dropped."""
+        return self._queue.dropped
 
     def record(self, message: Message) -> None:
         """Queue one Event. Never waits, never fails."""
@@ -100,19 +115,15 @@ class Recorder:
                 return
         else:
             key = f"{message.subject.uid}/{message.reason}/{message.policy}"
-        queue = self._queue if message.subject.kind in ("Pod", "Node") else self._alarms
-        queue[key] = message
-        queue.move_to_end(key)  # after what was said meanwhile, which it may contradict
-        if len(queue) > MAX_QUEUED:
-            queue.popitem(last=False)
-            self.dropped += 1
+        subject = message.subject
+        self._queue.put(subject.namespace, key, message, is_alarm=subject.kind == POLICY_KIND)
         self._waiting.set()
 
     async def run(self) -> None:
         """Write what is queued, forever."""
         while True:
             await self._waiting.wait()
-            while self._alarms or self._queue:
+            while self._queue:
                 if await self._write_next():
                     await self._pause()
                 else:
@@ -121,8 +132,7 @@ class Recorder:
 
     async def _write_next(self) -> bool:
         """Write the first of the queue. False: that has been said already."""
-        _, message = (self._alarms or self._queue).popitem(last=False)
-        message = message.complete()
+        message = self._queue.pop().complete()
         name = event_name(message)
         if self._is_written(name):
             return False
@@ -134,17 +144,17 @@ class Recorder:
         """Keep the rate; an alarm does not wait for the longer pauses of a wave."""
         for _ in range(BUSY_FACTOR if self._is_busy() else 1):
             await asyncio.sleep(self._pause_seconds)
-            if self._alarms:
+            if self._queue.has_alarms:
                 return
 
     async def flush(self, timeout_seconds: float) -> None:
         """At the end: write what is still queued, as far as the time allows."""
         try:
             async with asyncio.timeout(timeout_seconds):
-                while self._alarms or self._queue:
+                while self._queue:
                     await self._write_next()
         except TimeoutError:
-            self.dropped += len(self._alarms) + len(self._queue)
+            self._queue.clear()
 
     def _is_written(self, name: str) -> bool:
         """Whether this process wrote the same Event a short time ago."""
@@ -170,8 +180,15 @@ class Recorder:
         except ApiError as error:
             if error.code != 409:
                 raise
-            series = {"series": {"count": 2, "lastObservedTime": _now()}}
+            count = await self._count(f"{path}/{name}") + 1
+            series = {"series": {"count": count, "lastObservedTime": _now()}}
             await self._client.request("PATCH", f"{path}/{name}", body=series, content_type=MERGE_PATCH)
+
+    async def _count(self, path: str) -> int:
+        """How often an Event was written. A patch that changes nothing returns it without the right to get it."""
+        body = await self._client.request("PATCH", path, body={}, content_type=MERGE_PATCH)
+        series = decoded(body, _Event, "Event").series
+        return 1 if series is None else max(1, min(series.count, MAX_COUNT))
 
     def _body(self, name: str, namespace: str, message: Message) -> dict[str, Any]:
         return {

@@ -4,6 +4,7 @@ from typing import Generic
 
 import msgspec
 
+from taintwarden.kube.errors import ApiError
 from taintwarden.kube.objects import (
     BudgetObject,
     ClaimObject,
@@ -15,9 +16,6 @@ from taintwarden.kube.objects import (
     WorkloadObject,
 )
 
-PAGE_SIZE = 500
-"""How many objects one page of a list has at most."""
-
 
 class Resource(msgspec.Struct, Generic[Object], frozen=True):
     """What to follow.
@@ -27,6 +25,7 @@ class Resource(msgspec.Struct, Generic[Object], frozen=True):
         type: of its objects.
         message: their message in ``protobuf_schema``; empty for custom resources, which have none.
         field_selector: which objects the server leaves to itself.
+        definition: the kind of a custom resource; empty for others.
 
     """
 
@@ -35,6 +34,16 @@ class Resource(msgspec.Struct, Generic[Object], frozen=True):
     type: type[Object]
     message: str = ""
     field_selector: str = ""
+    definition: str = ""
+
+    @property
+    def missing(self) -> str:
+        """What to say where the server does not know a custom resource."""
+        return f"it does not know {self.definition} (taintwarden.io/v1alpha1): kubectl apply -f crds/ first"
+
+    def why_refused(self, error: ApiError) -> str:
+        """Why the server does not list or watch it."""
+        return self.missing if error.code == 404 and self.definition else str(error)
 
     @property
     def selection(self) -> dict[str, str]:

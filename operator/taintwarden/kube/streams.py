@@ -8,29 +8,23 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from types import MappingProxyType
 from typing import Any, Generic, NoReturn
 
 from taintwarden.kube.client import Client
 from taintwarden.kube.encoding import ExpiredError, Page, expired_or
-from taintwarden.kube.errors import ApiError, KubeError, Unreachable
+from taintwarden.kube.errors import ApiError, KubeError, TooLong, Unreachable
 from taintwarden.kube.event_handler import EventHandler
 from taintwarden.kube.frames import Decoder
 from taintwarden.kube.liveness import Liveness
 from taintwarden.kube.objects import Object
-from taintwarden.kube.resources import PAGE_SIZE, Resource
+from taintwarden.kube.paging import FIRST_LIMIT, PageLimit
+from taintwarden.kube.resources import Resource
 from taintwarden.kube.timings import StreamTimings
 from taintwarden.kube.watching import BackOff, Watch
 
-PAGE_BYTES = 4 * 2**20
-"""Of a page. Each page of a list costs the API server a look at all that follow, so it serves few large ones faster."""
-SMALLEST_LIMIT, LARGEST_LIMIT = 100, 2_000
 OBJECTS_AT_ONCE = 500
 """Of a page, which evictions of a leader that lists again wait for."""
-
-
-def limit_after(limit: int, size: int) -> int:
-    """How many objects to request after a page of so many that has this size in bytes."""
-    return max(SMALLEST_LIMIT, min(LARGEST_LIMIT, limit * PAGE_BYTES // max(1, size)))
 
 
 class Stream(Generic[Object]):
@@ -44,9 +38,13 @@ class Stream(Generic[Object]):
         resource: what to follow.
         handler: receives the stream.
         timings: how long to wait for what.
-        page_size: how many objects to request at first; from then on, pages of ``PAGE_BYTES``.
+        first_limit: how many objects to request at first.
         sleep: waits for some seconds; replaced in tests.
         jitter: a number in [0, 1); replaced in tests.
+
+    Attributes:
+        name: of the resource.
+        listed: set once a list is complete.
 
     """
 
@@ -57,15 +55,17 @@ class Stream(Generic[Object]):
         handler: EventHandler[Object],
         timings: StreamTimings = StreamTimings(),  # noqa: B008 - it is frozen
         *,
-        page_size: int = PAGE_SIZE,
+        first_limit: int = FIRST_LIMIT,
         sleep: Callable[[float], Any] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
+        self.name = resource.name
+        self.listed = asyncio.Event()
         self._client = client
         self._resource = resource
         self._handler = handler
         self._timings = timings
-        self._page_size = page_size
+        self._first_limit = first_limit
         self._back_off = BackOff(handler.restarted, timings.back_off, sleep=sleep, jitter=jitter)
         self._listed_at = float("-inf")
         """When the last list ended, or began if it did not end."""
@@ -92,7 +92,7 @@ class Stream(Generic[Object]):
             else:
                 await self._back_off.pause(error.reason, str(error))
         except ApiError as error:
-            await self._back_off.pause("refused", str(error), error.retry_after)
+            await self._back_off.pause("refused", self._resource.why_refused(error), error.retry_after)
         except Unreachable as error:
             await self._back_off.pause("unreachable", str(error))
 
@@ -108,6 +108,7 @@ class Stream(Generic[Object]):
                 await self._take(first, pages)
                 del first  # it holds what it was decoded from
                 self._handler.list_ended(version)
+                self.listed.set()
                 self._listed_at = _now()
                 await self._adopt(watch)
                 await watching
@@ -123,18 +124,16 @@ class Stream(Generic[Object]):
     # -- list ---------------------------------------------------------------------------------------------------
 
     async def _pages(self) -> AsyncGenerator[Page[Object]]:
-        limit = self._page_size
-        coming = asyncio.create_task(self._request_page({"limit": str(limit)}))
+        limit = PageLimit(self._first_limit)
+        coming = asyncio.create_task(self._request_page(limit))
         try:
             while True:
                 body = await coming
                 page = self._decoder.page(body)
                 if page.head.continue_:
-                    limit = limit_after(limit, len(body))
+                    limit.came(len(body))
                     # The server makes the next page while we work on this one.
-                    coming = asyncio.create_task(
-                        self._request_page({"limit": str(limit), "continue": page.head.continue_})
-                    )
+                    coming = asyncio.create_task(self._request_page(limit, {"continue": page.head.continue_}))
                 del body  # the page holds what it needs of it
                 yield page
                 if not page.head.continue_:
@@ -142,12 +141,22 @@ class Stream(Generic[Object]):
         finally:
             coming.cancel()
 
-    async def _request_page(self, page: Mapping[str, str]) -> bytes:
-        params = {**page, **self._resource.selection}
-        try:
-            return await self._client.request("GET", self._resource.path, params=params, accept=self._decoder.accept)
-        except ApiError as error:
-            raise expired_or(error) from error  # the continue token may grow too old: begin again
+    async def _request_page(self, limit: PageLimit, token: Mapping[str, str] = MappingProxyType({})) -> bytes:
+        selection = {**token, **self._resource.selection}
+        while True:
+            try:
+                return await self._client.request(
+                    "GET",
+                    self._resource.path,
+                    params={"limit": str(limit.objects), **selection},
+                    accept=self._decoder.accept,
+                    max_bytes=limit.max_bytes,
+                )
+            except TooLong:
+                if not limit.shrink():
+                    raise
+            except ApiError as error:
+                raise expired_or(error) from error  # the continue token may grow too old: begin again
 
     async def _take(self, first: Page[Object], others: AsyncGenerator[Page[Object]]) -> None:
         await self._listed(first)

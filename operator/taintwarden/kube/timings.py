@@ -8,18 +8,22 @@ class StreamTimings(msgspec.Struct, frozen=True, kw_only=True):
 
     gap: float = 2.0
     """What was complete so long ago, or less, still counts as up to date while no watch is open."""
-    watch: tuple[int, int] = (50, 70)
+    watch: tuple[int, int] = (12, 18)
     """The server ends a watch after a random time in this range, so that watches spread over its replicas.
 
     Less than ``idle``: of a resource that never changes it sends nothing, not even bookmarks, unless etcd tells it of
-    progress (every ten minutes by default). Then only the end that was asked for shows that a connection works.
+    progress (every ten minutes by default). Then only the end that was asked for shows that a connection works. To
+    open a watch again costs both sides less than a millisecond.
     """
     short_watch: int = 4
     """Length of the first watch after a gap. The server sends a bookmark two seconds before the end of a watch."""
     opening: float = 15.0
     """The server answers a watch at once; its flow control may let it wait for some seconds."""
-    idle: float = 90.0
-    """A connection silent for longer is dead: the server should have ended the watch."""
+    idle: float = 22.0
+    """A connection silent for longer is dead: the server should have ended the watch.
+
+    Well below the shortest notice that a cloud gives before it removes a node (30 s).
+    """
     back_off: tuple[float, float] = (0.25, 5.0)
     """First and longest pause. Not longer, because no pod is evicted while the view is not up to date."""
     empty_watch: float = 1.0

@@ -8,11 +8,12 @@ from typing import Any, Generic
 
 from taintwarden.kube.client import Client
 from taintwarden.kube.encoding import ExpiredError, Undecodable, expired_or
-from taintwarden.kube.errors import ApiError, KubeError, Unreachable
+from taintwarden.kube.errors import ApiError, KubeError, TooLong, Unreachable
 from taintwarden.kube.event_handler import EventHandler, Held, unknown_deletion
 from taintwarden.kube.frames import Decoder
 from taintwarden.kube.liveness import Liveness
 from taintwarden.kube.objects import Identity, Object, version_number
+from taintwarden.kube.paging import MAX_OBJECT_BYTES
 from taintwarden.kube.resources import Resource
 from taintwarden.kube.timings import StreamTimings
 
@@ -130,7 +131,7 @@ class Watch(Generic[Object]):
             try:
                 await self._once()
             except ApiError as error:
-                await self._back_off.pause("refused", str(error), error.retry_after)
+                await self._back_off.pause("refused", self._resource.why_refused(error), error.retry_after)
             except Unreachable as error:
                 await self._back_off.pause("unreachable", str(error))
 
@@ -197,6 +198,9 @@ class Watch(Generic[Object]):
         came, buffer = False, b""
         async for chunk in chunks:
             frames, buffer = self._decoder.split(buffer + chunk)
+            if len(buffer) > MAX_OBJECT_BYTES:
+                msg = f"a frame of a watch has more than {MAX_OBJECT_BYTES} bytes"
+                raise TooLong(msg)
             for first in range(0, len(frames), FRAMES_AT_ONCE):
                 if first:
                     await asyncio.sleep(0)

@@ -1,7 +1,7 @@
 """The calls about our own webhooks: the Secret with their certificates, and whom the API servers trust."""
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 
 import msgspec
@@ -9,8 +9,6 @@ import msgspec
 from taintwarden.kube.client import APPLY_PATCH, MERGE_PATCH, Client
 from taintwarden.kube.errors import ApiError, decoded
 
-CONFIGURATION = "taintwarden"
-"""The name of both configurations."""
 FIELD_MANAGER = "taintwarden-webhooks"
 """Owns only caBundle; all other fields belong to the installer of the configurations."""
 TIMEOUT_SECONDS = 10.0
@@ -26,8 +24,8 @@ class ConfigurationKind(StrEnum):
 
     @property
     def path(self) -> str:
-        """Where ours is."""
-        return f"/apis/{_GROUP_VERSION}/{self.lower()}s/{CONFIGURATION}"
+        """Where all of the cluster are."""
+        return f"/apis/{_GROUP_VERSION}/{self.lower()}s"
 
 
 class Secret(msgspec.Struct, frozen=True):
@@ -56,20 +54,29 @@ class _ClientConfig(msgspec.Struct):
     bundle: bytes | None = msgspec.field(default=None, name="caBundle")
 
 
-class Webhook(msgspec.Struct, rename="camel"):
-    """One of ``webhooks[]``."""
-
+class _Webhook(msgspec.Struct, rename="camel"):
     name: str
     client_config: _ClientConfig
 
-    @property
-    def bundle(self) -> bytes:
-        """The certificates that the API servers trust when they call it."""
-        return self.client_config.bundle or b""
+
+class _Meta(msgspec.Struct):
+    name: str
 
 
 class _Configuration(msgspec.Struct):
-    webhooks: list[Webhook] = []
+    metadata: _Meta
+    webhooks: list[_Webhook] = []
+
+
+class _Configurations(msgspec.Struct):
+    items: list[_Configuration] = []
+
+
+class Configuration(msgspec.Struct, frozen=True):
+    """A configuration with webhooks that call our Service: the caBundle of each of these, by its name."""
+
+    name: str
+    bundles: dict[str, bytes]
 
 
 async def read_secret(client: Client, namespace: str, name: str) -> Secret:
@@ -105,40 +112,52 @@ async def write_secret(
     return True
 
 
-async def read_webhooks(client: Client, kind: ConfigurationKind, namespace: str, service: str) -> list[Webhook]:
-    """The webhooks of our configuration that call our Service; none where there is no configuration.
+async def read_configurations(
+    client: Client, kind: ConfigurationKind, namespace: str, service: str
+) -> list[Configuration]:
+    """The configurations with webhooks that call our Service, whatever they are called.
 
     Raises:
-        KubeError: it was not read.
+        KubeError: they were not read.
 
     """
-    try:
-        body = await client.request("GET", kind.path, timeout_seconds=TIMEOUT_SECONDS)
-    except ApiError as error:
-        if error.code == 404:
-            return []
-        raise
-    ours = _ServiceReference(namespace, service)
-    found = decoded(body, _Configuration, "webhook configuration").webhooks
-    return [webhook for webhook in found if webhook.client_config.service == ours]
+    body = await client.request("GET", kind.path, timeout_seconds=TIMEOUT_SECONDS)
+    ours, found = _ServiceReference(namespace, service), []
+    for one in decoded(body, _Configurations, "webhook configurations").items:
+        called = [webhook for webhook in one.webhooks if webhook.client_config.service == ours]
+        if called:
+            bundles = {webhook.name: webhook.client_config.bundle or b"" for webhook in called}
+            found.append(Configuration(one.metadata.name, bundles))
+    return found
 
 
-async def apply_bundle(client: Client, kind: ConfigurationKind, webhooks: Iterable[Webhook], bundle: bytes) -> None:
-    """Have the API servers trust ``bundle`` when they call these ``webhooks``; nothing else is touched.
+async def read_bundles(client: Client, kind: ConfigurationKind, namespace: str, service: str) -> list[bytes]:
+    """The caBundle of every webhook of this kind that calls our Service.
+
+    Raises:
+        KubeError: they were not read.
+
+    """
+    found = await read_configurations(client, kind, namespace, service)
+    return [bundle for one in found for bundle in one.bundles.values()]
+
+
+async def apply_bundle(client: Client, kind: ConfigurationKind, configuration: Configuration, bundle: bytes) -> None:
+    """Have the API servers trust ``bundle`` when they call these webhooks; nothing else is touched.
 
     Raises:
         KubeError: it was not applied.
 
     """
-    applied = [{"name": webhook.name, "clientConfig": {"caBundle": _base64(bundle)}} for webhook in webhooks]
+    applied = [{"name": name, "clientConfig": {"caBundle": _base64(bundle)}} for name in configuration.bundles]
     await client.request(
         "PATCH",
-        kind.path,
+        f"{kind.path}/{configuration.name}",
         params={"fieldManager": FIELD_MANAGER, "force": "true"},
         body={
             "apiVersion": _GROUP_VERSION,
             "kind": kind.value,
-            "metadata": {"name": CONFIGURATION},
+            "metadata": {"name": configuration.name},
             "webhooks": applied,
         },
         content_type=APPLY_PATCH,

@@ -1,0 +1,36 @@
+"""How many objects of a list to request at once: bounded, whatever their sizes are."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taintwarden.kube.http_messages import MAX_ANSWER_BYTES
+from taintwarden.kube.paging import FIRST_LIMIT, GROWTH, LARGEST_LIMIT, MAX_OBJECT_BYTES, PAGE_BYTES, PageLimit
+
+LIMITS = st.integers(1, LARGEST_LIMIT)
+
+
+@given(LIMITS, st.integers(0, 2**31))
+def test_a_page_has_about_so_many_bytes_if_its_objects_are_like_the_last_ones(limit, size):
+    following = PageLimit(limit)
+    following.came(size)
+    assert 1 <= following.objects <= min(LARGEST_LIMIT, limit * GROWTH)
+    assert following.objects == 1 or following.objects * size / limit <= PAGE_BYTES
+
+
+@given(LIMITS)
+def test_a_page_that_is_too_long_is_shorter_the_next_time(limit):
+    following = PageLimit(limit)
+    assert following.shrink() is (limit > 1)
+    assert following.objects < limit or limit == 1
+
+
+def test_the_smallest_page_has_one_object_which_may_be_larger_than_a_page():
+    assert (PageLimit(2).max_bytes, PageLimit(1).max_bytes) == (MAX_ANSWER_BYTES, MAX_OBJECT_BYTES)
+
+
+def test_pages_of_two_kilobytes_a_pod_are_large_after_four():
+    limit, limits = PageLimit(), []
+    for _ in range(5):
+        limits.append(limit.objects)
+        limit.came(limit.objects * 2_000)
+    assert limits == [FIRST_LIMIT, 160, 1_280, 2_000, 2_000]
