@@ -11,7 +11,7 @@ The data flow, with one package for each step::
     notify         controller.notifier       metric, log line, Event; controller.status for the policy
 
 ``engine.machine`` makes every decision; ``controller.loop`` turns around it; ``app`` puts all together. ``handlers`` is
-what kopf calls, ``api`` what users write, ``cli`` what they run.
+what answers over HTTP, ``api`` what users write, ``cli`` what they run.
 
 >>> from taintwarden import tolerates
 >>> tolerates({"key": "sla", "operator": "Gt", "value": "950"}, {"key": "sla", "value": "980", "effect": "NoExecute"})
@@ -51,8 +51,8 @@ def tolerates(toleration: "Toleration | Mapping[str, Any]", taint: "Taint | Mapp
     """
     import msgspec  # noqa: PLC0415
 
-    from taintwarden.engine.matching.tolerations import Match, match  # noqa: PLC0415
     from taintwarden.engine.model import Taint, Toleration  # noqa: PLC0415
+    from taintwarden.engine.operators import Match, match  # noqa: PLC0415
 
     ours = toleration if isinstance(toleration, Toleration) else msgspec.convert(toleration, Toleration)
     theirs = taint if isinstance(taint, Taint) else msgspec.convert(taint, Taint)

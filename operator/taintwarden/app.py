@@ -8,7 +8,8 @@ import gc
 import os
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Self
+from functools import partial
+from typing import Any, Self
 
 import structlog
 
@@ -22,9 +23,12 @@ from taintwarden.controller.keyed_handlers import BudgetHandler, NamespaceHandle
 from taintwarden.controller.loop import Loop
 from taintwarden.controller.notifier import Notifier
 from taintwarden.controller.policies import PolicyStore
+from taintwarden.controller.policy_changes import PolicyChanges
 from taintwarden.controller.profiles import ProfileStore
 from taintwarden.controller.status import StatusWriter
+from taintwarden.controller.store_handler import StoreHandler
 from taintwarden.controller.stream_handlers import NodeHandler, PodHandler, StreamHandler
+from taintwarden.engine.limits.calls import SLOW_FACTOR
 from taintwarden.engine.machine import Machine, events
 from taintwarden.engine.model import Gates
 from taintwarden.handlers.metrics_server import MetricsServer
@@ -32,12 +36,10 @@ from taintwarden.handlers.probes import ProbeServer
 from taintwarden.kube.client import Client
 from taintwarden.kube.connection import Connection
 from taintwarden.kube.credentials import CredentialsError
-from taintwarden.kube.custom import POLICIES, PROFILES, Stored, served_kinds
-from taintwarden.kube.errors import ApiError, KubeError
+from taintwarden.kube.custom import POLICIES, PROFILES, check_definition
+from taintwarden.kube.errors import ApiError
 from taintwarden.kube.evictor import Evictor
 from taintwarden.kube.lease import LEASE_NAME, Lease
-from taintwarden.kube.policies import list_policies
-from taintwarden.kube.profiles import list_profiles
 from taintwarden.kube.recorder import Recorder
 from taintwarden.kube.resources import (
     BUDGETS,
@@ -56,15 +58,6 @@ from taintwarden.kube.timings import StreamTimings
 from taintwarden.settings import Settings
 from taintwarden.telemetry.metrics import Metrics, Process
 
-if TYPE_CHECKING:
-    from taintwarden.handlers.supervisor import Supervisor
-
-RESYNC_SECONDS = 30.0
-"""After a gap, a watch of kopf does not report deletions, and a deleted object must not stay in force."""
-WATCH_LAG_SECONDS = 5.0
-"""What a list had, the watch must have brought so long after it, or it is deaf."""
-TAKE_OVER_RETRY_SECONDS = 1.0
-"""Pause before a new leader tries again to read what the one before it has written."""
 COLLECTOR_THRESHOLDS = (50_000, 20, 50)
 """Pods are no garbage and have no cycles: looking at all of them every few hundred objects is work for nothing."""
 STARTING_SECONDS = 30
@@ -102,18 +95,12 @@ class App:
         self._calls: set[asyncio.Task[None]] = set()
         self._probes = ProbeServer(settings, unready=self._unready, dead=self._dead, metrics=self._exposition)
         self._metrics_server: MetricsServer | None = None
-        self._is_supervised = False
-        self._supervisor: Supervisor | None = None
-        """None until kopf is imported, and where kopf itself runs the operator."""
-        self._listing = asyncio.Lock()
-        """Lists are loaded in the order in which they were requested."""
         self._events_dropped = 0
         """What the metric has counted."""
-        self._term = 0
-        """Counts changes of leadership: what was begun before the last one is of no use."""
+        self._taking_over: asyncio.Task[None] | None = None
         gates = Gates(settings.numeric_operators, settings.semver_operators)
         self.metrics = Metrics(Process.OPERATOR)
-        self.client = Client(connection, max_connections=settings.max_in_flight + 32, is_paced=True)
+        self.client = Client(connection, max_connections=(1 + SLOW_FACTOR) * settings.max_in_flight + 32, is_paced=True)
         self.machine = Machine(gates=gates, overall_rate=settings.overall_rate, max_in_flight=settings.max_in_flight)
         self.recorder = Recorder(
             self.client, settings.identity, settings.events_per_second, lambda: self.machine.view.is_busy
@@ -134,7 +121,7 @@ class App:
             client=self.client,
             evictor=Evictor(self.client),
             lease=self.lease,
-            decoder=decoder,
+            stands=lambda order: self.machine.stands(order, clock()),
             metrics=self.metrics,
             feed=self._feed,
             newest_version=lambda: self.loop.newest_version,
@@ -147,6 +134,7 @@ class App:
             changed=lambda policies: self._feed(events.PoliciesChanged(policies)),
             issue=self.issues.policy,
             guards=self.guards,
+            changes=PolicyChanges(self.issues.policy_change),
             dry_run=settings.dry_run,
         )
         self.profiles = ProfileStore(self._feed, self.issues.profile)
@@ -159,17 +147,19 @@ class App:
             *stores,
             self._may_tell,
             dry_run=settings.dry_run,
-            gates=gates,
         )
         parts = (self._feed, self.metrics)
         workloads = (REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, REPLICATION_CONTROLLERS, JOBS)
-        self._followed: list[tuple[Resource[Any], StreamHandler[Any]]] = [
-            (NODES, NodeHandler(NODES.name, *parts, decoder)),
-            (PODS, PodHandler(PODS.name, *parts, decoder)),
-            (NAMESPACES, NamespaceHandler(NAMESPACES.name, *parts)),
-            (BUDGETS, BudgetHandler(BUDGETS.name, *parts)),
-            *((resource, WorkloadHandler(resource.name, *parts)) for resource in workloads),
-        ]
+        self._followed: dict[Resource[Any], StreamHandler[Any]] = {
+            POLICIES: StoreHandler(POLICIES.name, *parts, self.policies),
+            PROFILES: StoreHandler(PROFILES.name, *parts, self.profiles),
+            NODES: NodeHandler(NODES.name, *parts, decoder),
+            PODS: PodHandler(PODS.name, *parts, decoder),
+            NAMESPACES: NamespaceHandler(NAMESPACES.name, *parts),
+            BUDGETS: BudgetHandler(BUDGETS.name, *parts),
+            **{resource: WorkloadHandler(resource.name, *parts) for resource in workloads},
+        }
+        self._streams: dict[Resource[Any], tuple[Stream[Any], asyncio.Task[None]]] = {}
 
     @classmethod
     async def connect(cls, settings: Settings, timings: StreamTimings = StreamTimings()) -> Self:  # noqa: B008 - it is frozen
@@ -182,33 +172,15 @@ class App:
         app = cls(settings, Connection.load(settings.kubeconfig, settings.context), timings=timings)
         await app.client.__aenter__()
         try:
-            app.policies.load(*await _first_answer(lambda: list_policies(app.client)))
-            app.profiles.load(*await _first_answer(lambda: list_profiles(app.client)))
+            for resource in (POLICIES, PROFILES):
+                await _first_answer(partial(check_definition, app.client, resource))
         except BaseException:
             await app.client.__aexit__()
             raise
         return app
 
-    def hand_over(self, action: Callable[..., object], *args: object) -> None:
-        """Have something done where the machine lives. May be called from any thread."""
-        self._running.call_soon_threadsafe(action, *args)
-
-    async def supervise(self, stopping: asyncio.Event) -> None:
-        """Have policies and profiles watched by a kopf that begins again when it ends, until ``stopping`` is set."""
-        self._is_supervised = True
-        # kopf takes long to import: in a thread, the lists that were requested arrive meanwhile.
-        supervised = await asyncio.to_thread(_import_kopf)
-        self._supervisor = supervised(
-            self,
-            identity=self.settings.identity,
-            monotonic=lambda: self._clock().monotonic,
-            served=self._serves_our_kinds,
-        )
-        await self._supervisor.run(stopping)
-
     async def start(self) -> None:
         """Begin to follow the cluster; lead and decide as soon as everything is known."""
-        self._running = asyncio.get_running_loop()
         gc.set_threshold(*COLLECTOR_THRESHOLDS)
         settings = self.settings
         await self._probes.start()
@@ -221,17 +193,18 @@ class App:
         for gate, name in ((settings.numeric_operators, "Gt, Lt"), (settings.semver_operators, "Semver*")):
             if not gate:
                 log.warning("operators-switched-off", operators=name, effect="such tolerations never match")
-        for resource, handler in self._followed:
-            self._task(Stream(self.client, resource, handler, self._timings).run())
+        for resource, handler in self._followed.items():
+            self._follow(resource)
+            self._task(handler.run())
         self._task(self._sync())
         self._task(self.recorder.run())
-        self._task(self._resync())
 
     async def stop(self) -> None:
         """Stop deciding, wait for calls in progress, release the lease."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        while self._tasks:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._calls:
             await asyncio.wait(self._calls, timeout=STOP_SECONDS)
         await self.lease.release()
@@ -247,8 +220,8 @@ class App:
     async def _sync(self) -> None:
         """Wait until everything was listed once, then decide."""
         began = self._clock().monotonic
-        for _, handler in self._followed:
-            await handler.listed_once.wait()
+        for stream, _ in self._streams.values():
+            await stream.listed.wait()
         self._feed(events.Synced())
         memory.release_unused()
         seconds = self._clock().monotonic - began
@@ -258,53 +231,26 @@ class App:
         self._task(self.status.run())
         self._task(self.lease.run())
 
-    async def _resync(self) -> None:
-        while True:
-            await asyncio.sleep(RESYNC_SECONDS - WATCH_LAG_SECONDS)
-            await self._list_policies()
-            await self._list_profiles()
-            await asyncio.sleep(WATCH_LAG_SECONDS)
-            missed = [store.take_missed() for store in (self.policies, self.profiles)]
-            if any(missed) and self._supervisor is not None:
-                self._supervisor.renew("a list brought what the watch did not")
-
-    async def _list_policies(self) -> bool:
-        """Whether they were listed."""
-        try:
-            async with self._listing:
-                self.policies.load(*await list_policies(self.client))
-        except KubeError as error:
-            log.warning("policies-not-listed", reason=str(error))
-            return False
-        return True
-
-    async def _list_profiles(self) -> None:
-        try:
-            async with self._listing:
-                self.profiles.load(*await list_profiles(self.client))
-        except KubeError as error:
-            log.warning("profiles-not-listed", reason=str(error))
-
-    async def _serves_our_kinds(self) -> bool:
-        """False only if the API server says so: of a server that is away kopf knows to wait for it."""
-        try:
-            return await served_kinds(self.client) >= {POLICIES.name, PROFILES.name}
-        except KubeError:
-            return True
+    def _follow(self, resource: Resource[Any]) -> Stream[Any]:
+        """Begin to follow a resource with a list."""
+        stream = Stream(self.client, resource, self._followed[resource], self._timings)
+        self._streams[resource] = stream, self._task(stream.run())
+        return stream
 
     # -- tasks ----------------------------------------------------------------------------------------------------
 
-    def _task(self, work: Coroutine[Any, Any, None]) -> None:
-        self._spawn(work, self._tasks)
+    def _task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return self._spawn(work, self._tasks)
 
     def _call(self, work: Coroutine[Any, Any, None]) -> None:
         self._spawn(work, self._calls)
 
-    def _spawn(self, work: Coroutine[Any, Any, None], among: set[asyncio.Task[None]]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None], among: set[asyncio.Task[None]]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         among.add(task)
         task.add_done_callback(among.discard)
         task.add_done_callback(self._ended)
+        return task
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         """A task that fails is a fault of ours: end, and let a fresh process start from what the cluster knows."""
@@ -318,24 +264,27 @@ class App:
     def _leadership_changed(self, held: bool) -> None:  # noqa: FBT001 - a callback's one argument
         log.info("leadership-gained" if held else "leadership-lost", identity=self.settings.identity)
         self.metrics.leader.set(held)
-        self._term += 1
+        if self._taking_over is not None:
+            self._taking_over.cancel()
         if held:
-            self._task(self._take_over(self._term))
+            self._taking_over = self._task(self._take_over())
         else:
             self._lead(leading=False)
 
-    async def _take_over(self, term: int) -> None:
-        """Read the guards that the previous leader has written; only then lead."""
-        while self._term == term:
-            if await self._list_policies():
-                if self._term == term:
-                    self.guards.restore()
-                    self._lead(leading=True)
-                return
-            await asyncio.sleep(TAKE_OVER_RETRY_SECONDS)
+    async def _take_over(self) -> None:
+        """Read the policies again: their status has what the previous leader has written of the guards. Then lead."""
+        _, before = self._streams[POLICIES]
+        before.cancel()
+        try:
+            await asyncio.wait({before})
+        finally:  # also when leadership is lost meanwhile
+            policies = self._follow(POLICIES)
+        await policies.listed.wait()
+        self.guards.restore()
+        self._lead(leading=True)
 
     def _lead(self, *, leading: bool) -> None:
-        self._feed(events.LeadershipChanged(leading))
+        self._feed(events.LeadershipChanged(leading, self.lease.term, self.lease.away_seconds))
         self.guards.lead(leading)
         self.issues.lead(leading)
         self.status.refresh()
@@ -355,54 +304,51 @@ class App:
         metrics.stale_view.set(not is_complete)
         if is_complete:
             metrics.complete_view.set(self._clock().wall)
-        metrics.policies_watched.set(not self._unwatched())
         return metrics.exposition()
 
     def _unready(self) -> str:
         if not self.machine.view.is_synced:
             return "the cluster is not fully known yet"
         if self.machine.view.is_blind:
-            return "a stream is disconnected from the API server, so no pod is evicted"
+            cut_off = ", ".join(resource.name for resource, handler in self._followed.items() if not handler.is_live)
+            return f"disconnected from the API server, so no pod is evicted: {cut_off}"
         if self.lease.held and not self.machine.view.is_leading:
             return "leading, but not deciding yet"
-        return self._unwatched()
-
-    def _unwatched(self) -> str:
-        if self._supervisor is None:
-            return "policies are not watched yet" if self._is_supervised else ""
-        return self._supervisor.problem()
+        return ""
 
     def _dead(self) -> str:
         return f"a task failed: {self.failure}" if self.failure else ""
 
 
-async def _first_answer(ask: Callable[[], Awaitable[Stored]]) -> Stored:
-    """A list from a server that may have to get ready first: after its own start, or for a new definition."""
+async def _first_answer(ask: Callable[[], Awaitable[None]]) -> None:
+    """An answer of a server that may have to get ready first: after its own start, or for a new definition."""
     for _ in range(STARTING_SECONDS):
         try:
-            return await ask()
+            await ask()
         except ApiError as error:
             if error.code != 429 and error.code < 500:
                 raise
             log.warning("api-server-not-ready", reason=str(error))
         except CredentialsError as error:
             log.warning("credentials-not-ready", reason=str(error))
+        else:
+            return
         await asyncio.sleep(1.0)
-    return await ask()
+    await ask()
 
 
-async def run(settings: Settings) -> BaseException | None:
+async def run(settings: Settings, timings: StreamTimings = StreamTimings()) -> BaseException | None:  # noqa: B008 - it is frozen
     """Run the operator until it is stopped; the error that made it fail, if any.
 
     Raises:
         KubeError: the cluster cannot be used.
 
     """
-    app = await App.connect(settings)
+    app = await App.connect(settings, timings)
     try:
         stopping = _asked_to_stop()
         await app.start()
-        await app.supervise(stopping)
+        await stopping.wait()
     finally:
         await app.stop()
     return app.failure
@@ -414,9 +360,3 @@ def _asked_to_stop() -> asyncio.Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         running.add_signal_handler(number, stopping.set)
     return stopping
-
-
-def _import_kopf() -> "Callable[..., Supervisor]":
-    from taintwarden.handlers.supervised import supervised  # noqa: PLC0415
-
-    return supervised

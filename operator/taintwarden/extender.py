@@ -7,7 +7,6 @@ without it schedulers schedule as before.
 from functools import partial
 
 from taintwarden.api.affinity import Parsed, parse_volume_affinity
-from taintwarden.certificates.pairs import make_pair
 from taintwarden.controller.clock import Clock, system_clock
 from taintwarden.controller.decoding import Decoder
 from taintwarden.controller.mirror import Mirror
@@ -30,9 +29,6 @@ from taintwarden.scheduling.news import News
 from taintwarden.served import Followed, ServedApp, serve
 from taintwarden.settings import ExtenderSettings
 from taintwarden.telemetry.metrics import Process, observer
-
-CERTIFICATE_SECONDS = 10 * 365 * 86400.0
-"""A scheduler's configuration names the certificate, and no program may change it there: so it is long-lived."""
 
 
 class ExtenderApp(ServedApp):
@@ -57,12 +53,12 @@ class ExtenderApp(ServedApp):
         self._claims = Mirror[ClaimObject, str](CLAIMS.name, self.metrics, lambda one: one.spec.volume_name or None)
         self._volumes = Mirror[VolumeObject, Parsed](VOLUMES.name, self.metrics, self._affinity)
         profiles = ProfileStore(self._feed, lambda _key, _uid, _reason: None)  # the operator reports errors of these
-        return [
-            (NODES, self._nodes),
-            (PROFILES, StoreHandler(PROFILES.name, profiles, self.metrics)),
-            (CLAIMS, self._claims),
-            (VOLUMES, self._volumes),
-        ]
+        return {
+            NODES: self._nodes,
+            PROFILES: StoreHandler(PROFILES.name, self._feed, self.metrics, profiles),
+            CLAIMS: self._claims,
+            VOLUMES: self._volumes,
+        }
 
     def serve(self) -> HttpsServer:
         """Requests of schedulers."""
@@ -70,7 +66,8 @@ class ExtenderApp(ServedApp):
             self.metrics.extender_refusals.labels(reason)
         demands = Demands(Decoder(self._clock), self.profiles, self._claims, self._volumes)
         decisions = Decisions(Gates(self.settings.numeric_operators, self.settings.semver_operators))
-        extender = SchedulerExtender(self._nodes, demands, decisions, self._news, self._refused)
+        is_closed = self.settings.webhook_client_ca is not None
+        extender = SchedulerExtender(self._nodes, demands, decisions, self._news, self._refused, shows_values=is_closed)
         observe = observer(self.metrics.extender_requests, self.metrics.extender_duration, VERBS, RESULTS)
         return HttpsServer(
             self.settings,
@@ -78,7 +75,6 @@ class ExtenderApp(ServedApp):
             partial(extender_app, extender, observe),
             expires=self.metrics.extender_certificate_expiry.set,
             clock=self._clock,
-            make=partial(make_pair, lifetime_seconds=CERTIFICATE_SECONDS),
         )
 
     def _feed(self, event: events.Event) -> None:

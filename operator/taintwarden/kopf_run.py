@@ -1,14 +1,90 @@
-"""What ``kopf run -A -m taintwarden.kopf_run`` loads: the operator, with settings from the environment."""
+"""What ``kopf run -A -m taintwarden.kopf_run`` loads: the operator, with settings from the environment.
 
+kopf is the host: it starts and stops the operator, and handles signals. It follows no object, so it writes to none.
+"""
+
+import dataclasses
+import itertools
 import os
+import ssl
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, Protocol
 
 import kopf
 
 from taintwarden.app import App
-from taintwarden.handlers.lifecycle import run_with_kopf
-from taintwarden.handlers.watching import watch_policies, watch_profiles
+from taintwarden.kube.connection import Connection
+from taintwarden.kube.errors import KubeError
 from taintwarden.settings import load_settings
 from taintwarden.telemetry.logs import configure_logs
+
+
+class Hosted(Protocol):
+    """What kopf starts and stops."""
+
+    connection: Connection
+
+    async def start(self) -> None:
+        """Begin to work, in tasks of its own."""
+
+    async def stop(self) -> None:
+        """Stop without leaving anything half done."""
+
+
+class _Forever:
+    """An API server may be away for long; kopf would end the operator when its list of back-offs ends."""
+
+    def __iter__(self) -> Iterator[float]:
+        return itertools.chain((0.5, 1, 2, 4), itertools.repeat(5))
+
+
+def host(registry: kopf.OperatorRegistry, make_app: Callable[[], Awaitable[Hosted]]) -> None:
+    """Register start, login and stop."""
+
+    @kopf.on.startup(registry=registry)
+    async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> None:
+        settings.posting.enabled = False
+        settings.scanning.disabled = True
+        settings.peering.standalone = True
+        settings.networking.error_backoffs = _Forever()
+        settings.process.ultimate_exiting_timeout = 30
+        try:
+            memo.app = await make_app()
+            await memo.app.start()
+        except KubeError as error:
+            raise kopf.PermanentError(str(error)) from error
+
+    @kopf.on.login(registry=registry)
+    def login(memo: kopf.Memo, **_: Any) -> kopf.ConnectionInfo:
+        return connection_info(memo.app.connection)
+
+    @kopf.on.cleanup(registry=registry)
+    async def stop(memo: kopf.Memo, **_: Any) -> None:
+        if "app" in memo:
+            await memo.app.stop()
+
+
+@dataclasses.dataclass(frozen=True)
+class Login(kopf.ConnectionInfo):
+    """Our own connection in kopf's form. At its start kopf asks the API server for its groups, whatever it follows."""
+
+    tls: ssl.SSLContext | None = None
+
+    def as_ssl_context(self) -> ssl.SSLContext:
+        """The context that our own requests use: kopf's would verify more than API servers' certificates have."""
+        return self.tls or super().as_ssl_context()
+
+
+def connection_info(connection: Connection) -> kopf.ConnectionInfo:
+    """The same credentials in kopf's form, requested again whenever the server rejects them."""
+    scheme, _, token = (connection.renew().authorization or "").partition(" ")
+    return Login(
+        server=connection.server,
+        scheme=scheme or None,
+        token=token or None,
+        proxy_url=connection.proxy,
+        tls=connection.ssl if isinstance(connection.ssl, ssl.SSLContext) else None,
+    )
 
 
 async def _from_environment() -> App:
@@ -17,7 +93,4 @@ async def _from_environment() -> App:
     return await App.connect(settings)
 
 
-_REGISTRY = kopf.get_default_registry()
-run_with_kopf(_REGISTRY, _from_environment)
-watch_policies(_REGISTRY)
-watch_profiles(_REGISTRY)
+host(kopf.get_default_registry(), _from_environment)

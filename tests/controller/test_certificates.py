@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from controller import NOW, Clock
 from kube.scripted import ScriptedClient, refusal
 from kube.stored_webhooks import MUTATING, VALIDATING, StoredWebhooks
-from taintwarden.certificates.pairs import LIFETIME_SECONDS, Pair, make_pair
+from taintwarden.certificates.pairs import AUTHORITY_SECONDS, LIFETIME_SECONDS, Pair, make_authority, make_pair, trusts
 from taintwarden.certificates.rotation import TRUST_SECONDS
 from taintwarden.controller.certificates import READ_SECONDS, RETRY_SECONDS, ROTATING_SECONDS, CertificateKeeper
 from taintwarden.kube.webhooks import ConfigurationKind
@@ -18,12 +18,18 @@ from taintwarden.telemetry.metrics import Metrics
 pytestmark = pytest.mark.looptime
 
 NAMES = ("webhook.home.svc", "webhook.home", "webhook")
-OLD = NOW - LIFETIME_SECONDS * 0.7
+OLD = NOW - AUTHORITY_SECONDS * 0.7
+"""An authority of this time has to be followed by another one."""
+made_authority = cache(make_authority)
+made_pair = cache(make_pair)
 
 
-@cache
-def pair(made_at: float = NOW) -> Pair:
-    return make_pair(NAMES, made_at)
+def authority(made_at: float = NOW) -> Pair:
+    return made_authority("webhook", made_at)
+
+
+def pair(made_at: float = NOW, by: float = NOW) -> Pair:
+    return made_pair(NAMES, made_at, authority(by))
 
 
 class Replica:
@@ -44,6 +50,7 @@ class Replica:
             clock=self.clock,
             kinds=tuple(ConfigurationKind),
             configured=lambda kind, exists: self.metrics.webhook_configured.labels(kind).set(exists),
+            trusted=lambda kind, is_trusted: self.metrics.webhook_trusted.labels(kind).set(is_trusted),
         )
 
     async def look(self) -> float:
@@ -52,28 +59,39 @@ class Replica:
     def pass_time(self, seconds: float) -> None:
         self.clock.wall += seconds
 
+    def trusted(self, kind: ConfigurationKind = ConfigurationKind.MUTATING) -> float | None:
+        return self.metrics.registry.get_sample_value("taintwarden_webhook_trusted", {"configuration": kind.value})
+
 
 @pytest.fixture
 def api() -> StoredWebhooks:
     return StoredWebhooks()
 
 
-def hold(api: StoredWebhooks, current: Pair, trusted: bytes = b"") -> None:
-    api.put(tls_crt=current.certificate, tls_key=current.key, ca_crt=trusted or current.certificate)
+def hold(api: StoredWebhooks, current: Pair, by: Pair | None = None, trusted: bytes = b"") -> None:
+    by = by or authority()
+    api.put(tls_crt=current.certificate, tls_key=current.key, ca_crt=trusted or by.certificate)
+    api.put(authority_crt=by.certificate, authority_key=by.key)
 
 
-async def test_an_empty_secret_becomes_a_trusted_certificate_in_one_look(api):
+async def test_an_empty_secret_becomes_a_certificate_in_one_look(api):
     replica = Replica(api)
     assert await replica.look() == READ_SECONDS
     (served,) = replica.loaded
     assert served.names == NAMES
     assert api.secret["tls.crt"] == served.certificate
-    assert api.bundles() == {
-        "one": served.certificate,
-        "two": served.certificate,
-        "three": served.certificate,
-        "theirs": None,
-    }
+    assert trusts(api.secret["ca.crt"], served.certificate)
+
+
+async def test_no_look_writes_a_configuration(api):
+    """The account has no right to do it."""
+    hold(api, pair(OLD, OLD), authority(OLD))
+    replica = Replica(api)
+    for _ in range(3):
+        await replica.look()
+        replica.pass_time(TRUST_SECONDS)
+    assert set(api.writes) == {"secret"}
+    assert set(api.bundles().values()) == {None}
 
 
 async def test_looking_again_writes_nothing(api):
@@ -101,48 +119,117 @@ async def test_two_that_fill_it_at_once_serve_the_same(api):
     assert "secret" not in api.writes
 
 
-async def test_rotation_serves_the_next_only_when_it_was_trusted_for_a_minute(api):
-    hold(api, pair(OLD))
+async def test_a_certificate_is_renewed_by_its_authority_without_anybody(api):
+    fresh = authority(OLD + AUTHORITY_SECONDS * 0.2)
+    old = made_pair(NAMES, NOW - LIFETIME_SECONDS * 0.7, fresh)
+    hold(api, old, fresh)
+    api.trust(fresh.certificate)
+    replica = Replica(api)
+    assert await replica.look() == READ_SECONDS
+    (served,) = replica.loaded
+    assert served.ends_at > old.ends_at
+    assert trusts(fresh.certificate, served.certificate)
+    assert replica.trusted() == 1
+
+
+async def test_the_next_authority_signs_only_when_it_was_trusted_for_a_minute(api):
+    hold(api, pair(NOW, OLD), authority(OLD))
     leader, other = Replica(api), Replica(api)
-    await other.look()
     assert await leader.look() == ROTATING_SECONDS
+    await other.look()
     both = api.secret["ca.crt"]
-    assert both == pair(OLD).certificate + api.secret["next.crt"]
-    assert set(api.bundles().values()) == {both, None}
+    assert both == authority(OLD).certificate + api.secret["next-authority.crt"]
+    leader.pass_time(TRUST_SECONDS)
+    await leader.look()
+    assert leader.loaded == [pair(NOW, OLD)], "nobody trusts it"
+    api.trust(both)
     await leader.look()
     leader.pass_time(TRUST_SECONDS - 1)
     await leader.look()
-    assert leader.loaded == [pair(OLD)]
+    assert leader.loaded == [pair(NOW, OLD)]
     leader.pass_time(1)
     assert await leader.look() == READ_SECONDS
-    assert leader.loaded[-1].certificate in both
-    assert leader.loaded[-1] != pair(OLD)
+    assert trusts(both, leader.loaded[-1].certificate)
+    assert not trusts(authority(OLD).certificate, leader.loaded[-1].certificate)
     await other.look()
     assert other.loaded[-1] == leader.loaded[-1]
-    assert api.bundles()["one"] == both
+    assert leader.trusted() == 1
 
 
 async def test_the_minute_begins_again_when_a_configuration_loses_it(api):
-    hold(api, pair(OLD))
+    hold(api, pair(NOW, OLD), authority(OLD))
     leader = Replica(api)
     await leader.look()
+    api.trust(api.secret["ca.crt"])
     await leader.look()
     leader.pass_time(TRUST_SECONDS)
-    api.configurations[MUTATING][0]["clientConfig"].pop("caBundle")
+    carried = api.configurations[MUTATING][0]["clientConfig"].pop("caBundle")
     await leader.look()
+    api.configurations[MUTATING][0]["clientConfig"]["caBundle"] = carried
     await leader.look()
     leader.pass_time(TRUST_SECONDS - 1)
     await leader.look()
-    assert leader.loaded == [pair(OLD)]
+    assert leader.loaded == [pair(NOW, OLD)]
 
 
 async def test_a_replica_that_starts_begins_the_minute_anew(api):
-    hold(api, pair(OLD))
+    hold(api, pair(NOW, OLD), authority(OLD))
     await Replica(api).look()
+    api.trust(api.secret["ca.crt"])
     successor = Replica(api)
     successor.pass_time(TRUST_SECONDS)
     await successor.look()
-    assert successor.loaded == [pair(OLD)]
+    assert successor.loaded == [pair(NOW, OLD)]
+
+
+async def test_what_an_earlier_version_made_is_served_until_the_authority_is_trusted(api):
+    """It signed itself, and the configurations trust it alone."""
+    own = made_pair(NAMES, NOW)
+    api.put(tls_crt=own.certificate, tls_key=own.key, ca_crt=own.certificate)
+    api.trust(own.certificate)
+    replica = Replica(api)
+    await replica.look()
+    assert (replica.loaded, replica.trusted()) == ([own], 1)
+    api.trust(api.secret["ca.crt"])
+    await replica.look()
+    assert replica.trusted() == 1
+    replica.pass_time(TRUST_SECONDS)
+    await replica.look()
+    assert trusts(api.secret["authority.crt"], replica.loaded[-1].certificate)
+    assert replica.trusted() == 1
+
+
+UNTRUSTED = {"caBundle is missing": b"", "caBundle is of another certificate": authority(OLD).certificate}
+
+
+@pytest.mark.parametrize("reason", UNTRUSTED)
+async def test_a_configuration_that_does_not_trust_us_is_told_once_with_the_remedy(api, reason):
+    api.trust(UNTRUSTED[reason])
+    replica = Replica(api)
+    with capture_logs() as logs:
+        await replica.look()
+        await replica.look()
+    told = [line for line in logs if line["event"] == "webhook-untrusted"]
+    assert [(line["configuration"], line["reason"]) for line in told] == [(kind, reason) for kind in ConfigurationKind]
+    assert all("taintwarden webhook-trust" in line["remedy"] for line in told)
+    assert [replica.trusted(kind) for kind in ConfigurationKind] == [0, 0]
+
+
+async def test_it_is_told_again_after_it_was_well(api):
+    replica = Replica(api)
+    with capture_logs() as logs:
+        for bundle in (b"", None, b""):
+            api.trust(api.secret["ca.crt"] if bundle is None else bundle)
+            await replica.look()
+    assert [line["event"] for line in logs].count("webhook-untrusted") == 2 * len(ConfigurationKind)
+
+
+async def test_a_configuration_of_others_that_is_not_trusted_says_who_writes_it(api):
+    hold(api, pair())
+    replica = Replica(api, makes_own=False)
+    with capture_logs() as logs:
+        await replica.look()
+    assert "cainjector" in next(line["remedy"] for line in logs if line["event"] == "webhook-untrusted")
 
 
 async def test_a_broken_secret_is_made_anew_with_a_warning_that_names_it(api):
@@ -196,11 +283,10 @@ async def test_a_configuration_that_is_not_there_is_told_once_with_the_remedy_an
     with capture_logs() as logs:
         await replica.look()
         await replica.look()
-    (warning,) = (line for line in logs if line["log_level"] == "warning")
-    assert warning["event"] == "webhook-configuration-missing"
+    (warning,) = (line for line in logs if line["event"] == "webhook-configuration-missing")
     assert warning["configuration"] == "ValidatingWebhookConfiguration"
     assert "deploy/base/webhooks.yaml" in warning["remedy"]
-    assert api.bundles()["three"]
+    assert replica.trusted() == 0
 
 
 async def test_a_configuration_without_a_webhook_of_ours_is_not_configured(api):
@@ -211,14 +297,6 @@ async def test_a_configuration_without_a_webhook_of_ours_is_not_configured(api):
     name = "taintwarden_webhook_configured"
     assert configured(name, {"configuration": "MutatingWebhookConfiguration"}) == 0
     assert configured(name, {"configuration": "ValidatingWebhookConfiguration"}) == 1
-
-
-async def test_a_bundle_that_somebody_else_wrote_is_put_right(api):
-    replica = Replica(api)
-    await replica.look()
-    api.configurations[VALIDATING][1]["clientConfig"]["caBundle"] = "bm9uc2Vuc2U="
-    await replica.look()
-    assert api.bundles()["two"] == replica.loaded[0].certificate
 
 
 async def test_certificates_of_others_are_only_read(api):
@@ -260,7 +338,6 @@ async def test_a_replica_looks_again_and_again(api):
     replica = Replica(api)
     running = asyncio.create_task(replica.keeper.run())
     await asyncio.sleep(1)
-    assert set(api.writes) == {"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}
     hold(api, pair(NOW + 1))
     await asyncio.sleep(READ_SECONDS)
     assert replica.loaded == [pair(), pair(NOW + 1)]

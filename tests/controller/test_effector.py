@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from controller import NOW, Clock, pod, policy, verdict
+from controller import NOW, pod, policy, verdict
 from kube.scripted import Call, ScriptedClient, by_path, refusal
 from taintwarden.controller import effector
-from taintwarden.controller.decoding import Decoder
 from taintwarden.controller.effector import GUARD_TRIES, HISTORY_WRITES, LABEL_WRITES, NODE_READS, Effector
-from taintwarden.engine.limits.guard import GuardRecord
+from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import Outcome, WriteOutcome, commands, events
 from taintwarden.kube.errors import Unreachable
 from taintwarden.kube.evictor import Evictor
@@ -20,6 +19,7 @@ from taintwarden.telemetry.metrics import Metrics
 
 pytestmark = pytest.mark.looptime
 
+SAVED = {"metadata": {"name": "n1", "uid": "uid-n1", "resourceVersion": "9"}}
 SAVE = commands.SaveHistory("n1", "uid-n1", "text")
 EVICT = commands.Evict(pod(), verdict())
 BLOCKED = refusal(429, "disruption budget", retry_after=10.0)
@@ -27,13 +27,19 @@ BLOCKED = refusal(429, "disruption budget", retry_after=10.0)
 
 class Held:
     held = True
+    confirmed = True
+
+    async def is_confirmed(self) -> bool:
+        return self.confirmed
 
 
 class Stage:
-    def __init__(self, *answers: Any, default: Any = lambda _: {}) -> None:
+    def __init__(self, *answers: Any, default: Any = lambda _: SAVED) -> None:
         self.client = ScriptedClient(*answers, default=default)
         self.lease = Held()
         self.fed: list[Any] = []
+        self.fallen: list[Any] = []
+        """Orders that no longer stand."""
         self.metrics = Metrics()
         self.major: list[asyncio.Task[None]] = []
         self.minor: list[asyncio.Task[None]] = []
@@ -42,7 +48,7 @@ class Stage:
             client=self.client,
             evictor=Evictor(self.client),
             lease=self.lease,
-            decoder=Decoder(Clock()),
+            stands=lambda order: order not in self.fallen,
             metrics=self.metrics,
             feed=self.fed.append,
             newest_version=lambda: self.version,
@@ -81,8 +87,28 @@ async def test_what_the_server_says_comes_back():
 async def test_without_the_lease_nothing_is_asked():
     stage = Stage()
     stage.lease.held = False
-    assert await stage.carry_out(EVICT) == [events.Settled("uid-web-1", Outcome.NOT_LEADING)]
+    assert await stage.carry_out(EVICT) == [events.Settled("uid-web-1", Outcome.NOT_SENT)]
     assert stage.client.calls == []
+
+
+async def test_an_eviction_that_no_longer_stands_is_not_sent():
+    stage = Stage()
+    stage.fallen.append(EVICT)
+    assert await stage.carry_out(EVICT) == [events.Settled("uid-web-1", Outcome.NOT_SENT)]
+    assert stage.client.calls == []
+
+
+async def test_a_pod_is_not_deleted_if_the_decision_falls_while_its_condition_is_written():
+    """The node is good again, or another replica leads: seconds may pass between the two requests."""
+
+    def fall(_: Call) -> Any:
+        stage.fallen.append(order)
+        return {}
+
+    order = commands.Evict(pod(), verdict(), delete=True)
+    stage = Stage(fall)
+    assert await stage.carry_out(order) == [events.Settled("uid-web-1", Outcome.NOT_SENT)]
+    assert stage.client.paths("DELETE") == []
 
 
 async def test_a_deletion_is_one_with_its_reason():
@@ -124,9 +150,7 @@ async def test_a_node_is_read_and_told_with_the_version_the_read_began_at():
     stage = Stage(NODE)
     [event] = await stage.carry_out(commands.CheckNode("n1"))
     assert isinstance(event, events.NodeChecked)
-    assert (event.name, event.resource_version) == ("n1", 7)
-    assert event.node is not None
-    assert event.node.uid == "uid-n1"
+    assert event == events.NodeChecked("n1", 5, 7)
 
 
 async def test_what_comes_during_the_read_is_not_covered_by_it():
@@ -136,7 +160,7 @@ async def test_what_comes_during_the_read_is_not_covered_by_it():
 
     stage = Stage(slow)
     [event] = await stage.carry_out(commands.CheckNode("n1"))
-    assert event.resource_version == 7
+    assert event.pods_version == 7
 
 
 async def test_a_node_that_is_gone_is_told():
@@ -189,6 +213,10 @@ def gone(order: commands.Write) -> Any:
     return events.Written(order, WriteOutcome.GONE)
 
 
+def outdated(order: commands.Write) -> Any:
+    return events.Written(order, WriteOutcome.OUTDATED)
+
+
 def failed(order: commands.Write) -> Any:
     return events.Written(order, WriteOutcome.FAILED)
 
@@ -197,8 +225,21 @@ def failed(order: commands.Write) -> Any:
 async def test_a_write_is_made_and_answered_by_the_very_order(order):
     stage = Stage(default=lambda _: STORED)
     [event] = await stage.carry_out(order)
-    assert event == events.Written(order, WriteOutcome.DONE)
+    assert (event.order, event.outcome) == (order, WriteOutcome.DONE)
     assert event.order is order
+
+
+@pytest.mark.parametrize("order", [SAVE, LABELS])
+async def test_a_write_to_a_node_is_answered_with_the_version_that_it_made(order):
+    assert await Stage(SAVED).carry_out(order) == [events.Written(order, WriteOutcome.DONE, 9)]
+
+
+@by_kind
+async def test_what_no_longer_stands_is_not_written(order):
+    stage = Stage(default=lambda _: STORED)
+    stage.fallen.append(order)
+    assert await stage.carry_out(order) == [failed(order)]
+    assert stage.client.paths("PATCH") == []
 
 
 async def test_what_is_written():
@@ -215,10 +256,10 @@ async def test_what_is_written():
 
 @by_kind
 async def test_without_the_lease_nothing_is_written(order):
-    stage = Stage()
+    stage = Stage(default=lambda _: STORED)
     stage.lease.held = False
     assert await stage.carry_out(order) == [failed(order)]
-    assert stage.client.calls == []
+    assert stage.client.paths("PATCH") == []
 
 
 @by_kind
@@ -263,12 +304,13 @@ async def test_what_is_gone_needs_no_write_and_no_complaint(order, error):
     assert logs == []
 
 
-@pytest.mark.parametrize("order", [LABELS, CLEAR])
+@pytest.mark.parametrize("order", [SAVE, LABELS, CLEAR])
 async def test_whoever_writes_the_same_object_meanwhile_does_not_make_it_gone(order):
     """The API server tries a merge patch a few times itself; then it says 409."""
     stage = Stage(CONFLICT)
-    with capture_logs():
-        assert await stage.carry_out(order) == [failed(order)]
+    with capture_logs() as logs:
+        assert await stage.carry_out(order) == [outdated(order)]
+    assert logs == []
 
 
 @by_kind
@@ -307,7 +349,7 @@ async def test_few_nodes_are_written_at_once(order, most):
         seen = max(seen, under_way)
         await asyncio.sleep(1)
         under_way -= 1
-        return {}
+        return SAVED
 
     stage = Stage(default=slow)
     await stage.carry_out(*[order(f"n{number}") for number in range(10)])
@@ -318,7 +360,7 @@ async def test_few_nodes_are_written_at_once(order, most):
 async def test_the_lease_is_asked_for_when_it_is_the_turn_of_the_write():
     def lose(_: Call) -> Any:
         stage.lease.held = False
-        return {}
+        return SAVED
 
     stage = Stage(default=lose)
     answers = await stage.carry_out(*[commands.SaveHistory(f"n{number}", "u", "t") for number in range(10)])
@@ -344,12 +386,12 @@ async def test_whoever_writes_the_policy_meanwhile_makes_it_read_again():
 async def test_a_policy_that_is_written_all_the_time_is_left_to_the_machine():
     stage = Stage(default=by_path({"GET /sla": STORED, "PATCH /status": CONFLICT}))
     with capture_logs():
-        assert await stage.carry_out(SAVE_GUARD) == [failed(SAVE_GUARD)]
+        assert await stage.carry_out(SAVE_GUARD) == [outdated(SAVE_GUARD)]
     assert len(stage.client.paths("PATCH")) == GUARD_TRIES
 
 
 async def test_whoever_lost_the_lead_does_not_write_over_the_next_leader():
-    stage = Stage(STORED)
+    stage = Stage(STORED, default=lambda _: STORED)
 
     def lose(_: Call) -> Exception:
         stage.lease.held = False
@@ -358,7 +400,26 @@ async def test_whoever_lost_the_lead_does_not_write_over_the_next_leader():
     stage.client.answers.append(lose)
     with capture_logs():
         assert await stage.carry_out(SAVE_GUARD) == [failed(SAVE_GUARD)]
-    assert len(stage.client.calls) == 2
+    assert len(stage.client.paths("PATCH")) == 1
+
+
+LATER = STORED | {"status": {"guard": {"term": 8}}}
+
+
+async def test_the_record_of_a_later_leader_stays():
+    stage = Stage(default=by_path({"GET /sla": LATER, "PATCH /status": {}}))
+    stage.lease.confirmed = False
+    with capture_logs() as logs:
+        assert await stage.carry_out(SAVE_GUARD) == [failed(SAVE_GUARD)]
+    assert stage.client.paths("PATCH") == []
+    assert logs[0]["reason"] == "the record is of term 0, and one of term 8 is stored"
+
+
+async def test_a_leader_of_a_lease_that_was_made_anew_goes_on_where_the_terms_were():
+    """Terms count the holders of a Lease: one that was deleted begins anew, and must not end all evictions."""
+    stage = Stage(default=by_path({"GET /sla": LATER, "PATCH /status": {}}))
+    assert await stage.carry_out(SAVE_GUARD) == [events.Written(SAVE_GUARD, WriteOutcome.DONE)]
+    assert stage.client.calls[-1].body["status"]["guard"]["term"] == 8
 
 
 async def test_what_concerns_guards_is_let_to_its_end():

@@ -5,8 +5,7 @@ import pytest
 
 from controller import NOW, policy
 from taintwarden.controller.gauges import MAX_BUDGETS, MAX_ZONES, Gauges
-from taintwarden.controller.paused import PausedReport
-from taintwarden.engine.limits.guard import GuardRecord
+from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import GuardReport, InvalidTaint, LimitReport, Machine, PolicyReport, ZoneReport
 from taintwarden.engine.model import GuardAction
 from taintwarden.telemetry.metrics import Metrics
@@ -78,11 +77,6 @@ def test_counters_of_a_policy_exist_before_anything_happens(measured):
     assert measured.value("missed_deadlines_total", reason="not-evicted") == 0
 
 
-def test_paused_policy_tells_what_would_be_pending(measured):
-    measured.gauges.measure([FULL], paused={"sla": PausedReport(due=5, pending=7, nodes=3)})
-    assert (measured.value("pending_evictions"), measured.value("degraded_nodes")) == (7, 3)
-
-
 def test_workloads_that_bounce_are_counted(measured):
     assert measured.value("bouncing_workloads") == 4
 
@@ -94,6 +88,14 @@ def test_a_tripped_guard_is_1(measured):
 def test_an_armed_guard_is_0(measured):
     measured.gauges.measure([PolicyReport(policy(), guard=guard(GuardRecord()))])
     assert measured.value("guard_tripped") == 0
+
+
+def test_namespaces_that_an_armed_guard_holds_are_counted(measured):
+    held = msgspec.structs.replace(guard(GuardRecord()), own_holds=("namespace shop", "namespace bank on node a"))
+    measured.gauges.measure([PolicyReport(policy(), guard=held)])
+    assert (measured.value("guard_held_namespaces"), measured.value("guard_tripped")) == (2, 0)
+    measured.gauges.measure([PolicyReport(policy(), guard=guard(GuardRecord()))])
+    assert measured.value("guard_held_namespaces") == 0
 
 
 def test_what_is_over_is_not_told_any_more(measured):

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from controller import NOW
 from taintwarden.api.status import MAX_CAUSE_LENGTH, MAX_SPENT
 from taintwarden.controller.guard_record import read, written
-from taintwarden.engine.limits.guard import GuardRecord
+from taintwarden.engine.guard import GuardRecord
 
-OPEN = GuardRecord(NOW + 0.5, "taint sla on 9 nodes", 120, None, None, ((NOW + 30, 12), (NOW + 60.123, 3)))
+OPEN = GuardRecord(
+    NOW + 0.5, "taint sla on 9 nodes", 120, spent=((NOW + 30, 12), (NOW + 60.123, 3)), enforces=(3, NOW), term=7
+)
 MILLISECONDS = st.integers(0, 4_000_000_000_000).map(lambda number: number / 1_000)
 SPENT = st.lists(st.tuples(MILLISECONDS, st.integers(0, 10_000)), max_size=MAX_SPENT).map(tuple)
 CLOSED = st.builds(
@@ -21,6 +23,8 @@ CLOSED = st.builds(
     released_at=st.none() | MILLISECONDS,
     spent=SPENT,
     reset=st.sampled_from(["", "3"]),
+    enforces=st.none() | st.tuples(st.integers(1, 1_000), MILLISECONDS),
+    term=st.integers(0, 1_000),
 )
 OPENED = st.builds(
     GuardRecord, MILLISECONDS, st.text(max_size=MAX_CAUSE_LENGTH), st.integers(0, 1_000), st.none(), st.none(), SPENT
@@ -45,6 +49,9 @@ def test_an_open_guard_says_why():
         "accepted": None,
         "releasedAt": None,
         "resetGranted": None,
+        "enforcedGeneration": 3,
+        "enforcedSince": "2023-11-14T22:13:20.000000Z",
+        "term": 7,
         "spent": [
             {"until": "2023-11-14T22:13:50.000000Z", "pods": 12},
             {"until": "2023-11-14T22:14:20.123000Z", "pods": 3},
@@ -55,8 +62,9 @@ def test_an_open_guard_says_why():
 def test_a_guard_that_closed_takes_back_what_it_said():
     """In a merge patch null removes, and what is left out stays."""
     patch = as_json(GuardRecord())
-    gone = dict.fromkeys(("since", "cause", "wouldEvict", "accepted", "releasedAt", "resetGranted"))
-    assert patch == {"open": False, "spent": []} | gone
+    names = ("since", "cause", "wouldEvict", "accepted", "releasedAt", "resetGranted")
+    gone = dict.fromkeys((*names, "enforcedGeneration", "enforcedSince"))
+    assert patch == {"open": False, "term": 0, "spent": []} | gone
 
 
 def test_a_reset_says_when_it_was():

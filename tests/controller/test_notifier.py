@@ -11,9 +11,22 @@ from controller import NOW, pod, policy, verdict
 from taintwarden.api.errors import FieldError
 from taintwarden.controller.decoding import PodIssue
 from taintwarden.controller.notifier import Notifier
-from taintwarden.engine.evaluate import Kind
+from taintwarden.controller.policy_changes import ChangeKind, PolicyChange
+from taintwarden.engine.evaluate import Kind, TaintVerdict
 from taintwarden.engine.machine import commands
-from taintwarden.engine.model import Gates, GuardSettings, Limits, Mode, Owner, PodClass, Taint, Toleration, Tolerations
+from taintwarden.engine.model import (
+    Gates,
+    GuardSettings,
+    Limits,
+    Mode,
+    Owner,
+    PodClass,
+    Policy,
+    Taint,
+    Toleration,
+    Tolerations,
+)
+from taintwarden.engine.outcomes import Outcome
 from taintwarden.engine.placement import Label
 from taintwarden.kube.recorder import MAX_NOTE_BYTES, NORMAL, WARNING, Message, Subject
 from taintwarden.telemetry.metrics import Metrics
@@ -169,7 +182,7 @@ def test_evicted(told):
 
 
 def test_blocked(told):
-    told.notice(commands.Hindered(pod(), verdict(), "blocked", "budget web needs 2", 3, NOW + 5))
+    told.notice(commands.Hindered(pod(), verdict(), Outcome.BLOCKED, "budget web needs 2", 3, NOW + 5))
     retry = "2023-11-14T22:13:25Z"
     facts = {"outcome": "blocked", "message": "budget web needs 2", "attempts": 3}
     assert told.log == info("eviction-settled", **facts, retry=retry)
@@ -179,18 +192,20 @@ def test_blocked(told):
     assert told.counted("taintwarden_evictions_total", policy="sla", outcome="blocked") == 1
 
 
-@pytest.mark.parametrize("outcome", ["throttled", "misconfigured", "refused", "failed"])
-def test_hindered_otherwise(told, outcome):
+@pytest.mark.parametrize("outcome", [one for one in Outcome if one.row.why and one is not Outcome.NOT_SENT])
+def test_each_outcome_has_its_words_and_its_count(told, outcome):
     told.notice(commands.Hindered(pod(), verdict(), outcome, "no right", 1, NOW))
-    assert (told.event.type, told.event.reason) == (WARNING, "EvictionFailed")
-    assert "no right" in told.event.note
+    reason = "EvictionBlocked" if outcome.row.by_budget else "EvictionFailed"
+    assert (told.event.type, told.event.reason) == (WARNING, reason)
+    why = outcome.row.why.replace("their", "its").replace("them", "it")
+    assert told.event.note == f"Not evicted from n1 ({why}): no right. It is retried."
     assert told.counted("taintwarden_evictions_total", policy="sla", outcome=outcome) == 1
 
 
 def test_an_event_about_the_same_hindrance_says_the_same_however_often_it_is_tried(told):
     """Events are told apart by what they say: a count or a time in them would make each a new one."""
     for attempt in range(3):
-        told.notice(commands.Hindered(pod(), verdict(), "blocked", "budget web", attempt, NOW + attempt))
+        told.notice(commands.Hindered(pod(), verdict(), Outcome.BLOCKED, "budget web", attempt, NOW + attempt))
     assert len(set(told.events)) == 1
 
 
@@ -201,20 +216,32 @@ def test_left(told):
     assert told.counted("taintwarden_evictions_total", policy="sla", outcome="gone") == 1
 
 
-@pytest.mark.parametrize(("held", "said"), [(True, "last valid value"), (False, "onInvalidValue: Evict")])
-def test_invalid_value(told, held, said):
-    told.notice(commands.InvalidValue("n1", "uid-n1", Taint("sla", "high"), policy(), held))
+def invalid(in_policy: Policy | None = None, judged: str | None = None) -> TaintVerdict:
+    return verdict("98O", in_policy, kind=Kind.HELD if judged is None else Kind.TOLERATED, judged_value=judged)
+
+
+@pytest.mark.parametrize(
+    ("judged", "held", "said"),
+    [
+        ("980", True, "pods with a comparison toleration are judged by its last valid value, 980"),
+        (None, True, "it evicts no pod, as no valid value of it is known"),
+        (None, False, "pods with a comparison toleration are evicted (onInvalidValue: Evict)"),
+    ],
+)
+def test_invalid_value(told, judged, held, said):
+    told.notice(commands.InvalidValue("n1", "uid-n1", invalid(judged=judged), held))
     assert told.log == {
         "event": "taint-value-invalid",
         "log_level": "warning",
         "node": "n1",
-        "taint": "sla=high:NoExecute",
+        "taint": "sla=98O:NoExecute",
         "policy": "sla",
         "held": held,
+        "judged_by": judged,
     }
     assert (told.event.subject, told.event.type, told.event.reason) == (NODE, WARNING, "InvalidTaintValue")
-    assert said in told.event.note
-    assert "sla=high:NoExecute" in told.event.note
+    why = "'O' at position 3 is no digit"
+    assert told.event.note == f"Taint sla=98O:NoExecute is invalid ({why}): {said} (policy sla)"
     assert told.counted("taintwarden_invalid_values_total", side="taint") == 1
 
 
@@ -228,11 +255,11 @@ def test_degraded(told):
 def test_events_of_nodes_say_that_nothing_is_evicted_in_a_rehearsal(told):
     rehearsing = policy(mode=Mode.DRY_RUN)
     told.notice(commands.Degraded("n1", "uid-n1", Taint("sla", "940"), rehearsing, 12))
-    told.notice(commands.InvalidValue("n1", "uid-n1", Taint("sla", "high"), rehearsing, held=False))
-    degraded, invalid = (event.note for event in told.events)
+    told.notice(commands.InvalidValue("n1", "uid-n1", invalid(rehearsing), held=False))
+    degraded, wrong = (event.note for event in told.events)
     assert degraded == f"{REHEARSAL}Pods would have to leave because of taint sla=940:NoExecute (policy sla)"
-    assert invalid.startswith(REHEARSAL)
-    assert invalid.endswith("would be evicted (onInvalidValue: Evict) (policy sla)")
+    assert wrong.startswith(REHEARSAL)
+    assert wrong.endswith("would be evicted (onInvalidValue: Evict) (policy sla)")
 
 
 def test_taint_that_labels_cannot_repeat(told):
@@ -249,6 +276,21 @@ def test_a_label_that_is_no_version_is_told(told):
     assert (told.log["event"], told.log["label"]) == ("label-not-mirrored", "driver=latest")
     assert (told.event.subject, told.event.reason) == (NODE, "LabelNotMirrored")
     assert told.event.note.startswith("Label driver=latest cannot be repeated in labels of placement: it is no version")
+
+
+def test_labels_that_another_client_keeps_changing(told):
+    told.notice(commands.LabelsContested("n1", "uid-n1", ("value.taintwarden.io/sla",), 7, 64.2))
+    assert told.log == {
+        "event": "node-labels-contested",
+        "log_level": "warning",
+        "node": "n1",
+        "labels": ["value.taintwarden.io/sla"],
+        "times": 7,
+        "after": 64,
+    }
+    assert (told.event.subject, told.event.reason) == (NODE, "LabelsContested")
+    assert "7 times: value.taintwarden.io/sla. They are written again after 1m4s" in told.event.note
+    assert told.metrics.registry.get_sample_value("taintwarden_node_labels_contested_total") == 1
 
 
 def test_unreadable_history(told):
@@ -290,9 +332,9 @@ def test_held_as_bouncing(told):
     told.notice(commands.HeldAsBouncing(pod(), verdict(), CAME_BACK, NOW))
     assert told.log == info("eviction-bouncing", reason=CAME_BACK, until=DUE) | {"log_level": "warning"}
     note = (
-        f"Waits until {DUE}: {CAME_BACK}. The scheduler places it there because it does not know why the pod has to "
-        "leave: the pod lacks a toleration that the scheduler compares, or node affinity (which label "
-        "taintwarden.io/inject=true on its namespace adds for taints with placement), or it names its node."
+        f"Waits until {DUE}: {CAME_BACK}. The scheduler places it there because it does not compare the taint. To "
+        "prevent that, set placement: true for the taint in the policy and label its namespace "
+        "taintwarden.io/inject=true, or use the scheduler extender; a pod that names its node comes back regardless."
     )
     assert told.event == event(WARNING, "EvictionBouncing", "Evict", note)
 
@@ -307,16 +349,17 @@ def test_held_as_bouncing_where_there_is_no_other_node(told):
 CAUSE = "taint sla:NoExecute on 9 nodes, such as sla=0:NoExecute on n1, 980 before"
 
 
+BAD = commands.BadNodes(9, tuple(commands.BadNode(f"n{number}", Taint("sla", "0"), "980") for number in (1, 2, 3)))
 GUARDED = policy(uid="uid-sla", generation=3, limits=Limits(guard=GuardSettings()))
 ADVICE = (
-    "Pause the policy (taintwarden pause sla), repair the cause, and check with taintwarden plan what would be "
-    "evicted; the guard is armed again when the cause is gone. Only if you want all these pods evicted: "
-    "taintwarden guard reset sla"
+    "Pause the policy (taintwarden pause sla), repair the cause (taintwarden repair sla prints how), and check with "
+    "taintwarden plan what would be evicted; the guard is armed again when the cause is gone. Only if you want all "
+    "these pods evicted: taintwarden guard reset sla"
 )
 
 
 def tripped(**more: Any) -> commands.GuardTripped:
-    told = {"cause": CAUSE, "waiting": 120, "evicted": 3, "population": 200, "limit": 50, "halts": True}
+    told = {"cause": CAUSE, "waiting": 120, "evicted": 3, "population": 200, "limit": 50, "bad": BAD, "halts": True}
     return commands.GuardTripped(**{"policy": GUARDED, "examples": ("shop/web-1", "shop/web-2")} | told | more)
 
 
@@ -335,25 +378,26 @@ def test_guard_tripped(told):
         "examples": ["shop/web-1", "shop/web-2"],
     }
     note = (
-        "No pod is evicted: 120 pods would be evicted within one window beside 3 already evicted, and 50 may be, of "
-        f"200 pods. Cause: {CAUSE}. {ADVICE}. Among them: shop/web-1, shop/web-2"
+        "No pod is evicted: 3 evicted in the last 10m + 120 due in the next 10m = 123, 50 are allowed. Still bad: "
+        f"nodes n1 sla=0 (980 before), n2 sla=0 (980 before), n3 sla=0 (980 before) and 6 more. "
+        f"Cause: {CAUSE}. {ADVICE}"
     )
     assert told.event == event(WARNING, "GuardTripped", "Guard", note, OUR_POLICY)
 
 
 def test_one_pod_that_is_one_too_many(told):
     told.notice(tripped(waiting=1, evicted=0, population=1, limit=0))
-    assert "No pod is evicted: 1 pod would be evicted within one window, and 0 may be, of 1 pod." in told.event.note
+    assert "No pod is evicted: 1 pod due in the next 10m, 0 are allowed. Still bad" in told.event.note
 
 
 def test_a_guard_that_only_reports_does_not_claim_to_hold_anybody(told):
     told.notice(tripped(halts=False))
-    assert told.event.note.startswith("Evictions continue (action Report): 120 pods")
+    assert told.event.note.startswith("Evictions continue (action Report): 3 evicted")
 
 
 def test_a_guard_of_a_policy_that_rehearses_says_so(told):
     told.notice(tripped(policy=policy(uid="uid-sla", mode=Mode.DRY_RUN)))
-    assert told.event.note.startswith(f"{REHEARSAL}No pod is evicted: 120 pods")
+    assert told.event.note.startswith(f"{REHEARSAL}No pod is evicted: 3 evicted")
 
 
 def test_a_guard_without_examples_names_none(told):
@@ -367,10 +411,27 @@ def test_the_remedy_is_told_however_long_the_names_are(told):
     assert "taintwarden guard reset sla" in told.event.note[:1_024]
 
 
+NONE_LEFT = "None of the pods that it held has to leave any more"
+
+
 def test_guard_armed(told):
     told.notice(commands.GuardArmed(GUARDED, None))
     assert told.log == {"event": "guard-armed", "log_level": "info", "policy": "sla", "released": None}
-    assert told.event == event(NORMAL, "GuardArmed", "Guard", "The cause is gone: evictions continue", OUR_POLICY)
+    assert told.event == event(NORMAL, "GuardArmed", "Guard", f"{NONE_LEFT}: evictions continue", OUR_POLICY)
+
+
+def test_a_guard_that_is_armed_by_a_pause_does_not_say_that_the_cause_is_gone(told):
+    told.notice(commands.GuardArmed(policy(uid="uid-sla", mode=Mode.PAUSED), None))
+    assert told.event.note == f"The policy is paused. {NONE_LEFT}"
+
+
+def test_a_change_of_a_policy(told):
+    for kind, reason in zip(ChangeKind, ("PolicyPaused", "PolicyResumed", "PolicyChanged"), strict=True):
+        told.events.clear()
+        with capture_logs() as told.logs:
+            told.about.policy_change(PolicyChange("sla", "uid-sla", kind, "Paused by ann at noon"))
+        assert (told.log["event"], told.log["kind"]) == ("policy-changed", kind)
+        assert told.event == event(NORMAL, reason, "Change", "Paused by ann at noon", OUR_POLICY)
 
 
 @pytest.mark.parametrize(("released", "said"), [(120, "120 pods"), (1, "1 pod")])
@@ -425,14 +486,15 @@ def test_deadline_at_risk(told):
 @pytest.mark.parametrize(
     ("reason", "said"),
     [
-        ("not-evicted", "It was not evicted in time"),
-        ("grace-cut", "It had less time to stop than its terminationGracePeriodSeconds"),
+        ("not-evicted", "It was not evicted in time and ends with its node: n1 is gone since"),
+        ("exempt", "The policy does not evict it, so it ends with its node: n1 is gone since"),
+        ("grace-cut", "It had less time to stop than its terminationGracePeriodSeconds: n1 is gone at"),
     ],
 )
 def test_deadline_missed(told, reason, said):
     told.notice(commands.DeadlineMissed(pod(), verdict(), NOW, reason))
     assert told.log == info("deadline-missed", gone=DUE, reason=reason) | {"log_level": "warning"}
-    assert told.event == event(WARNING, "DeadlineMissed", "Evict", f"{said}: n1 is gone at {DUE}")
+    assert told.event == event(WARNING, "DeadlineMissed", "Evict", f"{said} {DUE}")
     assert told.counted("taintwarden_missed_deadlines_total", policy="sla", reason=reason) == 1
 
 
@@ -450,6 +512,15 @@ def test_a_pod_with_faults(told):
     assert (told.event.subject, told.event.type, told.event.reason) == (POD, WARNING, "InvalidToleration")
     assert told.event.note.count("leading zeros") == 2
     assert told.counted("taintwarden_invalid_values_total", side="toleration") == 1
+
+
+def test_a_pod_with_values_that_have_no_effect(told):
+    fault = FieldError("metadata.annotations[x]", "yes", "has no effect")
+    with capture_logs() as logs:
+        told.about.pod_issue(PodIssue("web-1", "shop", "uid-web-1", (), (fault,)))
+    assert [(line["event"], line["pod"]) for line in logs] == [("pod-value-ignored", "shop/web-1")]
+    note = f"These values of the pod have no effect: {fault}"
+    assert told.events == [event(WARNING, "IgnoredValue", "Evaluate", note)]
 
 
 def test_a_policy_with_faults(told):

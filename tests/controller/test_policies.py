@@ -14,14 +14,13 @@ from taintwarden.engine.model import Mode, Policy
 Json = dict[str, Any]
 
 
-def stored(name: str = "sla", mode: str = "Enforce", *, uid: str = "", generation: int = 1, version: str = "") -> Json:
+def stored(name: str = "sla", mode: str = "Enforce", *, uid: str = "", generation: int = 1) -> Json:
     """As the API server has it. The mode ``Wrong`` is one that nobody accepts."""
-    meta = {"name": name, "uid": uid or f"uid-{name}", "generation": generation}
     return {
         "apiVersion": "taintwarden.io/v1alpha1",
         "kind": "TaintEvictionPolicy",
-        "metadata": meta | ({"resourceVersion": version} if version else {}),
-        "spec": {"taints": [{"key": "sla"}], "mode": mode},
+        "metadata": {"name": name, "uid": uid or f"uid-{name}", "generation": generation},
+        "spec": {"taints": [{"key": "sla"}], **({"paused": True} if mode == "Paused" else {"mode": mode})},
     }
 
 
@@ -57,9 +56,9 @@ def test_a_list_is_told_once(store):
     assert store.modes == {"a": Mode.ENFORCE, "b": Mode.DRY_RUN}
 
 
-def test_an_empty_list_is_told_too(store):
+def test_an_empty_list_changes_nothing(store):
     store.load([])
-    assert store.published == [{}]
+    assert store.published == []
 
 
 def test_a_list_that_changes_nothing_is_not_told_again(store):
@@ -85,26 +84,6 @@ def test_what_was_never_valid_goes_without_a_word(store):
 def test_an_invalid_policy_costs_no_other(store):
     store.load([stored("a", "Wrong"), stored("b")])
     assert store.modes == {"b": Mode.ENFORCE}
-
-
-def test_a_list_older_than_what_the_watch_brought_is_of_no_use(store):
-    store.load([], "10")
-    store.seen(stored("a", version="20"))
-    store.load([], "15")
-    assert store.modes == {"a": Mode.ENFORCE}
-
-
-def test_a_list_older_than_a_deletion_does_not_revive(store):
-    store.load([stored("a")], "10")
-    store.gone(stored("a", version="20"))
-    store.load([stored("a")], "15")
-    assert store.modes == {}
-
-
-def test_a_newer_list_counts(store):
-    store.seen(stored("a", version="20"))
-    store.load([], "25")
-    assert store.modes == {}
 
 
 # -- changes ----------------------------------------------------------------------------------------------------------
@@ -138,15 +117,51 @@ def test_a_status_that_changes_is_no_change(store):
 
 def test_a_deleted_policy_is_told(store):
     store.load([stored("a"), stored("b")])
-    store.gone(stored("a"))
+    store.gone("a", "uid-a")
     assert store.modes == {"b": Mode.ENFORCE}
     assert set(store.observed) == {"b"}
 
 
 def test_a_deleted_policy_nobody_knew_is_nothing(store):
-    store.load([])
-    store.gone(stored("a"))
+    store.load([stored("b")])
+    store.gone("a", "uid-a")
     assert len(store.published) == 1
+
+
+def test_a_deleted_policy_whose_name_could_not_be_read_is_found_by_its_uid(store):
+    store.load([stored("a"), stored("b")])
+    store.gone("unknown", "uid-a")
+    assert store.modes == {"b": Mode.ENFORCE}
+
+
+def test_a_spec_is_read_once(monkeypatch):
+    """What people and controllers write beside the spec leaves the generation as it is."""
+    parsed: list[str] = []
+
+    def parse(obj: Json) -> Policy:
+        parsed.append(obj["metadata"]["name"])
+        return parse_policy(obj)
+
+    monkeypatch.setattr(policies, "parse_policy", parse)
+    store = Store()
+    store.load([stored("a"), stored("b")])
+    store.load([stored("a"), stored("b", generation=2)])
+    store.seen(stored("a") | {"status": {"pending": 7}})
+    assert parsed == ["a", "b", "b"]
+
+
+def test_the_conditions_of_a_spec_that_was_read_are_followed(store):
+    """A replica that takes over keeps the times that the one before has written."""
+    store.seen(stored("a"))
+    condition = {"type": "Accepted", "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"}
+    store.seen(stored("a") | {"status": {"conditions": [condition]}})
+    assert store.observed["a"].conditions == {"Accepted": ("True", "2020-01-01T00:00:00Z")}
+
+
+def test_without_a_generation_every_version_is_read(store):
+    store.seen(stored("a", generation=0))
+    store.seen(stored("a", "Paused", generation=0))
+    assert store.modes == {"a": Mode.PAUSED}
 
 
 # -- an operator that only rehearses -----------------------------------------------------------------------------------
@@ -208,7 +223,7 @@ def test_a_mended_policy_counts_again(store):
 def test_a_policy_deleted_while_invalid_stops_acting(store):
     store.seen(stored("a"))
     store.seen(stored("a", "Wrong", generation=2))
-    store.gone(stored("a", "Wrong", generation=2))
+    store.gone("a", "uid-a")
     assert store.modes == {}
 
 
@@ -302,148 +317,8 @@ def test_a_reset_is_done_although_the_policy_is_the_same(fed):
 
 def test_a_deleted_policy_has_no_guard(fed):
     fed.seen(to_reset())
-    fed.gone(to_reset())
+    fed.gone("a", "uid-a")
     fed.events.clear()
     fed.guards.lead(True)
     fed.guards.restore()
     assert fed.events == []
-
-
-def test_what_the_watch_brings_late_is_no_other_reset(fed):
-    fed.guards.lead(True)
-    for policy, version in ((to_reset(), "10"), (stored("a"), "20"), (to_reset(), "10")):
-        policy["metadata"]["resourceVersion"] = version
-        fed.seen(policy)
-    assert [event.reset for event in fed.events if isinstance(event, events.GuardReset)] == ["1", ""]
-
-
-# -- what is older than what is known ---------------------------------------------------------------------------------
-
-
-def test_an_old_version_does_not_resume_a_paused_policy(store):
-    store.seen(stored("a", "Paused", generation=2, version="20"))
-    store.seen(stored("a", "Enforce", generation=1, version="10"))
-    assert store.modes == {"a": Mode.PAUSED}
-    assert store.observed["a"].generation == 2
-
-
-def test_an_old_version_of_a_policy_that_was_listed_does_not_count(store):
-    store.load([stored("a", "Paused", version="20")], "25")
-    store.seen(stored("a", "Enforce", version="10"))
-    assert store.modes == {"a": Mode.PAUSED}
-
-
-def test_the_end_of_a_namesake_is_not_its_own(store):
-    store.seen(stored("a", version="20", uid="new"))
-    store.gone(stored("a", version="15", uid="old"))
-    assert store.modes == {"a": Mode.ENFORCE}
-
-
-def test_a_namesake_that_is_older_does_not_come_back(store):
-    store.seen(stored("a", version="20", uid="new"))
-    store.seen(stored("a", "Paused", version="15", uid="old"))
-    assert store.modes == {"a": Mode.ENFORCE}
-
-
-def test_what_was_deleted_does_not_come_back(store):
-    store.gone(stored("a", version="20"))
-    store.seen(stored("a", version="10"))
-    assert store.observed == {}
-
-
-def test_what_a_list_did_not_name_does_not_come_back(store):
-    store.load([], "25")
-    store.seen(stored("a", version="20"))
-    assert store.observed == {}
-
-
-def test_a_new_policy_of_a_deleted_name_counts(store):
-    store.gone(stored("a", version="20", uid="old"))
-    store.load([stored("a", version="22", uid="new")], "25")
-    assert store.modes == {"a": Mode.ENFORCE}
-
-
-def test_a_list_counts_for_all_that_is_not_newer_than_it(store):
-    store.load([stored("a", version="5"), stored("b", version="6")], "10")
-    store.seen(stored("c", version="20"))
-    store.load([stored("a", "Paused", version="12")], "15")
-    assert store.modes == {"a": Mode.PAUSED, "c": Mode.ENFORCE}
-
-
-def test_a_list_does_not_take_back_what_is_newer_than_it(store):
-    store.load([stored("a", version="5")], "10")
-    store.seen(stored("a", "Paused", version="20"))
-    store.load([stored("a", version="5")], "15")
-    assert store.modes == {"a": Mode.PAUSED}
-
-
-def test_after_a_restore_the_list_replaces_everything(store):
-    store.load([stored("a", "Paused", version="50"), stored("b", version="60")], "100")
-    store.seen(stored("c", version="110"))
-    store.load([stored("a", version="7")], "10")
-    assert store.modes == {"a": Mode.ENFORCE}
-    store.seen(stored("d", version="11"))
-    assert set(store.modes) == {"a", "d"}
-
-
-def test_what_was_deleted_after_the_backup_is_there_again_after_the_restore(store):
-    store.load([stored("a", version="50")], "60")
-    store.gone(stored("a", version="70"))
-    store.load([stored("a", version="50")], "55")
-    assert store.modes == {"a": Mode.ENFORCE}
-
-
-def test_what_is_as_it_was_is_not_read_again(monkeypatch):
-    parsed: list[str] = []
-
-    def parse(obj: Json) -> Policy:
-        parsed.append(obj["metadata"]["name"])
-        return parse_policy(obj)
-
-    monkeypatch.setattr(policies, "parse_policy", parse)
-    store = Store()
-    for version in ("30", "40"):
-        store.load([stored("a", version="10"), stored("b", version=version)], version)
-    store.seen(stored("a", version="10"))
-    assert parsed == ["a", "b", "b"]
-
-
-# -- whether the watch works ------------------------------------------------------------------------------------------
-
-
-def listed(store: Store, *objects: Json, version: str) -> Store:
-    store.load([], "1")
-    store.load(objects, version)
-    return store
-
-
-def test_the_first_list_misses_nothing(store):
-    store.load([stored("a", version="7")], "10")
-    assert not store.take_missed()
-
-
-def test_a_watch_that_does_not_bring_what_a_list_had_is_deaf(store):
-    assert listed(store, stored("a", version="7"), version="10").take_missed()
-    assert not store.take_missed(), "it is told once"
-
-
-@pytest.mark.parametrize(("version", "missed"), [("6", True), ("7", False), ("8", False)])
-def test_a_watch_that_brings_it_soon_is_not(store, version, missed):
-    listed(store, stored("a", version="7"), version="10").seen(stored("a", version=version))
-    assert store.take_missed() is missed
-
-
-def test_a_list_that_brings_what_the_watch_has_brought_misses_nothing(store):
-    store.load([], "1")
-    store.seen(stored("a", version="7"))
-    store.load([stored("a", version="7")], "10")
-    assert not store.take_missed()
-
-
-@pytest.mark.parametrize("heard", [False, True])
-def test_a_deletion_that_only_a_list_shows_is_missed(store, heard):
-    store.load([stored("a", version="7")], "8")
-    store.load([], "10")
-    if heard:
-        store.gone(stored("a", version="9"))
-    assert store.take_missed() is not heard

@@ -2,10 +2,14 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from taintwarden.api.profiles import parse_profile
+from taintwarden.controller import profiles
 from taintwarden.controller.profiles import ProfileStore
 from taintwarden.engine.machine import events
+from taintwarden.engine.model import Profile
 
 Json = dict[str, Any]
 
@@ -74,7 +78,7 @@ def test_an_empty_list_tells_nothing(store):
 
 def test_profiles_of_one_name_in_two_namespaces_are_two(store):
     store.load([stored("a"), stored("a", namespace="bank")])
-    store.gone(stored("a"))
+    store.gone("shop/a", "uid-a")
     assert store.told() == ["shop/a 950", "bank/a 950", "shop/a gone"]
     assert set(store.observed) == {"bank/a"}
 
@@ -113,7 +117,7 @@ def test_a_profile_deleted_while_invalid_is_gone(store):
     store.seen(stored("a"))
     store.seen(stored("a", "wrong", generation=2))
     store.told()
-    store.gone(stored("a", "wrong", generation=2))
+    store.gone("shop/a", "uid-a")
     assert store.told() == ["shop/a gone"]
 
 
@@ -126,7 +130,7 @@ def test_another_profile_of_the_same_name_inherits_nothing(store):
 
 def test_what_was_never_valid_is_not_told(store):
     store.seen(stored("a", "wrong"))
-    store.gone(stored("a", "wrong"))
+    store.gone("shop/a", "uid-a")
     assert store.told() == []
 
 
@@ -147,22 +151,32 @@ def test_of_too_many_profiles_the_oldest_count(store):
     assert len(store.valid) == 20
 
 
-def test_the_fault_names_object_field_and_remedy(store):
+TOO_MANY = (
+    "the profiles of namespace shop may have 1000 entries together, and the oldest count (tolerations, labels and "
+    "values of podSelector and nodeAffinity): delete profiles that are not needed, or write one for several workloads"
+)
+
+
+def test_the_fault_names_limit_and_remedy(store):
     filled(store).seen(stored("more"))
-    assert store.observed["shop/more"].problem == (
-        'TolerationProfile "more" is invalid: spec: Invalid value: 1: the profiles of namespace shop would have 1001 '
-        "entries with it, and at most 1000 count (tolerations, labels and values of podSelector and nodeAffinity); "
-        "delete profiles that are not needed, or write one for several workloads"
-    )
-    assert [(key, uid) for key, uid, _ in store.issues] == [("shop/more", "uid-more")]
+    assert store.observed["shop/more"].problem == TOO_MANY
+    assert store.issues == [("shop/more", "uid-more", TOO_MANY)]
 
 
 def test_it_is_told_once(store):
     filled(store).seen(stored("more"))
     store.seen(stored("more") | {"status": {"matchedPods": 7}})
     store.seen(large("p00", 49, generation=2))
+    assert store.observed["shop/more"].problem == ""
     store.seen(large("p00", 50, generation=3))
-    assert len(store.issues) == 2  # there was room meanwhile
+    assert store.observed["shop/more"].problem == TOO_MANY
+    assert len(store.issues) == 1
+
+
+def test_of_thousands_that_are_too_many_one_is_told(store):
+    filled(store).load([*(large(f"p{number:02}") for number in range(20)), *(stored(f"q{n:04}") for n in range(3_000))])
+    assert [key for key, _, _ in store.issues] == ["shop/q0000"]
+    assert {store.observed[f"shop/q{number:04}"].problem for number in range(3_000)} == {TOO_MANY}
 
 
 def test_values_of_a_selector_are_counted(store):
@@ -173,9 +187,90 @@ def test_values_of_a_selector_are_counted(store):
             {"key": "tier", "operator": "Exists"},
         ]
     }
-    store.load([large(f"p{number:02}") for number in range(19)])
+    store.load([large(f"p{number:02}") for number in range(18)])
     store.seen(obj)
-    assert "54: the profiles of namespace shop would have 1004 entries" in store.observed["shop/q"].problem
+    store.seen(large("r", 47))
+    assert store.observed["shop/r"].problem == TOO_MANY
+    store.seen(large("r", 46, generation=2))
+    assert store.observed["shop/r"].problem == ""
+
+
+def test_one_that_is_larger_than_all_may_be_keeps_no_other_from_counting(store):
+    values = [f"v{number}" for number in range(64)]
+    obj = stored("huge")
+    obj["spec"]["podSelector"] = {
+        "matchExpressions": [{"key": f"k{n}", "operator": "In", "values": values} for n in range(32)]
+    }
+    obj["metadata"]["creationTimestamp"] = "2025-01-01T00:00:00Z"
+    store.load([obj, stored("a")])
+    assert store.told() == ["shop/a 950"]
+    assert "would have 2049 entries with it, and at most 1000 count" in store.observed["shop/huge"].problem
+
+
+# -- what a change costs ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the profiles that were read, in order."""
+    names: list[str] = []
+
+    def parse(obj: Json) -> Profile:
+        names.append(obj["metadata"]["name"])
+        return parse_profile(obj)
+
+    monkeypatch.setattr(profiles, "parse_profile", parse)
+    return names
+
+
+def one_line(number: int, generation: int = 1) -> Json:
+    return stored(f"p{number:05}", str(number), generation=generation)
+
+
+def test_of_many_profiles_those_are_read_that_count(parsed):
+    store = Store()
+    store.load(one_line(number) for number in range(20_000))
+    assert len(parsed) == 1_001  # and the first that does not
+    assert len(store.valid) == 1_000
+
+
+def test_a_change_that_is_none_of_the_spec_reads_nothing(parsed):
+    store = Store()
+    store.load(one_line(number) for number in range(2_000))
+    parsed.clear()
+    for number in range(2_000):
+        store.seen(one_line(number))
+    assert parsed == []
+
+
+@pytest.mark.parametrize(("number", "read"), [(5, 1), (999, 1), (1_000, 1), (1_500, 0)])
+def test_a_change_of_one_reads_that_one(parsed, number, read):
+    store = Store()
+    store.load(one_line(number) for number in range(2_000))
+    parsed.clear()
+    store.seen(one_line(number, generation=2))
+    assert parsed == [f"p{number:05}"] * read
+
+
+def test_what_does_not_count_is_kept_up_to_a_size(monkeypatch):
+    """The oldest of it: then room is filled without a change."""
+    monkeypatch.setattr(profiles, "MAX_WAITING_BYTES", 10_000)
+    store = Store()
+    store.load(one_line(number) for number in range(2_000))
+    for number in range(30):
+        store.gone(f"shop/p{number:05}", f"uid-p{number:05}")
+    assert len(store.valid) < 1_000
+    kept_out = next(key for key in store.observed if key not in store.valid)
+    assert "change its labels to have it read" in store.observed[kept_out].problem
+    store.seen(one_line(int(kept_out[-5:])))
+    assert store.observed[kept_out].problem == ""
+    assert kept_out in store.valid
+
+
+def test_a_spec_that_is_no_text_is_a_fault_of_the_object(store):
+    obj = stored("a") | {"spec": msgspec.Raw(b'{"tolerations": "\xff"}')}
+    store.seen(obj)
+    assert "TolerationProfile" in store.observed["shop/a"].problem
 
 
 def test_another_namespace_has_room(store):
@@ -186,7 +281,7 @@ def test_another_namespace_has_room(store):
 def test_one_that_there_is_room_for_at_last_counts(store):
     filled(store).seen(stored("more"))
     assert store.told() == []
-    store.gone(large("p00"))
+    store.gone("shop/p00", "uid-p00")
     assert store.told() == ["shop/p00 gone", "shop/more 950"]
     assert store.observed["shop/more"].problem == ""
 
@@ -194,13 +289,13 @@ def test_one_that_there_is_room_for_at_last_counts(store):
 def test_one_without_room_that_is_faulty_tells_its_faults(store):
     filled(store).seen(stored("more"))
     store.seen(stored("more", "wrong", generation=2))
-    store.gone(large("p00"))
+    store.gone("shop/p00", "uid-p00")
     assert "spec.tolerations[0].value" in store.observed["shop/more"].problem
     assert store.told() == ["shop/p00 gone", "shop/more 950"]
 
 
 def test_one_without_room_that_goes_is_not_told(store):
     filled(store).seen(stored("more"))
-    store.gone(stored("more"))
+    store.gone("shop/more", "uid-more")
     assert store.told() == []
     assert "shop/more" not in store.observed

@@ -19,6 +19,7 @@ from taintwarden.controller.status import (
     REPORT_SECONDS,
     REST,
     StatusWriter,
+    in_turns,
 )
 from taintwarden.controller.stores import ObservedObject
 from taintwarden.engine.interning import Interner
@@ -121,12 +122,18 @@ async def test_it_is_written_to_the_policys_status():
     assert call.path == "/apis/taintwarden.io/v1alpha1/taintevictionpolicies/p/status"
 
 
-@pytest.mark.parametrize("mode", ["DryRun", "Paused"])
-async def test_a_policy_that_enforces_nothing_says_so(mode):
-    [status] = await Stage(mode=mode).run()
+@pytest.mark.parametrize(
+    ("spec", "reason", "message"),
+    [
+        ({"mode": "DryRun"}, "DryRun", "mode is DryRun: nothing is evicted"),
+        ({"paused": True}, "Paused", "it is paused: nothing is evicted"),
+        ({"mode": "DryRun", "paused": True}, "Paused", "it is paused: nothing is evicted"),
+    ],
+)
+async def test_a_policy_that_enforces_nothing_says_so(spec, reason, message):
+    [status] = await Stage(**spec).run()
     enforcing = conditions(status)["Enforcing"]
-    assert (enforcing["status"], enforcing["reason"]) == ("False", mode)
-    assert mode in enforcing["message"]
+    assert (enforcing["status"], enforcing["reason"], enforcing["message"]) == ("False", reason, message)
 
 
 async def test_an_invalid_policy_with_a_valid_version_says_both():
@@ -243,7 +250,7 @@ async def test_pods_that_have_to_leave_are_counted_and_named():
 
 
 async def test_paused_policy_tells_what_would_be_due():
-    stage = stage_with_pods(mode="Paused")
+    stage = stage_with_pods(paused=True)
     [status] = await stage.run()
     assert (status["pending"], status["degradedNodes"]) == (3, 1)
     assert status["nextDeadline"] == "2023-11-14T22:14:20Z"
@@ -256,9 +263,10 @@ async def test_paused_policy_tells_what_would_be_due():
 
 
 async def test_paused_policy_counts_no_pods_that_another_policy_acts_on():
-    stage = stage_with_pods(mode="Paused")
+    stage = stage_with_pods(paused=True)
     closer = policy(name="other", taints=[{"key": "sla"}])
-    stage.step(events.PoliciesChanged((policy(mode="Paused"), closer)))
+    stage.step(events.PoliciesChanged((policy(paused=True), closer)))
+    stage.wake()
     [status] = await stage.run()
     assert status["pending"] == 0
 
@@ -584,6 +592,12 @@ async def test_profiles_that_change_all_the_time_take_turns():
     await stage.run(1.5 * REFRESH_SECONDS)
     assert {status["matchedPods"] for status in of_profiles(stage, before).values()} == {1}
     assert len(of_profiles(stage, before)) == PROFILES_PER_TURN + 3
+
+
+def test_a_namespace_with_many_profiles_delays_no_other():
+    keys = [*(f"loud/{number}" for number in range(1_000)), "quiet/a", "quiet/b", "other/a"]
+    assert list(in_turns(keys))[:6] == ["loud/0", "quiet/a", "other/a", "loud/1", "quiet/b", "loud/2"]
+    assert sorted(in_turns(keys)) == sorted(keys)
 
 
 async def test_profiles_are_counted_by_whether_they_are_accepted():

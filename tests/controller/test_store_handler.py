@@ -6,23 +6,37 @@ import msgspec
 import pytest
 
 from controller import deletion, deliver
+from taintwarden.controller.policies import PolicyStore
 from taintwarden.controller.profiles import ProfileStore
-from taintwarden.controller.store_handler import StoreHandler
+from taintwarden.controller.store_handler import StoreHandler, _stored
 from taintwarden.engine.machine import events
-from taintwarden.kube.custom import PROFILES
+from taintwarden.kube.custom import POLICIES, PROFILES
 from taintwarden.kube.objects import CustomObject, Identity
 from taintwarden.telemetry.metrics import Metrics
 
 
-def profile(name: str, version: int, key: str = "sla", uid: str = "") -> CustomObject:
-    stored: dict[str, Any] = {
-        "apiVersion": "taintwarden.io/v1alpha1",
-        "kind": "TolerationProfile",
-        "metadata": {"name": name, "namespace": "shop", "uid": uid or name, "resourceVersion": str(version)},
-        "spec": {"tolerations": [{"key": key, "operator": "Exists"}]},
-        "status": {"conditions": []},
-    }
-    return msgspec.convert(stored, CustomObject)
+def stored(kind: str, meta: dict[str, Any], spec: Any) -> CustomObject:
+    """As it comes from the API server."""
+    obj = {"apiVersion": "taintwarden.io/v1alpha1", "kind": kind, "metadata": meta, "spec": spec}
+    return msgspec.json.decode(msgspec.json.encode(obj), type=CustomObject)
+
+
+def profile(name: str, version: int, key: str = "sla", uid: str = "", generation: int = 0) -> CustomObject:
+    """Without a generation of its own, it is another spec with each version."""
+    meta = {"name": name, "namespace": "shop", "uid": uid or name, "resourceVersion": str(version)}
+    generation = generation or version
+    return stored(
+        "TolerationProfile", meta | {"generation": generation}, {"tolerations": [{"key": key, "operator": "Exists"}]}
+    )
+
+
+def policy(name: str, version: int, mode: str) -> CustomObject:
+    meta = {"name": name, "uid": name, "resourceVersion": str(version), "generation": version}
+    return stored(
+        "TaintEvictionPolicy",
+        meta,
+        {"taints": [{"key": "sla"}], **({"paused": True} if mode == "Paused" else {"mode": mode})},
+    )
 
 
 class Stage:
@@ -32,7 +46,7 @@ class Stage:
         self.told: list[events.Event] = []
         self.faults: list[str] = []
         store = ProfileStore(self.told.append, lambda key, uid, reason: self.faults.append(f"{key} {uid}: {reason}"))
-        self.handler = StoreHandler(PROFILES.name, store, Metrics())
+        self.handler = StoreHandler(PROFILES.name, self.told.append, Metrics(), store)
 
     def list(self, *objects: CustomObject, version: int = 10) -> None:
         self.handler.list_began()
@@ -56,42 +70,78 @@ def stage() -> Stage:
     return Stage()
 
 
-def test_a_list_is_told(stage):
+async def test_a_list_is_told(stage):
     stage.list(profile("a", 1), profile("b", 2))
     assert stage.known == {"a": "sla", "b": "sla"}
-    assert stage.handler.listed_once.is_set()
 
 
-def test_what_another_list_does_not_name_is_gone(stage):
+async def test_what_another_list_does_not_name_is_gone(stage):
     stage.list(profile("a", 1), profile("b", 2))
     stage.list(profile("b", 2), version=20)
     assert stage.known == {"b": "sla"}
 
 
-def test_changes_are_told(stage):
+async def test_changes_are_told(stage):
     stage.list(profile("a", 1))
-    deliver(stage.handler, profile("a", 11, "version"), profile("b", 12))
-    assert stage.known == {"a": "version", "b": "sla"}
+    deliver(stage.handler, profile("a", 11, "version"))
+    assert stage.known == {"a": "version"}
+
+
+async def test_a_deletion_is_told(stage):
+    stage.list(profile("a", 1), profile("b", 2))
     deliver(stage.handler, deletion(profile("a", 13)))
     assert stage.known == {"b": "sla"}
 
 
-def test_a_list_from_before_a_deletion_restores_nothing(stage):
-    stage.list(profile("a", 1), version=10)
-    deliver(stage.handler, deletion(profile("a", 13)))
-    stage.list(profile("a", 1), version=12)
-    assert stage.known == {}
+async def test_changes_that_follow_soon_wait(stage):
+    stage.list(profile("a", 1))
+    deliver(stage.handler, profile("b", 11), profile("a", 12, "version"), profile("c", 13), deletion(profile("c", 14)))
+    assert stage.known == {"a": "sla", "b": "sla"}
+    stage.handler.list_began()
+    assert stage.known == {"a": "version", "b": "sla"}
 
 
-def test_a_deletion_that_does_not_decode_is_one_if_it_can_be_told_whose(stage):
+async def test_a_change_beside_the_spec_does_not_wait_and_lets_none_wait(stage):
+    stage.list(profile("a", 1), profile("b", 2))
+    for version in range(11, 20):
+        deliver(stage.handler, profile("a", version, generation=1))
+    deliver(stage.handler, profile("b", 20, "version"))
+    assert stage.known == {"a": "sla", "b": "version"}
+
+
+async def test_policies_do_not_wait():
+    told: list[str] = []
+    store = PolicyStore(lambda valid: told.append(valid[0].mode), lambda *_: None)
+    handler = StoreHandler(POLICIES.name, lambda _: None, Metrics(), store)
+    for version, mode in enumerate(("DryRun", "Paused", "Enforce"), start=11):
+        deliver(handler, policy("sla", version, mode))
+    assert told == ["DryRun", "Paused", "Enforce"]
+
+
+async def test_a_deletion_that_does_not_decode_is_one_if_it_can_be_told_whose(stage):
     stage.list(profile("a", 1), profile("b", 2))
     assert stage.handler.lost(Identity("a", "shop", "a"))
     assert not stage.handler.lost(Identity("b", "shop"))
     assert stage.known == {"b": "sla"}
 
 
-def test_an_object_that_is_not_accepted_keeps_its_last_version_in_force(stage):
+async def test_an_object_that_is_not_accepted_keeps_its_last_version_in_force(stage):
     stage.list(profile("a", 1))
     deliver(stage.handler, profile("a", 11, "not a key"))
     assert stage.known == {"a": "sla"}
     assert "spec.tolerations[0].key" in stage.faults[0]
+
+
+async def test_what_is_stored_keeps_no_page(stage):
+    """The bytes that an object came in are those of a whole page of a list."""
+    page = b"[" + b",".join([msgspec.json.encode(profile("a", 1))] * 3) + b"]"
+    found = msgspec.json.decode(page, type=list[CustomObject])
+    kept = _stored(found[1])["spec"]
+    assert len(memoryview(kept).obj) < 100
+
+
+def test_who_paused_a_policy_arrives():
+    meta = {"name": "sla", "annotations": {"taintwarden.io/paused-by": "kim at 10:00", "other": "x"}}
+    seen = stored("TaintEvictionPolicy", meta, {})
+    assert seen.metadata.annotations is not None
+    assert seen.metadata.annotations.paused_by == "kim at 10:00"

@@ -3,14 +3,38 @@
 import math
 from typing import Any
 
+import msgspec
 import pytest
 
 from controller import NOW, pod, policy, verdict
 from taintwarden.api.status import MAX_BLOCKED_BUDGETS, MAX_LIMITS, MAX_ZONES, PodState
 from taintwarden.controller.summary import conditions, summary
-from taintwarden.engine.limits.guard import GuardRecord
-from taintwarden.engine.machine import ClaimView, GuardReport, LimitReport, Outcome, Phase, PolicyReport, ZoneReport
-from taintwarden.engine.model import GuardAction, GuardSettings, Limits, Mode, Reclaim, WallTime
+from taintwarden.engine.guard import GuardRecord
+from taintwarden.engine.machine import (
+    BadNode,
+    BadNodes,
+    ClaimView,
+    GuardReport,
+    LimitReport,
+    Outcome,
+    Phase,
+    PolicyReport,
+    ZoneReport,
+)
+from taintwarden.engine.model import (
+    GuardAction,
+    GuardSettings,
+    Instant,
+    Limits,
+    Mode,
+    MonotonicTime,
+    Reclaim,
+    Taint,
+    WallTime,
+)
+
+AT = Instant(WallTime(NOW), MonotonicTime(1_000.0))
+
 
 DUE = "2023-11-14T22:13:20Z"
 LATER = "2023-11-14T22:13:25Z"
@@ -89,9 +113,10 @@ def test_budgets_that_hold_more_than_a_limit_are_told():
 
 
 def test_an_api_server_that_refuses_is_told():
-    assert progress(pending=3, blocked_by={"refused": 2, "failed": 1}) == (
+    refused = LimitReport("refused", 2, WallTime(NOW), None)
+    assert progress(pending=3, limits=(refused,)) == (
         "Failing",
-        "3 pods have to leave; the API server rejected some evictions: 1 failed, 2 refused",
+        "3 pods have to leave; refused holds 2 since 2023-11-14T22:13:20Z: the API server refuses their eviction",
     )
 
 
@@ -100,24 +125,52 @@ def test_an_api_server_that_refuses_is_told():
 
 def guard(record: GuardRecord, action: GuardAction = GuardAction.HALT) -> GuardReport:
     halts = record.open_since is not None and action is GuardAction.HALT
-    return GuardReport(record, halts, expected=120, limit=50, population=200, action=action)
+    return GuardReport(record, halts, expected=120, limit=50, population=200, action=action, window_seconds=600)
 
 
 TRIPPED = GuardRecord(NOW, "taint sla on 9 nodes", 120)
 ADVICE = (
-    "Pause the policy (taintwarden pause sla), repair the cause, and check with taintwarden plan what would be "
-    "evicted; the guard is armed again when the cause is gone. Only if you want all these pods evicted: "
-    "taintwarden guard reset sla"
+    "Pause the policy (taintwarden pause sla), repair the cause (taintwarden repair sla prints how), and check with "
+    "taintwarden plan what would be evicted; the guard is armed again when the cause is gone. Only if you want all "
+    "these pods evicted: taintwarden guard reset sla"
 )
 
 
+def test_a_guard_that_holds_one_namespace_says_so():
+    held = msgspec.structs.replace(guard(TRIPPED), scope="namespace shop")
+    assert "no pod of namespace shop is evicted, others are" in told("GuardTripped", guard=held)[2]
+
+
+def test_an_armed_guard_says_which_namespaces_it_holds():
+    held = msgspec.structs.replace(guard(GuardRecord()), own_holds=tuple(f"namespace n{number}" for number in range(7)))
+    status, reason, message = told("GuardTripped", guard=held)
+    assert (status, reason) == ("False", "HoldsNamespace")
+    assert "namespace n3, namespace n4 and 2 more are held" in message
+
+
 def test_a_tripped_guard_says_since_when_why_and_what_to_do():
-    status, reason, message = told("GuardTripped", guard=guard(TRIPPED))
+    bad = BadNodes(1, (BadNode("c1", Taint("sla", "0"), "980"),))
+    status, reason, message = told("GuardTripped", guard=msgspec.structs.replace(guard(TRIPPED), bad=bad))
     assert (status, reason) == ("True", "MassEviction")
     assert message == (
-        f"since {DUE} no pod is evicted: 120 pods would be evicted within one window, and 50 may be. "
-        f"Cause: taint sla on 9 nodes. {ADVICE}"
+        f"since {DUE} no pod is evicted: 120 pods due in the next 10m, 50 are allowed. Still bad: node c1 sla=0 "
+        f"(980 before). {ADVICE}"
     )
+
+
+def test_a_tripped_guard_counts_what_it_let_go_before_and_the_nodes_that_are_still_bad():
+    named = tuple(BadNode(f"c{number}", Taint("sla", "0"), before) for number, before in enumerate(("980", "", None)))
+    held = msgspec.structs.replace(guard(TRIPPED), expected=12, evicted=60, bad=BadNodes(10, named))
+    assert (
+        "60 evicted in the last 10m + 12 due in the next 10m = 72, 50 are allowed. "
+        "Still bad: nodes c0 sla=0 (980 before), c1 sla=0 (no value before), c2 sla=0 and 7 more. Pause the policy"
+    ) in told("GuardTripped", guard=held)[2]
+
+
+def test_what_remains_of_a_wave_is_no_more_than_is_allowed():
+    held = msgspec.structs.replace(guard(TRIPPED), expected=1)
+    message = told("GuardTripped", guard=held)[2]
+    assert "1 pod due in the next 10m, 50 are allowed; it holds them until none of the wave has to leave" in message
 
 
 def test_a_guard_that_only_reports_says_so():
@@ -195,7 +248,7 @@ def test_a_policy_that_enforces_nothing_says_so(mode):
 
 
 def test_limits_are_told_with_their_times():
-    status = summary(entry(limits=(RATE, BUDGET)), NOW)
+    status = summary(entry(limits=(RATE, BUDGET)), AT)
     assert status.limited_by == "policy-rate"
     rate, budget = status.limits
     assert (rate.limit, rate.pods, rate.since, rate.until) == ("policy-rate", 97, DUE, LATER)
@@ -204,17 +257,17 @@ def test_limits_are_told_with_their_times():
 
 def test_a_window_that_never_opens_has_no_time():
     never = LimitReport("window", 5, NOW, math.inf)
-    assert summary(entry(limits=(never,)), NOW).limits[0].until is None
+    assert summary(entry(limits=(never,)), AT).limits[0].until is None
     assert progress(pending=5, limits=(never,))[1].endswith(": it is outside the windows of the policy")
 
 
 def test_budgets_are_told_by_namespace_and_name():
-    [one] = summary(entry(budgets=(("shop/web", 8),)), NOW).blocked_budgets
+    [one] = summary(entry(budgets=(("shop/web", 8),)), AT).blocked_budgets
     assert (one.namespace, one.name, one.pods) == ("shop", "web", 8)
 
 
 def test_zones_are_told():
-    [one] = summary(entry(zones=(ZoneReport("eu/a", "Degraded", 9, 6),)), NOW).zones
+    [one] = summary(entry(zones=(ZoneReport("eu/a", "Degraded", 9, 6),)), AT).zones
     assert (one.zone, one.state, one.nodes, one.degraded_nodes) == ("eu/a", "Degraded", 9, 6)
 
 
@@ -239,7 +292,7 @@ def test_what_grows_is_bounded():
 
 def state(phase: Phase, *, due_in: float = -1.0, limit: str = "", outcome: Outcome | None = None) -> PodState:
     claim = ClaimView(pod(), verdict(), WallTime(NOW + due_in), phase, limit, outcome=outcome)
-    [one] = summary(entry(next_pods=(claim,)), NOW).next_pods
+    [one] = summary(entry(next_pods=(claim,)), AT).next_pods
     return one.state
 
 

@@ -32,25 +32,22 @@ def test_a_timestamp_in_seconds(text, expected):
         ("2023-11-14T22:13:10.25Z", TEN + 0.25),
         ("2023-11-14T22:13:10.123456Z", TEN + 0.123456),
         ("2023-11-14T22:13:10.123456789Z", TEN + 0.123456),
-        ("2023-11-14T22:13:20Z", NOW),
         ("2023-11-14T22:13:19Z", 1_700_000_000.0),
-        ("2033-01-01T00:00:00Z", NOW),
+        ("2099-01-01T00:00:00Z", 4_070_908_801.0),
         ("0001-01-01T00:00:00Z", -62135596799.0),
     ],
 )
 def test_the_latest_moment_it_can_mean(text, expected):
-    assert latest_moment(text, NOW) == pytest.approx(expected, abs=1e-6)
+    assert latest_moment(text) == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("text", ["", "now", "2023-11-14T22:13:10", "2023-13-14T22:13:10Z", "22:13", "1700000000"])
 def test_what_is_no_timestamp_is_an_error(text):
     with pytest.raises(ValueError, match=r"\w"):
-        latest_moment(text, NOW)
+        latest_moment(text)
 
 
 @given(st.integers(0, 4 * 10**12).map(lambda milliseconds: milliseconds / 1000))
 def test_nothing_starts_before_it_happened(moment):
     """A time is written cut off to the second: what is read from it is never earlier than what happened."""
-    assert latest_moment(wording.at(moment), 5e9) > moment
-    assert latest_moment(wording.at(moment), 5e9) <= moment + 1
-    assert latest_moment(wording.at(moment), moment) == moment
+    assert moment < latest_moment(wording.at(moment)) <= moment + 1

@@ -4,7 +4,6 @@ import asyncio
 import os
 import re
 import signal
-import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
-from controller.whole import Whole, whole
+from controller.whole import TIMINGS, Whole, whole
 from taintwarden import app as app_module
 from taintwarden.kube.errors import ConfigError, KubeError
 
@@ -181,14 +180,32 @@ async def test_an_orderly_stop_hands_the_lead_over_at_once(scene: Whole) -> None
 
 
 async def test_a_stop_waits_for_calls_under_way(scene: Whole) -> None:
+    """Those that were not sent are given up: nothing keeps their reasons up to date any more."""
     await leads(scene)
     [app] = scene.apps
-    scene.faults.slow(0.3, method="POST", path="/eviction$", times=1_000)
+    slow = scene.faults.slow(0.3, method="POST", path="/eviction$", times=1_000)
     drop(scene)
-    await scene.until(lambda: app._calls)
-    under_way = len(app._calls)
+    await scene.until(lambda: slow.struck)
+    under_way = slow.struck
     await scene.stop(app)
     assert sum(scene.evictions.values()) >= under_way
+
+
+async def test_no_call_is_sent_after_the_lease_is_released(scene: Whole) -> None:
+    """A DELETE follows a PATCH. One that is answered too late for a stop is followed by nothing."""
+    policy = scene.cluster.store.get("taintevictionpolicies", "sla")
+    policy["spec"]["eviction"]["method"] = "Delete"
+    scene.cluster.store.update("taintevictionpolicies", policy)
+    await leads(scene)
+    [app] = scene.apps
+    patch = scene.faults.slow(1.5, method="PATCH", path="/pods/[^/]+/status$", times=1_000)
+    scene.faults.slow(0.9, method="POST", path="/events$", times=1_000)
+    drop(scene)
+    await scene.until(lambda: patch.struck)
+    await scene.stop(app)
+    await asyncio.sleep(0.5)
+    assert scene.faults.count("DELETE", "/pods/") == 0
+    assert scene.observed() == {*WAVE, *ROCKS}
 
 
 async def test_two_replicas_are_one_operator(scene: Whole) -> None:
@@ -263,18 +280,6 @@ async def test_a_task_that_fails_ends_the_process_and_is_told(scene: Whole) -> N
 # -- how it starts ----------------------------------------------------------------------------------------------------
 
 
-async def test_it_is_not_ready_before_it_watches_policies(scene: Whole, monkeypatch: pytest.MonkeyPatch) -> None:
-    imports = threading.Event()
-    monkeypatch.setattr(app_module, "_import_kopf", imports.wait)
-    app = await scene.start()
-    supervised = asyncio.create_task(app.supervise(asyncio.Event()))
-    await scene.until(lambda: app.machine.view.is_leading)
-    assert app._unready() == "policies are not watched yet"
-    imports.set()
-    with pytest.raises(TypeError):
-        await supervised  # nothing was imported
-
-
 async def test_a_port_that_is_taken_is_told_in_one_line(scene: Whole) -> None:
     listener = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
     async with listener:
@@ -305,12 +310,11 @@ async def test_an_api_server_that_gets_ready_is_waited_for(scene: Whole, monkeyp
 
     monkeypatch.setattr(app_module.asyncio, "sleep", sleep)
     scene.faults.answer(503, path="/taintevictionpolicies$", times=2)
-    scene.faults.answer(429, path="/taintevictionpolicies$", times=3)
+    scene.faults.answer(429, path="/tolerationprofiles$", times=3)
     app = await app_module.App.connect(scene.settings())
     monkeypatch.undo()
     await app.client.__aexit__()
-    assert sleeps == [1.0] * 3
-    assert [policy.name for policy in app.machine.view.policies] == ["sla"]
+    assert sleeps == [1.0] * 5
 
 
 async def test_operators_that_are_switched_off_are_told(scene: Whole) -> None:
@@ -334,23 +338,14 @@ async def test_a_dry_run_evicts_nobody_and_says_why(scene: Whole) -> None:
     assert not scene.evictions
 
 
-async def test_policies_that_cannot_be_listed_stay_in_force(scene: Whole) -> None:
-    await leads(scene)
-    scene.faults.answer(503, path="/taintevictionpolicies$", times=1_000)
-    with capture_logs() as logs:
-        await scene.until(lambda: any(entry["event"] == "policies-not-listed" for entry in logs))
-    drop(scene)
-    await finished(scene)
-
-
-# -- with kopf --------------------------------------------------------------------------------------------------------
+# -- policies that change ----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 async def running(scene: Whole) -> AsyncIterator[Whole]:
-    """`taintwarden run`, kopf and all, in the process."""
+    """`taintwarden run`, in the process."""
     kill = os.kill
-    task = asyncio.create_task(app_module.run(scene.settings()))
+    task = asyncio.create_task(app_module.run(scene.settings(), TIMINGS))
     await scene.until(lambda: scene.status_of().get("conditions"))
     await scene.until(lambda: scene.cluster.open_watches("taintevictionpolicies"))
     yield scene
@@ -367,7 +362,7 @@ def condition(scene: Whole, kind: str, name: str = "sla") -> str:
 async def test_policies_are_followed_while_it_runs(running: Whole) -> None:
     scene = running
     policy = scene.cluster.store.get("taintevictionpolicies", "sla")
-    policy["spec"]["mode"] = "Paused"
+    policy["spec"]["paused"] = True
     policy["metadata"]["generation"] += 1
     scene.cluster.store.update("taintevictionpolicies", policy)
     await scene.until(lambda: condition(scene, "Enforcing") == "False")
@@ -375,7 +370,7 @@ async def test_policies_are_followed_while_it_runs(running: Whole) -> None:
     await asyncio.sleep(0.2)
     assert scene.evictions == {}
     policy = scene.cluster.store.get("taintevictionpolicies", "sla")
-    policy["spec"]["mode"] = "Enforce"
+    policy["spec"]["paused"] = False
     policy["metadata"]["generation"] += 1
     scene.cluster.store.update("taintevictionpolicies", policy)
     await finished(scene)
@@ -388,11 +383,46 @@ async def test_a_policy_that_is_deleted_in_a_gap_acts_no_more(running: Whole) ->
     await scene.until(lambda: away.struck)
     scene.cluster.delete("taintevictionpolicies", "sla")
     scene.cluster.expire_history("taintevictionpolicies")
+    await asyncio.sleep(TIMINGS.gap)  # what was up to date so shortly before still counts
+    drop(scene)
     away.times = 0
-    await asyncio.sleep(0.7)
+    await scene.until(lambda: scene.cluster.open_watches("taintevictionpolicies"))
+    await asyncio.sleep(0.3)
+    assert scene.evictions == {}
+
+
+async def test_nothing_is_evicted_while_policies_are_not_known(running: Whole) -> None:
+    """One of them may have been paused or deleted meanwhile."""
+    scene = running
+    away = scene.faults.answer(503, method="GET", path="/taintevictionpolicies$", times=1_000_000)
+    scene.cluster.drop_watches("taintevictionpolicies")
+    await scene.until(lambda: away.struck >= 2)
+    await asyncio.sleep(TIMINGS.gap)
     drop(scene)
     await asyncio.sleep(0.3)
     assert scene.evictions == {}
+    away.times = 0
+    await finished(scene)
+
+
+async def test_a_store_that_was_restored_replaces_the_policies(running: Whole) -> None:
+    """The policy that was paused after the backup enforces again."""
+    scene = running
+    scene.cluster.store.modify("taintevictionpolicies", "sla", "", lambda one: one["spec"].update(paused=True))
+    await scene.until(lambda: condition(scene, "Enforcing") == "False")
+    scene.cluster.store.modify("taintevictionpolicies", "sla", "", lambda one: one["spec"].update(paused=False))
+    scene.cluster.drop_watches("taintevictionpolicies")
+    scene.cluster.expire_history("taintevictionpolicies")
+    drop(scene)
+    await finished(scene)
+
+
+async def test_a_missing_definition_is_told_with_its_remedy(running: Whole) -> None:
+    scene = running
+    with capture_logs() as logs:
+        scene.cluster.delete("customresourcedefinitions", "tolerationprofiles.taintwarden.io")
+        scene.cluster.drop_watches("tolerationprofiles")
+        await scene.until(lambda: [one for one in logs if "kubectl apply -f crds/" in one.get("detail", "")])
 
 
 @pytest.mark.parametrize("code", [410, 500])

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from controller.whole import Whole, whole
-from taintwarden import app as app_module
 from taintwarden.app import App
-from taintwarden.engine.limits.guard import GuardRecord
+from taintwarden.engine.guard import GuardRecord
 
 CROWD = [f"crowd-{number}" for number in range(60)]
 """More than a guard lets go by default."""
@@ -90,12 +89,11 @@ async def test_an_open_guard_stays_open_for_the_next_leader(guarded: Whole) -> N
     assert guarded.evictions == {}
 
 
-async def test_a_follower_that_heard_nothing_reads_it_before_it_leads(
-    guarded: Whole, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(app_module, "RESYNC_SECONDS", 1_000.0)
+async def test_a_follower_that_heard_nothing_reads_it_before_it_leads(guarded: Whole) -> None:
     first = await leads(guarded)
     second = await guarded.start("two")
+    await guarded.until(lambda: second.machine.view.is_synced)
+    guarded.faults.delay_watch("taintevictionpolicies", 1_000.0)
     await opened(guarded)
     since = guard(guarded)["since"]
     assert record(second).open_since is None
@@ -109,10 +107,11 @@ async def test_a_follower_that_heard_nothing_reads_it_before_it_leads(
 async def test_whoever_leads_again_believes_what_it_did_not_believe_while_it_led(guarded: Whole) -> None:
     """Cut off, it may have thought that it led while another one did."""
     app = await leads(guarded)
+    await guarded.until(lambda: "enforcedSince" in guard(guarded))
     written = {"open": False, "spent": [{"until": "2099-01-01T00:00:00Z", "pods": 7}]}
     policy = guarded.cluster.store.get("taintevictionpolicies", "sla")
     guarded.cluster.store.update("taintevictionpolicies", policy | {"status": {"guard": written}})
-    await asyncio.sleep(0.5)  # the policies are listed every 0.2 s here
+    await asyncio.sleep(0.2)
     assert spent(app) == 0
     app._leadership_changed(held=False)
     app._leadership_changed(held=True)
@@ -172,8 +171,11 @@ async def test_nobody_leaves_while_the_record_cannot_be_written(guarded: Whole) 
 
 
 async def test_nobody_leads_before_it_has_read_what_the_one_before_wrote(guarded: Whole) -> None:
+    refused = guarded.faults.answer(503, path="/leases", times=1_000_000)
     app = await guarded.start()
+    await guarded.until(lambda: app.machine.view.is_synced)
     away = guarded.faults.answer(503, method="GET", path="/taintevictionpolicies$", times=1_000_000)
+    refused.times = 0
     await guarded.until(lambda: app.lease.held and away.struck)
     await asyncio.sleep(0.3)
     assert not app.machine.view.is_leading

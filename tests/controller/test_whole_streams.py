@@ -11,6 +11,8 @@ from controller.whole import Whole, whole
 from taintwarden.app import App
 
 FOLLOWED = (
+    "taintevictionpolicies",
+    "tolerationprofiles",
     "pods",
     "nodes",
     "namespaces",
@@ -46,8 +48,9 @@ async def test_these_are_followed_and_no_others(scene: Whole) -> None:
 
 
 async def test_nothing_is_decided_before_everything_was_listed(scene: Whole) -> None:
+    app = await scene.connect()
     refused = {name: scene.faults.answer(403, path=f"/{name}$", times=1_000_000) for name in FOLLOWED}
-    app = await scene.start()
+    await app.start()
     for fault in refused.values():
         struck = fault.struck
         await scene.until(lambda fault=fault, struck=struck: fault.struck > struck)
@@ -63,7 +66,7 @@ async def test_a_replica_that_is_cut_off_from_one_of_them_is_not_ready(scene: Wh
         away = scene.faults.answer(503, path=f"/{resource}$", times=1_000_000)
         scene.cluster.drop_watches(resource)
         await scene.until(lambda away=away: away.struck >= 2)
-        await scene.until(lambda: "disconnected" in app._unready())
+        await scene.until(lambda resource=resource: app._unready().endswith(f"no pod is evicted: {resource}"))
         away.times = 0
         await scene.until(lambda: not app._unready())
 

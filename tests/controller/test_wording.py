@@ -5,11 +5,14 @@ import re
 
 import pytest
 
-from controller import verdict
+from controller import policy, verdict
+from taintwarden.api.status import ReclaimStatus
 from taintwarden.controller import wording
+from taintwarden.controller.wording import node_end
 from taintwarden.engine.evaluate import Kind
 from taintwarden.engine.limits import refusal
 from taintwarden.engine.model import Gates, Toleration, Tolerations
+from taintwarden.engine.outcomes import Outcome
 
 GT = Toleration(key="sla", operator="Gt", value="950")
 EXISTS = Toleration(key="sla", operator="Exists", toleration_seconds=30)
@@ -41,9 +44,10 @@ def test_pods_are_counted_as_people_count(number, said):
     assert wording.pods(number) == said
 
 
-def test_every_limit_says_why_it_holds():
-    names = {value for name, value in vars(refusal).items() if name.isupper() and isinstance(value, str)}
-    assert set(wording.HOLDS) == names
+def test_every_limit_and_outcome_says_why_it_holds():
+    limits = {value for name, value in vars(refusal).items() if name.isupper() and isinstance(value, str)}
+    outcomes = {outcome.value for outcome in Outcome if not outcome.row.is_over}
+    assert set(wording.HOLDS) == limits | outcomes - {"blocked", "misconfigured"}  # which the budgets' limits say
 
 
 def test_what_holds_is_told_with_number_and_time():
@@ -56,7 +60,7 @@ def test_what_holds_is_told_with_number_and_time():
 
 def test_what_no_time_ends_tells_none():
     said = wording.held("guard", 97, 1_700_000_000.0, None)
-    assert said == "guard holds 97 since 2023-11-14T22:13:20Z: the guard has tripped, because too many would be evicted"
+    assert said == "guard holds 97 since 2023-11-14T22:13:20Z: the guard holds them, because too many would be evicted"
 
 
 def test_violated_by_a_comparison():
@@ -95,6 +99,19 @@ def test_grace_is_told():
     assert why(GT, seconds=30).endswith("does not hold), 30 s of grace")
 
 
+def test_a_quarantine_is_told():
+    policies = {"in_policy": policy(quarantine=True)}
+    assert why(**policies) == "taint sla=940:NoExecute is a quarantine, and no toleration counts"
+    assert why(seconds=60, **policies).endswith("no toleration counts, 60 s of grace")
+
+
+def test_for_how_long_a_pod_is_protected_is_told():
+    told = ", not within 4h of its binding (karpenter.sh/do-not-disrupt)"
+    assert why(GT, seconds=30, protected_seconds=14_400.0).endswith(f"does not hold), 30 s of grace{told}")
+    used = {"kind": Kind.TOLERATED_FOR, "toleration": EXISTS}
+    assert why(EXISTS, protected_seconds=14_400.0, **used).endswith(f"for 30s only{told}")
+
+
 def test_the_value_it_is_judged_by_is_told():
     said = why(GT, value="high", judged_value="940")
     assert said == (
@@ -125,3 +142,27 @@ def test_every_time_can_be_told_however_absurd(moment):
 def test_what_is_beyond_the_calendar_is_its_end():
     assert wording.at(1e30) == wording.at(math.nan) == "9999-12-31T23:59:59Z"
     assert wording.at(-1e18) == "0001-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        ({"pods": 3, "at_risk": 1}, "node b1 is gone at 2023-11-14T22:13:22Z; 1 pod will be killed with it"),
+        ({"pods": 3}, "node b1 is gone at 2023-11-14T22:13:22Z; 3 pods have to leave it before"),
+        ({"pods": 1}, "node b1 is gone at 2023-11-14T22:13:22Z; 1 pod has to leave it before"),
+    ],
+)
+def test_the_end_of_a_node_ahead(end, told):
+    assert (
+        node_end(ReclaimStatus("b1", "2023-11-14T22:13:22Z", **{"at_risk": 0, "missed": 0} | end), 1_700_000_000.0)
+        == told
+    )
+
+
+@pytest.mark.parametrize(
+    ("missed", "more"),
+    [(0, ""), (1, ": 1 pod was still on it and ended with it"), (2, ": 2 pods were still on it and ended with it")],
+)
+def test_the_end_of_a_node_that_has_passed(missed, more):
+    end = ReclaimStatus("b1", "2023-11-14T22:13:18Z", pods=1, at_risk=1, missed=missed)
+    assert node_end(end, 1_700_000_000.0) == f"node b1 is gone since 2023-11-14T22:13:18Z{more}"

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 
@@ -22,6 +23,7 @@ from taintwarden import app as app_module
 from taintwarden.app import App
 from taintwarden.controller import status
 from taintwarden.engine.machine import Machine, Outcome, Timings
+from taintwarden.engine.outcomes import OUTCOMES
 from taintwarden.kube import lease
 from taintwarden.kube.timings import StreamTimings
 from taintwarden.settings import Settings
@@ -41,15 +43,14 @@ def shorten(monkeypatch: pytest.MonkeyPatch) -> None:
         (lease, "RENEW_DEADLINE_SECONDS", 0.6),
         (lease, "RETRY_SECONDS", 0.1),
         (status, "REFRESH_SECONDS", 0.1),
-        (app_module, "RESYNC_SECONDS", 0.6),
-        (app_module, "WATCH_LAG_SECONDS", 0.5),
         (app_module, "STOP_SECONDS", 1.0),
     ):
         monkeypatch.setattr(module, name, value)
     monkeypatch.setattr(gc, "collect", lambda: 0)  # the whole test run's heap is no cluster
     monkeypatch.setattr(gc, "freeze", lambda: None)
-    backoff = Timings().backoff | dict.fromkeys((Outcome.FAILED, Outcome.THROTTLED, Outcome.BLOCKED), (0.05, 0.2))
-    timings = Timings(backoff=backoff, write_failed=(0.1, 0.1), write_refused=(0.1, 0.1))
+    for outcome in (Outcome.FAILED, Outcome.THROTTLED, Outcome.BLOCKED):
+        monkeypatch.setitem(OUTCOMES, outcome, msgspec.structs.replace(OUTCOMES[outcome], back_off=(0.05, 0.2)))
+    timings = Timings(write_failed=(0.1, 0.1), write_refused=(0.1, 0.1), shortest_pause=0.05)
     monkeypatch.setattr(app_module, "Machine", partial(Machine, timings=timings))
 
 
@@ -140,19 +141,24 @@ class Whole:
         )
 
     async def start(self, identity: str = "one", **more: Any) -> App:
+        app = await self.connect(identity, **more)
+        await app.start()
+        return app
+
+    async def connect(self, identity: str = "one", **more: Any) -> App:
+        """One that has seen that the cluster answers, and follows nothing yet."""
         app = await App.connect(self.settings(identity, **more), TIMINGS)
         self.apps.append(app)
-        await app.start()
         return app
 
     async def crash(self, app: App) -> None:
         """Kill -9, as near as it gets: nothing is finished, nothing given back."""
         self.apps.remove(app)
-        tasks = [*app._tasks, *app._calls]
-        for task in tasks:
-            task.cancel()
-        _, stuck = await asyncio.wait(tasks, timeout=5)
-        assert not stuck, stuck
+        while tasks := [*app._tasks, *app._calls]:
+            for task in tasks:
+                task.cancel()
+            _, stuck = await asyncio.wait(tasks, timeout=5)
+            assert not stuck, stuck
         await app._probes.stop()
         await app.client.__aexit__()
 

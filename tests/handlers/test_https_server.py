@@ -21,9 +21,9 @@ from controlplane.certificates import Authority
 from kube.scripted import ScriptedClient
 from kube.stored_webhooks import StoredWebhooks
 from taintwarden.admission.known import Known
-from taintwarden.certificates.pairs import make_pair
+from taintwarden.certificates.pairs import make_authority, make_pair
 from taintwarden.controller.clock import system_clock
-from taintwarden.engine.matching.tolerations import ALL_GATES
+from taintwarden.engine.operators import ALL_GATES
 from taintwarden.handlers import listening
 from taintwarden.handlers.https_server import HttpsServer
 from taintwarden.handlers.reviews import RESULTS, review_app
@@ -94,7 +94,7 @@ async def test_a_replica_without_a_certificate_is_not_ready(server, port):
 async def test_from_an_empty_secret_to_an_answer(server, api, port):
     await server.keeper.look()
     assert server.unready() == ""
-    response = await ask(port, trusting(api.bundles()["one"]))
+    response = await ask(port, trusting(api.secret["ca.crt"]))
     assert "write 950, not 0950" in response["status"]["message"]
 
 
@@ -108,7 +108,7 @@ def test_every_result_is_counted_from_zero(api, port, metrics):
 
 async def test_both_webhooks_are_there_and_counted(server, api, port, metrics):
     await server.keeper.look()
-    tls = trusting(api.bundles()["one"])
+    tls = trusting(api.secret["ca.crt"])
     await ask(port, tls)
     await ask(port, tls, "/mutate")
     for labels in ({"webhook": "validate", "result": "refused"}, {"webhook": "mutate", "result": "allowed"}):
@@ -118,12 +118,14 @@ async def test_both_webhooks_are_there_and_counted(server, api, port, metrics):
 
 async def test_another_certificate_is_served_without_a_restart_and_a_connection_that_is_open_stays(server, api, port):
     await server.keeper.look()
-    tls = trusting(api.bundles()["one"])
+    tls = trusting(api.secret["ca.crt"])
     _, writer = await asyncio.open_connection(HOST, port, ssl=tls, server_hostname=NAME)
-    following = make_pair((NAME, "webhook.home", "webhook"), time.time())
-    api.put(tls_crt=following.certificate, tls_key=following.key, ca_crt=following.certificate)
+    authority = make_authority("webhook", time.time())
+    following = make_pair((NAME, "webhook.home", "webhook"), time.time(), authority)
+    api.put(tls_crt=following.certificate, tls_key=following.key, ca_crt=authority.certificate)
+    api.put(authority_crt=authority.certificate, authority_key=authority.key)
     await server.keeper.look()
-    assert (await ask(port, trusting(following.certificate)))["allowed"] is False
+    assert (await ask(port, trusting(authority.certificate)))["allowed"] is False
     with pytest.raises(aiohttp.ClientError):
         await ask(port, tls)
     assert not writer.transport.is_closing()
@@ -153,7 +155,7 @@ async def test_without_a_certificate_of_the_right_authority_nobody_is_answered(a
     await server.start()
     answers = []
     for shown in (friend, stranger, None):
-        tls = trusting(api.bundles()["one"])
+        tls = trusting(api.secret["ca.crt"])
         if shown is not None:
             tls.load_cert_chain(shown.certificate, shown.key)
         try:
@@ -173,7 +175,7 @@ async def test_a_certificate_of_another_name_is_not_answered(api, port, metrics,
         server = make_server(api, port, metrics, **more)
         await server.keeper.look()
         await server.start()
-        tls = trusting(api.bundles()["one"])
+        tls = trusting(api.secret["ca.crt"])
         tls.load_cert_chain(shown.certificate, shown.key)
         connector = aiohttp.TCPConnector(ssl=tls, force_close=True)
         async with aiohttp.ClientSession(connector=connector) as session:
@@ -192,7 +194,7 @@ def test_callers_that_cannot_be_checked_are_a_wrong_setting(api, port, metrics, 
 
 async def test_a_compressed_body_is_not_unpacked(server, api, port):
     await server.keeper.look()
-    connector = aiohttp.TCPConnector(ssl=trusting(api.bundles()["one"]), force_close=True)
+    connector = aiohttp.TCPConnector(ssl=trusting(api.secret["ca.crt"]), force_close=True)
     bomb = gzip.compress(b" " * 50 * 2**20)
     async with aiohttp.ClientSession(connector=connector) as session:
         headers = {"Content-Encoding": "gzip"}
@@ -204,7 +206,7 @@ async def test_a_compressed_body_is_not_unpacked(server, api, port):
 async def test_idle_connections_make_room_for_whoever_asks(server, api, port, monkeypatch):
     monkeypatch.setattr(listening, "MAX_CONNECTIONS", 8)
     await server.keeper.look()
-    tls = trusting(api.bundles()["one"])
+    tls = trusting(api.secret["ca.crt"])
     useful = aiohttp.TCPConnector(ssl=tls)
     async with aiohttp.ClientSession(connector=useful) as session:
         url = f"https://{HOST}:{port}/validate"
@@ -228,7 +230,7 @@ async def test_who_connects_and_says_nothing_is_not_waited_for(server, api, port
     monkeypatch.setattr(listening, "FIRST_ANSWER_SECONDS", 0.2)
     monkeypatch.setattr(listening, "HANDSHAKE_SECONDS", 0.2)
     await server.keeper.look()
-    more = {"ssl": trusting(api.bundles()["one"]), "server_hostname": NAME} if shakes_hands else {}
+    more = {"ssl": trusting(api.secret["ca.crt"]), "server_hostname": NAME} if shakes_hands else {}
     reader, writer = await asyncio.open_connection(HOST, port, **more)
     async with asyncio.timeout(5):
         with contextlib.suppress(ConnectionError):
@@ -241,7 +243,7 @@ async def test_who_connects_and_says_nothing_is_not_waited_for(server, api, port
 async def test_headers_that_do_not_end_are_not_waited_for(server, api, port, monkeypatch):
     monkeypatch.setattr(listening, "FIRST_ANSWER_SECONDS", 0.3)
     await server.keeper.look()
-    tls = trusting(api.bundles()["one"])
+    tls = trusting(api.secret["ca.crt"])
     reader, writer = await asyncio.open_connection(HOST, port, ssl=tls, server_hostname=NAME)
     writer.write(b"POST /validate HTTP/1.1\r\nX-A: ")
     async with asyncio.timeout(5):
@@ -254,7 +256,7 @@ async def test_headers_that_do_not_end_are_not_waited_for(server, api, port, mon
 async def test_a_connection_that_ended_holds_no_memory_until_the_collector_runs(server, api, port, said):
     """A flood of them would otherwise pile up: a third of a megabyte each, in few objects."""
     await server.keeper.look()
-    more = {} if said == "nothing" else {"ssl": trusting(api.bundles()["one"]), "server_hostname": NAME}
+    more = {} if said == "nothing" else {"ssl": trusting(api.secret["ca.crt"]), "server_hostname": NAME}
     gc.collect()
     gc.disable()
     try:
@@ -273,7 +275,7 @@ async def test_a_connection_that_ended_holds_no_memory_until_the_collector_runs(
 
 async def test_a_body_that_is_broken_off_is_counted(server, api, port, metrics):
     await server.keeper.look()
-    _, writer = await asyncio.open_connection(HOST, port, ssl=trusting(api.bundles()["one"]), server_hostname=NAME)
+    _, writer = await asyncio.open_connection(HOST, port, ssl=trusting(api.secret["ca.crt"]), server_hostname=NAME)
     writer.write(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 300\r\n\r\n")
     await asyncio.sleep(0.1)
     writer.transport.abort()

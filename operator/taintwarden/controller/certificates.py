@@ -1,8 +1,9 @@
 """Keeps a Service served with a certificate that its callers trust: API servers, or schedulers.
 
-Every replica reads the Secret repeatedly, carries out the plan of ``certificates.rotation`` and writes caBundle.
-None leads: a write names the version of the Secret that it is made from, so of two that plan at the same moment one
-reads what the other has written, and the same bundle twice is the same bundle.
+Every replica reads the Secret repeatedly, carries out the plan of ``certificates.rotation``, and looks whether the
+webhook configurations trust what it serves. It cannot write those: ``controller.trust`` does, with another account.
+No replica leads: a write names the version of the Secret that it is made from, so of two that plan at the same moment
+one reads what the other has written.
 """
 
 import asyncio
@@ -10,25 +11,23 @@ from collections.abc import Callable, Sequence
 
 import structlog
 
-from taintwarden.certificates.pairs import Pair, UnusablePair, make_pair, read_pair
-from taintwarden.certificates.rotation import CERTIFICATE, KEY, TRUSTED, Content, Make, Plan, is_rotating, plan
+from taintwarden.certificates.pairs import Pair, UnusablePair, is_contained, read_pair, trusts
+from taintwarden.certificates.rotation import CERTIFICATE, KEY, NEXT_AUTHORITY, Content, Plan, is_rotating, plan
 from taintwarden.controller.clock import Clock
 from taintwarden.kube.client import Client
 from taintwarden.kube.errors import KubeError
 from taintwarden.kube.webhooks import (
     ConfigurationKind,
     Secret,
-    Webhook,
-    apply_bundle,
+    read_bundles,
     read_secret,
-    read_webhooks,
     write_secret,
 )
 
 READ_SECONDS = 10.0
 """Between two looks at the Secret and at the configurations."""
 ROTATING_SECONDS = 5.0
-"""The same while a next certificate waits for being trusted."""
+"""The same while an authority waits for being trusted."""
 RETRY_SECONDS = 5.0
 """The same while there is none to serve with, or something failed."""
 
@@ -42,13 +41,13 @@ class CertificateKeeper:
         client: the session to use.
         namespace: where the Service and the Secret are.
         service: the name of both.
-        makes_own: whether this process creates the certificates, or another program writes the Secret and caBundle.
+        makes_own: whether this process creates the certificates, or another program writes the Secret.
         serve: takes the certificate to serve with.
         expires: told when that ends, in seconds since 1970.
         clock: both clocks.
         kinds: the configurations whose webhooks call the Service; none where API servers do not.
         configured: told of each kind whether such a configuration exists.
-        make: makes a certificate for these names, valid from this time.
+        trusted: told of each kind whether API servers trust what is served.
 
     """
 
@@ -64,7 +63,7 @@ class CertificateKeeper:
         clock: Clock,
         kinds: Sequence[ConfigurationKind] = (),
         configured: Callable[[str, bool], None] = lambda _kind, _exists: None,
-        make: Make = make_pair,
+        trusted: Callable[[str, bool], None] = lambda _kind, _is_trusted: None,
     ) -> None:
         self.served: Pair | None = None
         self._client = client
@@ -76,11 +75,11 @@ class CertificateKeeper:
         self._clock = clock
         self._kinds = kinds
         self._configured = configured
-        self._make = make
+        self._trusted = trusted
         self._trust: tuple[bytes, float] | None = None
-        """The bundle that every configuration carries, and since when we see it."""
-        self._found: dict[ConfigurationKind, list[Webhook]] = {}
-        """The webhooks that call us, as this look has found them."""
+        """The next authority that every configuration carries, and since when we see it."""
+        self._bundles: dict[ConfigurationKind, list[bytes]] = {}
+        """The caBundle of each webhook that calls us, as this look has found them."""
         self._complaints: dict[str, str] = {}
 
     async def run(self) -> None:
@@ -93,12 +92,11 @@ class CertificateKeeper:
         """Look once, and do what is to be done. Returns the seconds until the next look."""
         try:
             secret = await read_secret(self._client, *self._place)
+            await self._read_bundles()
             if self._makes_own:
-                await self._look_at_trust(secret.content.get(TRUSTED, b""))
+                self._look_at_following(secret.content.get(NEXT_AUTHORITY, b""))
                 secret = await self._follow_plan(secret)
             self._take(secret.content)
-            if self._makes_own:
-                await self._spread(secret.content.get(TRUSTED, b""))
         except KubeError as error:
             if self._is_news("look", str(error)):
                 log.warning("certificate-not-kept", secret=self._secret, reason=str(error))
@@ -106,31 +104,32 @@ class CertificateKeeper:
         self._settled("look")
         if self.served is None:
             return RETRY_SECONDS
+        self._look_at_trust(self.served)
         return ROTATING_SECONDS if self._makes_own and is_rotating(secret.content) else READ_SECONDS
 
-    async def _look_at_trust(self, bundle: bytes) -> None:
-        """See what the configurations carry, and since when that is all of the bundle."""
-        self._found = {}
+    async def _read_bundles(self) -> None:
+        self._bundles = {}
         try:
             for kind in self._kinds:
-                self._found[kind] = await read_webhooks(self._client, kind, *self._place)
-                self._configured(kind.value, bool(self._found[kind]))
+                self._bundles[kind] = await read_bundles(self._client, kind, *self._place)
         except KubeError as error:  # which does not stop serving
-            self._trust = None
+            self._bundles = {}
             if self._is_news("trust", str(error)):
                 log.warning("webhook-configuration-not-read", reason=str(error))
             return
         self._settled("trust")
-        carried = {webhook.bundle for webhooks in self._found.values() for webhook in webhooks}
-        if carried - {bundle}:
+
+    def _look_at_following(self, following: bytes) -> None:
+        """See since when all configurations carry the authority that follows; not known where there are none."""
+        bundles = [bundle for found in self._bundles.values() for bundle in found]
+        if not following or not bundles or not all(is_contained(following, bundle) for bundle in bundles):
             self._trust = None
-        elif self._trust is None or self._trust[0] != bundle:
-            self._trust = (bundle, self._clock().wall)
+        elif self._trust is None or self._trust[0] != following:
+            self._trust = (following, self._clock().wall)
 
     async def _follow_plan(self, secret: Secret) -> Secret:
-        bundle, since = self._trust or (None, None)
-        trusted_since = since if bundle == secret.content.get(TRUSTED) else None
-        made = plan(secret.content, self._names, self._clock().wall, trusted_since, self._make)
+        trusted_since = None if self._trust is None else self._trust[1]
+        made = plan(secret.content, self._names, self._clock().wall, trusted_since)
         if not made.changes:
             return secret
         if not await write_secret(self._client, *self._place, made.changes, secret.resource_version):
@@ -157,18 +156,29 @@ class CertificateKeeper:
         days = round((pair.ends_at - self._clock().wall) / 86400, 1)
         log.info("certificate-served", secret=self._secret, days_left=days)
 
-    async def _spread(self, bundle: bytes) -> None:
-        """Write the bundle into every configuration that was seen with another one."""
-        for kind, webhooks in self._found.items():
-            if not webhooks:  # no API server calls the webhooks because of it, so none has to trust them
+    def _look_at_trust(self, served: Pair) -> None:
+        """Report every configuration that is missing, or does not let API servers trust what is served."""
+        for kind, bundles in self._bundles.items():
+            self._configured(kind.value, bool(bundles))
+            if not bundles:  # no API server calls the webhooks because of it, so none has to trust them
                 if self._is_news(kind.value, "missing"):
                     remedy = f"apply deploy/base/webhooks.yaml: no webhook of it calls the Service {self._secret}"
                     log.warning("webhook-configuration-missing", configuration=kind.value, remedy=remedy)
                 continue
-            self._settled(kind.value)
-            if any(webhook.bundle != bundle for webhook in webhooks):
-                await apply_bundle(self._client, kind, webhooks, bundle)
-                log.info("webhook-trust-written", configuration=kind.value, webhooks=len(webhooks))
+            is_trusted = all(trusts(bundle, served.certificate) for bundle in bundles)
+            self._trusted(kind.value, is_trusted)
+            if is_trusted:
+                self._settled(kind.value)
+                continue
+            reason = "caBundle is of another certificate" if all(bundles) else "caBundle is missing"
+            if self._is_news(kind.value, reason):
+                log.warning("webhook-untrusted", configuration=kind.value, reason=reason, remedy=self._remedy)
+
+    @property
+    def _remedy(self) -> str:
+        if self._makes_own:
+            return "install again with kubectl or helm, or run taintwarden webhook-trust"
+        return "look at what writes caBundle, such as cert-manager's cainjector"
 
     @property
     def _secret(self) -> str:

@@ -1,7 +1,7 @@
 """From objects of the API to values of the engine: interned, small, and only what a decision needs."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from sys import intern
 from weakref import WeakKeyDictionary, ref
@@ -10,7 +10,18 @@ import msgspec
 import structlog
 
 from taintwarden.api.errors import FieldError
+from taintwarden.api.opt_outs import (
+    DO_NOT_DISRUPT,
+    DO_NOT_EVICT,
+    NONE,
+    SAFE_TO_EVICT,
+    OptOuts,
+    check_opt_outs,
+    opt_outs,
+)
+from taintwarden.api.text import printable
 from taintwarden.api.tolerations import parse_tolerations
+from taintwarden.controller import bounds
 from taintwarden.controller.clock import Clock
 from taintwarden.controller.remembered import Remembered
 from taintwarden.controller.selecting import Spreads, label_selector
@@ -29,10 +40,10 @@ from taintwarden.engine.model import (
 )
 from taintwarden.kube.objects import (
     BudgetObject,
+    NodeAnnotations,
     NodeObject,
     OwnerReference,
     PodAnnotations,
-    PodMeta,
     PodObject,
     Shape,
     ShapedPod,
@@ -42,23 +53,35 @@ from taintwarden.kube.objects import (
 
 MAX_REMEMBERED_REPORTS = 50_000
 """Number of pods whose reported errors are stored, a few dozen bytes each."""
-MAX_NATIVE_TOLERATIONS = 1_000
-"""Maximum number per pod. The API server has no limit, and all of them stay in memory."""
 NO_ANNOTATIONS = PodAnnotations()
+NO_NODE_ANNOTATIONS = NodeAnnotations()
 ALWAYS_ALLOW = "AlwaysAllow"
-OWN_VERSIONS = ("v1", "apps/v1", "batch/v1")
-"""Of the workloads that Kubernetes defines."""
+MAX_PROBLEM_CHARACTERS = 200
+"""Of what the controller of a budget says when it fails."""
+OWN_KINDS = {
+    "v1": ("ReplicationController",),
+    "apps/v1": ("ReplicaSet", "StatefulSet", "DaemonSet"),
+    "batch/v1": ("Job",),
+}
+"""apiVersion -> the controllers of pods that Kubernetes defines there."""
 
 log = structlog.get_logger()
 
 
 class PodIssue(msgspec.Struct, frozen=True):
-    """A pod whose annotation has entries that cannot be used; they count as absent."""
+    """A pod with values that cannot be used.
+
+    Attributes:
+        errors: of its annotation with tolerations; these entries count as absent.
+        ignored: others, which have no effect.
+
+    """
 
     name: str
     namespace: str
     uid: str
     errors: tuple[FieldError, ...]
+    ignored: tuple[FieldError, ...] = ()
 
 
 class Decoder:
@@ -90,15 +113,19 @@ class Decoder:
             or obj.status.phase in ("Succeeded", "Failed")
         ):
             return None
-        if errors := self._faults(annotations, len(spec.tolerations)):
-            self._report(meta, errors)
+        errors: tuple[FieldError, ...] = ()
+        if annotations.tolerations is not None:
+            _, errors = self._parse(annotations.tolerations)
+        ignored = (*bounds.faults(obj), *_ignored(annotations))
+        if errors or ignored:
+            self._report(PodIssue(meta.name, meta.namespace, meta.uid, errors, ignored))
         bound_at = self._bound_at(obj)
         version = version_number(meta.resource_version)
         return Pod(
             meta.uid,
             meta.name,
             intern(spec.node_name),
-            self._shared_class(obj) if isinstance(obj, ShapedPod) else self.pod_class(obj),
+            self._shared_class(obj) if isinstance(obj, ShapedPod) and obj.shape.is_kept else self.pod_class(obj),
             bound_at,
             version,
             is_ready(obj),
@@ -113,20 +140,24 @@ class Decoder:
         if annotations.tolerations is not None:
             extended, _ = self._parse(annotations.tolerations)
         owner = self._owner(meta.owner_references)
+        opted = _opt_outs(annotations)
+        labels = bounds.labels(obj)
         spread: tuple[SpreadConstraint, ...] = ()
         if spec.topology_spread_constraints:
-            spread = self._spreads.of(owner.uid if owner else "", spec.topology_spread_constraints, meta.labels)
+            spread = self._spreads.of(owner.uid if owner else "", spec.topology_spread_constraints, labels)
         return self._interner.pod_class(
             intern(meta.namespace),
-            meta.labels,
-            Tolerations(tuple(spec.tolerations[:MAX_NATIVE_TOLERATIONS]), extended),
+            labels,
+            Tolerations(bounds.tolerations(obj), extended),
             priority=spec.priority or 0,
             daemon_set=owner is not None and owner.kind.partition(".")[0] == "DaemonSet",
-            do_not_evict=annotations.do_not_evict == "true",
-            do_not_disrupt=annotations.do_not_disrupt == "true" or annotations.safe_to_evict == "false",
+            do_not_evict=opted.evictions,
+            do_not_disrupt=opted.disruptions,
+            protected_seconds=opted.protected_seconds,
             owner=owner,
             spread=spread,
             grace_seconds=spec.termination_grace_period_seconds,
+            local_storage=spec.has_local_storage,
         )
 
     def _shared_class(self, obj: ShapedPod) -> PodClass:
@@ -139,65 +170,81 @@ class Decoder:
         return made
 
     def node(self, obj: NodeObject) -> Node:
-        """The node with its taints. A ``timeAdded`` that is not a time counts as not set."""
+        """The node with its taints. A ``timeAdded`` that is not a time counts as not set.
+
+        It may be in the future: another machine's clock has written it.
+        """
         meta = obj.metadata
-        now = self._clock().wall
         taints = []
         for taint in obj.spec.taints:
             added_at = None
             if taint.time_added is not None:
                 try:
-                    added_at = latest_moment(taint.time_added, now)
+                    added_at = latest_moment(taint.time_added)
                 except ValueError:
                     log.warning("time-added-unreadable", node=meta.name, taint=taint.key, value=taint.time_added)
             taints.append((Taint(taint.key, taint.value, taint.effect), added_at))
-        history = meta.annotations.history if meta.annotations else ""
+        ours = meta.annotations or NO_NODE_ANNOTATIONS
         version = version_number(meta.resource_version)
-        return Node(intern(meta.name), meta.uid, meta.labels, tuple(taints), version, history)
+        opts_out = ours.do_not_evict == "true"
+        return Node(intern(meta.name), meta.uid, meta.labels, tuple(taints), version, ours.history, opts_out)
 
     def _owner(self, references: Sequence[OwnerReference]) -> Owner | None:
         for reference in references:
             if reference.controller:
                 # Not interned: Python 3.12 never frees what is interned, and a tenant may write any kind.
-                return Owner(_kind_of(reference), reference.name, reference.uid)
+                return bounds.owner(_kind_of(reference), reference)
         return None
 
     def _bound_at(self, obj: PodObject) -> float:
         now = self._clock().wall
         for condition in obj.status.conditions:
             if condition.type == "PodScheduled" and condition.status == "True" and condition.last_transition_time:
-                return latest_moment(condition.last_transition_time, now)
+                return min(latest_moment(condition.last_transition_time), now)
         created = obj.metadata.creation_timestamp
-        return latest_moment(created, now) if created else now
+        return min(latest_moment(created), now) if created else now
 
-    def _faults(self, annotations: PodAnnotations, native: int) -> tuple[FieldError, ...]:
-        errors: tuple[FieldError, ...] = ()
-        if annotations.tolerations is not None:
-            _, errors = self._parse(annotations.tolerations)
-        if native > MAX_NATIVE_TOLERATIONS:
-            reason = f"has {native} items, and only the first {MAX_NATIVE_TOLERATIONS} count"
-            errors = (*errors, FieldError("spec.tolerations", native, reason))
-        return errors
-
-    def _report(self, meta: PodMeta, errors: tuple[FieldError, ...]) -> None:
+    def _report(self, issue: PodIssue) -> None:
         """Report the errors of a pod, unless they were reported already."""
-        seen = blake2b("\n".join(map(str, errors)).encode("utf-8", "replace"), digest_size=16).digest()
-        if self._reported.get(meta.uid) == seen:
-            self._reported.move_to_end(meta.uid)
+        faults = "\n".join(map(str, (*issue.errors, *issue.ignored)))
+        seen = blake2b(faults.encode("utf-8", "replace"), digest_size=16).digest()
+        if self._reported.get(issue.uid) == seen:
+            self._reported.move_to_end(issue.uid)
             return
         if len(self._reported) >= MAX_REMEMBERED_REPORTS:
             self._reported.popitem(last=False)
-        self._reported[meta.uid] = seen
-        self._on_issue(PodIssue(meta.name, meta.namespace, meta.uid, errors))
+        self._reported[issue.uid] = seen
+        self._on_issue(issue)
+
+
+def _opt_outs(annotations: PodAnnotations) -> OptOuts:
+    return opt_outs(_opting(annotations).__getitem__) if _opts(annotations) else NONE
+
+
+def _ignored(annotations: PodAnnotations) -> Iterator[FieldError]:
+    if _opts(annotations):
+        yield from check_opt_outs(_opting(annotations))
+
+
+def _opts(annotations: PodAnnotations) -> bool:
+    return bool(annotations.do_not_evict or annotations.do_not_disrupt or annotations.safe_to_evict)
+
+
+def _opting(annotations: PodAnnotations) -> dict[str, str]:
+    return {
+        DO_NOT_EVICT: annotations.do_not_evict,
+        DO_NOT_DISRUPT: annotations.do_not_disrupt,
+        SAFE_TO_EVICT: annotations.safe_to_evict,
+    }
 
 
 def _kind_of(reference: OwnerReference) -> str:
-    """The kind, with its group unless that is one of Kubernetes' own: others have a StatefulSet, too.
+    """The kind, with its group unless Kubernetes has this kind there: others have a StatefulSet, too.
 
-    A version that Kubernetes does not serve is not Kubernetes' own. The garbage collector cannot look up such an owner,
-    so it leaves the pod alone, and the operator would wait for a workload that it never sees.
+    What Kubernetes does not serve, such as a ReplicaSet of ``batch/v1``, is not its own. The garbage collector cannot
+    look up such an owner, so it leaves the pod alone, and the operator would wait for a workload that it never sees.
     """
-    if reference.api_version in OWN_VERSIONS:
+    if reference.kind in OWN_KINDS.get(reference.api_version, ()):
         return reference.kind
     group = reference.api_version.rpartition("/")[0]
     return f"{reference.kind}.{group or reference.api_version}"
@@ -233,10 +280,18 @@ def desired_parallelism(obj: WorkloadObject) -> int:
 
 
 def budget(obj: BudgetObject) -> Budget | None:
-    """The budget, as ``pkg/registry/core/pod/storage/eviction.go`` reads it; None where it selects no pod."""
+    """The budget, as ``pkg/registry/core/pod/storage/eviction.go`` reads it; None where it selects no pod.
+
+    Raises:
+        ValueError: it is larger than may stay in memory.
+
+    """
     if obj.spec.selector is None:
         return None
     meta, status = obj.metadata, obj.status
+    if bounds.is_too_large(obj.spec.selector):
+        msg = f"its selector has more than {bounds.MAX_SELECTED} labels and values"
+        raise ValueError(msg)
     selector = label_selector(obj.spec.selector)
     always = obj.spec.unhealthy_pod_eviction_policy == ALWAYS_ALLOW
     if status is None:
@@ -248,4 +303,5 @@ def budget(obj: BudgetObject) -> Budget | None:
         allowed=status.disruptions_allowed,
         observed=status.observed_generation >= meta.generation,
         healthy_enough=always or status.current_healthy >= status.desired_healthy > 0,
+        problem=printable(status.problem, MAX_PROBLEM_CHARACTERS),
     )

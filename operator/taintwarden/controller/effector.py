@@ -13,14 +13,14 @@ from typing import Any, Protocol, assert_never
 import structlog
 
 from taintwarden.controller import guard_record, wording
-from taintwarden.controller.decoding import Decoder
 from taintwarden.controller.loop import Feed
-from taintwarden.engine.machine import Outcome, WriteOutcome, commands, events, key_of
+from taintwarden.engine.machine import WriteOutcome, commands, events, key_of
 from taintwarden.kube.client import Client
-from taintwarden.kube.errors import ApiError, KubeError
+from taintwarden.kube.errors import ApiError, Fenced, KubeError
 from taintwarden.kube.evictor import Evictor
 from taintwarden.kube.nodes import read_node, save_history, save_labels
-from taintwarden.kube.policies import clear_guard_reset, save_guard
+from taintwarden.kube.objects import version_number
+from taintwarden.kube.policies import EarlierTermError, clear_guard_reset, save_guard
 from taintwarden.telemetry.metrics import Metrics
 
 NODE_READS = 8
@@ -34,6 +34,8 @@ GUARD_TRIES = 5
 MAX_COMPLAINTS = 1_000
 """Number of writes whose last error is kept, so that each error is logged once."""
 CONFLICT = 409
+UNKNOWN_VERSION = -1
+"""Of an object after a write, where it does not matter."""
 MAY_PASS = (408, 429)
 """Client errors that are temporary: the same write may succeed a moment later."""
 
@@ -47,6 +49,9 @@ class Held(Protocol):
     def held(self) -> bool:
         """Whether this replica holds the lease at this moment."""
 
+    async def is_confirmed(self) -> bool:
+        """The same by what the API server says."""
+
 
 class Effector:
     """Tasks for calls in progress. ``spawn`` starts one that must complete, ``spawn_minor`` any other."""
@@ -57,7 +62,7 @@ class Effector:
         client: Client,
         evictor: Evictor,
         lease: Held,
-        decoder: Decoder,
+        stands: Callable[[commands.Order], bool],
         metrics: Metrics,
         feed: Feed,
         newest_version: Callable[[], int],
@@ -67,7 +72,7 @@ class Effector:
         self._client = client
         self._evictor = evictor
         self._lease = lease
-        self._decoder = decoder
+        self._stands = stands
         self._metrics = metrics
         self._feed = feed
         self._newest_version = newest_version
@@ -94,46 +99,48 @@ class Effector:
                 assert_never(order)
 
     async def _evict(self, command: commands.Evict) -> None:
-        pod, grace = command.pod, command.grace_period_seconds
-        if not self._lease.held:
-            self._feed(events.Settled(pod.uid, Outcome.NOT_LEADING))
-            return
+        pod, grace, fence = command.pod, command.grace_period_seconds, self._fence(command)
         with self._metrics.request_duration.time():
             if command.delete:
                 reason = f"Taintwarden: {wording.why(command.verdict)}"
-                result = await self._evictor.delete(pod, grace, reason)
+                result = await self._evictor.delete(pod, grace, reason, fence)
             else:
-                result = await self._evictor.evict(pod, grace)
+                result = await self._evictor.evict(pod, grace, fence)
         self._feed(events.Settled(pod.uid, result.outcome, result.message, result.retry_after))
+
+    def _fence(self, order: commands.Order) -> Callable[[], bool]:
+        """Asked immediately before a request is sent: whether this replica leads, and the decision still stands."""
+        return lambda: self._lease.held and self._stands(order)
 
     async def _check(self, command: commands.CheckNode) -> None:
         async with self._reads:
-            version = self._newest_version()
+            pods_version = self._newest_version()
             try:
                 node = await read_node(self._client, command.name)
             except KubeError as error:
                 log.warning("node-check-failed", node=command.name, reason=str(error))
                 self._feed(events.CheckFailed(command.name))
                 return
-        seen = None if node is None else self._decoder.node(node)
-        self._feed(events.NodeChecked(command.name, seen, version))
+        version = None if node is None else version_number(node.metadata.resource_version)
+        self._feed(events.NodeChecked(command.name, version, pods_version))
 
     async def _write(self, order: commands.Write) -> None:
-        self._feed(events.Written(order, await self._written(order)))
+        self._feed(events.Written(order, *await self._written(order)))
 
-    async def _written(self, order: commands.Write) -> WriteOutcome:
+    async def _written(self, order: commands.Write) -> tuple[WriteOutcome, int]:
+        """How the write ended, and the version of the object after it, if that matters."""
         try:
             async with self._slots(order):
-                if not self._lease.held:
-                    return WriteOutcome.FAILED
-                is_there = await self._store(order)
+                version = await self._store(order)
+        except Fenced:
+            return WriteOutcome.FAILED, UNKNOWN_VERSION
         except KubeError as error:
             outcome = _outcome(error)
-            if outcome is not WriteOutcome.GONE:
+            if outcome not in (WriteOutcome.GONE, WriteOutcome.OUTDATED) or isinstance(order, commands.SaveGuard):
                 self._complain(order, error)
-            return outcome
+            return outcome, UNKNOWN_VERSION
         self._complaints.pop(key_of(order), None)
-        return WriteOutcome.DONE if is_there else WriteOutcome.GONE
+        return (WriteOutcome.GONE, UNKNOWN_VERSION) if version is None else (WriteOutcome.DONE, version)
 
     def _slots(self, order: commands.Write) -> AbstractAsyncContextManager[object]:
         """Limits how many such writes are in progress."""
@@ -147,8 +154,8 @@ class Effector:
             case _:
                 assert_never(order)
 
-    async def _store(self, order: commands.Write) -> bool:
-        """Make the write; False: the object is gone.
+    async def _store(self, order: commands.Write) -> int | None:
+        """Make the write. Returns the version of the node after it; None: the object is gone.
 
         Raises:
             KubeError: it was not made, or the result is not known.
@@ -156,27 +163,35 @@ class Effector:
         """
         match order:
             case commands.SaveHistory():
-                await save_history(self._client, order.node, order.uid, order.text)
+                return await save_history(self._client, order, self._fence(order))
             case commands.SaveLabels():
-                await save_labels(self._client, order.node, order.uid, order.labels)
+                return await save_labels(self._client, order, self._fence(order))
             case commands.SaveGuard():
-                return await self._save_guard(order)
+                return UNKNOWN_VERSION if await self._save_guard(order) else None
             case commands.ClearGuardReset():
-                await clear_guard_reset(self._client, order.policy.name, order.policy.uid)
+                policy = order.policy
+                await clear_guard_reset(self._client, policy.name, policy.uid, self._fence(order))
+                return UNKNOWN_VERSION
             case _:
                 assert_never(order)
-        return True
 
     async def _save_guard(self, order: commands.SaveGuard) -> bool:
-        """Evictions wait for it: after a conflict it is retried at once."""
-        policy, guard = order.policy, guard_record.written(order.record)
+        """Evictions wait for it: after a conflict it is retried at once.
+
+        Terms count the holders of one Lease. If the Lease was deleted since, those of the next one begin again.
+        """
+        policy, guard, fence = order.policy, guard_record.written(order.record), self._fence(order)
         for _ in range(GUARD_TRIES - 1):
             try:
-                return await save_guard(self._client, policy.name, policy.uid, guard)
-            except ApiError as error:
-                if error.code != CONFLICT or not self._lease.held:
+                return await save_guard(self._client, policy.name, policy.uid, guard, fence)
+            except EarlierTermError as error:
+                if not await self._lease.is_confirmed():
                     raise
-        return await save_guard(self._client, policy.name, policy.uid, guard)
+                guard["term"] = error.stored
+            except ApiError as error:
+                if error.code != CONFLICT:
+                    raise
+        return await save_guard(self._client, policy.name, policy.uid, guard, fence)
 
     def _complain(self, order: commands.Write, error: KubeError) -> None:
         """Log why a write failed, once while that does not change."""
@@ -208,5 +223,5 @@ def _outcome(error: KubeError) -> WriteOutcome:
     if not isinstance(error, ApiError) or error.code in MAY_PASS or not 400 <= error.code < 500:
         return WriteOutcome.FAILED
     if error.is_conflict:  # another write was faster
-        return WriteOutcome.FAILED
+        return WriteOutcome.OUTDATED
     return WriteOutcome.GONE if error.is_about_another else WriteOutcome.REFUSED

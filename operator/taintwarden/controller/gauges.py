@@ -1,13 +1,11 @@
 """The metrics that show a state. Every round of reports sets all of them, so no series of a deleted object remains."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from heapq import nlargest
-from types import MappingProxyType
 
 from taintwarden.controller import wording
 from taintwarden.controller.notifier import MISSED
-from taintwarden.controller.paused import PausedReport
 from taintwarden.engine.machine import Outcome, PolicyReport, View
 from taintwarden.engine.model import Mode, Operator
 from taintwarden.telemetry.metrics import Metrics
@@ -38,11 +36,10 @@ class Gauges:
         self,
         reports: Iterable[PolicyReport],
         refused: Iterable[tuple[str, bool]] = (),
-        paused: Mapping[str, PausedReport] = MappingProxyType({}),
     ) -> None:
         """Set the gauges from one round of reports.
 
-        ``refused``: whether the newest version of each stored policy is refused. ``paused``: what paused ones would do.
+        ``refused``: whether the newest version of each stored policy is refused.
         """
         view, metrics = self._view, self._metrics
         metrics.nodes.set(len(view.nodes))
@@ -51,9 +48,6 @@ class Gauges:
             gauge.clear()
         for entry in reports:
             self._measure_policy(entry)
-        for name, report in paused.items():
-            metrics.pending.labels(name).set(report.pending)
-            metrics.degraded_nodes.labels(name).set(report.nodes)
         for name, is_refused in refused:
             metrics.policy_accepted.labels(name).set(not is_refused)
         for key, count in view.evaluations.items():
@@ -100,3 +94,4 @@ class Gauges:
             metrics.zone_state.labels(name, zone.zone).set(ZONE_STATES[zone.state])
         if entry.guard is not None:
             metrics.guard_tripped.labels(name).set(entry.guard.record.open_since is not None)
+            metrics.guard_holds.labels(name).set(len(entry.guard.own_holds))

@@ -7,7 +7,7 @@ import msgspec
 
 from taintwarden.api.status import MAX_CAUSE_LENGTH, MAX_SPENT, GuardStatus, SpentEvictions
 from taintwarden.controller import wording
-from taintwarden.engine.limits.guard import GuardRecord
+from taintwarden.engine.guard import GuardRecord
 
 _TIME = Annotated[datetime, msgspec.Meta(tz=True)]
 
@@ -23,6 +23,9 @@ def written(record: GuardRecord) -> dict[str, Any]:
         accepted=record.accepted,
         released_at=None if record.released_at is None else wording.exactly(record.released_at),
         reset_granted=record.reset or None,
+        enforced_generation=record.enforces[0] if record.enforces else None,
+        enforced_since=wording.exactly(record.enforces[1]) if record.enforces else None,
+        term=record.term,
         spent=tuple(SpentEvictions(wording.exactly(at), pods) for at, pods in _bounded(record.spent)),
     )
     patch: dict[str, Any] = msgspec.to_builtins(status)
@@ -46,6 +49,9 @@ def read(stored: object) -> GuardRecord:
         since = _seconds(status.since)
     spent = tuple((_seconds(one.until), one.pods) for one in status.spent)
     released_at = None if status.released_at is None else _seconds(status.released_at)
+    enforces = None
+    if status.enforced_generation is not None and status.enforced_since is not None:
+        enforces = status.enforced_generation, _seconds(status.enforced_since)
     return GuardRecord(
         since,
         status.cause or "",
@@ -54,6 +60,8 @@ def read(stored: object) -> GuardRecord:
         released_at,
         spent,
         status.reset_granted or "",
+        enforces,
+        status.term,
     )
 
 

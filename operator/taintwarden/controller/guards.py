@@ -9,7 +9,7 @@ import structlog
 from taintwarden.controller import guard_record
 from taintwarden.controller.issues import Issues
 from taintwarden.controller.loop import Feed
-from taintwarden.engine.limits.guard import GuardRecord
+from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import events
 from taintwarden.kube.policies import GUARD_RESET_ANNOTATION
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from taintwarden.controller.decoding import PodIssue
 from taintwarden.controller.notifier import Notifier
+from taintwarden.controller.policy_changes import PolicyChange
 
 MAX_WAITING = 1_000
 
@@ -29,6 +30,11 @@ class Issues:
     def policy(self, name: str, uid: str, reason: str) -> None:
         """A policy cannot be accepted."""
         self._tell_or_keep(f"policy {name}", lambda: self._notifier.policy_issue(name, uid, reason))
+
+    def policy_change(self, change: PolicyChange) -> None:
+        """A policy was changed, which is no issue. The leader of that time reports it, and no later one."""
+        if self._leading:
+            self._notifier.policy_change(change)
 
     def profile(self, key: str, uid: str, reason: str) -> None:
         """The profile ``namespace/name`` cannot be accepted."""

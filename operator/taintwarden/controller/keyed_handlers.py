@@ -68,7 +68,6 @@ class KeyedHandler(StreamHandler[Object], Generic[Object, Key]):
         for key in [key for key in self._told if key not in self._listed]:
             self.lose(key)
         self._listed = set()
-        self.listed_once.set()
 
     def seen(self, obj: Object) -> None:
         """An object was added or modified."""
@@ -151,7 +150,12 @@ class BudgetHandler(KeyedHandler[BudgetObject, str]):
 
     def see(self, key: str, obj: BudgetObject) -> None:
         """Pass it on even if it is unchanged: the machine relies on the fact that its controller has counted again."""
-        budget = decoding.budget(obj)
+        try:
+            budget = decoding.budget(obj)
+        except ValueError as error:
+            self._unreadable(key, obj.metadata.namespace, obj.metadata.name)
+            self.complain(key, str(error))
+            return
         if budget is None:
             self.lose(key)
         else:
@@ -163,11 +167,15 @@ class BudgetHandler(KeyedHandler[BudgetObject, str]):
         return events.BudgetGone(namespace, name)
 
     def undecodable(self, what: Identity, reason: str) -> None:
-        """It may concern every pod of its namespace, so none of them may be evicted."""
+        """None of the pods of its namespace may be evicted."""
         if (key := self.key_of(what)) is not None:
             self._listed.add(key)
-            self._tell(key, Budget(what.namespace, what.name, selector=None, allowed=0))
+            self._unreadable(key, what.namespace, what.name)
         super().undecodable(what, reason)
+
+    def _unreadable(self, key: str, namespace: str, name: str) -> None:
+        """It may concern every pod of its namespace."""
+        self._tell(key, Budget(namespace, name, selector=None, allowed=0))
 
     def _tell(self, key: str, budget: Budget) -> None:
         self._told[key] = None

@@ -54,7 +54,6 @@ class Mirror(StreamHandler[Named], Generic[Named, Value]):
     def list_ended(self, resource_version: str) -> None:
         """Exactly the objects of the list exist."""
         self._values, self._listed = self._listed, {}
-        self.listed_once.set()
         self._on_change()
 
     def seen(self, obj: Named) -> None:

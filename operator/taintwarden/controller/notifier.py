@@ -6,9 +6,12 @@ from typing import assert_never
 
 import structlog
 
+from taintwarden.api.errors import FieldError
 from taintwarden.api.text import printable
+from taintwarden.api.types import PROFILE_KIND
 from taintwarden.controller import wording
 from taintwarden.controller.decoding import PodIssue
+from taintwarden.controller.policy_changes import ChangeKind, PolicyChange
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import commands
 from taintwarden.engine.model import Gates, Mode, Pod, Policy, Taint
@@ -16,8 +19,9 @@ from taintwarden.kube.recorder import MAX_NOTE_BYTES, NORMAL, WARNING, Message, 
 from taintwarden.telemetry.metrics import Metrics
 
 MISSED = {
-    "not-evicted": "It was not evicted in time",
+    "not-evicted": "It was not evicted in time and ends with its node",
     "grace-cut": "It had less time to stop than its terminationGracePeriodSeconds",
+    "exempt": "The policy does not evict it, so it ends with its node",
 }
 """Reason of a missed deadline -> what happened."""
 
@@ -75,6 +79,8 @@ class Notifier:
                     self._invalid_value(notice)
                 case commands.NotMirrored():
                     self._not_mirrored(notice)
+                case commands.LabelsContested():
+                    self._labels_contested(notice)
                 case commands.Degraded():
                     self._degraded(notice)
                 case commands.HeldByBudget():
@@ -85,6 +91,8 @@ class Notifier:
                     self._held_as_bouncing(notice)
                 case commands.GuardTripped():
                     self._guard_tripped(notice)
+                case commands.NamespaceHeld():
+                    self._namespace_held(notice)
                 case commands.GuardArmed():
                     self._guard_armed(notice)
                 case commands.EvictionsHalted():
@@ -104,18 +112,30 @@ class Notifier:
                 self._scheduled(alike[first : first + MAX_PODS_IN_LINE])
 
     def pod_issue(self, issue: PodIssue) -> None:
-        """A pod's annotation has entries which cannot be used."""
-        self._metrics.invalid_values.labels("toleration").inc()
-        faults = printable("; ".join(str(error) for error in issue.errors), MAX_FAULTS_CHARACTERS)
-        log.warning("toleration-invalid", pod=f"{issue.namespace}/{issue.name}", errors=faults)
-        subject = Subject("Pod", issue.name, issue.uid, issue.namespace)
-        note = f"These tolerations count as absent: {faults}"
-        self._recorder.record(Message(subject, WARNING, "InvalidToleration", "Evaluate", note))
+        """A pod has values which cannot be used."""
+        pod, subject = f"{issue.namespace}/{issue.name}", Subject("Pod", issue.name, issue.uid, issue.namespace)
+        if issue.errors:
+            self._metrics.invalid_values.labels("toleration").inc()
+            log.warning("toleration-invalid", pod=pod, errors=_line(issue.errors))
+            note = f"These tolerations count as absent: {_line(issue.errors)}"
+            self._recorder.record(Message(subject, WARNING, "InvalidToleration", "Evaluate", note))
+        if issue.ignored:
+            log.warning("pod-value-ignored", pod=pod, errors=_line(issue.ignored))
+            note = f"These values of the pod have no effect: {_line(issue.ignored)}"
+            self._recorder.record(Message(subject, WARNING, "IgnoredValue", "Evaluate", note))
 
     def policy_issue(self, name: str, uid: str, reason: str) -> None:
         """A policy cannot be accepted."""
         log.warning("policy-invalid", policy=name, reason=reason)
         self._recorder.record(Message(_subject(name, uid), WARNING, "InvalidPolicy", "Validate", reason))
+
+    def policy_change(self, change: PolicyChange) -> None:
+        """A policy was paused, resumed or edited."""
+        log.info("policy-changed", policy=change.name, kind=change.kind.value, change=change.note)
+        unpaused = "PolicyResumed" if change.kind is ChangeKind.RESUMED else "PolicyChanged"
+        reason = "PolicyPaused" if change.kind is ChangeKind.PAUSED else unpaused
+        subject = _subject(change.name, change.uid)
+        self._recorder.record(Message(subject, NORMAL, reason, "Change", printable(change.note)))
 
     def profile_issue(self, key: str, uid: str, reason: str) -> None:
         """The profile ``namespace/name`` cannot be accepted."""
@@ -159,7 +179,10 @@ class Notifier:
     def _cancelled(self, notice: commands.Cancelled) -> None:
         self._metrics.cancelled.labels(notice.verdict.policy.name).inc()
         log.info("eviction-cancelled", **_facts(notice))
-        note = f"Stays on {notice.pod.node}: taint {notice.verdict.taint} no longer evicts it"
+        node, taint = notice.pod.node, notice.verdict.taint
+        note = f"Node {node} is gone, so its taint {taint} evicts no pod"
+        if not notice.node_gone:
+            note = f"Stays on {node}: taint {taint} no longer evicts it"
         self._pod_event(notice.pod, NORMAL, "EvictionCancelled", "Cancel", note)
 
     def _decided(self, notice: commands.Decided) -> None:
@@ -190,10 +213,9 @@ class Notifier:
         self._metrics.evictions.labels(notice.verdict.policy.name, notice.outcome).inc()
         facts = _facts(notice) | {"outcome": notice.outcome, "message": notice.message, "attempts": notice.attempts}
         log.info("eviction-settled", **facts, retry=wording.at(notice.retry_at))
-        blocked = notice.outcome == "blocked"
-        reason = "EvictionBlocked" if blocked else "EvictionFailed"
-        by = "A PodDisruptionBudget" if blocked else "The API server"
-        note = f"{by} does not allow its eviction from {notice.pod.node}: {notice.message}. It is retried."
+        reason = "EvictionBlocked" if notice.outcome.row.by_budget else "EvictionFailed"
+        why = wording.hindered(notice.outcome)
+        note = f"Not evicted from {notice.pod.node} ({why}): {notice.message}. It is retried."
         self._pod_event(notice.pod, WARNING, reason, "Evict", note)
 
     def _left(self, notice: commands.Left) -> None:
@@ -231,19 +253,38 @@ class Notifier:
             examples=list(notice.examples),
         )
         effect = "No pod is evicted" if notice.halts else "Evictions continue (action Report)"
-        examples = f". Among them: {', '.join(notice.examples)}" if notice.examples else ""
+        window = policy.limits.guard.window_seconds if policy.limits.guard is not None else 0
+        counted = wording.too_many(notice.waiting, notice.evicted, notice.limit, window, notice.bad)
         note = (
-            f"{_mode(policy)}{effect}: {wording.too_many(notice.waiting, notice.evicted, notice.limit)}, "
-            f"of {wording.pods(notice.population)}. Cause: {notice.cause}. "
-            f"{wording.guard_advice(policy.name)}{examples}"
+            f"{_mode(policy)}{effect}: {counted}. Cause: {_public(notice.cause)}. {wording.guard_advice(policy.name)}"
         )
         self._policy_event(policy, WARNING, "GuardTripped", "Guard", note)
+
+    def _namespace_held(self, notice: commands.NamespaceHeld) -> None:
+        policy = notice.policy
+        cause = notice.cause or "they came to nodes, or got tolerations, that already made them leave"
+        log.warning(
+            "namespace-held",
+            cause=notice.cause,
+            policy=policy.name,
+            hold=notice.hold,
+            pods=notice.pods,
+            limit=notice.limit,
+        )
+        note = (
+            f"{_mode(policy)}The pods of {notice.hold} are not evicted: {wording.pods(notice.pods)} of the namespace "
+            f"would be evicted within one window, and {notice.limit} may be. Cause: {cause}. Other namespaces are not "
+            f"affected. Only if you want these pods evicted: taintwarden guard reset {policy.name}"
+        )
+        self._policy_event(policy, WARNING, "NamespaceHeld", "Guard", note)
 
     def _guard_armed(self, notice: commands.GuardArmed) -> None:
         policy, released = notice.policy, notice.released
         log.info("guard-armed", policy=policy.name, released=released)
         reset = f"The guard was reset: it releases {wording.pods(released or 0)}"
-        note = "The cause is gone: evictions continue" if released is None else reset
+        none = "None of the pods that it held has to leave any more"
+        ended = f"The policy is paused. {none}" if policy.mode is Mode.PAUSED else f"{none}: evictions continue"
+        note = ended if released is None else reset
         self._policy_event(policy, NORMAL, "GuardArmed", "Guard", note)
 
     def _evictions_halted(self, notice: commands.EvictionsHalted) -> None:
@@ -267,17 +308,25 @@ class Notifier:
         gone = wording.at(notice.hard_at)
         self._metrics.missed_deadlines.labels(notice.verdict.policy.name, notice.reason).inc()
         log.warning("deadline-missed", **_facts(notice), gone=gone, reason=notice.reason)
-        note = f"{MISSED.get(notice.reason, notice.reason)}: {notice.pod.node} is gone at {gone}"
+        word = "at" if notice.reason == "grace-cut" else "since"
+        note = f"{MISSED.get(notice.reason, notice.reason)}: {notice.pod.node} is gone {word} {gone}"
         self._pod_event(notice.pod, WARNING, "DeadlineMissed", "Evict", note)
 
     def _invalid_value(self, notice: commands.InvalidValue) -> None:
         self._metrics.invalid_values.labels("taint").inc()
-        policy, held = notice.policy, notice.held
-        log.warning("taint-value-invalid", node=notice.node, taint=str(notice.taint), policy=policy.name, held=held)
+        verdict, held = notice.verdict, notice.held
+        policy, judged = verdict.policy, verdict.judged_value
+        facts = {"node": notice.node, "taint": str(verdict.taint), "policy": policy.name}
+        log.warning("taint-value-invalid", **facts, held=held, judged_by=judged)
         fate = "are" if policy.mode is Mode.ENFORCE else "would be"
-        effect = "are judged by their last valid value" if held else f"{fate} evicted (onInvalidValue: Evict)"
+        if not held:
+            effect = f"pods with a comparison toleration {fate} evicted (onInvalidValue: Evict)"
+        elif judged is None:
+            effect = "it evicts no pod, as no valid value of it is known"
+        else:
+            effect = f"pods with a comparison toleration are judged by its last valid value, {judged}"
         note = (
-            f"{_mode(policy)}The value of taint {notice.taint} is invalid: pods with a comparison toleration {effect} "
+            f"{_mode(policy)}Taint {verdict.taint} is invalid ({wording.invalid_value(verdict)}): {effect} "
             f"(policy {policy.name})"
         )
         self._node_event(notice.node, notice.node_uid, "InvalidTaintValue", note)
@@ -294,6 +343,17 @@ class Notifier:
         else:
             log.warning("label-not-mirrored", node=notice.node, label=subject, reason=reason)
             self._node_event(notice.node, notice.node_uid, "LabelNotMirrored", f"Label {note}")
+
+    def _labels_contested(self, notice: commands.LabelsContested) -> None:
+        self._metrics.labels_contested.inc()
+        labels, after = list(notice.labels), round(notice.after)
+        log.warning("node-labels-contested", node=notice.node, labels=labels, times=notice.number, after=after)
+        note = (
+            f"Another client has changed labels of placement {notice.number} times: {', '.join(labels)}. "
+            f"They are written again after {wording.duration(after)}; until then the scheduler uses what the other "
+            f"client wrote. To find it: kubectl get node {notice.node} -o yaml --show-managed-fields"
+        )
+        self._node_event(notice.node, notice.node_uid, "LabelsContested", note)
 
     def _degraded(self, notice: commands.Degraded) -> None:
         policy = notice.policy
@@ -323,6 +383,18 @@ class Notifier:
 
     def _node_event(self, name: str, uid: str, reason: str, note: str) -> None:
         self._recorder.record(Message(Subject("Node", name, uid), WARNING, reason, "Evaluate", note))
+
+
+def _line(faults: Sequence[FieldError]) -> str:
+    return printable("; ".join(map(str, faults)), MAX_FAULTS_CHARACTERS)
+
+
+def _public(cause: str) -> str:
+    """A cause without the name of an object in a namespace: many may read the Events of the namespace default.
+
+    The status of the policy has the whole cause, and the log also some of the pods.
+    """
+    return "a TolerationProfile was changed" if cause.startswith(PROFILE_KIND) else cause
 
 
 def _named(policy: Policy) -> str:

@@ -7,6 +7,7 @@ import msgspec
 
 from taintwarden.api.policies import parse_policy
 from taintwarden.controller.guards import GuardStore
+from taintwarden.controller.policy_changes import PolicyChanges
 from taintwarden.controller.stores import Store
 from taintwarden.engine.model import Mode, Policy
 
@@ -18,6 +19,7 @@ class PolicyStore(Store[Policy]):
         changed: receives all policies in force whenever they change.
         issue: called with name, UID and reason when a policy cannot be accepted.
         guards: follows what is stored of guards, if given.
+        changes: follows what edits change, if given.
         dry_run: policies that enforce only rehearse.
 
     """
@@ -27,27 +29,33 @@ class PolicyStore(Store[Policy]):
         changed: Callable[[tuple[Policy, ...]], None],
         issue: Callable[[str, str, str], None],
         guards: GuardStore | None = None,
+        changes: PolicyChanges | None = None,
         *,
         dry_run: bool = False,
     ) -> None:
         super().__init__(_parse_dry if dry_run else parse_policy, issue)
         self._changed = changed
         self._guards = guards
+        self._changes = changes
 
     def _met(self, obj: Mapping[str, Any]) -> None:
         if self._guards is not None:
             self._guards.seen(obj)
+        if self._changes is not None:
+            self._changes.seen(obj)
 
     def _forget(self, key: str) -> None:
         super()._forget(key)
         if self._guards is not None:
             self._guards.gone(key)
+        if self._changes is not None:
+            self._changes.gone(key)
 
     def _tell(self, changes: Mapping[str, Policy | None]) -> None:
         self._changed(tuple(self.valid.values()))
 
-    def _publish(self, *, first: bool = False) -> None:
-        super()._publish(first=first)
+    def _publish(self) -> None:
+        super()._publish()
         if self._guards is not None:
             self._guards.apply_resets()
 
@@ -55,4 +63,5 @@ class PolicyStore(Store[Policy]):
 def _parse_dry(obj: Mapping[str, Any]) -> Policy:
     """The policy in mode DryRun. A paused one stays paused: it reports nothing."""
     policy = parse_policy(obj)
-    return msgspec.structs.replace(policy, mode=Mode.DRY_RUN) if policy.mode is Mode.ENFORCE else policy
+    mode = Mode.DRY_RUN if policy.mode is Mode.ENFORCE else policy.mode
+    return msgspec.structs.replace(policy, mode=mode, rehearses=True)

@@ -1,86 +1,177 @@
 """The profiles of tolerations in force."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-from taintwarden.api.errors import InvalidObject
-from taintwarden.api.profiles import check_size, entries, parse_profile
+from taintwarden.api.profiles import MAX_ENTRIES_IN_NAMESPACE, check_size, entries, parse_profile
 from taintwarden.controller.loop import Feed
-from taintwarden.controller.stores import Store, key_of
+from taintwarden.controller.oldest import Oldest
+from taintwarden.controller.stores import Known, Store
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Profile
+
+MAX_WAITING_BYTES = 2 * 2**20
+"""Of the profiles of a namespace that do not count, the oldest are kept, up to this size: they count as soon as others
+do not any more. What may count is shorter: an entry has at most 750 bytes.
+"""
+OBJECT_BYTES = 500
+"""What an object without its spec takes."""
+
+
+class _Stored(msgspec.Struct):
+    """One profile as it is stored.
+
+    Attributes:
+        created: when.
+        unread: the object, until it may count.
+        size: of that, in bytes.
+        profile: its last valid version that was read.
+        fault: why the version that was read last is not valid.
+
+    """
+
+    created: str
+    unread: Mapping[str, Any] | None = None
+    size: int = 0
+    profile: Profile | None = None
+    fault: str = ""
+
+
+class _Namespace:
+    """The profiles of one namespace."""
+
+    def __init__(self, name: str, size_of: Callable[[str], int]) -> None:
+        self.stored: dict[str, _Stored] = {}
+        self.oldest = Oldest(MAX_ENTRIES_IN_NAMESPACE, size_of)
+        self.touched: dict[str, None] = {}
+        """Those whose changes were not told yet."""
+        self.too_many = (
+            f"the profiles of namespace {name} may have {MAX_ENTRIES_IN_NAMESPACE} entries together, and the oldest "
+            "count (tolerations, labels and values of podSelector and nodeAffinity): delete profiles that are not "
+            "needed, or write one for several workloads"
+        )
+        self._bytes = 0
+
+    def keep(self, one: _Stored, obj: Mapping[str, Any]) -> None:
+        """Keep an object until it is read."""
+        self.drop(one)
+        spec = obj.get("spec")
+        one.unread = obj
+        one.size = OBJECT_BYTES + len(spec if isinstance(spec, msgspec.Raw) else msgspec.json.encode(spec))
+        self._bytes += one.size
+
+    def drop(self, one: _Stored) -> None:
+        """It was read, or is not kept any longer."""
+        self._bytes -= one.size
+        one.unread, one.size = None, 0
+
+    def trim(self) -> Iterator[str]:
+        """Drop the youngest until the others are small enough."""
+        if self._bytes <= MAX_WAITING_BYTES:
+            return
+        for key in self.oldest.youngest_first():
+            if (one := self.stored[key]).unread is not None:
+                self.drop(one)
+                yield key
+                if self._bytes <= MAX_WAITING_BYTES:
+                    return
 
 
 class ProfileStore(Store[Profile]):
     """Stored profiles in, events about valid ones out.
 
-    In a namespace the oldest profiles up to a limit count: see :func:`.check_size`.
+    In a namespace the oldest profiles count until they have ``MAX_ENTRIES_IN_NAMESPACE`` entries together. No other one
+    is read: a change of one among 20,000 costs as much as one among ten.
 
     Args:
         feed: takes the events.
-        issue: told ``namespace/name``, UID and reason when a profile cannot be accepted.
+        issue: told ``namespace/name``, UID and reason when a profile cannot be accepted. Of those that are too many in
+            a namespace, only the oldest.
 
     """
 
     def __init__(self, feed: Feed, issue: Callable[[str, str, str], None]) -> None:
-        super().__init__(parse_profile, issue)
+        super().__init__(_parse, issue)
         self._feed = feed
-        self._created: dict[str, str] = {}
-        self._parsed: dict[str, dict[str, Profile]] = {}
-        """Namespace -> key -> the last valid version, within the limit or not."""
-        self._excess: dict[str, str] = {}
-        """Those beyond the limit, each with the reported reason."""
+        self._namespaces: dict[str, _Namespace] = {}
+        self._touched: dict[str, _Namespace] = {}
 
-    def _met(self, obj: Mapping[str, Any]) -> None:
-        self._created[key_of(obj)] = obj["metadata"].get("creationTimestamp") or ""
+    def listed(self, stored: Iterable[Mapping[str, Any]]) -> None:
+        """One page of a list."""
+        super().listed(stored)
+        for space in self._touched.values():
+            self._trim(space)
+
+    def _spec_changed(self, key: str, obj: Mapping[str, Any]) -> None:
+        space = self._touch(key)
+        one = space.stored.get(key)
+        if one is None:
+            one = space.stored[key] = _Stored(obj["metadata"].get("creationTimestamp") or "")
+            space.keep(one, obj)
+            space.oldest.add((one.created, key))
+        else:
+            space.keep(one, obj)
+            space.oldest.changed(key)
 
     def _forget(self, key: str) -> None:
         super()._forget(key)
-        self._created.pop(key, None)
-        self._excess.pop(key, None)
+        space = self._touch(key)
+        if (one := space.stored.pop(key, None)) is not None:
+            space.drop(one)
+            space.oldest.remove((one.created, key))
+        space.touched.pop(key)
 
-    def _put(self, key: str, value: Profile | None) -> None:
-        super()._put(key, value)
-        named = self._parsed.setdefault(_namespace(key), {})
-        if value is None:
-            named.pop(key, None)
-        else:
-            named[key] = value
+    def _touch(self, key: str) -> _Namespace:
+        name = key.partition("/")[0]
+        space = self._namespaces.get(name)
+        if space is None:
+            space = self._namespaces[name] = _Namespace(name, self._size_of)
+        self._touched[name] = space
+        space.touched[key] = None
+        return space
 
-    def _publish(self, *, first: bool = False) -> None:
-        for namespace in {_namespace(key) for key in self._before}:
-            self._make_room(namespace)
-        super()._publish(first=first)
+    def _size_of(self, key: str) -> int:
+        """Read a profile that may count, if it was not read yet. What is not valid has the size of the smallest."""
+        space = self._namespaces[key.partition("/")[0]]
+        one = space.stored[key]
+        if one.unread is not None:
+            obj = one.unread
+            space.drop(one)
+            one.profile = self._read(key, obj) or one.profile
+            one.fault = self.observed[key].problem
+        return 1 if one.profile is None else max(1, entries(one.profile))
 
-    def _make_room(self, namespace: str) -> None:
-        found = self._parsed[namespace]
-        if not found:
-            del self._parsed[namespace]
-        used = 0
-        for key in sorted(found, key=lambda key: (self._created[key], key)):
-            try:
-                check_size(found[key], used)
-            except InvalidObject as error:
-                super()._put(key, None)
-                self._refuse(key, str(error))
+    def _publish(self) -> None:
+        for name, space in self._touched.items():
+            self._settle(space)
+            self._trim(space)
+            if not space.stored:
+                del self._namespaces[name]
+        self._touched = {}
+        super()._publish()
+
+    def _settle(self, space: _Namespace) -> None:
+        for key in {**dict.fromkeys(space.oldest.settle()), **space.touched}:
+            one = space.stored[key]
+            if key in space.oldest:
+                self._put(key, one.profile)
+                self._observe(key, problem=one.fault)
             else:
-                used += entries(found[key])
-                super()._put(key, found[key])
-                self._accept(key)
+                self._put(key, None)
+                self._observe(key, problem=space.too_many)
+        space.touched = {}
+        if (first := space.oldest.first_waiting) is not None:
+            self._refuse(first, space.too_many)
 
-    def _refuse(self, key: str, reason: str) -> None:
-        if key not in self._excess:
-            self._excess[key] = reason
-            self._issue(key, self._known[key].uid, reason)
-        if not self.observed[key].problem:
-            self.observed[key] = msgspec.structs.replace(self.observed[key], problem=self._excess[key])
-
-    def _accept(self, key: str) -> None:
-        reason = self._excess.pop(key, None)
-        if reason is not None and self.observed[key].problem == reason:
-            self.observed[key] = msgspec.structs.replace(self.observed[key], problem="")
+    def _trim(self, space: _Namespace) -> None:
+        for key in space.trim():
+            # What comes next of it is read, whatever its generation is.
+            self._known[key] = Known(self._known[key].uid, 0)
+            space.stored[
+                key
+            ].fault = "it may count now, but was not kept while it did not: change its labels to have it read"
 
     def _tell(self, changes: Mapping[str, Profile | None]) -> None:
         for key, profile in changes.items():
@@ -88,5 +179,8 @@ class ProfileStore(Store[Profile]):
             self._feed(events.ProfileGone(namespace, name) if profile is None else events.ProfileSeen(profile))
 
 
-def _namespace(key: str) -> str:
-    return key.partition("/")[0]
+def _parse(obj: Mapping[str, Any]) -> Profile:
+    """A profile that is no larger than all of a namespace may be."""
+    profile = parse_profile(obj)
+    check_size(profile, 0)
+    return profile

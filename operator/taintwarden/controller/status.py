@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -11,12 +12,10 @@ from taintwarden.api.status import PolicyStatus, ProfileStatus
 from taintwarden.controller import wording
 from taintwarden.controller.clock import Clock
 from taintwarden.controller.gauges import Gauges
-from taintwarden.controller.paused import PausedPolicies
 from taintwarden.controller.status_patches import StatusPatcher
 from taintwarden.controller.stores import ObservedObject
 from taintwarden.controller.summary import accepted, conditions, summary
 from taintwarden.engine.machine import PolicyReport, View
-from taintwarden.engine.model import Gates
 from taintwarden.kube.client import Client
 from taintwarden.kube.policies import patch_status
 from taintwarden.kube.profiles import patch_profile_status
@@ -31,6 +30,8 @@ REPORT_SECONDS = 20.0
 """How often the status of a policy is written at least. Readers take a minute without one for a dead operator."""
 PROFILES_PER_TURN = 50
 """Profiles may be many, and pods come and go: their numbers must not keep the API server busy."""
+PROFILES_AT_ONCE = 200
+"""So many are compared with what was written in one step of the event loop."""
 
 
 class StatusWriter:
@@ -45,7 +46,6 @@ class StatusWriter:
         profiles: the stored profiles by ``namespace/name``, kept by the handlers.
         may_write: whether this replica leads.
         dry_run: no policy may enforce.
-        gates: which operators may match at all.
         cpu: seconds of CPU time of this thread; replaced in tests.
 
     """
@@ -61,13 +61,11 @@ class StatusWriter:
         may_write: Callable[[], bool],
         *,
         dry_run: bool = False,
-        gates: Gates = Gates(),  # noqa: B008 - it is frozen
         cpu: Callable[[], float] = time.thread_time,
     ) -> None:
         self._view = view
         self._cpu = cpu
         self._gauges = Gauges(metrics, view)
-        self._paused = PausedPolicies(view, gates)
         self._clock = clock
         self._observed = observed
         self._profiles = profiles
@@ -83,8 +81,7 @@ class StatusWriter:
         while True:
             reports, cost = await self._report()
             refused = ((name, bool(observed.problem)) for name, observed in self._observed.items())
-            paused = self._paused.report(self._clock()) if self._view.is_leading else {}
-            self._gauges.measure(reports.values(), refused, paused)
+            self._gauges.measure(reports.values(), refused)
             self._gauges.count_profiles(bool(observed.problem) for observed in self._profiles.values())
             for status_patcher in ledgers:
                 status_patcher.prune()
@@ -122,9 +119,8 @@ class StatusWriter:
 
     async def _write(self, name: str, observed: ObservedObject, entry: PolicyReport | None) -> None:
         now = self._clock()
-        paused = self._paused.report(now).get(name)
-        told = PolicyStatus() if entry is None else summary(entry, now.wall, paused)
-        said = conditions(entry, observed.problem, paused, dry_run=self._dry_run)
+        told = PolicyStatus() if entry is None else summary(entry, now)
+        said = conditions(entry, observed.problem, dry_run=self._dry_run)
         more: dict[str, Any] = {"observedAt": wording.at(now.wall)}
         if entry is not None and self._view.guard(name, now) is None:
             more["guard"] = None  # no other writer removes a guard that no longer exists
@@ -133,7 +129,9 @@ class StatusWriter:
     async def _write_profiles(self) -> None:
         matched = self._view.matched_pods()
         written = 0
-        for key in self._of_profiles.oldest_first():
+        for number, key in enumerate(in_turns(self._of_profiles.oldest_first())):
+            if number % PROFILES_AT_ONCE == 0:
+                await asyncio.sleep(0)
             observed = self._profiles.get(key)
             if written >= PROFILES_PER_TURN:
                 break
@@ -142,3 +140,16 @@ class StatusWriter:
             told = ProfileStatus(matched_pods=matched.get(key, 0))
             said = [accepted(observed.problem, in_force=key in matched)]
             written += await self._of_profiles.tell(key, told, observed, said)
+
+
+def in_turns(keys: Iterable[str]) -> Iterator[str]:
+    """One of each namespace, then the next of each: those of a namespace that has thousands delay no other's."""
+    of_namespaces: dict[str, deque[str]] = {}
+    for key in keys:
+        of_namespaces.setdefault(key.partition("/")[0], deque()).append(key)
+    turns = deque(of_namespaces.values())
+    while turns:
+        waiting = turns.popleft()
+        yield waiting.popleft()
+        if waiting:
+            turns.append(waiting)

@@ -1,53 +1,93 @@
-"""Passes the stream of policies or profiles to their store, for a process without kopf."""
+"""Passes the stream of policies or profiles to their store."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
+from taintwarden.controller.coalescing import Coalescer
+from taintwarden.controller.loop import Feed
 from taintwarden.controller.stores import Store
 from taintwarden.controller.stream_handlers import StreamHandler
-from taintwarden.kube.objects import CustomMeta, CustomObject, Identity
+from taintwarden.kube.objects import CustomObject, Identity
 from taintwarden.telemetry.metrics import Metrics
+
+PAUSE_SECONDS = 1.0
+"""Changes of the objects of one namespace are passed on together, once in this time."""
 
 
 class StoreHandler(StreamHandler[CustomObject]):
     """Receives the stream of policies or of profiles.
 
+    Policies are those of administrators, and have no namespace: every change counts at once. What belongs to a
+    namespace waits for the changes before it, unless its spec is the same.
+
     Args:
         resource: whose stream it receives.
-        store: keeps the objects.
+        feed: takes the events about whether the stream is up to date. What is stored, its store tells.
         metrics: counts restarts and faults.
+        store: keeps the objects.
 
     """
 
-    def __init__(self, resource: str, store: Store[Any], metrics: Metrics) -> None:
-        super().__init__(resource, lambda _: None, metrics)
+    def __init__(self, resource: str, feed: Feed, metrics: Metrics, store: Store[Any]) -> None:
+        super().__init__(resource, feed, metrics)
         self._store = store
-        self._listed: list[dict[str, Any]] = []
+        self._coalescer = Coalescer(self._pass_on, PAUSE_SECONDS)
+
+    async def run(self) -> None:
+        """Pass on what waits."""
+        await self._coalescer.run()
 
     def list_began(self) -> None:
-        """Collect the list from here."""
-        self._listed = []
+        """What waits is older than the list."""
+        self._coalescer.flush()
+        self._store.list_began()
 
     def listed(self, objects: Sequence[CustomObject]) -> None:
         """One page of objects."""
-        self._listed.extend(map(msgspec.to_builtins, objects))
+        self._store.listed(map(_stored, objects))
 
     def list_ended(self, resource_version: str) -> None:
         """The store now contains exactly the objects of the list."""
-        self._store.load(self._listed, resource_version)
-        self._listed = []
-        self.listed_once.set()
+        self._store.list_ended()
 
     def lost(self, what: Identity) -> bool:
         """The store knows objects by name and UID."""
         if not (what.name and what.uid):
             return False
-        meta = CustomMeta(what.name, what.namespace, what.uid, what.resource_version)
-        self._store.gone({"metadata": msgspec.to_builtins(meta)})
+        self._take(what.namespace, str(what), what)
         return True
 
     def seen(self, obj: CustomObject) -> None:
         """An object, which may be new."""
-        self._store.seen(msgspec.to_builtins(obj))
+        meta = obj.metadata
+        key = f"{meta.namespace}/{meta.name}"
+        if self._store.knows(key, meta.uid, meta.generation):
+            self._store.seen(_stored(obj))
+        else:
+            self._take(meta.namespace, key, obj)
+
+    def _take(self, namespace: str, key: str, change: CustomObject | Identity) -> None:
+        if namespace:
+            self._coalescer.put(namespace, key, change)
+        else:
+            self._pass_on([change])
+
+    def _pass_on(self, changes: Sequence[CustomObject | Identity]) -> None:
+        for change in changes:
+            if isinstance(change, Identity):
+                self._store.gone(str(change), change.uid)
+            else:
+                self._store.seen(_stored(change))
+
+
+def _stored(obj: CustomObject) -> dict[str, Any]:
+    """As the store wants it. The spec stays encoded, in bytes of its own: those that it came in are a whole page."""
+    return {
+        "apiVersion": obj.api_version,
+        "kind": obj.kind,
+        "metadata": msgspec.to_builtins(obj.metadata),
+        "spec": obj.spec.copy(),
+        "status": None if obj.status is None else msgspec.to_builtins(obj.status),
+    }

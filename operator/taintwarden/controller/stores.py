@@ -6,8 +6,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from taintwarden.api.errors import InvalidObject
-from taintwarden.kube.objects import version_number
+from taintwarden.api.errors import FieldError, InvalidObject
+from taintwarden.kube.errors import NOT_JSON
 
 T = TypeVar("T")
 
@@ -21,22 +21,22 @@ class ObservedObject(msgspec.Struct, frozen=True):
     """What stands in the stored status: type -> (status, lastTransitionTime). A restart is no transition."""
 
 
-class _Known(msgspec.Struct, frozen=True):
-    """Which object bears a name, and its newest version that was seen or, of a deleted one, at which it went."""
+class Known(msgspec.Struct, frozen=True):
+    """Which object bears a name, and which version of its spec came last."""
 
     uid: str
-    version: int
+    generation: int
 
 
 class Store(ABC, Generic[T]):
     """Stored objects of one kind in, valid ones out.
 
     An invalid object keeps its last valid version in force; a deleted one stops acting at once. Objects are known by
-    their key: the name, after ``namespace/`` where they have one.
+    their key: the name, after ``namespace/`` where they have one. They come in the order of one stream. The ``spec`` of
+    an object may be encoded still (:class:`msgspec.Raw`): it is decoded when it is read.
 
-    Lists and a watch bring the same objects, each in its own order, so either may be late. Of an object only what is
-    newer than what is known counts. A list knows of everything up to its own version, and of nothing after it. One that
-    is older than the list before it is of a store that was restored from a backup, and replaces everything.
+    The API server counts every change of a spec in ``metadata.generation``, so an object of the same UID and generation
+    is not read again.
 
     Args:
         parse: the value of a stored object; raises InvalidObject.
@@ -50,98 +50,116 @@ class Store(ABC, Generic[T]):
         """What is in force, by key."""
         self._parse = parse
         self._issue = issue
-        self._known: dict[str, _Known] = {}
-        self._gone: dict[str, _Known] = {}
-        """Objects that were deleted after the last list, by UID."""
-        self._missed: dict[str, int] = {}
-        """What a list brought before the watch did: UID -> version; 0: its deletion."""
+        self._known: dict[str, Known] = {}
+        self._issued: dict[str, tuple[int, str]] = {}
+        """Generation and reason that were reported of an object that is not accepted."""
+        self._listed: set[str] = set()
         self._before: dict[str, T | None] = {}
         """What was in force before the changes that were not told yet."""
-        self._loaded = False
-        self._listed = 0
-        """The version of the last list; 0 is not known."""
 
-    def load(self, stored: Iterable[Mapping[str, Any]], resource_version: str = "") -> None:
-        """Replace the content by a complete list, and report once if anything changed. Objects not in it are gone.
+    # -- a list ---------------------------------------------------------------------------------------------------
 
-        Lists must be loaded in the order in which they were asked for.
-        """
-        version = version_number(resource_version, unreadable=0)
-        restored = version < self._listed or not version
-        self._gone = {} if restored else {uid: one for uid, one in self._gone.items() if one.version > version}
-        first, named = not self._loaded, set()
-        self._loaded, self._listed = True, version
+    def list_began(self) -> None:
+        """A list begins: what it will not name is gone."""
+        self._listed = set()
+
+    def listed(self, stored: Iterable[Mapping[str, Any]]) -> None:
+        """One page of it."""
         for obj in stored:
-            named.add(key_of(obj))
-            if (restored or not self._is_old(obj)) and self._take(obj) and not first:
-                self._missed[uid_of(obj)] = version_of(obj)
-        for key, known in list(self._known.items()):
-            if key not in named and (restored or known.version <= version):
-                self._forget(key)
-                self._missed[known.uid] = 0
-        self._publish(first=first)
-
-    def seen(self, obj: Mapping[str, Any]) -> None:
-        """The watch reports an object as listed, added or modified."""
-        uid, version = uid_of(obj), version_of(obj)
-        if 0 < self._missed.get(uid, 0) <= version:
-            del self._missed[uid]
-        is_listed = key_of(obj) in self._known or not 0 < version <= self._listed
-        if is_listed and not self._is_old(obj):  # what the list did not name was deleted before it
+            self._listed.add(key_of(obj))
             self._take(obj)
-            self._publish()
 
-    def gone(self, obj: Mapping[str, Any]) -> None:
-        """The watch reports an object as deleted."""
-        key, uid, version = key_of(obj), uid_of(obj), version_of(obj)
-        self._missed.pop(uid, None)
-        if not 0 < version <= self._listed:
-            self._gone[uid] = _Known(uid, version)
-        if key in self._known and self._known[key].uid == uid:
+    def list_ended(self) -> None:
+        """It is complete. Reports once if anything changed."""
+        for key in [key for key in self._known if key not in self._listed]:
+            self._forget(key)
+        self._listed = set()
+        self._publish()
+
+    def load(self, stored: Iterable[Mapping[str, Any]]) -> None:
+        """Replace the content by a complete list."""
+        self.list_began()
+        self.listed(stored)
+        self.list_ended()
+
+    # -- changes --------------------------------------------------------------------------------------------------
+
+    def knows(self, key: str, uid: str, generation: int) -> bool:
+        """Whether this is the version of the spec that came last."""
+        known = self._known.get(key)
+        return known is not None and (known.uid, known.generation) == (uid, generation) and generation > 0
+
+    def seen(self, *objects: Mapping[str, Any]) -> None:
+        """Objects were added or modified. Reports once if anything changed."""
+        for obj in objects:
+            self._take(obj)
+        self._publish()
+
+    def gone(self, key: str, uid: str) -> None:
+        """An object was deleted."""
+        if key not in self._known:  # its namespace could not be read, perhaps
+            key = next((key for key, known in self._known.items() if known.uid == uid), "")
+        if key:
             self._forget(key)
             self._publish()
 
-    def take_missed(self) -> bool:
-        """Whether a list has brought anything since the last call that the watch has not brought until now."""
-        missed, self._missed = bool(self._missed), {}
-        return missed
-
-    def _is_old(self, obj: Mapping[str, Any]) -> bool:
-        known = self._known.get(key_of(obj))
-        return uid_of(obj) in self._gone or (known is not None and 0 < version_of(obj) < known.version)
+    # -- what kinds differ in -------------------------------------------------------------------------------------
 
     @abstractmethod
     def _tell(self, changes: Mapping[str, T | None]) -> None:
-        """These are in force now, None for what is not any more. Empty for a first list of nothing."""
+        """These are in force now, None for what is not any more."""
 
     def _met(self, obj: Mapping[str, Any]) -> None:
         """An object is stored like this, valid or not. Comes before it is in force."""
 
+    def _spec_changed(self, key: str, obj: Mapping[str, Any]) -> None:
+        """An object is new, or its spec is another one."""
+        if (value := self._read(key, obj)) is not None:
+            self._put(key, value)
+
     def _forget(self, key: str) -> None:
-        self.observed.pop(key, None)
-        self._known.pop(key, None)
+        for of_objects in (self.observed, self._known, self._issued):
+            of_objects.pop(key, None)
         self._put(key, None)
 
-    def _take(self, obj: Mapping[str, Any]) -> bool:
-        """Whether it differs from what is known."""
-        key, uid, generation = key_of(obj), uid_of(obj), obj["metadata"].get("generation", 0)
-        known, found = self._known.get(key), _Known(uid, version_of(obj))
-        if found == known and found.version:
-            return False
-        if known is not None and known.uid != uid:  # another object of the same name inherits nothing
+    # -- what they share ------------------------------------------------------------------------------------------
+
+    def _take(self, obj: Mapping[str, Any]) -> None:
+        meta, key = obj["metadata"], key_of(obj)
+        found = Known(meta.get("uid", ""), meta.get("generation", 0))
+        known = self._known.get(key)
+        if known is not None and known.uid != found.uid:  # another object of the same name inherits nothing
             self._forget(key)
-        self._known[key] = found
         self._met(obj)
-        try:
-            self._put(key, self._parse(obj))
-        except InvalidObject as error:
-            before = self.observed.get(key)
-            if before is None or (before.generation, before.problem) != (generation, str(error)):
-                self._issue(key, uid, str(error))
-            self.observed[key] = ObservedObject(generation, str(error), _conditions(obj))
+        self._known[key] = found
+        if known == found and found.generation:
+            self._observe(key, conditions=_conditions(obj))
         else:
-            self.observed[key] = ObservedObject(generation, conditions=_conditions(obj))
-        return True
+            self._observe(key, generation=found.generation, conditions=_conditions(obj))
+            self._spec_changed(key, obj)
+
+    def _observe(self, key: str, **what: Any) -> None:
+        before = self.observed.get(key) or ObservedObject(0)
+        self.observed[key] = msgspec.structs.replace(before, **what)
+
+    def _read(self, key: str, obj: Mapping[str, Any]) -> T | None:
+        """The value of an object; None if it is invalid, which is reported once for each of its versions."""
+        try:
+            value = self._parse(_decoded(obj))
+        except InvalidObject as error:
+            self._refuse(key, str(error))
+            return None
+        self._issued.pop(key, None)
+        self._observe(key, problem="")
+        return value
+
+    def _refuse(self, key: str, reason: str) -> None:
+        """An object is not accepted."""
+        known = self._known[key]
+        if self._issued.get(key) != (known.generation, reason):
+            self._issued[key] = known.generation, reason
+            self._issue(key, known.uid, reason)
+        self._observe(key, problem=reason)
 
     def _put(self, key: str, value: T | None) -> None:
         self._before.setdefault(key, self.valid.get(key))
@@ -150,10 +168,10 @@ class Store(ABC, Generic[T]):
         else:
             self.valid[key] = value
 
-    def _publish(self, *, first: bool = False) -> None:
+    def _publish(self) -> None:
         changes = {key: self.valid.get(key) for key, before in self._before.items() if self.valid.get(key) != before}
         self._before = {}
-        if changes or first:
+        if changes:
             self._tell(changes)
 
 
@@ -164,15 +182,20 @@ def key_of(obj: Mapping[str, Any]) -> str:
     return f"{meta['namespace']}/{name}" if meta.get("namespace") else name
 
 
-def version_of(obj: Mapping[str, Any]) -> int:
-    """The resourceVersion of a stored object as a number; 0 is not known."""
-    return version_number(obj["metadata"].get("resourceVersion") or "", unreadable=0)
+def _decoded(obj: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The object with its spec.
 
+    Raises:
+        InvalidObject: it is no JSON.
 
-def uid_of(obj: Mapping[str, Any]) -> str:
-    """The UID of a stored object."""
-    uid: str = obj["metadata"].get("uid", "")
-    return uid
+    """
+    spec = obj.get("spec")
+    if not isinstance(spec, msgspec.Raw):
+        return obj
+    try:
+        return {**obj, "spec": msgspec.json.decode(spec)}
+    except NOT_JSON as error:
+        raise InvalidObject(str(obj.get("kind")), key_of(obj), [FieldError("spec", None, str(error))]) from error
 
 
 def _conditions(obj: Mapping[str, Any]) -> dict[str, tuple[str, str]]:

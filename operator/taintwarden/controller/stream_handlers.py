@@ -3,7 +3,6 @@
 Pods and nodes, whose complete lists the machine itself compares with what it knows; others are in ``keyed_handlers``.
 """
 
-import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from sys import intern
@@ -36,12 +35,15 @@ class StreamHandler(ABC, Generic[Object]):
         self.resource = resource
         self.feed = feed
         self.metrics = metrics
-        self.listed_once = asyncio.Event()
+        self.is_live = True
+        """Whether what was delivered is up to date. Not known before the stream begins."""
         self._complaints: dict[str, str] = {}
-        self._live = True
         metrics.undecodable.labels(resource)
         for reason in WATCH_ENDS:
             metrics.watch_restarts.labels(resource, reason)
+
+    async def run(self) -> None:
+        """Do what is to be done later, if anything."""
 
     @abstractmethod
     def list_began(self) -> None:
@@ -64,13 +66,13 @@ class StreamHandler(ABC, Generic[Object]):
 
     def live(self, *, live: bool) -> None:
         """No pod is evicted because of data from before a disconnection."""
-        if live != self._live:
-            self._live = live
+        if live != self.is_live:
+            self.is_live = live
             self.feed(events.ViewChanged(self.resource, live))
 
     def undecodable(self, what: Identity, reason: str) -> None:
         """Report it."""
-        self._complain(str(what), reason)
+        self.complain(str(what), reason)
 
     @abstractmethod
     def lost(self, what: Identity) -> bool:
@@ -82,7 +84,7 @@ class StreamHandler(ABC, Generic[Object]):
         if reason != "ended":
             log.warning("watch-restarted", resource=self.resource, reason=reason, detail=detail)
 
-    def _complain(self, name: str, reason: str) -> None:
+    def complain(self, name: str, reason: str) -> None:
         """Count it always, log it once."""
         self.metrics.undecodable.labels(self.resource).inc()
         if self._complaints.get(name) != reason:
@@ -120,7 +122,6 @@ class PodHandler(StreamHandler[PodObject]):
         """A pod that the list did not name is gone."""
         self.feed(events.PodsListed(self._seen, version_number(resource_version, unreadable=-1)))
         self._seen = {}
-        self.listed_once.set()
 
     def lost(self, what: Identity) -> bool:
         """The machine knows pods by node, and none that is not bound."""
@@ -141,7 +142,7 @@ class PodHandler(StreamHandler[PodObject]):
         try:
             pod = self._decoder.pod(obj)
         except ValueError as error:
-            self._complain(f"{obj.metadata.namespace}/{obj.metadata.name}", str(error))
+            self.complain(f"{obj.metadata.namespace}/{obj.metadata.name}", str(error))
             return None
         if pod is None and obj.spec.node_name:
             self.feed(events.PodGone(obj.metadata.uid, obj.spec.node_name, _terminates_at(obj)))
@@ -179,11 +180,16 @@ class NodeHandler(StreamHandler[NodeObject]):
     def list_ended(self, resource_version: str) -> None:
         """Whichever the list did not name is gone."""
         self.feed(events.NodesListed(frozenset(self._seen), version_number(resource_version, unreadable=-1)))
-        self.listed_once.set()
 
     def seen(self, obj: NodeObject) -> None:
         """A node, which may be new."""
         self.feed(events.NodeSeen(self._decoder.node(obj)))
+
+    def undecodable(self, what: Identity, reason: str) -> None:
+        """What is known of the node is out of date: no pod of it is evicted until it can be read again."""
+        super().undecodable(what, reason)
+        if what.name:
+            self.feed(events.NodeUnreadable(what.name))
 
     def lost(self, what: Identity) -> bool:
         """The machine knows nodes by name."""

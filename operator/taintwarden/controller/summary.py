@@ -8,6 +8,7 @@ from taintwarden.api.status import (
     MAX_BLOCKED_BUDGETS,
     MAX_INVALID_TAINTS,
     MAX_LIMITS,
+    MAX_RECLAIMS,
     MAX_ZONES,
     BlockedBudget,
     InvalidTaintStatus,
@@ -15,25 +16,24 @@ from taintwarden.api.status import (
     NextPod,
     PodState,
     PolicyStatus,
+    ReclaimStatus,
     ZoneStatus,
 )
+from taintwarden.api.text import printable
 from taintwarden.controller import wording
-from taintwarden.controller.paused import PausedReport
 from taintwarden.engine.limits.refusal import BUDGET_LIMITS
 from taintwarden.engine.limits.zones import ZoneState
 from taintwarden.engine.machine import ClaimView, LimitReport, Phase, PolicyReport
-from taintwarden.engine.model import Mode
+from taintwarden.engine.model import Instant, Mode
 
+MAX_MESSAGE_CHARACTERS = 200
+"""Of what an API server or a limit says about one pod."""
 Said = tuple[str, str, str, str]
 """Type, status, reason and message of a condition."""
 
 
-def summary(entry: PolicyReport, now: float, paused: PausedReport | None = None) -> PolicyStatus:
-    """The status of a policy, without its conditions. ``paused``: what a paused policy would do."""
-    if paused is not None:
-        entry = msgspec.structs.replace(
-            entry, pending=paused.pending, degraded_nodes=paused.nodes, next_deadline=paused.next_deadline
-        )
+def summary(entry: PolicyReport, now: Instant) -> PolicyStatus:
+    """The status of a policy, without its conditions."""
     return PolicyStatus(
         selected_nodes=entry.selected_nodes,
         degraded_nodes=entry.degraded_nodes,
@@ -51,16 +51,18 @@ def summary(entry: PolicyReport, now: float, paused: PausedReport | None = None)
         zones=tuple(
             ZoneStatus(one.zone, ZoneState(one.state), one.nodes, one.degraded_nodes) for one in entry.zones[:MAX_ZONES]
         ),
+        reclaims=tuple(
+            ReclaimStatus(one.node, wording.at(one.gone_at), one.pods, one.at_risk, one.missed)
+            for one in entry.ends[:MAX_RECLAIMS]
+        ),
         next_pods=tuple(_next_pod(claim, now) for claim in entry.next_pods),
     )
 
 
-def conditions(
-    entry: PolicyReport | None, problem: str, paused: PausedReport | None = None, *, dry_run: bool = False
-) -> list[Said]:
+def conditions(entry: PolicyReport | None, problem: str, *, dry_run: bool = False) -> list[Said]:
     """What holds of a policy. ``problem``: why its newest version is not accepted, if so.
 
-    ``paused``: what it would do, of one that is paused. ``dry_run``: the operator lets no policy enforce.
+    ``dry_run``: the operator lets no policy enforce.
     """
     said = [_accepted(problem)]
     if entry is None:
@@ -69,7 +71,7 @@ def conditions(
     return [
         *said,
         ("Enforcing", *_enforcing(entry, dry_run=dry_run)),
-        ("Progressing", *(_progressing(entry) if paused is None else _resting(paused))),
+        ("Progressing", *_progressing(entry)),
         ("GuardTripped", *_guard_tripped(entry)),
     ]
 
@@ -89,14 +91,15 @@ def _enforcing(entry: PolicyReport, *, dry_run: bool) -> tuple[str, str, str]:
         return "True", "Enforcing", ""
     if dry_run and entry.policy.mode is Mode.DRY_RUN:
         return "False", Mode.DRY_RUN.value, "the operator runs with --dry-run: nothing is evicted"
-    return "False", entry.policy.mode.value, f"mode is {entry.policy.mode.value}: nothing is evicted"
-
-
-def _resting(paused: PausedReport) -> tuple[str, str, str]:
-    return "False", Mode.PAUSED.value, wording.would_be_due(paused.due, paused.pending - paused.due)
+    why = "it is paused" if entry.policy.mode is Mode.PAUSED else f"mode is {entry.policy.mode.value}"
+    return "False", entry.policy.mode.value, f"{why}: nothing is evicted"
 
 
 def _progressing(entry: PolicyReport) -> tuple[str, str, str]:
+    if entry.policy.mode is Mode.PAUSED:
+        return "False", Mode.PAUSED.value, wording.would_be_due(entry.due, entry.pending - entry.due)
+    if entry.blind:
+        return "False", "Blind", wording.blind(entry.blind)
     if not entry.pending:
         return "False", "Idle", "no pod has to leave"
     have = f"{wording.pods(entry.pending)} {'has' if entry.pending == 1 else 'have'} to leave"
@@ -104,10 +107,8 @@ def _progressing(entry: PolicyReport) -> tuple[str, str, str]:
     if entry.blocked and (main is None or main.limit in BUDGET_LIMITS or entry.blocked > main.pods):
         return "True", "Blocked", f"{have}; {_by_budgets(entry, main)}"
     if main is not None:
-        return "True", "Limited", f"{have}; {wording.held(main.limit, main.pods, main.since, _until(main))}"
-    if entry.blocked_by:
-        outcomes = ", ".join(f"{pods} {outcome}" for outcome, pods in sorted(entry.blocked_by.items()))
-        return "True", "Failing", f"{have}; the API server rejected some evictions: {outcomes}"
+        reason = "Failing" if main.limit in wording.CALL_OUTCOMES else "Limited"
+        return "True", reason, f"{have}; {wording.held(main.limit, main.pods, main.since, _until(main))}"
     if entry.next_deadline is None:
         return "True", "Pending", have
     return "True", "Pending", f"{have}; the first is due at {wording.at(entry.next_deadline)}"
@@ -122,16 +123,17 @@ def _by_budgets(entry: PolicyReport, main: LimitReport | None) -> str:
 def _guard_tripped(entry: PolicyReport) -> tuple[str, str, str]:
     policy, guard = entry.policy, entry.guard
     if guard is not None and (record := guard.record).open_since is not None:
-        effect = "no pod is evicted" if guard.halts else "evictions continue (action Report)"
-        message = (
-            f"since {wording.at(record.open_since)} {effect}: {wording.pods(record.would_evict)} would be evicted "
-            f"within one window, and {guard.limit} may be. Cause: {record.cause}. {wording.guard_advice(policy.name)}"
-        )
+        held = f"no pod of {guard.scope} is evicted, others are" if guard.scope else "no pod is evicted"
+        effect = held if guard.halts else "evictions continue (action Report)"
+        counted = wording.too_many(guard.expected, guard.evicted, guard.limit, guard.window_seconds, guard.bad)
+        message = f"since {wording.at(record.open_since)} {effect}: {counted}. {wording.guard_advice(policy.name)}"
         return "True", "MassEviction", message
     if entry.all_zones_full and entry.pending and policy.mode is not Mode.PAUSED and policy.reclaim is None:
         return "True", "AllZonesFull", wording.all_zones_full(policy, entry.pending, len(entry.zones))
     if guard is None:
         return "False", "NoGuard", "the policy has no guard"
+    if guard.own_holds and policy.mode is not Mode.PAUSED:
+        return "False", "HoldsNamespace", wording.own_holds(policy.name, guard.own_holds)
     released = guard.record.accepted
     return "False", "Armed", f"a reset released {wording.pods(released)}" if released else ""
 
@@ -151,10 +153,17 @@ def _budget(name: str, pods: int) -> BlockedBudget:
     return BlockedBudget(namespace, short, pods)
 
 
-def _next_pod(claim: ClaimView, now: float) -> NextPod:
-    pod = claim.pod
-    return NextPod(
-        pod.namespace, pod.name, pod.node, str(claim.verdict.taint), wording.at(claim.due_at), _state(claim, now)
+def _next_pod(claim: ClaimView, now: Instant) -> NextPod:
+    pod, taint = claim.pod, str(claim.verdict.taint)
+    told = NextPod(pod.namespace, pod.name, pod.node, taint, wording.at(claim.due_at), _state(claim, now.wall))
+    if not claim.limit:
+        return told
+    return msgspec.structs.replace(
+        told,
+        limit=claim.limit,
+        message=printable(claim.detail, MAX_MESSAGE_CHARACTERS),
+        attempts=claim.attempts if claim.phase is Phase.DELAYED else 0,
+        until=None if claim.until is None or math.isinf(claim.until) else wording.at(now.wall_at(claim.until)),
     )
 
 

@@ -17,8 +17,8 @@ def moment(timestamp: str) -> float:
     return found.timestamp()
 
 
-def latest_moment(timestamp: str, now: float) -> float:
-    """The latest moment that an RFC 3339 ``timestamp`` can mean, though never later than ``now``.
+def latest_moment(timestamp: str) -> float:
+    """The latest moment that an RFC 3339 ``timestamp`` can mean, by the clock that wrote it.
 
     ``10:00:07Z`` was written at some time before ``10:00:08``.
 
@@ -27,4 +27,4 @@ def latest_moment(timestamp: str, now: float) -> float:
 
     """
     seconds = moment(timestamp)
-    return min(seconds if seconds % 1 else seconds + 1.0, now)
+    return seconds if seconds % 1 else seconds + 1.0

@@ -1,43 +1,33 @@
 """The sentences of Events, logs, status and ``explain``: which taint, why, until when."""
 
 import math
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 
 from msgspec.structs import replace
 
+from taintwarden.api.status import ReclaimStatus, read_time
 from taintwarden.engine.evaluate import Kind, TaintVerdict
 from taintwarden.engine.limits import refusal
-from taintwarden.engine.matching.tolerations import why_not
-from taintwarden.engine.model import Gates, Pod, Policy, Taint
+from taintwarden.engine.limits.zones import ZoneState
+from taintwarden.engine.machine import BadNodes
+from taintwarden.engine.model import Gates, Pod, Policy, Taint, Toleration, ValueType
+from taintwarden.engine.numeric import explain_integer
+from taintwarden.engine.operators import INTEGER, ROWS, why_not
+from taintwarden.engine.outcomes import OUTCOMES, Outcome
+from taintwarden.engine.versions import explain_version
 
 END_OF_TIME = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 """The latest time of a calendar. It replaces all later times, as a huge ``tolerationSeconds`` means "very late"."""
+SHOWN_HOLDS = 5
 _BEGINNING = datetime.min.replace(tzinfo=UTC).timestamp()
 _END = END_OF_TIME.timestamp()
 
-HOLDS = {
-    refusal.WINDOW: "it is outside the windows of the policy",
-    refusal.GUARD: "the guard has tripped, because too many would be evicted",
-    refusal.GUARD_RECORD: "the guard waits for its record to be stored",
-    refusal.ALL_ZONES_FULL: "every zone is Full, which looks like a fault of the monitoring",
-    refusal.POLICY_RATE: "the rate of the policy",
-    refusal.OVERALL_RATE: "the rate over all policies",
-    refusal.PER_NODE: "the maximum number of pods of their node is terminating",
-    refusal.PER_NAMESPACE: "the rate of their namespace",
-    refusal.PER_ZONE: "the rate of their zone",
-    refusal.ZONE_DEGRADED: "their zone is Degraded, and slowed down",
-    refusal.ZONE_FULL: "their zone is Full, and slowed down",
-    refusal.ZONE_HALTED: "their zone is small and Degraded, and halted",
-    refusal.MAX_UNAVAILABLE: "their workload cannot lose another Ready pod now",
-    refusal.WORKLOAD_UNKNOWN: "the number of desired pods of their workload is not known",
-    refusal.BOUNCE: "their workload comes back to the node it is evicted from",
-    refusal.BUDGET: "their PodDisruptionBudget allows no disruption now",
-    refusal.SEVERAL_BUDGETS: "more than one PodDisruptionBudget selects them",
-    refusal.BUDGET_UNREADABLE: "a PodDisruptionBudget of their namespace cannot be read",
-    refusal.STALE_VIEW: "the operator is disconnected from the API server",
-}
-"""Limit -> why it delays pods."""
+CALL_OUTCOMES = frozenset(outcome.value for outcome in Outcome)
+"""Limits that are how the last calls ended."""
+HOLDS = refusal.HOLDS | {outcome.value: row.why for outcome, row in OUTCOMES.items() if row.why and not row.by_budget}
+"""Limit, or outcome of the last call -> why it delays pods."""
 
 
 def at(moment: float) -> str:
@@ -98,15 +88,47 @@ def held(limit: str, number: int, since: float, until: float | None) -> str:
 
 
 def waiting(limit: str, policy: str) -> str:
-    """What a due pod waits for, in one clause."""
+    """What a due pod waits for, in one clause: a limit, or how the last call ended."""
+    if limit in CALL_OUTCOMES:
+        return hindered(Outcome(limit))
     if limit == refusal.GUARD:
-        return f"the guard of policy {policy} has tripped"
+        return f"the guard of policy {policy} holds it, because too many would be evicted"
     return f"limit {limit} of policy {policy}: {HOLDS.get(limit, limit)}"
+
+
+def hindered(outcome: Outcome) -> str:
+    """Why a call did not evict one pod."""
+    return outcome.row.why.replace("their eviction", "its eviction").replace("selects them", "selects it")
+
+
+def blind(streams: Iterable[str]) -> str:
+    """An operator that is cut off from some streams evicts nothing, and does not know which pods have to leave."""
+    told = ", ".join(streams)
+    return f"nothing is evicted: the operator receives no changes of {told}, so it cannot know which pods have to leave"
 
 
 def would_be_due(due: int, later: int) -> str:
     """What would follow without a pause: so many pods whose deadline has passed, and so many with one ahead."""
     return f"paused, {pods(due)} would be due" + (f", {later} more later" if later else "")
+
+
+def drained(nodes: int, degraded: int, state: str) -> str:
+    """How a zone fares."""
+    told = f"{state}, {degraded} of {several(nodes, 'node')} {'has' if nodes == 1 else 'have'} to be drained"
+    few = state == ZoneState.NORMAL and 0 < nodes == degraded
+    return told + (" (too few nodes for another state)" if few else "")
+
+
+def node_end(end: ReclaimStatus, now: float) -> str:
+    """The end of a node by ``reclaim``, and which pods it ends."""
+    gone_at = read_time(end.gone_at)
+    if gone_at is not None and gone_at <= now:
+        more = f": {pods(end.missed)} {'was' if end.missed == 1 else 'were'} still on it and ended with it"
+        return f"node {end.node} is gone since {end.gone_at}" + (more if end.missed else "")
+    told = f"node {end.node} is gone at {end.gone_at}"
+    if end.at_risk:
+        return f"{told}; {pods(end.at_risk)} will be killed with it"
+    return f"{told}; {pods(end.pods)} {'has' if end.pods == 1 else 'have'} to leave it before"
 
 
 def due(moment: float | str, seconds_left: float) -> str:
@@ -117,18 +139,50 @@ def due(moment: float | str, seconds_left: float) -> str:
     return f"at {told}, {relative(seconds_left, 0)}"
 
 
-def too_many(waiting: int, evicted: int, limit: int) -> str:
-    """What a tripped guard has counted."""
-    beside = f" beside {evicted} already evicted" if evicted else ""
-    return f"{pods(waiting)} would be evicted within one window{beside}, and {limit} may be"
+def too_many(ahead: int, evicted: int, limit: int, window_seconds: float, bad: BadNodes) -> str:
+    """What a tripped guard counts now, and which nodes still make pods leave."""
+    window = duration(window_seconds)
+    counted = f"{pods(ahead)} due in the next {window}"
+    if evicted:
+        counted = f"{evicted} evicted in the last {window} + {ahead} due in the next {window} = {evicted + ahead}"
+    told = f"{counted}, {limit} {'is' if limit == 1 else 'are'} allowed"
+    if evicted + ahead <= limit:
+        told += "; it holds them until none of the wave has to leave any more"
+    return told + still_bad(bad)
+
+
+def still_bad(bad: BadNodes) -> str:
+    """Which nodes make pods leave, as a sentence behind another; some of them are named."""
+    if not bad.named:
+        return ""
+    named = ", ".join(
+        f"{one.name} {_short(one.taint)}" + ("" if one.before is None else f" ({one.before or 'no value'} before)")
+        for one in bad.named
+    )
+    more = f" and {bad.number - len(bad.named)} more" if bad.number > len(bad.named) else ""
+    return f". Still bad: node{'s' if bad.number > 1 else ''} {named}{more}"
+
+
+def _short(taint: Taint) -> str:
+    """A taint without its effect."""
+    return f"{taint.key}={taint.value}" if taint.value else taint.key
 
 
 def guard_advice(policy: str) -> str:
     """What to do about a tripped guard, the cautious first."""
     return (
-        f"Pause the policy (taintwarden pause {policy}), repair the cause, and check with taintwarden plan what would "
-        f"be evicted; the guard is armed again when the cause is gone. Only if you want all these pods evicted: "
-        f"taintwarden guard reset {policy}"
+        f"Pause the policy (taintwarden pause {policy}), repair the cause (taintwarden repair {policy} prints how), "
+        "and check with taintwarden plan what would be evicted; the guard is armed again when the cause is gone. Only "
+        f"if you want all these pods evicted: taintwarden guard reset {policy}"
+    )
+
+
+def own_holds(policy: str, holds: Sequence[str]) -> str:
+    """Which pods a guard holds that is armed, and why."""
+    more = f" and {len(holds) - SHOWN_HOLDS} more" if len(holds) > SHOWN_HOLDS else ""
+    return (
+        f"the pods of {', '.join(holds[:SHOWN_HOLDS])}{more} are held: they came to nodes that already made them leave "
+        f"or got other tolerations, and are too many. Only if you want them evicted: taintwarden guard reset {policy}"
     )
 
 
@@ -155,10 +209,29 @@ def comes_back(pod: Pod) -> str:
     if owner is not None and owner.kind == "DaemonSet":
         return "A DaemonSet has no other node: see exclude.daemonSets, or keep it off by its node affinity"
     return (
-        "The scheduler places it there because it does not know why the pod has to leave: the pod lacks a toleration "
-        "that the scheduler compares, or node affinity (which label taintwarden.io/inject=true on its namespace adds "
-        "for taints with placement), or it names its node"
+        "The scheduler places it there because it does not compare the taint. To prevent that, set placement: true for "
+        "the taint in the policy and label its namespace taintwarden.io/inject=true, or use the scheduler extender; a "
+        "pod that names its node comes back regardless"
     )
+
+
+def invalid_value(verdict: TaintVerdict) -> str:
+    """Why a taint's value cannot be compared."""
+    return invalid_taint(verdict.taint, verdict.policy, verdict.tolerations.relevant_to(verdict.taint.key))
+
+
+def invalid_taint(taint: Taint, policy: Policy | None, tolerations: Iterable[Toleration]) -> str:
+    """The same for a taint: as an integer or as a version, as the policy says, or else the tolerations.
+
+    Empty if it can be compared.
+    """
+    selector = policy.selector_for(taint) if policy else None
+    wanted = selector.value_type if selector else None
+    if wanted is None:
+        is_number = any((row := ROWS.get(one.operator)) and row.family is INTEGER for one in tolerations)
+        wanted = ValueType.INTEGER if is_number else ValueType.VERSION
+    explain = explain_integer if wanted is ValueType.INTEGER else explain_version
+    return explain(taint.value) or ""
 
 
 @lru_cache(maxsize=256)  # of the pods of some nodes; a verdict holds all tolerations of a pod
@@ -172,7 +245,10 @@ def why(verdict: TaintVerdict, gates: Gates | None = None) -> str:
         case Kind.TOLERATED:
             return f"taint {taint}{judged} is tolerated by {verdict.toleration}"
         case Kind.TOLERATED_FOR:
-            return f"taint {taint}{judged} is tolerated by {verdict.toleration} only"
+            return f"taint {taint}{judged} is tolerated by {verdict.toleration} only{_protected(verdict)}"
+        case Kind.VIOLATED if verdict.policy.quarantine:
+            grace = f", {verdict.seconds} s of grace" if verdict.seconds else ""
+            return f"taint {taint}{judged} is a quarantine, and no toleration counts{grace}"
         case Kind.VIOLATED:
             seen = taint if verdict.judged_value is None else Taint(taint.key, verdict.judged_value, taint.effect)
             reasons = why_not(verdict.tolerations.relevant_to(taint.key), seen, gates or Gates())
@@ -180,5 +256,10 @@ def why(verdict: TaintVerdict, gates: Gates | None = None) -> str:
             told = "; ".join(
                 f"{replace(toleration, toleration_seconds=None)} {answer}" for toleration, answer in reasons
             )
-            grace = f", {verdict.seconds} s of grace" if verdict.seconds else ""
+            grace = (f", {verdict.seconds} s of grace" if verdict.seconds else "") + _protected(verdict)
             return f"taint {taint}{judged} is not tolerated ({told or 'no toleration for it'}){grace}"
+
+
+def _protected(verdict: TaintVerdict) -> str:
+    seconds = verdict.protected_seconds
+    return f", not within {duration(seconds)} of its binding (karpenter.sh/do-not-disrupt)" if seconds else ""

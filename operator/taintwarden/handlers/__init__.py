@@ -1,4 +1,4 @@
-"""What kopf calls: policies, profiles, the operator's life cycle, and the probes beside them.
+"""What answers over HTTP: probes, metrics, webhooks, and the scheduler extender.
 
 Thin: decode and pass on. Forbidden here: logic about pods, taints or time.
 """

@@ -14,6 +14,7 @@ from aiohttp import web
 
 from taintwarden.api.text import printable
 from taintwarden.handlers.bodies import MAX_BODY_BYTES, Answered, Bodies, Observe, Refuse
+from taintwarden.kube.errors import NOT_JSON
 from taintwarden.scheduling.extender import Args, PreemptionArgs, SchedulerExtender
 
 VERBS = ("filter", "prioritize", "preempt")
@@ -65,7 +66,7 @@ async def _answer(
 ) -> tuple[web.Response, str]:
     try:
         given = decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except NOT_JSON as error:
         told = f"no arguments of an extender with nodeCacheCapable: true: {printable(str(error), 300)}\n"
         return web.Response(status=400, text=told), "malformed"
     try:

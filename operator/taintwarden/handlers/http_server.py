@@ -1,15 +1,58 @@
 """A web application on one port, within limits that no client can exceed."""
 
+import logging
 import ssl
+import time
+from collections.abc import Callable
 from typing import Any
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from taintwarden.handlers.listening import Listener
 from taintwarden.kube.errors import ConfigError
 
 MAX_HEADERS, MAX_FIELD_BYTES = 32, 4096
 """Of one request. aiohttp's own limits allow a megabyte of headers, which takes two of memory for each connection."""
+
+
+LOG_SECONDS = 60.0
+"""From one traceback of aiohttp to the next of the same kind of error."""
+
+
+class StrangersFilter(logging.Filter):
+    """What clients can make aiohttp log: nothing of what they send, and each other error once in a while.
+
+    aiohttp writes a traceback of some kilobytes for each request that is no HTTP.
+
+    Args:
+        now: a clock that does not jump.
+
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._now = now
+        self._next: dict[type[BaseException] | None, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether to log it."""
+        kind = record.exc_info[0] if record.exc_info else None
+        if kind is not None and issubclass(kind, HttpProcessingError):
+            return False
+        now = self._now()
+        if now < self._next.get(kind, now):
+            return False
+        self._next[kind] = now + LOG_SECONDS
+        return True
+
+
+def _logger(name: str) -> logging.Logger:
+    """aiohttp's, for one port."""
+    logger = logging.getLogger(f"aiohttp.server.{name.strip('-')}")
+    if not logger.filters:
+        logger.addFilter(StrangersFilter())
+    return logger
 
 
 class HttpServer:
@@ -35,7 +78,7 @@ class HttpServer:
         **parameters: Any,
     ) -> None:
         bounds = {"max_headers": MAX_HEADERS, "max_field_size": MAX_FIELD_BYTES, "max_line_size": MAX_FIELD_BYTES}
-        self._runner = web.AppRunner(app, access_log=None, **(bounds | parameters))
+        self._runner = web.AppRunner(app, access_log=None, logger=_logger(port_flag), **(bounds | parameters))
         self._port_flag = port_flag
         self._listener = Listener(self._connection, tls, max_connections, accept_interval_seconds)
 

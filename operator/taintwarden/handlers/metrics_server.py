@@ -113,7 +113,7 @@ class MetricsServer:
             # Loads cryptography, which the operator needs for nothing else.
             from taintwarden.certificates.pairs import make_pair  # noqa: PLC0415
 
-            pair = make_pair(["taintwarden"], self._clock().wall, SELF_SIGNED_SECONDS)
+            pair = make_pair(["taintwarden"], self._clock().wall, lifetime_seconds=SELF_SIGNED_SECONDS)
             load_chain(self._tls, pair.certificate + pair.key)
             return
         pem = (self._folder / CERTIFICATE).read_bytes().rstrip() + b"\n" + (self._folder / KEY).read_bytes()

@@ -16,6 +16,7 @@ from taintwarden.admission.webhooks import Kind, Request
 from taintwarden.api.errors import MAX_LISTED, FieldError, InvalidObject
 from taintwarden.api.text import printable
 from taintwarden.handlers.bodies import MAX_BODY_BYTES, Answered, Bodies, Observe, Refuse
+from taintwarden.kube.errors import NOT_JSON
 
 LOOKED_AT_BYTES = 2**20
 """Objects in larger bodies are admitted unread: what is made of JSON takes twenty times its size. No pod that
@@ -73,7 +74,7 @@ def decode(body: bytes | bytearray) -> tuple[Request, AdmissionResponse | None]:
     """The request in an AdmissionReview, and the response if it is too large to be looked at.
 
     Raises:
-        msgspec.DecodeError, UnicodeDecodeError, RecursionError: it is none.
+        msgspec.DecodeError, UnicodeDecodeError, RecursionError: it is none (``NOT_JSON``).
 
     """
     if len(body) <= LOOKED_AT_BYTES:
@@ -105,7 +106,7 @@ def review_app(
 async def _answer(name: str, judge: Judge, body: bytearray) -> tuple[web.Response, str]:
     try:
         request, left_alone = decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except NOT_JSON as error:
         told = f"no AdmissionReview of admission.k8s.io/v1: {printable(str(error), 300)}\n"
         return web.Response(status=400, text=told), "malformed"
     response, result = _judged(name, judge, request) if left_alone is None else (left_alone, "too-large")

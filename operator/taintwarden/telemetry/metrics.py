@@ -51,11 +51,6 @@ class Metrics:
             registry=operator,
         )
         self.leader = Gauge("taintwarden_leader", "1 if this replica decides and evicts.", registry=operator)
-        self.policies_watched = Gauge(
-            "taintwarden_policies_watched",
-            "0 while policies and profiles are only listed periodically, because their watch does not work.",
-            registry=operator,
-        )
         self.lease_age = Gauge(
             "taintwarden_lease_age_seconds",
             "Seconds since this replica renewed the Lease; 0 where it does not hold it.",
@@ -135,6 +130,12 @@ class Metrics:
             ["policy"],
             registry=operator,
         )
+        self.guard_holds = Gauge(
+            "taintwarden_guard_held_namespaces",
+            "Namespaces, on all nodes or on one, whose pods the armed guard of the policy holds; absent without one.",
+            ["policy"],
+            registry=operator,
+        )
         self.zone_state = Gauge(
             "taintwarden_zone_state",
             "State of a zone for the policy: 0 Normal, 1 Degraded, 2 Full. 100 zones of a policy are named, the worst.",
@@ -149,6 +150,7 @@ class Metrics:
             self.budget_blocked,
             self.bouncing,
             self.guard_tripped,
+            self.guard_holds,
             self.policy_mode,
             self.policy_accepted,
             self.retained,
@@ -210,6 +212,11 @@ class Metrics:
         )
         for side in ("taint", "toleration"):
             self.invalid_values.labels(side)
+        self.labels_contested = Counter(
+            "taintwarden_node_labels_contested",
+            "Times that labels of placement wait to be written again, since another client keeps changing them.",
+            registry=operator,
+        )
         self.watch_restarts = Counter(
             "taintwarden_watch_restarts",
             "Watches that ended or failed: ended (timeout), expired, refused, unreachable, empty, late (open after a "
@@ -222,19 +229,6 @@ class Metrics:
             "Objects in a stream that cannot be decoded.",
             ["resource"],
             registry=registry,
-        )
-        self.admission_requests = Counter(
-            "taintwarden_admission_requests",
-            "Objects that the API server sent to the webhooks, by result.",
-            ["webhook", "result"],
-            registry=webhook,
-        )
-        self.admission_duration = Histogram(
-            "taintwarden_admission_duration_seconds",
-            "How long the webhooks took to compute an answer, without the network.",
-            ["webhook"],
-            buckets=_ADMISSION,
-            registry=webhook,
         )
         self.extender_requests = Counter(
             "taintwarden_extender_requests",
@@ -260,21 +254,44 @@ class Metrics:
             "When the certificate of the extender expires, in seconds since 1970; 0 without one.",
             registry=extender,
         )
+        self.events_dropped = Counter(
+            "taintwarden_events_dropped",
+            "Kubernetes Events that were dropped because too many waited.",
+            registry=operator,
+        )
+        self._make_webhook(webhook)
+
+    def _make_webhook(self, registry: CollectorRegistry | None) -> None:
+        """Those of the webhooks."""
+        self.admission_requests = Counter(
+            "taintwarden_admission_requests",
+            "Objects that the API server sent to the webhooks, by result.",
+            ["webhook", "result"],
+            registry=registry,
+        )
+        self.admission_duration = Histogram(
+            "taintwarden_admission_duration_seconds",
+            "How long the webhooks took to compute an answer, without the network.",
+            ["webhook"],
+            buckets=_ADMISSION,
+            registry=registry,
+        )
         self.webhook_certificate_expiry = Gauge(
             "taintwarden_webhook_certificate_expiry_timestamp_seconds",
             "When the certificate of the webhooks expires, in seconds since 1970; 0 without one.",
-            registry=webhook,
+            registry=registry,
         )
         self.webhook_configured = Gauge(
             "taintwarden_webhook_configured",
             "1 if the API server has a configuration that calls the webhooks.",
             ["configuration"],
-            registry=webhook,
+            registry=registry,
         )
-        self.events_dropped = Counter(
-            "taintwarden_events_dropped",
-            "Kubernetes Events that were dropped because too many waited.",
-            registry=operator,
+        self.webhook_trusted = Gauge(
+            "taintwarden_webhook_trusted",
+            "1 if the caBundle of the configuration lets API servers trust the certificate of the webhooks.",
+            ["configuration"],
+            registry=registry,
         )
 
     def exposition(self) -> bytes:

@@ -1,0 +1,109 @@
+"""What one pod may weigh: a tenant may write any number of everything, and what counts stays in memory."""
+
+import tracemalloc
+from typing import Any
+
+import pytest
+
+from controller import Clock, budget_object, pod_object
+from kube.wire_format import enveloped, labels, message
+from taintwarden.controller import decoding
+from taintwarden.controller.decoding import Decoder, PodIssue
+from taintwarden.kube.frames import Decoder as Frames
+from taintwarden.kube.objects import MAX_OF_A_POD, MAX_SPREAD_CONSTRAINTS
+from taintwarden.kube.resources import PODS
+
+MANY = 5_000
+LEFT_OUT = "Invalid value: 251: has more than 250 items, and only the first 250 count"
+
+
+@pytest.fixture
+def issues() -> list[PodIssue]:
+    return []
+
+
+@pytest.fixture
+def decoder(issues: list[PodIssue]) -> Decoder:
+    return Decoder(Clock(), issues.append)
+
+
+def told(issues: list[PodIssue]) -> list[str]:
+    return [str(error) for issue in issues for error in issue.ignored]
+
+
+def test_the_first_tolerations_count(decoder, issues):
+    many = [{"key": f"k{number}", "operator": "Exists"} for number in range(MAX_OF_A_POD + 1)]
+    pod = decoder.pod(pod_object(spec={"tolerations": many}))
+    assert [one.key for one in pod.shared.tolerations.native] == [one["key"] for one in many[:-1]]
+    assert told(issues) == [
+        "spec.tolerations: Invalid value: 251: has more than 250 items, and only the first 250 count"
+    ]
+
+
+def test_the_first_labels_by_key_count(decoder, issues):
+    many = {f"k{number:04}": "" for number in reversed(range(MAX_OF_A_POD + 1))}
+    pod = decoder.pod(pod_object(metadata={"labels": many}))
+    assert list(pod.shared.labels) == sorted(many)[:MAX_OF_A_POD]
+    assert told(issues) == [
+        "metadata.labels: Invalid value: 251: has more than 250 items, and only the first 250 count"
+    ]
+
+
+def test_what_is_not_too_much_is_as_it_was(decoder, issues):
+    many = {f"k{number:04}": "" for number in range(MAX_OF_A_POD)}
+    assert decoder.pod(pod_object(metadata={"labels": many})).shared.labels == many
+    assert issues == []
+
+
+def test_the_name_of_an_owner_is_as_long_as_a_name(decoder):
+    owner = {"apiVersion": "v1", "controller": True} | dict.fromkeys(("kind", "name", "uid"), "x" * 100_000)
+    found = decoder.pod(pod_object(metadata={"ownerReferences": [owner]})).shared.owner
+    assert max(map(len, (found.kind, found.name, found.uid))) < 500
+
+
+def test_the_first_spread_constraints_count(decoder):
+    many = [{"topologyKey": f"k{number}", "labelSelector": {"matchLabels": {"a": "b"}}} for number in range(100)]
+    pod = decoder.pod(pod_object(spec={"topologySpreadConstraints": many}))
+    assert len(pod.shared.spread) == MAX_SPREAD_CONSTRAINTS
+
+
+LARGE: dict[str, Any] = {"matchExpressions": [{"key": "a", "operator": "In", "values": [str(n) for n in range(2_000)]}]}
+
+
+def test_a_spread_constraint_with_a_large_selector_counts_no_pods(decoder):
+    small = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"a": "b"}}}
+    constraints = [{"topologyKey": "host", "labelSelector": LARGE}, small]
+    pod = decoder.pod(pod_object(spec={"topologySpreadConstraints": constraints}))
+    assert [one.topology_key for one in pod.shared.spread] == ["zone"]
+
+
+def test_a_budget_with_a_large_selector_cannot_be_read():
+    with pytest.raises(ValueError, match="its selector has more than 1000 labels and values"):
+        decoding.budget(budget_object(selector=LARGE))
+
+
+HEAVY: dict[str, dict[int, Any]] = {
+    "labels": {1: {11: labels(**{f"example.com/{n}": "v" * 40 for n in range(MANY)})}},
+    "tolerations": {2: {22: [{1: f"example.com/{n}", 2: "Exists"} for n in range(MANY)]}},
+    "owners": {1: {13: [{1: "Pod", 3: "n" * 40, 4: f"uid-{n}", 5: "v1"} for n in range(MANY)]}},
+    "an annotation": {1: {12: labels(**{"taintwarden.io/tolerations": "x" * 250_000})}},
+    "constraints": {2: {33: [{1: 1, 2: f"key-{n}", 4: {1: labels(app="web")}} for n in range(MANY)]}},
+}
+
+
+@pytest.mark.parametrize("what", HEAVY)
+def test_heavy_pods_are_light_in_memory(decoder, what):
+    """As they come from the API server: a megabyte each, and each another one."""
+    frames = Frames(PODS)
+    tracemalloc.start()
+    pods = []
+    for number in range(5):
+        meta = {1: f"web-{number}", 3: "shop", 5: f"uid-{number}", 6: "7", 8: {1: 1_700_000_000}}
+        spec = {4: 30, 10: "n1", 25: number}
+        body = {1: meta | HEAVY[what].get(1, {}), 2: spec | HEAVY[what].get(2, {}), 3: {1: "Running"}}
+        good, _ = frames.page(enveloped(message({1: {2: "9"}, 2: [body]}))).decode()
+        pods.append(decoder.pod(good[0]))
+        del good, body
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept / len(pods) < 150_000

@@ -1,0 +1,90 @@
+"""Edits, pauses and resumptions of policies are told, once each."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from taintwarden.controller.policy_changes import MAX_FIELDS, PAUSED_BY_ANNOTATION, PolicyChanges
+
+Told = list[tuple[str, str]]
+
+
+class Rig:
+    """One policy, version by version."""
+
+    def __init__(self) -> None:
+        self.told: Told = []
+        self.generation = 0
+        self.changes = PolicyChanges(lambda one: self.told.append((one.kind, one.note)))
+
+    def see(self, uid: str = "u", by: str = "", **spec: Any) -> Told:
+        """What the next version tells."""
+        self.generation += 1
+        return self.again(uid, by, **spec)
+
+    def again(self, uid: str = "u", by: str = "", **spec: Any) -> Told:
+        annotations = {PAUSED_BY_ANNOTATION: by} if by else {}
+        meta = {"name": "sla", "uid": uid, "generation": self.generation, "annotations": annotations}
+        self.told.clear()
+        self.changes.seen({"metadata": meta, "spec": spec})
+        return list(self.told)
+
+
+@pytest.fixture
+def rig() -> Rig:
+    rig = Rig()
+    assert rig.see(mode="DryRun", limits={"guard": {"minPods": 5}}) == []
+    return rig
+
+
+def test_an_edit_names_each_field_with_both_values(rig):
+    [(kind, told)] = rig.see(mode="Enforce", limits={"guard": {"minPods": 50, "maxPods": 60}})
+    assert kind == "edited"
+    assert told == (
+        "spec.limits.guard.maxPods is 60, it was not set; spec.limits.guard.minPods is 50, it was 5; "
+        "spec.mode is Enforce, it was DryRun"
+    )
+
+
+def test_who_paused_it(rig):
+    told = rig.see(by="ann at noon: values are wrong", mode="DryRun", limits={"guard": {"minPods": 5}}, paused=True)
+    assert told == [("paused", "Paused by ann at noon: values are wrong")]
+    told = rig.see(mode="DryRun", limits={"guard": {"minPods": 5}})
+    assert told == [("resumed", "spec.paused is not set any more: the mode is DryRun")]
+
+
+def test_a_pause_by_a_file_names_nobody(rig):
+    told = rig.see(mode="Enforce", limits={"guard": {"minPods": 5}}, paused=True)
+    assert told == [("paused", "spec.paused is set"), ("edited", "spec.mode is Enforce, it was DryRun")]
+
+
+def test_a_status_is_no_change(rig):
+    assert rig.again(mode="Enforce") == []
+
+
+def test_a_namesake_was_not_changed(rig):
+    assert rig.see(uid="other", mode="Enforce") == []
+    rig.changes.gone("sla")
+    assert rig.see(uid="other", mode="DryRun") == []
+
+
+def test_long_values_and_many_fields_are_cut(rig):
+    [(_, told)] = rig.see(**{f"f{number}": "x" * 200 for number in range(20)})
+    assert f"and {22 - MAX_FIELDS} more fields" in told
+    assert "x" * 78 not in told
+
+
+def test_a_spec_may_be_encoded_still(rig):
+    rig.generation += 1
+    meta = {"name": "sla", "uid": "u", "generation": rig.generation}
+    rig.changes.seen(
+        {"metadata": meta, "spec": msgspec.Raw(b'{"mode": "Enforce", "limits": {"guard": {"minPods": 5}}}')}
+    )
+    assert rig.told == [("edited", "spec.mode is Enforce, it was DryRun")]
+
+
+def test_a_spec_of_the_wrong_type_has_no_fields(rig):
+    rig.generation += 1
+    rig.changes.seen({"metadata": {"name": "sla", "uid": "u", "generation": rig.generation}, "spec": "nonsense"})
+    assert [kind for kind, _ in rig.told] == ["edited"]
