@@ -1,4 +1,4 @@
-"""A JSON patch (RFC 6902) as the API server applies it, as far as ours goes: adding."""
+"""A JSON patch (RFC 6902) as the API server applies it, as far as ours goes: adding and removing."""
 
 import copy
 from collections.abc import Sequence
@@ -10,11 +10,14 @@ from taintwarden.admission.response import PatchOperation
 def patched(obj: dict[str, Any], steps: Sequence[PatchOperation]) -> dict[str, Any]:
     found = copy.deepcopy(obj)
     for step in steps:
-        assert step.op == "add"
-        *parents, last = step.path.removeprefix("/").split("/")
+        *parents, last = (name.replace("~1", "/") for name in step.path.removeprefix("/").split("/"))
         place: Any = found
         for name in parents:
             place = place[name]
+        if step.op == "remove":
+            del place[last]
+            continue
+        assert step.op == "add"
         if last == "-":
             place.append(step.value)
         else:

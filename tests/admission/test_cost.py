@@ -11,8 +11,8 @@ from taintwarden.admission.known import Known
 from taintwarden.admission.webhooks import AdmissionWebhooks
 from taintwarden.controller.clock import system_clock
 from taintwarden.engine.machine import events
-from taintwarden.engine.matching.tolerations import ALL_GATES
 from taintwarden.engine.model import Policy, TaintSelector
+from taintwarden.engine.operators import ALL_GATES
 from taintwarden.handlers.reviews import LOOKED_AT_BYTES, decode
 from taintwarden.webhook import admission_webhooks
 
@@ -78,7 +78,7 @@ def test_a_pod_with_more_tolerations_than_count_is_let_through_with_a_warning(we
     for response in (webhook.validate(request), webhook.mutate(request)):
         assert not response.refusals
         assert not response.patch
-        assert response.warnings == ("spec.tolerations has 80000 items, of which 1000 count: the pod is not looked at",)
+        assert response.warnings == ("spec.tolerations has 80000 items, of which 250 count: the pod is not looked at",)
 
 
 def test_what_is_larger_than_a_megabyte_is_not_even_decoded():

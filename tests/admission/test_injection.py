@@ -9,15 +9,27 @@ from hypothesis import strategies as st
 
 from admission.patching import patched
 from admission.workloads import Json, exists, pod
-from taintwarden.admission.injection import NO_NODE, inject, tolerate
+from taintwarden.admission.injection import NO_NODE, Additions, inject, tolerate
+from taintwarden.admission.placing import Acting, acting
 from taintwarden.admission.response import AdmissionResponse
 from taintwarden.engine.affinity import NOWHERE, NodeAffinity, NodeOperator, NodeRequirement, Preference
-from taintwarden.engine.matching.tolerations import ALL_GATES
-from taintwarden.engine.model import Effect, Mode, Operator, Policy, TaintSelector, Toleration, Tolerations
+from taintwarden.engine.model import (
+    Effect,
+    Exclude,
+    Mode,
+    Operator,
+    PodClass,
+    Policy,
+    TaintSelector,
+    Toleration,
+    Tolerations,
+)
+from taintwarden.engine.operators import ALL_GATES
 from taintwarden.engine.scheduling import Demand, Sourced
 
 NODE_TERMS = "nodeSelectorTerms"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def above(value: str = "950", key: str = "sla", effect: str = "") -> Toleration:
@@ -34,7 +46,11 @@ def placing(*effects: Effect, key: str = "sla", mode: Mode = Mode.ENFORCE) -> Po
 
 def injected(obj: Json, *extended: Toleration, policies: tuple[Policy, ...] = ()) -> AdmissionResponse:
     native = msgspec.convert(obj["spec"].get("tolerations", []), tuple[Toleration, ...])
-    return inject(obj, Demand(Tolerations(native, extended)), policies, (), ALL_GATES)
+    return inject(obj, Demand(Tolerations(native, extended)), concerning(policies), (), ALL_GATES)
+
+
+def concerning(policies: tuple[Policy, ...], **pod_class: Any) -> Acting:
+    return acting(policies, PodClass("shop", {}, Tolerations(), **pod_class), {})
 
 
 def tolerations(obj: Json, *extended: Toleration) -> list[Json]:
@@ -62,7 +78,7 @@ def test_an_empty_list_gets_one_too():
     obj = pod()
     for nothing in ([], None):
         obj["spec"]["tolerations"] = nothing
-        response = inject(obj, Demand(Tolerations((), (above(),))), (), (), ALL_GATES)
+        response = inject(obj, Demand(Tolerations((), (above(),))), Acting(), (), ALL_GATES)
         assert patched(obj, response.patch)["spec"]["tolerations"]
 
 
@@ -108,8 +124,7 @@ def terms(response: AdmissionResponse) -> list[Json]:
 def test_placement_keeps_the_pod_off_nodes_that_would_evict_it():
     found = terms(injected(pod(), above(), policies=(placing(),)))
     used = {(one["key"], one["operator"]) for term in found for one in term["matchExpressions"]}
-    assert ("value.taintwarden.io/sla", "Gt") in used
-    assert ("effect.taintwarden.io/sla", "In") in used
+    assert used == {("value-or-max.taintwarden.io/sla", "Gt")}
 
 
 def test_without_placement_there_is_no_affinity():
@@ -171,7 +186,7 @@ def test_a_rehearsal_by_no_schedule_does_not():
 
 def preferred(response: AdmissionResponse) -> list[Json]:
     (affinity,) = (step.value for step in response.patch if step.path == "/spec/affinity")
-    return affinity["nodeAffinity"].get("preferredDuringSchedulingIgnoredDuringExecution", [])
+    return affinity["nodeAffinity"].get(PREFERRED, [])
 
 
 def test_nodes_that_are_not_tolerated_by_prefer_no_schedule_score_lower():
@@ -183,20 +198,75 @@ def test_nodes_that_are_not_tolerated_by_prefer_no_schedule_score_lower():
 def test_a_policy_that_evicts_by_prefer_no_schedule_makes_it_a_requirement():
     response = injected(pod(), above(), policies=(placing(Effect.PREFER_NO_SCHEDULE),))
     assert preferred(response) == []
-    assert len(terms(response)) == 4
+    assert len(terms(response)) == 2
+
+
+def test_a_toleration_for_every_effect_prefers_nothing():
+    """A preference counts for every node: one of the pod's own, with less weight, would hardly count beside it."""
+    own = {PREFERRED: [{"weight": 10, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}]}
+    response = injected(pod(affinity={"nodeAffinity": own}), above(), policies=(placing(),))
+    assert preferred(response) == own[PREFERRED]
+
+
+def test_a_native_toleration_for_every_effect_prefers_nothing_either():
+    assert preferred(injected(pod(None, exists()), above(effect="NoExecute"), policies=(placing(),))) == []
 
 
 def test_a_pod_that_says_nothing_about_prefer_no_schedule_prefers_nothing():
     assert preferred(injected(pod(), above(effect="NoExecute"), policies=(placing(),))) == []
 
 
-def test_too_many_terms_are_a_warning_and_leave_the_affinity_alone():
-    mine = {"nodeAffinity": {REQUIRED: {NODE_TERMS: [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}] * 64}}}
-    response = injected(pod(affinity=mine), above(), policies=(placing(),))
-    assert [(step.path, step.value) for step in response.patch] == [
-        ("/spec/tolerations", [exists(effect="NoExecute")])
-    ], "nothing keeps it off nodes with NoSchedule"
-    assert "at most 64" in response.warnings[0]
+def own_terms(number: int) -> Json:
+    """Affinity with so many terms of the pod's own."""
+    term = {"matchExpressions": [{"key": "a", "operator": "Exists"}]}
+    return {"nodeAffinity": {REQUIRED: {NODE_TERMS: [term] * number}}}
+
+
+@pytest.mark.parametrize("effect", ["", "NoExecute", "NoSchedule"])
+def test_what_cannot_be_placed_gets_no_native_toleration_and_a_warning(effect: str):
+    """It would be sent to nodes that it does not tolerate, and evicted again and again."""
+    response = injected(pod(affinity=own_terms(65)), above(effect=effect), policies=(placing(*Effect),))
+    assert response.patch == ()
+    assert "64 are possible" in response.warnings[0]
+    assert response.warnings[0].endswith("no node with a taint sla is used")
+
+
+def test_keys_that_need_no_term_get_theirs_all_the_same():
+    every = Toleration("disk", Operator.EXISTS, "", "NoExecute")
+    response = injected(pod(affinity=own_terms(65)), above(), every, policies=(placing(), placing(key="disk")))
+    assert [step.value for step in response.patch] == [[exists("disk", effect="NoExecute")]]
+
+
+def test_what_cannot_be_placed_and_lets_itself_in_is_placed_on_no_node():
+    response = injected(pod(None, exists(), affinity=own_terms(65)), above(), policies=(placing(),))
+    assert [(step.path, step.value) for step in response.patch] == [("/spec/nodeSelector", NO_NODE)]
+    assert response.warnings[0].endswith("no node is used")
+
+
+def test_seven_keys_are_placed():
+    extended = [above(key=f"k{number}") for number in range(7)]
+    policies = tuple(placing(key=one.key) for one in extended)
+    response = injected(pod(), *extended, policies=policies)
+    assert (len(terms(response)), response.warnings) == (1, ())
+
+
+@pytest.mark.parametrize("excluded", [{"daemon_set": True}, {"do_not_evict": True}, {"do_not_disrupt": True}])
+def test_what_is_excluded_from_evictions_is_placed(excluded: Json):
+    found = concerning((placing(),), **excluded)
+    assert (len(found.placing), len(found.evicting)) == (1, 0)
+
+
+def test_what_no_policy_would_evict_again_does_not_tolerate_no_schedule():
+    """A DaemonSet's pod, where policies exclude them: by the same policy other pods would tolerate it."""
+    demand = Demand(Tolerations((), (above(effect="NoSchedule"),)))
+    guarded, unguarded = concerning((EVICTING,)), concerning((EVICTING,), daemon_set=True)
+    assert inject(pod(), demand, guarded, (), ALL_GATES).patch
+    assert not inject(pod(), demand, unguarded, (), ALL_GATES).patch
+
+
+@pytest.mark.parametrize("exclude", [Exclude(namespaces=("shop",)), Exclude(priority_at_least=0)])
+def test_what_a_policy_does_not_concern_is_not_placed_by_it(exclude: Exclude):
+    assert concerning((msgspec.structs.replace(placing(), exclude=exclude),)) == Acting()
 
 
 DRIVER = "example.com/driver"
@@ -211,7 +281,7 @@ def demanding(obj: Json, *affinities: NodeAffinity, fault: str = "", **more: Any
     sourced = tuple(Sourced("the annotation", affinity, fault) for affinity in affinities)
     extended = more.pop("extended", ())
     demand = Demand(Tolerations((), extended), sourced)
-    return inject(obj, demand, more.pop("policies", ()), (DRIVER,), ALL_GATES)
+    return inject(obj, demand, concerning(more.pop("policies", ())), (DRIVER,), ALL_GATES)
 
 
 def test_versions_in_node_affinity_become_numbers_of_repeated_labels():
@@ -256,8 +326,7 @@ def test_one_term_that_cannot_be_written_is_left_out():
 
 
 def test_too_many_terms_with_an_affinity_place_the_pod_on_no_node():
-    mine = {"nodeAffinity": {REQUIRED: {NODE_TERMS: [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}] * 64}}}
-    obj = pod(affinity=mine)
+    obj = pod(affinity=own_terms(64))
     response = demanding(obj, NodeAffinity((newer(), newer("9.0.0"))))
     assert patched(obj, response.patch)["spec"] == {**obj["spec"], "nodeSelector": NO_NODE}
     assert "at most 64" in response.warnings[0]
@@ -321,15 +390,11 @@ def test_asking_again_adds_nothing_and_what_the_pod_brought_stays(
 
 
 def test_with_the_extender_every_key_gets_a_native_toleration_and_nothing_else():
-    obj = pod()
-    response = tolerate(obj, Tolerations((), (above(effect="NoSchedule"), above(key="cni"))))
-    assert response.warnings == ()
-    assert patched(obj, response.patch)["spec"] == obj["spec"] | {
-        "tolerations": [exists(effect="NoSchedule"), exists("cni")]
-    }
+    found = tolerate(pod(), Tolerations((), (above(effect="NoSchedule"), above(key="cni"))))
+    assert found == Additions(tolerations=[exists(effect="NoSchedule"), exists("cni")])
 
 
 def test_a_mirror_pod_stays_as_it_is_with_the_extender_as_well():
     obj = pod()
     obj["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
-    assert tolerate(obj, Tolerations((), (above(),))) == AdmissionResponse()
+    assert tolerate(obj, Tolerations((), (above(),))) == Additions()

@@ -8,7 +8,7 @@ from taintwarden.admission.injection import NO_NODE
 from taintwarden.admission.response import AdmissionResponse
 from taintwarden.admission.validation import check_change
 from taintwarden.admission.volumes import inject_volume
-from taintwarden.engine.matching.tolerations import ALL_GATES
+from taintwarden.engine.operators import ALL_GATES
 
 KEY = "example.com/driver"
 Json = dict[str, Any]

@@ -6,14 +6,14 @@ import msgspec
 import pytest
 
 from admission.patching import patched
-from admission.workloads import Json, exists, extended, gt, inside, pod, review
+from admission.workloads import Json, controlled, exists, extended, gt, inside, pod, review
 from taintwarden.admission.known import Known
 from taintwarden.admission.response import AdmissionResponse
 from taintwarden.admission.webhooks import Request
 from taintwarden.controller.clock import system_clock
 from taintwarden.engine.machine import events
-from taintwarden.engine.matching.tolerations import ALL_GATES
 from taintwarden.engine.model import Exclude, Operator, Policy, Profile, TaintSelector, Toleration
+from taintwarden.engine.operators import ALL_GATES
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
 from taintwarden.webhook import admission_webhooks
 
@@ -83,8 +83,9 @@ def test_node_affinity_that_is_added_to_no_pod_is_a_warning(stage):
 
 
 def test_node_affinity_that_labels_cannot_express_is_a_warning_for_the_author_of_a_template(stage):
-    [warning] = injecting(stage).validate(deployment(newer()), asked_kind=DEPLOYMENT).warnings
+    warning, stays = injecting(stage).validate(deployment(newer()), asked_kind=DEPLOYMENT).warnings
     assert warning.endswith("no policy lists the label driver under versionLabels")
+    assert stays.endswith("no node can match it, so the pod stays Pending")
 
 
 def test_node_affinity_over_published_labels_is_no_warning(stage):
@@ -160,11 +161,65 @@ def test_an_invalid_annotation_is_refused(stage):
 
 
 def test_a_companion_is_missed_unless_the_namespace_asks_for_it(stage):
-    kind = {"group": "apps", "version": "v1", "kind": "Deployment"}
-    request = stage.ask(inside(("spec", "template"), pod(extended(gt()))), asked_kind=kind)
+    request = stage.ask(inside(("spec", "template"), pod(extended(gt()))), asked_kind=DEPLOYMENT)
+    stage.place()
     assert stage.webhook.validate(request).warnings
     stage.feed(events.NamespaceSeen("shop", {"taintwarden.io/inject": "true"}))
     assert stage.webhook.validate(request) == AdmissionResponse()
+
+
+def test_the_author_of_a_template_is_told_what_its_pods_will_not_get(stage):
+    workload = inside(("spec", "template"), pod(extended(gt())))
+    [warning] = injecting(stage).validate(workload, asked_kind=DEPLOYMENT).warnings
+    assert warning.endswith("no policy sets placement for sla")
+    stage.place()
+    many = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}] * 65}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": many}}
+    workload["spec"]["template"]["spec"]["affinity"] = affinity
+    [warning] = stage.validate(workload, asked_kind=DEPLOYMENT).warnings
+    assert "64 are possible for placement" in warning
+
+
+def test_a_controller_is_told_nothing(stage):
+    workload = controlled(inside(("spec", "template"), pod(extended(gt()))))
+    kind = {**DEPLOYMENT, "kind": "ReplicaSet"}
+    assert injecting(stage).validate(workload, asked_kind=kind).warnings == ()
+
+
+DAEMON_SET = {"group": "apps", "version": "v1", "kind": "DaemonSet"}
+
+
+def daemon_set(*native: Json) -> Json:
+    return inside(("spec", "template"), pod(extended(gt()), *native))
+
+
+def test_the_template_of_a_daemon_set_is_completed(stage):
+    stage.place()
+    completed = patched(daemon_set(), stage.mutate(daemon_set(), asked_kind=DAEMON_SET).patch)
+    assert completed["spec"]["template"]["spec"].keys() >= {"affinity", "tolerations"}
+    assert injecting(stage).validate(completed, asked_kind=DAEMON_SET) == AdmissionResponse()
+
+
+def test_the_template_of_a_daemon_set_never_counts_as_completed(stage):
+    """The webhook that completes it may be away."""
+    stage.place()
+    [warning] = injecting(stage).validate(daemon_set(), asked_kind=DAEMON_SET).warnings
+    assert "add to spec.tolerations" in warning
+
+
+def test_a_daemon_set_whose_pods_nothing_keeps_off_is_a_warning(stage):
+    [warning] = stage.validate(daemon_set(exists()), asked_kind=DAEMON_SET).warnings
+    assert "nothing in it keeps pods off nodes whose value of sla is not tolerated" in warning
+
+
+def test_beside_the_extender_the_template_of_a_daemon_set_gets_native_tolerations(stage):
+    stage.place()
+    stage.webhook = admission_webhooks(stage.known, system_clock, ALL_GATES, by_extender=True)
+    completed = patched(daemon_set(), stage.mutate(daemon_set(), asked_kind=DAEMON_SET).patch)
+    spec = completed["spec"]["template"]["spec"]
+    assert (spec["tolerations"], "affinity" in spec) == ([exists()], False)
+    [warning] = stage.validate(completed, asked_kind=DAEMON_SET).warnings
+    assert "stays Pending, and a rolling update waits for it" in warning
 
 
 def test_a_namespace_that_comes_back_has_its_profiles_still(stage):

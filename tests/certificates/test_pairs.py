@@ -8,7 +8,17 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from taintwarden.certificates.pairs import LIFETIME_SECONDS, UnusablePair, make_pair, read_pair
+from taintwarden.certificates.pairs import (
+    AUTHORITY_SECONDS,
+    LIFETIME_SECONDS,
+    UnusablePair,
+    is_contained,
+    make_authority,
+    make_pair,
+    read_authority,
+    read_pair,
+    trusts,
+)
 
 NAMES = ("webhook", "webhook.home", "webhook.home.svc")
 NOW = 1_800_000_000.0
@@ -64,6 +74,58 @@ async def test_a_client_that_trusts_it_alone_and_its_successor_can_connect(tmp_p
         serving.load_cert_chain(served)
         bundle = (current.certificate + following.certificate).decode()
         await shake_hands(serving, ssl.create_default_context(cadata=bundle))
+
+
+async def test_a_client_that_trusts_the_authority_can_connect_to_whatever_it_signs(tmp_path):
+    """Strictly checked, as Go does, too."""
+    authority = make_authority("webhook.home.svc", time.time())
+    for _ in range(2):
+        pair = make_pair(NAMES, time.time(), authority)
+        served = tmp_path / "served.pem"
+        served.write_bytes(pair.certificate + pair.key)
+        serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        serving.load_cert_chain(served)
+        trusting = ssl.create_default_context(cadata=authority.certificate.decode())
+        trusting.verify_flags |= ssl.VERIFY_X509_STRICT
+        await shake_hands(serving, trusting)
+
+
+def test_an_authority_is_as_long_as_asked_and_its_certificates_end_with_it():
+    authority = make_authority("webhook", NOW)
+    assert authority.ends_at == NOW + AUTHORITY_SECONDS
+    assert read_authority(authority.certificate, authority.key) == authority
+    assert make_pair(NAMES, authority.ends_at - 60, authority).ends_at == authority.ends_at
+
+
+def test_a_certificate_of_a_server_is_no_authority():
+    pair = make_pair(NAMES, NOW)
+    with pytest.raises(UnusablePair, match="not that of an authority"):
+        read_authority(pair.certificate, pair.key)
+
+
+def test_a_bundle_is_trusted_for_what_is_in_it_and_what_it_signed():
+    authority, other = make_authority("webhook", NOW), make_authority("webhook", NOW)
+    signed, own = make_pair(NAMES, NOW, authority), make_pair(NAMES, NOW)
+    assert trusts(other.certificate + authority.certificate, signed.certificate)
+    assert trusts(own.certificate, own.certificate)
+    assert not trusts(other.certificate, signed.certificate)
+    assert not trusts(other.certificate, own.certificate)
+    assert not any(trusts(bundle, signed.certificate) for bundle in (b"", b"nonsense", signed.key))
+
+
+def test_a_chain_is_trusted_by_who_signed_its_last_part():
+    authority = make_authority("webhook", NOW)
+    signed = make_pair(NAMES, NOW, authority)
+    chain = signed.certificate + authority.certificate
+    assert trusts(authority.certificate, chain)
+
+
+def test_a_certificate_is_found_in_a_bundle_however_that_is_written():
+    one, other = make_pair(NAMES, NOW), make_pair(NAMES, NOW)
+    spaced = b"a comment\n" + other.certificate + b"\n\n" + one.certificate
+    assert is_contained(one.certificate, spaced)
+    assert not is_contained(one.certificate, other.certificate)
+    assert not is_contained(b"", spaced)
 
 
 async def shake_hands(serving: ssl.SSLContext, trusting: ssl.SSLContext) -> None:

@@ -7,28 +7,45 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taintwarden.certificates.pairs import LIFETIME_SECONDS, Pair, make_pair
+from taintwarden.certificates.pairs import AUTHORITY_SECONDS, LIFETIME_SECONDS, Pair, make_authority, make_pair, trusts
 from taintwarden.certificates.rotation import TRUST_SECONDS, Plan, is_rotating, plan
 
 NAMES = ("webhook", "webhook.home", "webhook.home.svc")
 NOW = 1_800_000_000.0
 LATE = NOW + LIFETIME_SECONDS * 0.7
 AFTER = NOW + LIFETIME_SECONDS + 1
+OLD = NOW + AUTHORITY_SECONDS * 0.7
+"""When the authority has to be followed by another one."""
 
 
-@functools.cache
-def pair(made_at: float = NOW, names: tuple[str, ...] = NAMES) -> Pair:
-    return make_pair(names, made_at)
+made_authority = functools.cache(make_authority)
+made_pair = functools.cache(make_pair)
 
 
-def secret(current: Pair | None = None, following: Pair | None = None, **other: bytes) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
+def authority(made_at: float = NOW) -> Pair:
+    return made_authority("webhook", made_at)
+
+
+def pair(made_at: float = NOW, names: tuple[str, ...] = NAMES, by: float | None = NOW) -> Pair:
+    """The same for the same arguments, signed by the authority of this time, or by itself."""
+    return made_pair(names, made_at, None if by is None else authority(by))
+
+
+def secret(
+    current: Pair | None = None, by: Pair | None = None, following: Pair | None = None, **other: bytes
+) -> dict[str, bytes]:
+    """A Secret with what is served, the authority, and the one that follows."""
+    found: dict[str, bytes] = {"ca.crt": b""}
     if current:
-        found |= {"tls.crt": current.certificate, "tls.key": current.key, "ca.crt": current.certificate}
+        found |= {"tls.crt": current.certificate, "tls.key": current.key}
+    if by:
+        found |= {"authority.crt": by.certificate, "authority.key": by.key, "ca.crt": by.certificate}
+    elif current:
+        found["ca.crt"] = current.certificate
     if following:
-        found |= {"next.crt": following.certificate, "next.key": following.key}
-        found["ca.crt"] = found.get("ca.crt", b"") + following.certificate
-    return found | {name.replace("_", "."): value for name, value in other.items()}
+        found |= {"next-authority.crt": following.certificate, "next-authority.key": following.key}
+        found["ca.crt"] += following.certificate
+    return found | {name.replace("__", "-").replace("_", "."): value for name, value in other.items()}
 
 
 def then(stored: dict[str, bytes], made: Plan) -> dict[str, bytes]:
@@ -37,9 +54,15 @@ def then(stored: dict[str, bytes], made: Plan) -> dict[str, bytes]:
     return {key: value for key, value in merged.items() if value is not None}
 
 
+# -- the certificate of the server ------------------------------------------------------------------------------------
+
+
 def test_an_empty_secret_is_filled_and_that_is_no_repair():
     made = plan({}, NAMES, NOW, None)
-    assert set(then({}, made)) == {"tls.crt", "tls.key", "ca.crt"}
+    after = then({}, made)
+    assert set(after) == {"tls.crt", "tls.key", "ca.crt", "authority.crt", "authority.key"}
+    assert after["ca.crt"] == after["authority.crt"]
+    assert trusts(after["ca.crt"], after["tls.crt"])
     assert (made.reason, made.is_repair) == ("the Secret is empty", False)
 
 
@@ -50,89 +73,161 @@ def test_what_was_filled_stays():
 
 def test_a_good_certificate_stays_until_a_third_of_its_life_is_left():
     almost = NOW + LIFETIME_SECONDS * 0.6
-    assert plan(secret(pair()), NAMES, almost, NOW) == Plan()
+    assert plan(secret(pair(), authority()), NAMES, almost, None) == Plan()
 
 
-def test_then_the_next_is_published_beside_it_and_not_served():
-    stored = secret(pair())
-    after = then(stored, plan(stored, NAMES, LATE, NOW))
-    assert after["tls.crt"] == stored["tls.crt"]
-    assert after["ca.crt"] == stored["tls.crt"] + after["next.crt"]
-    assert is_rotating(after)
+def test_then_the_same_authority_signs_another_one_and_nobody_has_to_trust_anything_new():
+    stored = secret(pair(), authority())
+    made = plan(stored, NAMES, LATE, None)
+    after = then(stored, made)
+    assert made.changes.keys() == {"tls.crt", "tls.key"}
+    assert after["tls.crt"] != stored["tls.crt"]
+    assert trusts(stored["ca.crt"], after["tls.crt"])
+    assert not made.is_repair
+    assert plan(after, NAMES, LATE, None) == Plan()
 
 
-@pytest.mark.parametrize("trusted_since", [None, LATE - TRUST_SECONDS + 1])
-def test_the_next_is_not_served_before_it_was_trusted_for_a_minute(trusted_since):
-    assert plan(secret(pair(), pair(LATE)), NAMES, LATE, trusted_since) == Plan()
-
-
-def test_after_a_minute_it_is_served_and_the_one_before_stays_trusted():
-    stored = secret(pair(), pair(LATE))
-    after = then(stored, plan(stored, NAMES, LATE, LATE - TRUST_SECONDS))
-    assert after["tls.crt"] == stored["next.crt"]
-    assert after["tls.key"] == stored["next.key"]
-    assert after["ca.crt"] == stored["ca.crt"]
-    assert not is_rotating(after)
-    assert plan(after, NAMES, LATE, LATE) == Plan()
+def test_so_it_goes_for_years_without_a_change_of_what_is_trusted():
+    stored, now = then({}, plan({}, NAMES, NOW, None)), NOW
+    trusted = stored["ca.crt"]
+    while now < NOW + AUTHORITY_SECONDS * 0.6:
+        stored = then(stored, plan(stored, NAMES, now, None))
+        assert stored["ca.crt"] == trusted
+        now += 20 * 86400.0
 
 
 BROKEN = {
-    "no key": (secret(pair(), tls_key=b""), "the key is missing"),
-    "not PEM": (secret(pair(), tls_crt=b"nonsense"), "the certificate cannot be read"),
-    "the key of another": (secret(pair(), tls_key=make_pair(NAMES, NOW).key), "the key is that of another certificate"),
-    "another service": (secret(pair(NOW, ("window.home.svc",))), "the certificate is not for webhook"),
+    "no key": ({"tls_key": b""}, "the key is missing"),
+    "not PEM": ({"tls_crt": b"nonsense"}, "the certificate cannot be read"),
+    "the key of another": ({"tls_key": make_pair(NAMES, NOW).key}, "the key is that of another certificate"),
+    "another service": (
+        {"tls_crt": pair(NOW, ("window.home.svc",)).certificate, "tls_key": pair(NOW, ("window.home.svc",)).key},
+        "the certificate is not for webhook",
+    ),
+    "another authority": (
+        {"tls_crt": pair(NOW, NAMES, LATE).certificate, "tls_key": pair(NOW, NAMES, LATE).key},
+        "the certificate is not signed by authority.crt",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_cannot_be_served_is_made_anew_and_told(name):
-    stored, told = BROKEN[name]
-    made = plan(stored, NAMES, NOW, NOW)
+def test_what_cannot_be_served_is_made_anew_and_told_and_what_is_trusted_stays(name):
+    broken, told = BROKEN[name]
+    stored = secret(pair(), authority(), **broken)
+    made = plan(stored, NAMES, NOW, None)
     assert made.is_repair
     assert told in made.reason
+    assert made.changes.keys() == {"tls.crt", "tls.key"}
     assert plan(then(stored, made), NAMES, NOW, None) == Plan()
 
 
 def test_an_expired_one_is_made_anew():
-    made = plan(secret(pair()), NAMES, AFTER, NOW)
+    made = plan(secret(pair(), authority()), NAMES, AFTER, None)
     assert made.reason == "the certificate has expired"
 
 
-def test_an_expired_one_gives_way_to_a_next_that_was_published():
-    stored = secret(pair(), pair(LATE))
-    assert plan(stored, NAMES, AFTER, None).changes["tls.crt"] == pair(LATE).certificate
-
-
-def test_a_certificate_that_nobody_is_told_to_trust_is_published():
-    stored = secret(pair(), ca_crt=pair(LATE).certificate)
-    made = plan(stored, NAMES, NOW, NOW)
+def test_an_authority_that_nobody_is_told_to_trust_is_published():
+    stored = secret(pair(), authority(), ca_crt=authority(LATE).certificate)
+    made = plan(stored, NAMES, NOW, None)
     assert made.is_repair
-    assert then(stored, made)["ca.crt"] == pair().certificate
+    assert then(stored, made)["ca.crt"] == authority().certificate
+
+
+def test_all_is_made_anew_if_the_authority_is_lost_and_nothing_can_be_served():
+    stored = secret(pair(), authority(), authority_key=b"", tls_key=b"")
+    made = plan(stored, NAMES, NOW, None)
+    after = then(stored, made)
+    assert made.is_repair
+    assert after["ca.crt"] == after["authority.crt"] != stored["authority.crt"]
+
+
+def test_no_certificate_survives_its_authority():
+    stored = secret(pair(), authority())
+    after = then(stored, plan(stored, NAMES, authority().ends_at - 86400.0, None))
+    late = authority().ends_at - 3600.0
+    assert plan(after, NAMES, late, None).changes.keys() & {"tls.crt"} == set()
+
+
+# -- the authority that follows ---------------------------------------------------------------------------------------
+
+BEFORE = {
+    "an authority with a third of its life left": (secret(pair(OLD), authority()), OLD),
+    "a certificate of an earlier version, which signs itself": (secret(pair(by=None)), NOW),
+    "an authority whose key is lost": (secret(pair(), authority(), authority_key=b""), NOW),
+}
+
+
+@pytest.mark.parametrize("name", BEFORE)
+def test_the_next_authority_is_published_beside_it_and_signs_nothing(name):
+    stored, now = BEFORE[name]
+    after = then(stored, plan(stored, NAMES, now, None))
+    assert after["tls.crt"] == stored["tls.crt"]
+    assert after["ca.crt"] == stored["ca.crt"] + after["next-authority.crt"]
+    assert is_rotating(after)
+    assert plan(after, NAMES, now, None) == Plan()
+
+
+@pytest.mark.parametrize("name", BEFORE)
+@pytest.mark.parametrize("ago", [None, TRUST_SECONDS - 1])
+def test_it_signs_nothing_before_it_was_trusted_for_a_minute(name, ago):
+    stored, now = BEFORE[name]
+    published = then(stored, plan(stored, NAMES, now, None))
+    assert plan(published, NAMES, now, None if ago is None else now - ago) == Plan()
+
+
+@pytest.mark.parametrize("name", BEFORE)
+def test_after_a_minute_it_signs_and_the_one_before_stays_trusted(name):
+    stored, now = BEFORE[name]
+    published = then(stored, plan(stored, NAMES, now, None))
+    after = then(published, plan(published, NAMES, now, now - TRUST_SECONDS))
+    assert after["authority.crt"] == published["next-authority.crt"]
+    assert trusts(published["next-authority.crt"], after["tls.crt"])
+    assert after["ca.crt"] == published["ca.crt"]
+    assert not is_rotating(after)
+    assert plan(after, NAMES, now, now) == Plan()
+
+
+def test_while_nobody_trusts_the_next_the_one_before_goes_on_signing():
+    stored = secret(pair(OLD), authority(), authority(OLD))
+    later = OLD + LIFETIME_SECONDS * 0.7
+    after = then(stored, plan(stored, NAMES, later, None))
+    assert trusts(authority().certificate, after["tls.crt"])
+    assert after["tls.crt"] != stored["tls.crt"]
+    assert is_rotating(after)
+
+
+def test_an_expired_authority_gives_way_to_a_next_that_was_published():
+    stored = secret(pair(), authority(), authority(OLD))
+    after = then(stored, plan(stored, NAMES, authority().ends_at + 1, None))
+    assert after["authority.crt"] == authority(OLD).certificate
+    assert trusts(stored["ca.crt"], after["tls.crt"])
 
 
 def test_a_broken_next_is_made_anew_and_told():
-    stored = secret(pair(), pair(LATE), next_key=b"")
-    made = plan(stored, NAMES, LATE, LATE - TRUST_SECONDS)
-    assert made.reason == "next.crt cannot be used: the key is missing"
+    stored = secret(pair(OLD), authority(), authority(OLD), next__authority_key=b"")
+    made = plan(stored, NAMES, OLD, OLD - TRUST_SECONDS)
+    assert made.reason == "next-authority.crt cannot be used"
     assert made.is_repair
     assert then(stored, made)["tls.crt"] == stored["tls.crt"]
 
 
+def test_what_an_earlier_version_has_left_is_removed():
+    stored = secret(pair(by=None), next_crt=b"x", next_key=b"y")
+    after = then(stored, plan(stored, NAMES, NOW, None))
+    assert not {"next.crt", "next.key"} & set(after)
+
+
 @given(st.data())
 def test_whatever_is_stored_a_few_steps_lead_to_rest_and_never_serve_what_is_not_published(data):
-    pool = (pair(), pair(LATE), pair(NOW, ("window.home.svc",)))
-    pieces = [b"", b"nonsense", *(one.certificate for one in pool), *(one.key for one in pool)]
-    keys = ("tls.crt", "tls.key", "next.crt", "next.key", "ca.crt")
+    pairs = (pair(), pair(LATE), pair(by=None), pair(NOW, ("window.home.svc",)), authority(), authority(LATE))
+    pieces = [b"", b"nonsense", *(one.certificate for one in pairs), *(one.key for one in pairs)]
+    parts = [f"{name}.{part}" for name in ("tls", "authority", "next-authority") for part in ("crt", "key")]
+    keys = (*parts, "ca.crt")
     stored = {key: data.draw(st.sampled_from(pieces), label=key) for key in keys}
     now = data.draw(st.sampled_from((NOW, LATE, AFTER)))
-    make = functools.cache(make_pair)
     for _ in range(4):
-        made = plan(stored, NAMES, now, now - TRUST_SECONDS, lambda names, at: make(tuple(names), at))
-        served_before = stored.get("tls.crt")
-        after = then(stored, made)
-        assert after["tls.crt"] in after["ca.crt"]
-        is_promoted = stored.get("next.crt") and after["tls.crt"] == stored["next.crt"]
-        if after["tls.crt"] != served_before and is_promoted:
-            assert after["tls.crt"] in stored["ca.crt"]
+        after = then(stored, plan(stored, NAMES, now, now - TRUST_SECONDS))
+        assert trusts(after["ca.crt"], after["tls.crt"])
         stored = after
     assert plan(stored, NAMES, now, None) == Plan()

@@ -68,7 +68,7 @@ def sla(value: int | str, effect: str = "NoSchedule") -> Taint:
 class Scene:
     """An extender and what it knows."""
 
-    def __init__(self, gates: Gates | None = None) -> None:
+    def __init__(self, gates: Gates | None = None, *, shows_values: bool = True) -> None:
         self.nodes: dict[str, NodeFacts] = {}
         self.claims: dict[str, str] = {}
         self.volumes: dict[str, Any] = {}
@@ -78,7 +78,9 @@ class Scene:
         self.decisions = Decisions(gates or Gates())
         self.now = 100.0
         self.news = News(lambda: MonotonicTime(self.now))
-        self.extender = SchedulerExtender(self.nodes, self.demands, self.decisions, self.news, self._count)
+        self.extender = SchedulerExtender(
+            self.nodes, self.demands, self.decisions, self.news, self._count, shows_values=shows_values
+        )
 
     def _count(self, reason: str, nodes: int) -> None:
         self.counted.append((reason, nodes))

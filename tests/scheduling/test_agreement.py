@@ -15,9 +15,8 @@ from admission.patching import patched
 from engine.placement.node_selector import holds
 from scheduling.scene import READ, Scene, pod_json
 from taintwarden.admission.injection import NO_NODE, inject
+from taintwarden.admission.placing import Acting
 from taintwarden.engine.evaluate import judge
-from taintwarden.engine.matching.affinity import matches, weight
-from taintwarden.engine.matching.tolerations import ALL_GATES, Match, match
 from taintwarden.engine.model import (
     Effect,
     Policy,
@@ -27,6 +26,8 @@ from taintwarden.engine.model import (
     Tolerations,
     TolerationSecondsMode,
 )
+from taintwarden.engine.node_matching import matches, weight
+from taintwarden.engine.operators import ALL_GATES, Match, match
 from taintwarden.engine.placement import node_labels, version_labels
 from taintwarden.engine.scheduling import Demand
 from taintwarden.kube.objects import NodeObject, UnboundPod
@@ -119,7 +120,9 @@ def played(world: World) -> Outcome:
     stored_node = {"metadata": {"labels": world.labels}, "spec": {"taints": written}}
     scene.nodes["a"] = READ(msgspec.convert(stored_node, NodeObject))
     pod = world.pod()
-    response = inject(pod, scene.demands.of(msgspec.convert(pod, UnboundPod)), (POLICY,), (LABEL,), ALL_GATES)
+    response = inject(
+        pod, scene.demands.of(msgspec.convert(pod, UnboundPod)), Acting((POLICY,), (POLICY,)), (LABEL,), ALL_GATES
+    )
     stored = patched(pod, response.patch)
     args = Args(msgspec.convert(stored, UnboundPod), ["a"])
     demand = scene.demands.of(args.pod)

@@ -5,11 +5,11 @@ import pytest
 
 from scheduling.scene import ABOVE, EXISTS, NEWER, Scene, node, pod, preferred, required, sla
 from taintwarden.engine import scheduling
-from taintwarden.engine.matching.tolerations import match
 from taintwarden.engine.model import Gates
+from taintwarden.engine.operators import match
 from taintwarden.engine.scheduling import Preferences
 from taintwarden.scheduling import decisions
-from taintwarden.scheduling.extender import Args, PreemptionArgs, scored
+from taintwarden.scheduling.extender import REASONS, WITHOUT_VALUES, Args, PreemptionArgs, scored
 
 PREFER = "PreferNoSchedule"
 
@@ -46,6 +46,26 @@ async def test_nodes_whose_labels_do_not_match_fail_with_the_reason(scene):
     assert fitting == ["good"]
     assert failed["bad"].endswith("does not match (kubelet SemverGt '1.31.99' does not hold for 'v1.31.4')")
     assert failed["plain"].endswith("does not match (kubelet SemverGt '1.31.99': the node has no such label)")
+
+
+async def test_strangers_are_told_no_taint_label_or_threshold():
+    """Whoever connects to the port may send a pod with any toleration, and name the namespace of another's profile."""
+    scene = Scene(shows_values=False)
+    scene.nodes |= {"bad": node(sla(940), kubelet="v1.31.4")}
+    told = []
+    for parts in ({"tolerations": [ABOVE]}, {"affinity": required(NEWER)}, {"affinity": "[]"}):
+        told += (await filtered(scene, "bad", **parts))[1].values()
+    told += (await filtered(scene, "missing", tolerations=[ABOVE]))[1].values()
+    assert told == [
+        "a taint is not tolerated",
+        "the node affinity does not match",
+        "the node affinity cannot be read",
+        "taintwarden does not know the node yet",
+    ]
+
+
+async def test_each_reason_has_its_words_for_strangers():
+    assert WITHOUT_VALUES.keys() == set(REASONS)
 
 
 async def test_the_order_of_pre_releases_counts(scene):

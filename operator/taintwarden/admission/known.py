@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 
-import msgspec
-
-from taintwarden.engine.evaluate import selects_pod
+from taintwarden.admission.placing import Acting, acting, published_labels
 from taintwarden.engine.machine import events
-from taintwarden.engine.model import Mode, PodClass, Policy, Profile
+from taintwarden.engine.model import PodClass, Policy, Profile
 from taintwarden.engine.profiles import Profiles
 
 
@@ -46,11 +44,8 @@ class Known:
 
     def version_labels(self) -> tuple[str, ...]:
         """The labels of nodes whose versions the operator repeats as numbers."""
-        acting = (policy for policy in self.policies if policy.mode is not Mode.DRY_RUN)
-        return tuple(dict.fromkeys(key for policy in acting for key in policy.version_labels))
+        return published_labels(self.policies)
 
-    def policies_for(self, pod_class: PodClass) -> tuple[Policy, ...]:
-        """The policies that concern pods of a class, by name. What opts out of evictions is placed all the same."""
-        labels = self.namespace_labels(pod_class.namespace)
-        placed = msgspec.structs.replace(pod_class, do_not_evict=False, do_not_disrupt=False)
-        return tuple(policy for policy in self.policies if selects_pod(policy, placed, labels))
+    def acting_on(self, pod_class: PodClass) -> Acting:
+        """The policies that concern pods of a class."""
+        return acting(self.policies, pod_class, self.namespace_labels(pod_class.namespace))

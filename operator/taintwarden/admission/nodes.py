@@ -15,12 +15,13 @@ from taintwarden.admission.checking import (
 )
 from taintwarden.api.decode import decode
 from taintwarden.api.errors import FieldError
-from taintwarden.api.tolerations import explain_version
+from taintwarden.api.opt_outs import DO_NOT_EVICT, check_opt_outs
 from taintwarden.api.types import LabelKey, LabelValue, Spec, checked
 from taintwarden.controller.times import latest_moment
 from taintwarden.engine.history import decode_histories
-from taintwarden.engine.matching.numeric import explain_integer
 from taintwarden.engine.model import Effect, Policy, Taint, ValueType
+from taintwarden.engine.numeric import explain_integer
+from taintwarden.engine.versions import explain_version
 from taintwarden.kube.nodes import HISTORY_ANNOTATION
 
 _LOOKS_LIKE_A_NUMBER = re.compile(r"-?[0-9][0-9_]*(\.[0-9]+)?|[0-9]+[eE][0-9]+")
@@ -30,7 +31,7 @@ _EXPLAIN = {ValueType.INTEGER: explain_integer, ValueType.VERSION: explain_versi
 def check_time(value: object) -> Iterator[FieldError]:
     """A time as Kubernetes writes it."""
     try:
-        latest_moment(str(value), 0.0)
+        latest_moment(str(value))
     except ValueError:
         yield FieldError("", value, "must be an RFC 3339 time, for example 2026-01-31T12:00:00Z")
 
@@ -53,7 +54,9 @@ def check_node(node: object, policies: Sequence[Policy]) -> Found:
         if read is not None:
             taint = Taint(read.key, read.value, read.effect)
             yield from ((Severity.WARNING, fault.below(f"{path}.value")) for fault in _check_value(taint, policies))
-    yield from check_annotation_names(node, (HISTORY_ANNOTATION,))
+    yield from check_annotation_names(node, (HISTORY_ANNOTATION, DO_NOT_EVICT))
+    for fault in check_opt_outs({DO_NOT_EVICT: look(node, "metadata", "annotations", DO_NOT_EVICT)}):
+        yield Severity.WARNING if isinstance(fault.value, str) else Severity.ERROR, fault
     text = look(node, "metadata", "annotations", HISTORY_ANNOTATION)
     try:
         decode_histories(str(text or ""))

@@ -1,6 +1,6 @@
 """Which checks an object gets, by its kind."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -11,7 +11,7 @@ from taintwarden.admission.nodes import check_node
 from taintwarden.admission.pods import check_affinity, check_owner, check_pod
 from taintwarden.api.affinity import AFFINITY_ANNOTATION, parse_volume_affinity
 from taintwarden.api.decode import nearest
-from taintwarden.api.errors import FieldError, InvalidObject
+from taintwarden.api.errors import FieldError, InvalidObject, join
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND
@@ -29,6 +29,8 @@ TEMPLATES: dict[tuple[str, str], str] = {
     ("batch", "CronJob"): "spec.jobTemplate.spec.template",
 }
 """Where the pod is in each kind, by API group and kind."""
+MAX_TEMPLATE_DEPTH = 12
+"""How deep a template of another kind may be: that of a JobSet is 5 levels deep."""
 
 
 class Subject(StrEnum):
@@ -91,6 +93,31 @@ def check_object(
             yield Severity.ERROR, _strange(kind)
         case Subject.OTHER:
             return
+
+
+def check_templates(obj: object, profiles: Sequence[Profile] = ()) -> Iterator[tuple[str, Found]]:
+    """The pod templates in an object of any kind (Rollout, RayCluster, JobSet ...): path and faults of each."""
+    namespace = look(obj, "metadata", "namespace") or "default"
+    here = [profile for profile in profiles if (profile.namespace or "default") == namespace]
+    for path, template in _templates(obj, "", MAX_TEMPLATE_DEPTH):
+        yield path, _below(path, check_pod(template, here))
+
+
+def _below(path: str, found: Found) -> Found:
+    yield from ((severity, fault.below(path)) for severity, fault in found)
+
+
+def _templates(value: object, path: str, depth: int) -> Iterator[tuple[str, object]]:
+    """Whatever has a ``spec`` with containers."""
+    if depth and isinstance(value, Mapping):
+        if path and isinstance(look(value, "spec", "containers"), list):
+            yield path, value
+            return
+        for name, inner in value.items():
+            yield from _templates(inner, join(path, str(name)), depth - 1)
+    elif depth and isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _templates(inner, f"{path}[{index}]", depth - 1)
 
 
 def _check_parsed(parse: Callable[[Mapping[str, Any]], object], obj: Mapping[str, Any]) -> Found:

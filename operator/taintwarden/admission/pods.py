@@ -18,6 +18,7 @@ from taintwarden.api.affinity import AFFINITY_ANNOTATION, Parsed, parse_node_aff
 from taintwarden.api.affinity import PATH as AFFINITY_PATH
 from taintwarden.api.decode import decode
 from taintwarden.api.errors import FieldError
+from taintwarden.api.opt_outs import DO_NOT_EVICT, check_opt_outs
 from taintwarden.api.tolerations import PATH as TOLERATIONS_PATH
 from taintwarden.api.tolerations import (
     TOLERATIONS_ANNOTATION,
@@ -25,14 +26,12 @@ from taintwarden.api.tolerations import (
     check_toleration,
     parse_tolerations,
 )
-from taintwarden.engine.model import NUMERIC_OPERATORS, SEMVER_OPERATORS, Effect, Operator, Profile, Toleration
+from taintwarden.engine.model import Effect, Operator, Profile, Toleration
+from taintwarden.engine.operators import ROWS
 
-DO_NOT_EVICT = "taintwarden.io/do-not-evict"
 ANNOTATIONS = (TOLERATIONS_ANNOTATION, AFFINITY_ANNOTATION, DO_NOT_EVICT)
 _BESIDE = "write it in the annotation taintwarden.io/tolerations, beside a native Exists for the key"
 _NO_STRING, _QUOTES = "must be a string that holds JSON", "put it in quotes, or below a |"
-_NUMERIC_NEEDS = "Kubernetes 1.35 or newer with the feature gate TaintTolerationComparisonOperators"
-_SEMVER_NEEDS = "an API server that has KEP-5721"
 
 
 class Covered:
@@ -77,7 +76,8 @@ def check_pod(
             yield from ((severity, fault.below(path)) for severity, fault in _check_native(read))
     yield from check_annotation_names(pod, ANNOTATIONS)
     annotations = mapping(look(pod, "metadata", "annotations"))
-    yield from _check_opt_out(annotations.get(DO_NOT_EVICT))
+    for fault in check_opt_outs(annotations):
+        yield Severity.WARNING if isinstance(fault.value, str) else Severity.ERROR, fault
     yield from _check_extended(annotations.get(TOLERATIONS_ANNOTATION), covered)
     yield from check_affinity(annotations.get(AFFINITY_ANNOTATION), parse_node_affinity)
     yield from _check_profiles(pod, profiles, covered)
@@ -104,21 +104,12 @@ def _check_native(read: ExtendedToleration) -> Found:
     if read.toleration_seconds is not None and read.effect is not Effect.NO_EXECUTE:
         effect = UNSET if read.effect is None else read.effect
         yield Severity.ERROR, FieldError("effect", effect, "must be NoExecute where tolerationSeconds is given")
-    for operators, needs in ((NUMERIC_OPERATORS, _NUMERIC_NEEDS), (SEMVER_OPERATORS, _SEMVER_NEEDS)):
-        if read.operator in operators:
-            reason = f"the pod is refused without {needs}"
-            yield Severity.WARNING, FieldError("operator", read.operator, reason, _BESIDE)
-
-
-def _check_opt_out(value: object) -> Found:
-    if value in (None, "true", "false"):
-        return
-    remedy = 'write "true", in quotes'
-    if isinstance(value, str):
-        fault = FieldError(annotation_path(DO_NOT_EVICT), value, 'only "true" has an effect', remedy)
-        yield Severity.WARNING, fault
-    else:
-        yield Severity.ERROR, FieldError(annotation_path(DO_NOT_EVICT), value, "must be a string", remedy)
+    needs = ROWS[read.operator].family.server
+    if needs is None:
+        yield Severity.ERROR, FieldError("operator", read.operator, "no API server takes it here", _BESIDE)
+    elif needs:
+        reason = f"the pod is refused without {needs}"
+        yield Severity.WARNING, FieldError("operator", read.operator, reason, _BESIDE)
 
 
 def check_affinity(text: object, parse: Callable[[str], Parsed]) -> Found:

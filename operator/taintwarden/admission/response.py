@@ -12,7 +12,7 @@ class PatchOperation(msgspec.Struct, frozen=True):
 
     op: str
     path: str
-    value: Any
+    value: Any = msgspec.UNSET
 
 
 class AdmissionResponse(msgspec.Struct, frozen=True):

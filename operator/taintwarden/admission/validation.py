@@ -45,9 +45,10 @@ def check_change(
     if subject not in (Subject.POD, Subject.VOLUME):
         return ALLOWED
     template = pod_in(obj, group, kind)
-    is_completed = is_injected and kind != "Pod" and not opts_out(template)
+    # The template of a DaemonSet has been completed before: its controller reads it.
+    is_completed = is_injected and kind not in ("Pod", "DaemonSet") and not opts_out(template)
     changed = _changed_annotations(template, None if old is None else pod_in(old, group, kind))
-    may_refuse = not _is_controlled(obj)
+    may_refuse = not is_controlled(obj)
     refusals, warnings = [], []
     found = check_object(obj, group, kind, policies, profiles, is_completed=is_completed, checks_native=False)
     for severity, fault in found:
@@ -102,7 +103,8 @@ def _annotation(pod: object, name: str) -> object:
     return look(pod, "metadata", "annotations", name)
 
 
-def _is_controlled(obj: Json) -> bool:
+def is_controlled(obj: Json) -> bool:
+    """Whether a controller manages the object."""
     return any(mapping(one).get("controller") is True for one in _owners(obj))
 
 

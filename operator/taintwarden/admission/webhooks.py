@@ -1,21 +1,25 @@
 """The validating and the mutating webhook: a response for each request, from what is known of the cluster now."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
 
-from taintwarden.admission.checking import look, sequence
-from taintwarden.admission.injection import inexpressible, inject, tolerate, unplaced
+from taintwarden.admission.advice import on_daemon_set, unplaced
+from taintwarden.admission.checking import look, mapping, sequence
+from taintwarden.admission.injection import Additions, additions, response, tolerate
 from taintwarden.admission.known import Known
 from taintwarden.admission.objects import TEMPLATES, pod_in
 from taintwarden.admission.response import AdmissionResponse
-from taintwarden.admission.validation import INJECT, check_change, opts_out
+from taintwarden.admission.templates import complete_template
+from taintwarden.admission.validation import INJECT, check_change, is_controlled, opts_out
 from taintwarden.admission.volumes import inject_volume
-from taintwarden.controller.decoding import MAX_NATIVE_TOLERATIONS, Decoder
+from taintwarden.controller.decoding import Decoder
 from taintwarden.engine.model import Gates
 from taintwarden.engine.scheduling import Demand
-from taintwarden.kube.objects import UnboundPod
+from taintwarden.kube.objects import MAX_OF_A_POD, UnboundPod
+
+_POD, _DAEMON_SET, _VOLUME = ("", "Pod"), ("apps", "DaemonSet"), ("", "PersistentVolume")
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -73,7 +77,7 @@ class AdmissionWebhooks:
             return left_alone
         labels = self._known.namespace_labels(request.namespace) or {}
         is_injected = labels.get(INJECT) == "true"
-        response = check_change(
+        found = check_change(
             request.object,
             request.old_object,
             *kind,
@@ -81,43 +85,71 @@ class AdmissionWebhooks:
             self._known.profiles_in(request.namespace),
             is_injected=is_injected,
         )
-        if kind not in TEMPLATES or self._by_extender:
-            return response
+        if kind not in TEMPLATES:
+            return found
         template = pod_in(request.object, *kind)
-        told = unplaced(template) if not is_injected or opts_out(template) else ()
-        if not told and kind != ("", "Pod"):  # a pod has been injected before: its author knows
-            told = inexpressible(template, self._known.version_labels(), self._gates)
-        return msgspec.structs.replace(response, warnings=(*response.warnings, *told))
+        told = self._advice(request, kind, template, is_injected=is_injected and not opts_out(template))
+        return msgspec.structs.replace(found, warnings=(*found.warnings, *told))
+
+    def _advice(self, request: Request, kind: tuple[str, str], template: object, *, is_injected: bool) -> Iterator[str]:
+        """Warnings about where pods will run. A pod has been injected before, so its author was warned."""
+        if not (is_injected or self._by_extender):
+            yield from unplaced(template)
+        if kind == _POD or is_controlled(request.object or {}):
+            return
+        pod = {"metadata": {**mapping(look(template, "metadata")), "namespace": request.namespace}}
+        pod["spec"] = mapping(look(template, "spec"))
+        if kind == _DAEMON_SET:  # it has been completed before
+            if (read := _read(pod, request.namespace)) is not None:
+                demand = self._demand_of(read)
+                yield from on_daemon_set(template, demand.tolerations, by_extender=self._by_extender)
+        elif is_injected:
+            yield from self._additions(pod, request.namespace).warnings
 
     def mutate(self, request: Request) -> AdmissionResponse:
-        """What a pod or a volume gets before it is stored."""
+        """What a pod, a volume or the template of a DaemonSet gets before it is stored."""
         if request.object is None:
             return AdmissionResponse()
         kind = (request.kind.group, request.kind.kind)
-        if kind == ("", "PersistentVolume"):
+        if kind == _VOLUME:
             if self._by_extender:
                 return AdmissionResponse()
             return inject_volume(request.object, request.old_object, self._known.version_labels(), self._gates)
-        if kind != ("", "Pod"):
+        if kind not in (_POD, _DAEMON_SET):
             return AdmissionResponse()
-        if left_alone := _too_large(request.object):
+        if left_alone := _too_large(pod_in(request.object, *kind)):
             return left_alone
-        try:
-            pod = msgspec.convert(request.object, UnboundPod)
-        except msgspec.ValidationError:  # no API server asks about such a pod, and it would store none
-            return AdmissionResponse()
-        # A pod whose name is still to be made may come without its namespace, too.
-        pod.metadata.namespace = request.namespace
+        if kind == _DAEMON_SET:
+            return complete_template(
+                request.object, request.old_object, lambda pod: self._additions(pod, request.namespace)
+            )
+        return response(request.object, self._additions(request.object, request.namespace))
+
+    def _additions(self, pod: dict[str, Any], namespace: str) -> Additions:
+        read = _read(pod, namespace)
+        if read is None:  # no API server asks about such a pod, and it would store none
+            return Additions()
+        demand = self._demand_of(read)
         if self._by_extender:
-            return tolerate(request.object, self._demand_of(pod).tolerations)
-        policies = self._known.policies_for(self._decoder.pod_class(pod))
-        return inject(request.object, self._demand_of(pod), policies, self._known.version_labels(), self._gates)
+            return tolerate(pod, demand.tolerations)
+        acting = self._known.acting_on(self._decoder.pod_class(read))
+        return additions(pod, demand, acting, self._known.version_labels(), self._gates)
+
+
+def _read(pod: object, namespace: str) -> UnboundPod | None:
+    try:
+        read = msgspec.convert(pod, UnboundPod)
+    except msgspec.ValidationError:
+        return None
+    # A pod whose name is still to be made may come without its namespace, too.
+    read.metadata.namespace = namespace
+    return read
 
 
 def _too_large(pod: object) -> AdmissionResponse | None:
     """Allows a pod with more tolerations than count, unread. None for any other pod."""
     native = len(sequence(look(pod, "spec", "tolerations")))
-    if native <= MAX_NATIVE_TOLERATIONS:
+    if native <= MAX_OF_A_POD:
         return None
-    told = f"spec.tolerations has {native} items, of which {MAX_NATIVE_TOLERATIONS} count: the pod is not looked at"
+    told = f"spec.tolerations has {native} items, of which {MAX_OF_A_POD} count: the pod is not looked at"
     return AdmissionResponse(warnings=(told,))

@@ -1,16 +1,21 @@
-"""One certificate with its key, in PEM: creating it, and reading one that another program may have created."""
+"""One certificate with its key, in PEM: creating it, and reading one that another program may have created.
+
+A certificate is a server's, or that of an authority that signs those of servers.
+"""
 
 import datetime
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 LIFETIME_SECONDS = 90 * 86400.0
+AUTHORITY_SECONDS = 10 * 365 * 86400.0
 SLACK_SECONDS = 3600.0
 """Valid since so long ago, for API servers whose clocks are behind."""
 MAX_COMMON_NAME = 64
@@ -23,19 +28,7 @@ _UNREADABLE = (
     x509.DuplicateExtension,
     x509.UnsupportedGeneralNameType,
 )
-
-# RFC 5280, 4.2.1.3: an elliptic key signs, and does nothing else.
-_SIGNS = x509.KeyUsage(
-    digital_signature=True,
-    content_commitment=False,
-    key_encipherment=False,
-    data_encipherment=False,
-    key_agreement=False,
-    key_cert_sign=False,
-    crl_sign=False,
-    encipher_only=False,
-    decipher_only=False,
-)
+_UNREADABLE_CERTIFICATE = "the certificate cannot be read, or names no server"
 
 
 class UnusablePair(ValueError):  # noqa: N818 - reads as what it says
@@ -43,7 +36,10 @@ class UnusablePair(ValueError):  # noqa: N818 - reads as what it says
 
 
 class Pair(msgspec.Struct, frozen=True):
-    """A certificate (with its chain, if it has one) and its key. Times are seconds since the Unix epoch."""
+    """A certificate (with its chain, if it has one) and its key. Times are seconds since the Unix epoch.
+
+    An authority has no ``names``.
+    """
 
     certificate: bytes
     key: bytes
@@ -57,56 +53,116 @@ class Pair(msgspec.Struct, frozen=True):
         return self.ends_at - self.begins_at
 
 
-def make_pair(names: Sequence[str], now: float, lifetime_seconds: float = LIFETIME_SECONDS) -> Pair:
-    """A self-signed certificate for a server with these names. A client that trusts it trusts no other certificate."""
+def make_pair(
+    names: Sequence[str], now: float, authority: Pair | None = None, lifetime_seconds: float = LIFETIME_SECONDS
+) -> Pair:
+    """A certificate for a server with these names, which ``authority`` signs and does not survive.
+
+    Without one it signs itself: a client that trusts it trusts no other certificate.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
-    # A subject of its own for each: OpenSSL looks for issuers by name.
-    subject = x509.Name(
-        [
-            x509.NameAttribute(NameOID.COMMON_NAME, names[0][:MAX_COMMON_NAME]),
-            x509.NameAttribute(NameOID.SERIAL_NUMBER, f"{x509.random_serial_number():x}"[:MAX_COMMON_NAME]),
-        ]
-    )
-    begins, ends = (_moment(at) for at in (now - SLACK_SECONDS, now + lifetime_seconds))
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(begins)
-        .not_valid_after(ends)
+    ends_at = now + lifetime_seconds if authority is None else min(now + lifetime_seconds, authority.ends_at)
+    subject = _subject(names[0])
+    builder = (
+        _builder(subject, key, now, ends_at)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_SIGNS, critical=True)
+        .add_extension(_usage(is_authority=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False)
-        .sign(key, hashes.SHA256())
     )
-    encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-    private = key.private_bytes(encoding, form, serialization.NoEncryption())
-    return read_pair(certificate.public_bytes(encoding), private)
+    return read_pair(*_signed(builder, subject, key, authority))
+
+
+def make_authority(name: str, now: float, lifetime_seconds: float = AUTHORITY_SECONDS) -> Pair:
+    """The certificate of an authority for the server ``name``: it signs certificates of servers, and no authorities."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = _subject(f"{name[: MAX_COMMON_NAME - 3]}-ca")
+    builder = (
+        _builder(subject, key, now, now + lifetime_seconds)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(is_authority=True), critical=True)
+    )
+    return read_authority(*_signed(builder, subject, key, None))
 
 
 def read_pair(certificate: bytes, key: bytes) -> Pair:
-    """What these bytes are, whatever their validity.
+    """What these bytes of a server are, whatever their validity.
 
     Raises:
         UnusablePair: they are no certificate and key, or not of each other.
 
     """
+    leaf = _leaf(certificate, key)
+    try:
+        names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        found = tuple(names.get_values_for_type(x509.DNSName))
+    except _UNREADABLE as error:
+        raise UnusablePair(_UNREADABLE_CERTIFICATE) from error
+    return _checked(leaf, certificate, key, found)
+
+
+def read_authority(certificate: bytes, key: bytes) -> Pair:
+    """What these bytes of an authority are, whatever their validity.
+
+    Raises:
+        UnusablePair: they are no certificate of an authority and its key, or not of each other.
+
+    """
+    leaf = _leaf(certificate, key)
+    try:
+        is_authority = leaf.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except _UNREADABLE:
+        is_authority = False
+    if not is_authority:
+        msg = "the certificate is not that of an authority"
+        raise UnusablePair(msg)
+    return _checked(leaf, certificate, key, ())
+
+
+def trusts(bundle: bytes, certificate: bytes) -> bool:
+    """Whether ``bundle`` alone suffices to trust a server with this ``certificate`` (and its chain), if it is valid."""
+    roots = _certificates(bundle)
+    chain = _certificates(certificate)
+    return any(one == root or _is_issued_by(one, root) for one in chain for root in roots)
+
+
+def is_contained(certificate: bytes, bundle: bytes) -> bool:
+    """Whether the first of ``certificate`` is one of ``bundle``, however they are written."""
+    return any(one in _certificates(bundle) for one in _certificates(certificate)[:1])
+
+
+def _certificates(text: bytes) -> list[x509.Certificate]:
+    try:
+        return x509.load_pem_x509_certificates(text) if text else []
+    except _UNREADABLE:
+        return []
+
+
+def _is_issued_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (InvalidSignature, *_UNREADABLE):
+        return False
+    return True
+
+
+def _leaf(certificate: bytes, key: bytes) -> x509.Certificate:
     if not certificate or not key:
         msg = "the certificate is missing" if not certificate else "the key is missing"
         raise UnusablePair(msg)
     try:
-        leaf = x509.load_pem_x509_certificates(certificate)[0]
-        names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        begins_at, ends_at = leaf.not_valid_before_utc.timestamp(), leaf.not_valid_after_utc.timestamp()
-        certified = leaf.public_key()
+        return x509.load_pem_x509_certificates(certificate)[0]
     except _UNREADABLE as error:
-        msg = "the certificate cannot be read, or names no server"
-        raise UnusablePair(msg) from error
+        raise UnusablePair(_UNREADABLE_CERTIFICATE) from error
+
+
+def _checked(leaf: x509.Certificate, certificate: bytes, key: bytes, names: tuple[str, ...]) -> Pair:
+    """The pair, if the key is that of the certificate."""
+    try:
+        certified = leaf.public_key()
+        begins_at, ends_at = leaf.not_valid_before_utc.timestamp(), leaf.not_valid_after_utc.timestamp()
+    except _UNREADABLE as error:
+        raise UnusablePair(_UNREADABLE_CERTIFICATE) from error
     try:
         public = serialization.load_pem_private_key(key, password=None).public_key()
     except _UNREADABLE as error:
@@ -115,7 +171,61 @@ def read_pair(certificate: bytes, key: bytes) -> Pair:
     if public != certified:
         msg = "the key is that of another certificate"
         raise UnusablePair(msg)
-    return Pair(certificate, key, begins_at, ends_at, tuple(names.get_values_for_type(x509.DNSName)))
+    return Pair(certificate, key, begins_at, ends_at, names)
+
+
+def _subject(common_name: str) -> x509.Name:
+    """Another one for each: OpenSSL looks for issuers by name."""
+    return x509.Name(
+        [
+            x509.NameAttribute(NameOID.COMMON_NAME, common_name[:MAX_COMMON_NAME]),
+            x509.NameAttribute(NameOID.SERIAL_NUMBER, f"{x509.random_serial_number():x}"[:MAX_COMMON_NAME]),
+        ]
+    )
+
+
+def _builder(
+    subject: x509.Name, key: ec.EllipticCurvePrivateKey, now: float, ends_at: float
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(_moment(now - SLACK_SECONDS))
+        .not_valid_after(_moment(ends_at))
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    )
+
+
+def _usage(*, is_authority: bool) -> x509.KeyUsage:
+    """RFC 5280, 4.2.1.3: the elliptic key of a server signs, that of an authority signs certificates."""
+    return x509.KeyUsage(
+        digital_signature=not is_authority,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=is_authority,
+        crl_sign=is_authority,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _signed(
+    builder: x509.CertificateBuilder, subject: x509.Name, key: ec.EllipticCurvePrivateKey, authority: Pair | None
+) -> tuple[bytes, bytes]:
+    """Certificate and key in PEM, signed by the authority, or by the key itself."""
+    signing: Any = key
+    if authority is not None:
+        signing = serialization.load_pem_private_key(authority.key, password=None)
+        subject = x509.load_pem_x509_certificate(authority.certificate).subject
+    builder = builder.issuer_name(subject)
+    identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key())
+    certificate = builder.add_extension(identifier, critical=False).sign(signing, hashes.SHA256())
+    encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    return certificate.public_bytes(encoding), key.private_bytes(encoding, form, serialization.NoEncryption())
 
 
 def _moment(at: float) -> datetime.datetime:

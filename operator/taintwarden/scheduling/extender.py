@@ -23,6 +23,13 @@ TAINTS_WEIGHT, AFFINITY_WEIGHT = 3, 2
 UNKNOWN = "node-unknown"
 REASONS = (*(cause.value for cause in Cause), UNKNOWN)
 """Why a node is refused, as metrics count it."""
+WITHOUT_VALUES = {
+    Cause.TAINT.value: "a taint is not tolerated",
+    Cause.AFFINITY.value: "the node affinity does not match",
+    Cause.INVALID.value: "the node affinity cannot be read",
+    UNKNOWN: "taintwarden does not know the node yet",
+}
+"""The same for callers that are not authenticated: no taint, label or threshold of others."""
 
 
 class Args(msgspec.Struct, rename="pascal"):
@@ -86,17 +93,26 @@ class SchedulerExtender:
         decisions: decides.
         news: tells when a node changes.
         refused: counts refused nodes by reason.
+        shows_values: whether answers quote taints, labels and tolerations: only where callers are authenticated.
 
     """
 
     def __init__(
-        self, nodes: Nodes, demands: Demands, decisions: Decisions, news: News, refused: Callable[[str, int], None]
+        self,
+        nodes: Nodes,
+        demands: Demands,
+        decisions: Decisions,
+        news: News,
+        refused: Callable[[str, int], None],
+        *,
+        shows_values: bool,
     ) -> None:
         self._nodes = nodes
         self._demands = demands
         self._decisions = decisions
         self._news = news
         self._refused = refused
+        self._shows_values = shows_values
 
     async def filter(self, args: Args) -> FilterResult:
         """The nodes that will do, and for each of the others why not.
@@ -112,7 +128,8 @@ class SchedulerExtender:
             found = self._filtered(demand, args.node_names)
         for reason, number in Counter(reason for reason, _ in found.refused.values()).items():
             self._refused(reason, number)
-        return FilterResult(found.node_names, {name: told for name, (_, told) in found.refused.items()})
+        shown = {name: self._shown(reason, told) for name, (reason, told) in found.refused.items()}
+        return FilterResult(found.node_names, shown)
 
     def prioritize(self, args: Args) -> list[HostPriority]:
         """The score of each node."""
@@ -131,6 +148,9 @@ class SchedulerExtender:
             victims = {name: those for name, those in victims.items() if self._refusal(judge, name) is None}
         return PreemptionResult(victims)
 
+    def _shown(self, reason: str, told: str) -> str:
+        return told if self._shows_values else WITHOUT_VALUES[reason]
+
     def _filtered(self, demand: Demand, names: Sequence[str]) -> "_Filtered":
         judge = self._decisions.of(demand)
         fitting: list[str] = []
@@ -146,7 +166,7 @@ class SchedulerExtender:
     def _refusal(self, judge: Judge, name: str) -> tuple[str, str] | None:
         node = self._nodes.get(name)
         if node is None:
-            return UNKNOWN, "taintwarden does not know the node yet"
+            return UNKNOWN, WITHOUT_VALUES[UNKNOWN]
         found = judge.refusal(node.repelling, node.labels)
         return None if found is None else (found.cause.value, found.reason)
 

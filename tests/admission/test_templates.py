@@ -1,0 +1,153 @@
+"""What the template of a DaemonSet gets, and how it is made again when its author changes it."""
+
+import json
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from admission.patching import patched
+from admission.workloads import Json, exists
+from taintwarden.admission.injection import Additions
+from taintwarden.admission.response import AdmissionResponse
+from taintwarden.admission.templates import MAX_RECORD_BYTES, RECORD_ANNOTATION, complete_template
+
+OURS, NEWER = {"ours": 1}, {"ours": 2}
+
+
+def daemon_set(labels: Json | None = None, **spec: Any) -> Json:
+    template = {"metadata": {"labels": {"app": "web", **(labels or {})}}, "spec": {"containers": [], **spec}}
+    return {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"template": template}}
+
+
+class Adding:
+    """Adds one toleration and one term, as the webhook does; it shows which pods it was asked about."""
+
+    def __init__(self, affinity: Json | None = None, **more: Any) -> None:
+        self.affinity = affinity
+        self.more = more
+        self.pods: list[Json] = []
+
+    def __call__(self, pod: Json) -> Additions:
+        self.pods.append(pod)
+        if self.affinity is None and not self.more:
+            return Additions()
+        own = pod["spec"].get("affinity")
+        merged = None if self.affinity is None else {"own": own, **self.affinity}
+        lacking = [] if exists() in (pod["spec"].get("tolerations") or []) else [exists()]
+        return Additions(tolerations=lacking, affinity=merged, **self.more)
+
+
+def completed(workload: Json, old: Json | None = None, adding: Adding | None = None) -> Json:
+    return patched(workload, complete_template(workload, old, adding or Adding(OURS)).patch)
+
+
+def spec_of(workload: Json) -> Json:
+    return workload["spec"]["template"]["spec"]
+
+
+def test_it_gets_what_a_pod_of_it_would_get():
+    adding = Adding(OURS)
+    spec = spec_of(completed(daemon_set(), None, adding))
+    assert (spec["tolerations"], spec["affinity"]) == ([exists()], {"own": None, **OURS})
+    [asked] = adding.pods
+    assert (asked["metadata"]["namespace"], asked["metadata"]["labels"]) == ("shop", {"app": "web"})
+    assert asked["metadata"]["ownerReferences"][0]["kind"] == "DaemonSet"
+
+
+def test_what_needs_nothing_stays_as_it_is():
+    assert complete_template(daemon_set(), None, Adding()) == AdmissionResponse()
+
+
+def test_a_template_that_does_not_change_is_not_completed():
+    """An update that only scales or labels must not replace pods."""
+    workload = daemon_set()
+    assert complete_template({**workload, "metadata": {"labels": {"a": "b"}}}, workload, Adding(OURS)).patch == ()
+
+
+def test_asking_twice_adds_nothing():
+    once = completed(daemon_set())
+    assert complete_template(once, None, Adding(OURS)).patch == ()
+
+
+def test_what_was_added_is_made_again_from_what_the_author_wrote():
+    old = completed(daemon_set(affinity={"mine": 1}))
+    changed = deepcopy(old)
+    changed["spec"]["template"]["metadata"]["annotations"] = {"threshold": "other"}
+    spec = spec_of(completed(changed, old, Adding(NEWER)))
+    assert spec["affinity"] == {"own": {"mine": 1}, **NEWER}
+    assert spec["tolerations"] == [exists()]
+
+
+def test_what_is_not_needed_any_more_goes():
+    old = completed(daemon_set(affinity={"mine": 1}))
+    changed = deepcopy(old)
+    changed["spec"]["template"]["metadata"]["annotations"] = {"restartedAt": "now"}
+    after = completed(changed, old, Adding())
+    assert spec_of(after) == {"containers": [], "affinity": {"mine": 1}}
+    assert RECORD_ANNOTATION not in after["metadata"]["annotations"]
+
+
+def test_a_field_that_its_author_changes_counts_as_written():
+    old = completed(daemon_set())
+    changed = deepcopy(old)
+    spec_of(changed)["affinity"] = {"mine": 2}
+    assert spec_of(completed(changed, old, Adding(NEWER)))["affinity"] == {"own": {"mine": 2}, **NEWER}
+
+
+def test_a_manifest_that_is_applied_again_replaces_no_pod():
+    """It has neither what was added nor the record."""
+    old = completed(daemon_set(affinity={"mine": 1}))
+    again = daemon_set(affinity={"mine": 1})
+    assert completed(again, old) == old
+
+
+def test_a_template_that_opts_out_loses_what_was_added():
+    old = completed(daemon_set())
+    changed = deepcopy(old)
+    changed["spec"]["template"]["metadata"]["labels"]["taintwarden.io/inject"] = "false"
+    assert spec_of(completed(changed, old)) == {"containers": []}
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"affinity": 7}', '{"containers": {"before": 1, "after": ""}}'])
+def test_a_record_that_somebody_edited_does_not_count(text):
+    workload = daemon_set()
+    workload["metadata"]["annotations"] = {RECORD_ANNOTATION: text}
+    after = completed(workload)
+    assert spec_of(after)["affinity"] == {"own": None, **OURS}
+    assert json.loads(after["metadata"]["annotations"][RECORD_ANNOTATION]).keys() == {"affinity", "tolerations"}
+
+
+def test_a_record_that_would_be_too_long_is_a_warning():
+    large = daemon_set(affinity={"mine": "x" * MAX_RECORD_BYTES})
+    found = complete_template(large, None, Adding(OURS))
+    assert found.patch == ()
+    assert "the template is left as it is" in found.warnings[0]
+
+
+def test_a_node_selector_is_added_and_goes_again():
+    old = completed(daemon_set(), None, Adding(node_selector={"no": "node"}))
+    assert spec_of(old)["nodeSelector"] == {"no": "node"}
+    changed = deepcopy(old)
+    changed["spec"]["template"]["metadata"]["labels"]["more"] = "x"
+    assert "nodeSelector" not in spec_of(completed(changed, old, Adding()))
+
+
+AFFINITIES = st.sampled_from([None, {"mine": 1}, {"mine": 2}])
+
+
+@given(st.lists(st.tuples(AFFINITIES, st.sampled_from([None, OURS, NEWER]), st.booleans()), min_size=1))
+def test_a_template_is_what_it_would_be_if_it_were_new(steps):
+    """Whatever it was before, and whether its author writes it again or changes something else."""
+    stored: Json | None = None
+    written: Json | None = None
+    for number, (affinity, ours, again) in enumerate(steps):
+        written = affinity if stored is None or again else written
+        sent = daemon_set(**({} if affinity is None else {"affinity": affinity})) if stored is None or again else stored
+        sent = deepcopy(sent)
+        sent["spec"]["template"]["metadata"]["annotations"] = {"step": str(number)}
+        stored = completed(sent, stored, Adding(ours))
+        fresh = daemon_set(**({} if written is None else {"affinity": written}))
+        assert spec_of(stored) == spec_of(completed(fresh, None, Adding(ours)))
