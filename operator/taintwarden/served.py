@@ -29,7 +29,7 @@ MAX_API_CONNECTIONS = 8
 
 log = structlog.get_logger()
 
-Followed = list[tuple[Resource[Any], StreamHandler[Any]]]
+Followed = dict[Resource[Any], StreamHandler[Any]]
 
 
 class ServedApp(ABC):
@@ -56,11 +56,12 @@ class ServedApp(ABC):
         self._metrics_server: MetricsServer | None = None
         self._clock = clock
         self._followed = self.follow()
+        self._streams = [Stream(self.client, *one) for one in self._followed.items()]
         self.server = self.serve()
 
     @abstractmethod
     def follow(self) -> Followed:
-        """What it follows, each stream with what receives it."""
+        """What it follows, each with what receives its stream."""
 
     @abstractmethod
     def serve(self) -> HttpsServer:
@@ -81,8 +82,10 @@ class ServedApp(ABC):
             await self._metrics_server.start()
         await self.server.start()
         self._task(self.server.keeper.run())
-        for resource, handler in self._followed:
-            self._task(Stream(self.client, resource, handler).run())
+        for stream in self._streams:
+            self._task(stream.run())
+        for handler in self._followed.values():
+            self._task(handler.run())
         self._task(self._release_memory())
         log.info(
             "process-started", process=self._process.value, server=self.connection.server, port=settings.webhook_port
@@ -108,8 +111,8 @@ class ServedApp(ABC):
 
     async def _release_memory(self) -> None:
         """Once all lists are complete. No client waits then while the collector looks at what is known."""
-        for _, handler in self._followed:
-            await handler.listed_once.wait()
+        for stream in self._streams:
+            await stream.listed.wait()
         memory.release_unused()
 
     def _task(self, work: Coroutine[Any, Any, None]) -> None:
@@ -125,7 +128,7 @@ class ServedApp(ABC):
             self._failed.set()
 
     def _unready(self) -> str:
-        missing = [handler.resource for _, handler in self._followed if not handler.listed_once.is_set()]
+        missing = [stream.name for stream in self._streams if not stream.listed.is_set()]
         return f"not known yet: {', '.join(missing)}" if missing else self.server.unready()
 
     def _dead(self) -> str:

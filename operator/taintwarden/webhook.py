@@ -48,11 +48,11 @@ class WebhookApp(ServedApp):
         feed = self.known.feed
         policies = PolicyStore(lambda valid: feed(events.PoliciesChanged(valid)), _untold)
         profiles = ProfileStore(feed, _untold)
-        return [
-            (POLICIES, StoreHandler(POLICIES.name, policies, self.metrics)),
-            (PROFILES, StoreHandler(PROFILES.name, profiles, self.metrics)),
-            (NAMESPACES, NamespaceHandler(NAMESPACES.name, feed, self.metrics)),
-        ]
+        return {
+            POLICIES: StoreHandler(POLICIES.name, feed, self.metrics, policies),
+            PROFILES: StoreHandler(PROFILES.name, feed, self.metrics, profiles),
+            NAMESPACES: NamespaceHandler(NAMESPACES.name, feed, self.metrics),
+        }
 
     def serve(self) -> HttpsServer:
         """Reviews of the API server."""
@@ -69,6 +69,7 @@ class WebhookApp(ServedApp):
             clock=self._clock,
             kinds=tuple(ConfigurationKind),
             configured=lambda kind, exists: self.metrics.webhook_configured.labels(kind).set(exists),
+            trusted=lambda kind, is_trusted: self.metrics.webhook_trusted.labels(kind).set(is_trusted),
         )
 
 

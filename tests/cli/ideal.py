@@ -1,5 +1,6 @@
 """The simulated cluster, made as ideal as a plan assumes by means of its own: pods stop, are replaced and budgeted."""
 
+import math
 from random import Random
 from typing import Any
 
@@ -8,7 +9,7 @@ import msgspec
 from cli.world import Json
 from simulated import Simulation
 from taintwarden.api.policies import parse_policy
-from taintwarden.engine.machine import Outcome, events
+from taintwarden.engine.machine import Outcome, Timings, events
 from taintwarden.engine.model import Budget
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 from taintwarden.kube.objects import BudgetObject, NodeObject, WorkloadObject
@@ -33,7 +34,8 @@ class IdealCluster:
         self.chance = chance = Random(seed)
         self.stop, self.replacement = stop, replacement
         self.stored = [draw_policy(chance, name) for name in ("one", "two")[: chance.choice([1, 1, 2])]]
-        self.sim = Simulation([parse_policy(one) for one in self.stored], overall_rate=chance.choice([None, 5.0, 50.0]))
+        rate, speaking = chance.choice([None, 5.0, 50.0]), Timings(silence=math.inf)
+        self.sim = Simulation([parse_policy(one) for one in self.stored], overall_rate=rate, timings=speaking)
         self.overall_rate = self.sim._machine_options["overall_rate"]
         self.wanted: dict[str, int] = {}
         self.allowed: dict[str, int] = {}

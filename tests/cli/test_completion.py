@@ -24,12 +24,12 @@ def complete(line: str) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "wanted"),
     [
-        ("taintwarden p", ["pause", "plan"]),
+        ("taintwarden p", ["pause", "placement", "plan"]),
+        ("taintwarden placement ", ["labels", "list", "remove"]),
         ("taintwarden guard ", ["reset"]),
-        ("taintwarden doctor --only budget", ["budgets-several", "budget-never-allows"]),
+        ("taintwarden doctor --only budget", ["budget-failed", "budgets-several", "budget-never-allows"]),
         ("taintwarden plan --repl", ["--replacement-seconds"]),
-        ("taintwarden status -o ", ["table", "json", "yaml"]),
-        ("taintwarden resume sla --mode ", ["Enforce", "DryRun"]),
+        ("taintwarden status -o ", ["table", "wide", "json", "yaml", "name", "jsonpath="]),
     ],
 )
 def test_what_is_completed(line, wanted):
@@ -46,10 +46,19 @@ def complete_for_kubectl(*words: str, **environment: str) -> list[str]:
 def test_kubectl_completes_commands_and_flags():
     assert complete_for_kubectl("p") == [
         "pause\tStop policies.",
+        "placement\tShow and remove labels of placement.",
         "plan\tShow what follows from changed taints.",
         ":4",
     ]
-    assert complete_for_kubectl("status", "-o", "") == ["table\t", "json\t", "yaml\t", ":4"]
+    assert complete_for_kubectl("status", "-o", "") == [
+        "table\t",
+        "wide\t",
+        "json\t",
+        "yaml\t",
+        "name\t",
+        "jsonpath=\t",
+        ":4",
+    ]
 
 
 def test_kubectl_completes_files():

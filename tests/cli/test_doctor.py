@@ -14,6 +14,8 @@ from cli.world import Json, budget, history, namespace, pod, policy, taint, tole
 from localcluster import LocalCluster
 from taintwarden.cli.diagnosis.catalogue import CATALOGUE
 from taintwarden.controller import wording
+from taintwarden.engine.model import Taint, TaintSelector, ValueType
+from taintwarden.engine.placement import node_labels
 from taintwarden.kube.lease import LEASE_NAME
 from taintwarden_demo.definitions import shipped_definitions
 from taintwarden_demo.scenario import tell_story
@@ -23,6 +25,12 @@ STRICT = toleration("Gt", "950")
 EXISTS = toleration("Exists")
 FINE = [condition("Accepted", "True"), condition("GuardTripped", "False", reason="Armed")]
 SYSTEM = "taintwarden-system"
+
+
+def placed(value: str) -> dict[str, str]:
+    """The labels that the operator writes to a node with this value."""
+    selector = TaintSelector("sla", value_type=ValueType.INTEGER, placement=True)
+    return node_labels([Taint("sla", value)], [selector]).labels
 
 
 def hold_lease(cluster: LocalCluster) -> None:
@@ -40,12 +48,13 @@ def cluster() -> LocalCluster:
     """A good cluster: two nodes, three pods that one of them could take over, and an operator that leads."""
     cluster = empty_cluster()
     for name in ("shop", SYSTEM):
-        cluster.create("namespaces", namespace() | {"metadata": {"name": name}})
+        labels = {"taintwarden.io/inject": "true"} if name == "shop" else {}
+        cluster.create("namespaces", namespace() | {"metadata": {"name": name, "labels": labels}})
     for name in ("a1", "b1"):
-        add_node(cluster, name)
+        add_node(cluster, name, **placed("980"))
     for one in replicas(3, EXISTS, extended=[STRICT], on=("a1",)):
         cluster.store.create(f"{one['kind'].lower()}s", one)
-    cluster.create(POLICIES, policy())
+    cluster.create(POLICIES, policy(taints=[{"key": "sla", "valueType": "Integer", "placement": True}]))
     set_status(cluster, conditions=FINE)
     hold_lease(cluster)
     return cluster
@@ -80,6 +89,9 @@ async def test_cluster_of_the_demo_is_left_in_peace(cli, tmp_path):
     cluster = LocalCluster(comparison_operators=True)
     story = tell_story()
     build_world(cluster, story, shipped_definitions())
+    for node in story.nodes:
+        labels = placed(node.sla)
+        cluster.store.modify("nodes", node.name, "", lambda one, new=labels: one["metadata"]["labels"].update(new))
     set_status(cluster, conditions=FINE)
     hold_lease(cluster)
     async with running(cluster, cli, tmp_path) as run:

@@ -26,11 +26,14 @@ TAINTS = st.lists(
     unique_by=lambda one: (one["key"], one["effect"]),
     max_size=4,
 )
+PLACES = st.just({}) | st.just({"taints": [{"key": "sla", "placement": True}], "versionLabels": ["web"]})
 POLICY = st.builds(
-    policy,
+    lambda name, key, places, **spec: policy(name, key, **{**spec, **places}),
     st.sampled_from(["a", "b"]),
     st.sampled_from(["sla", "*", "other"]),
-    mode=st.sampled_from(["Enforce", "DryRun", "Paused"]),
+    PLACES,
+    mode=st.sampled_from(["Enforce", "DryRun"]),
+    paused=st.booleans(),
     exclude=st.just({}) | st.just({"namespaces": ["shop"]}),
 )
 PROFILE = st.builds(

@@ -5,38 +5,28 @@ from typing import Any
 
 import pytest
 
-from cli.world import Json, explained, node, pod, policy, profile, taint, toleration
+from cli.placed import (
+    ABOVE,
+    DRIVER,
+    EXISTS,
+    LISTS,
+    NOT_THERE,
+    NUMBER,
+    PLACES,
+    annotated,
+    named,
+    newer,
+    numbered,
+    owned,
+    pending,
+    says,
+    shut,
+    stored,
+)
+from cli.world import Json, explained, namespace, policy, profile, taint
 from taintwarden.cli.explanation import Fate, PodExplanation
 from taintwarden.cli.explanation_table import table
 from taintwarden.rehearsal.candidates import NATIVE, NOT_LABELLED
-
-ABOVE = {"key": "sla", "operator": "Gt", "value": "950", "effect": "NoSchedule"}
-EXISTS = toleration("Exists", effect="NoSchedule")
-DRIVER = "example.com/driver"
-NOT_THERE = {"effect.taintwarden.io/sla": "None"}
-
-
-def pending(*tolerations: Json, **more: Any) -> Json:
-    return pod(*tolerations, **{"spec": {"nodeName": ""}, "status": {"phase": "Pending"}} | more)
-
-
-def named(name: str, *taints: Json, **labels: str) -> Json:
-    found = node(*taints, labels=labels)
-    return {**found, "metadata": {**found["metadata"], "name": name, "uid": name}}
-
-
-def shut(value: str) -> Json:
-    return taint(value, effect="NoSchedule")
-
-
-def newer(version: str) -> Json:
-    expression = {"key": DRIVER, "operator": "SemverGt", "values": [version]}
-    return {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
-
-
-def annotated(affinity: Json | str) -> Json:
-    text = affinity if isinstance(affinity, str) else json.dumps(affinity)
-    return {"taintwarden.io/node-affinity": text}
 
 
 def refusals(answer: PodExplanation) -> dict[str, str]:
@@ -130,23 +120,22 @@ def test_what_the_pod_itself_requires():
     }
 
 
-PLACED = required(
-    {"key": "effect.taintwarden.io/sla", "operator": "In", "values": ["None"]},
-    {"key": "value.taintwarden.io/sla", "operator": "Gt", "values": ["950"]},
-)
+PLACED = required({"key": "value-or-max.taintwarden.io/sla", "operator": "Gt", "values": ["950"]})
+
+
+INJECTED = namespace(**{"taintwarden.io/inject": "true"})
 
 
 def test_a_node_without_labels_of_placement_is_told():
     placed = pending(EXISTS, extended=[ABOVE], spec={"nodeName": "", "tolerations": [EXISTS], "affinity": PLACED})
-    answer = refusals(explained(placed, named("new"), named("old", **NOT_THERE)))
+    answer = refusals(explained(placed, named("new"), named("old", **NOT_THERE), PLACES))
     assert answer["old"] == ""
     assert answer["new"].endswith(f": {NOT_LABELLED}")
 
 
 def test_a_taint_is_not_told_twice():
     placed = pending(extended=[ABOVE], spec={"nodeName": "", "tolerations": [EXISTS], "affinity": PLACED})
-    labels = {"value.taintwarden.io/sla": "940", "effect.taintwarden.io/sla": "NoSchedule"}
-    answer = refusals(explained(placed, named("a", shut("940"), **labels)))
+    answer = refusals(explained(placed, named("a", shut("940"), **says("940")), PLACES))
     assert answer["a"] == "taint sla=940:NoSchedule is not tolerated (sla Gt '950':NoSchedule does not hold)"
 
 
@@ -163,3 +152,164 @@ def test_equal_reasons_are_one_row(nodes):
     shown = table(explained(pending(), *found))
     assert shown.count("is not tolerated") == 1
     assert ("and 2 more" in shown) == (nodes == 5)
+
+
+# -- what placement has written, and would write now -----------------------------------------------------------------
+
+
+AGAIN = "kubectl delete pod web -n shop: its ReplicaSet creates it again"
+WEB = owned(pending(extended=[ABOVE]))
+
+
+def test_a_pod_that_nothing_keeps_pending_is_sent_to_the_scheduler():
+    answer = explained(stored(WEB, PLACES), named("a", shut("980"), **says("980")), PLACES, INJECTED)
+    assert answer.reason.startswith("1 of 1 nodes may get it")
+    assert "what the scheduler says" in answer.remedy
+
+
+def test_a_pod_that_suits_no_node_is_told_what_to_do():
+    answer = explained(stored(WEB, PLACES), named("a", shut("940"), **says("940")), PLACES, INJECTED)
+    assert answer.reason == "none of the 1 nodes may get it"
+    assert answer.remedy.startswith("add a node, correct a value, or loosen the toleration")
+    assert answer.remedy.endswith(AGAIN)
+
+
+def test_a_label_that_does_not_say_what_the_taint_says():
+    answer = explained(stored(WEB, PLACES), named("a", shut("999"), **says("700")), PLACES, INJECTED)
+    assert "labels of placement do not say what the taints of the node say" in answer.reason
+    assert "value-or-max.taintwarden.io/sla is 700 and should be 999" in refusals(answer)["a"]
+    assert "look at the operator" in answer.remedy
+
+
+def test_an_affinity_of_an_earlier_profile():
+    tight, loose = (profile("p", {**ABOVE, "value": value}, app="web") for value in ("990", "950"))
+    web = owned(pending())
+    answer = explained(stored(web, PLACES, tight), named("a", shut("980"), **says("980")), PLACES, loose, INJECTED)
+    assert answer.reason.endswith("it keeps the affinity of its creation, and would get another one now")
+    assert answer.remedy == AGAIN
+
+
+def test_an_affinity_by_a_key_that_no_policy_places_by_any_more():
+    """The labels were removed under it."""
+    answer = explained(stored(WEB, PLACES), named("a", shut("980")), policy(), INJECTED)
+    assert "no policy places it by sla any more" in answer.reason
+    assert answer.remedy == AGAIN
+
+
+def test_labels_that_say_that_there_is_no_taint_let_it_in():
+    answer = explained(stored(WEB, PLACES), named("a", shut("700"), **NOT_THERE), policy(), INJECTED)
+    assert "its nodeSelector or node affinity does not match" not in refusals(answer)["a"]
+
+
+def test_a_pod_that_was_created_while_the_webhook_was_away():
+    answer = explained(WEB, named("a", shut("980"), **says("980")), PLACES, INJECTED)
+    assert answer.reason.endswith("the webhook was away when it was created, or did not complete its pods yet")
+    assert answer.remedy == f"see that the webhook runs (taintwarden doctor), then {AGAIN}"
+
+
+def test_a_namespace_that_does_not_ask_for_injection():
+    answer = explained(WEB, named("a", shut("980"), **says("980")), PLACES, namespace())
+    assert answer.remedy.startswith("add a native Exists to the template, or label the namespace")
+
+
+def test_a_toleration_beside_which_nothing_would_be_added():
+    answer = explained(stored(WEB), named("a", shut("980")), policy(), INJECTED)
+    assert "nothing would keep it off nodes with other values" in answer.reason
+    assert answer.remedy.startswith("set placement for the key in a policy")
+
+
+NEEDS = owned(pending(annotations=annotated({"requiredDuringSchedulingIgnoredDuringExecution": newer("3.27.0")})))
+NEW = {DRIVER: "v3.28.0"}
+
+
+def test_a_version_of_a_label_that_no_policy_lists():
+    answer = explained(stored(NEEDS), numbered(**NEW), policy(), INJECTED)
+    assert f"no policy lists the label {DRIVER} under versionLabels" in answer.reason
+    assert answer.remedy == f"list {DRIVER} under versionLabels of a policy, then {AGAIN}"
+
+
+def test_what_could_not_be_written_and_can_be_now():
+    answer = explained(stored(NEEDS), numbered(**NEW), LISTS, INJECTED)
+    assert answer.reason.endswith("could not be written when it was created, and can be now")
+    assert answer.remedy == AGAIN
+
+
+def test_numbers_that_are_not_there_since_no_policy_lists_the_label_any_more():
+    answer = explained(stored(NEEDS, LISTS), named("a", **NEW), policy(), INJECTED)
+    assert f"no policy lists {DRIVER} under versionLabels" in answer.reason
+    assert answer.remedy == f"list {DRIVER} under versionLabels of a policy"
+
+
+def test_an_affinity_that_nothing_evaluates_refuses_no_node():
+    """The webhook was away, so the pod may be anywhere."""
+    answer = explained(NEEDS, numbered(**{DRIVER: "v3.9"}), LISTS, INJECTED)
+    assert refusals(answer) == {"a": ""}
+
+
+def disk(**spec: Any) -> list[Json]:
+    claim = {"metadata": {"name": "disk", "namespace": "shop"}, "spec": {"volumeName": "v"}}
+    volume = {"metadata": {"name": "v", "annotations": annotated({"required": newer("3.27.0")})}, "spec": spec}
+    return [
+        {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **claim},
+        {"apiVersion": "v1", "kind": "PersistentVolume", **volume},
+    ]
+
+
+WRITTEN = {"matchExpressions": [{"key": NUMBER, "operator": "Gt", "values": ["30027000000001"]}]}
+USING = {"nodeName": "", "volumes": [{"name": "disk", "persistentVolumeClaim": {"claimName": "disk"}}]}
+
+
+@pytest.mark.parametrize(("labels", "fits"), [({DRIVER: "v3.28.0"}, True), ({DRIVER: "v3.9.0"}, False)])
+def test_of_a_volume_the_stored_affinity_counts(labels, fits):
+    bound = disk(nodeAffinity={"required": {"nodeSelectorTerms": [WRITTEN]}})
+    answer = explained(owned(pending(spec=USING)), *bound, numbered(**labels), LISTS, INJECTED)
+    assert (refusals(answer)["a"] == "") == fits
+
+
+def test_a_volume_that_names_a_label_which_no_policy_lists():
+    bound = disk(nodeAffinity={"required": {"nodeSelectorTerms": [WRITTEN]}})
+    answer = explained(owned(pending(spec=USING)), *bound, named("a", **NEW), policy(), INJECTED)
+    assert refusals(answer)["a"].startswith("the node affinity of PersistentVolume v does not match")
+    assert answer.remedy == f"list {DRIVER} under versionLabels of a policy"
+
+
+def test_a_volume_that_needs_another_node():
+    needs = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["b"]}]}
+    bound = disk(nodeAffinity={"required": {"nodeSelectorTerms": [needs]}})
+    answer = explained(owned(pending(spec=USING)), *bound, named("a", zone="a"), LISTS, INJECTED)
+    assert "the node affinity of its volume does not match" in answer.reason
+
+
+def test_an_annotation_of_a_volume_that_nothing_evaluates_refuses_no_node():
+    answer = explained(owned(pending(spec=USING)), *disk(), numbered(**{DRIVER: "v3.9"}), LISTS, INJECTED)
+    assert refusals(answer) == {"a": ""}
+
+
+def test_a_value_that_labels_cannot_express():
+    equal = {**ABOVE, "operator": "SemverEq", "value": "1.10000.0"}
+    web = owned(pending(extended=[equal]))
+    answer = explained(stored(web, PLACES), named("a", shut("v1.10000"), **says("v1.10000")), PLACES, INJECTED)
+    assert "labels cannot express a value, or a toleration" in answer.reason
+    assert "too many digits" in refusals(answer)["a"]
+
+
+def test_a_pod_of_a_daemon_set_is_told_about_its_own_node():
+    field = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
+    terms = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [field]}}
+    web = pending(extended=[ABOVE], spec={"nodeName": "", "affinity": {"nodeAffinity": terms}})
+    web = owned(web, "DaemonSet", "agent")
+    nodes = [named(name, shut(value), **says(value)) for name, value in (("a", "700"), ("b", "980"))]
+    answer = explained(stored(web, PLACES), *nodes, PLACES, INJECTED)
+    assert answer.reason.startswith("its node a does not suit it, and a rolling update of the DaemonSet waits for it")
+    assert answer.remedy.startswith("kubectl rollout restart daemonset/agent -n shop")
+
+
+def test_a_node_that_the_pod_itself_leaves_out_is_not_blamed_on_placement():
+    web = owned(pending(extended=[ABOVE], spec={"nodeName": "", "nodeSelector": {"disk": "ssd"}}))
+    answer = explained(stored(web, PLACES), named("a", disk="hdd"), PLACES, INJECTED)
+    assert answer.reason == "none of the 1 nodes may get it"
+    assert answer.remedy.startswith("label a node so that it matches")
+
+
+def test_the_remedy_is_shown():
+    assert "Remedy" in table(explained(WEB, named("a", shut("980")), PLACES, INJECTED))

@@ -8,7 +8,7 @@ import pytest
 
 from cli.policies import POLICIES, Run, empty_cluster, running
 from cli.test_plan import add_node, add_pod
-from cli.world import namespace, policy
+from cli.world import namespace, pod, policy
 from localcluster import LocalCluster
 
 SELECTOR = {"matchLabels": {"app": "web"}, "matchExpressions": [{"key": "canary", "operator": "DoesNotExist"}]}
@@ -52,6 +52,17 @@ async def test_pods_of_a_node(run):
     shown = " ".join(result.stdout.split())
     assert (result.exit_code, "Leaving 2 of 2 pods" in shown, "Taints sla=900:NoExecute" in shown) == (10, True, True)
     assert "taint sla=900:NoExecute is not tolerated (sla Gt '950':NoExecute does not hold), 60 s of grace" in shown
+
+
+async def test_a_pod_that_is_pending_is_one_of_its_workload(cluster, run):
+    unbound = pod(metadata={"name": "web-2", "labels": {"app": "web"}}, spec={"nodeName": ""})
+    reason = {"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available"}
+    cluster.store.create("pods", unbound | {"status": {"phase": "Pending", "conditions": [reason]}})
+    shown = " ".join((await run("explain", "deployment", "shop/web")).stdout.split())
+    assert "Leaving 1 of 3 pods" in shown
+    assert "Pending 1 pod: 0/2 nodes are available" in shown
+    told = json.loads((await run("explain", "deployment", "shop/web", "-o", "json")).stdout)
+    assert [len(one["nodes"]) for one in told["pods"] if one["fate"] == "Pending"] == [2]
 
 
 async def test_pods_that_stay(run):

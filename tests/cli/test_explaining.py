@@ -5,6 +5,7 @@ import pytest
 from cli.policies import condition
 from cli.world import (
     NOON,
+    Json,
     answers,
     budget,
     explained,
@@ -22,6 +23,8 @@ from cli.world import (
     toleration,
 )
 from taintwarden.cli.explanation import Fate
+from taintwarden.cli.explanation_table import table
+from taintwarden.controller.wording import guard_advice
 from taintwarden.engine.model import Gates
 from taintwarden.rehearsal.manifests import BadInput
 
@@ -68,18 +71,19 @@ NOT_ENFORCED = {
     "DryRun": "for nothing: policy {} is in mode DryRun, so the pod is not evicted",
     "Paused": "policy {} is paused: taintwarden resume {}",
 }
+SPECS: dict[str, Json] = {"DryRun": {"mode": "DryRun"}, "Paused": {"paused": True}}
 
 
 @pytest.mark.parametrize("mode", NOT_ENFORCED)
 def test_pod_would_leave_under_a_policy_that_does_not_enforce(mode):
-    answer = explained(pod(GT), BAD_NODE, policy(mode=mode))
+    answer = explained(pod(GT), BAD_NODE, policy(**SPECS[mode]))
     assert (answer.fate, answer.policy, answer.taints[0].mode) == (Fate.WOULD_LEAVE, "sla", mode)
     assert answer.waits_for == NOT_ENFORCED[mode].format("sla", "sla")
 
 
 def test_paused_policy_says_how_many_pods_would_be_due():
     resting = condition("Progressing", "False", "paused, 12 pods would be due", "Paused")
-    answer = explained(pod(GT), BAD_NODE, policy(mode="Paused") | {"status": {"conditions": [resting]}})
+    answer = explained(pod(GT), BAD_NODE, policy(paused=True) | {"status": {"conditions": [resting]}})
     assert answer.waits_for == "policy sla is paused, 12 pods would be due: taintwarden resume sla"
 
 
@@ -107,7 +111,7 @@ def test_enforced_taint_decides_over_one_rehearsed():
 
 
 def test_paused_policy_hides_no_enforced_deadline():
-    paused = policy("cni", "cni", mode="Paused")
+    paused = policy("cni", "cni", paused=True)
     answer = explained(pod(GT), node(taint("940"), taint("x", "cni"), recorded=FELL), policy(), paused)
     assert (answer.fate, answer.policy) == (Fate.LEAVES, "sla")
 
@@ -203,7 +207,7 @@ def test_unknown_namespace_that_a_policy_asks_for_is_no_answer():
 def test_invalid_policy_is_told_of():
     answer = explained(pod(GT), BAD_NODE, policy(mode="Enforced"))
     assert answer.fate is Fate.STAYS
-    assert "must be one of Enforce, DryRun, Paused" in answer.policies[0].reason
+    assert "must be one of Enforce, DryRun" in answer.policies[0].reason
     assert answer.notes == [
         "policy sla is not valid as stored; a running operator may still follow its last valid version",
         "there is no valid TaintEvictionPolicy",
@@ -346,12 +350,71 @@ def test_due_pod_waits_for_nothing():
     ("limit", "told"),
     [
         ("policy-rate", "limit policy-rate of policy sla: the rate of the policy"),
-        ("guard", "the guard of policy sla has tripped"),
+        ("guard", "the guard of policy sla holds it, because too many would be evicted"),
     ],
 )
 def test_limit_that_the_operator_reports_is_named(limit, told):
-    limited = policy() | {"status": {"limitedBy": limit}}
+    limited = policy() | {"status": {"limits": [{"limit": limit, "pods": 3, "since": "2026-07-01T11:59:00Z"}]}}
     assert explained(pod(GT), BAD_NODE, limited).waits_for == told
+
+
+def test_what_a_guard_counts_and_which_nodes_are_bad_is_told_without_its_advice():
+    says = "since 2026-07-01T11:59:00Z no pod is evicted: 12 pods due, 3 are allowed. Still bad: node c1 sla=0"
+    condition = {"type": "GuardTripped", "status": "True", "message": f"{says}. {guard_advice('sla')}"}
+    held = listed(limit="guard")
+    held["status"]["conditions"] = [condition]
+    assert explained(pod(GT), BAD_NODE, held).waits_for == f"the guard of policy sla holds it: {says}"
+
+
+RECLAIMED = node(taint("1", timeAdded="2026-01-31T11:59:00Z"))
+
+
+def test_the_end_of_the_node_is_told_as_the_operator_reports_it():
+    end = {"node": "n1", "goneAt": "2026-01-31T12:01:00Z", "pods": 2, "atRisk": 1, "missed": 0}
+    reported = policy(reclaim={"deadlineSeconds": 120}) | {"status": {"reclaims": [end]}}
+    answer = explained(pod(GT), RECLAIMED, reported)
+    assert answer.node_end == "node n1 is gone at 2026-01-31T12:01:00Z; 1 pod will be killed with it"
+    assert "Reclaim     node n1 is gone in 1m; 1 pod will be killed with it" in table(answer)
+
+
+def test_the_end_of_a_node_of_which_the_operator_has_not_reported():
+    answer = explained(pod(GT), RECLAIMED, policy(reclaim={"deadlineSeconds": 120}))
+    assert answer.node_end == "node n1 is gone at 2026-01-31T12:01:01Z"
+    rehearsed = policy(reclaim={"deadlineSeconds": 120}, mode="DryRun")
+    assert explained(pod(GT), RECLAIMED, rehearsed).node_end is None
+
+
+def test_of_several_limits_none_is_blamed():
+    counts, since = (("bounce", 9), ("per-node", 2)), "2026-07-01T11:59:00Z"
+    limits = [{"limit": name, "pods": pods, "since": since} for name, pods in counts]
+    told = "one of the limits of policy sla (by the number of pods that each delays): bounce (9), per-node (2)"
+    assert explained(pod(GT), BAD_NODE, policy() | {"status": {"limits": limits}}).waits_for == told
+
+
+def listed(**of) -> Json:
+    """A policy whose operator says what refuses this pod, and that a bounce delays most others."""
+    reference = {"namespace": "shop", "name": "web", "node": "n1", "taint": "sla=1:NoExecute", "state": "Blocked"}
+    limits = [{"limit": "bounce", "pods": 9, "since": "2026-07-01T11:59:00Z"}]
+    next_pods = [reference | {"deadline": "2026-07-01T11:59:00Z"} | of]
+    return policy() | {"status": {"limits": limits, "nextPods": next_pods}}
+
+
+def test_what_refuses_this_pod_is_told_and_no_other_limit():
+    refused = listed(limit="refused", message='pods "web" is forbidden', attempts=14, until="2026-07-01T12:00:40Z")
+    told = explained(pod(GT), BAD_NODE, refused).waits_for
+    assert told.startswith("the API server refuses its eviction: pods")
+    assert ", 14 calls, the next one " in told
+    assert "bounce" not in told
+
+
+def test_a_budget_is_told_once():
+    held = listed(limit="budget", message="PodDisruptionBudget shop/web allows no disruption now")
+    told = explained(pod(GT), BAD_NODE, held, budget()).waits_for
+    assert told.startswith("for PodDisruptionBudget web: it allows no disruption now")
+
+
+def test_a_listed_pod_that_nothing_refuses_waits_for_nothing():
+    assert explained(pod(GT), BAD_NODE, listed()).waits_for == "for nothing: it is due now"
 
 
 def test_budget_that_blocks_is_named():
@@ -442,7 +505,7 @@ def test_every_policy_that_wants_the_pod_gone_is_told_what_is_enforced_first():
 @pytest.mark.parametrize("mode", NOT_ENFORCED)
 def test_what_another_policy_would_do_comes_after_what_is_enforced(mode):
     bad = node(taint("940"), taint("1", key="cni"), recorded=FELL)
-    answer = explained(pod(), bad, policy(), policy("cni", key="cni", mode=mode))
+    answer = explained(pod(), bad, policy(), policy("cni", key="cni", **SPECS[mode]))
     (other,) = answer.claims
     assert (answer.policy, other.policy, other.mode) == ("sla", "cni", mode)
     assert other.waits_for == NOT_ENFORCED[mode].format("cni", "cni")
@@ -450,3 +513,17 @@ def test_what_another_policy_would_do_comes_after_what_is_enforced(mode):
 
 def test_one_policy_alone_is_told_once():
     assert explained(pod(GT), BAD_NODE, policy()).claims == []
+
+
+def test_a_budget_whose_controller_fails_is_not_one_that_is_waited_for():
+    failed = budget()
+    condition = {
+        "type": "DisruptionAllowed",
+        "status": "False",
+        "reason": "SyncFailed",
+        "message": "found no controllers",
+    }
+    failed["status"] = {"disruptionsAllowed": 0, "conditions": [condition]}
+    answer = explained(pod(GT), BAD_NODE, policy(), failed)
+    why = "it allows no disruption, as its controller cannot compute it: found no controllers"
+    assert answer.budgets[0].reason == why

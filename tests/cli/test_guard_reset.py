@@ -48,7 +48,7 @@ async def test_yes_asks_the_operator(cluster, run):
 
 async def test_it_shows_what_the_guard_holds(run):
     shown = (await run("guard", "reset", "sla", "--yes")).stdout
-    for told in (SINCE, "120 pods that would be evicted", "taint sla=900 on 4 nodes", "120 pods would leave"):
+    for told in (SINCE, "Held        120 pods\n", "taint sla=900 on 4 nodes", "120 pods would leave"):
         assert told in shown
 
 

@@ -50,7 +50,7 @@ async def test_every_example_works(cli, samples, cluster, tmp_path):
                 assert result.stderr == "", (example, result.output)
                 assert result.stdout
                 count += 1
-    assert count == 9
+    assert count == 12
 
 
 @pytest.mark.parametrize("command", COMMANDS)

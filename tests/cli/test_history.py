@@ -10,6 +10,7 @@ import pytest
 from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_status
 from cli.world import policy
 from localcluster import LocalCluster
+from taintwarden.cli.timeline import Happening, Timeline, table
 from taintwarden.controller.wording import at, exactly
 
 NOW = time.time()
@@ -61,7 +62,37 @@ async def test_what_happened_comes_in_order_and_pods_of_a_minute_are_one_line(ru
         ["Condition", "TaintEvictionPolicy", "sla"],
     ]
     assert "shop/web-0, shop/web-1, shop/web-2 and 2 more" in " ".join(result.stdout.split())
-    assert "GuardTripped is True (MassEviction): since 12:00" in " ".join(result.stdout.split())
+    assert "GuardTripped became True (MassEviction)" in " ".join(result.stdout.split())
+    assert "since 12:00" not in result.stdout  # the message of today
+
+
+async def test_a_report_in_markdown(cluster, run):
+    tell(cluster, "sly", 1, message="a | b <img> `c`")
+    shown = (await run("history", "-o", "markdown", "--all")).stdout.splitlines()
+    assert shown[2:4] == ["| TIME | REASON | ABOUT | NOTE |", "|---|---|---|---|"]
+    assert any(line.endswith(r"| a \| b \<img\> \`c\` |") for line in shown)
+    assert len(shown) == 4 + 6 + 1 + 1
+
+
+async def test_a_narrow_terminal_loses_nothing(run, monkeypatch):
+    monkeypatch.setattr("taintwarden.cli.output.PIPE_WIDTH", 60)
+    shown = (await run("history")).stdout
+    assert max(map(len, shown.splitlines())) <= 60
+    assert "(MassEvictio" in shown  # the rest is in the next line
+    assert next(line[:20] for line in shown.splitlines() if line.startswith("20")).endswith("Z")
+
+
+def test_what_went_wrong_and_what_people_did_is_coloured(monkeypatch):
+    for name, value in (("FORCE_COLOR", "1"), ("COLUMNS", "100"), ("TERM", "xterm-256color")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    told = [
+        Happening(at=at(NOW), reason=reason, type=type_, kind="Pod", namespace="shop", name="web", note="")
+        for reason, type_ in (("DeadlineMissed", "Warning"), ("PolicyPaused", "Normal"))
+    ]
+    shown = table(Timeline(at(NOW), at(NOW), "", told), every=True)
+    assert "\x1b[33mDeadlineMissed" in shown
+    assert "\x1b[36mPolicyPaused" in shown
 
 
 async def test_each_pod_may_have_its_line(run):

@@ -81,7 +81,7 @@ current-context: away
     return str(path)
 
 
-def test_the_operator_asks_the_cluster_before_it_imports_kopf(kubeconfig):
+def test_the_operator_imports_nothing_that_draws_and_no_kopf(kubeconfig):
     packages = imported("run", "--kubeconfig", kubeconfig, code=1)
     assert packages >= {"aiohttp", "structlog"}
     assert packages & {"kopf", "rich", "cryptography"} == set()

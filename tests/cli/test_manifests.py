@@ -104,7 +104,7 @@ def test_alias_to_itself_is_refused(read):
 
 
 def test_harmless_aliases_work(read):
-    assert read("a: &a {x: 1}\nb: {<<: *a, y: 2}")[0].content["b"] == {"x": 1, "y": 2}
+    assert read("a: &a {x: 1}\nb: {<<: *a, z: 2}")[0].content["b"] == {"x": 1, "z": 2}
 
 
 @pytest.mark.parametrize(("name", "reason"), [("absent", "No such file"), (".", "Is a directory")])

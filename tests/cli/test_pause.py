@@ -1,4 +1,4 @@
-"""`pause` stops a policy and `resume` sets it going as it was, whoever else writes it meanwhile."""
+"""`pause` stops a policy whatever its mode, and `resume` sets it going again, whoever else writes it meanwhile."""
 
 import re
 from collections.abc import AsyncIterator
@@ -8,11 +8,12 @@ import pytest
 from click.testing import Result
 
 from cli.policies import POLICIES, Run, annotations, condition, empty_cluster, running, set_status, stored
-from cli.world import policy
+from cli.world import Json, policy
 from localcluster import LocalCluster
-from taintwarden.cli.pausing import PAUSED_MODE_ANNOTATION
+from taintwarden.cli.pausing import FIELD_MANAGER, PAUSED_BY_ANNOTATION
 
 WRITE = f"{POLICIES}/sla$"
+BY = r"an unknown user at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 
 
 @pytest.fixture
@@ -28,8 +29,14 @@ async def run(cluster: LocalCluster, cli, tmp_path: Path) -> AsyncIterator[Run]:
         yield run
 
 
-def mode_of(cluster: LocalCluster, name: str = "sla") -> str:
-    return stored(cluster, name)["spec"]["mode"]
+def spec_of(cluster: LocalCluster, name: str = "sla") -> tuple[str, bool]:
+    """Its mode, and whether it is paused."""
+    spec = stored(cluster, name)["spec"]
+    return spec["mode"], spec.get("paused", False)
+
+
+def paused_by(cluster: LocalCluster) -> str:
+    return annotations(cluster).get(PAUSED_BY_ANNOTATION, "")
 
 
 def told(result: Result) -> str:
@@ -38,26 +45,33 @@ def told(result: Result) -> str:
     return re.sub(r" \(cluster http://127\.0\.0\.1:\d+, context [a-z-]+\)$", "", line)
 
 
-async def test_pause_says_which_mode_it_had(cluster, run):
+@pytest.mark.parametrize("mode", ["Enforce", "DryRun"])
+async def test_a_pause_leaves_the_mode(cluster, run, mode):
+    cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(mode=mode))
     result = await run("pause", "sla")
-    assert (result.exit_code, told(result)) == (0, "policy sla is paused; its mode was Enforce")
-    assert (mode_of(cluster), annotations(cluster)) == ("Paused", {PAUSED_MODE_ANNOTATION: "Enforce@2"})
-
-
-@pytest.mark.parametrize("before", ["Enforce", "DryRun"])
-async def test_resume_goes_back_to_the_mode_before(cluster, run, before):
-    cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(mode=before))
-    await run("pause", "sla")
+    assert (result.exit_code, told(result)) == (0, f"policy sla is paused; its mode stays {mode}")
+    assert spec_of(cluster) == (mode, True)
     result = await run("resume", "sla")
-    assert (result.exit_code, told(result)) == (0, f"policy sla is in mode {before} again")
-    assert (mode_of(cluster), annotations(cluster)) == (before, {})
+    assert (result.exit_code, told(result)) == (0, f"policy sla is in mode {mode} again")
+    assert (spec_of(cluster), annotations(cluster)) == ((mode, False), {})
 
 
-async def test_paused_twice_forgets_no_mode(cluster, run):
+async def test_a_pause_states_who_and_why(cluster, run):
+    await run("pause", "sla", "--reason", "values of zone-a are wrong")
+    assert re.fullmatch(BY + ": values of zone-a are wrong", paused_by(cluster))
+
+
+async def test_a_pause_without_a_reason(cluster, run):
     await run("pause", "sla")
-    result = await run("pause", "sla")
-    assert (result.exit_code, told(result)) == (0, "policy sla is paused already")
-    assert annotations(cluster) == {PAUSED_MODE_ANNOTATION: "Enforce@2"}
+    assert re.fullmatch(BY, paused_by(cluster))
+
+
+async def test_paused_twice_keeps_who_was_first(cluster, run):
+    await run("pause", "sla", "--reason", "first")
+    result = await run("pause", "sla", "--reason", "second")
+    assert result.exit_code == 0
+    assert re.fullmatch(f"policy sla is paused already, by {BY}: first", told(result))
+    assert paused_by(cluster).endswith(": first")
 
 
 async def test_resume_of_a_policy_that_is_not_paused_changes_nothing(cluster, run):
@@ -67,23 +81,32 @@ async def test_resume_of_a_policy_that_is_not_paused_changes_nothing(cluster, ru
     assert stored(cluster) == before
 
 
-async def test_resume_in_another_mode_than_that_of_a_policy_that_is_not_paused_is_an_error(cluster, run):
-    before = stored(cluster)
-    result = await run("resume", "sla", "--mode", "DryRun")
-    assert (result.exit_code, stored(cluster)) == (1, before)
-    assert "is not paused: its mode is Enforce; to change it: kubectl patch tep sla" in result.stderr
+def file(**spec: object) -> Json:
+    """The policy as a user has it in a file."""
+    whole = policy(**spec)
+    return whole | {"metadata": {"name": "sla"}}
 
 
-async def test_mode_before_counts_only_as_long_as_nobody_changes_the_policy(cluster, run):
+async def test_the_file_applied_again_does_not_resume(cluster, run):
     await run("pause", "sla")
-    for mode in ("DryRun", "Paused"):
-        cluster.store.modify(POLICIES, "sla", "", lambda one, mode=mode: one["spec"].update(mode=mode))
+    cluster.apply(file(mode="Enforce"), manager="kubectl")
+    assert spec_of(cluster) == ("Enforce", True)
+    cluster.apply(file(mode="DryRun"), manager="kubectl")
+    assert spec_of(cluster) == ("DryRun", True)
+    assert told(await run("resume", "sla")) == "policy sla is in mode DryRun again"
+
+
+async def test_a_file_that_says_otherwise_is_a_conflict(cluster, run):
+    await run("pause", "sla")
+    with pytest.raises(Exception, match=FIELD_MANAGER):
+        cluster.apply(file(paused=False), manager="kubectl", force=False)
+
+
+async def test_a_file_that_pauses_is_named(cluster, run):
+    cluster.apply(file(paused=True), manager="argocd-controller")
     result = await run("resume", "sla")
-    assert (result.exit_code, mode_of(cluster)) == (1, "Paused")
-    assert (
-        "was changed after it was paused, when its mode was Enforce: pass --mode Enforce or --mode DryRun"
-        in result.stderr
-    )
+    assert (result.exit_code, spec_of(cluster)) == (0, ("Enforce", False))
+    assert "; argocd-controller sets spec.paused, too: remove it there, or the next apply" in result.stdout
 
 
 async def test_resume_says_how_many_pods_are_due(cluster, run):
@@ -95,28 +118,28 @@ async def test_resume_says_how_many_pods_are_due(cluster, run):
 @pytest.fixture
 def three(cluster: LocalCluster) -> None:
     """Beside sla, one that is paused by hand and one that rehearses."""
-    cluster.create(POLICIES, policy("hand", mode="Paused"))
+    cluster.create(POLICIES, policy("hand", paused=True))
     cluster.create(POLICIES, policy("spot", mode="DryRun"))
 
 
-def modes(cluster: LocalCluster) -> list[str]:
-    return [mode_of(cluster, name) for name in ("hand", "sla", "spot")]
+def are_paused(cluster: LocalCluster) -> list[bool]:
+    return [spec_of(cluster, name)[1] for name in ("hand", "sla", "spot")]
 
 
 @pytest.mark.usefixtures("three")
 async def test_all_policies_are_paused_and_resumed(cluster, run):
     paused = await run("pause", "--all", "--yes")
-    assert (paused.exit_code, modes(cluster)) == (0, ["Paused"] * 3)
+    assert (paused.exit_code, are_paused(cluster)) == (0, [True] * 3)
     resumed = await run("resume", "--all", "--yes")
-    assert (resumed.exit_code, modes(cluster)) == (0, ["Paused", "Enforce", "DryRun"])
-    assert "hand    Paused  unchanged  policy hand does not state which mode it had" in resumed.stdout
+    assert (resumed.exit_code, are_paused(cluster)) == (0, [False] * 3)
+    assert [spec_of(cluster, name)[0] for name in ("hand", "sla", "spot")] == ["Enforce", "Enforce", "DryRun"]
 
 
 @pytest.mark.usefixtures("three")
 async def test_all_is_shown_first_and_asks(cluster, run):
     for arguments, code in ((("--dry-run",), 0), ((), 2)):
         result = await run("pause", "--all", *arguments)
-        assert (result.exit_code, modes(cluster)) == (code, ["Paused", "Enforce", "DryRun"])
+        assert (result.exit_code, are_paused(cluster)) == (code, [True, False, False])
         lines = [line.split()[:3] for line in result.stdout.splitlines()[2:]]
         assert lines == [["hand", "Paused", "unchanged"], ["sla", "Enforce", "Paused"], ["spot", "DryRun", "Paused"]]
 
@@ -125,30 +148,13 @@ async def test_all_is_shown_first_and_asks(cluster, run):
 async def test_one_that_cannot_be_paused_costs_no_other(cluster, run):
     cluster.faults.answer(403, method="PATCH", path=WRITE)
     result = await run("pause", "sla", "spot")
-    assert (result.exit_code, modes(cluster)) == (1, ["Paused", "Enforce", "Paused"])
+    assert (result.exit_code, are_paused(cluster)) == (1, [True, False, True])
     assert (len(result.stdout.splitlines()), len(result.stderr.splitlines())) == (1, 1)
 
 
 @pytest.mark.parametrize("arguments", [(), ("sla", "--all"), ("sla", "--dry-run")])
 async def test_all_or_names(run, arguments):
     assert (await run("pause", *arguments)).exit_code == 2
-
-
-async def test_paused_by_hand_has_to_be_told_its_mode(cluster, run):
-    cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(mode="Paused"))
-    result = await run("resume", "sla")
-    assert (result.exit_code, mode_of(cluster)) == (1, "Paused")
-    assert "does not state which mode it had: pass --mode Enforce or --mode DryRun" in result.stderr
-    assert (await run("resume", "sla", "--mode", "DryRun")).exit_code == 0
-    assert mode_of(cluster) == "DryRun"
-
-
-async def test_annotation_that_is_no_mode_is_not_believed(cluster, run):
-    await run("pause", "sla")
-    cluster.store.modify(
-        POLICIES, "sla", "", lambda one: one["metadata"]["annotations"].update({PAUSED_MODE_ANNOTATION: "Paused"})
-    )
-    assert (await run("resume", "sla")).exit_code == 1
 
 
 @pytest.mark.parametrize("command", ["pause", "resume"])
@@ -161,18 +167,20 @@ async def test_unknown_policy_is_one_line(run, command):
 async def test_missing_right_is_one_line(cluster, run):
     cluster.faults.answer(403, method="PATCH", path=WRITE)
     result = await run("pause", "sla")
-    assert (result.exit_code, result.stdout, mode_of(cluster)) == (1, "", "Enforce")
+    assert (result.exit_code, result.stdout, spec_of(cluster)) == (1, "", ("Enforce", False))
     assert result.stderr.startswith("taintwarden: you may not change taintevictionpolicies: 403 ")
 
 
 async def test_somebody_elses_write_meanwhile_is_no_reason_to_fail(cluster, run):
+    await run("pause", "sla")
     cluster.faults.answer(409, method="PATCH", path=WRITE, times=3)
-    assert (await run("pause", "sla")).exit_code == 0
-    assert mode_of(cluster) == "Paused"
+    assert (await run("resume", "sla")).exit_code == 0
+    assert spec_of(cluster) == ("Enforce", False)
 
 
 async def test_one_who_always_writes_meanwhile_is_told_of(cluster, run):
+    await run("pause", "sla")
     cluster.faults.answer(409, method="PATCH", path=WRITE, times=9)
-    result = await run("pause", "sla")
+    result = await run("resume", "sla")
     assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1)
     assert result.stderr.startswith("taintwarden: cannot change taintevictionpolicies: 409 ")

@@ -3,10 +3,12 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
@@ -14,9 +16,10 @@ import pytest
 import yaml
 
 from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_status
-from cli.world import policy
+from cli.world import Json, policy
 from localcluster import LocalCluster
-from taintwarden.controller.wording import at, exactly
+from taintwarden.controller.wording import at, exactly, guard_advice
+from taintwarden.rehearsal import liveness
 
 SINCE = "2026-01-31T12:00:00Z"
 FINE = [condition("Accepted", "True"), condition("GuardTripped", "False", reason="Armed")]
@@ -84,24 +87,51 @@ async def test_it_fits_into_100_columns_whatever_names_are(cluster, run):
 
 
 async def test_named_policy_in_detail(run):
-    shown = " ".join((await run("status", "sla")).stdout.split())
+    shown = " ".join((await run("status", "sla", "--utc")).stdout.split())
     for told in (
         "12 pods have to leave",
         f"9 pods waiting since {SINCE}: limit max-unavailable of policy sla: ",
+        f"shop/web-0 on a1: Waiting, due at {SINCE}, sla=900:NoExecute",
         "their workload cannot lose another Ready pod now",
         "; the next may be evicted at 2026-01-31T12:05:00Z",
         "3 pods waiting for shop/web",
-        "region/zone-a: Degraded, 4 of 8 nodes are drained",
-        "shop/web-0 on a1: Waiting",
+        "region/zone-a: Degraded, 4 of 8 nodes have to be drained",
     ):
         assert told in shown
+
+
+async def test_times_are_ages_and_countdowns(cluster, run):
+    now = time.time()
+    pods = [{**BUSY["nextPods"][0], "deadline": at(now - 61)}]
+    held = [{"limit": "policy-rate", "pods": 9, "since": at(now - 150), "until": at(now + 90)}]
+    resting = condition("Progressing", "True", f"12 pods have to leave; held since {at(now - 150)}")
+    report = {"nextPods": pods, "limits": held, "conditions": [*FINE, resting], "nextDeadline": at(now + 90)}
+    set_status(cluster, "sla", **BUSY | report, observedAt=at(now - 17))
+    shown = " ".join((await run("status", "sla")).stdout.split())
+    for told in (
+        r"^The operator reported 1[789]s ago\. ",
+        r"the first pod is due in 1m(30|2[89])s ",
+        r"overdue for 1m[123]s",
+        r"waiting for 2m3[012]s: limit policy-rate",
+        r"the next may be evicted in 1m(30|2[89])s",
+        r"12 pods have to leave; held for 2m3[012]s",
+    ):
+        assert re.search(told, shown), shown
+
+
+async def test_a_narrow_terminal_says_what_it_does_not_show(run, monkeypatch):
+    monkeypatch.setattr("taintwarden.cli.output.PIPE_WIDTH", 60)
+    shown = (await run("status")).stdout.splitlines()
+    assert shown[0].split() == ["POLICY", "MODE", "ACCEPTED", "PENDING", "GUARD", "LIMIT"]
+    assert " ".join(shown[3:]).endswith("see -o wide: NODES, DEGRADED, BLOCKED, EVICTED")
+    assert max(map(len, shown)) <= 60
 
 
 async def test_invalid_taints_are_named_with_their_nodes(cluster, run):
     taints = [{"node": f"a{number}", "taint": "sla=98O:NoExecute", "pods": 2} for number in range(10)]
     set_status(cluster, "sla", heldInvalid=23, invalidTaints=taints)
     shown = " ".join((await run("status", "sla")).stdout.split())
-    assert "sla=98O:NoExecute on a0 cannot be compared: 2 pods judged by the last valid value" in shown
+    assert "sla=98O:NoExecute on a0 cannot be compared: 2 pods judged by its last valid value" in shown
     assert "3 pods with other invalid taints: kubectl get events" in shown
 
 
@@ -115,9 +145,46 @@ async def test_open_guard_calls_for_a_person(cluster, run):
     set_status(cluster, "spot", conditions=opened, guard=OPEN)
     result = await run("status", "spot")
     assert result.exit_code == 10
-    assert "120 pods would be evicted within one window" in result.stdout
+    assert "says      120 pods would leave" in result.stdout
     assert "taint sla=900" in result.stdout
     assert "its guard has tripped" in (await run("status")).stdout
+
+
+async def test_the_problem_is_what_the_guard_counts_without_its_advice(cluster, run):
+    says = f"since {SINCE} no pod is evicted: 12 pods due in the next 10m, 3 are allowed. Still bad: node c1 sla=0"
+    opened = [condition("Accepted", "True"), condition("GuardTripped", "True", f"{says}. {guard_advice('spot')}")]
+    set_status(cluster, "spot", conditions=opened, guard=OPEN)
+    told = json.loads((await run("status", "spot", "-o", "json")).stdout)["policies"][0]
+    assert told["problem"] == f"its guard has tripped: {says}"
+
+
+def end_of_node(seconds: float, **pods: int) -> Json:
+    return {"node": "b1", "goneAt": at(time.time() + seconds), "pods": 1, "atRisk": 0, "missed": 0} | pods
+
+
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        (partial(end_of_node, 400, atRisk=1), "node b1 is gone in 6m[0-9]+s; 1 pod will be killed with it"),
+        (
+            partial(end_of_node, -400, missed=1),
+            "node b1 is gone for 6m[0-9]+s: 1 pod was still on it and ended with it",
+        ),
+    ],
+)
+async def test_the_end_of_a_node_that_ends_pods_calls_for_a_person(cluster, run, end, told):
+    set_status(cluster, "spot", conditions=[condition("Accepted", "True")], reclaims=[end()])
+    one, all_policies = await run("status", "spot"), await run("status")
+    assert (one.exit_code, all_policies.exit_code) == (10, 10)
+    assert re.search(f"Problem +{told}\n", all_policies.stdout)
+    assert re.search(f"Reclaim +{told}\n", one.stdout)
+
+
+async def test_the_end_of_a_node_that_all_pods_can_leave_calls_for_nobody(cluster, run):
+    set_status(cluster, "spot", conditions=[condition("Accepted", "True")], reclaims=[end_of_node(100)])
+    result = await run("status", "spot")
+    assert result.exit_code == 0
+    assert "; 1 pod has to leave it before" in result.stdout
 
 
 async def test_zones_that_are_all_full_call_for_a_person(cluster, run):
@@ -157,6 +224,54 @@ def renewed(cluster: LocalCluster, ago: float) -> None:
     )
 
 
+def renew(cluster: LocalCluster, ago: float) -> None:
+    spec = {"renewTime": exactly(time.time() - ago)}
+    cluster.store.modify("leases", "taintwarden", "taintwarden-system", lambda one: one["spec"].update(spec))
+
+
+@pytest.fixture
+def looks(cluster, monkeypatch) -> list[Callable[[], None]]:
+    """What happens between two looks at a Lease that seems late; then time passes."""
+    happens: list[Callable[[], None]] = []
+    clock = [1000.0]
+
+    async def sleep(seconds: float) -> None:
+        clock[0] += seconds
+        if happens:
+            happens.pop(0)()
+
+    monkeypatch.setattr(liveness, "pause", sleep)
+    monkeypatch.setattr(liveness, "monotonic", lambda: clock[0])
+    return happens
+
+
+@pytest.mark.parametrize(
+    ("ago", "told"),
+    [
+        (9, "The operator has not renewed its Lease for 14s: nothing is evicted until it does."),
+        (20, "The operator has not renewed its Lease for 25s: nothing is evicted until it does."),
+    ],
+)
+async def test_a_lease_that_is_not_renewed_is_told_at_once(cluster, run, looks, ago, told):
+    renewed(cluster, ago=ago + 0.2)
+    result = await run("status")
+    assert (result.exit_code, result.stdout.splitlines()[0]) == (10, told)
+
+
+async def test_a_clock_that_runs_ahead_is_no_operator_that_is_late(cluster, run, looks):
+    renewed(cluster, ago=20)
+    looks += [lambda: None, lambda: renew(cluster, 18)]
+    assert "Lease" not in (await run("status")).stdout
+    assert looks == []
+
+
+async def test_a_lease_that_was_just_renewed_is_looked_at_once(cluster, run, looks):
+    renewed(cluster, ago=4)
+    looks += [lambda: None]
+    assert "Lease" not in (await run("status")).stdout
+    assert len(looks) == 1
+
+
 async def test_operator_that_does_not_report_is_told_first(cluster, run):
     renewed(cluster, ago=78)
     result = await run("status")
@@ -175,6 +290,37 @@ async def test_reports_tell_where_the_lease_may_not_be_read(cluster, run):
     assert (result.exit_code, result.stdout.startswith("The operator has not reported for 1m1")) == (10, True)
 
 
+def deploy_webhook(cluster: LocalCluster, ready: int) -> None:
+    """The Deployment of the webhook, with so many replicas that are ready."""
+    meta = {"name": "hooks", "namespace": "taintwarden-system", "labels": {"app.kubernetes.io/name": "taintwarden"}}
+    containers = [{"name": "webhook", "image": "none", "args": ["webhook"]}]
+    template = {"metadata": {"labels": {"app": "hooks"}}, "spec": {"containers": containers}}
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "hooks"}}, "template": template}
+    cluster.store.create("deployments", {"metadata": meta, "spec": spec})
+    cluster.store.modify(
+        "deployments", "hooks", meta["namespace"], lambda one: one.update(status={"readyReplicas": ready})
+    )
+
+
+@pytest.mark.parametrize("command", [("status",), ("top", "--once")])
+async def test_a_webhook_without_a_ready_replica_is_told_first(cluster, run, command):
+    deploy_webhook(cluster, ready=0)
+    assert "Of Deployment taintwarden-system/hooks, the webhook, no replica is ready" in (await run(*command)).stdout
+
+
+async def test_a_webhook_without_a_ready_replica_needs_a_person(cluster, run):
+    deploy_webhook(cluster, ready=0)
+    assert (await run("status")).exit_code == 10
+
+
+@pytest.mark.parametrize("answer", [None, 403])
+async def test_a_webhook_with_a_ready_replica_or_that_may_not_be_read_is_no_problem(cluster, run, answer):
+    deploy_webhook(cluster, ready=0 if answer else 1)
+    if answer:
+        cluster.faults.answer(answer, path="/deployments")
+    assert "webhook" not in (await run("status")).stdout
+
+
 async def test_operator_that_reports_is_fine(cluster, run):
     renewed(cluster, ago=3)
     set_status(cluster, "sla", conditions=FINE, observedAt=at(time.time() - 15))
@@ -184,7 +330,7 @@ async def test_operator_that_reports_is_fine(cluster, run):
 
 async def test_paused_policy_says_how_many_pods_would_be_due(cluster, run):
     resting = condition("Progressing", "False", "paused, 12 pods would be due", "Paused")
-    cluster.store.modify(POLICIES, "spot", "", lambda one: one["spec"].update(mode="Paused"))
+    cluster.store.modify(POLICIES, "spot", "", lambda one: one["spec"].update(paused=True))
     set_status(cluster, "spot", conditions=[*FINE, resting], pending=12)
     assert "paused, 12 pods would be due" in (await run("status")).stdout
 
@@ -214,15 +360,12 @@ async def test_no_colour_where_no_terminal_is(run):
     assert "\x1b" not in (await run("status", "sla")).stdout
 
 
-async def test_watch_is_for_tables(run):
-    result = await run("status", "--watch", "-o", "json")
-    assert (result.exit_code, "--watch shows a table" in result.stderr) == (2, True)
-
-
-async def test_watch_shows_what_changes_and_survives_a_cut(cluster, tmp_path):
+@asynccontextmanager
+async def watching(cluster: LocalCluster, folder: Path, *more: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """``status --watch`` in a process of its own."""
     async with cluster.serve() as server:
-        kubeconfig = server.write_kubeconfig(tmp_path / "kubeconfig")
-        command = [sys.executable, "-m", "taintwarden", "status", "--watch", "--interval", "0.2"]
+        kubeconfig = server.write_kubeconfig(folder / "kubeconfig")
+        command = [sys.executable, "-m", "taintwarden", "status", "--watch", "--interval", "0.2", *more]
         environment = os.environ | {"TAINTWARDEN_KUBECONFIG": str(kubeconfig)}
         pipe = asyncio.subprocess.PIPE
         # A shell that starts us in the background ignores SIGINT for us and our children.
@@ -230,18 +373,32 @@ async def test_watch_shows_what_changes_and_survives_a_cut(cluster, tmp_path):
         watch = await asyncio.create_subprocess_exec(
             *command, env=environment, stdout=pipe, stderr=pipe, preexec_fn=heed
         )
-        assert watch.stdout is not None
-        assert watch.stderr is not None
         try:
-            assert (await watch.stdout.readline()).startswith(b"As of ")
-            cluster.faults.cut(path=POLICIES, times=3)  # the client itself tries again once
-            assert b"cannot reach the cluster" in await watch.stderr.readline()
-            set_status(cluster, "spot", conditions=[condition("Accepted", "False", "mend me")])
-            while b"mend me" not in await watch.stdout.readline():
-                assert watch.returncode is None
-            watch.send_signal(signal.SIGINT)
-            assert await watch.wait() == 10
+            yield watch
         finally:  # the server waits for those who ask it
             if watch.returncode is None:
                 watch.kill()
                 await watch.wait()
+
+
+async def test_watch_shows_what_changes_and_survives_a_cut(cluster, tmp_path):
+    async with watching(cluster, tmp_path) as watch:
+        assert watch.stdout is not None
+        assert watch.stderr is not None
+        assert (await watch.stdout.readline()).startswith(b"As of ")
+        cluster.faults.cut(path=POLICIES, times=3)  # the client itself tries again once
+        assert b"cannot reach the cluster" in await watch.stderr.readline()
+        set_status(cluster, "spot", conditions=[condition("Accepted", "False", "mend me")])
+        while b"mend me" not in await watch.stdout.readline():
+            assert watch.returncode is None
+        watch.send_signal(signal.SIGINT)
+        assert await watch.wait() == 10
+
+
+async def test_watch_prints_a_template_whenever_something_changes(cluster, tmp_path):
+    template = 'jsonpath={.policies[0].pending}{"\\n"}'
+    async with watching(cluster, tmp_path, "-o", template, "sla") as watch:
+        assert watch.stdout is not None
+        assert await watch.stdout.readline() == b"12\n"
+        set_status(cluster, "sla", **BUSY | {"pending": 3})
+        assert await watch.stdout.readline() == b"3\n"

@@ -2,11 +2,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 import yaml
+from hypothesis import strategies as st
 
 from cli.world import history, node, pod, policy, profile, taint, toleration
 from taintwarden.cli.validation import check_files
+from taintwarden.engine.numeric import explain_integer, parse_integer
+from taintwarden.engine.versions import explain_version, parse_version
+from taintwarden.rehearsal.yaml_documents import dump
 
 EXISTS = toleration("Exists")
 ANNOTATION = "metadata.annotations[taintwarden.io/tolerations]"
@@ -18,7 +23,7 @@ def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
 
     def checker(*objects: Any) -> list[str]:
-        Path("f.yaml").write_text(yaml.safe_dump_all(objects))
+        Path("f.yaml").write_text(dump(*objects))
         return [f"{one.severity} {one.message}" for one in check_files(["f.yaml"]).findings]
 
     return checker
@@ -31,7 +36,7 @@ def workload(kind: str, template: Any, *path: str, api: str = "apps/v1", **metad
     return {"apiVersion": api, "kind": kind, "metadata": {"name": "w", **metadata}} | body
 
 
-# -- policies --------------------------------------------------------------------------------------------------------
+# -- policies ---------------------------------------------------------------------------------------------------------
 
 
 def test_valid_objects_have_no_findings(check):
@@ -41,7 +46,7 @@ def test_valid_objects_have_no_findings(check):
 def test_every_fault_of_a_policy_is_found(check):
     found = check(policy(mode="Enforced", timing={"violationGraceSeconds": -1}))
     assert found == [
-        'error spec.mode: Invalid value: "Enforced": must be one of Enforce, DryRun, Paused; write Enforce',
+        'error spec.mode: Invalid value: "Enforced": must be one of Enforce, DryRun; write Enforce',
         "error spec.timing.violationGraceSeconds: Invalid value: -1: must be from 0 to 2147483647",
     ]
 
@@ -104,7 +109,7 @@ def test_what_has_no_kind_is_an_error(check, obj):
     assert check(obj) == ["error kind: Required value: is no Kubernetes object: it has no kind"]
 
 
-# -- pods ------------------------------------------------------------------------------------------------------------
+# -- pods -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -143,8 +148,8 @@ def test_annotation_that_is_no_text_is_an_error(check):
     ("value", "severity", "reason"),
     [
         (True, "error", "must be a string"),
-        ("yes", "warning", 'only "true" has an effect'),
-        ("True", "warning", 'only "true" has an effect'),
+        ("yes", "warning", "has no effect"),
+        ("True", "warning", "has no effect"),
     ],
 )
 def test_opting_out_takes_the_text_true(check, value, severity, reason):
@@ -231,7 +236,7 @@ def test_junk_in_a_pod_is_left_to_the_server(check, spec):
     assert check({"apiVersion": "v1", "kind": "Pod", "spec": spec}) == []
 
 
-# -- nodes -----------------------------------------------------------------------------------------------------------
+# -- nodes ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -239,8 +244,8 @@ def test_junk_in_a_pod_is_left_to_the_server(check, spec):
     [
         ("0950", "leading zeros are not allowed: write 950, not 0950"),
         ("99.5", "decimals are not allowed: scale the value, for example 995 for 99.5"),
-        ("1_000", "must be a whole number"),
-        ("1e3", "must be a whole number"),
+        ("1_000", "separators are not allowed: write 1000"),
+        ("1e3", "an exponent is not allowed: write 1000"),
         ("99999999999999999999", "must lie between"),
     ],
 )
@@ -301,18 +306,18 @@ def test_spoilt_history_is_a_warning(check):
     assert "counts as absent" in check(node(taint(), recorded="{"))[0]
 
 
-# -- the command -----------------------------------------------------------------------------------------------------
+# -- the command ------------------------------------------------------------------------------------------------------
 
 
 def write(path: str, *objects: Any) -> str:
-    Path(path).write_text(yaml.safe_dump_all(objects, explicit_start=True))
+    Path(path).write_text("---\n" + dump(*objects).removeprefix("---\n"))
     return path
 
 
 def test_finding_is_one_line_with_its_place(cli, samples):
     result = cli("validate", write("f.yaml", node(), policy(mode="Off")))
     first, summary = result.stdout.splitlines()
-    line = Path("f.yaml").read_text().splitlines().index("---", 1) + 2
+    line = Path("f.yaml").read_text().splitlines().index("  mode: 'Off'") + 1
     assert first.startswith(
         f'f.yaml:{line}: document 2: TaintEvictionPolicy/sla: error: spec.mode: Invalid value: "Off":'
     )
@@ -341,7 +346,8 @@ def test_deployment_of_another_group_is_ignored(cli, samples):
 def test_lists_are_unfolded(cli, samples):
     listed = {"kind": "List", "items": [policy(), policy("b", mode="Off")]}
     found = cli("validate", write("f.yaml", listed)).stdout
-    assert "f.yaml:2: document 1 item 1: TaintEvictionPolicy/b: error: " in found
+    line = Path("f.yaml").read_text().splitlines().index("    mode: 'Off'") + 1
+    assert f"f.yaml:{line}: document 1 item 1: TaintEvictionPolicy/b: error: " in found
 
 
 def test_standard_input(cli):
@@ -370,10 +376,10 @@ def test_report_for_scripts(cli, samples, form, load):
         "files": 2, "objects": 2, "policies": 1, "profiles": 0, "pods": 0, "nodes": 0, "ignored": {"Service": 1},
         "errors": 1, "warnings": 0, "unreadable": [{"file": "absent.yaml", "reason": reason}],
     }  # fmt: skip
-    assert finding.pop("message") == 'spec.mode: Invalid value: "Off": must be one of Enforce, DryRun, Paused'
+    assert finding.pop("message") == 'spec.mode: Invalid value: "Off": must be one of Enforce, DryRun'
     assert finding == {
-        "file": "f.yaml", "line": 2, "document": 1, "item": None, "kind": "TaintEvictionPolicy", "name": "sla",
-        "severity": "error", "path": "spec.mode", "reason": "must be one of Enforce, DryRun, Paused", "remedy": "",
+        "file": "f.yaml", "line": 11, "document": 1, "item": None, "kind": "TaintEvictionPolicy", "name": "sla",
+        "severity": "error", "path": "spec.mode", "reason": "must be one of Enforce, DryRun", "remedy": "",
     }  # fmt: skip
 
 
@@ -386,3 +392,150 @@ def test_shipped_samples_are_valid(cli):
     folder = Path(__file__).parents[2] / "deploy" / "samples"
     result = cli("validate", *sorted(str(path) for path in folder.glob("*.yaml")))
     assert (result.exit_code, result.stdout[-21:]) == (0, "0 errors, 0 warnings\n")
+
+
+# -- volumes beside policies -----------------------------------------------------------------------------------------
+
+DRIVER, NUMBER = "example.com/driver", "example.com.label-version.taintwarden.io/driver"
+
+
+def volume(label: str, operator: str, value: str, *, stored: bool) -> dict[str, Any]:
+    expression = {"key": label, "operator": operator, "values": [value]}
+    affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
+    annotations = {} if stored else {"taintwarden.io/node-affinity": json.dumps(affinity)}
+    metadata = {"name": "v", "annotations": annotations}
+    spec = {"nodeAffinity": affinity} if stored else {}
+    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": metadata, "spec": spec}
+
+
+STORED, ANNOTATED = volume(NUMBER, "Gt", "1", stored=True), volume(DRIVER, "SemverGt", "1.0.0", stored=False)
+
+
+@pytest.mark.parametrize(
+    ("one", "path"),
+    [(STORED, "spec.nodeAffinity"), (ANNOTATED, "metadata.annotations[taintwarden.io/node-affinity]")],
+)
+def test_a_volume_whose_label_no_policy_of_the_input_lists(check, one, path):
+    told = "the version of this label is needed, and no policy lists it"
+    remedy = f"list {DRIVER} under versionLabels of a policy"
+    assert check(policy(), one) == [f'warning {path}: Invalid value: "{DRIVER}": {told}; {remedy}']
+
+
+@pytest.mark.parametrize("one", [STORED, ANNOTATED])
+def test_a_volume_whose_label_a_policy_lists(check, one):
+    assert check(policy(versionLabels=[DRIVER]), one) == []
+    assert check(one) == []  # policies are elsewhere
+
+
+# -- values as kubectl reads them -------------------------------------------------------------------------------------
+
+
+def in_annotation(value: str) -> str:
+    """A policy whose selector has this scalar where a text has to be, on the line 7."""
+    head = "apiVersion: taintwarden.io/v1alpha1\nkind: TaintEvictionPolicy\nmetadata: {name: p}\nspec:\n  taints:\n"
+    return f"{head}  - key: sla\n  podSelector: {{matchLabels: {{a: {value}}}}}\n"
+
+
+@pytest.mark.parametrize("text", ["1.30", "25.10", "2024.10", "535.10", "010", "0950", "1e3", "0o17", "0x1F", "1_000"])
+def test_the_remedy_of_a_number_is_its_text(cli, samples, text):
+    """Followed, it is the value that was meant, and it is taken."""
+    result = cli("validate", "-", stdin=in_annotation(text))
+    said = f'spec.podSelector.matchLabels[a]: Invalid value: {text}: must be a string; write "{text}", in quotes'
+    assert said in result.stdout
+    followed = cli("validate", "-", stdin=in_annotation(f'"{text}"'))
+    assert (followed.exit_code, "0 errors" in followed.stdout) == (0, True)
+
+
+@pytest.mark.parametrize("text", ["12:30", "2026-01-31", "1.2.3", "v1.30", "0b"])
+def test_what_kubectl_reads_as_text_is_text(cli, samples, text):
+    assert "must be a string" not in cli("validate", "-", stdin=in_annotation(text)).stdout
+
+
+@pytest.mark.parametrize("text", ["yes", "y", "off", "true"])
+def test_words_that_are_no_text_are_written_in_quotes(cli, samples, text):
+    assert f'must be a string; write "{text}", in quotes' in cli("validate", "-", stdin=in_annotation(text)).stdout
+
+
+def test_a_finding_has_the_line_of_its_field(cli, samples):
+    assert cli("validate", "-", stdin=in_annotation("1.30")).stdout.startswith("stdin:7: document 1: ")
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_is_checked(cli, samples):
+    Path("folder/deeper").mkdir(parents=True)
+    for path in ("folder/a.yaml", "folder/b.yml", "folder/c.json", "folder/deeper/d.yaml"):
+        Path(path).write_text(json.dumps(policy()))
+    Path("folder/notes.txt").write_text("no object")
+    assert cli("validate", "folder").stdout.startswith("3 files: 3 policies, ")
+    assert cli("validate", "-R", "-f", "folder").stdout.startswith("4 files: 4 policies, ")
+
+
+@pytest.mark.parametrize("content", ["", "\n", "---\n---\n", "# nothing\n", "null\n"])
+def test_a_file_without_an_object_fails(cli, samples, content):
+    Path("empty.yaml").write_text(content)
+    result = cli("validate", "empty.yaml", "pod.yaml")
+    assert (result.exit_code, result.stderr) == (2, "taintwarden: empty.yaml: has no object\n")
+
+
+def test_a_folder_without_files_fails(cli, samples):
+    Path("folder").mkdir()
+    result = cli("validate", "folder")
+    assert (result.exit_code, "is a folder without .json, .yaml, .yml files" in result.stderr) == (2, True)
+
+
+def test_no_file_is_wrong_usage(cli):
+    assert cli("validate").exit_code == 2
+
+
+@pytest.mark.parametrize("text", ["a: {{ .Values.a }}\n", "{{- if .Values.on }}\na: 1\n{{- end }}\n"])
+def test_a_helm_template_has_to_be_rendered(cli, samples, text):
+    Path("template.yaml").write_text(text)
+    result = cli("validate", "template.yaml")
+    assert result.exit_code == 2
+    assert "is a template, not YAML: render it first, for example with helm template" in result.stderr
+
+
+# -- templates of other kinds -----------------------------------------------------------------------------------------
+
+WRONG = {"metadata": {"annotations": {"taintwarden.io/tolerations": "["}}, "spec": {"containers": [{"name": "a"}]}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "api", "path"),
+    [
+        ("Rollout", "argoproj.io/v1alpha1", ("spec", "template")),
+        ("RayCluster", "ray.io/v1", ("spec", "headGroupSpec", "template")),
+        ("CloneSet", "apps.kruise.io/v1alpha1", ("spec", "template")),
+        ("LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1", ("spec", "leaderWorkerTemplate", "workerTemplate")),
+    ],
+)
+def test_a_template_of_another_kind_is_checked(check, kind, api, path):
+    (found,) = check(workload(kind, WRONG, *path, api=api))
+    assert found.startswith(f"error {'.'.join(path)}.metadata.annotations[taintwarden.io/tolerations]: ")
+
+
+def test_templates_in_lists_are_checked(check):
+    jobs = [{"name": "a", "template": {"spec": {"template": WRONG}}}, {"name": "b", "template": {"spec": {}}}]
+    (found,) = check(workload("JobSet", jobs, "spec", "replicatedJobs", api="jobset.x-k8s.io/v1alpha2"))
+    assert found.startswith("error spec.replicatedJobs[0].template.spec.template.metadata.annotations")
+    tasks = [{"name": "a", "template": WRONG}]
+    assert check(workload("Job", tasks, "spec", "tasks", api="batch.volcano.sh/v1alpha1"))
+
+
+def test_a_kind_without_a_template_is_said_to_be_ignored(cli, samples):
+    listed = write("f.yaml", workload("Rollout", {"workloadRef": {}}, "spec", api="argoproj.io/v1alpha1"))
+    assert "ignored: argoproj.io/Rollout 1" in cli("validate", listed).stdout
+
+
+# -- suggestions ------------------------------------------------------------------------------------------------------
+
+
+@hypothesis.given(st.text(alphabet="0123456789.,_-+eExXvV%: abrc/", max_size=12))
+def test_every_value_that_is_suggested_is_taken(text):
+    for explain, parse in ((explain_integer, parse_integer), (explain_version, parse_version)):
+        said = explain(text)
+        if said is not None and ": write " in said:
+            meant = said.split(": write ", 1)[1].split(", not ")[0]
+            assert parse(meant) is not None, said

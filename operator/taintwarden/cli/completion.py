@@ -19,7 +19,8 @@ def names(path: str, *, namespaced: bool = False) -> Completer:
 
     def complete(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
         space = context.params.get("space") if namespaced else None
-        found = _listed(path, context.params.get("kubeconfig"), context.params.get("context"))
+        above, here = context.find_root().params, context.params
+        found = _listed(path, *(here.get(name) or above.get(name) for name in ("kubeconfig", "context")))
         if space:
             shown = [name for namespace, name in found if namespace == space]
         else:
@@ -61,4 +62,6 @@ PODS = names("/api/v1/pods", namespaced=True)
 WORKLOADS = {
     "Deployment": names("/apis/apps/v1/deployments", namespaced=True),
     "StatefulSet": names("/apis/apps/v1/statefulsets", namespaced=True),
+    "DaemonSet": names("/apis/apps/v1/daemonsets", namespaced=True),
+    "ReplicaSet": names("/apis/apps/v1/replicasets", namespaced=True),
 }

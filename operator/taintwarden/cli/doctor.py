@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from taintwarden.cli.diagnosis.check import Check, Diagnosis
     from taintwarden.settings import Settings
 
-FINE, USAGE, PERSON = 0, 2, 10
+FINE, USAGE, PERSON, BLIND = 0, 2, 10, 11
 SHOWN_OBJECTS = 20
 
 _HELP = """Look for what is wrong or surprising: conflicts, misconfigurations, what cannot work, what others undo.
@@ -43,6 +43,7 @@ Exit codes:
   1   the cluster cannot be reached
   2   wrong flags or kubeconfig
   10  you have to act: there are errors or warnings
+  11  most checks could not be made, and the others found nothing: see what is listed as not checked
 
 JSON and YAML have: at, server, scope (nodes, pods, templates, policies, profiles; null was not read), checks, errors,
 warnings, infos, findings[] (check, severity, kind, namespace, name, message, remedy, pods, template), notChecked[]
@@ -97,7 +98,7 @@ def doctor(only: tuple[str, ...], list_checks: bool, space: str, show_all: bool,
         write(table(answer, checks, None if show_all else SHOWN_OBJECTS))
     else:
         write_data(answer, output)
-    sys.exit(PERSON if answer.needs_a_person else FINE)
+    sys.exit(PERSON if answer.needs_a_person else BLIND if answer.is_blind else FINE)
 
 
 def _look(settings: "Settings", checks: "tuple[Check, ...]") -> "Diagnosis":

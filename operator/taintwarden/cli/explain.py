@@ -29,11 +29,13 @@ With -f no cluster is asked: the files hold the Pod, its Node, the TaintEviction
 if a policy asks for its labels, the Namespace.
 
 For a pod that is Pending it states which nodes may not get it and why: taints that it does not tolerate, and node
-affinity that does not match. That needs the right to list nodes.
+affinity of the pod or its volumes that does not match. It computes what the webhook would write now, compares that
+with the pod, and says what to do. That needs the right to list nodes.
 
 \b
 Examples:
   taintwarden explain pod shop/web-0
+  taintwarden explain pod/web-0 -n shop
   kubectl taintwarden explain pod web-0 -n shop -o json
   taintwarden explain pod shop/web-0 -f cluster.yaml --at 2026-01-31T12:00:00Z
   taintwarden explain pod shop/web-0 -f pod.yaml -f node.yaml -f policies.yaml
@@ -49,12 +51,12 @@ Exit codes:
   11  no operator is at work: the answer holds once one runs
   12  the pod is Pending, and no node may get it
 
-JSON and YAML have: at, pod, fate (Stays, Leaves, WouldLeave, Pending, NotActedOn), reason, problem, waitsFor,
-policy, deadline, secondsLeft, claims[] (of other policies: policy, mode, reason, deadline, secondsLeft, waitsFor),
-taints[] (key, value, effect, verdict, reason, policy, mode, otherPolicies, tolerations, judgedValue, addedAt, since,
-clockRecorded, graceSeconds, deadline, secondsLeft), policies[], profiles[], budgets[], budgetsProblem,
-nodes[] (of a pending pod: name, refusals),
-scheduler (its own reason), invalidTolerations[], notes[]. Times are RFC 3339 in UTC; what does not apply is null.
+JSON and YAML have: at, pod, fate (Stays, Leaves, WouldLeave, Pending, NotActedOn), reason, problem, remedy (of a
+pending pod), waitsFor, nodeEnd, policy, deadline, secondsLeft, claims[] (of other policies: policy, mode, reason,
+deadline, secondsLeft, waitsFor), taints[] (key, value, effect, verdict, reason, policy, mode, otherPolicies,
+tolerations, judgedValue, addedAt, since, clockRecorded, graceSeconds, deadline, secondsLeft), policies[], profiles[],
+budgets[], budgetsProblem, nodes[] (of a pending pod: name, refusals), scheduler (its own reason), invalidTolerations[],
+ignoredValues[], notes[]. Times are RFC 3339 in UTC; what does not apply is null.
 """
 
 
@@ -80,9 +82,35 @@ _NAMESPACE = click.option(
 )
 
 
-@click.group(short_help="Say why pods stay or leave, and when.")
+_SHORT = {
+    "po": "pod", "pods": "pod", "no": "node", "nodes": "node", "deploy": "deployment", "deployments": "deployment",
+    "sts": "statefulset", "statefulsets": "statefulset", "ds": "daemonset", "daemonsets": "daemonset",
+    "rs": "replicaset", "replicasets": "replicaset",
+}  # fmt: skip
+"""The other names that kubectl knows."""
+
+
+class _Kinds(click.Group):
+    """Commands by kind, as kubectl takes them: ``po NAME``, ``pod/NAME``, ``deploy/NAME``."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return super().get_command(ctx, _SHORT.get(cmd_name.lower(), cmd_name.lower()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        kind, slash, name = args[0].partition("/")
+        if slash and name and self.get_command(ctx, kind) is not None:
+            args = [kind, name, *args[1:]]
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Kinds, short_help="Say why pods stay or leave, and when.")
 def explain() -> None:
-    """Say why pods stay or leave, and when."""
+    """Say why pods stay or leave, and when.
+
+    The kind may have kubectl's short name (po, deploy, sts, ds, rs, no), and stand before the name: pod/web-0.
+    """
 
 
 @explain.command(help=_HELP, short_help="Explain one pod, taint by taint.")
@@ -134,10 +162,11 @@ def pod(pod: str, space: str | None, files: tuple[str, ...], at: float | None, o
 
 
 _MANY_HELP = """Explain the pods {of}: which have to leave, when, by which policy, and what they wait for.
-Those that leave first come first. `taintwarden explain pod` says more about each.
+Those that leave first come first. `taintwarden explain pod` says more about each. Pending pods are counted, with what
+the scheduler says.
 
 It needs the right to get {needs}, and to list pods, namespaces, poddisruptionbudgets,
-taintevictionpolicies and tolerationprofiles.
+taintevictionpolicies and tolerationprofiles; of nodes, too, if a pod is Pending.
 
 \b
 Examples:
@@ -187,7 +216,7 @@ def _workload(kind: str) -> click.Command:
     return click.command(kind.lower(), help=_many_help(kind), short_help=told)(command)
 
 
-for _kind in ("Deployment", "StatefulSet"):
+for _kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"):
     explain.add_command(_workload(_kind))
 
 

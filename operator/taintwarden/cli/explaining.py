@@ -1,6 +1,7 @@
 """Converts an ``Evaluation`` of a pod to the structure of :mod:`explanation`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from taintwarden.cli.explaining_pending import explain_pending
 from taintwarden.cli.explanation import (
@@ -18,11 +19,12 @@ from taintwarden.cli.explanation import (
 from taintwarden.controller import wording
 from taintwarden.engine.evaluate import Kind
 from taintwarden.engine.history import TaintHistory
+from taintwarden.engine.limits.refusal import BUDGET_LIMITS, GUARD
 from taintwarden.engine.machine import ClaimView
-from taintwarden.engine.matching.tolerations import Match, match
-from taintwarden.engine.model import Gates, Method, Mode, Policy, Taint, TaintSelector, Toleration
+from taintwarden.engine.model import Gates, Method, Mode, Pod, Policy, Taint, TaintSelector, Toleration
+from taintwarden.engine.operators import Match, match
 from taintwarden.engine.profiles import effective, matching
-from taintwarden.rehearsal.conditions import limited_by, would_be_due
+from taintwarden.rehearsal.conditions import guard_says, limits_of, next_pod, node_end, would_be_due
 from taintwarden.rehearsal.evaluation import Evaluation, untouchable
 from taintwarden.rehearsal.rehearsal import named
 from taintwarden.rehearsal.snapshot import Snapshot
@@ -50,6 +52,7 @@ def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
         policies=list(_policies(evaluation)),
         profiles=list(_profiles(evaluation)),
         invalid_tolerations=[str(error) for issue in evaluation.issues for error in issue.errors],
+        ignored_values=[str(error) for issue in evaluation.issues for error in issue.ignored],
         notes=list(_notes(evaluation)),
     )
     if pod is None:
@@ -68,7 +71,24 @@ def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
     answer.reason, answer.policy = first.reason, first.policy
     answer.deadline, answer.seconds_left, answer.waits_for = first.deadline, first.seconds_left, first.waits_for
     answer.claims = others
+    answer.node_end = next((end for claim in claims if (end := _node_end(claim, evaluation))), None)
     return answer
+
+
+def _node_end(claim: ClaimView, evaluation: Evaluation) -> str | None:
+    """When the node is gone by ``reclaim``, and which pods it ends, as the operator reports it."""
+    policy = _stored(claim.policy, evaluation)
+    hard_at = claim.grounds.hard_at if claim.grounds is not None else None
+    if hard_at is None or policy.mode is not Mode.ENFORCE:
+        return None
+    reported = node_end(_document(policy, evaluation), claim.pod.node)
+    if reported is None:
+        return f"node {claim.pod.node} is gone at {wording.at(hard_at)}"
+    return wording.node_end(reported, evaluation.now)
+
+
+def _document(policy: Policy, evaluation: Evaluation) -> Mapping[str, Any]:
+    return next((one for one in evaluation.snapshot.policies if named(one)[1] == policy.name), {})
 
 
 def _is_enforced(policy: Policy, evaluation: Evaluation) -> bool:
@@ -93,7 +113,7 @@ def _claim(answer: PodExplanation, claim: ClaimView, evaluation: Evaluation) -> 
 
 
 def _waits_for(answer: PodExplanation, claim: ClaimView, policy: Policy, evaluation: Evaluation) -> str:
-    stored = next((one for one in evaluation.snapshot.policies if named(one)[1] == policy.name), {})
+    stored = _document(policy, evaluation)
     if policy.mode is Mode.PAUSED:
         return f"policy {policy.name} is {would_be_due(stored)}: taintwarden resume {policy.name}"
     if policy.mode is not Mode.ENFORCE:
@@ -103,11 +123,38 @@ def _waits_for(answer: PodExplanation, claim: ClaimView, policy: Policy, evaluat
     told: list[str] = []
     if claim.due_at > evaluation.now:
         told.append(f"for its deadline, {wording.relative(claim.due_at, evaluation.now)}")
-    elif limit := limited_by(stored):
-        told.append(wording.waiting(limit, policy.name))
+    else:
+        told += _refused_by(answer, claim.pod, policy.name, stored, evaluation.now)
     if policy.eviction.method is not Method.DELETE:
         told += _blocked_by(answer, policy)
     return "; then ".join(told) or "for nothing: it is due now"
+
+
+def _refused_by(answer: PodExplanation, pod: Pod, policy: str, stored: Mapping[str, Any], now: float) -> Iterator[str]:
+    """What refuses this pod, as the operator reports it; of pods that it does not list, what refuses any."""
+    mine = next_pod(stored, pod)
+    if mine is not None and mine.limit in BUDGET_LIMITS and answer.budgets:
+        return  # the budgets say it themselves
+    if mine is None:
+        limits = limits_of(stored)
+        if len(limits) > 1:
+            told = ", ".join(f"{limit} ({pods})" for limit, pods in limits)
+            yield f"one of the limits of policy {policy} (by the number of pods that each delays): {told}"
+        elif limits:
+            yield _waiting(limits[0][0], policy, stored)
+    elif mine.limit:
+        said = f": {mine.message}" if mine.message else ""
+        tries = f", {wording.several(mine.attempts, 'call')}" if mine.attempts else ""
+        again = f", the next one {wording.relative(mine.until_at, now)}" if mine.until_at is not None else ""
+        yield f"{_waiting(mine.limit, policy, stored)}{said}{tries}{again}"
+
+
+def _waiting(limit: str, policy: str, stored: Mapping[str, Any]) -> str:
+    """What a due pod waits for; of a guard, what it counts and which nodes are bad, without the advice."""
+    says = guard_says(stored).removesuffix(wording.guard_advice(policy)).strip().removesuffix(".")
+    return (
+        f"the guard of policy {policy} holds it: {says}" if limit == GUARD and says else wording.waiting(limit, policy)
+    )
 
 
 def _blocked_by(answer: PodExplanation, policy: Policy) -> Iterator[str]:
@@ -124,7 +171,9 @@ def _budgets(evaluation: Evaluation) -> Iterator[BudgetExplanation]:
     stored = {one.metadata.name: one for one in evaluation.snapshot.budgets}
     for budget, refusal in evaluation.budgets():
         status, why = stored[budget.name].status, "it allows a disruption"
-        if refusal is not None and (status is None or not budget.observed):
+        if refusal is not None and budget.problem:
+            why = f"it allows no disruption, as its controller cannot compute it: {budget.problem}"
+        elif refusal is not None and (status is None or not budget.observed):
             why = "its controller has not looked at it yet"
         elif refusal is not None and status is not None:
             healthy, desired = status.current_healthy, status.desired_healthy

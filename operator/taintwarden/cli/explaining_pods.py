@@ -36,6 +36,11 @@ class PodsExplanation(msgspec.Struct, rename="camel", kw_only=True):
     pods: list[PodExplanation]
     """The earliest deadline first; then pods without a deadline, by name."""
 
+    @property
+    def resource_names(self) -> list[str]:
+        """The pods that have to leave."""
+        return [f"pod/{one.pod.name}" for one in self.pods if one.fate is Fate.LEAVES]
+
 
 def explain_pods(snapshot: Snapshot, subject: str, gates: Gates) -> PodsExplanation:
     """Explain each pod of a snapshot.
@@ -75,6 +80,7 @@ def _parts(answer: PodsExplanation) -> Iterator[RenderableType]:
     lines.add("As of", answer.at)
     lines.add("Taints", ", ".join(answer.taints))
     lines.add("Leaving", f"{answer.leaving} of {wording.pods(len(answer.pods))}", "bold red" if answer.leaving else "")
+    lines.add("Pending", _pending(answer), "yellow")
     lines.add("Would", f"{wording.pods(answer.would_leave)} would leave" if answer.would_leave else None, "yellow")
     for why in dict.fromkeys(one.reason for one in answer.pods if one.deadline):
         lines.add("Because", why)
@@ -82,6 +88,12 @@ def _parts(answer: PodsExplanation) -> Iterator[RenderableType]:
     if answer.pods:
         yield Text("")
         yield rows(("POD", "NODE", "FATE", "WHEN", "POLICY", "WAITING"), map(_row, answer.pods))
+
+
+def _pending(answer: PodsExplanation) -> str:
+    pending = [one for one in answer.pods if one.fate is Fate.PENDING]
+    told = dict.fromkeys(one.scheduler or one.reason for one in pending)
+    return f"{wording.pods(len(pending))}: {'; '.join(told)}" if pending else ""
 
 
 def _row(one: PodExplanation) -> tuple[str, ...]:

@@ -132,10 +132,14 @@ class PodExplanation(msgspec.Struct, rename="camel", kw_only=True):
     reason: str
     problem: str | None = None
     """Why no operator is running, if none is: the explanation applies once one runs."""
+    remedy: str | None = None
+    """What to do about a pending pod."""
     waits_for: str | None = None
     policy: str | None = None
     deadline: str | None = None
     seconds_left: int | None = None
+    node_end: str | None = None
+    """When its node is gone by ``reclaim``, and how many pods will be killed with it, or were."""
     claims: list[ClaimExplanation] = field(default_factory=list)
     """The claims of other policies: enforced ones first, then by deadline."""
     taints: list[TaintExplanation] = field(default_factory=list)
@@ -148,4 +152,5 @@ class PodExplanation(msgspec.Struct, rename="camel", kw_only=True):
     scheduler: str | None = None
     """Why the scheduler found no node for a pending pod."""
     invalid_tolerations: list[str] = field(default_factory=list)
+    ignored_values: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

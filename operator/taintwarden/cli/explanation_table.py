@@ -8,6 +8,7 @@ from rich.text import Text
 
 from taintwarden.cli.explanation import Fate, NodeExplanation, PodExplanation, TaintExplanation
 from taintwarden.cli.output import Lines, printable, render, rows
+from taintwarden.cli.relative_times import Times
 from taintwarden.controller.wording import due, relative
 
 MAX_NAMED = 3
@@ -56,9 +57,11 @@ def _head(answer: PodExplanation) -> Lines:
     fate, style = _FATES[answer.fate]
     lines.add("Fate", fate + _due(answer.deadline, answer.seconds_left), style)
     lines.add("Because", answer.reason)
+    lines.add("Remedy", answer.remedy)
     lines.add("Scheduler", answer.scheduler)
     lines.add("Policy", answer.policy)
     lines.add("Waiting", answer.waits_for)
+    lines.add("Reclaim", answer.node_end and Times(answer.at).within(answer.node_end), "yellow")
     for claim in answer.claims:
         due = _due(claim.deadline, claim.seconds_left)
         lines.add("Also by", f"policy {claim.policy} ({claim.mode}){due}; waiting: {claim.waits_for}")
@@ -67,6 +70,8 @@ def _head(answer: PodExplanation) -> Lines:
     lines.add("Budget", answer.budgets_problem and f"not known: {answer.budgets_problem}", "yellow")
     for fault in answer.invalid_tolerations:
         lines.add("Invalid", f"counts as absent: {fault}", "yellow")
+    for fault in answer.ignored_values:
+        lines.add("Ignored", fault, "yellow")
     for policy in answer.policies:
         if policy.mode is None:
             lines.add("Invalid", policy.reason, "yellow")

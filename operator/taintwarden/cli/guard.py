@@ -66,7 +66,7 @@ def _shown(found: "Halted") -> str:
         lines.add("Held", f"{pods(found.pods)}, since every zone is Full", "yellow")
     else:
         lines.add("Tripped", guard.since)
-        lines.add("Held", f"{pods(found.pods)} that would be evicted within one window", "yellow")
-        lines.add("Cause", guard.cause or "the operator has not told it yet")
+        lines.add("Held", pods(found.pods), "yellow")
+        lines.add("Cause", f"when it tripped: {guard.cause}" if guard.cause else "the operator has not told it yet")
     lines.add("It says", found.message)
     return render(lines.grid)

@@ -8,16 +8,23 @@ from taintwarden.cli.lazy import Entry, LazyGroup
 _COMMANDS = {
     "run": Entry("taintwarden.cli.run:run", "Run the operator."),
     "webhook": Entry("taintwarden.cli.webhook:webhook", "Run the admission webhooks."),
+    "webhook-trust": Entry(
+        "taintwarden.cli.webhook_trust:webhook_trust", "Let the API servers trust the admission webhooks."
+    ),
     "scheduler-extender": Entry("taintwarden.cli.scheduler_extender:scheduler_extender", "Run the scheduler extender."),
     "demo": Entry("taintwarden.cli.demo:demo", "Show the operator at work on a cluster in this process."),
     "explain": Entry("taintwarden.cli.explain:explain", "Say why pods stay or leave, and when."),
+    "init": Entry("taintwarden.cli.init:init", "Print a first policy and profile."),
     "validate": Entry("taintwarden.cli.validate:validate", "Check policies, profiles, pods and nodes in files."),
     "status": Entry("taintwarden.cli.status:status", "Show the status of policies."),
+    "top": Entry("taintwarden.cli.top.command:top", "Show nodes, pods, limits and Events live."),
     "history": Entry("taintwarden.cli.history:history", "Show what happened lately, as a timeline."),
     "plan": Entry("taintwarden.cli.plan:plan", "Show what follows from changed taints."),
     "doctor": Entry("taintwarden.cli.doctor:doctor", "Find what is wrong or surprising in a cluster."),
     "pause": Entry("taintwarden.cli.pause:pause", "Stop policies."),
     "resume": Entry("taintwarden.cli.pause:resume", "Resume paused policies."),
+    "placement": Entry("taintwarden.cli.placement:placement", "Show and remove labels of placement."),
+    "repair": Entry("taintwarden.cli.repair:repair", "Restore the last good values of taints."),
     "guard": Entry("taintwarden.cli.guard:guard", "Release the pods that a tripped guard holds."),
 }
 
@@ -28,5 +35,7 @@ _COMMANDS = {
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="taintwarden")
-def main() -> None:
+@click.option("--context", help="Context of the kubeconfig, for any command that reads a cluster.")
+@click.option("--kubeconfig", type=click.Path(), help="Kubeconfig file, likewise.")
+def main(**_: object) -> None:
     """Decide when pods must leave a node whose taints changed."""

@@ -12,10 +12,11 @@ from taintwarden.cli.output import printable, render, rows, write
 if TYPE_CHECKING:
     from taintwarden.cli.pausing import Switches
 
-_PAUSE_HELP = """Stop policies: their mode becomes Paused, so they evict no pod. Evictions in progress are carried out.
+_PAUSE_HELP = """Stop policies: they evict no pod. Evictions in progress are carried out.
 
-The mode before is kept in the annotation taintwarden.io/paused-mode, for `taintwarden resume`. A policy that is
-paused already stays as it is. Whatever else writes its spec (GitOps) may undo this.
+It sets spec.paused by server-side apply. Applying a file that does not name this field (kubectl, Helm, GitOps) leaves
+the policy paused, whatever mode the file has. Who paused it, when and why is kept in the annotation
+taintwarden.io/paused-by, and shown by `taintwarden status`. A policy that is paused already stays as it is.
 
 --all stops every policy. It shows what would change first, and asks on a terminal; scripts pass --yes. --dry-run only
 shows it.
@@ -25,6 +26,7 @@ Needs the rights to get and patch taintevictionpolicies, and for --all to list t
 \b
 Examples:
   taintwarden pause sla
+  taintwarden pause sla --reason "values of zone-a are wrong"
   taintwarden pause --all
   kubectl taintwarden pause sla --context production
 
@@ -34,14 +36,13 @@ Exit codes:
   1  there is no such policy, you declined, a right is missing, or the cluster cannot be reached
   2  wrong flags or kubeconfig; or --yes is missing and no terminal is there to ask
 """
-_RESUME_HELP = """Resume paused policies in their previous mode, and state how many pods are due.
+_RESUME_HELP = """Resume paused policies in their mode, and state how many pods are due.
 
 Deadlines continued meanwhile: overdue pods are evicted first, under all limits, and the guard counts them as one wave;
-see `taintwarden plan --enforce POLICY`. Where the annotation taintwarden.io/paused-mode does not state the mode,
-because the policy was paused in another way or changed meanwhile, pass --mode. A policy that is not paused stays as it
-is.
+see `taintwarden plan --enforce POLICY`. It removes spec.paused. If another client sets that field too, such as a file
+with paused: true, the message names it. A policy that is not paused stays as it is.
 
---all resumes every policy whose mode is known. It shows what would change first, and asks on a terminal; scripts say
+--all resumes every policy that is paused. It shows what would change first, and asks on a terminal; scripts pass
 --yes. --dry-run only shows it.
 
 Needs the rights to get and patch taintevictionpolicies, and for --all to list them.
@@ -49,14 +50,12 @@ Needs the rights to get and patch taintevictionpolicies, and for --all to list t
 \b
 Examples:
   taintwarden resume sla
-  taintwarden resume sla --mode DryRun
   taintwarden resume --all --dry-run
 
 \b
 Exit codes:
   0  they are not paused any more
-  1  there is no such policy, its mode is not known or another one, you declined, a right is missing, or the cluster
-     cannot be reached
+  1  there is no such policy, you declined, a right is missing, or the cluster cannot be reached
   2  wrong flags or kubeconfig; or --yes is missing and no terminal is there to ask
 """
 _POLICIES = click.argument("policies", metavar="[POLICY...]", nargs=-1, shell_complete=POLICIES)
@@ -66,26 +65,24 @@ _DRY_RUN = click.option("--dry-run", is_flag=True, help="With --all: only show w
 @click.command(help=_PAUSE_HELP, short_help="Stop policies.")
 @_POLICIES
 @click.option("--all", "every", is_flag=True, help="Stop every policy.")
+@click.option("--reason", default="", help="Why: shown by `taintwarden status`.")
 @_DRY_RUN
 @yes_option
 @cluster_options
-def pause(policies: tuple[str, ...], every: bool, dry_run: bool, yes: bool, **flags: object) -> None:
+def pause(policies: tuple[str, ...], every: bool, reason: str, dry_run: bool, yes: bool, **flags: object) -> None:
     """Read the arguments, change, print; the text of ``--help`` is above."""
-    _switch(policies, flags, resume=False, every=every, dry_run=dry_run, yes=yes)
+    _switch(policies, flags, resume=False, every=every, reason=reason, dry_run=dry_run, yes=yes)
 
 
 @click.command(help=_RESUME_HELP, short_help="Resume paused policies.")
 @_POLICIES
-@click.option(
-    "--mode", type=click.Choice(["Enforce", "DryRun"]), help="The mode to resume in. Default: the one before."
-)
 @click.option("--all", "every", is_flag=True, help="Resume every policy that is paused.")
 @_DRY_RUN
 @yes_option
 @cluster_options
-def resume(policies: tuple[str, ...], mode: str | None, every: bool, dry_run: bool, yes: bool, **flags: object) -> None:
+def resume(policies: tuple[str, ...], every: bool, dry_run: bool, yes: bool, **flags: object) -> None:
     """Read the arguments, change, print; the text of ``--help`` is above."""
-    _switch(policies, flags, resume=True, mode=mode, every=every, dry_run=dry_run, yes=yes)
+    _switch(policies, flags, resume=True, every=every, dry_run=dry_run, yes=yes)
 
 
 def _switch(
@@ -93,7 +90,7 @@ def _switch(
     flags: dict[str, object],
     *,
     resume: bool,
-    mode: str | None = None,
+    reason: str = "",
     every: bool,
     dry_run: bool,
     yes: bool,
@@ -108,13 +105,13 @@ def _switch(
         raise click.UsageError("--dry-run belongs to --all")
     settings, verb = settings_of(flags), "resume" if resume else "pause"
     if every:
-        found = ask(settings, lambda session: look_all(session, resume=resume, mode=mode))
+        found = ask(settings, lambda session: look_all(session, resume=resume))
         write(_table(found))
         if dry_run or not found.changed:
             return
         confirm(f"{verb.capitalize()} these policies?", f"{verb} them", yes=yes)
         policies = tuple(one.policy for one in found.changed)
-    outcomes = ask(settings, lambda session: switch(session, policies, resume=resume, mode=mode))
+    outcomes = ask(settings, lambda session: switch(session, policies, resume=resume, reason=reason))
     for one in outcomes:
         if one.failed:
             click.echo(f"taintwarden: {printable(one.told)}", err=True)

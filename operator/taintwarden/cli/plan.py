@@ -23,13 +23,18 @@ FINE, ERROR, USAGE, PERSON = 0, 1, 2, 10
 SHOWN_PODS = 40
 
 _HELP = """Show what follows from changed taints: which pods are evicted, in which order and by when under all limits,
-which limit delays which pods, whether a guard trips, and which pods have no node to go to. Nothing is changed.
+which limit delays which pods, whether a guard trips, which pods have no node to go to, and which may come back to a
+node that they have to leave. Nothing is changed.
 
 The cluster is read once; then the operator's own engine plays the time after the change on a clock of its own, in an
 idealised cluster: evictions succeed, pods stop in --stop-seconds, a replacement is Ready after --replacement-seconds
 on the emptiest node whose taints and labels it accepts, and PodDisruptionBudgets allow what their status says.
 Requests of pods, affinity to pods, volumes and people are not looked at. Without a change it is a forecast of
 the current state. --enforce shows what follows when a policy that is paused or in mode DryRun begins to enforce now.
+
+--sweep sla=980..900 shows how many pods have to leave at each value instead, as a table with bars: only the values
+at which something changes are listed. KEY=VALUE,VALUE tries single values, such as versions; :EFFECT at the end is
+another effect than NoExecute. Without nodes it is about those that carry the taint. Time and limits are not played.
 
 --node, --zone and --selector each add nodes; --taint and --remove are about all of them. A file holds a list:
 
@@ -49,6 +54,8 @@ Examples:
   taintwarden plan --selector pool=spot --remove maintenance -o json
   taintwarden plan --file changes.yaml
   taintwarden plan --enforce sla
+  taintwarden plan --sweep sla=980..900
+  taintwarden plan --sweep example.com/cni-version=v1.16.0,v1.15.0 --zone zone-a
   kubectl taintwarden plan
 
 \b
@@ -56,11 +63,14 @@ Exit codes:
   0   nothing stands out
   1   the cluster cannot be reached, or has no such nodes
   2   wrong flags or unusable files
-  10  look first: a guard trips, pods wait at the end, or pods have no other node
+  10  look first: a guard trips, pods wait at the end, have no other node, or may come back to a node that they
+      have to leave
 
 JSON and YAML have: at, changes[], changedNodes, horizonSeconds, endedAfterSeconds, assumptions, leaving, held, later,
-wouldLeave, nowhere, pods[] (namespace, name, node, policy, taint, fate, deadline, already, order, at, afterSeconds,
-deleted, waitedSeconds, limit, reason, budgets[], replacement, replacedOn, late), spared[], guards[], notes[].
+wouldLeave, nowhere, returning, pods[] (namespace, name, node, policy, taint, fate, deadline, already, order, at,
+afterSeconds, deleted, waitedSeconds, limit, reason, budgets[], replacement, replacedOn, returnsTo, late), spared[],
+guards[], notes[]. With --sweep: at, key, effect, nodes, pods, policies[], would[], steps[] (value, leaving, more,
+workloads, trips[]), notes[].
 """
 
 
@@ -78,6 +88,7 @@ deleted, waitedSeconds, limit, reason, budgets[], replacement, replacedOn, late)
     shell_complete=POLICIES,
     help="Plan as if this policy enforced.",
 )
+@click.option("--sweep", "swept", metavar="KEY=FROM..TO", help="Count the pods that leave at each value of a taint.")
 @click.option("-f", "--file", "files", multiple=True, help="Read changes from this file; - is stdin.")
 @click.option("--horizon", type=Duration(), default="1h", show_default=True, help="How far to look ahead.")
 @click.option(
@@ -111,6 +122,7 @@ def plan(
     taints: tuple[str, ...],
     remove: tuple[str, ...],
     enforced: tuple[str, ...],
+    swept: str | None,
     files: tuple[str, ...],
     horizon: float,
     replacement_seconds: float,
@@ -129,6 +141,11 @@ def plan(
     from taintwarden.rehearsal.reading import read_snapshot  # noqa: PLC0415
 
     settings = settings_of(flags)
+    if swept is not None:
+        if taints or remove or files or enforced:
+            raise click.UsageError("--sweep is a plan of its own: leave out --taint, --remove, --file and --enforce")
+        _sweep(swept, (nodes, zones, selectors), output, settings)
+        return
     try:
         changes = _changes((nodes, zones, selectors), taints, remove, files)
     except BadInput as error:
@@ -148,6 +165,40 @@ def plan(
     else:
         write_data(answer, output)
     sys.exit(PERSON if answer.needs_a_person else FINE)
+
+
+def _sweep(
+    text: str, where: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]], output: str, settings: "Settings"
+) -> None:
+    from taintwarden.cli.session import ask  # noqa: PLC0415
+    from taintwarden.cli.sweep_table import table  # noqa: PLC0415
+    from taintwarden.engine.model import Gates  # noqa: PLC0415
+    from taintwarden.rehearsal.changes import Where  # noqa: PLC0415
+    from taintwarden.rehearsal.manifests import BadInput  # noqa: PLC0415
+    from taintwarden.rehearsal.reading import read_snapshot  # noqa: PLC0415
+    from taintwarden.rehearsal.rehearsal import Rehearsal, at_once  # noqa: PLC0415
+    from taintwarden.rehearsal.sweep import parse_sweep, sweep  # noqa: PLC0415
+
+    named, now = Where(*where), time.time()
+    try:
+        wanted = parse_sweep(text)
+        named.check()
+    except BadInput as error:
+        fail(printable(str(error)), USAGE)
+    snapshot = ask(settings, lambda session: read_snapshot(session, settings.namespace, now), max_connections=12)
+    gates, clock = Gates(settings.numeric_operators, settings.semver_operators), at_once(now)
+    rehearsal = Rehearsal(snapshot, gates, clock)
+    rehearsal.teach()
+    try:
+        names = [one.metadata.name for one in named.find(snapshot.nodes)] if any(where) else []
+    except BadInput as error:
+        fail(printable(str(error)), ERROR)
+    modes = {one.name: one.mode for one in rehearsal.policies}
+    found = sweep(rehearsal.view, wanted, names, gates, modes, clock())
+    if output == "table":
+        write(table(found))
+    else:
+        write_data(found, output)
 
 
 def _play(

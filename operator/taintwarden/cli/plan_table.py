@@ -9,6 +9,7 @@ from rich.text import Text
 from taintwarden.cli.output import Lines, printable, render
 from taintwarden.controller.wording import duration, pods
 from taintwarden.rehearsal.plan import Fate, Plan, PlannedPod, Replacement
+from taintwarden.rehearsal.returning import REMEDY
 
 _STYLES = {Fate.LEAVES: "", Fate.HELD: "bold red", Fate.LATER: "dim", Fate.WOULD_LEAVE: "yellow"}
 
@@ -41,6 +42,10 @@ def _head(plan: Plan) -> Lines:
     lines.add("Dry run", f"{pods(plan.would_leave)} would leave" if plan.would_leave else None, "yellow")
     nowhere = f"{pods(plan.nowhere)} with nowhere to go: no node has only taints that they tolerate"
     lines.add("Nowhere", nowhere if plan.nowhere else None, "bold red")
+    bounce = (
+        f"{pods(plan.returning)} may come back to a node that they have to leave, which the scheduler does not know"
+    )
+    lines.add("Bounce", f"{bounce}: {REMEDY}" if plan.returning else None, "bold red")
     for guard in plan.guards:
         opened = max(0.0, guard.opened_after_seconds)
         when = "has tripped already" if guard.opened_after_seconds < 0 else f"trips after {duration(opened)}"
@@ -106,4 +111,5 @@ def _waits(pod: PlannedPod) -> str:
 def _goes(pod: PlannedPod) -> Text:
     if pod.replacement is Replacement.NOWHERE:
         return Text("nowhere", style="bold red")
-    return Text(printable(pod.replaced_on or "-"))
+    again = f", or {pod.returns_to} again" if pod.returns_to else ""
+    return Text(printable((pod.replaced_on or "-") + again), style="red" if again else "")

@@ -10,21 +10,32 @@ import msgspec
 
 from taintwarden.api.status import (
     BlockedBudget,
+    Condition,
     ConditionStatus,
     GuardStatus,
     InvalidTaintStatus,
     LimitStatus,
     NextPod,
     PolicyStatus,
+    ReclaimStatus,
     ZoneStatus,
 )
 from taintwarden.controller import wording
+from taintwarden.controller.policy_changes import PAUSED_BY_ANNOTATION
+from taintwarden.engine.limits.refusal import BUDGET_UNREADABLE, SEVERAL_BUDGETS
 from taintwarden.engine.model import Mode
+from taintwarden.engine.outcomes import Outcome
 from taintwarden.rehearsal.liveness import Liveness
 
+LASTING_SECONDS = 60.0
+"""How long calls may fail until a person has to look: an API server that restarts takes less."""
+NEED_PERSON = (SEVERAL_BUDGETS, BUDGET_UNREADABLE)
+"""Limits that do not end by themselves."""
 NOT_OBSERVED = "no operator has looked at it yet"
 TRIPPED, ZONES_FULL = "MassEviction", "AllZonesFull"
 """Reasons of the condition GuardTripped while it holds."""
+HOLDS_NAMESPACE = "HoldsNamespace"
+"""Its reason while the guard is armed, and holds pods that are the reason for their evictions themselves."""
 OUTDATED = "the operator has not looked at its newest version yet"
 
 
@@ -39,6 +50,8 @@ class GuardSummary(msgspec.Struct, rename="camel"):
     message: str = ""
     zones_full: bool = False
     """Every zone is Full, so that no pod is evicted either."""
+    holds_namespace: bool = False
+    """It is armed, and holds the pods of some namespaces."""
 
 
 class PolicySummary(msgspec.Struct, rename="camel", kw_only=True):
@@ -46,10 +59,13 @@ class PolicySummary(msgspec.Struct, rename="camel", kw_only=True):
 
     name: str
     mode: str
+    """``Paused`` if it is paused, whatever its mode."""
     accepted: str
     """``True``, ``False``, or ``Unknown`` if the operator has not read its newest version."""
     problem: str = ""
     """What you have to correct or check, if anything."""
+    paused_by: str | None = None
+    """Who paused it, when and why."""
     progress: str = ""
     """Its present activity, in a sentence."""
     selected_nodes: int = 0
@@ -65,6 +81,7 @@ class PolicySummary(msgspec.Struct, rename="camel", kw_only=True):
     limited_by: str | None = None
     limits: tuple[LimitStatus, ...] = ()
     zones: tuple[ZoneStatus, ...] = ()
+    reclaims: tuple[ReclaimStatus, ...] = ()
     blocked_budgets: tuple[BlockedBudget, ...] = ()
     next_pods: tuple[NextPod, ...] = ()
 
@@ -90,8 +107,17 @@ class StatusSummary(msgspec.Struct, rename="camel"):
     at: str
     policies: list[PolicySummary]
     problem: str = ""
-    """Why no operator is running, if none is: then the status of the policies is out of date."""
+    """Why no operator is running: then the status of the policies is out of date. Else why no webhook is."""
     reported_at: str | None = None
+
+    def differs(self, other: "StatusSummary") -> bool:
+        """Whether anything but the times of reading and reporting differs, which are in the problem, too."""
+        return (self.policies, bool(self.problem)) != (other.policies, bool(other.problem))
+
+    @property
+    def resource_names(self) -> list[str]:
+        """As kubectl names them."""
+        return [f"taintevictionpolicy.taintwarden.io/{one.name}" for one in self.policies]
 
     @property
     def needs_a_person(self) -> bool:
@@ -112,7 +138,7 @@ def summarize(
         LookupError: a policy does not exist; the text names it.
 
     """
-    found = sorted((_summary(one) for one in stored), key=lambda one: one.name)
+    found = sorted((_summary(one, now) for one in stored), key=lambda one: one.name)
     present = {one.name for one in found}
     if missing := [name for name in names if name not in present]:
         told = ", ".join(missing)
@@ -125,9 +151,36 @@ def summarize(
     return answer
 
 
-def _summary(stored: Mapping[str, Any]) -> PolicySummary:
+def _cut_off(said: Mapping[str, Condition]) -> str:
+    """Why the operator cannot know which pods have to leave."""
+    progress = said.get("Progressing")
+    return progress.message if progress is not None and progress.reason == "Blind" else ""
+
+
+def _ended(status: PolicyStatus, now: float) -> str:
+    """Pods that will be killed with their nodes, or were."""
+    bad = [one for one in status.reclaims if one.at_risk or one.missed]
+    more = f" (and {wording.several(len(bad) - 1, 'more node')})" if len(bad) > 1 else ""
+    return wording.node_end(bad[0], now) + more if bad else ""
+
+
+def _refused(status: PolicyStatus, now: float) -> str:
+    """What keeps calls for evictions from being done, and does not pass by itself, or did not for a minute."""
+    for one in status.limits:
+        is_outcome = one.limit in wording.CALL_OUTCOMES
+        is_lasting = is_outcome and now - (one.since_at or now) >= LASTING_SECONDS
+        needs_person = one.limit in NEED_PERSON or (is_outcome and Outcome(one.limit).row.needs_person)
+        if needs_person or is_lasting:
+            wait = "waits" if one.pods == 1 else "wait"
+            return f"{wording.pods(one.pods)} {wait}: {wording.HOLDS[one.limit]}"
+    return ""
+
+
+def _summary(stored: Mapping[str, Any], now: float) -> PolicySummary:
     meta, spec = stored["metadata"], stored.get("spec") or {}
     answer = PolicySummary(name=meta["name"], mode=str(spec.get("mode", "Enforce")), accepted="Unknown")
+    if spec.get("paused"):
+        answer.mode, answer.paused_by = Mode.PAUSED.value, (meta.get("annotations") or {}).get(PAUSED_BY_ANNOTATION)
     try:
         status = msgspec.convert(stored.get("status") or {}, _Status)
     except msgspec.ValidationError as error:
@@ -138,6 +191,7 @@ def _summary(stored: Mapping[str, Any]) -> PolicySummary:
         setattr(answer, field, getattr(status, field))
     answer.invalid_taints = status.invalid_taints
     answer.limited_by, answer.limits, answer.zones = status.limited_by, status.limits, status.zones
+    answer.reclaims = status.reclaims
     answer.blocked_budgets, answer.next_pods = status.blocked_budgets, status.next_pods
     answer.progress = said["Progressing"].message if "Progressing" in said else ""
     told = said.get("GuardTripped")
@@ -152,6 +206,7 @@ def _summary(stored: Mapping[str, Any]) -> PolicySummary:
             guard.accepted,
             told.message,
             told.reason == ZONES_FULL,
+            told.reason == HOLDS_NAMESPACE,
         )
     zones_full = told is not None and told.reason == ZONES_FULL
     if status.observed_generation is None:
@@ -163,8 +218,13 @@ def _summary(stored: Mapping[str, Any]) -> PolicySummary:
         answer.accepted = accepted.status if accepted else "Unknown"
         if accepted is not None and accepted.status is not ConditionStatus.TRUE:
             answer.problem = f"it is not accepted: {accepted.message}"
+    answer.problem = answer.problem or _cut_off(said) or _ended(status, now) or _refused(status, now)
     if not answer.problem and answer.guard is not None and answer.guard.open:
         answer.problem = "its guard has tripped"
+        if says := answer.guard.message.removesuffix(wording.guard_advice(answer.name)).strip().removesuffix("."):
+            answer.problem += f": {says}"
     elif not answer.problem and zones_full:
         answer.problem = "every zone is Full, so nothing is evicted"
+    elif not answer.problem and answer.guard is not None and answer.guard.holds_namespace:
+        answer.problem = "its guard holds the pods of a namespace"
     return answer

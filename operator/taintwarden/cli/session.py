@@ -23,9 +23,14 @@ T = TypeVar("T")
 
 
 def settings_of(flags: Mapping[str, object]) -> Settings:
-    """Flags and environment; ends the process if they are wrong. From here on only errors are logged."""
+    """Flags and environment; ends the process if they are wrong. From here on only errors are logged.
+
+    ``--context`` and ``--kubeconfig`` may also stand before the name of the command, as for a plugin of kubectl.
+    """
+    above = click.get_current_context().find_root().params
+    before = {name: above.get(name) for name in ("context", "kubeconfig") if flags.get(name) is None}
     try:
-        settings = load_settings(os.environ, **flags)
+        settings = load_settings(os.environ, **{**flags, **before})
     except SettingsError as error:
         fail(str(error), USAGE)
     configure_logs("console", "error")

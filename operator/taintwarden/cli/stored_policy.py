@@ -7,11 +7,26 @@ from urllib.parse import quote
 import msgspec
 
 from taintwarden.api.status import Condition, GuardStatus
+from taintwarden.api.types import GROUP, POLICY_KIND, VERSION
 from taintwarden.kube.policies import PATH
 from taintwarden.rehearsal.session import ChangedMeanwhileError, ClusterError, Session
 
 TRIES = 5
 """The operator writes the status of a busy policy every few seconds, which changes its version."""
+
+
+class ManagedFields(msgspec.Struct, rename="camel"):
+    """``metadata.managedFields[]``: which client set which fields."""
+
+    manager: str = ""
+    fields_v1: dict[str, Any] = msgspec.field(default={}, name="fieldsV1")
+
+    def has(self, *path: str) -> bool:
+        """Whether it set the field at this path."""
+        found: Any = self.fields_v1
+        for name in path:
+            found = found.get(f"f:{name}") if isinstance(found, dict) else None
+        return found is not None
 
 
 class Meta(msgspec.Struct, rename="camel"):
@@ -22,12 +37,18 @@ class Meta(msgspec.Struct, rename="camel"):
     generation: int = 0
     resource_version: str = ""
     annotations: dict[str, str] = {}
+    managed_fields: list[ManagedFields] = []
+
+    def owners(self, *path: str) -> set[str]:
+        """The clients that set the field at this path."""
+        return {one.manager for one in self.managed_fields if one.has(*path)}
 
 
 class Spec(msgspec.Struct):
     """The fields of ``spec`` that commands change."""
 
     mode: str = "Enforce"
+    paused: bool = False
 
 
 class Status(msgspec.Struct, rename="camel"):
@@ -51,10 +72,6 @@ class StoredPolicy(msgspec.Struct):
         return next((one for one in self.status.conditions if one.type == kind), None)
 
 
-class _Policies(msgspec.Struct):
-    items: list[StoredPolicy] = []
-
-
 async def read_policy(session: Session, name: str) -> StoredPolicy:
     """The policy ``name``.
 
@@ -76,14 +93,24 @@ async def read_policies(session: Session) -> list[StoredPolicy]:
         ClusterError: they cannot be read.
 
     """
-    found = await session.read(PATH, _Policies, "taintevictionpolicies")
-    if found is None:
-        msg = f"the cluster at {session.server} does not know TaintEvictionPolicies: apply the CRDs first"
-        raise ClusterError(msg)
-    return sorted(found.items, key=lambda one: one.metadata.name)
+    return sorted(await session.policies(StoredPolicy), key=lambda one: one.metadata.name)
 
 
-async def change_policy(session: Session, stored: StoredPolicy, body: Mapping[str, Any]) -> None:
+async def apply_policy(session: Session, stored: StoredPolicy, body: Mapping[str, Any], manager: str) -> None:
+    """Apply ``body`` as ``manager``, whichever client set these fields; to no namesake.
+
+    Raises:
+        ClusterError: it was not changed, or the outcome is unknown.
+
+    """
+    metadata = {"name": stored.metadata.name, "uid": stored.metadata.uid} | body.get("metadata", {})
+    whole = {"apiVersion": f"{GROUP}/{VERSION}", "kind": POLICY_KIND, **body, "metadata": metadata}
+    await session.apply(_path(stored.metadata.name), whole, "taintevictionpolicies", manager)
+
+
+async def change_policy(
+    session: Session, stored: StoredPolicy, body: Mapping[str, Any], manager: str = "taintwarden"
+) -> None:
     """Merge ``body`` into exactly the version that was read.
 
     Raises:
@@ -93,7 +120,8 @@ async def change_policy(session: Session, stored: StoredPolicy, body: Mapping[st
     """
     metadata = {"uid": stored.metadata.uid, "resourceVersion": stored.metadata.resource_version}
     metadata |= body.get("metadata", {})
-    await session.patch(_path(stored.metadata.name), {**body, "metadata": metadata}, "taintevictionpolicies")
+    whole = {**body, "metadata": metadata}
+    await session.patch(_path(stored.metadata.name), whole, "taintevictionpolicies", manager)
 
 
 async def until_unchanged(attempt: Callable[[], Awaitable[str]]) -> str:

@@ -1,5 +1,6 @@
 """Recent history: the operator's Events, and the times at which conditions of policies changed."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
@@ -19,6 +20,8 @@ from taintwarden.rehearsal.session import Session
 
 EVENTS = "/api/v1/events"
 CONTROLLER = "taintwarden.io/taintwarden"
+_HEADER = ("TIME", "REASON", "ABOUT", "NOTE")
+_MARKUP = re.compile(r"[\\`*_\[\]<>|]")
 NAMED = 3
 """The number of pods of a group that are named."""
 
@@ -107,8 +110,6 @@ def _transitions(policies: Iterable[Mapping[str, Any]]) -> Iterator[tuple[float,
     for policy in policies:
         for one in conditions(policy):
             at = _moment(one.get("lastTransitionTime"))
-            told = f"{one.get('type')} is {one.get('status')} ({one.get('reason')})"
-            message = one.get("message")
             yield (
                 at,
                 Happening(
@@ -118,7 +119,8 @@ def _transitions(policies: Iterable[Mapping[str, Any]]) -> Iterator[tuple[float,
                     kind="TaintEvictionPolicy",
                     namespace="",
                     name=named(policy)[1],
-                    note=f"{told}: {message}" if message else told,
+                    # Without its message, which may be newer than the change.
+                    note=f"{one.get('type')} became {one.get('status')} ({one.get('reason')})",
                 ),
             )
 
@@ -135,6 +137,20 @@ def table(found: Timeline, *, every: bool) -> str:
     return render(*_parts(found, every=every))
 
 
+def markdown(found: Timeline, *, every: bool) -> str:
+    """The same as a table in Markdown, for the report of an incident."""
+    lines = [f"From {found.since} to {found.at}:", "", f"| {' | '.join(_HEADER)} |", "|---|---|---|---|"]
+    if found.problem:
+        lines = [f"**{found.problem[0].upper()}{found.problem[1:]}.**", "", *lines]
+    cells = (_row(group) for group in _grouped(found.happenings, every=every))
+    return "\n".join([*lines, *(f"| {' | '.join(map(_cell, row))} |" for row in cells)])
+
+
+def _cell(text: str) -> str:
+    """Markup of what others wrote counts as text."""
+    return _MARKUP.sub(r"\\\g<0>", printable(text))
+
+
 def _parts(found: Timeline, *, every: bool) -> Iterator[RenderableType]:
     if found.problem:
         yield Text(printable(f"{found.problem[0].upper()}{found.problem[1:]}."), style="bold red")
@@ -142,7 +158,15 @@ def _parts(found: Timeline, *, every: bool) -> Iterator[RenderableType]:
     if not found.happenings:
         yield Text(f"Nothing happened since {found.since}.")
         return
-    yield rows(("TIME", "REASON", "ABOUT", "NOTE"), map(_row, _grouped(found.happenings, every=every)))
+    yield rows(_HEADER, (_styled(group) for group in _grouped(found.happenings, every=every)))
+
+
+def _styled(group: list[Happening]) -> tuple[str | Text, ...]:
+    """In colour what a reader looks for: what went wrong, and what people changed."""
+    first = group[0]
+    style = "yellow" if first.type == "Warning" else "cyan" if first.reason.startswith("Policy") else ""
+    at, reason, *others = map(printable, _row(group))
+    return (Text(at, style="dim"), Text(reason, style=style), *others)
 
 
 def _grouped(happenings: Iterable[Happening], *, every: bool) -> Iterator[list[Happening]]:

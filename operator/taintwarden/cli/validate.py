@@ -12,27 +12,33 @@ if TYPE_CHECKING:
 
 FINE, FAULTY, UNREADABLE = 0, 1, 2
 
-_HELP = """Check policies, profiles, pods and nodes in YAML or JSON files, without a cluster. - is standard input.
+_HELP = """Check policies, profiles, pods and nodes in YAML or JSON files, without a cluster. - is standard input. Of a
+folder, its .yaml, .yml and .json files are checked. Values are read as kubectl reads them: 0950 without quotes is a
+number.
 
 Checked are TaintEvictionPolicies and TolerationProfiles; Pods and the pod templates of Deployments, StatefulSets,
-DaemonSets, ReplicaSets, Jobs and CronJobs (the annotation taintwarden.io/tolerations, and native tolerations that an
-API server may refuse); and the taints of Nodes. Policies in the same input say what the values of taints have to be.
-Other kinds are counted and ignored, lists are unfolded.
+DaemonSets, ReplicaSets, Jobs and CronJobs, and of any other kind that contains pod templates, such as Rollouts,
+RayClusters and JobSets (the annotation taintwarden.io/tolerations, and native tolerations that an API server may
+refuse); and the taints of Nodes. Policies in the same input say what the values of taints have to be. Other objects are
+counted and ignored, lists are unfolded. Render the templates of a Helm chart first.
 
 \b
 Examples:
   taintwarden validate policies.yaml
   taintwarden validate pod.yaml node.yaml policies.yaml
+  taintwarden validate -R -f .
+  helm template my-release ./chart | taintwarden validate -
   taintwarden validate -o json cluster.yaml
   kubectl get nodes,taintevictionpolicies,tolerationprofiles -A -o json | taintwarden validate -
 
-Each finding is one line: FILE:LINE: document N: KIND/NAME: SEVERITY: PATH: VALUE: REASON; REMEDY
+Each finding is one line, with the line of the field in a YAML file:
+FILE:LINE: document N: KIND/NAME: SEVERITY: PATH: VALUE: REASON; REMEDY
 
 \b
 Exit codes:
   0  nothing worse than a warning
   1  an error
-  2  a file cannot be read or is neither YAML nor JSON; or wrong flags
+  2  a file cannot be read, has no object, or is neither YAML nor JSON; or wrong flags
 
 JSON and YAML have: files, objects, policies, profiles, pods, nodes, ignored (kind: count), errors, warnings,
 findings[] (file, line, document, item, kind, name, severity, path, message, reason, remedy), unreadable[] (file,
@@ -41,14 +47,18 @@ reason).
 
 
 @click.command(help=_HELP, short_help="Check policies, profiles, pods and nodes in files.")
-@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.argument("files", metavar="[FILE...]", nargs=-1)
+@click.option("-f", "--filename", "named", multiple=True, help="A file or folder, as kubectl takes it; - is stdin.")
+@click.option("-R", "--recursive", is_flag=True, help="Also the folders in a folder.")
 @output_option
-def validate(files: tuple[str, ...], output: str) -> None:
+def validate(files: tuple[str, ...], named: tuple[str, ...], recursive: bool, output: str) -> None:
     """Read the arguments, check, print; the text of ``--help`` is above."""
     # Loads the engine, which `--help` does not need.
     from taintwarden.cli.validation import check_files  # noqa: PLC0415
 
-    report = check_files(files)
+    if not (files or named):
+        raise click.UsageError("name a file or a folder; - is standard input")
+    report = check_files((*files, *named), recursive=recursive)
     if output == "table":
         for finding in report.findings:
             write(printable(str(finding)))

@@ -2,13 +2,16 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from taintwarden.admission.checking import Found, Severity
-from taintwarden.admission.objects import Subject, check_object, subject_of
-from taintwarden.api.errors import FieldError, InvalidObject
+from taintwarden.admission.objects import Subject, check_object, check_templates, subject_of
+from taintwarden.admission.volumes import check_volume
+from taintwarden.api.errors import FieldError, InvalidObject, as_written
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.api.text import printable
@@ -16,6 +19,7 @@ from taintwarden.api.types import POLICY_KIND, PROFILE_KIND
 from taintwarden.engine.model import Policy, Profile
 from taintwarden.rehearsal.manifests import BadInput, Document, read_documents
 
+SUFFIXES = (".json", ".yaml", ".yml")
 T = TypeVar("T")
 
 
@@ -63,15 +67,25 @@ class Report(msgspec.Struct, rename="camel"):
     unreadable: list[Unreadable] = []
 
 
-def check_files(names: Iterable[str]) -> Report:
-    """Read and check all files; an object may refer to one in another file."""
+def check_files(names: Iterable[str], *, recursive: bool = False) -> Report:
+    """Read and check all files; an object may refer to one in another file. Of a folder, the files in it.
+
+    Args:
+        names: files and folders; ``-`` is standard input.
+        recursive: also the folders in a folder.
+
+    """
     report, documents = Report(), []
     for name in names:
-        report.files += 1
-        try:
-            documents += read_documents(name)
-        except BadInput as error:
-            report.unreadable.append(Unreadable(printable(name), str(error)))
+        for file in _files(name, report, recursive=recursive):
+            report.files += 1
+            try:
+                found = read_documents(file)
+                documents += found
+                if not found:
+                    report.unreadable.append(Unreadable(printable(file), f"{printable(file)}: has no object"))
+            except BadInput as error:
+                report.unreadable.append(Unreadable(printable(file), str(error)))
     report.objects = len(documents)
     policies = list(_valid(documents, POLICY_KIND, parse_policy))
     profiles = list(_valid(documents, PROFILE_KIND, parse_profile))
@@ -83,6 +97,20 @@ def check_files(names: Iterable[str]) -> Report:
     report.errors = sum(one.severity is Severity.ERROR for one in report.findings)
     report.warnings = len(report.findings) - report.errors
     return report
+
+
+def _files(name: str, report: Report, *, recursive: bool) -> Iterator[str]:
+    """The file itself, or the files of a folder, as kubectl chooses them."""
+    folder = Path(name)
+    if name == "-" or not folder.is_dir():
+        yield name
+        return
+    paths = folder.rglob("*") if recursive else folder.iterdir()
+    found = sorted(str(path) for path in paths if path.suffix in SUFFIXES and path.is_file())
+    if not found:
+        told = f"{printable(name)}: is a folder without {', '.join(SUFFIXES)} files"
+        report.unreadable.append(Unreadable(printable(name), told))
+    yield from found
 
 
 def _valid(documents: Iterable[Document], kind: str, parse: Callable[[Mapping[str, Any]], T]) -> Iterator[T]:
@@ -108,14 +136,24 @@ def _check(
         case Subject.NODE:
             report.nodes += 1
         case Subject.OTHER:
-            ignored[f"{group}/{kind}" if group else kind] += 1
-    return check_object(obj, group, kind, policies, profiles)
+            found = [] if kind == "CustomResourceDefinition" else [*check_templates(obj, profiles)]
+            report.pods += len(found)
+            if not found:
+                ignored[f"{group}/{kind}" if group else kind] += 1
+            yield from chain.from_iterable(faults for _, faults in found)
+            return
+    yield from check_object(obj, group, kind, policies, profiles)
+    if policies and subject_of(group, kind) is Subject.VOLUME:
+        yield from check_volume(obj, policies)
 
 
 def _finding(document: Document, severity: Severity, fault: FieldError) -> Finding:
+    line, text = document.position(fault.path)
+    if text and not fault.is_missing:
+        fault = as_written(fault, text)
     return Finding(
         document.file,
-        document.line,
+        line,
         document.number,
         document.item,
         document.kind,

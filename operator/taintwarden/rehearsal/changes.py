@@ -85,7 +85,10 @@ def enforce(policies: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list
         if name not in found:
             msg = f"there is no TaintEvictionPolicy {name}; there is {', '.join(sorted(found)) or 'none at all'}"
             raise BadInput(msg)
-        found[name] = {**found[name], "spec": {**(found[name].get("spec") or {}), "mode": Mode.ENFORCE.value}}
+        found[name] = {
+            **found[name],
+            "spec": {**(found[name].get("spec") or {}), "mode": Mode.ENFORCE.value, "paused": False},
+        }
     return list(found.values())
 
 

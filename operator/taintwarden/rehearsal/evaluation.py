@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from taintwarden.controller.decoding import Decoder, PodIssue
-from taintwarden.engine.evaluate import TaintVerdict, acting_policy, exclusion, selects_node
+from taintwarden.engine.evaluate import TaintVerdict, acting_policy, exclusion, node_exclusion
 from taintwarden.engine.history import TaintHistory, decode_histories
 from taintwarden.engine.limits import Refusal
 from taintwarden.engine.machine import ClaimView, history_name
-from taintwarden.engine.model import Budget, Gates, Mode, Node, Pod, Policy, Taint
+from taintwarden.engine.model import Budget, Gates, Node, Pod, Policy, Taint
 from taintwarden.kube.objects import PodObject
 from taintwarden.rehearsal.candidates import Candidates
 from taintwarden.rehearsal.conditions import is_kept_from_enforcing
@@ -32,7 +32,7 @@ class Evaluation:
         self.object = snapshot.pods[0]
         self.issues: list[PodIssue] = []
         self.pod = self._translate()
-        taught = self._taught(unpause=False)
+        taught = self._taught()
         self._view = taught.view
         self.policies = taught.policies
         self.policy_problems = taught.policy_problems
@@ -44,26 +44,22 @@ class Evaluation:
         self.candidates = Candidates(snapshot, taught, gates)
         self.rehearsed_policies = {named(one)[1] for one in snapshot.policies if is_kept_from_enforcing(one)}
         """Policies in mode Enforce that evict no pods because the operator runs with --dry-run."""
-        self._namespace_labels = self._view.namespace_labels(self.object.metadata.namespace)
+        self.namespace_labels = self._view.namespace_labels(self.object.metadata.namespace)
         self._check_namespace()
-        # What a paused policy would do is shown too, so that you can check it before you resume the policy.
-        paused = any(policy.mode is Mode.PAUSED for policy in self.policies)
-        self._unpaused = self._taught(unpause=True).view if paused else self._view
         self.recorded = self._recorded()
 
-    def _taught(self, *, unpause: bool) -> Rehearsal:
+    def _taught(self) -> Rehearsal:
         rehearsal = Rehearsal(self.snapshot, self.gates, at_once(self.now))
-        rehearsal.teach(unpause=unpause)
+        rehearsal.teach()
         rehearsal.rest()
         return rehearsal
 
     def claims(self) -> list[ClaimView]:
-        """The pod's claims: enforced ones first, by deadline, then those that paused policies would make."""
-        if self.pod is None:
-            return []
-        found = self._view.claims(self.pod.uid)
-        active = {claim.policy.name for claim in found}
-        return [*found, *(claim for claim in self._unpaused.claims(self.pod.uid) if claim.policy.name not in active)]
+        """The pod's claims: enforced ones first, then by deadline; also those of paused policies.
+
+        So you can check what a policy would do before you resume it.
+        """
+        return [] if self.pod is None else list(self._view.claims(self.pod.uid))
 
     def taints(self) -> tuple[tuple[Taint, TaintHistory], ...]:
         """The taints of the pod's node with their histories."""
@@ -71,10 +67,10 @@ class Evaluation:
         return () if node is None else node.taints
 
     def verdict(self, taint: Taint) -> TaintVerdict | None:
-        """What ``taint`` means for the pod, as if no policy were paused; None: no policy acts on it."""
+        """What ``taint`` means for the pod; None: no policy acts on it."""
         if self.pod is None:
             return None
-        verdicts = self._unpaused.verdicts(self.pod.node, self.pod.shared)
+        verdicts = self._view.verdicts(self.pod.node, self.pod.shared)
         return next((verdict for verdict in verdicts if verdict.taint == taint), None)
 
     def acting(self, taint: Taint) -> Policy | None:
@@ -83,9 +79,11 @@ class Evaluation:
 
     def refusal(self, policy: Policy) -> str | None:
         """Why ``policy`` does not act on this pod on this node, None if it does."""
-        if self.node is not None and not selects_node(policy, self.node.labels):
-            return "nodeSelector does not select the node"
-        return exclusion(policy, self.pod.shared, self._namespace_labels) if self.pod else None
+        if self.node is not None:
+            why = node_exclusion(policy, self.node.labels, do_not_evict=self.node.do_not_evict)
+            if why is not None:
+                return why
+        return exclusion(policy, self.pod.shared, self.namespace_labels) if self.pod else None
 
     def budgets(self) -> list[tuple[Budget, Refusal | None]]:
         """The PodDisruptionBudgets that the API server checks for the pod, by name, each with its own refusal."""
@@ -102,7 +100,7 @@ class Evaluation:
     def _check_namespace(self) -> None:
         """Without its labels, the engine treats a namespace as not selected, and the explanation would be wrong."""
         asking = [policy.name for policy in self.policies if policy.namespace_selector.requirements]
-        if self.pod is not None and asking and self._namespace_labels is None:
+        if self.pod is not None and asking and self.namespace_labels is None:
             problem = self.snapshot.problems.get(Source.NAMESPACES, "")
             msg = f"policy {asking[0]} selects namespaces by their labels, and {problem}"
             raise BadInput(msg)

@@ -6,13 +6,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND
-from taintwarden.kube.objects import BudgetObject, ClaimObject, NamespaceObject, NodeObject, PodObject, VolumeObject
+from taintwarden.kube.objects import BudgetObject, ClaimObject, NamespaceObject, NodeObject, PodObject
 from taintwarden.rehearsal.manifests import BadInput, Document
-from taintwarden.rehearsal.places import PlacedPod
+from taintwarden.rehearsal.places import PlacedPod, PlacedVolume
 from taintwarden.rehearsal.snapshot import Snapshot
 from taintwarden.rehearsal.sources import Source
 
-T = TypeVar("T", PlacedPod, NodeObject, NamespaceObject, BudgetObject, ClaimObject, VolumeObject)
+T = TypeVar("T", PlacedPod, NodeObject, NamespaceObject, BudgetObject, ClaimObject, PlacedVolume)
 
 
 def snapshot_from_files(documents: Sequence[Document], namespace: str, name: str, now: float) -> Snapshot:
@@ -46,7 +46,7 @@ def snapshot_from_files(documents: Sequence[Document], namespace: str, name: str
         policies=[_named(one)[0] for one in _of_kind(documents, GROUP, POLICY_KIND)],
         budgets=budgets,
         claims=claims,
-        volumes=[_convert(one, VolumeObject) for one in _of_kind(documents, "", "PersistentVolume")],
+        volumes=[_convert(one, PlacedVolume) for one in _of_kind(documents, "", "PersistentVolume")],
         profiles=list(_profiles(documents, namespace)),
         problems={} if namespaces else {Source.NAMESPACES: missing},
     )

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from taintwarden.controller import decoding
-from taintwarden.engine.evaluate import claims
 from taintwarden.engine.limits import Freed
 from taintwarden.engine.limits.budgets import Budgets
 from taintwarden.engine.limits.refusal import SEVERAL_BUDGETS
 from taintwarden.engine.machine import Outcome, View
-from taintwarden.engine.model import Budget, Pod, PodClass
+from taintwarden.engine.model import Budget, MonotonicTime, Pod, PodClass
 from taintwarden.engine.scheduling import Preferences
 from taintwarden.kube.objects import BudgetObject
 from taintwarden.rehearsal.candidates import Candidates
 from taintwarden.rehearsal.places import PlacedPod
+from taintwarden.rehearsal.returning import Returning
 
 
 class Assumptions(msgspec.Struct, frozen=True, rename="camel"):
@@ -33,14 +33,15 @@ class Places:
     would evict the pod from it again.
     """
 
-    def __init__(self, view: View, candidates: Candidates, pods: Iterable[PlacedPod], now: float) -> None:
+    def __init__(self, view: View, candidates: Candidates, returning: Returning, pods: Iterable[PlacedPod]) -> None:
         self._view = view
+        self._returning = returning
         self._candidates = candidates
         self._objects = {pod.metadata.uid: pod for pod in pods}
-        self._now = now
         self._pods = Counter({name: len(view.pods(name)) for name in view.nodes})
         self._fitting: dict[PodClass, dict[str, Preferences]] = {}
         """The nodes that fit pods of a class, by name: its first pod stands for those that replace its pods."""
+        self._returns: dict[PodClass, list[str]] = {}
 
     def fitting(self, pod: Pod) -> Mapping[str, Preferences]:
         """The nodes that fit the pod, by name, and how well they suit it."""
@@ -49,13 +50,21 @@ class Places:
             found = self._fitting[pod.shared] = dict(self._find(pod))
         return found
 
+    def returns_to(self, pod: Pod) -> str | None:
+        """A node that the pod has to leave and that the scheduler may give its replacement: its own, if it is one."""
+        if pod.shared not in self._returns:
+            place = self._objects[pod.uid].spec.place
+            self._returns[pod.shared] = [*self._returning.nodes(pod.shared, place)]
+        found = self._returns[pod.shared]
+        return pod.node if pod.node in found else next(iter(found), None)
+
     def _find(self, pod: Pod) -> Iterator[tuple[str, Preferences]]:
         candidate = self._candidates.of(self._objects[pod.uid])
         for name in sorted(self._view.nodes):
             view = self._view.node(name)
             if view is None or next(candidate.refusals(view.node), None) is not None:
                 continue
-            if not claims(self._view.verdicts(name, pod.shared), self._now):
+            if not any(verdict.evicts for verdict in self._view.verdicts(name, pod.shared)):
                 yield name, candidate.preferences(view.node)
 
     def take(self, pod: Pod) -> str | None:
@@ -72,6 +81,10 @@ class Places:
         self._pods[node] -= 1
 
 
+_AT_ONCE = MonotonicTime(0.0)
+"""Statuses of budgets are up to date."""
+
+
 class Allowances:
     """PodDisruptionBudgets, from their status: evicting a Ready pod takes a disruption, a Ready replacement adds it."""
 
@@ -84,11 +97,11 @@ class Allowances:
             if budget is not None:
                 short = min(0, status.current_healthy - status.desired_healthy) if status else 0
                 self._allowed[str(budget)] = budget.allowed or short
-                self._budgets.set(budget)
+                self._budgets.set(budget, _AT_ONCE)
 
     def judge(self, pod: Pod) -> tuple[Outcome, str]:
         """How the API server answers an eviction of this pod."""
-        refusal = self._budgets.refuse(pod)
+        refusal = self._budgets.refuse(pod, _AT_ONCE)
         if refusal is None:
             return Outcome.EVICTED, ""
         return Outcome.MISCONFIGURED if refusal.limit == SEVERAL_BUDGETS else Outcome.BLOCKED, refusal.detail
@@ -106,5 +119,5 @@ class Allowances:
         for budget in self._budgets.of(pod_class):
             self._allowed[str(budget)] += number
             moved.append(msgspec.structs.replace(budget, allowed=max(0, self._allowed[str(budget)])))
-            self._budgets.set(moved[-1])
+            self._budgets.set(moved[-1], _AT_ONCE)
         return moved

@@ -13,17 +13,11 @@ import msgspec
 import yaml
 
 from taintwarden.api.text import printable
-
-try:
-    from yaml import CSafeLoader as _Base
-except ImportError:  # PyYAML was built without libyaml
-    from yaml import SafeLoader as _Base  # type: ignore[assignment]
+from taintwarden.rehearsal.yaml_documents import Position, documents, items_of, position
 
 MAX_BYTES = 256 * 2**20
-MAX_NODES = 20_000_000
-"""YAML aliases can expand a short text to a very large object. Without aliases, ``MAX_BYTES`` cannot hold as many."""
-MAX_DEPTH = 200
-_TIMESTAMP = "tag:yaml.org,2002:timestamp"
+_TEMPLATE = "{{"
+"""Begins an action of a Helm template."""
 
 
 class BadInput(Exception):  # noqa: N818 - reads as what it says
@@ -38,6 +32,8 @@ class Document(msgspec.Struct, frozen=True):
     line: int
     content: Any
     item: int | None = None
+    node: yaml.Node | None = None
+    """Its YAML, if it is YAML."""
 
     @property
     def place(self) -> str:
@@ -62,6 +58,10 @@ class Document(msgspec.Struct, frozen=True):
         names = [meta.get("name"), meta.get("generateName")] if isinstance(meta, Mapping) else []
         return next((name for name in names if isinstance(name, str) and name), "(no name)")
 
+    def position(self, path: str) -> Position:
+        """The position of a field, or of what contains it."""
+        return Position(self.line) if self.node is None else position(self.node, path)
+
     def _text(self, field: str) -> str:
         value = self.content.get(field) if isinstance(self.content, Mapping) else None
         return value if isinstance(value, str) else ""
@@ -84,6 +84,8 @@ def read_documents(name: str) -> list[Document]:
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         msg = f"{shown}{line}: is not YAML: {error.problem or error.context}"
+        if _TEMPLATE in text:
+            msg = f"{shown}{line}: is a template, not YAML: render it first, for example with helm template"
         raise BadInput(msg) from error
     except (yaml.YAMLError, ValueError) as error:  # ValueError: a number of more digits than Python reads
         msg = f"{shown}: is not YAML: {str(error).splitlines()[0]}"
@@ -136,72 +138,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _yaml(file: str, text: str) -> Iterator[Document]:
-    _check_depth(text)
-    loader = _Loader(text)
-    try:
-        number = 0
-        while loader.check_node():
-            node = loader.get_node()
-            number += 1
-            if node is None:
-                continue
-            if _size(node, {}) > MAX_NODES:
-                raise yaml.constructor.ConstructorError(None, None, "its aliases stand for too much", node.start_mark)
-            _check_keys(node, set())
-            content = loader.construct_document(node)
-            if content is not None:
-                yield Document(file, number, node.start_mark.line + 1, content)
-    finally:
-        loader.dispose()
-
-
-def _check_depth(text: str) -> None:
-    """Check the depth before anything recurses: libyaml's composer does, on the C stack, without a bound."""
-    depth = 0
-    for event in yaml.parse(text, Loader=_Loader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_DEPTH:
-            raise RecursionError
-
-
-class _Loader(_Base):
-    """PyYAML's safe loader without times."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012 - as PyYAML has it
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
-        for first, resolvers in _Base.yaml_implicit_resolvers.items()
-    }
-
-
-def _check_keys(node: yaml.Node, seen: set[int]) -> None:
-    """Reject duplicate keys, before merge keys (``<<``) are resolved, which adds their keys to the mapping."""
-    if id(node) in seen or not isinstance(node, yaml.CollectionNode):
-        return
-    seen.add(id(node))
-    if isinstance(node, yaml.SequenceNode):
-        children = node.value
-    else:
-        keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        known: set[str] = set()
-        for key in keys:
-            if key.value in known:
-                problem = f"the key {key.value!r} stands twice"
-                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
-            known.add(key.value)
-        children = [value for _, value in node.value]
-    for child in children:
-        _check_keys(child, seen)
-
-
-def _size(node: yaml.Node, known: dict[int, int]) -> int:
-    """How many nodes this has when its aliases are expanded."""
-    size = known.get(id(node))
-    if size is None:
-        known[id(node)] = MAX_NODES  # an alias to a node that contains it expands without end
-        parts = node.value if isinstance(node, yaml.SequenceNode | yaml.MappingNode) else []
-        children = [child for part in parts for child in (part if isinstance(part, tuple) else (part,))]
-        size = known[id(node)] = 1 + sum(_size(child, known) for child in children)
-    return size
+    for number, line, content, node in documents(text):
+        yield Document(file, number, line, content, node=node)
 
 
 def _unfold(document: Document) -> Iterator[Document]:
@@ -213,6 +151,8 @@ def _unfold(document: Document) -> Iterator[Document]:
     inherited = {}
     if document.kind != "List":
         inherited = {"apiVersion": content.get("apiVersion"), "kind": document.kind.removesuffix("List")}
+    nodes = None if document.node is None else items_of(document.node)
     for index, item in enumerate(content["items"]):
         whole = {**inherited, **item} if isinstance(item, Mapping) else item
-        yield msgspec.structs.replace(document, content=whole, item=index)
+        node = None if nodes is None else nodes[index]
+        yield msgspec.structs.replace(document, content=whole, item=index, node=node)

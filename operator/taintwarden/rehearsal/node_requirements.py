@@ -12,7 +12,7 @@ import msgspec
 from taintwarden.api.names import check_key, check_label_value
 from taintwarden.engine import affinity
 from taintwarden.engine.affinity import NodeOperator
-from taintwarden.engine.matching.affinity import LabelMatch, match_label
+from taintwarden.engine.node_matching import LabelMatch, match_label
 
 _COMMA = re.compile(r",(?![^()]*\))")
 _SET = re.compile(r"(?P<key>\S+)\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)\)")
@@ -42,6 +42,11 @@ class NodeRequirement(msgspec.Struct, frozen=True):
         return (
             f"{self.key} {self.operator} ({', '.join(self.values)})" if self.values else f"{self.key} {self.operator}"
         )
+
+    def as_json(self) -> dict[str, Any]:
+        """The entry in the form of the API."""
+        written: dict[str, Any] = {"key": self.key, "operator": self.operator}
+        return written | {"values": list(self.values)} if self.values else written
 
     def holds(self, labels: Mapping[str, str]) -> bool:
         """Whether ``labels`` match it."""

@@ -1,13 +1,14 @@
-"""The nodes that match a pod's ``nodeSelector`` and required ``nodeAffinity``: the scheduler's rules for labels.
+"""The nodes that match a pod's ``nodeSelector`` and required ``nodeAffinity``, or the node affinity of a volume.
 
 As ``k8s.io/component-helpers/scheduling/corev1/nodeaffinity``: terms are alternatives, an empty one matches no node.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import msgspec
 
-from taintwarden.kube.objects import Condition, PodStatus, UnboundPod, UnboundPodSpec
+from taintwarden.kube.objects import Condition, OwnerReference, PodSpec, PodStatus, UnboundPod, VolumeObject
 from taintwarden.rehearsal.node_requirements import NodeRequirement
 
 
@@ -17,10 +18,23 @@ class NodeTerm(msgspec.Struct, frozen=True, rename="camel"):
     match_expressions: tuple[NodeRequirement, ...] = ()
     match_fields: tuple[NodeRequirement, ...] = ()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it requires nothing: it matches no node then."""
+        return not (self.match_expressions or self.match_fields)
+
+    def as_json(self) -> dict[str, Any]:
+        """The term in the form of the API."""
+        parts = (("matchExpressions", self.match_expressions), ("matchFields", self.match_fields))
+        return {name: [one.as_json() for one in found] for name, found in parts if found}
+
     def holds(self, name: str, labels: Mapping[str, str]) -> bool:
         """Whether the node matches it."""
-        is_empty = not (self.match_expressions or self.match_fields)
-        return not is_empty and next(self.failing(name, labels), None) is None
+        return not self.is_empty and next(self.failing(name, labels), None) is None
+
+    def without(self, is_left_out: Callable[[str], bool]) -> "NodeTerm":
+        """The same without what it requires of these labels."""
+        return NodeTerm(tuple(one for one in self.match_expressions if not is_left_out(one.key)), self.match_fields)
 
     def failing(self, name: str, labels: Mapping[str, str]) -> Iterator[NodeRequirement]:
         """The requirements that the node does not match."""
@@ -49,6 +63,34 @@ class Place(msgspec.Struct, frozen=True):
                 yield None
             yield from (next(term.failing(name, labels), None) for term in self.terms)
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels that it names, each once."""
+        terms = (one.key for term in self.terms or () for one in term.match_expressions)
+        return tuple(dict.fromkeys((*(key for key, _ in self.selector), *terms)))
+
+    @property
+    def names_nodes(self) -> bool:
+        """Whether it names nodes, as that of a DaemonSet's pod does."""
+        return any(term.match_fields for term in self.terms or ())
+
+    def required(self) -> dict[str, Any] | None:
+        """What is required by node affinity, in the form of the API."""
+        return None if self.terms is None else {"nodeSelectorTerms": [term.as_json() for term in self.terms]}
+
+    def requiring(self, required: Mapping[str, Any] | None) -> "Place":
+        """The same with other node affinity, in the form of the API."""
+        terms = None if required is None else msgspec.convert(required, _NodeSelector).node_selector_terms
+        return Place(self.selector, terms)
+
+    def without(self, is_left_out: Callable[[str], bool]) -> "Place":
+        """The same without what it requires of these labels by node affinity."""
+        if self.terms is None:
+            return self
+        rest = [(term, term.without(is_left_out)) for term in self.terms]
+        is_free = any(left.is_empty and not term.is_empty for term, left in rest)
+        return Place(self.selector, None if is_free else tuple(dict.fromkeys(left for _, left in rest)))
+
 
 class _NodeSelector(msgspec.Struct, rename="camel"):
     node_selector_terms: tuple[NodeTerm, ...] = ()
@@ -62,7 +104,7 @@ class _Affinity(msgspec.Struct, rename="camel"):
     node_affinity: _NodeAffinity | None = None
 
 
-class PlacedSpec(UnboundPodSpec, rename="camel"):
+class PlacedSpec(PodSpec, rename="camel"):
     """``spec`` of a pod, with what the scheduler reads of the labels of nodes."""
 
     node_selector: dict[str, str] = msgspec.field(default_factory=dict)
@@ -74,6 +116,26 @@ class PlacedSpec(UnboundPodSpec, rename="camel"):
         required = self.affinity and self.affinity.node_affinity and self.affinity.node_affinity.required
         terms = required.node_selector_terms if required else None
         return Place(tuple(sorted(self.node_selector.items())), terms)
+
+
+class _VolumeAffinity(msgspec.Struct):
+    required: _NodeSelector | None = None
+
+
+class _VolumeSpec(msgspec.Struct, rename="camel"):
+    node_affinity: _VolumeAffinity | None = None
+
+
+class PlacedVolume(VolumeObject):
+    """A v1 PersistentVolume as commands read it."""
+
+    spec: _VolumeSpec = msgspec.field(default_factory=_VolumeSpec)
+
+    @property
+    def place(self) -> Place:
+        """Its requirements on node labels, which the scheduler evaluates for the pods that use it."""
+        required = self.spec.node_affinity and self.spec.node_affinity.required
+        return Place((), required.node_selector_terms if required else None)
 
 
 class _ToldCondition(Condition):
@@ -102,3 +164,8 @@ class PlacedPod(UnboundPod):
         """Why the scheduler found no node; empty if it did not say so."""
         found = (one for one in self.status.conditions if (one.type, one.status) == ("PodScheduled", "False"))
         return next((one.message for one in found), "")
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner that creates it again."""
+        return next((one for one in self.metadata.owner_references if one.controller), None)

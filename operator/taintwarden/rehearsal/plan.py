@@ -55,6 +55,8 @@ class PlannedPod(msgspec.Struct, rename="camel", kw_only=True):
     """The PodDisruptionBudgets that block it."""
     replacement: Replacement = Replacement.NONE
     replaced_on: str | None = None
+    returns_to: str | None = None
+    """A node that it has to leave, and that the scheduler may give its replacement again."""
     late: str = ""
     """Why it misses the hard deadline, if it does."""
 
@@ -91,6 +93,8 @@ class Plan(msgspec.Struct, rename="camel", kw_only=True):
     later: int = 0
     would_leave: int = 0
     nowhere: int = 0
+    returning: int = 0
+    """Pods whose replacement the scheduler may put on a node that it has to leave again."""
     pods: list[PlannedPod] = []
     """Evicted pods, in order; then the others."""
     spared: list[str] = []
@@ -111,10 +115,16 @@ class Plan(msgspec.Struct, rename="camel", kw_only=True):
             later=fates.count(Fate.LATER),
             would_leave=fates.count(Fate.WOULD_LEAVE),
             nowhere=sum(one.replacement is Replacement.NOWHERE for one in pods),
+            returning=sum(one.returns_to is not None for one in pods),
             spared=[one for one in self.spared if one.startswith(f"{namespace}/")],
         )
 
     @property
+    def resource_names(self) -> list[str]:
+        """The pods that are evicted, in order."""
+        return [f"pod/{one.name}" for one in self.pods if one.order is not None]
+
+    @property
     def needs_a_person(self) -> bool:
         """Whether you should review the plan before you make the change."""
-        return bool(self.held or self.nowhere or self.guards)
+        return bool(self.held or self.nowhere or self.returning or self.guards)

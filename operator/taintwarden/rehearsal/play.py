@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from taintwarden.controller import wording
+from taintwarden.engine.guard.guard import NARROW_SECONDS
 from taintwarden.engine.limits.refusal import GUARD
 from taintwarden.engine.machine import Command, Outcome, Phase, WriteOutcome, commands, events
 from taintwarden.engine.model import Gates, Instant, Mode, MonotonicTime, Pod, WallTime
@@ -19,7 +20,8 @@ from taintwarden.rehearsal.conditions import is_kept_from_enforcing
 from taintwarden.rehearsal.ideal import Allowances, Assumptions, Places
 from taintwarden.rehearsal.plan import Plan, Replacement
 from taintwarden.rehearsal.recording import Recording, is_replaced
-from taintwarden.rehearsal.rehearsal import NEWEST, Rehearsal, at_once
+from taintwarden.rehearsal.rehearsal import NEWEST, Rehearsal
+from taintwarden.rehearsal.returning import INJECT_LABEL, Returning
 from taintwarden.rehearsal.snapshot import Snapshot
 
 MONOTONIC = 1_000_000.0
@@ -89,7 +91,8 @@ class Play:
             self._rehearsal.feed(events.NodeSeen(self._rehearsal.decoder.node(node)))
         self._rehearsal.rest()
         candidates = Candidates(self._snapshot, self._rehearsal, self._gates)
-        self._places = Places(self._view, candidates, self._snapshot.pods, self.instant.wall)
+        self._places = Places(self._view, candidates, self._returning(), self._snapshot.pods)
+        paused = list(self._paused())
         while (moment := self._next(horizon)) is not None and moment <= horizon:
             self.at = max(self.at, moment)
             while self._queue and self._queue[0][0] <= self.at:
@@ -105,25 +108,31 @@ class Play:
             horizon_seconds=horizon,
             ended_after_seconds=round(ended, 3),
             assumptions=self._assumptions,
-            notes=[*self._paused(changed), *self._notes()],
+            notes=[*paused, *self._notes(), *self._ineffective(changes, changed)],
             **self._recording.end(self.instant, self._places),
         )
 
-    def _paused(self, changed: Sequence[NodeObject]) -> Iterator[str]:
+    def _returning(self) -> Returning:
+        spaces = self._snapshot.namespaces
+        injected = {one.metadata.name for one in spaces if one.metadata.labels.get(INJECT_LABEL) == "true"}
+        return Returning(self._view, self._gates, injected, has_extender=self._snapshot.has_extender)
+
+    def _ineffective(self, changes: Sequence[Change], changed: Sequence[NodeObject]) -> Iterator[str]:
+        """The changed taints on which no policy acts."""
+        names = [one.metadata.name for one in changed]
+        selecting = [node.policies for name in names if (node := self._view.node(name)) is not None]
+        for taint in dict.fromkeys(taint for change in changes for taint in change.taints):
+            if not any(policy.selector_for(taint) for policies in selecting for policy in policies):
+                yield f"no policy acts on {taint} on these nodes: it is left to Kubernetes"
+
+    def _paused(self) -> Iterator[str]:
         """What the paused policies would do after the change."""
-        paused = [policy.name for policy in self._rehearsal.policies if policy.mode is Mode.PAUSED]
-        if not paused:
-            return
-        nodes = {one.metadata.name: one for one in (*self._snapshot.nodes, *changed)}
-        snapshot = msgspec.structs.replace(self._snapshot, nodes=list(nodes.values()))
-        resumed = Rehearsal(snapshot, self._gates, at_once(self._now))
-        resumed.teach(unpause=True)
-        resumed.rest()
-        soon = self._now + 1.0  # deadlines are reported in whole seconds
-        counts = Counter((claim.policy.name, claim.due_at < soon) for claim in resumed.view.all_claims())
-        for name in paused:
-            told = wording.would_be_due(counts[name, True], counts[name, False])
-            yield f"policy {name} is {told}: --enforce {name} plans with it"
+        soon = self.instant.wall + 1.0  # deadlines are reported in whole seconds
+        counts = Counter((claim.policy.name, claim.due_at < soon) for claim in self._view.all_claims())
+        for policy in self._view.policies:
+            if policy.mode is Mode.PAUSED:
+                told = wording.would_be_due(counts[policy.name, True], counts[policy.name, False])
+                yield f"policy {policy.name} is {told}: --enforce {policy.name} plans with it"
 
     def _notes(self) -> Iterator[str]:
         """Reasons why this plan is uncertain."""
@@ -138,7 +147,7 @@ class Play:
             yield f"status.guard of policy {name} cannot be read and counts as absent: {why}"
         for name, why in known.profile_problems.items():
             yield f"profile {name} is not valid as stored and adds nothing here: {why}"
-        for issue in known.pod_issues:
+        for issue in (one for one in known.pod_issues if one.errors):
             yield f"entries of the annotation of pod {issue.namespace}/{issue.name} count as absent"
 
     # -- time -------------------------------------------------------------------------------------------------------
@@ -153,13 +162,23 @@ class Play:
         return min(times, default=None)
 
     def _is_stuck(self, end: float) -> bool:
-        """Whether tripped guards hold all pods that become due by ``end``: their cause stays, so they stay tripped."""
-        if not self._recording.halts:
+        """Whether tripped guards hold all pods that become due by ``end``: their cause stays, so they stay tripped.
+
+        They may hold fewer pods than before until the last eviction has left their window.
+        """
+        halted = self._recording.halted
+        if not halted or any(self.at < halted[name] + self._narrows_within(name) for name in halted):
             return False
         return all(
-            claim.phase is Phase.REHEARSED or claim.due_at > self._now + end or claim.limit == GUARD
+            claim.phase in (Phase.REHEARSED, Phase.PAUSED, Phase.EXEMPT)
+            or claim.due_at > self._now + end
+            or claim.limit == GUARD
             for claim in self._view.all_claims()
         )
+
+    def _narrows_within(self, name: str) -> float:
+        guard = next(policy.limits.guard for policy in self._view.policies if policy.name == name)
+        return NARROW_SECONDS + (guard.window_seconds if guard else 0)
 
     def _later(self, seconds: float, action: Callable[[], None]) -> None:
         heapq.heappush(self._queue, (self.at + seconds, next(self._order), action))
@@ -173,8 +192,8 @@ class Play:
                 self._later(call, lambda: self._evict(command))
             case commands.CheckNode():
                 seen = self._view.node(command.name)
-                node = seen.node if seen else None
-                self._later(call, lambda: self._rehearsal.feed(events.NodeChecked(command.name, node, NEWEST)))
+                version = seen.node.resource_version if seen else None
+                self._later(call, lambda: self._rehearsal.feed(events.NodeChecked(command.name, version, NEWEST)))
             case commands.SaveHistory() | commands.SaveLabels() | commands.SaveGuard() | commands.ClearGuardReset():
                 self._later(call, lambda: self._rehearsal.feed(events.Written(command, WriteOutcome.DONE)))
             case _:
@@ -207,7 +226,7 @@ class Play:
         if is_replaced(pod.shared):
             node = self._places.take(pod)
             told.replacement = Replacement.NOWHERE if node is None else Replacement.PLACED
-            told.replaced_on = node
+            told.replaced_on, told.returns_to = node, self._places.returns_to(pod)
             if node is not None:
                 self._replace(pod, node)
 

@@ -8,20 +8,19 @@ from urllib.parse import quote
 
 import msgspec
 
-from taintwarden.kube.custom import GROUP_PATH
+from taintwarden.kube.custom import PROFILES
 from taintwarden.kube.objects import (
     BudgetObject,
     NamespaceObject,
     NodeObject,
     WorkloadObject,
 )
-from taintwarden.kube.policies import PATH as POLICIES_PATH
-from taintwarden.kube.profiles import PLURAL as PROFILES
 from taintwarden.kube.profiles import path_in
-from taintwarden.kube.resources import NODES
+from taintwarden.kube.resources import BUDGETS, NODES
+from taintwarden.rehearsal.deployments import has_extender
 from taintwarden.rehearsal.liveness import read_liveness
-from taintwarden.rehearsal.places import PlacedPod
-from taintwarden.rehearsal.session import ClusterError, Session, UndefinedKindError
+from taintwarden.rehearsal.places import PlacedPod, PlacedVolume
+from taintwarden.rehearsal.session import ClusterError, NotServedError, Session
 from taintwarden.rehearsal.snapshot import Snapshot
 from taintwarden.rehearsal.sources import COUNTED, FOLLOWED, OBJECTS, UNREADABLE, WORKLOADS, Listing, Source, identity
 from taintwarden.rehearsal.volumes import read_volumes
@@ -30,14 +29,6 @@ MAX_BUDGETS = 500
 Progress = Callable[[str], None]
 S = TypeVar("S", bound=Snapshot)
 T = TypeVar("T")
-
-
-class _Budgets(msgspec.Struct):
-    items: list[BudgetObject] = []
-
-
-class _Stored(msgspec.Struct):
-    items: list[dict[str, Any]] = []
 
 
 class Reader:
@@ -67,7 +58,7 @@ class Reader:
                 await self._read(source)
             except ClusterError as error:
                 problems[source] = str(error)
-                if isinstance(error, UndefinedKindError):
+                if isinstance(error, NotServedError) and source is Source.POLICIES:
                     self._undefined.add(source)
 
         sources = [source for source in Source if source in wanted]
@@ -85,12 +76,14 @@ class Reader:
                 found.nodes = await self._objects(source, NodeObject)
             case Source.NAMESPACES:
                 found.namespaces = await self._objects(source, NamespaceObject)
+            case Source.VOLUMES:
+                found.volumes = await self._objects(source, PlacedVolume)
             case Source.BUDGETS:
                 found.budgets = await self._objects(source, self._budget_type)
             case Source.POLICIES:
                 found.policies = await stored_policies(self._session)
             case Source.PROFILES:
-                listed = await stored_profiles(self._session, f"{GROUP_PATH}/{PROFILES}")
+                listed = await stored_profiles(self._session, PROFILES.path)
                 if listed is None:
                     self._undefined.add(source)
                 found.profiles = listed or []
@@ -139,7 +132,23 @@ async def read_snapshot(session: Session, operator: str, now: float) -> Snapshot
     for subject, why in found.unreadable:
         msg = f"cannot read {subject}: {why}"
         raise ClusterError(msg)
+    found.has_extender = await has_extender(session, operator)
     found.operator_problem = (await read_liveness(session, operator, found.policies, now)).problem
+    return found
+
+
+async def read_for_policies(session: Session, now: float) -> Snapshot:
+    """Nodes, pods, and the policies and profiles that exist; their definitions need not be installed.
+
+    Raises:
+        ClusterError: nodes or pods, or defined policies or profiles cannot be read.
+
+    """
+    found = Snapshot(now)
+    await Reader(session, found).read((Source.POLICIES, Source.PROFILES, Source.NODES, Source.PODS))
+    for source, problem in found.problems.items():
+        if source not in found.undefined:
+            raise ClusterError(problem)
     return found
 
 
@@ -184,16 +193,14 @@ async def read_around(session: Session, operator: str, namespace: str, name: str
 
     async def budgets() -> None:
         """Budgets add to the explanation, and change no decision."""
-        path, limit = f"/apis/policy/v1/namespaces/{space}/poddisruptionbudgets", {"limit": str(MAX_BUDGETS)}
+        path = f"/apis/policy/v1/namespaces/{space}/poddisruptionbudgets"
         try:
-            listed = await session.read(path, _Budgets, "poddisruptionbudgets", limit)
+            async for page in session.pages(path, BudgetObject, BUDGETS.name):
+                found.budgets = [*found.budgets, *page]
+                if len(found.budgets) >= MAX_BUDGETS:
+                    return
         except ClusterError as error:
             problems[Source.BUDGETS] = str(error)
-            return
-        if listed is None:
-            problems[Source.BUDGETS] = "the cluster does not serve policy/v1"
-        else:
-            found.budgets = listed.items
 
     *_, found.policies, profiles = await asyncio.gather(
         nodes(),
@@ -227,11 +234,7 @@ async def stored_policies(session: Session) -> list[dict[str, Any]]:
         ClusterError: they cannot be read, or the cluster does not serve the kind.
 
     """
-    found = await session.read(POLICIES_PATH, _Stored, "taintevictionpolicies")
-    if found is None:
-        msg = f"the cluster at {session.server} does not know TaintEvictionPolicies: apply the CRDs first"
-        raise UndefinedKindError(msg)
-    return found.items
+    return await session.policies(dict[str, Any])
 
 
 async def stored_profiles(session: Session, path: str) -> list[dict[str, Any]] | None:
@@ -241,5 +244,7 @@ async def stored_profiles(session: Session, path: str) -> list[dict[str, Any]] |
         ClusterError: they cannot be read. The decisions depend on them, so they are required.
 
     """
-    found = await session.read(path, _Stored, "tolerationprofiles")
-    return None if found is None else found.items
+    try:
+        return await session.items(path, dict[str, Any], PROFILES.name)
+    except NotServedError:
+        return None

@@ -1,5 +1,6 @@
 """Records what happens to each pod and guard during the simulation of a plan."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from taintwarden.controller import wording
@@ -26,9 +27,9 @@ class Recording:
         """Pods that had to leave before the change: name by UID."""
 
     @property
-    def halts(self) -> bool:
-        """Whether a tripped guard holds evictions now."""
-        return any(guard.halts for guard in self._guards.values())
+    def halted(self) -> dict[str, float]:
+        """The policies whose evictions a tripped guard holds now, and since how many seconds after the changes."""
+        return {name: guard.opened_after_seconds for name, guard in self._guards.items() if guard.halts}
 
     def begin(self, now: Instant) -> None:
         """Called when the machine has the snapshot, before the changes."""
@@ -37,7 +38,11 @@ class Recording:
             if guard is not None and guard.record.open_since is not None and guard.record.cause:
                 opened = guard.record.open_since - now.wall
                 self._trip(policy.name, guard.record.cause, guard.expected, opened, now)
-        self._already = {claim.pod.uid: str(claim.pod) for claim in self._view.all_claims()}
+        self._already = {claim.pod.uid: str(claim.pod) for claim in self._acting()}
+
+    def _acting(self) -> Iterator[ClaimView]:
+        """The claims of policies that act."""
+        return (one for one in self._view.all_claims() if one.phase not in (Phase.PAUSED, Phase.EXEMPT))
 
     def take(self, command: Command, now: Instant, at: float) -> None:
         """Record a command that only reports; ``at``: seconds since the change."""
@@ -74,7 +79,7 @@ class Recording:
 
     def end(self, now: Instant, places: Places) -> dict[str, Any]:
         """The part of a :class:`~.plan.Plan` that is about pods and guards."""
-        first = {claim.pod.uid: claim for claim in reversed([*self._view.all_claims()])}
+        first = {claim.pod.uid: claim for claim in reversed([*self._acting()])}
         for claim in reversed(first.values()):
             if claim.phase is not Phase.LEAVING:
                 self._stay(claim, now.wall, places)
@@ -86,6 +91,7 @@ class Recording:
             "later": fates.count(Fate.LATER),
             "would_leave": fates.count(Fate.WOULD_LEAVE),
             "nowhere": sum(one.replacement is Replacement.NOWHERE for one in pods),
+            "returning": sum(one.returns_to is not None for one in pods),
             "pods": pods,
             "spared": sorted(name for uid, name in self._already.items() if uid not in self._pods),
             "guards": [*self._past_guards, *self._guards.values()],
@@ -137,8 +143,10 @@ class Recording:
             told.limit = claim.limit or claim.outcome or ""
             told.reason = claim.detail or wording.HOLDS.get(told.limit, "")
             told.budgets = list(claim.budgets)
-        if is_replaced(pod.shared) and not places.fitting(pod):
-            told.replacement = Replacement.NOWHERE
+        if is_replaced(pod.shared):
+            told.returns_to = places.returns_to(pod)
+            if not places.fitting(pod):
+                told.replacement = Replacement.NOWHERE
 
 
 def is_replaced(pod_class: PodClass) -> bool:

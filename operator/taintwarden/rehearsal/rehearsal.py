@@ -1,10 +1,9 @@
 """A machine of the operator that is fed from a snapshot, by the same path as from streams."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
-
-import msgspec
 
 from taintwarden.controller import guard_record
 from taintwarden.controller.decoding import Decoder, PodIssue
@@ -12,8 +11,8 @@ from taintwarden.controller.keyed_handlers import BudgetHandler, NamespaceHandle
 from taintwarden.controller.policies import PolicyStore
 from taintwarden.controller.profiles import ProfileStore
 from taintwarden.controller.stream_handlers import NodeHandler, PodHandler, StreamHandler
-from taintwarden.engine.machine import Command, Event, Machine, events
-from taintwarden.engine.model import Gates, Instant, Mode, MonotonicTime, Policy, Profile, WallTime
+from taintwarden.engine.machine import Command, Event, Machine, Timings, events
+from taintwarden.engine.model import Gates, Instant, MonotonicTime, Policy, Profile, WallTime
 from taintwarden.kube.resources import BUDGETS, NAMESPACES, NODES, PODS
 from taintwarden.rehearsal.snapshot import Snapshot
 from taintwarden.telemetry.metrics import Metrics
@@ -62,7 +61,7 @@ class Rehearsal:
         self.guard_problems: dict[str, str] = {}
         """Why the stored state of a policy's guard counts as absent, by policy."""
         self.pod_issues: list[PodIssue] = []
-        self._machine = Machine(gates=gates, **options)
+        self._machine = Machine(gates=gates, timings=Timings(silence=math.inf), **options)
         self.view = self._machine.view
         self.wake_after = self._machine.wake_after
         self.decoder = Decoder(clock, self.pod_issues.append)
@@ -70,14 +69,11 @@ class Rehearsal:
         self._clock = clock
         self._carry_out = carry_out
 
-    def teach(self, *, unpause: bool = False) -> None:
-        """Feed all of the snapshot, in the order in which the operator receives it.
-
-        ``unpause``: paused policies are evaluated, so that the view contains what they would do.
-        """
+    def teach(self) -> None:
+        """Feed all of the snapshot, in the order in which the operator receives it."""
         snapshot, metrics = self._snapshot, _metrics()
         PolicyStore(self._set_policies, _problems(self.policy_problems)).load(snapshot.policies)
-        self.feed(events.PoliciesChanged(_unpaused(self.policies) if unpause else self.policies))
+        self.feed(events.PoliciesChanged(self.policies))
         self._restore_guards()
         profiles = ProfileStore(self.feed, _problems(self.profile_problems))
         profiles.load(snapshot.profiles)
@@ -148,10 +144,3 @@ def _problems(found: dict[str, str]) -> Callable[[str, str, str], None]:
         found[key] = " ".join(reason.split())
 
     return note
-
-
-def _unpaused(policies: Sequence[Policy]) -> tuple[Policy, ...]:
-    return tuple(
-        msgspec.structs.replace(policy, mode=Mode.DRY_RUN) if policy.mode is Mode.PAUSED else policy
-        for policy in policies
-    )

@@ -1,16 +1,23 @@
 """Requests to a cluster with the rights of the user. Every failure becomes one line of text."""
 
+import asyncio
+import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from taintwarden.kube.client import MERGE_PATCH, Client
-from taintwarden.kube.errors import ApiError, KubeError, Unreachable
+from taintwarden.kube.client import APPLY_PATCH, MERGE_PATCH, Client
+from taintwarden.kube.custom import POLICIES
+from taintwarden.kube.errors import NOT_JSON, ApiError, KubeError, TooLong, Unreachable
+from taintwarden.kube.nesting import decoded_flat
 from taintwarden.kube.objects import ListMeta, Object
-from taintwarden.kube.resources import PAGE_SIZE, Resource
+from taintwarden.kube.paging import PageLimit
+from taintwarden.kube.resources import Resource
 
 TIMEOUT_SECONDS = 10.0
+PATIENCE_SECONDS = 30.0
+"""How long a request is retried while the server asks for it."""
 
 T = TypeVar("T")
 
@@ -23,8 +30,20 @@ class ChangedMeanwhileError(ClusterError):
     """Another client has written the object since it was read."""
 
 
-class UndefinedKindError(ClusterError):
-    """The cluster does not serve a kind of our API group."""
+class NotServedError(ClusterError):
+    """The cluster does not serve a kind."""
+
+
+class Renewals:
+    """What a session learned of the operator's Lease by looking at it.
+
+    ``clock_ahead``: by how many seconds the clock here runs ahead of the operator's, at most. ``ended_at``: the time of
+    the renewal after which no other came.
+    """
+
+    def __init__(self) -> None:
+        self.clock_ahead = 0.0
+        self.ended_at: float | None = None
 
 
 class Session:
@@ -43,6 +62,7 @@ class Session:
         self.cluster = f"{server}, {origin}" if origin else server
         self.namespace = namespace or "default"
         self._client = client
+        self.renewals = Renewals()
 
     async def read(self, path: str, wanted: type[T], what: str, params: Mapping[str, str] | None = None) -> T | None:
         """One object, or one page of a list; None if it is not found.
@@ -52,23 +72,45 @@ class Session:
 
         """
         try:
-            return msgspec.json.decode(await self._request("GET", path, f"read {what}", params=params), type=wanted)
+            body = await self._request("GET", path, f"read {what}", params=params)
         except _NothingThereError:
             return None
-        except msgspec.DecodeError as error:
-            msg = f"cannot read {what}: {one_line(error)}"
-            raise ClusterError(msg) from error
+        return _decoded(body, wanted, what)
 
     async def list_all(self, resource: Resource[Object]) -> list[Object]:
         """Every object of a resource, page by page.
 
         Raises:
-            ClusterError: they cannot be read, or the cluster does not serve the resource.
+            NotServedError: the cluster does not serve the resource.
+            ClusterError: they cannot be read.
 
         """
         kind: Any = resource.type
-        pages = self.pages(resource.path, kind, resource.name, resource.field_selector)
-        return [one async for page in pages for one in page]
+        return await self.items(resource.path, kind, resource.name, resource.field_selector)
+
+    async def items(self, path: str, kind: type[T], what: str, field_selector: str = "") -> list[T]:
+        """Every object of a list.
+
+        Raises:
+            NotServedError: the cluster does not serve it.
+            ClusterError: they cannot be read.
+
+        """
+        return [one async for page in self.pages(path, kind, what, field_selector) for one in page]
+
+    async def policies(self, kind: type[T]) -> list[T]:
+        """All TaintEvictionPolicies.
+
+        Raises:
+            NotServedError: the cluster does not serve them.
+            ClusterError: they cannot be read.
+
+        """
+        try:
+            return await self.items(POLICIES.path, kind, POLICIES.name)
+        except NotServedError as error:
+            msg = f"the cluster at {self.server} does not know TaintEvictionPolicies: apply the CRDs first"
+            raise NotServedError(msg) from error
 
     async def pages(
         self, path: str, kind: type[T], what: str, field_selector: str = "", label_selector: str = ""
@@ -76,24 +118,34 @@ class Session:
         """A list, page by page, so that a large one is never in memory as a whole.
 
         Raises:
-            ClusterError: it cannot be read, or the cluster does not serve the resource.
+            NotServedError: the cluster does not serve the resource.
+            ClusterError: it cannot be read.
 
         """
-        params = {"limit": str(PAGE_SIZE)}
-        if field_selector:
-            params["fieldSelector"] = field_selector
-        if label_selector:
-            params["labelSelector"] = label_selector
+        params = {"fieldSelector": field_selector, "labelSelector": label_selector, "continue": ""}
         wanted: Any = kind
+        limit = PageLimit()
         while True:
-            page = await self.read(path, _Page[wanted], what, params)
-            if page is None:
-                msg = f"the cluster at {self.server} does not serve {path}"
-                raise ClusterError(msg)
+            asked = {name: value for name, value in params.items() if value}
+            body = await self._page(path, what, asked, limit)
+            page = _decoded(body, _Page[wanted], what)
+            limit.came(len(body))
             yield page.items
             if not page.metadata.continue_:
                 return
             params["continue"] = page.metadata.continue_
+
+    async def _page(self, path: str, what: str, params: Mapping[str, str], limit: PageLimit) -> bytes:
+        while True:
+            asked = {"limit": str(limit.objects), **params}
+            try:
+                return await self._request("GET", path, f"read {what}", params=asked, max_bytes=limit.max_bytes)
+            except _NothingThereError as error:
+                msg = f"the cluster at {self.server} does not serve {path}"
+                raise NotServedError(msg) from error
+            except _TooLongError:
+                if not limit.shrink():
+                    raise
 
     async def review(
         self, path: str, body: Mapping[str, Any], wanted: type[T], action: str, params: Mapping[str, str] | None = None
@@ -107,11 +159,21 @@ class Session:
         answer = await self._request("POST", path, action, body=body, params=params)
         try:
             return msgspec.json.decode(answer, type=wanted)
-        except msgspec.DecodeError as error:
+        except NOT_JSON as error:
             msg = f"cannot {action}: {one_line(error)}"
             raise ClusterError(msg) from error
 
-    async def patch(self, path: str, body: Mapping[str, Any], what: str) -> None:
+    async def apply(self, path: str, body: Mapping[str, Any], what: str, manager: str) -> None:
+        """Server-side apply ``body`` as ``manager``, which takes its fields from other managers.
+
+        Raises:
+            ClusterError: the object is not changed, or the outcome is unknown.
+
+        """
+        params = {"fieldManager": manager, "force": "true"}
+        await self._request("PATCH", path, f"change {what}", body=body, params=params, content_type=APPLY_PATCH)
+
+    async def patch(self, path: str, body: Mapping[str, Any], what: str, manager: str) -> None:
         """Merge ``body`` into an object. A ``resourceVersion`` in it has to be that of the stored object.
 
         Raises:
@@ -119,18 +181,39 @@ class Session:
             ClusterError: the object is not changed, or the outcome is unknown.
 
         """
-        await self._request("PATCH", path, f"change {what}", body=body, content_type=MERGE_PATCH)
+        params = {"fieldManager": manager}
+        await self._request("PATCH", path, f"change {what}", body=body, params=params, content_type=MERGE_PATCH)
+
+    async def _patiently(self, method: str, path: str, **more: Any) -> bytes:
+        """Retries while the server asks for it, for example since its storage is initializing, as kubectl does.
+
+        It has carried out nothing then.
+        """
+        give_up_at = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                return await self._client.request(method, path, timeout_seconds=TIMEOUT_SECONDS, **more)
+            except ApiError as error:
+                wait = error.retry_after if error.retry_after is not None else 1.0
+                is_asked = error.code == 429 or (error.code == 503 and error.retry_after is not None)
+                if not is_asked or time.monotonic() + wait > give_up_at:
+                    raise
+                await asyncio.sleep(wait)
 
     async def _request(self, method: str, path: str, action: str, **more: Any) -> bytes:
         try:
-            return await self._client.request(method, path, timeout_seconds=TIMEOUT_SECONDS, **more)
+            return await self._patiently(method, path, **more)
         except ApiError as error:
             if error.code == 404 and method == "GET":
                 raise _NothingThereError from error
-            verb = "you may not" if error.code in (401, 403) else "cannot"
+            verb = "you may not" if error.code == 403 else "cannot"
             kind = ChangedMeanwhileError if error.code == 409 else ClusterError
-            msg = f"{verb} {action}: {one_line(error)}"
+            who = "; the credentials of the kubeconfig are not accepted" if error.code == 401 else ""
+            msg = f"{verb} {action}: {one_line(error)}{who}"
             raise kind(msg) from error
+        except TooLong as error:
+            msg = f"cannot {action}: {one_line(error)}"
+            raise _TooLongError(msg) from error
         except Unreachable as error:
             msg = f"cannot reach the cluster at {self.server}: {one_line(error)}"
             raise ClusterError(msg) from error
@@ -146,6 +229,18 @@ class _Page(msgspec.Struct, Generic[T]):
 
 class _NothingThereError(Exception):
     """404."""
+
+
+class _TooLongError(ClusterError):
+    """An answer is longer than it may be."""
+
+
+def _decoded(body: bytes, wanted: type[T], what: str) -> T:
+    try:
+        return decoded_flat(msgspec.json.Decoder(wanted).decode, body)
+    except NOT_JSON as error:
+        msg = f"cannot read {what}: {one_line(error)}"
+        raise ClusterError(msg) from error
 
 
 def one_line(error: BaseException) -> str:

@@ -10,10 +10,9 @@ from taintwarden.kube.objects import (
     ClaimObject,
     NamespaceObject,
     NodeObject,
-    VolumeObject,
     WorkloadObject,
 )
-from taintwarden.rehearsal.places import PlacedPod
+from taintwarden.rehearsal.places import PlacedPod, PlacedVolume
 from taintwarden.rehearsal.sources import Source, Subject
 
 
@@ -33,6 +32,8 @@ class Snapshot(msgspec.Struct):
     profiles: Sequence[Mapping[str, Any]] = ()
     undefined: Sequence[Source] = ()
     """Kinds of our API group that the cluster does not serve."""
+    has_extender: bool = False
+    """The scheduler extender is installed."""
     operator_problem: str = ""
     """Why the operator is not running, if it is not."""
     nodes: Sequence[NodeObject] = ()
@@ -43,7 +44,7 @@ class Snapshot(msgspec.Struct):
     budgets: Sequence[BudgetObject] = ()
     claims: Sequence[ClaimObject] = ()
     """Those of a pod that is explained, and their volumes."""
-    volumes: Sequence[VolumeObject] = ()
+    volumes: Sequence[PlacedVolume] = ()
 
     def knows(self, source: Source) -> bool:
         """Whether the source was read."""

@@ -14,6 +14,7 @@ from taintwarden.kube.resources import (
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
     STATEFUL_SETS,
+    VOLUMES,
 )
 
 
@@ -28,7 +29,7 @@ class Subject(msgspec.Struct, frozen=True, order=True):
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
 
-UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, ValueError)
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError)
 """The errors of decoding an invalid object."""
 
 
@@ -57,6 +58,7 @@ class Source(StrEnum):
 
     NODES = "nodes"
     PODS = "pods"
+    PENDING = "pods without a node"
     NAMESPACES = "namespaces"
     BUDGETS = "poddisruptionbudgets"
     VOLUMES = "persistentvolumes"
@@ -97,6 +99,8 @@ OBJECTS = {
     Source.NAMESPACES: Listing(NAMESPACES.path, "", "Namespace"),
     Source.BUDGETS: Listing(BUDGETS.path, "policy", "PodDisruptionBudget"),
     Source.PODS: Listing(PODS.path, "", "Pod", PODS.field_selector),
+    Source.PENDING: Listing(PODS.path, "", "Pod", "spec.nodeName=,status.phase=Pending"),
+    Source.VOLUMES: Listing(VOLUMES.path, "", "PersistentVolume"),
 }
 _APPS, _BATCH = "/apis/apps/v1", "/apis/batch/v1"
 WORKLOADS = {

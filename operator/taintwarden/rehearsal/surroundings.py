@@ -15,7 +15,16 @@ from taintwarden.rehearsal.session import ClusterError, Session
 from taintwarden.rehearsal.snapshot import Snapshot
 from taintwarden.rehearsal.sources import Source
 
-WORKLOADS = {"Deployment": "deployments", "StatefulSet": "statefulsets"}
+WORKLOADS = {
+    "Deployment": "deployments",
+    "StatefulSet": "statefulsets",
+    "DaemonSet": "daemonsets",
+    "ReplicaSet": "replicasets",
+}
+
+
+_LIVE = "status.phase!=Succeeded,status.phase!=Failed"
+"""Pods without a node, too."""
 
 
 class _Workload(msgspec.Struct):
@@ -23,7 +32,7 @@ class _Workload(msgspec.Struct):
 
 
 async def read_workload(session: Session, kind: str, namespace: str, name: str, now: float) -> Snapshot:
-    """The pods that a Deployment or StatefulSet selects.
+    """The pods that a workload of one of ``WORKLOADS`` selects.
 
     Raises:
         ClusterError: the workload does not exist, or a required source cannot be read.
@@ -36,7 +45,7 @@ async def read_workload(session: Session, kind: str, namespace: str, name: str, 
         msg = f"there is no {kind} {namespace}/{name} in the cluster at {session.cluster}"
         raise ClusterError(msg)
     labels = selector_text(workload.spec.get("selector") or {})
-    return await _read(session, f"/api/v1/{space}/pods", PODS.field_selector, labels, now)
+    return await _read(session, f"/api/v1/{space}/pods", _LIVE, labels, now)
 
 
 async def read_node(session: Session, name: str, now: float) -> Snapshot:
@@ -60,6 +69,9 @@ async def _read(session: Session, path: str, fields: str, labels: str, now: floa
             raise ClusterError(found.problems[source])
     pages = session.pages(path, PlacedPod, "pods", fields, labels)
     found.pods = [pod async for page in pages for pod in page]
+    if any(pod.is_pending for pod in found.pods):
+        found.nodes = [node async for page in session.pages(NODES.path, NodeObject, NODES.name) for node in page]
+        return found
     names = sorted({pod.spec.node_name for pod in found.pods if pod.spec.node_name})
     read = (session.read(f"{NODES.path}/{quote(name, safe='')}", NodeObject, "nodes") for name in names)
     found.nodes = [node for node in await asyncio.gather(*read) if node is not None]
@@ -72,7 +84,7 @@ def around(snapshot: Snapshot, pod: PlacedPod) -> Snapshot:
     return msgspec.structs.replace(
         snapshot,
         pods=[pod],
-        nodes=[node for node in snapshot.nodes if node.metadata.name == pod.spec.node_name],
+        nodes=[node for node in snapshot.nodes if pod.is_pending or node.metadata.name == pod.spec.node_name],
         namespaces=[one for one in snapshot.namespaces if one.metadata.name == space],
         budgets=[one for one in snapshot.budgets if one.metadata.namespace == space],
         profiles=[one for one in snapshot.profiles if (one.get("metadata") or {}).get("namespace") == space],

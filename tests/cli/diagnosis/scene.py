@@ -14,6 +14,7 @@ from taintwarden.cli.diagnosis.inventory import Inventory
 from taintwarden.cli.diagnosis.snapshot import DoctorSnapshot, FullBudget, WebhookConfiguration
 from taintwarden.engine.model import Gates
 from taintwarden.kube.objects import NamespaceObject, NodeObject
+from taintwarden.rehearsal.places import PlacedVolume
 from taintwarden.rehearsal.sources import WORKLOADS
 
 KINDS = {listing.kind: listing for listing in WORKLOADS.values()}
@@ -25,6 +26,7 @@ Taking: dict[str, tuple[str, type[Any]]] = {
     "ValidatingWebhookConfiguration": ("validating", WebhookConfiguration),
     "TaintEvictionPolicy": ("policies", dict),
     "TolerationProfile": ("profiles", dict),
+    "PersistentVolume": ("volumes", PlacedVolume),
 }
 
 
@@ -78,7 +80,9 @@ def snapshot(*objects: Json | list[Json], now: float = NOON, **more: Any) -> Doc
     inventory, found = Inventory(now), DoctorSnapshot(now, server="https://test", namespace="taintwarden-system")
     for one in (each for part in objects for each in (part if isinstance(part, list) else [part])):
         kind = one["kind"]
-        if kind == "Pod":
+        if kind == "Pod" and not one["spec"].get("nodeName"):
+            inventory.add_pending([json.dumps(one).encode()])
+        elif kind == "Pod":
             inventory.add_pods([json.dumps(one).encode()])
         elif kind in KINDS:
             inventory.add_workloads(KINDS[kind], [json.dumps(one).encode()])

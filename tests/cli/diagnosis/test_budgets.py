@@ -52,3 +52,12 @@ def test_budget_that_can_never_allow_any(spec, expected, told):
 def test_budget_on_pods_that_no_policy_asks_it_for_is_left_in_peace(rules):
     strict = budget("web", maxUnavailable=0)
     assert never(named("n1"), replicas(3), strict, policy(**rules)) == never(named("n1"), replicas(3), strict) == []
+
+
+def test_a_budget_whose_controller_fails():
+    failed = budget("web")
+    condition = {"type": "DisruptionAllowed", "status": "False", "reason": "SyncFailed"}
+    failed["status"]["conditions"] = [condition | {"message": "found no controllers"}]
+    (found,) = asking("budget-failed")(failed, budget("db"))
+    assert (str(found.subject), found.severity) == ("PodDisruptionBudget shop/web", "error")
+    assert found.message.endswith("so it allows no disruption: found no controllers")

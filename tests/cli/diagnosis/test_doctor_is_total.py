@@ -31,10 +31,16 @@ ANNOTATIONS = st.dictionaries(
     st.text(max_size=20) | st.lists(TOLERATION | JSON, max_size=2).map(json.dumps),
     max_size=2,
 )
+LABELLED = [
+    "value-or-max.taintwarden.io/sla",
+    "effect.taintwarden.io/sla",
+    "version.taintwarden.io/other",
+    "label-version.taintwarden.io/web",
+]
 EXPRESSION = st.fixed_dictionaries(
     {},
     optional={
-        "key": NAMES,
+        "key": NAMES | st.sampled_from(LABELLED),
         "operator": st.text(max_size=6) | st.sampled_from(["In", "Gt", "Exists"]),
         "values": st.lists(VALUES),
     },
@@ -71,6 +77,24 @@ PODS = st.builds(
     ANNOTATIONS,
     st.lists(OWNER, max_size=1),
 )
+REFUSED = {"type": "PodScheduled", "status": "False", "message": "0/1 nodes"}
+PENDING = PODS.map(
+    lambda one: {
+        **one,
+        "spec": {**one["spec"], "nodeName": ""},
+        "status": {"phase": "Pending", "conditions": [REFUSED]},
+    }
+)
+VOLUMES = AFFINITY.map(
+    lambda one: {
+        "kind": "PersistentVolume",
+        "metadata": {"name": "v"},
+        "spec": {
+            "nodeAffinity": {"required": one["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]},
+        },
+    }
+)
+CARRIED = st.dictionaries(st.sampled_from(LABELLED), st.sampled_from(["None", "950", "Removed", ""]), max_size=2)
 WORKLOADS = st.builds(
     lambda kind, name, owners, template, annotations: {
         "kind": kind,
@@ -104,6 +128,7 @@ CONTEXT = st.fixed_dictionaries(
     optional={
         "built_in": st.sampled_from(list(BuiltIn)),
         "trials": st.lists(st.builds(Trial, st.sampled_from(["Gt", "SemverGt"]), st.booleans()), max_size=2),
+        "webhooks_answer": st.none() | st.booleans(),
         "operator": st.builds(OperatorSettings, NAMES, st.builds(Gates, st.booleans(), st.booleans()), st.booleans()),
         "lease": st.builds(
             LeaseObject, st.just({}), st.builds(LeaseSpec, st.none() | NAMES, renew_time=st.text() | st.none())
@@ -115,17 +140,18 @@ CONTEXT = st.fixed_dictionaries(
 
 @settings(max_examples=150, deadline=None)
 @given(
-    st.lists(PODS, max_size=3),
-    st.lists(WORKLOADS, max_size=3),
+    st.lists(PODS | PENDING, max_size=3),
+    st.lists(WORKLOADS | VOLUMES, max_size=3),
     TAINTS,
+    CARRIED,
     st.lists(POLICIES, max_size=2, unique_by=lambda one: one["metadata"]["name"]),
     st.lists(PROFILE, max_size=2),
     st.lists(BUDGETS, max_size=2),
     LABELS | st.just({"taintwarden.io/inject": "true"}),
     CONTEXT,
 )
-def test_answers_always(pods, workloads, taints, policies, profiles, budgets, labels, context):
-    objects = [*pods, *workloads, node(*taints), *policies, *profiles, *budgets, namespace(**labels)]
+def test_answers_always(pods, workloads, taints, carried, policies, profiles, budgets, labels, context):
+    objects = [*pods, *workloads, node(*taints, labels=carried), *policies, *profiles, *budgets, namespace(**labels)]
     found = diagnosed(*objects, **context)
     ids = [check.id for check in CATALOGUE]
     assert all(one.check in ids and one.message and one.remedy and one.name for one in found.findings)
@@ -140,7 +166,8 @@ def test_answers_always(pods, workloads, taints, policies, profiles, budgets, la
 def test_census_takes_anything(raw):
     inventory = Inventory(NOON)
     inventory.add_pods(raw)
+    inventory.add_pending(raw)
     for listing in KINDS.values():
         inventory.add_workloads(listing, raw)
     inventory.close()
-    assert len(inventory.unreadable) <= len(raw) * (1 + len(KINDS))
+    assert len(inventory.unreadable) <= len(raw) * (2 + len(KINDS))

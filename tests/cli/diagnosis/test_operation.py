@@ -45,6 +45,11 @@ def test_operator_that_leads_and_says_nothing_is_found():
     assert found.message.startswith("the operator has not reported for 1m30s, though it renews its Lease: nothing is")
 
 
+def test_a_lease_that_is_not_renewed_is_found_before_it_has_ended():
+    (found,) = idle(reported(1), lease=lease(9), lease_is_late=True)
+    assert found.message.startswith("the operator has not renewed its Lease for 9s: nothing is evicted until it does")
+
+
 @pytest.mark.parametrize(("age", "problems"), [(50, 0), (78, 1)])
 def test_without_a_lease_the_statuses_tell(age, problems):
     assert len(idle(reported(age), lease=None)) == problems
@@ -91,6 +96,16 @@ def test_right_to_delete_is_missed_where_a_policy_deletes():
 
 def test_all_rights_are_left_in_peace():
     assert rights(rights=Rights("tw/taintwarden", 40)) == []
+
+
+def test_an_account_that_nothing_limits_is_told_with_the_reason():
+    (found,) = asking("account-unlimited")(rights=Rights("tw/taintwarden", 40, unlimited="no binding"))
+    assert str(found.subject) == "ServiceAccount tw/taintwarden"
+    assert found.message == "may change any label, taint and field of nodes: no binding"
+
+
+def test_an_account_that_is_limited_is_left_in_peace():
+    assert asking("account-unlimited")(rights=Rights("tw/taintwarden", 40)) == []
 
 
 def test_rights_are_those_of_the_manifest():

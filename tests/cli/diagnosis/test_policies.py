@@ -62,7 +62,7 @@ def test_open_guard():
 
 def test_paused_since():
     (found,) = asking("policy-paused")(
-        observed(condition("Enforcing", "False", reason="Paused"), mode="Paused"), now=NOON + 86_400
+        observed(condition("Enforcing", "False", reason="Paused"), paused=True), now=NOON + 86_400
     )
     assert "is paused for 1d" in found.message
 
@@ -91,8 +91,42 @@ def test_class_markers_are_no_signals(key, effect, told):
     assert bool(found) is told
 
 
+@pytest.mark.parametrize(
+    "marker",
+    [
+        "cloud.google.com/gke-preemptible", "karpenter.sh/capacity-type", "eks.amazonaws.com/capacityType",
+        "nvidia.com/gpu",
+    ],
+)  # fmt: skip
+def test_markers_of_clouds_and_autoscalers_are_known(marker):
+    assert len(asking("policy-static-marker")(observed(key=marker), named("a1"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "effects", "told"),
+    [
+        ("*", ["NoSchedule"], True),
+        ("*", ["NoExecute"], False),
+        ("node.kubernetes.io/*", ["NoExecute", "NoSchedule"], True),
+        ("node.kubernetes.io/unschedulable", ["NoSchedule"], False),
+        ("sla", ["NoSchedule"], False),
+    ],
+)
+def test_a_pattern_that_selects_cordons(key, effects, told):
+    found = asking("policy-acts-on-cordons")(observed(taints=[{"key": key, "effects": effects}]), named("a1"))
+    assert bool(found) is told
+
+
 def test_star_without_such_a_node_is_left_in_peace():
     assert asking("policy-static-marker")(observed(taints=[{"key": "*"}]), named("a1")) == []
+
+
+def test_a_node_that_opts_out():
+    node = named("a1", taint("980"))
+    node["metadata"]["annotations"] = {"taintwarden.io/do-not-evict": "true"}
+    ask = asking("node-opted-out")
+    assert [(found.name, found.severity) for found in ask(observed(), node, named("b1"))] == [("a1", "info")]
+    assert ask(observed(exclude={"respectDoNotEvict": False}), node) == []
 
 
 def test_policy_that_selects_no_node():
@@ -110,7 +144,7 @@ OLDER = {"created": "2025-01-01T00:00:00Z", "name": "older"}
     ("older", "told"),
     [
         ({}, True),
-        ({"mode": "Paused"}, True),
+        ({"paused": True}, True),
         ({"taints": [{"key": "sla"}, {"key": "more"}]}, True),
         ({"taints": [{"key": "*"}]}, False),
         ({"taints": [{"key": "sla", "effects": ["NoSchedule"]}]}, False),

@@ -107,6 +107,22 @@ async def test_refusal_for_another_reason_tells_nothing(error):
         await probing.try_pods(Answers(review=lambda _: error))
 
 
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ({}, False),
+        (ApiError(422, Status(message='webhook "annotations.validate.taintwarden.io" denied the request: no')), True),
+        (ApiError(403, Status(message="you may not create pods")), None),
+        (ApiError(422, Status(message='webhook "pods.example.com" denied the request: no')), None),
+    ],
+)
+async def test_webhooks_are_tried_by_what_only_they_reject(answer, told):
+    session = Answers(review=lambda _: answer)
+    assert await probing.try_webhooks(session) is told
+    [body] = session.asked
+    assert body["metadata"]["annotations"] == {"taintwarden.io/tolerations": "invalid"}
+
+
 async def test_rights_are_asked_for_the_operators_account():
     def allowed(body: Json) -> Json:
         return {"status": {"allowed": body["spec"]["resourceAttributes"]["resource"] != "nodes"}}
@@ -114,7 +130,7 @@ async def test_rights_are_asked_for_the_operators_account():
     session = Answers(review=allowed)
     found = await probing.read_rights(session, "mine")
     assert {body["spec"]["user"] for body in session.asked} == {"system:serviceaccount:mine:taintwarden"}
-    assert found.asked == len(session.asked) == len(shipped_rights("mine"))
+    assert found.asked == len(session.asked) - 1 == len(shipped_rights("mine"))
     assert [one.resource for one in found.missing] == ["nodes"]
     assert found.missed == len(found.missing[0].verbs)
 
@@ -132,6 +148,34 @@ async def test_missing_rights_name_their_place():
     found = await probing.read_rights(session, "mine")
     assert Missing("leases.coordination.k8s.io", ("get", "update"), " taintwarden in mine") in found.missing
     assert "taintevictionpolicies/status.taintwarden.io" in [one.resource for one in found.missing]
+
+
+def limits(*names: str, action: str = "Deny") -> dict[str, Json]:
+    items = [{"spec": {"policyName": name, "validationActions": [action]}} for name in names]
+    return {"validatingadmissionpolicybindings": {"items": items}}
+
+
+def limited(body: Json) -> Json:
+    return {"status": {"allowed": body["spec"]["resourceAttributes"]["verb"] != "delete"}}
+
+
+def not_limited(body: Json) -> Json:
+    return {"status": {"allowed": body["spec"]["resourceAttributes"]["verb"] != "limit"}}
+
+
+@pytest.mark.parametrize(
+    ("reads", "review", "wanted"),
+    [
+        (limits(*probing.LIMITS), limited, ""),
+        (limits(*[f"our-{name}" for name in probing.LIMITS]), limited, ""),
+        (limits(*probing.LIMITS), not_limited, "no binding gives it the right to limit accounts.taintwarden.io"),
+        (limits(*probing.LIMITS[1:]), limited, "no binding denies what taintwarden-nodes would"),
+        (limits(*probing.LIMITS, action="Audit"), limited, f"no binding denies what {', '.join(probing.LIMITS)} would"),
+        ({}, lambda _: {"status": {"allowed": False}}, ""),
+    ],
+)
+async def test_whether_the_account_is_limited(reads, review, wanted):
+    assert (await probing.read_rights(Answers(reads, review), "mine")).unlimited == wanted
 
 
 async def test_who_may_not_ask_asks_once():

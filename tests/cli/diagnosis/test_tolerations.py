@@ -13,7 +13,7 @@ overridden = asking("native-overridden")
 seconds = asking("native-seconds")
 STRICT = toleration("Gt", "950")
 EXISTS = toleration("Exists")
-INJECTS = {"kind": "MutatingWebhookConfiguration", "metadata": {"name": "taintwarden"}}
+INJECTS = {"kind": "MutatingWebhookConfiguration", "webhooks": [{"name": "pods.mutate.taintwarden.io"}]}
 
 
 @pytest.mark.parametrize(

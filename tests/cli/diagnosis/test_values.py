@@ -3,7 +3,7 @@
 import pytest
 
 from cli.diagnosis.scene import asking, named, replicas, subjects
-from cli.world import history, pod, policy, profile, taint, toleration
+from cli.world import Json, history, pod, policy, profile, taint, toleration
 from taintwarden.engine.model import Gates
 
 unreadable = asking("taint-value-invalid")
@@ -23,6 +23,28 @@ def test_value_that_is_not_of_the_policys_type():
 def test_value_that_tolerations_cannot_compare():
     (found,) = unreadable(named("a1", taint("99.5")), replicas(3, STRICT), profile("p", STRICT, app="web"))
     assert found.message == "sla=99.5:NoExecute cannot be compared, which Deployment shop/web ask for"
+
+
+def fell(*values: str) -> Json:
+    """A node whose taint had these values, 100 s each."""
+    made = named("a1", taint(values[-1]))
+    ages = range(100 * len(values), 0, -100)
+    recorded = history(*zip(values, ages, strict=True))
+    made["metadata"]["annotations"] = {"taintwarden.io/taint-history": recorded}
+    return made
+
+
+@pytest.mark.parametrize("objects", [[policy(**TYPED)], replicas(3, STRICT)])
+def test_the_remedy_is_the_last_value_that_can_be_compared(objects):
+    """One that is made up would evict every pod above it."""
+    (found,) = unreadable(fell("970", "980", "99.5", "98O"), *objects)
+    assert found.remedy == "kubectl taint node a1 sla=980:NoExecute --overwrite"
+
+
+@pytest.mark.parametrize("objects", [[policy(**TYPED)], replicas(3, STRICT)])
+def test_without_such_a_value_the_remedy_says_what_is_wrong(objects):
+    (found,) = unreadable(fell("98O"), *objects)
+    assert found.remedy == "set a value that can be compared: 'O' at position 3 is no digit"
 
 
 def test_many_who_ask_are_counted():

@@ -7,18 +7,21 @@ from cli.world import namespace, toleration
 
 ASKS = namespace(**{"taintwarden.io/inject": "true"})
 STRICT = toleration("Gt", "950")
-missing, untrusted, closed, skipped = map(
-    asking, ("webhook-missing", "webhook-untrusted", "webhook-fails-closed", "injection-skipped")
+missing, untrusted, unanswered, closed, skipped = map(
+    asking,
+    ("webhook-missing", "webhook-untrusted", "webhook-unanswered", "webhook-fails-closed", "injection-skipped"),
 )
 
 
-def webhook(kind="Mutating", name="taintwarden", bundle="Q0E=", policy="Ignore"):
-    hook = {"name": "pods", "clientConfig": {"caBundle": bundle} if bundle else {}, "failurePolicy": policy}
+def webhook(
+    kind="Mutating", name="acme-taintwarden", bundle="Q0E=", policy="Ignore", hook="pods.mutate.taintwarden.io"
+):
+    hook = {"name": hook, "clientConfig": {"caBundle": bundle} if bundle else {}, "failurePolicy": policy}
     return {"kind": f"{kind}WebhookConfiguration", "metadata": {"name": name}, "webhooks": [hook]}
 
 
 def test_namespace_that_asks_in_vain():
-    assert len(missing(ASKS)) == len(missing(ASKS, webhook(name="other"))) == 1
+    assert len(missing(ASKS)) == len(missing(ASKS, webhook(name="taintwarden", hook="pods.example.com"))) == 1
     assert (
         missing(ASKS, webhook())
         == missing(namespace())
@@ -33,9 +36,23 @@ def test_webhook_without_authority_or_failing_closed(kind):
     assert len(closed(webhook(kind, policy="Fail"))) == 1
 
 
-@pytest.mark.parametrize("one", [webhook(), webhook("Validating"), webhook(name="other", bundle="", policy="Fail")])
+@pytest.mark.parametrize(
+    "one", [webhook(), webhook("Validating"), webhook(hook="pods.example.com", bundle="", policy="Fail")]
+)
 def test_good_webhooks_and_those_of_others_are_left_in_peace(one):
     assert untrusted(one) == closed(one) == []
+
+
+def test_webhooks_that_do_not_answer():
+    (found,) = unanswered(webhook("Validating"), webhooks_answer=False)
+    assert found.subject.name == "acme-taintwarden"
+    assert "the API server admits a pod" in found.message
+
+
+@pytest.mark.parametrize("answer", [True, None])
+def test_webhooks_that_answer_or_were_not_tried_are_left_in_peace(answer):
+    assert unanswered(webhook("Validating"), webhooks_answer=answer) == []
+    assert unanswered(webhooks_answer=False) == []
 
 
 def test_pods_that_the_webhook_missed():

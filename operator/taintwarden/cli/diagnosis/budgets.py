@@ -31,6 +31,14 @@ def _never(context: Context) -> Iterator[Found]:
             yield Found(subject, message, pods=sum(group.count for group in groups))
 
 
+def _failed(context: Context) -> Iterator[Found]:
+    for budget in context.snapshot.budgets:
+        problem = budget.status.problem if budget.status else ""
+        if problem:
+            subject = Subject("PodDisruptionBudget", budget.metadata.name, budget.metadata.namespace)
+            yield Found(subject, f"its controller cannot compute it, so it allows no disruption: {problem}")
+
+
 def _asking(context: Context, group: Group) -> list[Policy]:
     """The policies that may evict the group's pods, and always respect budgets."""
     return [policy for policy in context.may_leave(group) if policy.eviction.method is Method.EVICT]
@@ -49,6 +57,14 @@ def _why_never(budget: FullBudget) -> str:
 
 
 CHECKS = (
+    Check(
+        id="budget-failed",
+        severity=Severity.ERROR,
+        finds="budgets whose controller fails: no pod that they select can be evicted, not even by kubectl drain",
+        remedy="narrow the selector to pods of one kind of workload, or use minAvailable with a number",
+        needs=(Source.BUDGETS,),
+        run=_failed,
+    ),
     Check(
         id="budgets-several",
         severity=Severity.ERROR,

@@ -7,8 +7,8 @@ from taintwarden.cli.diagnosis.context import Context
 from taintwarden.cli.diagnosis.snapshot import BuiltIn
 from taintwarden.cli.diagnosis.usage import comparisons
 from taintwarden.engine.evaluate import Kind, TaintVerdict, judge
-from taintwarden.engine.matching.tolerations import applies
 from taintwarden.engine.model import Effect, Gates, Mode, Policy, Taint, TolerationSecondsMode
+from taintwarden.engine.operators import applies
 from taintwarden.rehearsal.sources import EVALUATION, OWNERS, TEMPLATES, Source
 
 _SWITCH = "--controllers=*,-taint-eviction-controller"

@@ -3,11 +3,13 @@
 from taintwarden.cli.diagnosis import (
     budgets,
     builtin,
+    daemon_sets,
     gates,
     incident,
     nowhere,
     objects,
     operation,
+    pending,
     placement,
     policies,
     profiles,
@@ -31,6 +33,8 @@ CATALOGUE: tuple[Check, ...] = (
     *profiles.CHECKS,
     *webhooks.CHECKS,
     *placement.CHECKS,
+    *daemon_sets.CHECKS,
+    *pending.CHECKS,
     *objects.CHECKS,
     *usage.CHECKS,
 )

@@ -123,3 +123,14 @@ class Diagnosis(msgspec.Struct, rename="camel", kw_only=True):
     def needs_a_person(self) -> bool:
         """Whether a finding requires attention."""
         return bool(self.errors or self.warnings)
+
+    @property
+    def resource_names(self) -> list[str]:
+        """The objects with findings, each once."""
+        return list(dict.fromkeys(f"{one.kind.lower()}/{one.name}" for one in self.findings))
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether more checks could not be made than were made: no finding means little then."""
+        left_out = {check for one in self.not_checked if not one.partly for check in one.checks}
+        return len(left_out) > self.checks

@@ -3,12 +3,16 @@
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from taintwarden.cli.diagnosis.inventory import Group
+from taintwarden.api.affinity import AFFINITY_ANNOTATION
+from taintwarden.cli.diagnosis.inventory import Group, PendingPods
 from taintwarden.cli.diagnosis.snapshot import DoctorSnapshot, FullBudget
 from taintwarden.cli.policy_status import PolicySummary, summarize
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import NodeView
 from taintwarden.engine.model import Gates, PodClass, Policy, Taint
+from taintwarden.engine.placement import Kept, carried_by
+from taintwarden.rehearsal.candidates import Candidate, Candidates
+from taintwarden.rehearsal.pending import Diagnosis, diagnose
 from taintwarden.rehearsal.rehearsal import Rehearsal, at_once, named
 from taintwarden.rehearsal.sources import Source
 
@@ -28,6 +32,7 @@ class Context:
         rehearsal = Rehearsal(snapshot, self.gates, at_once(snapshot.now))
         rehearsal.teach()
         self.view = rehearsal.view
+        self.candidates = Candidates(snapshot, rehearsal, self.gates)
         self.policies, self.policy_problems = rehearsal.policies, rehearsal.policy_problems
         self.profiles, self.profile_problems = rehearsal.profiles, rehearsal.profile_problems
         self._verdicts: dict[tuple[str, PodClass], tuple[TaintVerdict, ...]] = {}
@@ -64,6 +69,11 @@ class Context:
         return {name: node for name in self.view.nodes if (node := self.view.node(name)) is not None}
 
     @cached_property
+    def carried(self) -> frozenset[Kept]:
+        """The keys whose labels of placement nodes carry."""
+        return frozenset(kept for node in self.nodes.values() for kept in carried_by(node.node.labels).kept)
+
+    @cached_property
     def taints(self) -> dict[Taint, list[str]]:
         """Every taint of any node, with its nodes."""
         found: dict[Taint, list[str]] = {}
@@ -85,6 +95,23 @@ class Context:
         for name, count in sorted(group.pods.items()):
             if name in self.nodes:
                 yield name, count, self.verdicts(name, group)
+
+    @cached_property
+    def pending(self) -> list[tuple[PendingPods, Diagnosis]]:
+        """The pods for which the scheduler found no node, each with why."""
+        nodes = [view.node for view in self.nodes.values()]
+        found: list[tuple[PendingPods, Diagnosis]] = []
+        for pods in self.snapshot.pending:
+            candidate = self.candidates.of(pods.pod)
+            labels = self.view.namespace_labels(pods.pod.metadata.namespace) or {}
+            found.append((pods, diagnose(pods.pod, candidate, candidate.distinct(nodes), labels, len(nodes))))
+        return found
+
+    def written(self, group: Group) -> Candidate:
+        """A pod of a group, as it is stored or would be created."""
+        shape = group.shape
+        text = dict(shape.annotations).get(AFFINITY_ANNOTATION)
+        return self.candidates.of_class(shape.pod_class, shape.place, text)
 
     def budgets(self, group: Group) -> list[FullBudget]:
         """The PodDisruptionBudgets that select a group's pods, by name."""

@@ -5,23 +5,20 @@ from collections.abc import Iterator
 from taintwarden.cli.diagnosis.check import Check, Found, Severity, about
 from taintwarden.cli.diagnosis.context import Context
 from taintwarden.cli.diagnosis.usage import comparisons, texts
-from taintwarden.engine.model import NUMERIC_OPERATORS, SEMVER_OPERATORS, Operator
+from taintwarden.engine.operators import ROWS, of_family
 from taintwarden.rehearsal.sources import TEMPLATES, Source, Subject
-
-_FAMILIES = {Operator.GT: NUMERIC_OPERATORS, Operator.SEMVER_GT: SEMVER_OPERATORS}
-"""The operator of the trial, and those that the same gate enables."""
 
 
 def _state(context: Context) -> Iterator[Found]:
     for trial in context.snapshot.trials:
-        family = ", ".join(_FAMILIES[Operator(trial.operator)])
+        family = ", ".join(of_family(ROWS[trial.operator].family))
         told = f"the API server {'accepts' if trial.accepted else 'refuses'} {family} in spec.tolerations"
         yield Found(Subject("Cluster", context.snapshot.server), told)
 
 
 def _skew(context: Context) -> Iterator[Found]:
     refused = [
-        one for trial in context.snapshot.trials if not trial.accepted for one in _FAMILIES[Operator(trial.operator)]
+        one for trial in context.snapshot.trials if not trial.accepted for one in of_family(ROWS[trial.operator].family)
     ]
     for group in context.groups:
         stored = [one for one in comparisons(group.pod_class.tolerations.native) if one.operator in refused]
@@ -30,9 +27,7 @@ def _skew(context: Context) -> Iterator[Found]:
 
 
 def _operator_off(context: Context) -> Iterator[Found]:
-    off: list[str] = []
-    off += [] if context.gates.numeric_operators else NUMERIC_OPERATORS
-    off += [] if context.gates.semver_operators else SEMVER_OPERATORS
+    off = [operator for operator, row in ROWS.items() if not row.family.is_on(context.gates)]
     for group in context.groups:
         every = context.view.tolerations_of(group.pod_class)
         using = [

@@ -19,7 +19,7 @@ def _not_running(context: Context) -> Iterator[Found]:
     if not snapshot.policies:
         return
     subject = Subject("Lease", LEASE_NAME, snapshot.namespace)
-    known = liveness(snapshot.policies, snapshot.lease, snapshot.now)
+    known = liveness(snapshot.policies, snapshot.lease, snapshot.now, is_late=snapshot.lease_is_late)
     if known.problem:
         yield Found(subject, known.problem)
     elif snapshot.lease is None and known.reported_at is None:
@@ -62,7 +62,8 @@ CHECKS = (
         id="policy-guard-open",
         severity=Severity.ERROR,
         finds="policies whose guard has tripped: too many pods would be evicted",
-        remedy="taintwarden pause NAME; repair the cause; check with taintwarden plan; taintwarden resume NAME",
+        remedy="taintwarden pause NAME; taintwarden repair NAME; taintwarden plan --enforce NAME; "
+        "taintwarden resume NAME",
         needs=(Source.POLICIES,),
         run=_guard_tripped,
     ),

@@ -3,14 +3,20 @@
 from taintwarden.cli.diagnosis.context import Context
 from taintwarden.cli.diagnosis.inventory import Group
 from taintwarden.cli.diagnosis.snapshot import WebhookConfiguration
+from taintwarden.rehearsal.returning import INJECT_LABEL
 
-CONFIGURATION = "taintwarden"
-INJECT_LABEL = "taintwarden.io/inject"
+OURS = "taintwarden.io"
+"""How the names of our webhooks end, whatever their configurations are called."""
+
+
+def is_ours(configuration: WebhookConfiguration) -> bool:
+    """Whether it is a configuration of ours."""
+    return any(webhook.name.endswith(f".{OURS}") for webhook in configuration.webhooks)
 
 
 def mutating(context: Context) -> WebhookConfiguration | None:
     """Our MutatingWebhookConfiguration, if it exists."""
-    return next((one for one in context.snapshot.mutating if one.metadata.name == CONFIGURATION), None)
+    return next(filter(is_ours, context.snapshot.mutating), None)
 
 
 def opted_in(context: Context) -> list[str]:

@@ -29,6 +29,8 @@ class Shape(msgspec.Struct, frozen=True):
     place: Place
     annotations: tuple[tuple[str, str], ...] = ()
     tolerations: bytes = b"[]"
+    honors_taints: bool = False
+    """Whether a topology spread constraint leaves out nodes whose taints are not tolerated, and none other will do."""
 
     def as_pod(self) -> dict[str, Any]:
         """The fields of the pod that the checks of admission read."""
@@ -65,14 +67,34 @@ class Group(msgspec.Struct):
         return self.shape.pod_class
 
 
+class PendingPods(msgspec.Struct):
+    """Equal pods of one owner for which the scheduler found no node, and the first of them."""
+
+    subject: Subject
+    pod: PlacedPod
+    count: int
+
+
 class _Owner(msgspec.Struct, frozen=True):
     uid: str
     subject: Subject
     group: str
 
 
+class _Constraint(msgspec.Struct, rename="camel"):
+    node_taints_policy: str = ""
+    when_unsatisfiable: str = ""
+
+
 class _Spec(msgspec.Struct, rename="camel"):
     tolerations: msgspec.Raw = msgspec.Raw(b"[]")
+    topology_spread_constraints: list[_Constraint] = []
+
+    @property
+    def honors_taints(self) -> bool:
+        """See :class:`Shape`."""
+        found = self.topology_spread_constraints
+        return any((one.node_taints_policy, one.when_unsatisfiable) == ("Honor", "DoNotSchedule") for one in found)
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -106,11 +128,18 @@ class Inventory:
         self._waiting: dict[tuple[str, str, str, str, Shape], Counter[str]] = {}
         """Pods by the UID, namespace, kind and name of their controller, until all owners are known."""
         self._shapes: dict[tuple[object, ...], Shape] = {}
+        self.pending: list[PendingPods] = []
+        self._unbound: dict[tuple[str, str, str, object], PendingPods] = {}
 
     def add_pods(self, page: Iterable[bytes]) -> None:
         """Add one page of pods."""
         for raw in page:
             self._guarded("Pod", raw, self._add_pod)
+
+    def add_pending(self, page: Iterable[bytes]) -> None:
+        """Add one page of pods that are not bound."""
+        for raw in page:
+            self._guarded("Pod", raw, self._add_pending)
 
     def add_workloads(self, listing: Listing, page: Iterable[bytes]) -> None:
         """Add one page of objects that have a pod template."""
@@ -127,6 +156,11 @@ class Inventory:
         self._waiting.clear()
         self.groups += found.values()
         self.groups.sort(key=lambda one: (one.subject, one.template))
+        for (uid, *_), pods in self._unbound.items():
+            pods.subject, _ = self._topmost(uid, pods.subject)
+            self.pending.append(pods)
+        self._unbound.clear()
+        self.pending.sort(key=lambda one: (one.subject, one.pod.metadata.name))
 
     def _guarded(self, kind: str, raw: bytes, add: Callable[[bytes], None]) -> None:
         try:
@@ -144,6 +178,16 @@ class Inventory:
         uid, kind, name = (owner.uid, owner.kind, owner.name) if owner else (meta.uid, "Pod", meta.name)
         key = (uid, meta.namespace, kind, name, shape)
         self._waiting.setdefault(key, Counter())[obj.spec.node_name] += 1
+
+    def _add_pending(self, raw: bytes) -> None:
+        obj = self._pod_decoder.decode(raw)
+        if not (obj.is_pending and obj.unschedulable):
+            return  # or the scheduler has not tried yet
+        meta, owner = obj.metadata, obj.controller
+        uid, kind, name = (owner.uid, owner.kind, owner.name) if owner else (meta.uid, "Pod", meta.name)
+        alike = (self._decoder.pod_class(obj), obj.spec.place, meta.annotations and meta.annotations.node_affinity)
+        subject = Subject(kind, name, meta.namespace)
+        self._unbound.setdefault((uid, kind, name, alike), PendingPods(subject, obj, 0)).count += 1
 
     def _add_workload(self, listing: Listing, raw: bytes) -> None:
         obj = msgspec.json.decode(raw)
@@ -183,7 +227,8 @@ class Inventory:
         pod = self._decoder.pod(obj)
         if pod is None:
             return None, more, obj
-        rest = (obj.spec.place, _ours(more.metadata.annotations), bytes(more.spec.tolerations))
+        spec = more.spec
+        rest = (obj.spec.place, _ours(more.metadata.annotations), bytes(spec.tolerations), spec.honors_taints)
         # Equal pods of a workload share one shape, and the group that is derived from it.
         shape = self._shapes.setdefault((id(pod.shared), *rest), Shape(pod.shared, *rest))
         return shape, more, obj

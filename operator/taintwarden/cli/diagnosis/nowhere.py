@@ -11,8 +11,8 @@ from taintwarden.cli.diagnosis.injection import injects
 from taintwarden.cli.diagnosis.inventory import Group
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import NodeView
-from taintwarden.engine.matching.tolerations import Match, match
 from taintwarden.engine.model import Effect, Mode, Taint
+from taintwarden.engine.operators import Match, match
 from taintwarden.rehearsal.sources import EVALUATION, TEMPLATES, Source, Subject
 
 _NAMED = 3
@@ -29,8 +29,14 @@ def _nowhere(context: Context) -> Iterator[Found]:
         if leaving and not nodes.take(group):
             told.add(group.subject)
             yield from _told(group, leaving)
+    yield from (one for one in unplaceable(context) if one.subject not in told)
+
+
+def unplaceable(context: Context) -> Iterator[Found]:
+    """Workloads whose pods would fit no node, by their templates."""
+    nodes = _Nodes(context)
     for group in context.groups:
-        if group.template and group.wanted > 0 and group.subject not in told and not group.pod_class.daemon_set:
+        if group.template and group.wanted > 0 and not group.pod_class.daemon_set:
             yield from _unplaceable(context, group, nodes)
 
 

@@ -44,6 +44,14 @@ def _rights(context: Context) -> Iterator[Found]:
             yield Found(subject, f"may not {', '.join(verbs)} {one.resource}{one.place}")
 
 
+def _limits(context: Context) -> Iterator[Found]:
+    rights = context.snapshot.rights
+    if rights is not None and rights.unlimited:
+        namespace, _, name = rights.account.rpartition("/")
+        told = f"may change any label, taint and field of nodes: {rights.unlimited}"
+        yield Found(Subject("ServiceAccount", name, namespace), told)
+
+
 CHECKS = (
     Check(
         id="operator-stopped",
@@ -68,5 +76,13 @@ CHECKS = (
         remedy="kubectl apply -k deploy/base; for methods that delete also deploy/components/allow-delete",
         needs=(Source.POLICIES, Source.RIGHTS),
         run=_rights,
+    ),
+    Check(
+        id="account-unlimited",
+        severity=Severity.WARNING,
+        finds="an operator's account that no ValidatingAdmissionPolicy limits",
+        remedy="kubectl apply -k deploy/base, or admissionPolicy.enabled=true in the chart",
+        needs=(Source.RIGHTS,),
+        run=_limits,
     ),
 )

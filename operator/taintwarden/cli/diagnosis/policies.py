@@ -8,13 +8,20 @@ from taintwarden.cli.policy_status import NOT_OBSERVED, OUTDATED
 from taintwarden.controller.times import moment
 from taintwarden.controller.wording import duration
 from taintwarden.engine.evaluate import acting_policy
-from taintwarden.engine.model import Exclude, Mode, Policy, Taint
+from taintwarden.engine.model import Effect, Exclude, Mode, Policy, Taint
 from taintwarden.engine.selectors import LabelSelector
 from taintwarden.rehearsal.conditions import conditions
 from taintwarden.rehearsal.rehearsal import named
 from taintwarden.rehearsal.sources import Source, Subject
 
-STATIC_MARKERS = ("cloud.google.com/gke-spot", "kubernetes.azure.com/scalesetpriority")
+STATIC_MARKERS = (
+    "cloud.google.com/gke-spot",
+    "cloud.google.com/gke-preemptible",
+    "kubernetes.azure.com/scalesetpriority",
+    "karpenter.sh/capacity-type",
+    "eks.amazonaws.com/capacityType",
+    "nvidia.com/gpu",
+)
 """Taints that state the class of a node for its whole lifetime: they announce no change."""
 LONG_SECONDS = 7 * 86_400.0
 """A dry run that lasts longer has probably been forgotten."""
@@ -82,6 +89,22 @@ def _static_markers(context: Context) -> Iterator[Found]:
                 yield Found(_subject(policy.name), f"acts on {marker}, which such nodes carry all their life")
 
 
+def _acts_on_cordons(context: Context) -> Iterator[Found]:
+    cordon = Taint("node.kubernetes.io/unschedulable", effect=Effect.NO_SCHEDULE)
+    for policy in context.policies:
+        selector = policy.selector_for(cordon)
+        if selector is not None and selector.key.endswith("*"):
+            told = f"{selector.key} with NoSchedule also selects {cordon}: kubectl cordon evicts the pods of a node"
+            yield Found(_subject(policy.name), told)
+
+
+def _opted_out(context: Context) -> Iterator[Found]:
+    respecting = [policy for policy in context.policies if policy.exclude.respect_do_not_evict]
+    for name, node in context.nodes.items():
+        if node.node.do_not_evict and respecting:
+            yield Found(Subject("Node", name), "opts out of evictions: no pod leaves it, whatever its taints")
+
+
 def _no_node(context: Context) -> Iterator[Found]:
     for policy in context.policies:
         if context.nodes and policy.node_selector.requirements and not context.selecting(policy):
@@ -130,6 +153,8 @@ def _excludes_no_more(mine: Exclude, theirs: Exclude) -> bool:
         and (theirs.daemon_sets or not mine.daemon_sets)
         and (theirs.respect_do_not_disrupt or not mine.respect_do_not_disrupt)
         and (theirs.respect_do_not_evict or not mine.respect_do_not_evict)
+        and (theirs.bare or not mine.bare)
+        and (theirs.local_storage or not mine.local_storage)
     )
 
 
@@ -176,12 +201,28 @@ CHECKS = (
         run=_static_markers,
     ),
     Check(
+        id="policy-acts-on-cordons",
+        severity=Severity.WARNING,
+        finds="policies for * or node.kubernetes.io/* with NoSchedule, which also act on cordoned nodes",
+        remedy="list the keys that you mean, or leave NoSchedule out; kubectl drain evicts the pods of a cordoned node",
+        needs=(Source.POLICIES,),
+        run=_acts_on_cordons,
+    ),
+    Check(
         id="policy-selects-no-node",
         severity=Severity.WARNING,
         finds="policies whose nodeSelector selects no node",
         remedy="compare it with: kubectl get nodes --show-labels",
         needs=(Source.POLICIES, Source.NODES),
         run=_no_node,
+    ),
+    Check(
+        id="node-opted-out",
+        severity=Severity.INFO,
+        finds="nodes with the annotation taintwarden.io/do-not-evict, perhaps forgotten",
+        remedy="kubectl annotate node NAME taintwarden.io/do-not-evict-",
+        needs=(Source.POLICIES, Source.NODES),
+        run=_opted_out,
     ),
     Check(
         id="policy-shielded",

@@ -7,12 +7,16 @@ from typing import Any
 import click
 import msgspec
 
+from taintwarden.api.tolerations import TOLERATIONS_ANNOTATION
+from taintwarden.cli.diagnosis.injection import OURS
 from taintwarden.cli.diagnosis.rights import ACCOUNT, MissingRoleError, Right, shipped_rights
 from taintwarden.cli.diagnosis.snapshot import BuiltIn, Missing, OperatorSettings, Rights, Trial
 from taintwarden.cli.run import run
 from taintwarden.controller.times import moment
 from taintwarden.engine.model import Gates, Operator
+from taintwarden.engine.operators import ROWS
 from taintwarden.kube.errors import ApiError
+from taintwarden.rehearsal.deployments import Container, Deployment, Template, read_deployments
 from taintwarden.rehearsal.liveness import read_lease
 from taintwarden.rehearsal.session import ClusterError, Session
 from taintwarden.settings import Settings, SettingsError, load_settings
@@ -20,50 +24,17 @@ from taintwarden.settings import Settings, SettingsError, load_settings
 EXPIRED_SECONDS = 300.0
 """A kube-controller-manager renews its lease every few seconds; after this time without renewal it is not running."""
 AT_ONCE = 8
+LIMITED = Right("taintwarden.io", "accounts", "", "limit")
+"""By this right, which gives nothing, the admission policies find the operator's account."""
+LIMITS = ("taintwarden-nodes", "taintwarden-pods", "taintwarden-policies")
+_BINDINGS = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
 _TRIAL_NAMESPACE = "default"
+_TRIAL_PATH = f"/api/v1/namespaces/{_TRIAL_NAMESPACE}/pods"
 _SWITCHED = "taint-eviction-controller"
 
 
-class _Env(msgspec.Struct):
-    name: str = ""
-    value: str = ""
-
-
-class _Container(msgspec.Struct):
-    command: list[str] = []
-    args: list[str] = []
-    env: list[_Env] = []
-
-
-class _PodSpec(msgspec.Struct, rename="camel"):
-    containers: list[_Container] = []
-    service_account_name: str = ""
-
-
-class _Template(msgspec.Struct):
-    spec: _PodSpec = msgspec.field(default_factory=_PodSpec)
-
-
-class _DeploymentSpec(msgspec.Struct):
-    template: _Template = msgspec.field(default_factory=_Template)
-    replicas: int = 1
-
-
-class _Meta(msgspec.Struct):
-    name: str = ""
-
-
-class _Deployment(msgspec.Struct):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
-    spec: _DeploymentSpec = msgspec.field(default_factory=_DeploymentSpec)
-
-
-class _Deployments(msgspec.Struct):
-    items: list[_Deployment] = []
-
-
 class _Pods(msgspec.Struct):
-    items: list[_Template] = []
+    items: list[Template] = []
 
 
 async def read_operator(session: Session, namespace: str) -> OperatorSettings | None:
@@ -73,19 +44,17 @@ async def read_operator(session: Session, namespace: str) -> OperatorSettings | 
         ClusterError: Deployments cannot be read.
 
     """
-    path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
-    selector = {"labelSelector": "app.kubernetes.io/name=taintwarden"}
-    found = await session.read(path, _Deployments, f"deployments of {namespace}", selector)
-    for deployment in found.items if found else ():
-        spec = deployment.spec.template.spec
-        for container in spec.containers:
-            words = [*container.command, *container.args]
-            if "run" in words:
-                settings = _settings(words[words.index("run") + 1 :], {one.name: one.value for one in container.env})
-                gates = Gates(settings.numeric_operators, settings.semver_operators)
-                name, replicas = deployment.metadata.name, deployment.spec.replicas
-                return OperatorSettings(name, gates, settings.dry_run, replicas, spec.service_account_name)
-    return None
+    deployments = await read_deployments(session, namespace)
+    found = next(((one, container) for one in deployments for container in one.running("run")), None)
+    return None if found is None else _operator(*found)
+
+
+def _operator(deployment: Deployment, container: Container) -> OperatorSettings:
+    words, spec = container.words, deployment.spec.template.spec
+    settings = _settings(words[words.index("run") + 1 :], {one.name: one.value for one in container.env})
+    gates = Gates(settings.numeric_operators, settings.semver_operators)
+    name, replicas = deployment.metadata.name, deployment.spec.replicas
+    return OperatorSettings(name, gates, settings.dry_run, replicas, spec.service_account_name)
 
 
 def _settings(words: list[str], environment: Mapping[str, str]) -> Settings:
@@ -110,11 +79,7 @@ async def read_built_in(session: Session, now: float) -> BuiltIn:
         return BuiltIn.ABSENT
     selector = {"labelSelector": "component=kube-controller-manager"}
     found = await session.read("/api/v1/namespaces/kube-system/pods", _Pods, "pods of kube-system", selector)
-    commands = [
-        [*container.command, *container.args]
-        for pod in (found.items if found else ())
-        for container in pod.spec.containers
-    ]
+    commands = [container.words for pod in (found.items if found else ()) for container in pod.spec.containers]
     if not commands:
         return BuiltIn.PERHAPS
     return BuiltIn.RUNS if any(_is_on(command) for command in commands) else BuiltIn.ABSENT
@@ -141,14 +106,27 @@ async def try_pods(session: Session) -> list[Trial]:
         ClusterError: it refuses the pods for another reason, or this user may not create pods.
 
     """
-    return [await _try(session, one, value) for one, value in ((Operator.GT, "1"), (Operator.SEMVER_GT, "1.0.0"))]
+    return [await _try(session, one, ROWS[one].family.example) for one in (Operator.GT, Operator.SEMVER_GT)]
+
+
+async def try_webhooks(session: Session) -> bool | None:
+    """Check by a dry run whether the webhooks reject a pod with an invalid annotation; None if others reject it."""
+    body = _pod()
+    body["metadata"]["annotations"] = {TOLERATIONS_ANNOTATION: "invalid"}
+    try:
+        await session.review(_TRIAL_PATH, body, msgspec.Raw, "try the webhooks (a dry run)", {"dryRun": "All"})
+    except ClusterError as error:
+        return True if OURS in str(error.__cause__) else None
+    return False
 
 
 async def _try(session: Session, operator: Operator, value: str) -> Trial:
-    path = f"/api/v1/namespaces/{_TRIAL_NAMESPACE}/pods"
     action = f"try pods with {operator} in namespace {_TRIAL_NAMESPACE} (a dry run)"
+    body = _pod()
+    toleration = {"key": "taintwarden.io/doctor", "operator": operator, "value": value, "effect": "NoSchedule"}
+    body["spec"]["tolerations"] = [toleration]
     try:
-        await session.review(path, _trial(operator, value), msgspec.Raw, action, {"dryRun": "All"})
+        await session.review(_TRIAL_PATH, body, msgspec.Raw, action, {"dryRun": "All"})
     except ClusterError as error:
         refusal = error.__cause__
         if isinstance(refusal, ApiError) and refusal.code == 422:
@@ -159,7 +137,7 @@ async def _try(session: Session, operator: Operator, value: str) -> Trial:
     return Trial(operator, accepted=True)
 
 
-def _trial(operator: Operator, value: str) -> dict[str, Any]:
+def _pod() -> dict[str, Any]:
     """A pod that the strictest pod security standard accepts, and that would run nothing."""
     security = {
         "allowPrivilegeEscalation": False,
@@ -175,12 +153,11 @@ def _trial(operator: Operator, value: str) -> dict[str, Any]:
         "resources": resources,
         "securityContext": security,
     }
-    toleration = {"key": "taintwarden.io/doctor", "operator": operator, "value": value, "effect": "NoSchedule"}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"generateName": "taintwarden-doctor-"},
-        "spec": {"containers": [container], "tolerations": [toleration], "automountServiceAccountToken": False},
+        "spec": {"containers": [container], "automountServiceAccountToken": False},
     }
 
 
@@ -214,7 +191,33 @@ async def read_rights(session: Session, namespace: str) -> Rights:
     allowed = [await ask(right) for right in rights[:1]]
     allowed += await asyncio.gather(*(ask(right) for right in rights[1:]))
     missing = [right for right, has in zip(rights, allowed, strict=True) if not has]
-    return Rights(f"{namespace}/{account}", len(rights), tuple(_by_resource(missing)), len(missing))
+    told = "" if len(missing) == len(rights) else await _unlimited(session, namespace, account)
+    return Rights(f"{namespace}/{account}", len(rights), tuple(_by_resource(missing)), len(missing), told)
+
+
+class _BindingSpec(msgspec.Struct, rename="camel"):
+    policy_name: str = ""
+    validation_actions: list[str] = []
+
+
+class _Binding(msgspec.Struct):
+    spec: _BindingSpec = msgspec.field(default_factory=_BindingSpec)
+
+
+class _Bindings(msgspec.Struct):
+    items: list[_Binding] = []
+
+
+async def _unlimited(session: Session, namespace: str, account: str) -> str:
+    if not await _is_allowed(session, namespace, account, LIMITED):
+        return f"no binding gives it the right to {LIMITED.verb} {LIMITED.resource}.{LIMITED.group}"
+    try:
+        found = await session.read(_BINDINGS, _Bindings, "bindings of admission policies")
+    except ClusterError:  # not every user may read them
+        return ""
+    denied = [one.spec.policy_name for one in (found.items if found else ()) if "Deny" in one.spec.validation_actions]
+    missing = [name for name in LIMITS if not any(one.endswith(name) for one in denied)]  # kustomize may prefix them
+    return f"no binding denies what {', '.join(missing)} would" if missing else ""
 
 
 async def _account(session: Session, namespace: str) -> str:

@@ -2,23 +2,17 @@
 
 from collections.abc import Iterable
 
-import msgspec
-
 from taintwarden.cli.diagnosis import probing
 from taintwarden.cli.diagnosis.inventory import Inventory
 from taintwarden.cli.diagnosis.snapshot import DoctorSnapshot, FullBudget, WebhookConfiguration
-from taintwarden.kube.lease import LEASE_NAME
-from taintwarden.rehearsal.liveness import read_lease
+from taintwarden.rehearsal.deployments import has_extender
+from taintwarden.rehearsal.liveness import watch_lease
 from taintwarden.rehearsal.reading import Progress, Reader
 from taintwarden.rehearsal.session import ClusterError, Session
 from taintwarden.rehearsal.sources import OBJECTS, WORKLOADS, Source
 
 MAX_CONNECTIONS = 12
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1"
-
-
-class _WebhookList(msgspec.Struct):
-    items: list[WebhookConfiguration] = []
 
 
 async def read_for(wanted: Iterable[Source], session: Session, found: DoctorSnapshot, progress: Progress) -> None:
@@ -48,6 +42,8 @@ class _DoctorReader(Reader):
         match source:
             case Source.PODS:
                 await self._pages(source, OBJECTS[source], self.inventory.add_pods)
+            case Source.PENDING:
+                await self._pages(source, OBJECTS[source], self.inventory.add_pending)
             case _ if source in WORKLOADS:
                 listing = WORKLOADS[source]
                 await self._pages(source, listing, lambda page: self.inventory.add_workloads(listing, page))
@@ -56,21 +52,19 @@ class _DoctorReader(Reader):
             case Source.VALIDATING:
                 found.validating = await self._webhooks(source)
             case Source.LEASE:
-                found.lease = await read_lease(session, found.namespace, LEASE_NAME)
+                found.lease, found.lease_is_late = await watch_lease(session, found.namespace, found.now)
             case Source.OPERATOR:
                 found.operator = await probing.read_operator(session, found.namespace)
+                found.has_extender = await has_extender(session, found.namespace)
             case Source.BUILT_IN:
                 found.built_in = await probing.read_built_in(session, found.now)
             case Source.TRIAL:
                 found.trials = await probing.try_pods(session)
+                found.webhooks_answer = await probing.try_webhooks(session)
             case Source.RIGHTS:
                 found.rights = await probing.read_rights(session, found.namespace)
             case _:
                 await super()._read(source)
 
     async def _webhooks(self, source: Source) -> list[WebhookConfiguration]:
-        found = await self._session.read(f"{WEBHOOKS}/{source}", _WebhookList, source.value)
-        if found is None:
-            msg = f"the cluster at {self._session.server} does not serve {source}"
-            raise ClusterError(msg)
-        return found.items
+        return await self._session.items(f"{WEBHOOKS}/{source}", WebhookConfiguration, source.value)

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 import msgspec
 
-from taintwarden.cli.diagnosis.inventory import Group, Inventory
+from taintwarden.cli.diagnosis.inventory import Group, Inventory, PendingPods
 from taintwarden.engine.model import Gates
 from taintwarden.kube.lease import LeaseObject
 from taintwarden.kube.objects import BudgetMeta, BudgetObject, BudgetSpec, BudgetStatus
@@ -103,6 +103,8 @@ class Rights(msgspec.Struct):
     asked: int = 0
     missing: tuple[Missing, ...] = ()
     missed: int = 0
+    unlimited: str = ""
+    """Why the policies of ``deploy/base/admission-policy.yaml`` do not limit the account; empty if they do."""
 
 
 class DoctorSnapshot(Snapshot):
@@ -111,18 +113,25 @@ class DoctorSnapshot(Snapshot):
     namespace: str = ""
     """The namespace in which the operator is searched."""
     groups: Sequence[Group] = ()
+    pending: Sequence[PendingPods] = ()
+    """Pods for which the scheduler found no node."""
     pod_count: int = 0
     template_count: int = 0
     mutating: Sequence[WebhookConfiguration] = ()
     validating: Sequence[WebhookConfiguration] = ()
     lease: LeaseObject | None = None
+    lease_is_late: bool = False
+    """It was not renewed while one looked at it."""
     operator: OperatorSettings | None = None
     built_in: BuiltIn = BuiltIn.PERHAPS
     trials: Sequence[Trial] = ()
+    webhooks_answer: bool | None = None
+    """Whether the API server rejects what only the webhooks reject; None if that is not known."""
     rights: Rights | None = None
 
     def take(self, inventory: Inventory) -> None:
         """All pods and templates are read."""
         inventory.close()
         self.groups, self.pod_count, self.template_count = inventory.groups, inventory.pods, inventory.templates
+        self.pending = inventory.pending
         self.unreadable = [*self.unreadable, *inventory.unreadable]

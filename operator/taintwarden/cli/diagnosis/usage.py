@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 
 from taintwarden.cli.diagnosis.check import Check, Found, Severity, about
 from taintwarden.cli.diagnosis.context import Context
-from taintwarden.engine.model import COMPARISON_OPERATORS, Toleration
+from taintwarden.engine.model import Toleration
+from taintwarden.engine.operators import is_comparison
 from taintwarden.engine.profiles import matching
 from taintwarden.rehearsal.sources import OWNERS, TEMPLATES, Source, Subject
 
@@ -30,7 +31,7 @@ def _native(context: Context) -> Iterator[Found]:
 
 def comparisons(tolerations: Iterable[Toleration]) -> tuple[Toleration, ...]:
     """The tolerations with a comparison."""
-    return tuple(one for one in tolerations if one.operator in COMPARISON_OPERATORS)
+    return tuple(one for one in tolerations if is_comparison(one))
 
 
 def texts(tolerations: Iterable[Toleration]) -> str:

@@ -8,17 +8,13 @@ from taintwarden.cli.diagnosis.check import Check, Found, Severity, about
 from taintwarden.cli.diagnosis.context import Context
 from taintwarden.cli.diagnosis.inventory import Group
 from taintwarden.cli.diagnosis.usage import comparisons
+from taintwarden.controller.wording import invalid_taint
 from taintwarden.engine.evaluate import Kind, TaintVerdict
-from taintwarden.engine.matching.tolerations import Match, applies, match
-from taintwarden.engine.model import Gates, Operator, Taint, Toleration
+from taintwarden.engine.history import TaintHistory
+from taintwarden.engine.model import Gates, Policy, Taint, Toleration
+from taintwarden.engine.operators import Match, applies, match, opposite
 from taintwarden.rehearsal.sources import TEMPLATES, Source, Subject
 
-_REVERSE = {
-    Operator.GT: Operator.LT,
-    Operator.LT: Operator.GT,
-    Operator.SEMVER_GT: Operator.SEMVER_LT,
-    Operator.SEMVER_LT: Operator.SEMVER_GT,
-}
 _NAMED = 3
 """The number of owners that are named."""
 
@@ -26,7 +22,7 @@ _NAMED = 3
 def _unreadable(context: Context) -> Iterator[Found]:
     asking = _asking(context)
     for name, seen in context.nodes.items():
-        for taint, _ in seen.taints:
+        for taint, history in seen.taints:
             chosen = {policy.name: policy.selector_for(taint) for policy in seen.policies}
             typed = [one for one in seen.policies if (by := chosen[one.name]) and by.value_type is not None]
             node = {"spec": {"taints": [{"key": taint.key, "value": taint.value, "effect": taint.effect}]}}
@@ -34,9 +30,23 @@ def _unreadable(context: Context) -> Iterator[Found]:
             if typed and faults:
                 by = chosen[typed[0].name]
                 wanted = by.value_type if by else ""
-                yield Found(Subject("Node", name), f"{taint}: policy {typed[0].name} expects {wanted}; {faults[0]}")
+                told = f"{taint}: policy {typed[0].name} expects {wanted}; {faults[0]}"
+                yield Found(Subject("Node", name), told, _restored(name, taint, history, typed[0], ()))
             elif asked := _who_cannot(taint, asking):
-                yield Found(Subject("Node", name), f"{taint} cannot be compared, which {asked} ask for")
+                told = f"{taint} cannot be compared, which {asked} ask for"
+                yield Found(Subject("Node", name), told, _restored(name, taint, history, None, asking))
+
+
+def _restored(
+    node: str, taint: Taint, history: TaintHistory, policy: Policy | None, asking: Iterable[Toleration]
+) -> str:
+    """The command that sets the last value that can be compared; without such a value, what it has to look like."""
+    relevant = [one for one in asking if one.key == taint.key]
+    values = (Taint(taint.key, span.value, taint.effect) for span in reversed(history.spans))
+    good = next((one for one in values if not invalid_taint(one, policy, relevant)), None)
+    if good is None:
+        return f"set a value that can be compared: {invalid_taint(taint, policy, relevant)}"
+    return f"kubectl taint node {node} {good} --overwrite"
 
 
 def _asking(context: Context) -> dict[Toleration, dict[Subject, None]]:
@@ -132,7 +142,7 @@ def _past(context: Context) -> Iterator[Taint]:
 
 
 def _reversed(toleration: Toleration, taints: Iterable[Taint], gates: Gates) -> Toleration | None:
-    operator = _REVERSE.get(Operator(toleration.operator))
+    operator = opposite(toleration.operator)
     if operator is None:
         return None
     other = Toleration(toleration.key, operator, toleration.value, toleration.effect)
@@ -150,7 +160,7 @@ CHECKS = (
         id="taint-value-invalid",
         severity=Severity.WARNING,
         finds="taints whose values cannot be parsed as a policy's valueType or tolerations for the key ask",
-        remedy="set a value that can be compared, for example: kubectl taint node NODE sla=950:NoExecute --overwrite",
+        remedy="set the last value that can be compared: kubectl taint node NODE KEY=VALUE:EFFECT --overwrite",
         needs=(Source.NODES, Source.PODS, Source.POLICIES, Source.PROFILES),
         uses=TEMPLATES,
         run=_unreadable,

@@ -4,9 +4,12 @@ from collections.abc import Iterator
 
 from taintwarden.cli.diagnosis.check import Check, Found, Severity, about
 from taintwarden.cli.diagnosis.context import Context
-from taintwarden.cli.diagnosis.injection import CONFIGURATION, INJECT_LABEL, injects, mutating, opted_in
+from taintwarden.cli.diagnosis.injection import injects, is_ours, mutating, opted_in
+from taintwarden.cli.diagnosis.pending import of_kind
 from taintwarden.cli.diagnosis.snapshot import WebhookConfiguration
 from taintwarden.cli.diagnosis.tolerations import missing_native
+from taintwarden.rehearsal.obstacles import Kind
+from taintwarden.rehearsal.returning import INJECT_LABEL
 from taintwarden.rehearsal.sources import OWNERS, Source, Subject
 
 _MUTATING, _VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"
@@ -14,15 +17,14 @@ _MUTATING, _VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfi
 
 def _ours(context: Context) -> Iterator[tuple[Subject, WebhookConfiguration]]:
     for kind, listed in ((_MUTATING, context.snapshot.mutating), (_VALIDATING, context.snapshot.validating)):
-        for one in listed:
-            if one.metadata.name == CONFIGURATION:
-                yield Subject(kind, CONFIGURATION), one
+        for one in filter(is_ours, listed):
+            yield Subject(kind, one.metadata.name), one
 
 
 def _missing(context: Context) -> Iterator[Found]:
     if mutating(context) is None:
         for name in opted_in(context):
-            message = f"asks for native tolerations by {INJECT_LABEL}=true, and there is no {_MUTATING} {CONFIGURATION}"
+            message = f"asks for native tolerations by {INJECT_LABEL}=true, and there is no {_MUTATING} of Taintwarden"
             yield Found(Subject("Namespace", name), message)
 
 
@@ -31,6 +33,14 @@ def _without_authority(context: Context) -> Iterator[Found]:
         for webhook in configuration.webhooks:
             if not webhook.client_config.ca_bundle:
                 yield Found(subject, f"webhook {webhook.name} has no caBundle, so the API server cannot trust it")
+
+
+def _unanswered(context: Context) -> Iterator[Found]:
+    if context.snapshot.webhooks_answer is not False:
+        return
+    for one in filter(is_ours, context.snapshot.validating):
+        message = "the API server admits a pod in the namespace default whose annotation the webhooks reject"
+        yield Found(Subject(_VALIDATING, one.metadata.name), message)
 
 
 def _fails_closed(context: Context) -> Iterator[Found]:
@@ -46,6 +56,7 @@ def _skipped(context: Context) -> Iterator[Found]:
             for fault in missing_native(context, group):
                 message = f"{fault.value}: pods have no native toleration, although their namespace asks for it"
                 yield about(group, message)
+    yield from of_kind(context, Kind.NATIVE)
 
 
 CHECKS = (
@@ -61,9 +72,18 @@ CHECKS = (
         id="webhook-untrusted",
         severity=Severity.ERROR,
         finds="webhooks without caBundle: the API server skips them",
-        remedy="the operator writes it: look at its log and at its right to patch webhook configurations",
+        remedy="taintwarden webhook-trust; or install again with kubectl or helm",
         needs=(Source.MUTATING, Source.VALIDATING),
         run=_without_authority,
+    ),
+    Check(
+        id="webhook-unanswered",
+        severity=Severity.WARNING,
+        finds="webhooks that do not reject an invalid annotation (tried without storing anything): their caBundle is "
+        "of another certificate, no replica answers, or their selectors leave the namespace default out",
+        remedy="taintwarden webhook-trust; look at the log of the webhook for webhook-untrusted",
+        needs=(Source.VALIDATING, Source.TRIAL),
+        run=_unanswered,
     ),
     Check(
         id="webhook-fails-closed",
@@ -79,7 +99,7 @@ CHECKS = (
         finds="pods without their native toleration in a namespace that asks for injection",
         remedy="they are older than the webhook, or it was away: restart them, for example by kubectl rollout restart",
         needs=(Source.NAMESPACES, Source.MUTATING, Source.PODS, Source.PROFILES),
-        uses=OWNERS,
+        uses=(*OWNERS, Source.PENDING, Source.NODES, Source.POLICIES),
         run=_skipped,
     ),
 )

@@ -1,0 +1,254 @@
+"""What ``top`` shows of a cluster: the verdicts are those of the operator's engine, with the rights of the user."""
+
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+
+import msgspec
+
+from taintwarden.cli.policy_status import PolicySummary, summarize
+from taintwarden.cli.timeline import Happening, read_timeline
+from taintwarden.controller.wording import waiting
+from taintwarden.engine.evaluate import TaintVerdict
+from taintwarden.engine.history import TaintHistory
+from taintwarden.engine.limits.refusal import GUARD
+from taintwarden.engine.machine import ClaimView, GuardReport, View
+from taintwarden.engine.model import Gates, Mode, Policy, Taint
+from taintwarden.kube.objects import PodObject
+from taintwarden.rehearsal.deployments import unready_webhook
+from taintwarden.rehearsal.liveness import read_liveness
+from taintwarden.rehearsal.reading import Reader
+from taintwarden.rehearsal.rehearsal import Rehearsal, at_once, named
+from taintwarden.rehearsal.session import ClusterError, Session
+from taintwarden.rehearsal.snapshot import Snapshot
+from taintwarden.rehearsal.sources import EVALUATION, Source
+
+EVENTS_SECONDS = 600.0
+MAX_EVENTS = 30
+ZONE_LABEL = "topology.kubernetes.io/zone"
+
+
+class Fate(IntEnum):
+    """The state of a pod, the least urgent first."""
+
+    STAYS = 0
+    LEAVING = 1
+    """It is terminating."""
+    INVALID = 2
+    """Its last valid verdict counts, as a value cannot be compared."""
+    WOULD_LEAVE = 3
+    """Only a policy that does not enforce gives it a deadline."""
+    SCHEDULED = 4
+    """It has a deadline."""
+    BLOCKED = 5
+    """It is due, and a PodDisruptionBudget does not allow its eviction."""
+    OVERDUE = 6
+
+
+class PodLook(msgspec.Struct):
+    """One pod."""
+
+    namespace: str
+    name: str
+    node: str
+    fate: Fate
+    due_at: float | None = None
+    policy: str = ""
+    taint: str = ""
+    holds: str = ""
+    """What a pod that is due waits for."""
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class TaintLook(msgspec.Struct):
+    """One taint of a node, and the worst state of its pods because of it."""
+
+    key: str
+    value: str
+    effect: str
+    worst: Fate
+    acts: bool
+    """Whether a policy acts on it."""
+    before: str | None = None
+    """The value before."""
+
+
+class NodeLook(msgspec.Struct):
+    """One node with its pods, the least urgent first."""
+
+    name: str
+    zone: str
+    taints: list[TaintLook]
+    pods: list[PodLook]
+    opts_out: bool = False
+
+    @property
+    def worst(self) -> Fate:
+        """The worst state of a pod, or of a taint whose value is invalid."""
+        return max([Fate.STAYS, *(one.fate for one in self.pods), *(one.worst for one in self.taints)])
+
+
+class PolicyLook(msgspec.Struct):
+    """One policy: its status, and how many evictions its guard counts and allows."""
+
+    summary: PolicySummary
+    guard_counts: int | None = None
+    guard_allows: int | None = None
+
+
+class Look(msgspec.Struct):
+    """Everything at one moment."""
+
+    at: float
+    cluster: str
+    problem: str
+    """Why no operator is running, if none is."""
+    reported_at: float | None
+    nodes: list[NodeLook]
+    policies: list[PolicyLook]
+    events: list[Happening]
+    """The oldest first."""
+    unread: list[str]
+    """What could not be read, and why."""
+
+    def pods(self) -> Iterator[PodLook]:
+        """All pods on nodes."""
+        return (pod for node in self.nodes for pod in node.pods)
+
+
+async def look(session: Session, operator: str, gates: Gates, now: float) -> Look:
+    """Read the cluster. ``operator``: its namespace.
+
+    Raises:
+        ClusterError: nodes, pods or policies cannot be read.
+
+    """
+    snapshot = Snapshot(now)
+    await Reader(session, snapshot).read((*EVALUATION, Source.BUDGETS))
+    for source in (Source.POLICIES, Source.NODES, Source.PODS):
+        if source in snapshot.problems:
+            raise ClusterError(snapshot.problems[source])
+    unread = list(snapshot.problems.values())
+    events: list[Happening] = []
+    try:
+        events = (await read_timeline(session, operator, "", EVENTS_SECONDS, now)).happenings[-MAX_EVENTS:]
+    except ClusterError as error:
+        unread.append(str(error))
+    alive = await read_liveness(session, operator, snapshot.policies, now)
+    found = judged(snapshot, gates)
+    found.cluster, found.reported_at = session.cluster, alive.reported_at
+    found.problem = alive.problem or await unready_webhook(session, operator)
+    found.events, found.unread = events, unread
+    return found
+
+
+def judged(snapshot: Snapshot, gates: Gates) -> Look:
+    """The verdicts of the engine on a snapshot; a paused policy counts as one that does not enforce."""
+    clock = at_once(snapshot.now)
+    rehearsal = Rehearsal(snapshot, gates, clock)
+    rehearsal.teach()
+    rehearsal.rest()
+    view, stored = rehearsal.view, {named(one)[1]: one for one in snapshot.policies}
+    modes = {one.name: one.mode for one in rehearsal.policies}
+    summaries = summarize([one for one in stored.values() if named(one)[1]], (), snapshot.now).policies
+    limits = {one.name: _limit(one) for one in summaries}
+    judge = _Judge(view, modes, limits, snapshot.now)
+    leaving = _leaving(snapshot.pods)
+    nodes = [judge.node(name, leaving.get(name, [])) for name in sorted(view.nodes)]
+    policies = []
+    for summary in summaries:
+        guard = view.guard(summary.name, clock())
+        policies.append(PolicyLook(summary, *(_counted(guard) if guard else (None, None))))
+    return Look(snapshot.now, "", "", None, [one for one in nodes if one is not None], policies, [], [])
+
+
+def _limit(summary: PolicySummary) -> str:
+    """The limit that delays most of its due pods. A guard that has tripped is in the status before that."""
+    if summary.guard is not None and summary.guard.open:
+        return GUARD
+    return summary.limited_by or ""
+
+
+def _counted(guard: GuardReport) -> tuple[int, int]:
+    """How many evictions a guard counts, and how many it allows.
+
+    Its record reserves evictions before they happen, so that the count may be too high: that of an armed guard is not
+    above what it allows.
+    """
+    counts = sum(count for _, count in guard.record.spent) + guard.expected
+    return (counts if guard.halts else min(counts, guard.limit)), guard.limit
+
+
+class _Judge:
+    """What the view says of a node and its pods."""
+
+    def __init__(self, view: View, modes: dict[str, Mode], limits: dict[str, str], now: float) -> None:
+        self._view = view
+        self._modes = modes
+        self._limits = limits
+        self._now = now
+
+    def node(self, name: str, leaving: list[PodLook]) -> NodeLook | None:
+        """A node; None if only pods refer to it."""
+        node = self._view.node(name)
+        if node is None:
+            return None
+        pods, worst = list(leaving), dict[Taint, Fate]()
+        for pod in self._view.pods(name):
+            verdicts = self._view.verdicts(name, pod.shared)
+            claims = sorted(self._view.claims(pod.uid), key=lambda one: (not self._enforces(one.policy), one.due_at))
+            shown = self._claimed(claims[0]) if claims else None
+            if shown is None:
+                fate = Fate.INVALID if any(one.invalid for one in verdicts) else Fate.STAYS
+                shown = PodLook(pod.namespace, pod.name, name, fate)
+            pods.append(shown)
+            for verdict in verdicts:
+                fate = self._fate_of(verdict, shown)
+                worst[verdict.taint] = max(worst.get(verdict.taint, Fate.STAYS), fate)
+        taints = [_taint(taint, history, worst, node.policies) for taint, history in node.taints]
+        pods.sort(key=lambda one: (one.fate, one.due_at or 0.0, str(one)))
+        zone = node.node.labels.get(ZONE_LABEL, "")
+        return NodeLook(name, zone, taints, pods, node.node.do_not_evict)
+
+    def _enforces(self, policy: Policy) -> bool:
+        return self._modes.get(policy.name) is Mode.ENFORCE
+
+    def _fate_of(self, verdict: TaintVerdict, pod: PodLook) -> Fate:
+        if verdict.evicts:
+            return pod.fate if str(verdict.taint) == pod.taint else Fate.SCHEDULED
+        return Fate.INVALID if verdict.invalid else Fate.STAYS
+
+    def _claimed(self, claim: ClaimView) -> PodLook:
+        pod, policy = claim.pod, claim.policy
+        shown = PodLook(pod.namespace, pod.name, pod.node, Fate.SCHEDULED, claim.due_at, policy.name)
+        shown.taint = str(claim.verdict.taint)
+        if not self._enforces(policy):
+            shown.fate = Fate.WOULD_LEAVE
+            shown.holds = f"policy {policy.name} is {_mode(self._modes.get(policy.name))}"
+        elif claim.due_at <= self._now:
+            refusals = [refusal for _, refusal in self._view.budgets(pod) if refusal is not None]
+            shown.fate = Fate.BLOCKED if refusals else Fate.OVERDUE
+            limit = self._limits.get(policy.name, "")
+            shown.holds = refusals[0].detail if refusals else waiting(limit, policy.name) if limit else "due now"
+        return shown
+
+
+def _mode(mode: Mode | None) -> str:
+    return "paused" if mode is Mode.PAUSED else f"in mode {mode}"
+
+
+def _taint(taint: Taint, history: TaintHistory, worst: dict[Taint, Fate], policies: Iterable[Policy]) -> TaintLook:
+    acts = any(policy.selector_for(taint) for policy in policies)
+    before = history.spans[-2].value if len(history.spans) > 1 else None
+    return TaintLook(taint.key, taint.value, taint.effect, worst.get(taint, Fate.STAYS), acts, before)
+
+
+def _leaving(pods: Iterable[PodObject]) -> dict[str, list[PodLook]]:
+    """The pods that terminate, by node: the engine does not know them any more."""
+    found: dict[str, list[PodLook]] = {}
+    for pod in pods:
+        meta, node = pod.metadata, pod.spec.node_name
+        if meta.deletion_timestamp is not None and node:
+            found.setdefault(node, []).append(PodLook(meta.namespace, meta.name, node, Fate.LEAVING))
+    return found

@@ -1,0 +1,106 @@
+"""Pods that the scheduler may put on a node that they have to leave again.
+
+kube-scheduler reads native tolerations and node affinity. A pod with a native ``Exists`` beside a comparison in its
+annotation or profile comes back to the node it was evicted from, unless placement or the extender keeps it off.
+"""
+
+from collections.abc import Collection, Iterator
+
+from taintwarden.engine.machine import NodeView, View
+from taintwarden.engine.model import Gates, Operator, PodClass, Policy, Taint, TaintSelector
+from taintwarden.engine.operators import Match, match
+from taintwarden.engine.placement import is_mirror_label, mirrored
+from taintwarden.engine.scheduling import REPELLING
+from taintwarden.rehearsal.places import Place
+
+INJECT_LABEL = "taintwarden.io/inject"
+REMEDY = (
+    f"set placement: true for the taint in the policy and label the namespace {INJECT_LABEL}=true, "
+    "or use the scheduler extender"
+)
+"""What keeps such pods off."""
+
+
+class Returning:
+    """Judges pods of a cluster.
+
+    Args:
+        view: of a machine that knows the cluster.
+        gates: which operators are enabled.
+        injected: the namespaces in which the webhook adds node affinity.
+        has_extender: the scheduler extender runs; whether kube-scheduler asks it cannot be seen.
+
+    """
+
+    def __init__(self, view: View, gates: Gates, injected: Collection[str], *, has_extender: bool) -> None:
+        self._view = view
+        self._gates = gates
+        self._injected = injected
+        self._has_extender = has_extender
+
+    def nodes(self, pod_class: PodClass, place: Place) -> Iterator[str]:
+        """The nodes that the scheduler accepts for a pod, and that the pod has to leave, by name."""
+        for name in () if self._has_extender else sorted(self._view.nodes):
+            node = self._view.node(name)
+            evicting = [one.taint for one in self._view.verdicts(name, pod_class) if one.evicts]
+            if node is None or not evicting or any(self._is_placed(pod_class, taint.key) for taint in evicting):
+                continue
+            if self._accepts(pod_class, place, node):
+                yield name
+
+    def keys(self, pod_class: PodClass, place: Place) -> list[str]:
+        """The keys of taints that evict the pod by an extended toleration, and that the scheduler does not compare."""
+        if self._has_extender:
+            return []
+        named = [one for one in self._view.tolerations_of(pod_class).extended if one.operator != Operator.EXISTS]
+        effects = {(one.key, effect) for one in named for effect in ([one.effect] if one.effect else REPELLING)}
+        found = {
+            key
+            for key, effect in effects
+            if self._evicts(pod_class, Taint(key, effect=effect))
+            and self._is_accepted(pod_class, Taint(key, effect=effect))
+            and not _names_labels(place, key)
+            and not self._is_placed(pod_class, key)
+        }
+        return sorted(found)
+
+    def _evicts(self, pod_class: PodClass, taint: Taint) -> bool:
+        return any(policy.selector_for(taint) for policy in self._view.policies_for(pod_class))
+
+    def _accepts(self, pod_class: PodClass, place: Place, node: NodeView) -> bool:
+        """Whether the scheduler accepts the node, once the operator has written its labels."""
+        name, taints = node.node.name, [taint for taint, _ in node.taints]
+        wanted = self._view.placement_labels(name)
+        own = {key: value for key, value in node.node.labels.items() if not is_mirror_label(key)}
+        labels = own | (dict(wanted.labels) if wanted else {})
+        return place.fits(name, labels) and all(self._is_accepted(pod_class, taint) for taint in taints)
+
+    def _is_accepted(self, pod_class: PodClass, taint: Taint) -> bool:
+        if taint.effect not in REPELLING:
+            return True
+        return any(match(one, taint, self._gates) is Match.HOLDS for one in pod_class.tolerations.native)
+
+    def _is_placed(self, pod_class: PodClass, key: str) -> bool:
+        """Whether the webhook gives the pods that replace it node affinity for the key."""
+        if pod_class.namespace not in self._injected or pod_class.labels.get(INJECT_LABEL) == "false":
+            return False
+        return any(_places(policy, key) for policy in self._view.policies_for(pod_class))
+
+
+def _places(policy: Policy, key: str) -> bool:
+    def is_placing(selector: TaintSelector) -> bool:
+        return selector.placement and selector.key == key
+
+    return any(map(is_placing, policy.taints))  # also in mode DryRun, which labels no node until it enforces
+
+
+def _names_labels(place: Place, key: str) -> bool:
+    """Whether each of the pod's terms requires something of the labels that repeat the taint."""
+
+    def is_ours(label: str) -> bool:
+        about = mirrored(label)
+        return about is not None and about.key == key and not about.of_label
+
+    return bool(place.terms) and all(
+        any(is_ours(requirement.key) for requirement in term.match_expressions) for term in place.terms or ()
+    )

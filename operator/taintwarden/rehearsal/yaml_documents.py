@@ -1,0 +1,210 @@
+"""YAML as kubectl reads it: scalars as go.yaml.in/yaml/v2 resolves them, and the line and text of each field.
+
+PyYAML follows YAML 1.1 more closely: it reads ``12:30`` as 750, and ``0950``, ``1e3`` and ``0o17`` as text.
+"""
+
+import math
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import yaml
+
+try:
+    from yaml import CSafeLoader as _Base
+except ImportError:  # PyYAML was built without libyaml
+    from yaml import SafeLoader as _Base  # type: ignore[assignment]
+
+MAX_NODES = 20_000_000
+"""Aliases can expand a short text to a very large object."""
+MAX_DEPTH = 200
+_TAG = "tag:yaml.org,2002:"
+_WORDS: dict[str, bool | float | None] = {
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
+    **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), math.inf),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
+}
+_INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_SEGMENT = re.compile(r"\[([^\[\]]*)\]|([^.\[\]]+)")
+
+
+class Position(NamedTuple):
+    """Where a field is. ``text``: of a scalar that is no string, as it is written; else empty."""
+
+    line: int
+    text: str = ""
+
+
+def resolve(text: str) -> bool | int | float | str | None:
+    """What a scalar without quotes means."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if not text or text[0] not in "+-.0123456789":
+        return text
+    plain = text if text[0] == "." else text.replace("_", "")
+    if found := _INTEGER.fullmatch(plain):
+        sign, hexadecimal, binary, octal, decimal = found.groups()
+        parts = ((hexadecimal, 16), (binary, 2), (octal, 8), (decimal, 10))
+        number = next(int(part, base) for part, base in parts if part)
+        number = -number if sign == "-" else number
+        if -(2**63) <= number < 2**64:
+            return number if number < 2**63 else _number(float(number))
+    return _number(float(plain)) if _FLOAT.fullmatch(plain) and math.isfinite(float(plain)) else text
+
+
+def _number(value: float) -> int | float:
+    """As JSON that Go writes reads again: a number without a fraction is whole."""
+    return int(Decimal(repr(value))) if value.is_integer() and abs(value) < 1e21 else value
+
+
+def documents(text: str) -> Iterator[tuple[int, int, Any, yaml.Node]]:
+    """The documents that are not empty: number, line, content and node.
+
+    Raises:
+        YAMLError: it is not YAML.
+        RecursionError: it is nested too deeply.
+
+    """
+    _check_depth(text)
+    loader = _Loader(text)
+    try:
+        number = 0
+        while loader.check_node():
+            node = loader.get_node()
+            number += 1
+            if node is None:
+                continue
+            if _size(node, {}) > MAX_NODES:
+                raise yaml.constructor.ConstructorError(None, None, "its aliases stand for too much", node.start_mark)
+            _check_keys(node, set())
+            content = loader.construct_document(node)
+            if content is not None:
+                yield number, node.start_mark.line + 1, content, node
+    finally:
+        loader.dispose()
+
+
+def position(node: yaml.Node, path: str) -> Position:
+    """The position of a field such as ``spec.taints[0].key``, or of what contains it."""
+    line = node.start_mark.line
+    for index, name in _SEGMENT.findall(path):
+        below = _below(node, name or index)
+        if below is None:
+            return Position(line + 1)
+        line, node = below
+    is_text = not isinstance(node, yaml.ScalarNode) or node.tag == f"{_TAG}str"
+    return Position(line + 1, "" if is_text else node.value)
+
+
+def items_of(node: yaml.Node) -> list[yaml.Node] | None:
+    """The nodes of the items of a List."""
+    below = _below(node, "items")
+    return below[1].value if below is not None and isinstance(below[1], yaml.SequenceNode) else None
+
+
+def _below(node: yaml.Node, name: str) -> tuple[int, yaml.Node] | None:
+    """The line and the value of a field or an item."""
+    if isinstance(node, yaml.MappingNode):
+        pairs = ((key, value) for key, value in node.value if isinstance(key, yaml.ScalarNode) and key.value == name)
+        return next(((key.start_mark.line, value) for key, value in pairs), None)
+    if isinstance(node, yaml.SequenceNode) and name.isdecimal() and int(name) < len(node.value):
+        found = node.value[int(name)]
+        return found.start_mark.line, found
+    return None
+
+
+class _Loader(_Base):
+    """PyYAML's safe loader, with scalars as above. Times stay text."""
+
+    def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
+        if kind is not yaml.ScalarNode or not implicit[0]:
+            return super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
+        if value == "<<":
+            return f"{_TAG}merge"
+        return f"{_TAG}{_KINDS[type(resolve(value))]}"
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002
+        """Keys become text, as in JSON."""
+        return {_key(key): value for key, value in super().construct_mapping(node, deep=deep).items()}
+
+
+def _key(key: object) -> object:
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    return f"{key:g}" if isinstance(key, float) else str(key) if isinstance(key, int) else key
+
+
+_KINDS = {bool: "bool", int: "int", float: "float", str: "str", type(None): "null"}
+
+
+def _constructed(loader: _Loader, node: yaml.ScalarNode) -> Any:
+    value = resolve(str(loader.construct_scalar(node)))
+    if isinstance(value, float) and not math.isfinite(value):
+        raise yaml.constructor.ConstructorError(None, None, f"{node.value} has no JSON", node.start_mark)
+    return value
+
+
+for _kind in ("bool", "int", "float", "null"):
+    _Loader.add_constructor(f"{_TAG}{_kind}", _constructed)
+
+
+class _Dumper(yaml.SafeDumper):
+    """PyYAML's safe dumper, with quotes around every text that kubectl would read as something else."""
+
+
+def _represented(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    style = None if resolve(text) == text else "'"
+    return dumper.represent_scalar(f"{_TAG}str", text, style=style)
+
+
+_Dumper.add_representer(str, _represented)
+
+
+def dump(*contents: object, width: int = 80) -> str:
+    """Documents as YAML, fields in their order. kubectl reads the same values."""
+    return yaml.dump_all(contents, Dumper=_Dumper, sort_keys=False, width=width, explicit_start=len(contents) > 1)
+
+
+def _check_depth(text: str) -> None:
+    """Check the depth before anything recurses: libyaml's composer does, on the C stack, without a bound."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise RecursionError
+
+
+def _check_keys(node: yaml.Node, seen: set[int]) -> None:
+    """Reject duplicate keys, before merge keys (``<<``) are resolved, which adds their keys to the mapping."""
+    if id(node) in seen or not isinstance(node, yaml.CollectionNode):
+        return
+    seen.add(id(node))
+    if isinstance(node, yaml.SequenceNode):
+        children = node.value
+    else:
+        keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        known: set[str] = set()
+        for key in keys:
+            if key.value in known:
+                problem = f"the key {key.value!r} stands twice"
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+            known.add(key.value)
+        children = [value for _, value in node.value]
+    for child in children:
+        _check_keys(child, seen)
+
+
+def _size(node: yaml.Node, known: dict[int, int]) -> int:
+    """How many nodes this has when its aliases are expanded."""
+    size = known.get(id(node))
+    if size is None:
+        known[id(node)] = MAX_NODES  # an alias to a node that contains it expands without end
+        parts = node.value if isinstance(node, yaml.SequenceNode | yaml.MappingNode) else []
+        children = [child for part in parts for child in (part if isinstance(part, tuple) else (part,))]
+        size = known[id(node)] = 1 + sum(_size(child, known) for child in children)
+    return size

@@ -1,0 +1,139 @@
+"""What people type from habit with kubectl."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from cli.policies import POLICIES, Run, empty_cluster, running
+from cli.test_plan import add_node, add_pod
+from cli.world import namespace, policy
+from localcluster import LocalCluster
+
+
+@pytest.fixture
+def cluster() -> LocalCluster:
+    """A bad node with a pod of each kind of workload."""
+    cluster = empty_cluster()
+    cluster.create("namespaces", namespace())
+    add_node(cluster, "a1", "900")
+    add_pod(cluster, "web-0", "a1")
+    cluster.create(POLICIES, policy(limits={"base": "None"}))
+    selector = {"matchLabels": {"app": "web"}}
+    for plural in ("deployments", "statefulsets", "daemonsets", "replicasets"):
+        cluster.store.create(plural, {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"selector": selector}})
+    return cluster
+
+
+@pytest.fixture
+async def run(cluster: LocalCluster, cli, tmp_path: Path) -> AsyncIterator[Run]:
+    async with running(cluster, cli, tmp_path) as run:
+        yield run
+
+
+LEAVES, SILENT = 10, 11
+
+
+POD = ("pod shop/web-0", "po shop/web-0", "pod/web-0 -n shop", "pods/web-0 -n shop", "po/web-0 -n shop")
+WORKLOAD = ("deploy shop/web", "deployment/web -n shop", "sts/web -n shop", "ds shop/web", "daemonset/web -n shop")
+
+
+@pytest.mark.parametrize("words", POD)
+async def test_a_pod_by_its_names(run, words):
+    result = await run("explain", *words.split())
+    assert (result.exit_code in (LEAVES, SILENT), "Pod         shop/web-0 on node a1" in result.stdout) == (True, True)
+
+
+@pytest.mark.parametrize("words", [*WORKLOAD, "rs shop/web"])
+async def test_workloads_by_their_names(run, words):
+    result = await run("explain", *words.split())
+    assert (result.exit_code in (LEAVES, SILENT), "1 of 1 pod" in result.stdout) == (True, True)
+
+
+@pytest.mark.parametrize("words", ["no a1", "node/a1", "nodes a1"])
+async def test_a_node_by_its_names(run, words):
+    assert "Explains    Node a1" in (await run("explain", *words.split())).stdout
+
+
+async def test_a_kind_that_is_not_known(run):
+    assert (await run("explain", "job/web")).exit_code == 2
+
+
+async def test_the_context_stands_before_the_command(run):
+    assert (await run("--context", "local", "status")).exit_code in (0, 10)
+    result = await run("--context", "absent", "status")
+    assert (result.exit_code, "absent" in result.stderr) == (2, True)
+    assert (await run("--context", "absent", "status", "--context", "local")).exit_code in (0, 10)
+
+
+async def test_the_kubeconfig_stands_before_the_command(run):
+    assert (await run("--kubeconfig", "absent.yaml", "status")).exit_code == 2
+
+
+# -- formats ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        ("{.policies[0].name}", "sla"),
+        ("{.policies[*].mode}", "Enforce"),
+        ('{range .policies[*]}{.name}={.mode}{"\\n"}{end}', "sla=Enforce\n"),
+        ("{.policies[7].name}", ""),
+        ("{.absent}", ""),
+        ("{$.policies[-1]['name']} is there", "sla is there"),
+        ("{range .absent[*]}{.name}{end}none", "none"),
+        ("{.policies[0].selectedNodes}", "0"),
+    ],
+)
+async def test_jsonpath(run, template, text):
+    assert (await run("status", "-o", f"jsonpath={template}")).stdout == text
+
+
+@pytest.mark.parametrize(
+    "template", ["{.a", "{a b}", "{}", '{"\\q"}', "{range .policies[*]}", "{end}", "{.policies[?(@.x)]}"]
+)
+async def test_a_template_that_cannot_be_read(run, template):
+    assert (await run("status", "-o", f"jsonpath={template}")).exit_code == 2
+
+
+async def test_names(run):
+    assert (await run("status", "-o", "name")).stdout == "taintevictionpolicy.taintwarden.io/sla\n"
+    assert (await run("explain", "node", "a1", "-o", "name")).stdout == "pod/web-0\n"
+    assert (await run("plan", "-o", "name")).stdout == "pod/web-0\n"
+    assert (await run("history", "-o", "name")).exit_code == 2
+
+
+async def test_wide_is_not_fitted(run, monkeypatch):
+    for name, value in (("FORCE_COLOR", "1"), ("COLUMNS", "40"), ("LINES", "20")):
+        monkeypatch.setenv(name, value)
+    wide, fitted = [(await run("status", "-o", form)).stdout for form in ("wide", "table")]
+    assert max(map(len, wide.splitlines())) > max(map(len, fitted.splitlines()))
+
+
+async def test_a_form_that_is_not_known(run):
+    result = await run("status", "-o", "xml")
+    assert (result.exit_code, "jsonpath=TEMPLATE" in result.stderr) == (2, True)
+
+
+# -- patience ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_server_that_is_initializing_is_asked_again(cluster, run):
+    cluster.faults.answer(429, path="taintevictionpolicies$", times=2, message="storage is (re)initializing")
+    assert (await run("status")).exit_code == 10
+
+
+async def test_patience_ends(cluster, run, monkeypatch):
+    monkeypatch.setattr("taintwarden.rehearsal.session.PATIENCE_SECONDS", 0.5)
+    cluster.faults.answer(429, path="taintevictionpolicies$", times=9, message="storage is (re)initializing")
+    result = await run("status")
+    assert (result.exit_code, "storage is (re)initializing" in result.stderr) == (1, True)
+
+
+async def test_doctor_says_so_if_most_checks_could_not_be_made(cluster, run):
+    for path in ("v1/pods$", "v1/nodes$", "namespaces$", "leases/", "webhookconfigurations$", "poddisruptionbudgets$"):
+        cluster.faults.answer(403, path=path, times=99)
+    cluster.faults.answer(403, path="taintevictionpolicies$", times=99)
+    result = await run("doctor")
+    assert result.exit_code == 11, result.stdout

@@ -1,0 +1,201 @@
+"""`placement` lists what carries and names labels, and removes them only where nothing names them."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.policies import POLICIES, Run, empty_cluster, running
+from cli.world import Json, policy
+from localcluster import LocalCluster
+from taintwarden.cli import placement_removal
+from taintwarden.engine.model import Taint, TaintSelector
+from taintwarden.engine.placement import neutral_labels, node_labels
+
+SLA = neutral_labels(["sla"])
+DRIVER, NUMBER = "example.com/driver", "example.com.label-version.taintwarden.io/driver"
+ABOVE = {"key": "value-or-max.taintwarden.io/sla", "operator": "Gt", "values": ["950"]}
+NEWER = {"key": NUMBER, "operator": "Gt", "values": ["10000000000001"]}
+
+
+@pytest.fixture(autouse=True)
+def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placement_removal, "PAUSE_SECONDS", 0.0)
+
+
+@pytest.fixture
+def cluster() -> LocalCluster:
+    cluster = empty_cluster()
+    cluster.create("namespaces", {"metadata": {"name": "shop"}})
+    for name in ("a", "b", "c"):
+        cluster.create("nodes", {"metadata": {"name": name, "labels": {"zone": name, **SLA}}})
+    return cluster
+
+
+@pytest.fixture
+async def run(cluster: LocalCluster, cli, tmp_path: Path) -> AsyncIterator[Run]:
+    async with running(cluster, cli, tmp_path) as run:
+        yield run
+
+
+def affinity(*expressions: Json) -> Json:
+    terms = {"nodeSelectorTerms": [{"matchExpressions": list(expressions)}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
+def pod(*expressions: Json, name: str = "web", **status: Any) -> Json:
+    spec = {"containers": [{"name": "main", "image": "x"}], "affinity": affinity(*expressions)}
+    return {"metadata": {"name": name, "namespace": "shop"}, "spec": spec, "status": status}
+
+
+def volume(*expressions: Json) -> Json:
+    required = affinity(*expressions)["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    return {"metadata": {"name": "disk"}, "spec": {"nodeAffinity": {"required": required}}}
+
+
+def ours(cluster: LocalCluster) -> dict[str, dict[str, str]]:
+    nodes = {name: cluster.store.get("nodes", name)["metadata"]["labels"] for name in ("a", "b", "c")}
+    return {name: {one: text for one, text in labels.items() if "taintwarden" in one} for name, labels in nodes.items()}
+
+
+async def listed(run: Run) -> dict[str, Json]:
+    found = json.loads((await run("placement", "list", "-o", "json")).stdout)["keys"]
+    return {one["key"]: one for one in found}
+
+
+async def test_without_labels_there_is_nothing_to_list(run, cluster):
+    for name in ("a", "b", "c"):
+        cluster.store.modify("nodes", name, "", lambda node: node["metadata"].update(labels={}))
+    assert (await run("placement", "list")).stdout == "no node carries labels of placement\n"
+
+
+async def test_it_lists_who_carries_and_names_the_labels(run, cluster):
+    cluster.create("pods", pod(ABOVE, NEWER))
+    cluster.create("persistentvolumes", volume(NEWER))
+    cluster.create(POLICIES, policy(versionLabels=[DRIVER], mode="DryRun"))
+    found = await listed(run)
+    assert (found["sla"]["nodes"], found["sla"]["pods"]["examples"]) == (3, ["shop/web"])
+    assert (found[DRIVER]["ofLabel"], found[DRIVER]["policies"]) == (True, ["sla (DryRun)"])
+    assert (found[DRIVER]["volumes"]["examples"], found[DRIVER]["nodes"]) == (["disk"], 0)
+
+
+async def test_the_list_says_what_to_do(run, cluster):
+    shown = (await run("placement", "list")).stdout
+    assert "taintwarden placement remove sla" in shown
+    cluster.create(POLICIES, policy(taints=[{"key": "sla", "placement": True}]))
+    assert "taintwarden placement remove" not in (await run("placement", "list")).stdout
+
+
+async def test_what_nothing_names_is_removed_from_every_node(run, cluster):
+    result = await run("placement", "remove", "sla", "--yes")
+    assert (result.exit_code, ours(cluster)) == (0, {"a": {}, "b": {}, "c": {}})
+    assert cluster.store.get("nodes", "a")["metadata"]["labels"] == {"zone": "a"}
+    assert result.stdout.endswith("the labels of sla were removed from 3 nodes\n")
+
+
+async def test_labels_of_other_keys_stay(run, cluster):
+    other = node_labels([Taint("cni", "1.2.3")], [TaintSelector("cni", placement=True)]).labels
+    cluster.store.modify("nodes", "a", "", lambda node: node["metadata"]["labels"].update(other))
+    assert (await run("placement", "remove", "sla", "--yes")).exit_code == 0
+    assert ours(cluster)["a"] == other
+
+
+@pytest.mark.parametrize("kind", ["pods", "persistentvolumes", "deployments", "daemonsets", "cronjobs"])
+async def test_what_something_names_is_not_removed(run, cluster, kind):
+    template = {"metadata": {}, "spec": pod(ABOVE)["spec"]}
+    workload = {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"template": template}}
+    cron_job = {**workload, "spec": {"jobTemplate": {"spec": {"template": template}}}}
+    made = {"pods": pod(ABOVE), "persistentvolumes": volume(ABOVE), "cronjobs": cron_job}
+    cluster.create(kind, made.get(kind, workload))
+    result = await run("placement", "remove", "sla", "--yes")
+    assert (result.exit_code, ours(cluster)["a"]) == (1, SLA)
+    assert "the labels are in use" in result.stderr
+    assert any(name in result.stdout for name in ("shop/web", "disk"))
+    assert (await run("placement", "remove", "sla", "--yes", "--force")).exit_code == 0
+    assert ours(cluster)["a"] == {}
+
+
+async def test_a_pod_that_has_finished_needs_no_labels(run, cluster):
+    cluster.create("pods", pod(ABOVE))
+    cluster.store.modify("pods", "web", "shop", lambda one: one.update(status={"phase": "Succeeded"}))
+    assert (await run("placement", "remove", "sla", "--yes")).exit_code == 0
+
+
+@pytest.mark.parametrize("spec", [{"mode": "Enforce"}, {"mode": "DryRun"}, {"paused": True}])
+async def test_a_key_that_a_policy_places_by_is_refused(run, cluster, spec):
+    cluster.create(POLICIES, policy(taints=[{"key": "sla", "placement": True}], **spec))
+    result = await run("placement", "remove", "sla", "--yes", "--force")
+    assert (result.exit_code, ours(cluster)["a"]) == (1, SLA)
+    assert "uses the key sla: remove placement or versionLabels from it first" in result.stderr
+
+
+async def test_a_label_whose_versions_were_repeated_is_removed(run, cluster):
+    for name in ("a", "b"):
+        cluster.store.modify("nodes", name, "", lambda node: node["metadata"]["labels"].update({NUMBER: "1"}))
+    assert (await run("placement", "remove", DRIVER, "--yes")).exit_code == 0
+    assert ours(cluster) == {"a": SLA, "b": SLA, "c": SLA}
+
+
+async def test_a_key_that_no_node_carries_is_an_error(run):
+    result = await run("placement", "remove", "other", "--yes")
+    assert (result.exit_code, result.stderr) == (1, "taintwarden: no node carries labels of placement for other\n")
+
+
+async def test_nobody_to_ask_is_told_to_say_yes(run, cluster):
+    result = await run("placement", "remove", "sla")
+    assert (result.exit_code, ours(cluster)["a"]) == (2, SLA)
+    assert "use --yes to remove the labels" in result.stderr
+
+
+async def test_an_interrupted_removal_goes_on(run, cluster):
+    def mark(node: Json) -> None:
+        labels = {name: text for name, text in node["metadata"]["labels"].items() if name not in SLA}
+        node["metadata"]["labels"] = {**labels, "effect.taintwarden.io/sla": "Removed"}
+
+    cluster.store.modify("nodes", "a", "", mark)
+    assert "its removal was interrupted" in (await run("placement", "list")).stdout
+    assert (await run("placement", "remove", "sla", "--yes")).exit_code == 0
+    assert ours(cluster) == {"a": {}, "b": {}, "c": {}}
+
+
+async def test_labels_that_come_back_are_an_error(run, cluster, monkeypatch):
+    """An operator with a policy that is stored with a fault, and keeps its last valid version."""
+    write = placement_removal._write
+
+    async def rival(*args: Any) -> str:
+        problem = await write(*args)
+        cluster.store.modify("nodes", "a", "", lambda node: node["metadata"]["labels"].update(SLA))
+        return problem
+
+    monkeypatch.setattr(placement_removal, "_write", rival)
+    result = await run("placement", "remove", "sla", "--yes")
+    assert result.exit_code == 1
+    assert "1 nodes still carry labels: another client writes them. Run the command again" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("taints", "expected"),
+    [
+        (["sla"], SLA),
+        (["sla=x:NoExecute"], {"value.taintwarden.io/sla": "x", "value-or-max.taintwarden.io/sla": "x"}),
+        (["sla:PreferNoSchedule"], {**SLA, "prefer-value.taintwarden.io/sla": ""}),
+    ],
+)
+def test_labels_of_a_future_node(cli, taints, expected):
+    result = cli("placement", "labels", *taints)
+    assert dict(line.split("=") for line in result.stdout.splitlines()) == expected
+
+
+def test_labels_in_one_line(cli):
+    assert cli("placement", "labels", "sla", "--separator", ",").stdout.count(",") == len(SLA) - 1
+
+
+@pytest.mark.parametrize(
+    "taint", ["sla=950", "sla=1:Soft", "a/=1:NoExecute", "sla=a b:NoExecute", "sla=0950:NoExecute"]
+)
+def test_a_taint_that_cannot_be_read_is_an_error(cli, taint):
+    result = cli("placement", "labels", taint)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("taintwarden: ")
