@@ -16,8 +16,8 @@ from taintwarden_demo.timeline import sentence
 from taintwarden_demo.views import Line, PodView
 
 BLOCKED = (
-    "A PodDisruptionBudget does not allow its eviction from a1: The disruption budget checkout needs 5 healthy "
-    "pods and has 4 currently. It is retried."
+    "Not evicted from a1 (a PodDisruptionBudget allows no disruption now): The disruption budget checkout needs 5 "
+    "healthy pods and has 4 currently. It is retried."
 )
 HELD = "Has to leave a1, but PodDisruptionBudget shop/checkout allows no disruption now. It waits until that changes."
 

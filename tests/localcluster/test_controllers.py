@@ -110,6 +110,18 @@ def test_a_budget_over_unknown_owners_allows_nothing() -> None:
     status = cluster.store.get("poddisruptionbudgets", "web", "default")["status"]
     assert status["disruptionsAllowed"] == 0
     assert status["conditions"][0]["reason"] == "SyncFailed"
+    assert "observedGeneration" not in status  # as the original leaves it
+
+
+def test_a_budget_that_fails_later_keeps_what_it_counted() -> None:
+    cluster = LocalCluster(disruption=True)
+    assert cluster.disruption is not None
+    cluster.create("poddisruptionbudgets", _budget(maxUnavailable=1))
+    cluster.disruption.sync()
+    cluster.create("pods", _pod("a", owner="unknown"))
+    cluster.disruption.sync()
+    status = cluster.store.get("poddisruptionbudgets", "web", "default")["status"]
+    assert (status["observedGeneration"], status["conditions"][0]["reason"]) == (1, "SyncFailed")
 
 
 async def test_evictions_follow_the_budget() -> None:

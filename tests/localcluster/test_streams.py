@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from contract.api import Api
 from localcluster import LocalCluster
 from localcluster.store import watching
@@ -14,6 +16,27 @@ async def test_bookmarks_come_from_time_to_time(api: Api) -> None:
             event = await watch.next()
             assert event is not None
             assert event["type"] == "BOOKMARK"
+
+
+async def test_a_bookmark_does_not_come_before_what_happened_up_to_its_version(
+    cluster: LocalCluster, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pod is created in the moment in which a bookmark is due."""
+    ready = watching.Watcher.ready
+
+    async def just_too_late(watcher: watching.Watcher, timeout_seconds: float) -> bool:
+        is_ready = await ready(watcher, timeout_seconds)
+        if not is_ready and not cluster.store.list("pods"):
+            cluster.create(
+                "pods", {"metadata": {"name": "pod-a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+            )
+        return is_ready
+
+    monkeypatch.setattr(watching.Watcher, "ready", just_too_late)
+    async with api.watch(api.pods, allowWatchBookmarks="true") as watch:
+        event = await watch.next()
+        assert event is not None
+        assert event["type"] == "ADDED"
 
 
 async def test_no_bookmarks_unless_asked_for(api: Api) -> None:

@@ -1,7 +1,7 @@
 """Acts as the other controllers of a cluster: replaces deleted pods, and places the replacements where they may stay.
 
-Minimal: one replacement a pod, the emptiest node. It also reads extended tolerations, which a real scheduler does
-not; there a node affinity keeps such pods off nodes that they would have to leave again.
+Minimal: one replacement a pod, the emptiest node. It reads extended tolerations in place of the node affinity that
+placement adds for them: the demo does not start before the labels of its nodes are there.
 """
 
 import asyncio
@@ -12,8 +12,8 @@ import msgspec
 from localcluster import ApiError, LocalCluster
 from localcluster.operations.binding import bind
 from localcluster.store.entries import Change
-from taintwarden.engine.matching.tolerations import Match, match
 from taintwarden.engine.model import Taint, Toleration
+from taintwarden.engine.operators import Match, match
 from taintwarden_demo.scenario import NAMESPACE, TAINT, Object, Story, Workload
 from taintwarden_demo.world import WORKLOAD_LABEL, create_pod
 

@@ -29,6 +29,8 @@ class Workload(msgspec.Struct, frozen=True):
     nodes: tuple[str, ...]
     tolerations: tuple[Object, ...] = ()
     extended: tuple[Object, ...] = ()
+    above: str | None = None
+    """The value that its node affinity asks for, as placement adds it for an extended toleration."""
     max_unavailable: int | None = None
     """That of its PodDisruptionBudget, if it has one."""
     daemon_set: bool = False
@@ -130,7 +132,7 @@ def _workloads(own_grace: int, short_grace: int) -> tuple[Workload, ...]:
             max_unavailable=1,
         ),
         Workload("catalog", "standard: Gt 900", ("a1", "a1", "a2", "b1", "b-spot", "c1", "c2", "c-spot"), (above_900,)),
-        Workload("search", "Gt 930 by annotation", ("a1", "a1", "b1", "c1", "c2"), (exists,), (above_930,)),
+        Workload("search", "Gt 930 by annotation", ("a1", "a1", "b1", "c1", "c2"), (exists,), (above_930,), "930"),
         Workload("reports", "batch: Exists", ("a1", "a2", *("a-spot", "b-spot", "c-spot") * 2, "b2", "c1"), (exists,)),
         Workload("agent", "DaemonSet, tolerates nothing", tuple(node.name for node in _NODES), daemon_set=True),
     )

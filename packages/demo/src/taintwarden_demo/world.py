@@ -10,6 +10,7 @@ from taintwarden_demo.scenario import NAMESPACE, POLICY, TAINT, Node, Object, St
 
 OPERATOR_NAMESPACE = "taintwarden-system"
 WORKLOAD_LABEL = "app"
+VALUE_LABEL = f"value-or-max.{GROUP}/{TAINT}"
 
 
 def build_world(cluster: LocalCluster, story: Story, definitions: Sequence[Object]) -> None:
@@ -34,7 +35,7 @@ def policy(story: Story) -> Object:
         "kind": POLICY_KIND,
         "metadata": {"name": POLICY},
         "spec": {
-            "taints": [{"key": TAINT, "valueType": "Integer"}],
+            "taints": [{"key": TAINT, "valueType": "Integer", "placement": True}],
             "timing": {"violationGraceSeconds": story.grace_seconds},
             "limits": {"evictionsPerSecond": 5, "burst": 10},
         },
@@ -55,10 +56,19 @@ def create_pod(cluster: LocalCluster, workload: Workload, owner: Object, node: s
         "containers": [{"name": workload.name, "image": f"registry.example/{workload.name}:1.0"}],
         "tolerations": list(workload.tolerations),
     }
+    if workload.above is not None:
+        spec["affinity"] = {"nodeAffinity": _above(workload.above)}
     if node:
         spec["nodeName"] = node
     name: str = cluster.create("pods", {"metadata": metadata, "spec": spec})["metadata"]["name"]
     return name
+
+
+def _above(value: str) -> Object:
+    """As the webhook completes a pod: the scheduler compares the label in which the operator repeats the taint."""
+    above = {"key": VALUE_LABEL, "operator": "Gt", "values": [value]}
+    terms = [{"matchExpressions": [above]}]
+    return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
 
 
 def set_value(cluster: LocalCluster, node: str, value: str) -> None:
@@ -78,6 +88,7 @@ def _create_node(cluster: LocalCluster, node: Node) -> None:
         "kubernetes.io/hostname": node.name,
         "topology.kubernetes.io/zone": node.zone,
         "example.com/capacity": node.capacity,
+        VALUE_LABEL: node.sla,  # as a kubelet that registers with it
     }
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "", "lastTransitionTime": None}
     cluster.store.create(

@@ -73,12 +73,11 @@ class DisruptionController:
         healthy = sum(is_ready(pod) for pod in chosen if _counts(pod, disrupted))
         try:
             expected, desired = self._expected(budget["spec"], chosen)
-        except LookupError:
-            expected, desired, healthy, reason = 0, 0, 0, "SyncFailed"
-            allowed = 0
-        else:
-            allowed = max(healthy - desired, 0) if expected > 0 else 0
-            reason = "SufficientPods" if allowed else "InsufficientPods"
+        except LookupError as error:
+            self._fail(budget, old, str(error))
+            return
+        allowed = max(healthy - desired, 0) if expected > 0 else 0
+        reason = "SufficientPods" if allowed else "InsufficientPods"
         status: Object = {
             "observedGeneration": budget["metadata"].get("generation", 0),
             "disruptionsAllowed": allowed,
@@ -90,6 +89,14 @@ class DisruptionController:
         if disrupted:
             status["disruptedPods"] = disrupted
         budget["status"] = status
+        self._store.update("poddisruptionbudgets", budget)
+
+    def _fail(self, budget: Object, old: Object, why: str) -> None:
+        """As `failSafe`: nothing is allowed, and all else stays as it was, `observedGeneration` included."""
+        observed = old.get("observedGeneration", 0)
+        condition = self._condition(old, "SyncFailed", observed, why)
+        unset = {"currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}
+        budget["status"] = unset | old | {"disruptionsAllowed": 0, "conditions": [condition]}
         self._store.update("poddisruptionbudgets", budget)
 
     def _still_disrupted(self, disrupted: dict[str, str], pods: list[Object]) -> dict[str, str]:
@@ -124,7 +131,7 @@ class DisruptionController:
                 return int(value["spec"].get("replicas", 1))
         raise LookupError(f"found no controller {owner.get('kind')} {owner.get('name')}")
 
-    def _condition(self, old: Object, reason: str, generation: int) -> Object:
+    def _condition(self, old: Object, reason: str, generation: int, message: str = "") -> Object:
         status = "True" if reason == "SufficientPods" else "False"
         before: Object = next((one for one in old.get("conditions") or () if one["type"] == "DisruptionAllowed"), {})
         now = timestamp(self._store.clock())
@@ -133,10 +140,9 @@ class DisruptionController:
             "type": "DisruptionAllowed",
             "status": status,
             "reason": reason,
-            "message": "",
-            "observedGeneration": generation,
+            "message": message,
             "lastTransitionTime": since,
-        }
+        } | ({"observedGeneration": generation} if generation else {})
 
 
 def _counts(pod: Object, disrupted: dict[str, str]) -> bool:

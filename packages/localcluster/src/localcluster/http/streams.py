@@ -105,6 +105,9 @@ class _Stream:
                 return
             now = clock()
             if bookmarks and now >= bookmark:
+                # What came since then is part of the version that the bookmark has.
+                if not await self._drain():
+                    return
                 await self._response.write(self._watcher.bookmark(self._template))
                 bookmark = now + self._every if now + self._every < last or now >= last else last
             if now >= end:

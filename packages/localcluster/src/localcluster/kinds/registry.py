@@ -13,9 +13,11 @@ from localcluster.kinds.custom import DefinitionStrategy, resource_of
 from localcluster.kinds.nodes import NodeStrategy
 from localcluster.kinds.resource import Resource
 from localcluster.kinds.simple import (
+    CRON_JOBS,
     DAEMON_SETS,
     JOBS,
     REPLICATED,
+    VOLUMES,
     BudgetStrategy,
     LeaseStrategy,
     NamespaceStrategy,
@@ -155,6 +157,10 @@ def _built_in(store: Store, *, comparison_operators: bool) -> Iterator[Resource]
     controller = {"short_names": ("rc",), "strategy": REPLICATED}
     yield core("replicationcontrollers", "ReplicationController", shapes.WORKLOAD, **controller, **workload)
     yield grouped("batch/v1", "jobs", "Job", shapes.WORKLOAD, strategy=JOBS, **workload)
+    cron_job = {"short_names": ("cj",), "strategy": CRON_JOBS}
+    yield grouped("batch/v1", "cronjobs", "CronJob", shapes.WORKLOAD, **cron_job, **workload)
+    volume = {"namespaced": False, "short_names": ("pv",), "subresources": status, "strategy": VOLUMES}
+    yield core("persistentvolumes", "PersistentVolume", shapes.WORKLOAD, **volume)
     yield grouped(
         "scheduling.k8s.io/v1",
         "priorityclasses",

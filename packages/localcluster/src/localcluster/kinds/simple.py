@@ -145,6 +145,9 @@ DAEMON_SETS = WorkloadStrategy(
     {}, dict.fromkeys(("currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled", "numberReady"), 0)
 )
 JOBS = JobStrategy()
+CRON_JOBS = WorkloadStrategy({"concurrencyPolicy": "Allow", "suspend": False}, {})
+VOLUMES = WorkloadStrategy({"persistentVolumeReclaimPolicy": "Retain", "volumeMode": "Filesystem"}, {})
+"""Stored only: nothing binds them, and what makes them immutable is not checked."""
 
 
 class PriorityClassStrategy(Strategy):
