@@ -21,8 +21,6 @@ ORDINARY: Mapping[str, str] = {
     'taintwarden_leader{instance="b"}': "0x19 1x60",
     'taintwarden_stale_view{instance="a"}': "0x20 1x1 0x60",
     'taintwarden_stale_view{instance="b"}': "0x80",
-    'taintwarden_policies_watched{instance="a"}': "1x20 0x2 1x60",
-    'taintwarden_policies_watched{instance="b"}': "1x80",
     'taintwarden_policy_mode{instance="a", policy="sla", mode="Enforce"}': "1x80",
     'taintwarden_policy_mode{instance="a", policy="tried", mode="Enforce"}': "0x80",
     'taintwarden_policy_mode{instance="a", policy="tried", mode="DryRun"}': "1x80",
@@ -30,6 +28,8 @@ ORDINARY: Mapping[str, str] = {
     'taintwarden_guard_tripped{instance="a", policy="sla"}': "0x80",
     # What a dry run would hold concerns nobody.
     'taintwarden_guard_tripped{instance="a", policy="tried"}': "0x10 1x70",
+    'taintwarden_guard_held_namespaces{instance="a", policy="sla"}': "0x80",
+    'taintwarden_guard_held_namespaces{instance="a", policy="tried"}': "0x10 2x70",
     'taintwarden_all_zones_full{instance="a", policy="sla"}': "0x80",
     'taintwarden_all_zones_full{instance="a", policy="tried"}': "0x10 1x70",
     'taintwarden_pending_evictions{instance="a", policy="sla"}': "0x10 12x5 3x5 0x60",
@@ -50,6 +50,8 @@ ORDINARY: Mapping[str, str] = {
     # The webhook renews its certificate with 30 of 90 days left, and one call in a rollout had no answer.
     'taintwarden_admission_requests_total{instance="w", webhook="mutate", result="patched"}': "0+7x80",
     'taintwarden_webhook_configured{instance="w", configuration="mutating"}': "1x80",
+    # An installation: the Job is a moment later than the replica.
+    'taintwarden_webhook_trusted{instance="w", configuration="mutating"}': "0x2 1x80",
     'taintwarden_webhook_certificate_expiry_timestamp_seconds{instance="w"}': f"{30 * DAY}x40 {90 * DAY}x40",
     UNANSWERED % "pods.mutate.taintwarden.io": "3x80",
     UNANSWERED % "other.example.com": "0+9x80",
@@ -84,10 +86,12 @@ CASES = [
         {'taintwarden_leader{instance="a"}': "1x80", 'taintwarden_leader{instance="b"}': "0x9 1x60"},
     ),
     Case("TaintwardenStaleView", {'taintwarden_stale_view{instance="a"}': "0x9 1x60"}, {"instance": "a"}),
-    Case(
-        "TaintwardenPoliciesNotWatched", {'taintwarden_policies_watched{instance="b"}': "1x9 0x60"}, {"instance": "b"}
-    ),
     Case("TaintwardenGuardTripped", {f"taintwarden_guard_tripped{POLICY % 'a'}": "0x9 1x60"}, {"policy": "sla"}),
+    Case(
+        "TaintwardenNamespaceHeld",
+        {f"taintwarden_guard_held_namespaces{POLICY % 'a'}": "0x9 1x60"},
+        {"policy": "sla"},
+    ),
     Case(
         "TaintwardenAllZonesFull",
         {
@@ -130,6 +134,11 @@ CASES = [
     Case(
         "TaintwardenWebhookNotConfigured",
         {'taintwarden_webhook_configured{instance="w", configuration="validating"}': "1x9 0x60"},
+        {"configuration": "validating"},
+    ),
+    Case(
+        "TaintwardenWebhookUntrusted",
+        {'taintwarden_webhook_trusted{instance="w", configuration="validating"}': "1x9 0x60"},
         {"configuration": "validating"},
     ),
     Case(

@@ -1,30 +1,18 @@
-"""The chart on its way to users: links lead to what the repository ships, and an archive holds what they lead to."""
+"""The chart on its way to users: it has copies of what the repository ships, and its archive renders the same."""
 
 import re
-import shutil
+import subprocess
 import sys
 import tarfile
 from pathlib import Path
 
 import pytest
 import yaml
+from reference.chart import SHIPPED
 
 from controlplane.binaries import ROOT
-from deploy.rendering import CHART, RenderingError, chart, run, tool
+from deploy.rendering import CHART, chart, run, tool
 
-LINKS = {
-    "alerts.yaml": "deploy/components/alerts/alerts.yaml",
-    "crds": "crds",
-    "dashboard.json": "deploy/components/dashboard/taintwarden.json",
-    "metrics-access.yaml": "deploy/components/protected-metrics/metrics-access.yaml",
-    "scheduler-extender-alerts.yaml": "deploy/components/scheduler-extender-alerts/alerts.yaml",
-    "scheduler-extender-rbac.yaml": "deploy/components/scheduler-extender/rbac.yaml",
-    "scheduler-extender-service.yaml": "deploy/components/scheduler-extender/service.yaml",
-    **{
-        name: f"deploy/base/{name}"
-        for name in ("admission-policy.yaml", "rbac.yaml", "webhook-rbac.yaml", "webhooks.yaml")
-    },
-}
 META = yaml.safe_load((CHART / "Chart.yaml").read_text())
 
 
@@ -35,25 +23,21 @@ def archive(tmp_path: Path) -> Path:
     return found
 
 
-@pytest.mark.parametrize(("link", "to"), LINKS.items())
-def test_a_link_leads_to_what_is_shipped(link, to):
-    path = CHART / "source" / link
-    assert path.is_symlink()
-    assert path.resolve() == ROOT / to
+def test_helm_lint_says_nothing_but_that_there_is_no_icon():
+    """It says a line for each link, too."""
+    told = subprocess.run(
+        [tool("helm"), "lint", CHART], check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert re.findall(r"^\[?(?:INFO|WARN|level).*", told.stdout, re.MULTILINE) == [
+        "[INFO] Chart.yaml: icon is recommended"
+    ]
 
 
-def test_the_chart_holds_no_copy():
-    assert {path.name for path in (CHART / "source").iterdir()} == LINKS.keys()
+def test_the_copies_in_the_chart_are_all_made():
+    folder = CHART / "source"
+    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert found == {*SHIPPED, "dashboard.json"}
     assert not [path for path in (CHART / "templates").rglob("*.*") if "openAPIV3Schema" in path.read_text()]
-
-
-def test_the_archive_holds_what_the_links_lead_to(archive):
-    with tarfile.open(archive) as packed:
-        assert not [one.name for one in packed if one.issym() or one.islnk()]
-        for definition in (ROOT / "crds").glob("*.yaml"):
-            inside = packed.extractfile(f"taintwarden/source/crds/{definition.name}")
-            assert inside is not None
-            assert inside.read() == definition.read_bytes()
 
 
 def test_the_archive_renders_the_same(archive):
@@ -67,17 +51,6 @@ def test_the_chart_of_the_source_distribution_renders_the_same(tmp_path):
         files.extractall(tmp_path, filter="data")
     [unpacked] = tmp_path.glob("*/deploy/chart/taintwarden")
     assert chart(chart=unpacked) == chart()
-
-
-def test_links_that_were_not_followed_are_no_empty_installation(tmp_path):
-    """As in a clone without links, where each is a short text file."""
-    shutil.copytree(CHART, tmp_path / "chart", symlinks=True)
-    for link in (tmp_path / "chart" / "source").iterdir():
-        to = str(link.readlink())
-        link.unlink()
-        link.write_text(to)
-    with pytest.raises(RenderingError, match="links of the chart were not followed"):
-        chart(chart=tmp_path / "chart")
 
 
 def test_the_versions_are_those_of_the_package():

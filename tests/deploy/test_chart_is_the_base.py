@@ -14,6 +14,7 @@ HELMS_LABELS = {
     "app.kubernetes.io/managed-by",
     "helm.sh/chart",
 }
+HOOKS = {"helm.sh/hook", "helm.sh/hook-weight", "helm.sh/hook-delete-policy"}
 KEPT = {"helm.sh/resource-policy": "keep"}
 EXTENDER = BASE.parent / "components" / "scheduler-extender"
 NOT_HELMS = ("Namespace", NAMESPACE)  # helm makes it before anything is rendered, or the user did
@@ -48,6 +49,10 @@ def without_helms(document: Json) -> Json:
         assert document["metadata"].pop("labels").keys() == HELMS_LABELS | {"app.kubernetes.io/name"}
     else:
         document["metadata"]["labels"] = labels
+    if document["metadata"]["name"] == "taintwarden-webhook-trust":  # helm runs it, and removes it with its rights
+        assert document["metadata"].pop("annotations").keys() == HOOKS
+    for webhook in document.get("webhooks", ()):  # the label of a namespace that is not the chart's may be missing
+        webhook["namespaceSelector"]["matchExpressions"][0]["values"].remove(NAMESPACE)
     return document
 
 
@@ -62,7 +67,11 @@ def test_each_object_is_the_same(base, rendered):
 
 def test_the_scheduler_extender_is_that_of_the_component(with_extender, base):
     found = {name: without_helms(one) for name, one in by_key(chart({"schedulerExtender.enabled": True})).items()}
-    assert found == with_extender
+    alone = (
+        "ClusterRoleBinding",
+        "taintwarden-scheduler-extender-metrics-access",
+    )  # the chart binds all accounts at once
+    assert found == {name: one for name, one in with_extender.items() if name != alone}
     assert len(found.keys() - base.keys()) == 9
 
 

@@ -29,8 +29,8 @@ ALL = {
     ("values", "gone"),
     [
         ({"crds": {"install": False}}, {"CustomResourceDefinition"}),
-        ({"serviceAccount": {"create": False}}, {"ServiceAccount"}),
-        ({"rbac": {"create": False}}, {"ClusterRoleBinding", "Role", "RoleBinding"}),
+        ({"serviceAccount": {"create": False}}, {"ServiceAccount", "Job"}),
+        ({"rbac": {"create": False}}, {"Role", "RoleBinding", "Job"}),
         (
             {"admissionPolicy": {"enabled": False}},
             {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
@@ -38,7 +38,7 @@ ALL = {
         ({"podDisruptionBudget": {"enabled": False}}, {"PodDisruptionBudget"}),
         (
             {"webhooks": {"enabled": False}},
-            {"Service", "Secret", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"},
+            {"Service", "Secret", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "Job"},
         ),
     ],
 )
@@ -48,9 +48,10 @@ def test_what_is_switched_off_is_gone_and_nothing_else(values, gone):
 
 
 def test_without_rights_people_may_still_look():
-    assert [name for name in names(rbac={"create": False}) if name[0] == "ClusterRole"] == [
-        ("ClusterRole", "taintwarden-view")
-    ]
+    assert {name for kind, name in names(rbac={"create": False}) if kind.startswith("ClusterRole")} == {
+        "taintwarden-limited",  # gives nothing: the admission policies find the account by it
+        "taintwarden-view",
+    }
 
 
 def test_the_rights_go_to_the_service_account_that_was_named():
@@ -62,21 +63,17 @@ def test_the_rights_go_to_the_service_account_that_was_named():
         if kind in ("RoleBinding", "ClusterRoleBinding")
         for subject in one["subjects"]
     }
-    assert bound == {"taintwarden": "mine", "taintwarden-delete": "mine", "taintwarden-webhook": "other"}
+    mine = ("taintwarden", "taintwarden-delete", "taintwarden-limited")
+    assert bound == dict.fromkeys(mine, "mine") | {"taintwarden-webhook": "other"}
     for name, account in (("taintwarden", "mine"), ("taintwarden-webhook", "other")):
         assert objects["Deployment", name]["spec"]["template"]["spec"]["serviceAccountName"] == account
     assert not [name for kind, name in objects if kind == "ServiceAccount"]
 
 
 def test_the_admission_policies_are_about_the_service_account_that_was_named():
-    found = [
-        condition["expression"]
-        for one in chart({"serviceAccount": {"name": "mine"}}, namespace="ops")
-        if one["kind"] == "ValidatingAdmissionPolicy"
-        for condition in one["spec"]["matchConditions"]
-    ]
-    assert set(found) == {"request.userInfo.username == 'system:serviceaccount:ops:mine'"}
-    assert len(found) == 3
+    objects = by_key(chart({"serviceAccount": {"name": "mine"}, "rbac": {"create": False}}, namespace="ops"))
+    limited = {"kind": "ServiceAccount", "name": "mine", "namespace": "ops"}
+    assert objects["ClusterRoleBinding", "taintwarden-limited"]["subjects"] == [limited]
 
 
 def test_pods_are_deleted_only_where_that_was_asked_for():
@@ -122,9 +119,49 @@ def test_without_webhooks_nothing_of_them_is_left():
 
 def test_with_cert_manager_no_certificate_can_be_written():
     left = rules(webhooks={"certificates": "cert-manager"})
-    assert not [rule for rule in left if "admissionregistration.k8s.io" in rule["apiGroups"]]
+    assert [rule["verbs"] for rule in left if "admissionregistration.k8s.io" in rule["apiGroups"]] == [["list"]]
     assert [rule["verbs"] for rule in left if "secrets" in rule["resources"]] == [["get"]]
     assert [rule["verbs"] for rule in rules() if "secrets" in rule["resources"]] == [["get", "patch"]]
+
+
+TRUST = {"taintwarden-webhook-trust"}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"webhooks": {"trustJob": False}},
+        {"webhooks": {"certificates": "cert-manager"}},
+        {"serviceAccount": {"create": False}},
+        {"rbac": {"create": False}},
+        {"webhooks": {"enabled": False}},
+    ],
+)
+def test_where_no_job_runs_nobody_may_change_webhook_configurations(values):
+    assert {name for _, name in names()} >= TRUST
+    assert not TRUST & {name for _, name in names(**values)}
+    given = [rule for one in chart(values) for rule in one.get("rules", ())]
+    rights = [rule for rule in given if "admissionregistration.k8s.io" in rule["apiGroups"]]
+    assert {verb for rule in rights for verb in rule["verbs"]} <= {"list"}
+
+
+def test_the_account_of_the_job_goes_with_it():
+    """Hooks are removed when they have succeeded, and the account's rights with them."""
+    found = [one for one in chart() if one["metadata"]["name"] in TRUST]
+    assert {one["kind"] for one in found} >= {"Job", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role"}
+    for one in found:
+        annotations = one["metadata"]["annotations"]
+        assert annotations["helm.sh/hook"] == "post-install,post-upgrade"
+        assert "hook-succeeded" in annotations["helm.sh/hook-delete-policy"]
+
+
+def test_the_job_has_the_image_and_the_nodes_of_the_operator():
+    values = {"image": {"repository": "r.example.com/t", "tag": "7", "pullPolicy": "Always"}}
+    values |= {"imagePullSecrets": [{"name": "s"}], "nodeSelector": {"pool": "system"}}
+    pod = by_key(chart(values))["Job", "taintwarden-webhook-trust"]["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    assert (container["image"], container["imagePullPolicy"]) == ("r.example.com/t:7", "Always")
+    assert (pod["imagePullSecrets"], pod["nodeSelector"]) == ([{"name": "s"}], {"pool": "system"})
 
 
 def webhook_container(**values: Any) -> Json:
@@ -184,7 +221,7 @@ def test_our_own_namespace_is_never_intercepted():
         for hook in one["webhooks"]
     ]
     excluded = [hook["namespaceSelector"]["matchExpressions"][0]["values"] for hook in hooks]
-    assert len(excluded) == 4
+    assert len(excluded) == 5
     assert all({"ops", "kube-system"} <= set(names) for names in excluded)
 
 
@@ -300,15 +337,21 @@ def test_tokens_are_reviewed_only_where_metrics_are_protected():
     assert len(by_key(chart(given | {"webhooks": {"enabled": False}}))[binding]["subjects"]) == 1
 
 
+EXTENDERS = "taintwarden-scheduler-extender-metrics-access"
+
+
 def test_protected_metrics_have_the_rights_of_the_component():
     shipped = by_key(load((OVERLAYS[0].parents[1] / "components/protected-metrics/metrics-access.yaml").read_text()))
+    of_extender = by_key(
+        load((OVERLAYS[0].parents[1] / "components/scheduler-extender/metrics-access.yaml").read_text())
+    )
     rendered = by_key(chart({"metrics": {"protected": True}, "schedulerExtender": {"enabled": True}}))
     for name in ("taintwarden-metrics-access", "taintwarden-metrics-reader"):
         assert rendered["ClusterRole", name]["rules"] == shipped["ClusterRole", name]["rules"]
     binding = ("ClusterRoleBinding", "taintwarden-metrics-access")
     assert (rendered[binding]["roleRef"], rendered[binding]["subjects"]) == (
         shipped[binding]["roleRef"],
-        shipped[binding]["subjects"],
+        [*shipped[binding]["subjects"], *of_extender["ClusterRoleBinding", EXTENDERS]["subjects"]],
     )
 
 

@@ -180,6 +180,7 @@ OF_THE_CONTAINER = {
     "livenessProbe": {"tcpSocket": {"port": "http"}},
     "readinessProbe": {"tcpSocket": {"port": "http"}},
     "startupProbe": {"httpGet": {"path": "/livez", "port": "http"}},
+    "lifecycle": {"preStop": {"sleep": {"seconds": 5}}},
 }
 OF_ONE_PROCESS = {
     "affinity": {"nodeAffinity": {}},
@@ -231,6 +232,44 @@ def test_what_is_null_of_the_webhook_is_the_operators_until_it_is_set(name):
     assert both[webhook] != default[webhook]
     assert one[webhook] != default[webhook]
     assert one[operator] == default[operator]
+
+
+def test_more_flags_are_those_of_one_process():
+    said = {
+        "extraArgs": ["--dry-run"],
+        "webhooks.extraArgs": ["--log-level", "debug"],
+        "schedulerExtender.enabled": True,
+    }
+    found = {name: spec["template"]["spec"]["containers"][0]["args"] for name, spec in specs(said).items()}
+    assert found == {
+        "taintwarden": ["run", "--dry-run"],
+        "taintwarden-webhook": ["webhook", "--log-level", "debug"],
+        "taintwarden-scheduler-extender": ["scheduler-extender"],
+    }
+
+
+NAMED = {"schedulerExtender.enabled": True, "networkPolicy.enabled": True, "networkPolicy.apiServerPorts": [6443]}
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        ({"fullnameOverride": "mine"}, "mine"),
+        ({"nameOverride": "warden"}, "taintwarden-warden"),
+        ({"nameOverride": "warden", "fullnameOverride": "mine"}, "mine"),
+        ({"nameOverride": None, "fullnameOverride": ""}, "taintwarden"),
+    ],
+)
+def test_names_of_what_runs_may_be_others_and_nothing_else_changes(said, name):
+    before, after = by_key(chart(NAMED)), by_key(chart(NAMED | said))
+    kinds = ("Deployment", "PodDisruptionBudget", "NetworkPolicy")
+    called = {
+        (kind, old): (kind, old.replace("taintwarden", name, 1) if kind in kinds else old) for kind, old in before
+    }
+    assert set(called.values()) == after.keys()
+    for old, new in called.items():
+        expected = {**before[old], "metadata": {**before[old]["metadata"], "name": new[1]}}
+        assert after[new] == expected
 
 
 def test_a_webhook_without_what_the_operator_has():

@@ -92,7 +92,7 @@ def test_what_is_installed_is_what_is_locked_and_nothing_else(installed):
 
 def test_no_tests_of_ours_are_installed(installed):
     [package] = installed.glob("lib/python3*/site-packages/taintwarden")
-    assert [path for path in package.rglob("*") if "test" in path.name] == []
+    assert [path for path in package.rglob("*") if path.name.startswith("test")] == []
     assert not list(installed.glob("lib/python3*/site-packages/tests"))
 
 

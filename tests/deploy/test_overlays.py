@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from deploy.rendering import BASE, OVERLAYS, Json, by_key, kustomize
+from deploy.rendering import BASE, OVERLAYS, Json, by_key, kustomize, load
 from taintwarden.settings import load_settings
 
 FOLDER = BASE.parent / "overlays"
+EXTENDER = BASE.parent / "components" / "scheduler-extender"
 DEPLOYMENT = ("Deployment", "taintwarden")
 WEBHOOK = ("Deployment", "taintwarden-webhook")
 
@@ -44,6 +45,8 @@ def test_an_overlay_changes_nothing_but_the_deployments(folder: Path):
     assert found.keys() - base.keys() <= {
         ("NetworkPolicy", "taintwarden"),
         ("NetworkPolicy", "taintwarden-webhook"),
+        ("NetworkPolicy", "taintwarden-webhook-trust"),
+        ("NetworkPolicy", "taintwarden-scheduler-extender"),
         ("ClusterRole", "taintwarden-metrics-access"),
         ("ClusterRole", "taintwarden-metrics-reader"),
         ("ClusterRoleBinding", "taintwarden-metrics-access"),
@@ -87,6 +90,17 @@ def test_a_network_policy_names_the_ports_of_its_pods(name):
     probes = {"http"}  # from the pod's own node, which is let in anyway
     assert {rule["ports"][0]["port"] for rule in policy["ingress"]} == {port["name"] for port in only["ports"]} - probes
     assert policy["podSelector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+
+
+def test_in_production_nobody_but_schedulers_connects_to_the_extender():
+    """Metrics are on the plain port there, which the policy leaves to the kubelet."""
+    policy = rendered("production")["NetworkPolicy", "taintwarden-scheduler-extender"]["spec"]
+    [deployment] = [one for one in load((EXTENDER / "deployment.yaml").read_text()) if one["kind"] == "Deployment"]
+    template = deployment["spec"]["template"]
+    assert policy["podSelector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+    assert {port["name"] for port in template["spec"]["containers"][0]["ports"]} == {"http", "webhook"}
+    assert [one["port"] for rule in policy["ingress"] for one in rule["ports"]] == ["webhook"]
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
 
 
 @pytest.mark.parametrize("name", [DEPLOYMENT, WEBHOOK])

@@ -13,7 +13,9 @@ from deploy.rendering import CHART, RenderingError, chart, run, tool
 
 FILE = ROOT / ".github" / "workflows" / "release.yml"
 WORKFLOW = yaml.safe_load(FILE.read_text())
-[JOB] = WORKFLOW["jobs"].values()
+JOBS = WORKFLOW["jobs"]
+JOB = JOBS["release"]
+STEPS = [step for job in JOBS.values() for step in job["steps"]]
 DIGEST = f"sha256:{'0' * 64}"
 
 
@@ -41,13 +43,26 @@ def test_actionlint_would_find_something(tmp_path):
 
 def test_every_action_is_pinned_by_commit_and_named_by_version():
     uses = re.findall(r"uses: (.*)", FILE.read_text())
-    assert len(uses) == len([one for one in JOB["steps"] if "uses" in one]) > 5
+    assert len(uses) == len([one for one in STEPS if "uses" in one]) > 5
     assert [one for one in uses if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one)] == []
 
 
-def test_nothing_may_be_written_but_by_the_job():
+def test_nothing_may_be_written_or_signed_but_by_one_job():
     assert WORKFLOW["permissions"] == {"contents": "read"}
+    assert [name for name, job in JOBS.items() if "permissions" in job] == ["release"]
     assert JOB["permissions"].keys() == {"contents", "packages", "id-token", "attestations"}
+
+
+def test_what_may_sign_runs_nothing_that_is_only_for_development():
+    assert not [one for one in JOB["steps"] if re.search(r"\b(make|uv|pip|python)\b", one.get("run", ""))]
+    assert not [one for one in JOB["steps"] if "setup-python" in one.get("uses", "")]
+
+
+def test_no_job_with_secrets_runs_before_the_tests_have_passed():
+    assert JOB["needs"] == ["verify", "bill"]
+    others = str([job for name, job in JOBS.items() if name != "release"])
+    assert "secrets." not in others
+    assert "github.token" not in others
 
 
 def test_the_image_is_that_of_the_dockerfile_for_two_architectures():
@@ -59,7 +74,7 @@ def test_the_image_is_that_of_the_dockerfile_for_two_architectures():
 
 def test_the_targets_exist():
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    named = [name for one in JOB["steps"] if "run" in one for name in re.findall(r"^make (.+)$", one["run"], re.M)]
+    named = [name for one in STEPS if "run" in one for name in re.findall(r"^make (.+)$", one["run"], re.M)]
     assert {target for names in named for target in names.split()} == {"check", "test", "audit", "sbom"} <= set(targets)
 
 

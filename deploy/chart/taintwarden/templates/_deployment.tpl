@@ -33,7 +33,7 @@ apiVersion: apps/v1
 kind: Deployment
 metadata:
   {{- $marks := dict "labels" $values.deploymentLabels "annotations" $values.deploymentAnnotations }}
-  {{- include "taintwarden.metadata" (merge (dict "root" .root "name" .name) $marks) | nindent 2 }}
+  {{- include "taintwarden.metadata" (merge (dict "root" .root "name" (include "taintwarden.called" .)) $marks) | nindent 2 }}
 spec:
   {{- if not (kindIs "invalid" $values.replicas) }}
   replicas: {{ $values.replicas }}
@@ -93,7 +93,7 @@ spec:
           {{- with (.root.Values.image).pullPolicy }}
           imagePullPolicy: {{ . }}
           {{- end }}
-          args: [{{ .process }}]
+          args: {{ prepend ($values.extraArgs | default list) .process | toJson }}
           env:
             {{- range $variable, $path := .podFields }}
             - name: {{ $variable }}
@@ -114,7 +114,7 @@ spec:
               containerPort: {{ $number }}
             {{- end }}
           {{- range $field := list
-            "envFrom" "livenessProbe" "readinessProbe" "startupProbe" "resources" "securityContext"
+            "envFrom" "livenessProbe" "readinessProbe" "startupProbe" "lifecycle" "resources" "securityContext"
           }}
           {{- with index $values $field }}
           {{ $field }}:

@@ -7,6 +7,18 @@ taintwarden
 {{- end -}}
 
 {{/*
+What Deployments, and the budgets and network policies of their pods, are called. Labels, accounts, roles, Services and
+the Lease keep their names: they are in selectors, rights and certificates. Arguments: root; name, that without overrides.
+*/}}
+{{- define "taintwarden.called" -}}
+{{- $name := include "taintwarden.name" .root -}}
+{{- $ours := $name -}}
+{{- with .root.Values.nameOverride -}}{{- $ours = printf "%s-%s" $.root.Release.Name . -}}{{- end -}}
+{{- with .root.Values.fullnameOverride -}}{{- $ours = . -}}{{- end -}}
+{{ $ours }}{{ trimPrefix $name .name }}
+{{- end -}}
+
+{{/*
 Our labels of every object. Pods have only `app.kubernetes.io/name: NAME`, which selects them: the same as in
 deploy/base, so that it never has to change.
 */}}
@@ -57,15 +69,11 @@ annotations:
 {{- end -}}
 
 {{/*
-A file of source/, which are links into the repository: the chart has no copy of its own that could get out of step.
-`helm package` writes what they lead to. Where links are not kept (some Git clients on Windows, Flux' sources), the
-chart has to be packaged before. Arguments: root, file, and what it holds if that is no object of Kubernetes.
+A file of source/. `make reference` copies them from what the repository ships without the chart, and a test compares
+them. Arguments: root, file.
 */}}
 {{- define "taintwarden.source" -}}
-{{- $text := .root.Files.Get (printf "source/%s" .file) -}}
-{{- if not (contains (.holds | default "apiVersion:") $text) -}}
-{{- fail (printf "source/%s is missing: links of the chart were not followed. Run helm package deploy/chart/taintwarden in a full clone and install the archive" .file) -}}
-{{- end -}}
+{{- $text := .root.Files.Get (printf "source/%s" .file) | required (printf "source/%s is missing" .file) -}}
 {{ $text }}
 {{- end -}}
 
@@ -82,10 +90,9 @@ where others than the process make these, nothing is granted that would write on
 {{- range $document.rules -}}
 {{- $rule := . -}}
 {{- if has $.certificates (list "cert-manager" "external") -}}
-{{- if has "admissionregistration.k8s.io" .apiGroups -}}{{- $rule = dict -}}{{- end -}}
 {{- if has "secrets" .resources -}}{{- $rule = mergeOverwrite (deepCopy .) (dict "verbs" (list "get")) -}}{{- end -}}
 {{- end -}}
-{{- if $rule -}}{{- $rules = append $rules $rule -}}{{- end -}}
+{{- $rules = append $rules $rule -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -142,6 +149,15 @@ rules:
 {{ toJson $found }}
 {{- end -}}
 
+{{/* Whether the Job lets API servers trust the webhooks: it needs an account and rights that are made with it. */}}
+{{- define "taintwarden.trustJob" -}}
+{{- with .Values.webhooks -}}
+{{- if and .enabled .trustJob (ne .certificates "cert-manager") ($.Values.serviceAccount).create ($.Values.rbac).create -}}
+true
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* A service account. Arguments: root, name. */}}
 {{- define "taintwarden.serviceAccount" -}}
 apiVersion: v1
@@ -174,7 +190,7 @@ subjects:
 apiVersion: policy/v1
 kind: PodDisruptionBudget
 metadata:
-  {{- include "taintwarden.metadata" . | nindent 2 }}
+  {{- include "taintwarden.metadata" (dict "root" .root "name" (include "taintwarden.called" .)) | nindent 2 }}
 spec:
   {{- $most := .root.Values.podDisruptionBudget.maxUnavailable }}
   {{- if kindIs "invalid" $most }}
