@@ -66,7 +66,7 @@ class Cluster(Client):
         Pods go after what would replace them, and before the namespace, in which nobody can be evicted any more.
         Their budgets stay: an operator watches them apart, and would evict a pod whose end it has not seen yet.
         """
-        for resource in ("deployments", "replicasets", "pods"):
+        for resource in ("deployments", "replicasets", "statefulsets", "daemonsets", "batch/v1/jobs", "pods"):
             self.delete_all(resource, name)
         self.delete("namespaces", name)
 
@@ -131,11 +131,17 @@ class Cluster(Client):
         pod = self.create("pods", {"metadata": metadata, "spec": body}, namespace)
         return self.report_phase(name, namespace, phase, ready=ready) if node else pod
 
-    def report_phase(self, name: str, namespace: str, phase: str, *, ready: bool = True) -> Json:
-        """Write the status of a bound pod, as its kubelet would."""
+    def report_phase(
+        self, name: str, namespace: str, phase: str, *, ready: bool = True, containers: Sequence[Json] = ()
+    ) -> Json:
+        """Write the status of a bound pod, as its kubelet would: of these containers, too."""
         runs = phase == "Running"
         conditions = [condition("Ready", holds=runs and ready), condition("ContainersReady", holds=runs and ready)]
-        status = {"phase": phase, "startTime": now(), "conditions": [condition("PodScheduled"), *conditions]}
+        status: Json = {"phase": phase, "startTime": now(), "conditions": [condition("PodScheduled"), *conditions]}
+        if containers and runs:
+            state = {"ready": ready, "started": True, "restartCount": 0, "imageID": ""}
+            run = state | {"state": {"running": {"startedAt": now()}}}
+            status["containerStatuses"] = [{"name": one["name"], "image": one["image"], **run} for one in containers]
         return self.patch("pods", name, {"status": status}, namespace, subresource="status", kind="strategic")
 
     def bind_pod(self, name: str, namespace: str, node: str, phase: str = "Running") -> Json:

@@ -134,6 +134,10 @@ class ControlPlane(Target):
         """A certificate for another server on loopback, such as a proxy, of the same authority."""
         return self._authority.server(name, ("localhost",), (api_server.LOOPBACK,))
 
+    def client_certificate(self, name: str, group: str = "") -> Pair:
+        """A certificate of a client of this name, of the same authority."""
+        return self._authority.client(name, group)
+
     def _start_controller(self, name: str, extra: Sequence[str], log_name: str = "") -> Process:
         identity = self._authority.client(f"system:{name}")
         kubeconfig = write_kubeconfig(self.folder / f"{name}.kubeconfig", self.server, self.ca, client=identity)

@@ -1,12 +1,13 @@
 """Evictions denied by a policy of the cluster, for as long as a namespace carries a label."""
 
+from uuid import uuid4
+
 from controlplane.client import Json
 from controlplane.cluster import Cluster
 from controlplane.waiting import wait_until
 
 DENIAL = "taintwarden-e2e-deny-evictions"
 DENIED_LABEL = "taintwarden-e2e/deny-evictions"
-PROBE_NAMESPACE = "eviction-denial-probe"
 REFUSAL_SECONDS = 30  # the server reads new admission policies about once a second
 
 
@@ -18,6 +19,8 @@ class EvictionDenial:
 
     def __init__(self, cluster: Cluster):
         self.cluster = cluster
+        # A name of its own: the namespace of an earlier one may still be ending.
+        self._probe = f"eviction-denial-{uuid4().hex[:8]}"
 
     def install(self) -> None:
         """Install the policy and wait until the server obeys it."""
@@ -34,13 +37,13 @@ class EvictionDenial:
         binding = {"policyName": DENIAL, "validationActions": ["Deny"]}
         self.cluster.create("validatingadmissionpolicies", {"metadata": {"name": DENIAL}, "spec": spec})
         self.cluster.create("validatingadmissionpolicybindings", {"metadata": {"name": DENIAL}, "spec": binding})
-        self.cluster.create_namespace(PROBE_NAMESPACE, {DENIED_LABEL: "true"})
+        self.cluster.create_namespace(self._probe, {DENIED_LABEL: "true"})
         try:
-            self.cluster.create_pod("probe", PROBE_NAMESPACE)
+            self.cluster.create_pod("probe", self._probe)
             wait_until(self._is_obeyed, REFUSAL_SECONDS, "the denial of evictions to hold")
         finally:
-            self.allow(PROBE_NAMESPACE)
-            self.cluster.remove_namespace(PROBE_NAMESPACE)
+            self.allow(self._probe)
+            self.cluster.remove_namespace(self._probe)
 
     def remove(self) -> None:
         self.cluster.delete("validatingadmissionpolicybindings", DENIAL)
@@ -53,4 +56,4 @@ class EvictionDenial:
         self.cluster.patch("namespaces", namespace, {"metadata": {"labels": {DENIED_LABEL: None}}})
 
     def _is_obeyed(self) -> bool:
-        return "denied" in self.cluster.refusal("DELETE", f"/api/v1/namespaces/{PROBE_NAMESPACE}/pods/probe")
+        return "denied" in self.cluster.refusal("DELETE", f"/api/v1/namespaces/{self._probe}/pods/probe")

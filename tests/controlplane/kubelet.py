@@ -33,6 +33,8 @@ class Kubelet:
         self._stop_seconds = stop_seconds
         self._follower = Follower(cluster, "pods", self._see)
         self._pods: dict[str, Json] = {}
+        self.others: set[str] = set()
+        """Nodes with kubelets of their own."""
         self._begun: set[tuple[str, str]] = set()
         """What is planned already, by UID and what it is."""
         self._plans: list[tuple[float, int, Callable[[str], None], str]] = []
@@ -74,7 +76,7 @@ class Kubelet:
                 self._begun -= {(uid, "start"), (uid, "stop")}
                 return
             self._pods[uid] = pod
-            if not pod["spec"].get("nodeName"):
+            if pod["spec"].get("nodeName", "") in {"", *self.others}:
                 return
             if "deletionTimestamp" in pod["metadata"]:
                 self._plan(uid, "stop", self._stop, self._stop_after(pod))
@@ -112,7 +114,8 @@ class Kubelet:
         with self._changed:
             pod = self._pods.get(uid)
         if pod and pod["status"].get("phase") == "Pending" and "deletionTimestamp" not in pod["metadata"]:
-            self._cluster.report_phase(pod["metadata"]["name"], pod["metadata"]["namespace"], "Running")
+            meta, containers = pod["metadata"], pod["spec"]["containers"]
+            self._cluster.report_phase(meta["name"], meta["namespace"], "Running", containers=containers)
 
     def _stop(self, uid: str) -> None:
         with self._changed:

@@ -29,6 +29,7 @@ class LaggingProxy:
         self._loop = asyncio.new_event_loop()
         self._flows = asyncio.Event()
         self._flows.set()
+        self._passed = bytearray()
         self._thread = threading.Thread(target=self._loop.run_forever, name="lagging-proxy", daemon=True)
         self.url = ""
 
@@ -51,6 +52,10 @@ class LaggingProxy:
     def release_node_watches(self) -> None:
         self._loop.call_soon_threadsafe(self._flows.set)
 
+    def has_passed(self, text: str) -> bool:
+        """Whether node watches have lately delivered this text, for example a resourceVersion."""
+        return text.encode() in bytes(self._passed)
+
     async def _close(self) -> None:
         self._server.close()
         others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
@@ -60,7 +65,7 @@ class LaggingProxy:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         answers, requests = await asyncio.open_connection(*self._upstream, ssl=self._client_tls)
-        connection = Connection(self._flows)
+        connection = Connection(self._flows, self._passed)
         pumps = [
             asyncio.create_task(connection.pass_requests(reader, requests)),
             asyncio.create_task(connection.pass_answers(answers, writer)),
@@ -78,8 +83,9 @@ class LaggingProxy:
 class Connection:
     """One client's connection: HTTP/1.1, so a watch has it for itself."""
 
-    def __init__(self, flows: asyncio.Event):
+    def __init__(self, flows: asyncio.Event, passed: bytearray):
         self._flows = flows
+        self._passed = passed
         self._watches_nodes = False
 
     async def pass_requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -94,5 +100,7 @@ class Connection:
         while chunk := await reader.read(CHUNK_BYTES):
             if self._watches_nodes:
                 await self._flows.wait()
+                self._passed += chunk
+                del self._passed[:-CHUNK_BYTES]
             writer.write(chunk)
             await writer.drain()

@@ -7,6 +7,7 @@ import yaml
 
 from controlplane.client import Json
 
+KUSTOMIZE = "kustomize.config.k8s.io/"
 ACCESS_KINDS = (
     "Namespace",
     "ServiceAccount",
@@ -24,7 +25,7 @@ def documents(folder: Path) -> Iterator[tuple[Path, Json]]:
     """Every YAML document below the folder with its file, except kustomize's own files."""
     for path in sorted(folder.rglob("*.yaml")):
         for document in yaml.safe_load_all(path.read_text()):
-            if document and not document["apiVersion"].startswith("kustomize.config.k8s.io/"):
+            if document and not document.get("apiVersion", KUSTOMIZE).startswith(KUSTOMIZE):
                 yield path, document
 
 

@@ -17,6 +17,7 @@ from controlplane.waiting import wait_until
 OPERATOR_NAMESPACE = "taintwarden-system"
 OPERATOR_SERVICE_ACCOUNT = "taintwarden"
 WEBHOOK_SERVICE_ACCOUNT = "taintwarden-webhook"
+TRUST_SERVICE_ACCOUNT = "taintwarden-webhook-trust"
 EXTENDER_SERVICE_ACCOUNT = "taintwarden-scheduler-extender"
 EXTENDER = ROOT / "deploy" / "components" / "scheduler-extender"
 MANIFESTS = (
@@ -96,6 +97,11 @@ class Target:
         token = self.token(WEBHOOK_SERVICE_ACCOUNT)
         return write_kubeconfig(self.folder / "webhook.kubeconfig", self.server, self.ca, token=token)
 
+    def trust_kubeconfig(self) -> Path:
+        """The same of the account that writes what the webhook configurations trust."""
+        token = self.token(TRUST_SERVICE_ACCOUNT)
+        return write_kubeconfig(self.folder / "trust.kubeconfig", self.server, self.ca, token=token)
+
     def extender_kubeconfig(self) -> Path:
         """The same of the scheduler extender's service account. Needs apply_manifests(EXTENDER) before."""
         token = self.token(EXTENDER_SERVICE_ACCOUNT)
@@ -108,6 +114,10 @@ class Target:
     def webhook_client(self) -> Cluster:
         """A client with the webhook's rights. Close it."""
         return Cluster(self.server, self.ca, token=self.token(WEBHOOK_SERVICE_ACCOUNT))
+
+    def trust_client(self) -> Cluster:
+        """A client with the rights of the account that writes what the webhook configurations trust. Close it."""
+        return Cluster(self.server, self.ca, token=self.token(TRUST_SERVICE_ACCOUNT))
 
     def answers(self, path: str) -> bool:
         """Whether a GET as administrator succeeds; nobody there and "not yet" are both a no."""

@@ -17,6 +17,8 @@ CONTROLLERS = (
     "garbage-collector-controller",
 )
 """The built-in controller for taints is not among them: it would evict, too."""
+OWNERS = ("statefulset-controller", "daemonset-controller", "job-controller")
+"""The controllers of the other kinds of pods."""
 # Tests wait for controllers: none should wait for its own client's throttle.
 CLIENT_LIMITS = ("--kube-api-qps=500", "--kube-api-burst=1000")
 REGION = "topology.kubernetes.io/region"

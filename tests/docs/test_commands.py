@@ -15,6 +15,8 @@ SHELL = ("sh", "console")
 TARGETS = set(re.findall(r"^([a-z0-9-]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))
 FOREIGN_FLAGS = {
     "--admission-control-config-file",
+    "--balance-similar-node-groups",
+    "--balancing-ignore-label",
     "--controllers",
     "--feature-gates",
     "--kube-api-burst",

@@ -4,17 +4,18 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import yaml
 
-from docs.pages import BLOCKS, BY_NAME, data_blocks, objects
+from docs.pages import BLOCKS, BY_NAME, ROOT, data_blocks, objects
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.api.tolerations import parse_tolerations
 from taintwarden.api.types import POLICY_KIND, PROFILE_KIND
 from taintwarden.engine.history import decode_histories
-from taintwarden.engine.matching.tolerations import Match, match
-from taintwarden.engine.matching.versions import parse_version
 from taintwarden.engine.model import PodClass, Taint, Toleration, Tolerations
+from taintwarden.engine.operators import Match, match
 from taintwarden.engine.profiles import effective, matching
+from taintwarden.engine.versions import parse_version
 
 ANNOTATION = "taintwarden.io/tolerations"
 LANGUAGES = {"sh", "console", "yaml", "json", "text", "python", "mermaid"}
@@ -58,6 +59,12 @@ def test_a_profile_is_valid(where, document):
     assert profile.tolerations or profile.affinity
 
 
+@pytest.mark.parametrize(("where", "document"), POLICIES, ids=lambda value: value if isinstance(value, str) else "")
+def test_a_recipe_exists_once(where, document):
+    sample = ROOT / "deploy" / "samples" / f"{document['metadata']['name']}.yaml"
+    assert not sample.exists() or yaml.safe_load(sample.read_text("utf-8")) == document, "link to the sample"
+
+
 def test_profiles_are_shown_where_people_look():
     assert {where.partition(":")[0] for where, _ in PROFILES} >= {"docs/profiles.md"}
 
@@ -77,7 +84,7 @@ def test_the_pods_of_the_page_about_profiles_fare_as_its_table_says():
 
 
 def test_policies_are_shown_where_people_look():
-    assert {where.partition(":")[0] for where, _ in POLICIES} >= {"README.md", "docs/policies.md", "docs/operating.md"}
+    assert {where.partition(":")[0] for where, _ in POLICIES} >= {"README.md", "docs/policies.md"}
 
 
 @pytest.mark.parametrize(("where", "text"), ANNOTATIONS, ids=lambda value: value if ":" in value[:30] else "")

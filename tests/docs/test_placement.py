@@ -5,15 +5,19 @@ import re
 import pytest
 
 from docs.pages import BY_NAME, data_blocks
+from e2e.placement_table import TABLE, Owner
 from taintwarden.admission.affinity import restrict
-from taintwarden.engine.matching.versions import parse_version
 from taintwarden.engine.model import Taint, TaintSelector, Toleration, ValueType
-from taintwarden.engine.placement import MAX_TERMS, encode_version, node_labels, requirements
+from taintwarden.engine.placement import MAX_TERMS, encode_version, neutral_labels, node_labels, requirements
 from taintwarden.engine.placement.labels import MAX_KEY_PREFIX_LENGTH
+from taintwarden.engine.versions import parse_version
 
 PAGE = BY_NAME["docs/placement.md"]
 NUMBERS = PAGE.table("Versions as numbers").rows
-SHORT = {"value.taintwarden.io/sla": "value", "version.taintwarden.io/sla": "version"}
+SHORT = {
+    f"{domain}.taintwarden.io/sla": domain.partition("-")[0]
+    for domain in ("value-or-max", "value-or-min", "version", "version-or-min")
+}
 WORDS = {"Gt": "above", "Lt": "below", "In": "in"}
 
 
@@ -26,8 +30,16 @@ def test_versions_have_the_numbers_of_the_table(version, number):
 def test_nodes_carry_what_the_examples_say():
     selector = TaintSelector("example.com/cni", ("NoSchedule",), ValueType.VERSION, placement=True)
     found = node_labels([Taint("example.com/cni", "v3.27.2", "NoSchedule")], [selector]).labels
-    written = [cell.strip("`").replace('"', "") for *_, cell in PAGE.table("What nodes carry").rows]
+    written = [cell.strip("`").replace('"', "") for *_, cell in PAGE.table("What nodes carry").rows if cell]
     assert written == [f"{label}: {value}" for label, value in found.items()]
+
+
+def test_nodes_without_the_taint_carry_what_the_table_says():
+    prefix, told = "`[PREFIX.]", {"absent": None}
+    rows = PAGE.table("What nodes carry").rows
+    written = {row[0].removeprefix(prefix).partition("/")[0]: told.get(row[2], row[2].strip("`")) for row in rows}
+    found = neutral_labels(["NAME"])
+    assert {domain: found.get(f"{domain}/NAME") for domain in written} == written
 
 
 def test_a_pod_gets_the_affinity_that_is_shown():
@@ -42,7 +54,7 @@ def told(text):
     operator, _, value = text.partition(" ")
     found = requirements("sla", [Toleration("sla", operator, value)])
     assert found.faults == ()
-    return [f"{SHORT[one.key]} {WORDS[one.operator]} {one.values[0]}" for (one,) in found.terms[1:]]
+    return [f"{SHORT[one.key]} {WORDS[one.operator]} {one.values[0]}" for (one,) in found.terms]
 
 
 @pytest.mark.parametrize("row", PAGE.table("What pods get").rows, ids=lambda row: row[0])
@@ -62,3 +74,10 @@ def test_bounds_are_those_of_the_code():
     text = " ".join(PAGE.prose)
     assert f"more than {MAX_TERMS} terms" in text
     assert f"at most {MAX_KEY_PREFIX_LENGTH} characters" in text
+
+
+def test_the_table_of_what_happens_is_the_one_that_is_seen():
+    """By tests/e2e/test_placement_life.py."""
+    table = PAGE.table("What happens when")
+    assert table.columns == ("event", *Owner)
+    assert table.rows == tuple((event, *row.values()) for event, row in TABLE.items())

@@ -10,12 +10,21 @@ from typing import Any
 
 import pytest
 
-from controlplane import Cluster, ControlPlane, MissingBinariesError, Operator, Target, Webhook, WorkingCluster
+from controlplane import (
+    Cluster,
+    ControlPlane,
+    MissingBinariesError,
+    Operator,
+    Target,
+    Webhook,
+    WorkingCluster,
+    webhook_setup,
+)
 from controlplane.binaries import binaries_folder
 from controlplane.comparisons import known_gates
 from controlplane.leftovers import nothing_left, removed_afterwards
 from controlplane.target import ForbiddenContextError, check_context, existing_cluster
-from e2e import webhook_setup
+from controlplane.working_cluster import CONTROLLERS, OWNERS
 from e2e.limit_scenes import LimitScene
 from e2e.stories import Told, telling
 
@@ -74,12 +83,12 @@ def own_control_plane(control_plane: Target) -> ControlPlane:
 
 @contextmanager
 def started_working_cluster(
-    request: pytest.FixtureRequest, folder: Path, gates: Mapping[str, bool] = FEATURE_GATES
+    request: pytest.FixtureRequest, folder: Path, gates: Mapping[str, bool] = FEATURE_GATES, **more: Any
 ) -> Iterator[WorkingCluster]:
     """A control plane with controllers, scheduler and kubelets, and with our CRDs and rights as shipped."""
     if request.config.getoption("--kubeconfig"):
         pytest.skip("needs a control plane of its own, not --kubeconfig")
-    with WorkingCluster(folder, feature_gates=gates) as started:
+    with WorkingCluster(folder, feature_gates=gates, **more) as started:
         started.apply_crds()
         started.apply_manifests()
         yield started
@@ -100,6 +109,16 @@ def own_working_cluster(
 ) -> Iterator[WorkingCluster]:
     """One for a module whose own operator has to lead."""
     with started_working_cluster(request, tmp_path_factory.mktemp("own-working-cluster")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def populated_cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[WorkingCluster]:
+    """The same with the controllers of every kind that creates pods."""
+    folder = tmp_path_factory.mktemp("populated-cluster")
+    with started_working_cluster(request, folder, controllers=(*CONTROLLERS, *OWNERS)) as started:
         yield started
 
 

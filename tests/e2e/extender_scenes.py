@@ -155,10 +155,17 @@ class SchedulingScene:
 
 @contextmanager
 def serving(ground: ControlPlane, folder: Path) -> Iterator[tuple[Extender, Json]]:
-    """A running extender with the shipped rights, and its entry in a scheduler's configuration."""
-    port = free_port()
-    with Extender(ground.extender_kubeconfig(), folder, port) as extender:
-        yield extender, shipped_extender(port, certificate(ground.client, folder))
+    """A running extender with the shipped rights, and its entry in a scheduler's configuration.
+
+    The scheduler has a certificate for it, without which no reason would have a value.
+    """
+    port, mine = free_port(), ground.client_certificate("scheduler")
+    assert ground.ca is not None
+    flags = (f"--webhook-client-ca={ground.ca}", "--webhook-client-names=scheduler")
+    with Extender(ground.extender_kubeconfig(), folder, port, args=flags) as extender:
+        entry = shipped_extender(port, certificate(ground.client, folder))
+        entry["tlsConfig"] |= {"certFile": str(mine.certificate), "keyFile": str(mine.key)}
+        yield extender, entry
 
 
 def measured(action: Callable[[], object]) -> float:

@@ -15,9 +15,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from controlplane import OPERATOR_NAMESPACE, Cluster, Extender, Json, Operator, Webhook, WorkingCluster, wait_until
+from controlplane import (
+    OPERATOR_NAMESPACE,
+    Cluster,
+    Extender,
+    Json,
+    Operator,
+    Webhook,
+    WorkingCluster,
+    wait_until,
+    webhook_setup,
+)
 from controlplane.api_server import free_port
-from e2e import extender_scenes, webhook_setup
+from e2e import extender_scenes
 from e2e.runbook import Desk, Done
 from e2e.stories import taint, toleration
 from monitoring.rules import Alert, alerts
@@ -87,7 +97,7 @@ def opened(ground: WorkingCluster, folder: Path) -> Iterator[World]:
         operators[0].wait_leading()
         operators[1].start()
         webhook.start(wait_ready=False)
-        webhook_setup.wait_trusted(ground.client)
+        webhook_setup.trust(ground)
         webhook.wait_ready()
         extender = asked_extender(ground, folder, stack)
         targets = {one.process.name: one.url for one in (*operators, stranger, webhook, extender)}
@@ -270,5 +280,9 @@ def limited(limit: str) -> Callable[[Json], bool]:
     return lambda status: limit in [one["limit"] for one in status.get("limits", [])]
 
 
-def holds(kind: str, wanted: str) -> Callable[[Json], bool]:
-    return lambda status: wanted in [one["status"] for one in status.get("conditions", []) if one["type"] == kind]
+def holds(kind: str, wanted: str, reason: str = "") -> Callable[[Json], bool]:
+    def are_so(status: Json) -> bool:
+        found = [one for one in status.get("conditions", []) if one["type"] == kind]
+        return any(one["status"] == wanted and reason in ("", one["reason"]) for one in found)
+
+    return are_so

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from controlplane import Json, Webhook, WorkingCluster, wait_until
+from controlplane import Json, Webhook, WorkingCluster, wait_until, webhook_setup
 from controlplane.api_server import free_port
 from controlplane.cluster import SCHEDULER, condition
-from e2e import webhook_setup
 from e2e.limit_scenes import SCENE_LABEL, LimitScene
 from e2e.replay.pod_watch import RUN_LABEL
 from e2e.stories import POLICY_LABEL, Story, Told, annotation, telling
@@ -157,10 +156,9 @@ def placing(
     port, on = free_port(), partial(scene, ground=ground)
     webhook_setup.install(ground.client, port)
     try:
-        with (
-            Webhook(ground.webhook_kubeconfig(), folder, port),
-            telling(request, ground, folder, stories, specs, scene=on) as told,
-        ):
-            yield told
+        with Webhook(ground.webhook_kubeconfig(), folder, port):
+            webhook_setup.trust(ground)
+            with telling(request, ground, folder, stories, specs, scene=on) as told:
+                yield told
     finally:
         webhook_setup.remove(ground.client)

@@ -1,10 +1,12 @@
 """What tenants and strangers may do to the operator while it evicts: on the real API server, with the shipped rights.
 
-One story, played once: pods that are due one after the other, and three attacks meanwhile. A tenant creates pods with
-hundreds of thousands of tolerations, and pods with hostile annotations; a stranger floods the webhook's port.
+One story, played once: pods that are due one after the other, and four attacks meanwhile. A tenant creates pods with
+hundreds of thousands of tolerations, and pods with hostile annotations; a stranger floods the webhook's port, and sends
+to the operator's what is no HTTP.
 """
 
 import asyncio
+import contextlib
 import json
 import re
 import ssl
@@ -18,16 +20,15 @@ from pathlib import Path
 import pytest
 
 from admission.workloads import ANNOTATION
-from controlplane import ApiError, Cluster, ControlPlane, Operator, Webhook
+from controlplane import ApiError, Cluster, ControlPlane, Operator, Webhook, webhook_setup
 from controlplane.api_server import LOOPBACK, free_port
-from e2e import webhook_setup
 
 pytestmark = pytest.mark.timeout(600)  # the first test waits for the whole story
 
 NAMESPACE, NODE, QUIET = "tenant", "attacked", "quiet"
 VICTIMS, EVERY_SECONDS, FIRST_SECONDS = 60, 1.0, 15.0
 HOSTILE_PODS = 300
-IDLE, UNFINISHED = 1_500, 60
+IDLE, UNFINISHED, STRANGE = 1_500, 60, 500
 TAINT = {"key": "sla", "value": "900", "effect": "NoExecute"}
 LATEST_SECONDS, MOST_BYTES = 2.0, 300 * 2**20
 
@@ -43,6 +44,7 @@ class Story:
     """How pods with many tolerations were answered."""
     logs: int = 0
     log_bytes: int = 0
+    tracebacks: int = 0
     lost: int = 0
     operator_bytes: int = 0
     webhook_bytes: int = 0
@@ -77,7 +79,7 @@ def story(own_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFact
             Operator(own_control_plane.operator_kubeconfig(), folder) as operator,
         ):
             operator.wait_leading()
-            webhook_setup.wait_trusted(cluster)
+            webhook_setup.trust(own_control_plane)
             webhook_setup.wait_asked(cluster, webhook)
             play(told, own_control_plane, operator, webhook, port)
             judge(told, operator, webhook)
@@ -105,6 +107,7 @@ def play(told: Story, target: ControlPlane, operator: Operator, webhook: Webhook
             ("tolerations", lambda: many_tolerations(told, cluster)),
             ("flood", lambda: asyncio.run(flood(port))),
             ("annotations", lambda: hostile_annotations(cluster)),
+            ("no HTTP", lambda: asyncio.run(no_http(operator))),
         ):
             began = time.monotonic()
             attack()
@@ -162,6 +165,17 @@ async def flood(port: int) -> None:
     await asyncio.sleep(0.1)
 
 
+async def no_http(operator: Operator) -> None:
+    """What no parser accepts, on the plain port."""
+    port = int(operator.url.rpartition(":")[2])
+    for _ in range(STRANGE):
+        reader, writer = await asyncio.open_connection(LOOPBACK, port)
+        writer.write(b"GET / HTTP/1.1\r\nno header\r\n\r\n")
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+        writer.close()
+
+
 def hostile_annotations(cluster: Cluster) -> None:
     """The webhook refuses them, unless they seem to be a controller's: those must not be kept from running."""
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": str(uuid.uuid4())}
@@ -178,6 +192,7 @@ def judge(told: Story, operator: Operator, webhook: Webhook) -> None:
     settled = [line for line in lines if line.get("event") == "eviction-settled" and "/victim-" in line.get("pod", "")]
     told.lateness = [line["lateness"] for line in settled if line.get("outcome") == "evicted"]
     told.lost = sum(line.get("event") == "leadership-lost" for line in lines)
+    told.tracebacks = sum("Traceback" in json.dumps(line) for line in lines)
     invalid = [line for line in lines if line.get("event") == "toleration-invalid"]
     told.logs, told.log_bytes = len(invalid), sum(len(json.dumps(line)) for line in invalid)
     print(  # noqa: T201 - docs/security.md has these figures
@@ -209,6 +224,10 @@ def test_memory_is_bounded(story):
 def test_a_pod_costs_one_short_line_of_the_log(story):
     assert story.logs == HOSTILE_PODS
     assert story.log_bytes / story.logs < 1_500
+
+
+def test_requests_that_are_no_http_cost_no_log(story):
+    assert story.tracebacks == 0
 
 
 def test_the_webhook_answers_on(story):

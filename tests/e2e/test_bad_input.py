@@ -53,7 +53,7 @@ POLICIES: dict[str, Json] = {
     HELD_BEFORE: {},
     EVICTING: {"timing": {"onInvalidValue": "Evict"}},
     DELETED: {},
-    PAUSED: {"mode": "Paused"},
+    PAUSED: {"paused": True},
     REHEARSED: {"mode": "DryRun"},
 }
 STORIES = Stories()
@@ -214,7 +214,7 @@ def a_paused_policy_does_nothing_until_it_goes_on(scene: Scene) -> None:
     wait_until(lambda: scene.status()["pending"] == 1, PATIENCE_SECONDS, "the pod that would be due to be counted")
     assert conditions(scene.cluster, scene.policy)["Enforcing"]["status"] == "False"
     resumed = time.monotonic()
-    scene.cluster.patch("taintevictionpolicies", scene.policy, {"spec": {"mode": "Enforce"}})
+    scene.cluster.patch("taintevictionpolicies", scene.policy, {"spec": {"paused": None}})
     scene.leaves(pod, resumed)
 
 
@@ -341,7 +341,7 @@ class TestAPolicyThatCannotBeRead:
         refused = unreadable.accepted("False")
         stored = cluster.get("taintevictionpolicies", unreadable.name)
         assert (refused["reason"], refused["observedGeneration"]) == ("Invalid", stored["metadata"]["generation"])
-        assert 'spec.mode: Invalid value: "Sometimes": must be one of Enforce, DryRun, Paused' in refused["message"]
+        assert 'spec.mode: Invalid value: "Sometimes": must be one of Enforce, DryRun' in refused["message"]
         assert "spec.taints[0].effects[0]" in refused["message"]
         assert "spec.mode" in wait_event(cluster, "default", unreadable.name, "InvalidPolicy")["note"]
         assert conditions(cluster, unreadable.name)["Enforcing"]["status"] == "True"

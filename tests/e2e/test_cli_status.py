@@ -96,7 +96,7 @@ def test_paused_policy_evicts_nobody_until_it_is_resumed(
     wait_until(lambda: told(as_user, name)["accepted"] == "True", WAIT_SECONDS, "the policy to be looked at")
     paused = as_user("pause", name)
     assert paused.returncode == FINE
-    assert paused.stdout.startswith(f"policy {name} is paused; its mode was Enforce (cluster https://")
+    assert paused.stdout.startswith(f"policy {name} is paused; its mode stays Enforce (cluster https://")
     wait_until(lambda: told(as_user, name)["accepted"] == "True", WAIT_SECONDS, "the operator to see the pause")
     cluster.set_taints(f"{namespace}-n", [BAD])
     with pytest.raises(TimeoutError):
@@ -127,7 +127,7 @@ def test_open_guard_is_told_of_and_reset(
 
     reset = as_user("guard", "reset", name, "--yes")
     assert reset.returncode == FINE, reset.stderr
-    assert "6 pods that would be evicted" in reset.stdout
+    assert "6 pods due in the next 10m, 3 are allowed" in " ".join(reset.stdout.split())
     wait_until(lambda: len(gone(cluster, namespace)) == len(pods), WAIT_SECONDS, "all to leave")
     wait_until(lambda: as_user("status", name).returncode == FINE, WAIT_SECONDS, "the status to be fine again")
     annotations = cluster.get("taintevictionpolicies", name)["metadata"].get("annotations", {})
@@ -165,9 +165,9 @@ def test_operator_that_is_killed_is_told_first(
     operator.kill9()
     wait_until(lambda: as_user("status", name).returncode == PERSON, 60, "the silence to be noticed")
     shown = as_user("status", name)
-    assert shown.stdout.startswith("The operator has not reported for ")
+    assert shown.stdout.startswith("The operator has not renewed its Lease for ")
     explained = as_user("explain", "pod", f"{namespace}/{pods[0]}")
-    assert (explained.returncode, explained.stdout.startswith("Problem     the operator has not rep")) == (SILENT, True)
+    assert (explained.returncode, explained.stdout.startswith("Problem     the operator has not re")) == (SILENT, True)
     operator.start()
     wait_until(lambda: as_user("status", name).returncode == FINE, WAIT_SECONDS, "a report")
 
@@ -186,13 +186,31 @@ def test_node_is_explained_and_what_happened_is_told(
         return (name, "GuardTripped") in happened
 
     wait_until(tripped, WAIT_SECONDS, "the guard to be told of")
-    expected = [f"the guard of policy {name} has tripped"] * len(pods)
+    holds, counted = f"the guard of policy {name} holds it: since ", "6 pods due in the next 10m, 3 are allowed"
 
     def waits() -> bool:
         explained = as_user("explain", "node", f"{namespace}-n", "-o", "json")
         found = json.loads(explained.stdout)
         assert (explained.returncode, found["leaving"]) == (LEAVES, len(pods))
         # DaemonSets of a cluster of others have pods on every node.
-        return [one["waitsFor"] for one in found["pods"] if one["pod"]["namespace"] == namespace] == expected
+        mine = [one["waitsFor"] for one in found["pods"] if one["pod"]["namespace"] == namespace]
+        return len(mine) == len(pods) and all(one.startswith(holds) and counted in one for one in mine)
 
     wait_until(waits, WAIT_SECONDS, "the status to say what the pods wait for")
+
+
+@pytest.mark.parametrize("as_user", [READERS], indirect=True)
+def test_top_needs_the_rights_of_a_reader_only(
+    cluster: Cluster, namespace: str, pods: list[str], policy: Command, operator: Operator, as_user: Command
+) -> None:
+    name = policy(guard={"minPods": 3, "maxPercent": 20})
+    wait_until(lambda: told(as_user, name)["accepted"] == "True", WAIT_SECONDS, "the policy to be looked at")
+    cluster.set_taints(f"{namespace}-n", [BAD])
+    wait_until(lambda: (told(as_user, name)["guard"] or {}).get("cause"), WAIT_SECONDS, "the guard to trip")
+    shown = as_user("top", "--once")
+    assert (shown.returncode, shown.stderr) == (FINE, "")
+    assert "not read" not in shown.stdout
+    assert "guard tripped" in shown.stdout
+    [row] = [line for line in shown.stdout.splitlines() if f"{namespace}-n " in line and "▲" in line]
+    assert row.rstrip().endswith("6 ▲▲▲▲▲▲")
+    assert "the guard of policy" in shown.stdout

@@ -31,7 +31,15 @@ def test_it_starts_says_how_to_use_it_and_ends() -> None:
                 text=True,
                 check=True,
             )
-            assert shown.stdout.split() == [f"node/node-zone-{zone}-{number}" for zone in "abc" for number in (0, 1)]
+            nodes = [f"node/node-zone-{zone}-{number}" for zone in "abc" for number in (0, 1)]
+            assert shown.stdout.split() == [*nodes, "taintevictionpolicy.taintwarden.io/sla"]
+            pods = subprocess.run(
+                [binary("kubectl"), "--kubeconfig", found[1], "get", "pods", "-n", "shop", "--no-headers"],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            assert [line.split()[1:3] for line in pods.stdout.splitlines()] == [["1/1", "Running"]] * 6
             process.send_signal(signal.SIGTERM)
             assert process.wait() == 0
         finally:

@@ -25,6 +25,7 @@ from controlplane.operator_process import EXECUTABLE
 from docs.pages import objects
 from e2e.stories import annotation, taint, toleration
 from e2e.test_explain import run
+from e2e.test_placement_doctor import CHECKS as OF_PLACEMENT
 from taintwarden.cli import main
 from taintwarden.cli.diagnosis.catalogue import CATALOGUE
 
@@ -166,7 +167,7 @@ def test_good_cluster_is_left_in_peace(ground: Ground, operator: Operator, user:
         ground.node(name, taint("980"))
     ground.policy(timing=HALF_AN_HOUR)
     ground.profile(toleration("Gt", "900", key="other"), app="web")
-    web = ground.deployment(EXISTS, toleration("Exists", key="other"), annotations=annotation(STRICT))
+    web = ground.deployment(STRICT, toleration("Exists", key="other"))
     budget = {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}}
     ground.create("poddisruptionbudgets", "web", ground.name, spec=budget)
     ground.working.wait_complete(web)
@@ -195,13 +196,27 @@ def fault(check: str, kind: dict[str, Fault] = FAULTS) -> Callable[[Fault], Faul
 
 @fault("policy-paused")
 def _(ground: Ground) -> None:
-    ground.policy(mode="Paused")
+    ground.policy(paused=True)
     ground.node("a")
 
 
 @fault("policy-static-marker")
 def _(ground: Ground) -> None:
     ground.policy(taints=[{"key": "cloud.google.com/gke-spot", "effects": ["NoSchedule"]}])
+
+
+@fault("policy-acts-on-cordons")
+def _(ground: Ground) -> None:
+    ground.node("a")
+    ground.policy(taints=[{"key": "*", "effects": ["NoSchedule"]}])
+
+
+@fault("node-opted-out")
+def _(ground: Ground) -> None:
+    ground.policy()
+    node = ground.node("a", taint("900"))
+    opts_out = {"metadata": {"annotations": {"taintwarden.io/do-not-evict": "true"}}}
+    ground.client.patch("nodes", node, opts_out)
 
 
 @fault("policy-selects-no-node")
@@ -461,6 +476,20 @@ def test_rights_that_are_missing(ground: Ground, operator: Operator) -> None:
         ground.client.delete("clusterrolebindings", ground.name)
 
 
+def test_an_account_that_nothing_limits(ground: Ground, operator: Operator) -> None:
+    """A second binding of the shipped role, as of an installation that leaves the admission policies out."""
+    only = ("--only", "account-unlimited")
+    assert ground.doctor(*only)[1]["findings"] == []
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "taintwarden"}
+    account = {"kind": "ServiceAccount", "name": "taintwarden", "namespace": ground.name}
+    ground.create("clusterrolebindings", ground.name, roleRef=role, subjects=[account])
+    try:
+        [found] = ground.doctor(*only, "--operator-namespace", ground.name)[1]["findings"]
+        assert found["message"].endswith("no binding gives it the right to limit accounts.taintwarden.io")
+    finally:
+        ground.client.delete("clusterrolebindings", ground.name)
+
+
 MUTATING = "admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 
 
@@ -503,7 +532,7 @@ def test_who_may_do_little_is_told_what_was_not_checked(ground: Ground, user: Pa
     try:
         _, found = ground.doctor()
         [lost] = found["notChecked"]
-        assert lost["checks"] == ["gate-state", "gate-skew"]
+        assert lost["checks"] == ["gate-state", "gate-skew", "webhook-unanswered"]
         assert lost["reason"].startswith("you may not try pods with Gt in namespace default (a dry run): 403")
     finally:
         role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "trial"}
@@ -557,5 +586,13 @@ def test_every_check_has_its_fault() -> None:
         "gate-operator-off",
         "gate-skew",
     }
-    elsewhere |= {"gate-state", "rights-missing", "webhook-untrusted", "webhook-fails-closed", "injection-skipped"}
+    elsewhere |= {
+        "gate-state",
+        "rights-missing",
+        "webhook-untrusted",
+        "webhook-unanswered",
+        "webhook-fails-closed",
+        "injection-skipped",
+    }
+    elsewhere |= set(OF_PLACEMENT) | {"account-unlimited", "budget-failed"}
     assert {*FAULTS, *ASLEEP, *elsewhere, *NOT_TO_BE_HAD} == {check.id for check in CATALOGUE}

@@ -20,11 +20,19 @@ from pathlib import Path
 import pytest
 import yaml
 
-from controlplane import OPERATOR_NAMESPACE, EvictionDenial, Json, WorkingCluster, sleep_until, wait_until
+from controlplane import (
+    OPERATOR_NAMESPACE,
+    EvictionDenial,
+    Json,
+    WorkingCluster,
+    sleep_until,
+    wait_until,
+    webhook_setup,
+)
 from controlplane.binaries import ROOT
 from controlplane.client import resource_path
 from controlplane.manifests import documents
-from e2e import extender_scenes, webhook_setup
+from e2e import extender_scenes
 from e2e.incidents import (
     INCIDENT,
     OPERATORS,
@@ -44,17 +52,20 @@ from e2e.stories import annotation, policy, toleration
 from monitoring.panels import Panel, filled, panels
 from monitoring.promtool import rule_faults, silent_group
 from monitoring.rules import alerts
-from taintwarden.certificates.pairs import make_pair
+from taintwarden.certificates.pairs import make_pair, read_authority
 
 pytestmark = pytest.mark.timeout(900)  # the first test waits for all incidents
 
-GUARD, BUDGET, TYPO, ZONES, ZONE, MISSED, DENIED, BOUNCE = (
-    f"oncall-{name}" for name in ("guard", "budget", "typo", "zones", "zone", "missed", "denied", "bounce")
+GUARD, HELD, BUDGET, TYPO, ZONES, ZONE, MISSED, DENIED, BOUNCE = (
+    f"oncall-{name}" for name in ("guard", "held", "budget", "typo", "zones", "zone", "missed", "denied", "bounce")
 )
 NO_GUARD = {"base": "None", "zoneHealth": {}, "guard": {"minPods": 50}}
 """A guard that does not trip: it waits until a wave is complete."""
+STAYING = {"tolerations": [toleration("Exists")]}
 UNREAD = {"tolerations": [toleration("Exists")], "annotations": annotation(toleration("Gt", "950"))}
 """The scheduler reads the one, the operator the other, so pods come back."""
+ON_EACH_NODE = {"spread": "kubernetes.io/hostname"}
+"""A node without a pod has none to evict, so its zone would not be Full."""
 ORDINARY_SECONDS = 15
 STEP_SECONDS = 2.0
 DAY = 86_400.0
@@ -64,10 +75,11 @@ INVALID, INJECTED = "oncall-invalid", "oncall-injected"
 def staged(world: World) -> None:
     """Everything that incidents happen to, and one policy and one profile that are stored and invalid."""
     stage(world, GUARD, {"a": 2, "b": 2, "c": 2}, 12)
+    stage(world, HELD, {"a": 2, "b": 2}, 12, app=STAYING)
     stage(world, BUDGET, {"a": 1, "b": 1}, 1, limits={"base": "None"})
     stage(world, TYPO, {"a": 1, "b": 1}, 4)
-    stage(world, ZONES, {"a": 3, "b": 3, "c": 3}, 9, limits=NO_GUARD)
-    stage(world, ZONE, {"a": 3, "b": 3, "c": 3}, 9, limits=NO_GUARD)
+    stage(world, ZONES, {"a": 3, "b": 3, "c": 3}, 9, app=ON_EACH_NODE, limits=NO_GUARD)
+    stage(world, ZONE, {"a": 3, "b": 3, "c": 3}, 9, app=ON_EACH_NODE, limits=NO_GUARD)
     stage(world, MISSED, {"a": 1, "b": 1}, 2, reclaim={"deadlineSeconds": 5})
     stage(world, DENIED, {"a": 1}, 2, limits={"base": "None"})
     stage(world, BOUNCE, {"a": 1}, 1, app=UNREAD, limits={"base": "None", "bounce": {"afterEvictions": 2}})
@@ -76,7 +88,8 @@ def staged(world: World) -> None:
         body = {"metadata": {"name": "web"}, "spec": budget | ({"minAvailable": 2} if name == MISSED else {})}
         world.cluster.create("poddisruptionbudgets", body, name)
     world.ground.wait_complete(
-        *(f"{name}/web" for name in (GUARD, BUDGET, TYPO, ZONES, ZONE, MISSED, DENIED, BOUNCE)), timeout_seconds=120
+        *(f"{name}/web" for name in (GUARD, HELD, BUDGET, TYPO, ZONES, ZONE, MISSED, DENIED, BOUNCE)),
+        timeout_seconds=120,
     )
 
 
@@ -91,10 +104,12 @@ def create_pods(world: World) -> None:
 
 
 def store_pair(world: World, lifetime_seconds: float, service: str = webhook_setup.NAME) -> None:
-    """A certificate with this much time left, in the Secret of a Service."""
+    """A certificate of the same authority with this much time left, in the Secret of a Service."""
     names = (f"{service}.{OPERATOR_NAMESPACE}.svc", f"{service}.{OPERATOR_NAMESPACE}", service)
-    pair = make_pair(names, time.time(), lifetime_seconds)
-    content = {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": pair.certificate}
+    stored = world.cluster.get("secrets", service, OPERATOR_NAMESPACE)["data"]
+    authority = read_authority(*(base64.b64decode(stored[f"authority.{part}"]) for part in ("crt", "key")))
+    pair = make_pair(names, time.time(), authority, lifetime_seconds)
+    content = {"tls.crt": pair.certificate, "tls.key": pair.key}
     data = {name: base64.b64encode(text).decode() for name, text in content.items()}
     world.cluster.patch("secrets", service, {"data": data}, OPERATOR_NAMESPACE)
 
@@ -127,12 +142,6 @@ def write_corrected(world: World, name: str, document: Json) -> None:
     (world.desk.folder / name).write_text(yaml.safe_dump(document))
 
 
-def remove_definitions(world: World) -> None:
-    """Both, with every object of them."""
-    for name in ("taintevictionpolicies", "tolerationprofiles"):
-        world.cluster.delete("customresourcedefinitions", f"{name}.taintwarden.io")
-
-
 def come_back(world: World) -> None:
     """The operators start again, after a policy and a profile were stored that they cannot use."""
     with lenient_definitions(world):
@@ -163,6 +172,20 @@ def lenient_definitions(world: World) -> Iterator[None]:
     wait_until(refusal, 30, "the server to check policies again")
 
 
+def flip(world: World) -> None:
+    """A profile that makes every pod of its namespace leave."""
+    kind = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TolerationProfile", "metadata": {"name": "web"}}
+    strict = {"tolerations": [toleration("Gt", "999999")]}
+    world.cluster.create("tolerationprofiles", kind | {"spec": strict}, HELD)
+
+
+def run_job(world: World) -> None:
+    """What the Job of an installation does, once its configurations are there."""
+    there = lambda: all(map(partial(world.cluster.find, name="taintwarden"), webhook_setup.CONFIGURATIONS.values()))  # noqa: E731
+    wait_until(there, 60, "the configurations")
+    webhook_setup.trust(world.ground)
+
+
 # -- the incidents
 
 POLICY_INCIDENTS = [
@@ -174,6 +197,14 @@ POLICY_INCIDENTS = [
         event=("default", "GuardTripped"),
         shows=holds("GuardTripped", "True"),
         headings=("The cause is a mistake",),
+    ),
+    Incident(
+        "TaintwardenNamespaceHeld",
+        flip,
+        {"policy": HELD},
+        words(HELD, NAMESPACE=HELD, PROFILE="web"),
+        event=("default", "NamespaceHeld"),
+        shows=holds("GuardTripped", "False", "HoldsNamespace"),
     ),
     Incident(
         "TaintwardenBudgetBlocked",
@@ -218,7 +249,7 @@ POLICY_INCIDENTS = [
     Incident(
         "TaintwardenEvictionsRefused",
         value(DENIED, "0"),
-        {"policy": DENIED, "reason": "refused"},
+        {"policy": DENIED, "reason": "denied"},
         words(DENIED),
         event=(DENIED, "EvictionFailed"),
         headings=(),
@@ -246,6 +277,12 @@ WEBHOOK_INCIDENTS = [
     Incident(
         "TaintwardenWebhookNotConfigured",
         lambda world: webhook_setup.remove_configurations(world.cluster),
+        {"configuration": "MutatingWebhookConfiguration"},
+        helps=run_job,
+    ),
+    Incident(
+        "TaintwardenWebhookUntrusted",
+        lambda world: webhook_setup.distrust(world.cluster),
         {"configuration": "MutatingWebhookConfiguration"},
     ),
     Incident(
@@ -314,9 +351,7 @@ OBJECT_INCIDENTS = [
     ),
 ]
 """Objects that were stored while other definitions were in force, and no operator ran."""
-LAST = Incident("TaintwardenPoliciesNotWatched", remove_definitions)
-"""All policies are gone with their definition."""
-ALL = [*POLICY_INCIDENTS, *WEBHOOK_INCIDENTS, *EXTENDER_INCIDENTS, *OPERATOR_INCIDENTS, *OBJECT_INCIDENTS, LAST]
+ALL = [*POLICY_INCIDENTS, *WEBHOOK_INCIDENTS, *EXTENDER_INCIDENTS, *OPERATOR_INCIDENTS, *OBJECT_INCIDENTS]
 FIRST = (
     "TaintwardenGuardTripped",
     "TaintwardenBudgetBlocked",
@@ -387,7 +422,6 @@ def trial(
         wait(waiting)
         trial.play_in_turn(OPERATOR_INCIDENTS)
         wait([pool.submit(trial.play, incident) for incident in OBJECT_INCIDENTS])
-        trial.play(LAST)
         trial.ended = time.time()
         report(trial, folder)
         yield trial

@@ -67,7 +67,7 @@ def a_workload_that_comes_back_is_told_of_and_held_and_goes_when_there_is_anothe
         "ReplicaSet web-",
         f"was evicted from node {old[0]} by taint sla=940:NoExecute 3 times in a row",
         "Waits until 20",
-        "the pod lacks a toleration that the scheduler compares",
+        "namespace taintwarden.io/inject=true",
     ):
         assert part in note
     assert scene.status()["limitedBy"] == LIMIT

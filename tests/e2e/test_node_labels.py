@@ -1,11 +1,14 @@
-"""Labels that repeat taints, on a real API server: they come, follow, and go with what they stand for."""
+"""Labels that repeat taints, on a real API server: they come, follow, and stay when placement has ended."""
 
+import time
 from collections.abc import Iterator
 
 import pytest
 
 from controlplane import Json, Target, wait_until
-from e2e.stories import PATIENCE_SECONDS, POLICY_LABEL, Scene, Stories, Story, Told, taint, telling
+from e2e.stories import PATIENCE_SECONDS, POLICY_LABEL, Scene, Stories, Story, Told, policies, taint, telling
+from taintwarden.engine.model import Taint, TaintSelector
+from taintwarden.engine.placement import neutral_labels, node_labels
 
 PLACING, DRY, OTHER = "labels-placing", "labels-dry", "labels-none"
 TAINTS = [
@@ -15,10 +18,11 @@ TAINTS = [
 DRY_TAINTS = [{"key": "dry", "placement": True}]
 POLICIES = {PLACING: {"taints": TAINTS}, DRY: {"taints": DRY_TAINTS, "mode": "DryRun"}, OTHER: {}}
 STORIES = Stories()
+FIGHT_SECONDS = 8.0
 
 SLA = "value.taintwarden.io/sla"
-NO_SLA, NO_CNI = {"effect.taintwarden.io/sla": "None"}, {"example.com.effect.taintwarden.io/cni": "None"}
-CNI, CNI_NUMBER, CNI_EFFECT = (f"example.com.{name}.taintwarden.io/cni" for name in ("value", "version", "effect"))
+NO_SLA, NO_CNI = neutral_labels(["sla"]), neutral_labels(["example.com/cni"])
+CNI = "example.com.value.taintwarden.io/cni"
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +44,19 @@ def test_the_shipped_rights_suffice(told: Told) -> None:
 
 def labels(scene: Scene, node: str) -> dict[str, str]:
     found = scene.cluster.get("nodes", node)["metadata"]["labels"]
-    return {label: value for label, value in found.items() if "taintwarden.io/" in label and label != POLICY_LABEL}
+    ours = {label: value for label, value in found.items() if "taintwarden.io/" in label and label != POLICY_LABEL}
+    # Other stories end placement by keys of their own, on all nodes.
+    return {label: value for label, value in ours.items() if not label.partition("/")[2].startswith("own-")}
+
+
+def labels_of(scene: Scene, node: str, key: str) -> dict[str, str]:
+    found = scene.cluster.get("nodes", node)["metadata"]["labels"]
+    return {label: value for label, value in found.items() if label.endswith(f".taintwarden.io/{key}")}
+
+
+def says(key: str, value: str, effect: str = "NoExecute") -> dict[str, str]:
+    """The labels of a taint."""
+    return node_labels([Taint(key, value, effect)], [TaintSelector(key, placement=True)]).labels
 
 
 def until(scene: Scene, node: str, wanted: dict[str, str]) -> None:
@@ -54,9 +70,9 @@ def version(value: str) -> Json:
 @STORIES.under(PLACING)
 def labels_follow_the_value_and_go_with_the_taint(scene: Scene) -> None:
     node = scene.node(taint("980"))
-    until(scene, node, {SLA: "980", **NO_CNI})
+    until(scene, node, {**says("sla", "980"), **NO_CNI})
     scene.taint(node, taint("940"))
-    until(scene, node, {SLA: "940", **NO_CNI})
+    until(scene, node, {**says("sla", "940"), **NO_CNI})
     scene.taint(node)
     until(scene, node, {**NO_SLA, **NO_CNI})
 
@@ -64,15 +80,15 @@ def labels_follow_the_value_and_go_with_the_taint(scene: Scene) -> None:
 @STORIES.under(PLACING)
 def versions_stand_as_text_and_as_a_number(scene: Scene) -> None:
     node = scene.node(version("v3.27.2"))
-    until(scene, node, {CNI: "v3.27.2", CNI_NUMBER: "30027000000021", CNI_EFFECT: "NoSchedule", **NO_SLA})
+    until(scene, node, {**says("example.com/cni", "v3.27.2", "NoSchedule"), **NO_SLA})
 
 
 @STORIES.under(PLACING)
 def labels_that_somebody_changes_are_put_right(scene: Scene) -> None:
     node = scene.node(taint("980"))
-    until(scene, node, {SLA: "980", **NO_CNI})
+    until(scene, node, {**says("sla", "980"), **NO_CNI})
     scene.cluster.patch("nodes", node, {"metadata": {"labels": {SLA: "1", CNI: "stray"}}})
-    until(scene, node, {SLA: "980", **NO_CNI})
+    until(scene, node, {**says("sla", "980"), **NO_CNI})
 
 
 @STORIES.under(PLACING)
@@ -90,7 +106,7 @@ def a_node_on_which_the_policy_evicts_nobody_is_labelled_too(scene: Scene) -> No
     node = scene.node(taint("980"))
     scene.cluster.patch("nodes", node, {"metadata": {"labels": {POLICY_LABEL: OTHER}}})
     scene.taint(node, taint("940"))
-    until(scene, node, {SLA: "940", **NO_CNI})
+    until(scene, node, {**says("sla", "940"), **NO_CNI})
 
 
 @STORIES.under(PLACING)
@@ -99,7 +115,7 @@ def a_node_that_pods_have_to_leave_is_labelled(scene: Scene) -> None:
     pod = scene.pod("a", node)
     fell = scene.taint(node, taint("900"))
     scene.leaves(pod, fell)
-    until(scene, node, {SLA: "900", **NO_CNI})
+    until(scene, node, {**says("sla", "900"), **NO_CNI})
 
 
 @STORIES.under(DRY)
@@ -107,3 +123,40 @@ def a_rehearsing_policy_labels_nothing(scene: Scene) -> None:
     node = scene.node(taint("900", "dry"))
     scene.event(scene.pod("a", node), "EvictionDryRun")
     assert "value.taintwarden.io/dry" not in labels(scene, node)
+
+
+def until_of(scene: Scene, node: str, key: str, wanted: dict[str, str]) -> None:
+    what = f"{node} to carry {wanted} of {key}"
+    wait_until(lambda: labels_of(scene, node, key) == wanted, PATIENCE_SECONDS, what)
+
+
+@STORIES.under(OTHER)
+def where_placement_has_ended_labels_say_that_there_is_no_taint(scene: Scene) -> None:
+    """On a node that comes later, too; and they come back with the policy."""
+    key = "own-ended"
+    spec = {"taints": [{"key": key, "effects": [], "placement": True}]}
+    node = scene.node(taint("980", key))
+    with policies(scene.cluster, {key: spec}):
+        until_of(scene, node, key, says(key, "980"))
+        scene.cluster.patch("taintevictionpolicies", key, {"spec": {"mode": "DryRun"}})
+        until_of(scene, node, key, neutral_labels([key]))
+        scene.cluster.patch("taintevictionpolicies", key, {"spec": {"mode": "Enforce"}})
+        until_of(scene, node, key, says(key, "980"))
+    until_of(scene, node, key, neutral_labels([key]))
+    until_of(scene, scene.node(taint("940", key), name="later"), key, neutral_labels([key]))
+
+
+@STORIES.under(PLACING)
+def labels_that_a_client_keeps_changing_are_written_ever_later(scene: Scene) -> None:
+    """It had been rewritten 193 times within six seconds."""
+    node, since = scene.node(taint("980")), time.monotonic()
+    until(scene, node, {**says("sla", "980"), **NO_CNI})
+    changes = 0
+    while time.monotonic() < since + FIGHT_SECONDS:
+        if labels(scene, node)[SLA] != "1":
+            scene.cluster.patch("nodes", node, {"metadata": {"labels": {SLA: "1"}}})
+            changes += 1
+    assert 4 <= changes <= 10
+    event = scene.event(node, "LabelsContested")
+    assert SLA in event["note"]
+    until(scene, node, {**says("sla", "980"), **NO_CNI})

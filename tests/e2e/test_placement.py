@@ -10,7 +10,7 @@ from e2e.limit_scenes import BAD, DEMANDING, GOOD, LEAVE_SECONDS, SCENE_LABEL
 from e2e.placement_scenes import PlacementScene, placing
 from e2e.replay.pod_watch import RUN_LABEL
 from e2e.stories import PATIENCE_SECONDS, Stories, Story, Told, annotation, taint, toleration
-from taintwarden.engine.placement.labels import prefer_value_label
+from taintwarden.engine.placement.labels import effect_label, prefer_value_label
 
 PLACING, DRY, NONE, ONLY = "placing", "placing-dry", "placing-none", "placing-only"
 TAINTS = [{"key": "sla", "valueType": "Integer", "placement": True}]
@@ -126,6 +126,7 @@ def nodes_are_added_and_only_good_ones_are_used(scene: PlacementScene) -> None:
 def a_node_without_the_taint_stays_usable(scene: PlacementScene) -> None:
     low, plain = scene.place_node("a", BAD), scene.place_node("b")
     scene.wait_mirrored({low: "940", plain: None})
+    scene.wait_labels({plain: "None"}, effect_label("sla"))
     scene.opt_in(DEMANDING)
     scene.place("web", DEMANDING)
     scene.wait_placed("web", plain)
@@ -264,7 +265,7 @@ def negative_bounds_are_written_so_that_the_server_takes_them(scene: PlacementSc
     scene.opt_in(DEMANDING)
     scene.place("web", toleration("Gt", "-1"))
     scene.wait_placed("web", zero)
-    label = "value.taintwarden.io/sla"
+    label = "effect.taintwarden.io/sla"
     assert restricting(scene.rehearsed(toleration("Lt", "-1"))) == [
-        {"matchExpressions": [{"key": label, "operator": "DoesNotExist"}]}
+        {"matchExpressions": [{"key": label, "operator": "In", "values": ["None"]}]}
     ]

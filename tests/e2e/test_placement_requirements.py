@@ -20,13 +20,17 @@ SECONDS = 90
 DOMAIN = "placement-forms.example"
 """Not our own: an operator of other tests may run here, and removes labels of its domain that no taint stands for."""
 KEY, VALUE, VERSION = "sla", f"value.{DOMAIN}/sla", f"version.{DOMAIN}/sla"
+HIGH, LOW, LOW_VERSION = (
+    f"{name}-or-{end}.{DOMAIN}/sla" for name, end in (("value", "max"), ("value", "min"), ("version", "min"))
+)
 ABSENT = {"key": VALUE, "operator": "DoesNotExist"}
 MAX = 2**63 - 1
 
 
-def repeated(value: str) -> dict[str, str]:
-    """The labels of a node with this taint, in the other domain."""
-    labels = node_labels([Taint(KEY, value)], [TaintSelector(KEY, placement=True)]).labels
+def repeated(value: str | None) -> dict[str, str]:
+    """The labels of a node with this taint, or without one, in the other domain."""
+    taints = [] if value is None else [Taint(KEY, value)]
+    labels = node_labels(taints, [TaintSelector(KEY, placement=True)]).labels
     return {label.replace("taintwarden.io", DOMAIN): one for label, one in labels.items()}
 
 
@@ -44,6 +48,7 @@ NODES: dict[str, dict[str, str]] = {
     "decimal": {VALUE: "99.5"},
     "text": {VALUE: "gold"},
     "version": repeated("v1.28.3"),
+    "none": repeated(None),
 }
 
 
@@ -63,6 +68,10 @@ FORMS: dict[str, list[Json]] = {
     "absent": [ABSENT],
     "newer": [asks("Gt", "10028000000021", key=VERSION)],
     "same": [asks("In", "10028000000031", key=VERSION)],
+    "high": [asks("Gt", "950", key=HIGH)],
+    "low": [asks("Lt", "5", key=LOW)],
+    "named": [asks("In", "gold", str(MAX), key=HIGH)],
+    "older": [asks("Lt", "10028000000041", key=LOW_VERSION)],
 }
 
 
@@ -116,6 +125,11 @@ def test_a_value_that_was_left_out_differs_from_a_taint_without_value(admitted: 
 
 def test_numbers_compare_to_the_last_digit_of_int64(admitted: dict[str, set[str]]) -> None:
     assert admitted["gt-edge"] == {"greatest"}
+
+
+def test_a_node_without_the_taint_is_above_and_below_everything(admitted: dict[str, set[str]]) -> None:
+    assert all("none" in admitted[form] for form in ("high", "low", "named", "newer", "older"))
+    assert admitted["older"] == {"none", "version"}
 
 
 @pytest.mark.skipif(is_before(31), reason="Kubernetes 1.30 takes any bound in a pod's node affinity")

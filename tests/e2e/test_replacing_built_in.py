@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from controlplane import OPERATOR_NAMESPACE, Cluster, Json, Target, is_evicted
+from controlplane import OPERATOR_NAMESPACE, Cluster, Json, Target, is_evicted, webhook_setup
 from controlplane.binaries import ROOT
 from deploy.rendering import BASE, OVERLAYS, by_key, kustomize
-from e2e import webhook_setup
 from e2e.rendered_operator import RenderedOperator
 
 SAMPLE = yaml.safe_load((ROOT / "deploy" / "samples" / "replacing-built-in.yaml").read_text())

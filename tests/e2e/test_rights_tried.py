@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from controlplane import ApiError, Cluster, ControlPlane, Target
-from controlplane.client import group_path
+from controlplane import ApiError, Cluster, ControlPlane, Target, webhook_setup
+from controlplane.client import group_path, resource_path
 from controlplane.manifests import access_documents
 from controlplane.target import MANIFESTS
 from controlplane.waiting import wait_until
-from e2e import webhook_setup
 
 Json = dict[str, Any]
 HEARD_SECONDS = 30
@@ -32,13 +31,15 @@ class Tried:
         self.admin = target.client
         self.operator = target.operator_client()
         self.webhook = target.webhook_client()
+        self.trust = target.trust_client()
 
     def of(self, account: str) -> Cluster:
-        return {"taintwarden": self.operator, "taintwarden-webhook": self.webhook}[account]
+        return dict(zip(ACCOUNTS, (self.operator, self.webhook, self.trust), strict=True))[account]
 
     def close(self) -> None:
         self.operator.close()
         self.webhook.close()
+        self.trust.close()
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +91,9 @@ ALLOWED = {
     "the history of a node": dry("nodes", NODE, metadata(annotations={"taintwarden.io/taint-history": "{}"})),
     "a label of placement": dry("nodes", NODE, metadata(labels={"value.taintwarden.io/sla": "940"})),
     "a label of a preference": dry("nodes", NODE, metadata(labels={"prefer-version.taintwarden.io/sla": "1"})),
+    "a label of placement for one comparison": dry(
+        "nodes", NODE, metadata(labels={"a.value-or-max.taintwarden.io/sla": "940"})
+    ),
     "a label of placement with a prefix": dry("nodes", NODE, metadata(labels={"a.b.effect.taintwarden.io/sla": "x"})),
     "the end of a guard's reset": dry(
         "taintevictionpolicies", "tried", metadata(annotations={"taintwarden.io/guard-reset": None})
@@ -169,6 +173,9 @@ def test_the_operator_may_not_touch_webhooks(tried):
 
 Right = tuple[str, str, str]
 """Group, resource with its subresource, verb."""
+ACCOUNTS = ["taintwarden", "taintwarden-webhook", "taintwarden-webhook-trust"]
+LIMITED = ("taintwarden.io", "accounts", "limit")
+"""By which the admission policies find the operator's account. No such resource exists."""
 EVERYBODY = {"system:authenticated", "system:serviceaccounts"}
 """Groups of every account. Kubernetes gives them rights of its own, more of them in each release."""
 METHODS = {
@@ -280,12 +287,12 @@ def may(client: Cluster, version: str, resource: str, verb: str, *, namespaced: 
     return False
 
 
-@pytest.mark.parametrize("account", ["taintwarden", "taintwarden-webhook"])
+@pytest.mark.parametrize("account", ACCOUNTS)
 def test_the_api_server_says_of_an_account_what_the_roles_say(tried, account):
     assert reviewed(tried.of(account)) == granted(account) | everybodys(tried.admin)
 
 
-@pytest.mark.parametrize("account", ["taintwarden", "taintwarden-webhook"])
+@pytest.mark.parametrize("account", ACCOUNTS)
 def test_every_verb_on_every_resource_is_what_the_roles_say(tried, account):
     """Called with the account's own token, one after the other, for all that the API server has."""
     resources = list(served(tried.admin))
@@ -296,23 +303,49 @@ def test_every_verb_on_every_resource_is_what_the_roles_say(tried, account):
         for verb in METHODS
         if may(tried.of(account), version, resource, verb, namespaced=namespaced)
     }
-    assert found == granted(account) | everybodys(tried.admin)
+    assert found == granted(account) - {LIMITED} | everybodys(tried.admin)
 
 
 @pytest.mark.parametrize("asked", OUTSIDE_OF_RESOURCES.values(), ids=list(OUTSIDE_OF_RESOURCES))
-@pytest.mark.parametrize("account", ["taintwarden", "taintwarden-webhook"])
+@pytest.mark.parametrize("account", ACCOUNTS)
 def test_no_account_may(tried, account, asked):
     body = {"spec": {"resourceAttributes": asked}}
     assert not tried.of(account).create("selfsubjectaccessreviews", body)["status"]["allowed"]
 
 
+REWRITES: dict[str, dict[str, Any]] = {
+    "everything": {"rules": [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"]}]},
+    "another server": {"clientConfig": {"url": "https://example.com"}},
+    "another path": {"clientConfig": {"service": {"namespace": "default", "name": "evil", "path": "/", "port": 443}}},
+}
+
+
+@pytest.mark.parametrize("rewrite", REWRITES.values(), ids=list(REWRITES))
+@pytest.mark.parametrize("resource", webhook_setup.CONFIGURATIONS.values(), ids=list(webhook_setup.CONFIGURATIONS))
+@pytest.mark.parametrize("account", ["taintwarden", "taintwarden-webhook"])
+def test_no_process_may_rewrite_the_webhooks(tried, account, resource, rewrite):
+    """Neither by an update nor by a patch, and not even the caBundle. An administrator may."""
+    current = tried.admin.get(resource, "taintwarden")
+    first, *others = current["webhooks"]
+    changed = current | {"webhooks": [first | rewrite, *others]}
+    calls = (
+        lambda client: client.request("PUT", resource_path(resource, "taintwarden"), changed, {"dryRun": "All"}),
+        lambda client: client.patch(resource, "taintwarden", {"webhooks": changed["webhooks"]}, dryRun="All"),
+    )
+    for call in calls:
+        call(tried.admin)
+        with pytest.raises(ApiError, match=" cannot ") as refusal:
+            call(tried.of(account))
+        assert refusal.value.status == 403
+
+
 def test_no_admission_policy_reaches_webhook_configurations(tried):
-    """Why the certificate of the webhooks is bounded by rights alone: API servers ask no policy about these."""
+    """Why nothing but an account that no process uses may change these: API servers ask no policy about them."""
     for resource in webhook_setup.CONFIGURATIONS.values():
         webhooks = tried.admin.get(resource, "taintwarden")["webhooks"]
         assert webhooks
-        tried.webhook.patch(resource, "taintwarden", metadata(labels={"a": "b"}), dryRun="All")
-        assert is_refused(partial(tried.webhook.patch, resource, "another", metadata(labels={"a": "b"}), dryRun="All"))
+        tried.trust.patch(resource, "taintwarden", metadata(labels={"a": "b"}), dryRun="All")
+        assert is_refused(partial(tried.trust.patch, resource, "another", metadata(labels={"a": "b"}), dryRun="All"))
 
 
 # -- without what bounds the rights ---------------------------------------------------------------------------------

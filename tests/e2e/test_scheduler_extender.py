@@ -8,10 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from controlplane import Cluster, ControlPlane, Extender, Json, Webhook, wait_until
+from controlplane import Cluster, ControlPlane, Extender, Json, Webhook, wait_until, webhook_setup
 from controlplane.api_server import free_port
 from controlplane.comparisons import known_gates
-from e2e import webhook_setup
 from e2e.conftest import FEATURE_GATES
 from e2e.extender_scenes import Double, SchedulingScene, configuration, installed, serving
 from e2e.stories import taint
@@ -304,7 +303,7 @@ def test_beside_the_webhook_a_pod_needs_its_annotations_only(scene, ground, tmp_
     kubeconfig, flags = ground.webhook_kubeconfig(), ["--placement=extender"]
     try:
         with Webhook(kubeconfig, tmp_path, port, args=flags):
-            webhook_setup.wait_trusted(ground.client)
+            webhook_setup.trust(ground)
             wait_until(lambda: is_completed(scene), 60, "pods to be completed")
             affinity = required(KUBELET, "SemverGt", "v1.31.99")
             scene.pod("app", compares("Gt", 950), affinity=affinity, native=[])

@@ -16,6 +16,7 @@ from e2e.stories import (
     Stories,
     Story,
     Told,
+    annotation,
     calls,
     taint,
     telling,
@@ -216,6 +217,23 @@ def a_replacement_of_the_same_name_is_another_pod(scene: Scene) -> None:
     replacement = scene.pod("web-0", good, toleration("Exists", "", seconds))
     assert time.monotonic() < tainted + seconds, "this machine is too busy to judge by"
     scene.stays(replacement, until=tainted + seconds + AT_ONCE_SECONDS)
+
+
+# -- values that are a list
+
+
+@STORIES.under(AFTER_VIOLATION, KUBERNETES)
+def a_list_of_values_says_which_errors_are_tolerated(scene: Scene) -> None:
+    node = scene.node(taint("43"))
+    native = toleration("Exists")
+    some = scene.pod("some", node, native, annotations=annotation(toleration("In", values=["43", "31"])))
+    others = scene.pod("others", node, native, annotations=annotation(toleration("NotIn", values=["79", "94"])))
+    scene.stays(some, others, until=time.monotonic() + OBSERVED_SECONDS)
+    changed = scene.taint(node, taint("62"))
+    scene.leaves(some, changed)
+    scene.stays(others, until=changed + OBSERVED_SECONDS)
+    scene.leaves(others, scene.taint(node, taint("79")))
+    assert "(sla NotIn ('79', '94')" in scene.event(others, "Evicted")["note"]
 
 
 # -- what holds for all of them

@@ -1,10 +1,13 @@
 """The certificates of the webhooks on a real API server: from an empty Secret to a new key, without a call that fails.
 
-One story, played once: two replicas fill an empty Secret; both answer; under load the certificate is followed by the
-next, and then one of them is killed. Each test judges one thing about it.
+One story, played once: two replicas fill an empty Secret; nobody trusts it until the Job of the installation has run;
+both answer; under load the certificate is renewed, and so is one that an earlier version has left; then one replica is
+killed, and somebody breaks the configurations. Each test judges one thing about it.
 """
 
 import base64
+import json
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -14,15 +17,17 @@ from typing import Any
 import pytest
 
 from admission.workloads import ANNOTATION, extended, gt
-from controlplane import ApiError, Cluster, ControlPlane, Webhook
+from controlplane import ApiError, Cluster, ControlPlane, Webhook, webhook_setup
 from controlplane.api_server import free_port
+from controlplane.operator_process import EXECUTABLE
 from controlplane.waiting import wait_until
-from e2e import webhook_setup
-from taintwarden.certificates.pairs import LIFETIME_SECONDS, make_pair
+from taintwarden.certificates.pairs import LIFETIME_SECONDS, make_pair, read_authority, trusts
 
 pytestmark = pytest.mark.timeout(600)  # the first test waits for the whole story
 
 NAMES = tuple(f"taintwarden-webhook{suffix}" for suffix in (".taintwarden-system.svc", ".taintwarden-system", ""))
+EXPIRY = "taintwarden_webhook_certificate_expiry_timestamp_seconds"
+HEARD_SECONDS = 5
 ROTATION_SECONDS = 150
 """A minute of trust, two looks at the Secret, and patience."""
 
@@ -66,10 +71,20 @@ class Story:
     """What was seen."""
 
     seconds_to_trust: float = 0.0
+    untrusted: list[dict[str, Any]] = field(default_factory=list)
+    """What the first replica logged about configurations before anybody trusted it."""
+    trusted_at_first: float = 0.0
+    job: str = ""
+    job_again: str = ""
+    bundles: list[set[str]] = field(default_factory=list)
+    """All of the configurations, after the Job, after the renewal, and after the upgrade."""
+    broken: dict[str, float] = field(default_factory=dict)
+    """The metric while a caBundle was wrong, and after the Job had run again."""
+    found: list[list[str]] = field(default_factory=list)
+    """What `taintwarden doctor` found before, and while a caBundle was wrong."""
     asked_second: float = 0.0
     load: Load | None = None
     secrets: list[dict[str, bytes]] = field(default_factory=list)
-    rotated: bool = False
     refused_after_kill: bool = False
     repaired: dict[str, bytes] = field(default_factory=dict)
     logs: dict[str, list[str]] = field(default_factory=dict)
@@ -88,9 +103,14 @@ def store(cluster: Cluster, **content: bytes | None) -> None:
     cluster.patch("secrets", webhook_setup.NAME, {"data": data}, webhook_setup.NAMESPACE)
 
 
-def carries(cluster: Cluster, certificate: bytes) -> bool:
-    bundles = [webhook["clientConfig"].get("caBundle", "") for webhook in webhook_setup.webhooks(cluster)]
-    return all(certificate in base64.b64decode(bundle) for bundle in bundles)
+def bundles(cluster: Cluster) -> set[str]:
+    return {webhook["clientConfig"].get("caBundle", "") for webhook in webhook_setup.webhooks(cluster)}
+
+
+def trusted(replica: Webhook) -> float:
+    """Of the configuration that trusts it less."""
+    samples = replica.metrics().get("taintwarden_webhook_trusted", [({}, -1.0)])
+    return min(value for _, value in samples)
 
 
 def is_refused(cluster: Cluster) -> bool:
@@ -113,7 +133,7 @@ def story(own_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFact
     webhook_setup.install(cluster, ports["first"])
     told = Story()
     try:
-        play(told, cluster, replicas, ports)
+        play(told, own_control_plane, replicas, ports)
         told.logs = {name: [line.get("event", "") for line in replica.logs()] for name, replica in replicas.items()}
         yield told
     finally:
@@ -122,70 +142,136 @@ def story(own_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFact
         webhook_setup.remove(cluster)
 
 
-def play(told: Story, cluster: Cluster, replicas: dict[str, Webhook], ports: dict[str, int]) -> None:
+def play(told: Story, target: ControlPlane, replicas: dict[str, Webhook], ports: dict[str, int]) -> None:
+    cluster = target.client
+    for replica in replicas.values():
+        replica.start()
+    first, second = replicas["first"], replicas["second"]
+    wait_until(lambda: trusted(first) == 0, 30, "a replica to see that nobody trusts it")
+    told.untrusted = [line for line in first.logs() if line.get("event") == "webhook-untrusted"]
+    told.trusted_at_first = trusted(first)
     began = time.monotonic()
-    for replica in replicas.values():
-        replica.start(wait_ready=False)
-    webhook_setup.wait_trusted(cluster)
-    for replica in replicas.values():
-        replica.wait_ready()
+    told.job = webhook_setup.trust(target)
     wait_until(lambda: is_refused(cluster), 30, "the first refusal")
     told.seconds_to_trust = time.monotonic() - began
+    told.job_again = webhook_setup.trust(target)
     told.secrets.append(stored(cluster))
+    told.bundles.append(bundles(cluster))
     # The second answers, too: from here on the Service leads to it.
     webhook_setup.lead_to(cluster, ports["second"])
-    webhook_setup.wait_asked(cluster, replicas["second"])
-    told.asked_second = webhook_setup.reviews(replicas["second"])
-
-    # A certificate of 63 days ago, which the API server trusts: a third of its life is left.
-    aged = make_pair(NAMES, time.time() - LIFETIME_SECONDS * 0.7)
-    store(cluster, tls_crt=aged.certificate, tls_key=aged.key, ca_crt=stored(cluster)["ca.crt"] + aged.certificate)
-    wait_until(lambda: carries(cluster, aged.certificate), 60, "the aged certificate to be trusted")
-    # Nobody published this one before it was served, so the API server has to hear of it first.
+    webhook_setup.wait_asked(cluster, second)
+    told.asked_second = webhook_setup.reviews(second)
+    # The API server hears of each configuration by itself: it has to trust them before calls are counted.
     wait_until(lambda: all(is_refused(cluster) for _ in range(20)), 30, "the API server to trust it")
     with Load(cluster) as told.load:
-        wait_until(lambda: "next.crt" in stored(cluster), 60, "the next certificate")
-        told.secrets.append(stored(cluster))
-        following = told.secrets[-1]["next.crt"]
-        wait_until(lambda: stored(cluster)["tls.crt"] == following, ROTATION_SECONDS, "the next to be served")
-        told.secrets.append(stored(cluster))
-        expiry = "taintwarden_webhook_certificate_expiry_timestamp_seconds"
-        wait_until(lambda: replicas["second"].metric(expiry) > aged.ends_at, 60, "the second to serve it")
-        time.sleep(1)
-    told.rotated = carries(cluster, following)
-
+        renew(told, cluster, second)
+        upgrade(told, target, second)
     # One dies; the other keeps the certificate: it repairs what somebody breaks.
-    replicas["first"].kill9()
+    first.kill9()
     told.refused_after_kill = is_refused(cluster)
+    before = stored(cluster)["tls.crt"]
     store(cluster, tls_key=b"nonsense")
-    before = told.secrets[-1]["tls.crt"]
-    wait_until(lambda: stored(cluster)["tls.crt"] != before, 60, "the Secret to be made anew")
+    wait_until(lambda: stored(cluster)["tls.crt"] != before, 60, "the certificate to be made anew")
     told.repaired = stored(cluster)
-    wait_until(lambda: carries(cluster, told.repaired["tls.crt"]), 30, "the new one to be trusted")
     wait_until(lambda: is_refused(cluster), 30, "webhooks that work with it")
+    spoil(told, target, second)
 
 
-def test_an_empty_secret_becomes_webhooks_that_work_in_seconds(story):
-    assert set(story.secrets[0]) == {"tls.crt", "tls.key", "ca.crt"}
+def renew(told: Story, cluster: Cluster, other: Webhook) -> None:
+    """A certificate of 63 days ago: a third of its life is left."""
+    content = stored(cluster)
+    authority = read_authority(content["authority.crt"], content["authority.key"])
+    aged = make_pair(NAMES, time.time() - LIFETIME_SECONDS * 0.7, authority)
+    store(cluster, tls_crt=aged.certificate, tls_key=aged.key)
+    wait_until(lambda: stored(cluster)["tls.crt"] not in (aged.certificate, content["tls.crt"]), 60, "another one")
+    wait_until(lambda: other.metric(EXPIRY) > aged.ends_at, 60, "the other replica to serve it")
+    told.secrets.append(stored(cluster))
+    told.bundles.append(bundles(cluster))
+
+
+def upgrade(told: Story, target: ControlPlane, other: Webhook) -> None:
+    """What an earlier version has left: a certificate that signed itself and is trusted, and no authority."""
+    cluster = target.client
+    own, authorities = make_pair(NAMES, time.time()), ("authority", "next-authority")
+    for resource in webhook_setup.CONFIGURATIONS.values():
+        webhooks = cluster.get(resource, "taintwarden")["webhooks"]
+        both = base64.b64encode(stored(cluster)["ca.crt"] + own.certificate).decode()
+        for webhook in webhooks:
+            webhook["clientConfig"]["caBundle"] = both
+        cluster.patch(resource, "taintwarden", {"webhooks": webhooks})
+    time.sleep(HEARD_SECONDS)  # the API server does not say when it has heard of them
+    none = {f"{name}_{part}": None for name in authorities for part in ("crt", "key")}
+    store(cluster, tls_crt=own.certificate, tls_key=own.key, ca_crt=own.certificate, **none)
+    wait_until(lambda: other.metric(EXPIRY) == int(own.ends_at), 60, "the other replica to serve it")
+    wait_until(lambda: "next-authority.crt" in stored(cluster), 60, "an authority")
+    told.secrets.append(stored(cluster))
+    webhook_setup.trust(target)
+    following = told.secrets[-1]["next-authority.crt"]
+    wait_until(lambda: stored(cluster).get("authority.crt") == following, ROTATION_SECONDS, "it to sign")
+    told.secrets.append(stored(cluster))
+    wait_until(lambda: other.metric(EXPIRY) != int(own.ends_at), 60, "the other replica to serve what it signed")
+    told.bundles.append(bundles(cluster))
+    time.sleep(1)
+
+
+def doctor(target: ControlPlane) -> list[str]:
+    """What it finds about the webhooks."""
+    command = [str(EXECUTABLE), "doctor", "--only", "webhook-unanswered", "-o", "json", "--kubeconfig"]
+    done = subprocess.run([*command, target.admin_kubeconfig], check=False, capture_output=True, text=True, timeout=60)
+    return [found["check"] for found in json.loads(done.stdout)["findings"]]
+
+
+def spoil(told: Story, target: ControlPlane, replica: Webhook) -> None:
+    """Somebody writes another caBundle into one webhook."""
+    resource = webhook_setup.CONFIGURATIONS["validating"]
+    path = "/webhooks/0/clientConfig/caBundle"
+    wrong = base64.b64encode(make_pair(NAMES, time.time()).certificate).decode()
+    told.found.append(doctor(target))
+    target.client.patch(resource, "taintwarden", [{"op": "replace", "path": path, "value": wrong}], kind="json")
+    wait_until(lambda: trusted(replica) == 0, 30, "the replica to see it")
+    wait_until(lambda: not is_refused(target.client), 30, "the API server to see it")
+    told.found.append(doctor(target))
+    told.broken["wrong"] = trusted(replica)
+    webhook_setup.trust(target)
+    wait_until(lambda: trusted(replica) == 1, 30, "the replica to see that it is right again")
+    told.broken["right"] = trusted(replica)
+
+
+def test_until_the_job_has_run_nobody_trusts_them_and_that_is_told_with_the_remedy(story):
+    assert story.trusted_at_first == 0
+    assert {line["reason"] for line in story.untrusted} == {"caBundle is missing"}
+    assert len(story.untrusted) == len(webhook_setup.CONFIGURATIONS)
+    assert all("taintwarden webhook-trust" in line["remedy"] for line in story.untrusted)
+
+
+def test_after_the_job_an_empty_secret_became_webhooks_that_work_in_seconds(story):
+    assert set(story.secrets[0]) == {"tls.crt", "tls.key", "ca.crt", "authority.crt", "authority.key"}
     assert story.seconds_to_trust < 30  # a start included, on a machine that others use
+    assert story.job.count("has the certificate now") == len(webhook_setup.CONFIGURATIONS)
 
 
-def test_one_replica_made_it_and_the_other_read_it(story):
-    made = sum(events.count("certificate-made") for events in story.logs.values())
-    assert made == 3  # that one, the next, and the change to it
+def test_a_second_job_changes_nothing(story):
+    assert story.job_again.count("has the certificate already") == len(webhook_setup.CONFIGURATIONS)
 
 
 def test_both_replicas_answer(story):
     assert story.asked_second > 0
 
 
-def test_the_next_is_trusted_before_it_is_served(story):
-    _, published, promoted = story.secrets
-    assert published["next.crt"] in published["ca.crt"]
-    assert published["tls.crt"] != published["next.crt"] == promoted["tls.crt"]
-    assert promoted["ca.crt"] == published["ca.crt"]
-    assert "next.crt" not in promoted
-    assert story.rotated
+def test_a_certificate_is_renewed_without_a_change_of_what_is_trusted(story):
+    first, renewed, *_ = story.secrets
+    assert first["tls.crt"] != renewed["tls.crt"]
+    assert first["authority.crt"] == renewed["authority.crt"]
+    assert story.bundles[0] == story.bundles[1] == {base64.b64encode(first["ca.crt"]).decode()}
+
+
+def test_what_an_earlier_version_has_left_is_served_until_its_successor_is_trusted(story):
+    _, _, published, promoted = story.secrets
+    assert published["next-authority.crt"] in published["ca.crt"]
+    assert trusts(published["tls.crt"], published["tls.crt"])
+    assert promoted["authority.crt"] == published["next-authority.crt"]
+    assert trusts(promoted["authority.crt"], promoted["tls.crt"])
+    assert story.bundles[2] == {base64.b64encode(promoted["ca.crt"]).decode()}
 
 
 def test_no_call_failed_meanwhile(story):
@@ -200,10 +286,16 @@ def test_the_webhooks_work_on_when_one_is_killed(story):
 def test_a_broken_secret_is_made_anew_by_the_other(story):
     assert any("certificate-repaired" in events for events in story.logs.values())
     assert story.repaired["tls.key"].startswith(b"-----BEGIN PRIVATE KEY-----")
+    assert story.repaired["ca.crt"] == story.secrets[-1]["ca.crt"]
 
 
-def test_only_the_bundle_is_ours_in_the_configurations(story: Any, own_control_plane: ControlPlane):
-    """The field manager of the webhook owns caBundle and nothing else, so that others may apply the rest."""
+def test_a_wrong_bundle_is_seen_and_the_job_puts_it_right(story):
+    assert story.broken == {"wrong": 0, "right": 1}
+    assert story.found == [[], ["webhook-unanswered"]]
+
+
+def test_the_processes_write_no_configuration(story: Any, own_control_plane: ControlPlane):
+    """The field manager of the Job owns caBundle and nothing else, so that others may apply the rest."""
     for resource in webhook_setup.CONFIGURATIONS.values():
         fields = own_control_plane.client.get(resource, "taintwarden")["metadata"]["managedFields"]
         (ours,) = (entry for entry in fields if entry["manager"] == "taintwarden-webhooks")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane import Cluster
+from controlplane import Cluster, Target
 from controlplane.target import ForbiddenContextError, check_context, existing_cluster
 from deploy.rendering import kubectl, run
 from kind.installation import Installation, KubeCtl
@@ -31,18 +31,25 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A story waits for kubelets, nodes and leases, each within its own time."""
+    """A story waits for kubelets, nodes and leases, each within its own time, and a module may say how long that is."""
     for item in items:
-        item.add_marker(pytest.mark.timeout(STORY_SECONDS))
+        if not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(STORY_SECONDS))
 
 
 @pytest.fixture(scope="session")
-def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """The administrator's client."""
+def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    """The cluster, with its address and the administrator's client."""
     kubeconfig: Path = request.config.getoption("--kubeconfig")
-    target = existing_cluster(kubeconfig, request.config.getoption("--context"), tmp_path_factory.mktemp("kind"))
-    yield target.client
-    target.client.close()
+    found = existing_cluster(kubeconfig, request.config.getoption("--context"), tmp_path_factory.mktemp("kind"))
+    yield found
+    found.client.close()
+
+
+@pytest.fixture(scope="session")
+def cluster(target: Target) -> Cluster:
+    """The administrator's client."""
+    return target.client
 
 
 @pytest.fixture(scope="session")

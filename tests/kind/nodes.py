@@ -2,7 +2,10 @@
 
 import os
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+API_PORT = 6443
 ENGINE = os.environ.get("ENGINE", "docker")
 SECONDS = 60
 
@@ -39,3 +42,47 @@ def remove_file(node: str, path: str) -> None:
 def static_pod(name: str) -> str:
     """The path of the manifest by which a kubelet runs this pod."""
     return f"/etc/kubernetes/manifests/{name}.yaml"
+
+
+@contextmanager
+def frozen(node: str) -> Iterator[None]:
+    """Within, nothing on the node gets any time."""
+    engine("pause", node)
+    try:
+        yield
+    finally:
+        engine("unpause", node)
+
+
+@contextmanager
+def switched_off(node: str) -> Iterator[None]:
+    """Within, nothing on the node runs. Afterwards its kubelet starts its containers again."""
+    engine("stop", "--time", "1", node)
+    try:
+        yield
+    finally:
+        engine("start", node)
+
+
+@contextmanager
+def cut_off(node: str) -> Iterator[None]:
+    """Within, all on the node goes on, but reaches no API server."""
+    chains = ("OUTPUT", "FORWARD")  # of the kubelet, of pods
+    rule = ("-p", "tcp", "--dport", str(API_PORT), "-j", "DROP")
+    for chain in chains:
+        on_node(node, "iptables", "-I", chain, *rule)
+    try:
+        yield
+    finally:
+        for chain in chains:
+            on_node(node, "iptables", "-D", chain, *rule)
+
+
+@contextmanager
+def without_kubelet(node: str) -> Iterator[None]:
+    """Within, containers go on, but nobody reports of them, or ends them."""
+    on_node(node, "systemctl", "stop", "kubelet")
+    try:
+        yield
+    finally:
+        on_node(node, "systemctl", "start", "kubelet")

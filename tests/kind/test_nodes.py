@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 
 import pytest
 import yaml
@@ -11,7 +12,7 @@ from controlplane import wait_until
 from controlplane.binaries import ROOT
 from kind.control_plane import Component
 from kind.installation import Installation
-from kind.nodes import engine
+from kind.nodes import cut_off, frozen, switched_off
 from kind.scene import KEY, LEAVE_SECONDS, Scene, above, is_ready
 
 MONITOR_SECONDS = 16
@@ -53,7 +54,10 @@ def replacing(cluster) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("prompt", "replacing")
-def test_a_stopped_node_loses_its_pods_and_comes_back(scene: Scene, operator: Installation) -> None:
+@pytest.mark.parametrize("away", [frozen, switched_off, cut_off])
+def test_a_node_that_is_away_loses_its_pods_and_comes_back(
+    scene: Scene, operator: Installation, away: Callable[[str], AbstractContextManager[None]]
+) -> None:
     leading = operator.leader()["spec"]["nodeName"]
     node = next(one for one in scene.workers if one != leading)
     short = {"key": UNREACHABLE, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 3}
@@ -61,13 +65,10 @@ def test_a_stopped_node_loses_its_pods_and_comes_back(scene: Scene, operator: In
     template["spec"]["affinity"] = preferring(node)
     scene.workload("deployments", "web", template, replicas=1)
     assert list(scene.wait_running().values()) == [node]
-    engine("pause", node)
-    try:
+    with away(node):
         began = time.monotonic()
         scene.wait_running(off=node, seconds=MONITOR_SECONDS + 60)
         assert time.monotonic() - began > MONITOR_SECONDS / 2
-    finally:
-        engine("unpause", node)
     wait_until(lambda: is_ready(scene.cluster.get("nodes", node)), 90, f"{node} to be ready")
 
     def taints() -> set[str]:

@@ -1,12 +1,14 @@
 """The operator's own pods crash, go, freeze and are drained: somebody goes on, and nobody goes on twice."""
 
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
 
 from controlplane import OPERATOR_NAMESPACE, Json, wait_until
 from kind.installation import Installation
-from kind.nodes import engine, on_node
+from kind.nodes import cut_off, frozen, on_node
 from kind.scene import LEAVE_SECONDS, Scene, is_ready
 
 LEASE_SECONDS = 15
@@ -111,20 +113,17 @@ def test_a_drained_node_gives_its_replica_away(scene: Scene, operator: Installat
         operator.cluster.patch("nodes", node, {"spec": {"unschedulable": False}})
 
 
-def test_a_frozen_node_loses_the_lead_and_does_not_act_when_it_thaws(
-    scene: Scene, operator: Installation, waiting
+@pytest.mark.parametrize("away", [frozen, cut_off])
+def test_a_node_that_is_away_loses_the_lead_and_does_not_act_when_it_is_back(
+    scene: Scene, operator: Installation, waiting, away: Callable[[str], AbstractContextManager[None]]
 ) -> None:
     leader = operator.leader()
-    frozen = leader["spec"]["nodeName"]
-    engine("pause", frozen)
-    try:
+    with away(leader["spec"]["nodeName"]):
         seconds = evicted_after(scene, waiting, time.monotonic())
         assert LEASE_SECONDS - 3 < seconds < LEASE_SECONDS + START_SECONDS
         holder = operator.holder()
         assert holder.partition("_")[0] != leader["metadata"]["name"]
-    finally:
-        engine("unpause", frozen)
-    wait_until(lambda: operator.metric(leader, "taintwarden_leader") == 0, 60, "the frozen replica to know")
+    wait_until(lambda: operator.metric(leader, "taintwarden_leader") == 0, 60, "the replica that was away to know")
     assert operator.holder() == holder
 
 

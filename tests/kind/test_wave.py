@@ -38,7 +38,7 @@ def test_it_needs_what_its_limits_give(operator: Installation) -> None:
     """No replica was ended for its memory, none is near its limit, and nothing is throttled: it has no CPU limit."""
     for pod in operator.pods():
         assert operator.metric(pod, "process_resident_memory_bytes") < MEMORY_LIMIT_BYTES
-        assert operator.metric(pod, "taintwarden_policies_watched") == 1
+        assert operator.metric(pod, "taintwarden_stale_view") == 0
         [status] = pod["status"]["containerStatuses"]
         assert status.get("lastState", {}).get("terminated", {}).get("reason") != "OOMKilled"
         [container] = pod["spec"]["containers"]

@@ -16,6 +16,7 @@ from controlplane import Cluster, Target, Webhook
 from controlplane.api_server import free_port
 from controlplane.binaries import ROOT, binary
 from controlplane.manifests import documents
+from controlplane.operator_process import EXECUTABLE
 from controlplane.waiting import wait_until
 
 Json = dict[str, Any]
@@ -70,12 +71,17 @@ def webhooks(cluster: Cluster) -> list[Json]:
     ]
 
 
-def are_trusted(cluster: Cluster) -> bool:
-    return all(webhook["clientConfig"].get("caBundle") for webhook in webhooks(cluster))
+def distrust(cluster: Cluster) -> None:
+    """Take the caBundle from a webhook."""
+    taken = [{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]
+    cluster.patch(CONFIGURATIONS["mutating"], "taintwarden", taken, kind="json")
 
 
-def wait_trusted(cluster: Cluster) -> None:
-    wait_until(lambda: are_trusted(cluster), TRUSTED_SECONDS, "the webhooks to be trusted")
+def trust(target: Target, *more: str) -> str:
+    """Run what the Job of the installation runs, with its rights. Returns what it says."""
+    where = [f"--kubeconfig={target.trust_kubeconfig()}", f"--namespace={NAMESPACE}", f"--wait={TRUSTED_SECONDS}"]
+    command = [str(EXECUTABLE), "webhook-trust", *where, *more]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=2 * TRUSTED_SECONDS).stdout
 
 
 def reviews(webhook: Webhook, /, **labels: str) -> float:
@@ -107,7 +113,7 @@ def opened(target: Target, folder: Path) -> Iterator[Webhook]:
     install(target.client, port)
     try:
         with Webhook(target.webhook_kubeconfig(), folder, port) as webhook:
-            wait_trusted(target.client)
+            trust(target)
             wait_asked(target.client, webhook)
             yield webhook
     finally:

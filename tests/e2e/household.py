@@ -1,0 +1,273 @@
+"""One workload of each kind of owner, with a key and nodes of its own, and what is seen of it."""
+
+import json
+import time
+import uuid
+from collections.abc import Callable
+from typing import Protocol
+
+from controlplane import Cluster, Json, wait_until
+from controlplane.availability import Availability
+from controlplane.cluster import IMAGE, SCHEDULER
+from e2e.placement_table import Outcome, Owner
+from e2e.stories import annotation, policy
+from simulated.life.life import matches
+from taintwarden.engine.placement import value_label
+
+POOL = "taintwarden-e2e/household"
+DRIVER = "example.com/driver"
+NEW, OLD = "2.0.0", "1.0.0"
+GOOD, BAD = "980", "700"
+SECONDS = 40.0
+APPS = {
+    Owner.DEPLOYMENT: "deployment",
+    Owner.STATEFUL_SET: "statefulset",
+    Owner.DAEMON_SET: "daemonset",
+    Owner.JOB: "job",
+    Owner.BARE: "bare",
+    Owner.VOLUME: "volume",
+}
+AFFINITY = "taintwarden.io/node-affinity"
+SIZE = {"storage": "1Gi"}
+
+
+class Ground(Protocol):
+    """A cluster with the real scheduler and controllers."""
+
+    @property
+    def client(self) -> Cluster: ...
+
+    @property
+    def availability(self) -> Availability: ...
+
+
+class Household:
+    """Two good nodes and a bad one. Pods tolerate values above 950, by their annotation.
+
+    Args:
+        ground: where it is.
+        effect: of the taints.
+        evicts: whether the policy evicts.
+
+    """
+
+    def __init__(self, ground: Ground, effect: str = "NoSchedule", *, evicts: bool = False) -> None:
+        self.ground = ground
+        self.client = ground.client
+        self.effect = effect
+        self._refused: set[str] = set()
+        self.key = self.name = f"house-{uuid.uuid4().hex[:6]}"
+        self.spec: Json = {
+            "taints": [{"key": self.key, "effects": [effect] if evicts else [], "placement": True}],
+            "versionLabels": [DRIVER],
+            "nodeSelector": {},
+        }
+        self.first, self.second, self.bad = (f"{self.name}-{name}" for name in ("first", "second", "bad"))
+
+    # -- what there is ------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Its namespace, nodes and policy."""
+        self.client.create_namespace(self.name, {"taintwarden.io/inject": "true"})
+        for node, value in ((self.first, GOOD), (self.second, GOOD), (self.bad, BAD)):
+            self._add_node(node, {POOL: self.name, DRIVER: OLD if value == BAD else NEW}, value)
+        self.client.create("taintevictionpolicies", policy(self.name, **self.spec))
+        self.wait_labels({self.first: GOOD, self.bad: BAD})
+        wait_until(self._is_completed, SECONDS, "pods to be completed")
+
+    def _add_node(self, name: str, labels: dict[str, str], value: str) -> None:
+        self.client.create_node(name, labels, self.taints(value))
+
+    def _is_completed(self) -> bool:
+        spec = self.template("probe")["spec"]
+        pod = {"metadata": {"name": "probe", "annotations": self.annotations()}, "spec": spec}
+        return "affinity" in self.client.create("pods", pod, self.name, dryRun="All")["spec"]
+
+    def clear(self) -> None:
+        """Remove all of it."""
+        if self.client.find("taintevictionpolicies", self.name):
+            self.client.delete("taintevictionpolicies", self.name)
+        self.client.remove_namespace(self.name)
+        if self.client.find("persistentvolumes", self.name):
+            self.client.delete("persistentvolumes", self.name)
+        self._remove_nodes()
+
+    def _remove_nodes(self) -> None:
+        self.client.delete_all("nodes", labelSelector=f"{POOL}={self.name}")
+
+    def taints(self, value: str) -> list[Json]:
+        return [{"key": self.key, "value": value, "effect": self.effect}]
+
+    def set_value(self, node: str, value: str) -> float:
+        """Change the taint of a node; the moment."""
+        at = time.monotonic()
+        self.client.set_taints(node, self.taints(value))
+        return at
+
+    def set_policy(self, **spec: object) -> None:
+        self.client.patch("taintevictionpolicies", self.name, {"spec": spec})
+
+    def annotations(self, bound: str = "950") -> dict[str, str]:
+        return annotation({"key": self.key, "operator": "Gt", "value": bound})
+
+    def template(self, app: str, bound: str = "950") -> Json:
+        spec = {
+            "containers": [{"name": "main", "image": IMAGE}],
+            "nodeSelector": {POOL: self.name},
+            "schedulerName": SCHEDULER,
+            "terminationGracePeriodSeconds": 1,
+            "automountServiceAccountToken": False,
+        }
+        return {"metadata": {"labels": {"app": app}, "annotations": self.annotations(bound)}, "spec": spec}
+
+    # -- workloads ----------------------------------------------------------------------------------------------------
+
+    def create_all(self) -> None:
+        """One workload of each kind."""
+        for owner in Owner:
+            self.create(owner)
+
+    def create(self, owner: Owner) -> None:
+        """The workload of a kind."""
+        app = APPS[owner]
+        makes: dict[Owner, Callable[[str], None]] = {
+            Owner.DEPLOYMENT: lambda app: self._workload("deployments", app, replicas=2),
+            Owner.STATEFUL_SET: lambda app: self._workload("statefulsets", app, replicas=1, serviceName=app),
+            Owner.DAEMON_SET: lambda app: self._workload("daemonsets", app),
+            Owner.JOB: self._job,
+            Owner.BARE: self.bare,
+            Owner.VOLUME: self._with_volume,
+        }
+        makes[owner](app)
+
+    def _workload(self, resource: str, app: str, **spec: object) -> None:
+        body = {"selector": {"matchLabels": {"app": app}}, "template": self.template(app), **spec}
+        self.client.create(resource, {"metadata": {"name": app}, "spec": body}, self.name)
+
+    def _job(self, app: str) -> None:
+        template = self.template(app)
+        template["spec"]["restartPolicy"] = "OnFailure"
+        self.client.create("batch/v1/jobs", {"metadata": {"name": app}, "spec": {"template": template}}, self.name)
+
+    def bare(self, name: str, bound: str = "950") -> None:
+        """A pod without an owner."""
+        template = self.template(name, bound)
+        self.client.create("pods", {**template, "metadata": {**template["metadata"], "name": name}}, self.name)
+
+    def _with_volume(self, app: str) -> None:
+        term = {"matchExpressions": [{"key": DRIVER, "operator": "SemverGt", "values": ["1.5.0"]}]}
+        affinity = '{"required": {"nodeSelectorTerms": [' + json.dumps(term) + "]}}"
+        claim = f"data-{app}-0"
+        spec = {
+            "capacity": SIZE,
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "none",
+            "hostPath": {"path": "/"},
+            "claimRef": {"namespace": self.name, "name": claim},
+        }
+        metadata = {"name": self.name, "annotations": {AFFINITY: affinity}}
+        self.client.create("persistentvolumes", {"metadata": metadata, "spec": spec})
+        claim_spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "none", "resources": {"requests": SIZE}}
+        self._claim(claim, claim_spec | {"volumeName": self.name})
+        template = [{"metadata": {"name": "data"}, "spec": claim_spec}]
+        self._workload("statefulsets", app, replicas=1, serviceName=app, volumeClaimTemplates=template)
+
+    def _claim(self, name: str, spec: Json) -> None:
+        """A claim that is bound to its volume as the controller for volumes writes it, which does not run here."""
+        metadata = {"name": name, "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
+        claim = self.client.create("persistentvolumeclaims", {"metadata": metadata, "spec": spec}, self.name)
+        reference = {"claimRef": {"uid": claim["metadata"]["uid"]}}
+        self.client.patch("persistentvolumes", self.name, {"spec": reference})
+        self.client.patch("persistentvolumes", self.name, {"status": {"phase": "Bound"}}, subresource="status")
+        status = {"status": {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": SIZE}}
+        self.client.patch("persistentvolumeclaims", name, status, self.name, subresource="status")
+
+    # -- what is seen -------------------------------------------------------------------------------------------------
+
+    def pods(self, app: str) -> list[Json]:
+        """Those that are there and not leaving."""
+        found = self.client.items("pods", self.name, labelSelector=f"app={app}")
+        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+    def where(self, owner: Owner) -> list[str]:
+        """The nodes of the pods that are bound, in order."""
+        found = (pod["spec"].get("nodeName") for pod in self.pods(APPS[owner]))
+        return sorted(node for node in found if node)
+
+    def wait(self, is_so: Callable[[], bool], what: str) -> None:
+        """Wait until something is seen."""
+        try:
+            wait_until(is_so, SECONDS, f"{what} in {self.name}")
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}; { ({one: self.where(one) for one in Owner}) }") from error
+
+    def wait_running(self) -> None:
+        """One pod of each, two of the Deployment and of the DaemonSet."""
+        numbers = {owner: 2 if owner in (Owner.DEPLOYMENT, Owner.DAEMON_SET) else 1 for owner in Owner}
+        self.wait(lambda: all(len(self.where(owner)) == number for owner, number in numbers.items()), "all pods to run")
+
+    def wait_labels(self, values: dict[str, str | None]) -> None:
+        """Wait until labels repeat these values; None: that there is no such taint."""
+        label = value_label(self.key)
+        self.wait(
+            lambda: all(
+                self.client.get("nodes", node)["metadata"]["labels"].get(label) == value
+                for node, value in values.items()
+            ),
+            f"labels {values}",
+        )
+
+    def uids(self) -> dict[Owner, dict[str, str]]:
+        """The pods of each owner by UID, each with its node."""
+        return {
+            owner: {pod["metadata"]["uid"]: pod["spec"].get("nodeName", "") for pod in self.pods(app)}
+            for owner, app in APPS.items()
+        }
+
+    def unmatched(self, owner: Owner) -> list[str]:
+        """Pods that do not match their own node."""
+        found = []
+        for pod in self.pods(APPS[owner]):
+            node = pod["spec"].get("nodeName")
+            if node and not matches(pod, self.client.get("nodes", node)["metadata"]["labels"]):
+                found.append(pod["metadata"]["name"])
+        return found
+
+    def runs_on_first(self, owner: Owner) -> bool:
+        """Whether a pod of it runs on the first node, as its kubelet says."""
+        pods = (pod for pod in self.pods(APPS[owner]) if pod["spec"].get("nodeName") == self.first)
+        return any(pod["status"].get("phase") == "Running" for pod in pods)
+
+    def see_pod(self, kind: str, pod: Json) -> None:
+        """Remember which pods their kubelet refused: controllers delete some of them at once."""
+        if pod["metadata"]["namespace"] == self.name and pod["status"].get("reason") == "NodeAffinity":
+            self._refused.add(pod["metadata"]["uid"])
+
+    def failures(self, before: dict[str, str]) -> list[str]:
+        """Those pods that the kubelet of the first node has refused, since they do not match it."""
+        return sorted(uid for uid, node in before.items() if node == self.first and uid in self._refused)
+
+    def _after_failure(self, owner: Owner) -> Outcome:
+        alive = [pod["spec"].get("nodeName") for pod in self.pods(APPS[owner]) if pod["status"]["phase"] != "Failed"]
+        if not alive:
+            return Outcome.FAILED
+        return Outcome.FAILED_REPLACED if set(alive) == {self.second} else Outcome.PENDING
+
+    def seen(self, owner: Owner, before: dict[str, str], since: float) -> Outcome:
+        """What happened to the pods that an owner had."""
+        now = self.uids()[owner]
+        left = {one.uid: one for one in self.ground.availability.departures("", since)}
+        here = {uid: node for uid, node in before.items() if node == self.first}
+        if len(self.failures(before)) == len(here):
+            return self._after_failure(owner)
+        stayed = here.keys() & now.keys()
+        if stayed == here.keys():
+            if owner is Owner.DAEMON_SET and self.bad in now.values():
+                return Outcome.SPREADS
+            return Outcome.STAYS_FALLEN if self.unmatched(owner) else Outcome.STAYS
+        evicted = all(left[uid].evicted for uid in here)
+        if owner is Owner.DAEMON_SET:
+            return Outcome.REMOVED if not evicted and self.first not in now.values() else Outcome.REPLACED
+        if not now:
+            return Outcome.GONE
+        return Outcome.REPLACED if evicted and set(now.values()) == {self.second} else Outcome.PENDING

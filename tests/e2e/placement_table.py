@@ -1,0 +1,71 @@
+"""What happens to pods of each kind of owner in each event of the life of placement: the table of docs/placement.md.
+
+The stories with the real scheduler, controllers and kubelet see each cell.
+"""
+
+from enum import StrEnum
+
+
+class Owner(StrEnum):
+    """What creates a pod, as the columns of the table are named."""
+
+    DEPLOYMENT = "Deployment"
+    STATEFUL_SET = "StatefulSet"
+    DAEMON_SET = "DaemonSet"
+    JOB = "Job"
+    BARE = "no owner"
+    VOLUME = "with a volume"
+    """A StatefulSet whose volume has node affinity with versions."""
+
+
+class Event(StrEnum):
+    """What happens, as the rows of the table are named."""
+
+    CREATED = "created"
+    FALLS_NO_EXECUTE = "the value falls, `NoExecute`, the policy evicts"
+    FALLS_NO_SCHEDULE = "the value falls, `NoSchedule`"
+    EDITED = "the policy is edited: `placement` dropped"
+    DRY_RUN = "`DryRun`"
+    PAUSED = "the policy is paused"
+    DELETED = "the policy is deleted"
+    WEBHOOK_AWAY = "created while the webhook is away"
+    OPERATOR_AWAY = "the operator is away, the value falls"
+    KUBELET = "the kubelet restarts"
+    KUBELET_FALLEN = "the kubelet restarts after the value fell"
+    UNINSTALLED = "uninstalled, the value falls"
+
+
+class Outcome(StrEnum):
+    """What is seen."""
+
+    SUITABLE = "runs on suitable nodes"
+    STAYS = "stays, matches its node"
+    STAYS_FALLEN = "stays, no longer matches its node"
+    REPLACED = "is evicted, replaced on a suitable node"
+    GONE = "is evicted"
+    REMOVED = "is deleted at once by its controller"
+    SPREADS = "stays; pods on all nodes"
+    PENDING = "Pending"
+    NONE = "no pod"
+    FAILED = "fails at once: `NodeAffinity`"
+    FAILED_REPLACED = "fails at once: `NodeAffinity`; replaced"
+
+
+def _row(of_all: Outcome, **others: Outcome) -> dict[Owner, Outcome]:
+    return {owner: others.get(owner.name, of_all) for owner in Owner}
+
+
+TABLE: dict[Event, dict[Owner, Outcome]] = {
+    Event.CREATED: _row(Outcome.SUITABLE),
+    Event.FALLS_NO_EXECUTE: _row(Outcome.REPLACED, DAEMON_SET=Outcome.REMOVED, BARE=Outcome.GONE),
+    Event.FALLS_NO_SCHEDULE: _row(Outcome.STAYS_FALLEN, DAEMON_SET=Outcome.REMOVED),
+    Event.EDITED: _row(Outcome.STAYS, DAEMON_SET=Outcome.SPREADS),
+    Event.DRY_RUN: _row(Outcome.STAYS, DAEMON_SET=Outcome.SPREADS),
+    Event.PAUSED: _row(Outcome.STAYS),
+    Event.DELETED: _row(Outcome.STAYS, DAEMON_SET=Outcome.SPREADS),
+    Event.WEBHOOK_AWAY: _row(Outcome.PENDING, DAEMON_SET=Outcome.NONE),
+    Event.OPERATOR_AWAY: _row(Outcome.STAYS),
+    Event.KUBELET: _row(Outcome.STAYS),
+    Event.KUBELET_FALLEN: _row(Outcome.FAILED_REPLACED, BARE=Outcome.FAILED, DAEMON_SET=Outcome.REMOVED),
+    Event.UNINSTALLED: _row(Outcome.STAYS),
+}

@@ -1,0 +1,256 @@
+"""The table of docs/placement.md on the real scheduler and controllers: each kind of owner in each event.
+
+The kubelet of the rows about kubelets is the real one too, with a container runtime in its memory.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from controlplane import WorkingCluster, wait_until, webhook_setup
+from controlplane.binaries import pinned_version, wanted_version
+from controlplane.following import Follower
+from controlplane.real_kubelet import RealKubelet
+from e2e.household import APPS, BAD, POOL, SECONDS, Household
+from e2e.placement_table import TABLE, Event, Outcome, Owner
+from e2e.real_town import Onlooker, Servants, served
+
+OBSERVED_SECONDS = 4.0  # how long "stays" is looked at
+REPORTED_SECONDS = 12.0  # a kubelet reports what it refuses within ten
+
+pytestmark = pytest.mark.timeout(600)
+OF_ONE_VERSION = pytest.mark.skipif(wanted_version() != pinned_version(), reason="no kubelet is newer than its server")
+
+
+@pytest.fixture(scope="module")
+def servants(populated_cluster: WorkingCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servants]:
+    with served(populated_cluster, tmp_path_factory.mktemp("life")) as servants:
+        yield servants
+
+
+@pytest.fixture(scope="module")
+def onlooker(populated_cluster: WorkingCluster) -> Iterator[Onlooker]:
+    with Onlooker(populated_cluster) as onlooker:
+        yield onlooker
+
+
+@contextmanager
+def household(servants: Servants, effect: str = "NoSchedule", *, evicts: bool = False) -> Iterator[Household]:
+    for name in servants.has:
+        servants.switch(name, on=True)
+    found = Household(servants.ground, effect, evicts=evicts)
+    found.begin()
+    try:
+        yield found
+    finally:
+        found.clear()
+
+
+@contextmanager
+def running(servants: Servants, effect: str = "NoSchedule", *, evicts: bool = False) -> Iterator[Household]:
+    """With a pod of each owner on its first node, which the bare one shares."""
+    with household(servants, effect, evicts=evicts) as found:
+        fill(found)
+        yield found
+
+
+def fill(house: Household) -> None:
+    house.client.patch("nodes", house.second, {"spec": {"unschedulable": True}})
+    house.create_all()
+    house.wait_running()
+    house.client.patch("nodes", house.second, {"spec": {"unschedulable": False}})
+
+
+@contextmanager
+def with_kubelet(servants: Servants) -> Iterator[tuple[Household, RealKubelet]]:
+    """The same, and the first node has a kubelet of its own."""
+    others = servants.ground.kubelet.others
+    with household(servants) as house:
+        others.add(house.first)
+        try:
+            with (
+                Follower(house.client, "pods", house.see_pod),
+                RealKubelet(servants.ground, house.first) as kubelet,
+            ):
+                fill(house)
+                house.wait(lambda: all(map(house.runs_on_first, Owner)), "the kubelet to run all pods")
+                yield house, kubelet
+        finally:
+            others.discard(house.first)
+
+
+def expect(house: Household, event: Event, before: dict[Owner, dict[str, str]], since: float) -> None:
+    """Wait until what is seen is what the table says, and see that it stays so where pods stay."""
+    row = TABLE[event]
+
+    def seen() -> dict[Owner, Outcome]:
+        return {owner: house.seen(owner, before[owner], since) for owner in Owner}
+
+    try:
+        wait_until(lambda: seen() == row, SECONDS, f"{event}")
+    except TimeoutError as error:
+        raise TimeoutError(f"{error}: { ({one: text for one, text in seen().items() if text != row[one]}) }") from error
+    if Outcome.STAYS in row.values() or Outcome.STAYS_FALLEN in row.values():
+        time.sleep(OBSERVED_SECONDS)  # nothing tells that nothing happens
+        assert seen() == row
+
+
+def test_created(servants: Servants) -> None:
+    assert set(TABLE[Event.CREATED].values()) == {Outcome.SUITABLE}
+    with household(servants) as house:
+        house.create_all()
+        house.wait_running()
+        good = {house.first, house.second}
+        assert all(set(house.where(owner)) <= good for owner in Owner)
+        assert house.where(Owner.DAEMON_SET) == sorted(good)
+
+
+@pytest.mark.parametrize(
+    ("event", "effect", "evicts"),
+    [(Event.FALLS_NO_EXECUTE, "NoExecute", True), (Event.FALLS_NO_SCHEDULE, "NoSchedule", False)],
+)
+def test_the_value_falls(servants: Servants, event: Event, effect: str, evicts: bool) -> None:
+    with running(servants, effect, evicts=evicts) as house:
+        before = house.uids()
+        since = house.set_value(house.first, BAD)
+        expect(house, event, before, since)
+
+
+def drop(house: Household) -> None:
+    house.set_policy(taints=[{"key": house.key, "effects": ["PreferNoSchedule"]}], versionLabels=[])
+
+
+def rehearse(house: Household) -> None:
+    house.set_policy(mode="DryRun")
+
+
+def delete(house: Household) -> None:
+    house.client.delete("taintevictionpolicies", house.name)
+
+
+@pytest.mark.parametrize(("event", "act"), [(Event.EDITED, drop), (Event.DRY_RUN, rehearse), (Event.DELETED, delete)])
+def test_placement_ends(servants: Servants, onlooker: Onlooker, event: Event, act: Callable[[Household], None]) -> None:
+    """A pod that waited for a node with a greater value is scheduled, and a new node takes pods as well."""
+    with running(servants) as house:
+        house.bare("waiting", "990")
+        house.wait(lambda: bool(pending(house, "waiting")), "the pod to wait")
+        before, since = house.uids(), time.monotonic()
+        act(house)
+        expect(house, event, before, since)
+        house.wait(lambda: bool(bound(house, "waiting")), "the pod that waited to be bound")
+        house.set_value(house.first, BAD)
+        expect(house, event, before, since)
+        assert onlooker.found(house.name) == []
+
+
+def test_a_pause_changes_nothing(servants: Servants) -> None:
+    """A pod that waits for a node with a greater value still waits, and a value that falls is repeated."""
+    with running(servants) as house:
+        house.bare("waiting", "990")
+        house.wait(lambda: bool(pending(house, "waiting")), "the pod to wait")
+        before, since = house.uids(), time.monotonic()
+        house.set_policy(paused=True)
+        expect(house, Event.PAUSED, before, since)
+        assert bound(house, "waiting") == []
+        since = house.set_value(house.first, BAD)
+        expect(house, Event.FALLS_NO_SCHEDULE, before, since)
+
+
+@OF_ONE_VERSION
+def test_the_kubelet_restarts(servants: Servants) -> None:
+    """While all match their node, and after the policy is gone and the value has fallen."""
+    with with_kubelet(servants) as (house, kubelet):
+        before, since = house.uids(), time.monotonic()
+        kubelet.restart()
+        expect(house, Event.KUBELET, before, since)
+        delete(house)
+        house.wait_labels({house.first: None})
+        house.set_value(house.first, BAD)
+        kubelet.restart()
+        time.sleep(REPORTED_SECONDS)
+        assert [owner for owner in Owner if house.failures(before[owner]) or not house.runs_on_first(owner)] == []
+
+
+@OF_ONE_VERSION
+def test_the_kubelet_restarts_after_the_value_fell(servants: Servants) -> None:
+    with with_kubelet(servants) as (house, kubelet):
+        before = house.uids()
+        since = house.set_value(house.first, BAD)
+        expect(house, Event.FALLS_NO_SCHEDULE, before, since)
+        kubelet.restart()
+        expect(house, Event.KUBELET_FALLEN, before, since)
+
+
+def bound(house: Household, app: str) -> list[str]:
+    return [node for pod in house.pods(app) if (node := pod["spec"].get("nodeName"))]
+
+
+def pending(house: Household, app: str) -> list[str]:
+    """Why the scheduler found no node for pods."""
+    found = [one for pod in house.pods(app) for one in pod.get("status", {}).get("conditions", [])]
+    return [one["message"] for one in found if one.get("reason") == "Unschedulable"]
+
+
+def test_the_webhook_is_away(servants: Servants) -> None:
+    """What is created then waits; when it is back, the pods are created again, and the DaemonSet is restarted."""
+    with household(servants) as house:
+        servants.switch("webhook", on=False)
+        house.create_all()
+        waiting = [owner for owner in Owner if TABLE[Event.WEBHOOK_AWAY][owner] is Outcome.PENDING]
+        house.wait(lambda: all(pending(house, APPS[owner]) for owner in waiting), "pods to wait")
+        assert [owner for owner in Owner if owner not in waiting] == [Owner.DAEMON_SET]
+        assert house.pods(APPS[Owner.DAEMON_SET]) == []
+        servants.switch("webhook", on=True)
+        for owner in waiting:
+            for pod in house.pods(APPS[owner]):
+                house.client.delete("pods", pod["metadata"]["name"], house.name, grace_seconds=0)
+        house.bare(APPS[Owner.BARE])
+        restart(house)
+        house.wait_running()
+
+
+def restart(house: Household) -> None:
+    """As `kubectl rollout restart` does."""
+    stamp = {"kubectl.kubernetes.io/restartedAt": str(time.time())}
+    template = {"metadata": {"annotations": stamp}}
+    house.client.patch("daemonsets", APPS[Owner.DAEMON_SET], {"spec": {"template": template}}, house.name)
+
+
+def test_the_operator_is_away(servants: Servants) -> None:
+    """Labels keep their values, so nothing changes; a new node stays closed until it is back."""
+    with running(servants, "NoExecute", evicts=True) as house:
+        house.bare("waiting", "990")
+        house.wait(lambda: bool(pending(house, "waiting")), "the pod to wait")
+        before = house.uids()
+        servants.switch("operator", on=False)
+        since = house.set_value(house.first, BAD)
+        new = f"{house.name}-new"
+        house.client.create_node(new, {POOL: house.name}, house.taints("999"))
+        expect(house, Event.OPERATOR_AWAY, before, since)
+        assert bound(house, "waiting") == []
+        servants.switch("operator", on=True)
+        house.wait(lambda: bound(house, "waiting") == [new], "the pod that waited to be bound")
+
+
+def test_uninstalled(servants: Servants) -> None:
+    """Labels keep their values for what names them; when nothing does, they can be removed without an operator."""
+    with running(servants) as house:
+        before = house.uids()
+        for name in servants.has:
+            servants.switch(name, on=False)
+        webhook_setup.remove_configurations(house.client)
+        try:
+            house.client.delete("taintevictionpolicies", house.name)
+            since = house.set_value(house.first, BAD)
+            expect(house, Event.UNINSTALLED, before, since)
+            code, said = servants.command("placement", "remove", house.key, "--yes")
+            assert (code, f"{house.name}/bare" in said) == (1, True)
+            house.client.remove_namespace(house.name)
+            assert servants.command("placement", "remove", house.key, "--yes")[0] == 0
+            labels = house.client.get("nodes", house.first)["metadata"]["labels"]
+            assert not [label for label in labels if house.key in label and label.startswith(("value", "effect"))]
+        finally:
+            webhook_setup.install(house.client, servants.port)
+            webhook_setup.trust(servants.ground)
