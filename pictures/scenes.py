@@ -57,6 +57,14 @@ async def plan() -> Pictures:
     return iter([("plan", draw("plan", " ".join(["taintwarden", *arguments]), screen))])
 
 
+async def sweep() -> Pictures:
+    """How many pods leave at each value: where the cliff is."""
+    arguments = ["plan", "--sweep", "sla=990..880"]
+    async with _cluster() as (kubeconfig, _):
+        screen = (await record([str(TAINTWARDEN), *arguments], {"KUBECONFIG": kubeconfig}))[-1]
+    return iter([("sweep", draw("sweep", " ".join(["taintwarden", *arguments]), screen))])
+
+
 async def status() -> Pictures:
     """The same zone, degraded in earnest: pods wait for their deadlines, for a budget and for their workload."""
     arguments = ["status", POLICY, "--watch", "--interval", "0.5"]
@@ -66,6 +74,15 @@ async def status() -> Pictures:
         frames, _ = await asyncio.gather(watching, degrading)
     screen = max(frames, key=lambda frame: (frame.count("udget"), frame.count("Waiting"), len(frame)))
     return iter([("status", draw("status", " ".join(["taintwarden", *arguments]), screen))])
+
+
+async def top() -> Pictures:
+    """The same, live, with a value that is mistyped."""
+    async with _cluster() as (kubeconfig, cluster):
+        watching = record([str(TAINTWARDEN), "top", "--interval", "0.5"], {"KUBECONFIG": kubeconfig}, seconds=20)
+        frames, *_ = await asyncio.gather(watching, _degrade(cluster, "a1", "c1"), _mistype(cluster, "b2"))
+    screen = max(frames, key=lambda frame: (frame.count("■") > 0, frame.count("▲"), frame.count("◐"), len(frame)))
+    return iter([("top", draw("top", "taintwarden top", screen))])
 
 
 async def incident() -> Pictures:
@@ -98,6 +115,11 @@ async def _degrade(cluster: LocalCluster, *nodes: str) -> None:
         set_value(cluster, node, "890")
 
 
+async def _mistype(cluster: LocalCluster, node: str) -> None:
+    await asyncio.sleep(5)
+    set_value(cluster, node, "98O")
+
+
 @contextlib.asynccontextmanager
 async def _cluster(http_port: int = 0, seconds: float = 60) -> AsyncIterator[tuple[str, LocalCluster]]:
     """The demo's cluster before its story begins, with the operator enforcing; for some seconds at most."""
@@ -118,6 +140,8 @@ async def _scraped(port: int) -> AsyncIterator[str]:
 SCENES: dict[str, Callable[[], Coroutine[None, None, Pictures]]] = {
     "demo": demo,
     "plan": plan,
+    "sweep": sweep,
+    "top": top,
     "status": status,
     "incident": incident,
 }

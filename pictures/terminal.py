@@ -10,9 +10,10 @@ import termios
 from collections.abc import Mapping, Sequence
 
 WIDTH, HEIGHT = 100, 44
-# rich draws a live picture by going back to its first line and erasing each line on the way.
-_REDRAW = re.compile(r"\r?\x1b\[2K(?:\x1b\[1A\x1b\[2K)*")
-_CURSOR = re.compile(r"\x1b\[\?25[lh]")
+# rich draws a live picture by going back to its first line and erasing each line on the way; on a screen of its own by
+# going back to the corner.
+_REDRAW = re.compile(r"\r?\x1b\[2K(?:\x1b\[1A\x1b\[2K)*|\x1b\[H")
+_CURSOR = re.compile(r"\x1b\[\?(?:25|1049)[lh]")
 
 
 async def record(

@@ -12,6 +12,21 @@ import yaml
 from reference.markdown import code, plain, table
 
 FOLDER = Path(__file__).resolve().parents[1] / "deploy" / "chart" / "taintwarden"
+SHIPPED = {
+    "alerts.yaml": "deploy/components/alerts/alerts.yaml",
+    "crds/taintevictionpolicies.yaml": "crds/taintevictionpolicies.yaml",
+    "crds/tolerationprofiles.yaml": "crds/tolerationprofiles.yaml",
+    "metrics-access.yaml": "deploy/components/protected-metrics/metrics-access.yaml",
+    "scheduler-extender-alerts.yaml": "deploy/components/scheduler-extender-alerts/alerts.yaml",
+    "scheduler-extender-rbac.yaml": "deploy/components/scheduler-extender/rbac.yaml",
+    "scheduler-extender-service.yaml": "deploy/components/scheduler-extender/service.yaml",
+    "admission-policy.yaml": "deploy/base/admission-policy.yaml",
+    "rbac.yaml": "deploy/base/rbac.yaml",
+    "webhook-rbac.yaml": "deploy/base/webhook-rbac.yaml",
+    "webhook-trust.yaml": "deploy/base/webhook-trust.yaml",
+    "webhooks.yaml": "deploy/base/webhooks.yaml",
+}
+"""Files of the chart's ``source``, each a copy of a file that is also shipped without the chart."""
 LONGEST_DEFAULT = 60
 """Characters; what is longer is for values.yaml alone."""
 HEAD = """# The chart taintwarden
@@ -50,6 +65,12 @@ class Value:
     default: Any
     comment: str
     is_group: bool
+
+
+def chart_sources() -> dict[str, str]:
+    """The files of the chart's ``source``, by path in the repository. Of links, Helm prints a line for each."""
+    root, folder = FOLDER.parents[2], FOLDER.relative_to(FOLDER.parents[2])
+    return {f"{folder}/source/{name}": (root / path).read_text("utf-8") for name, path in SHIPPED.items()}
 
 
 def chart_readme() -> str:

@@ -109,6 +109,11 @@ POLICIES = (
         states=((0, "armed", GREEN), (1, "tripped", RED)),
     ),
     Panel(
+        "Namespaces that guards hold",
+        "Pods of these namespaces have to leave for a reason of their own, and are too many. All others are evicted.",
+        ((f"max by (policy) (taintwarden_guard_held_namespaces{OF_POLICIES})", "{{policy}}"),),
+    ),
+    Panel(
         "Zones",
         "So many nodes of a Degraded or Full zone would be drained that its evictions are slowed down or stopped.",
         ((f"max by (policy, zone) (taintwarden_zone_state{OF_POLICIES})", "{{zone}} ({{policy}})"),),
@@ -222,6 +227,12 @@ WEBHOOK = (
         "0: the API server does not call them.",
         (("max by (configuration) (taintwarden_webhook_configured)", "{{configuration}}"),),
         states=((0, "missing", RED), (1, "there", GREEN)),
+    ),
+    Panel(
+        "Configurations that trust the webhooks",
+        "0: caBundle is missing or of another certificate, so the API server does not call them.",
+        (("min by (configuration) (taintwarden_webhook_trusted)", "{{configuration}}"),),
+        states=((0, "untrusted", RED), (1, "trusted", GREEN)),
     ),
 )
 EXTENDER = (

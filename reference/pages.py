@@ -5,12 +5,13 @@ from pathlib import Path
 
 import yaml
 
-from reference.chart import chart_readme
+from reference.chart import chart_readme, chart_sources
 from reference.commands import commands_page
 from reference.dashboard import dashboard_json
 from reference.definitions import definition_page
 from reference.metrics import metrics_page
 
+DASHBOARD = "deploy/components/dashboard/taintwarden.json"
 ROOT = Path(__file__).resolve().parents[1]
 PAGES: dict[str, tuple[str, str, Callable[[], str]]] = {
     "policy": ("TaintEvictionPolicy", "crds/taintevictionpolicies.yaml", lambda: _definition("taintevictionpolicies")),
@@ -28,8 +29,9 @@ def made_pages() -> dict[str, str]:
 
 
 def made_files() -> dict[str, str]:
-    """Everything that is written: the pages, and the dashboard."""
-    return {**made_pages(), "deploy/components/dashboard/taintwarden.json": dashboard_json()}
+    """Everything that is written: the pages, the dashboard, and the chart's copies of what is shipped without it."""
+    dashboard = dict.fromkeys((DASHBOARD, "deploy/chart/taintwarden/source/dashboard.json"), dashboard_json())
+    return {**made_pages(), **dashboard, **chart_sources()}
 
 
 def _page(title: str, source: str, body: Callable[[], str]) -> str:

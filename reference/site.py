@@ -11,9 +11,15 @@ from pathlib import Path
 from properdocs.config.defaults import ProperDocsConfig
 from properdocs.structure.files import File, Files
 from properdocs.structure.pages import Page
+from pygments.formatters import HtmlFormatter
+
+from reference.diagrams import BLOCK, name_of
 
 ROOT = Path(__file__).parents[1]
 INDEX = "docs/README.md"
+ASSETS = ROOT / "reference" / "site_assets"
+CONTENTS = re.compile(r"(?:^ *- \[[^\]]+\]\(#[^)]+\)\n){3,}", re.MULTILINE)
+"""A list of links to sections of the same page."""
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s#]+)")
 ROW = re.compile(r"^\| \[(?P<title>[^\]]+)\]\((?P<link>[^)]+)\)")
 
@@ -33,7 +39,10 @@ def on_config(config: ProperDocsConfig) -> ProperDocsConfig:
 
 
 def on_files(files: Files, *, config: ProperDocsConfig) -> Files:
-    """Add the files outside ``docs`` that pages link to, and those that these link to."""
+    """Add the files outside ``docs`` that pages link to, and those that these link to; and our style and script."""
+    for path in sorted(ASSETS.iterdir()):
+        files.append(File.generated(config, path.name, abs_src_path=str(path)))
+    files.append(File.generated(config, "colours.css", content=_colours()))
     waiting = [f"docs/{file.src_uri}" for file in files if file.is_documentation_page()]
     known = set(waiting)
     while waiting:
@@ -49,10 +58,29 @@ def on_files(files: Files, *, config: ProperDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: ProperDocsConfig, files: Files) -> str:
-    """Make links of the repository links of the site."""
+    """Make links of the repository links of the site, pictures of diagrams, and leave out a list of the sections.
+
+    The theme has a table of contents beside the page, and the list is for readers of the repository.
+    """
+    markdown = CONTENTS.sub("", BLOCK.sub(lambda block: _diagram(block[1], page), markdown), count=1)
     here = posixpath.dirname(page.file.src_uri)
     origin = page.file.src_uri.removeprefix("project/") if here.startswith("project") else f"docs/{page.file.src_uri}"
     return LINK.sub(lambda link: posixpath.relpath(_in_site(_target(origin, link[1])), here or "."), markdown)
+
+
+def _diagram(source: str, page: Page) -> str:
+    """Its picture in both colour modes."""
+    folder = posixpath.relpath("pictures/diagrams", posixpath.dirname(page.file.src_uri) or ".")
+    pictures = [
+        f'<img class="{mode}-mode" src="{folder}/{name_of(source, mode)}" alt="Diagram">' for mode in ("light", "dark")
+    ]
+    return f'<figure class="diagram">{"".join(pictures)}</figure>\n'
+
+
+def _colours() -> str:
+    """Colours of code in both modes."""
+    light, dark = HtmlFormatter(style="default"), HtmlFormatter(style="github-dark")
+    return "\n".join([light.get_style_defs(".highlight"), dark.get_style_defs('[data-bs-theme="dark"] .highlight'), ""])
 
 
 def _target(origin: str, link: str) -> str:
