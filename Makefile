@@ -1,13 +1,14 @@
 # Everything a developer or a newcomer runs. `make help` lists it.
 # The environment is .venv, made on first use from Python 3.11+ and the package index alone.
 .DEFAULT_GOAL := help
-.PHONY: help demo test search fuzz check fmt reference lock sbom audit pictures site control-plane cluster deploy-tools prometheus test-deploy test-e2e on-call kind kind-image kind-e2e kind-stories kind-down bench clean
+.PHONY: help demo test search fuzz check fmt reference lock sbom audit pictures diagrams site control-plane cluster deploy-tools karpenter prometheus test-deploy test-e2e on-call kind kind-image kind-e2e kind-stories kind-conformance kind-down bench clean
 PYTHON ?= python3
 # Another control plane for the end-to-end tests: a version in tests/controlplane/versions.
 export KUBERNETES ?=
 # How many processes run the tests that need no cluster; with 0 they run in the process of pytest itself.
 WORKERS ?= auto
 ATHERIS_VERSION := 3.0.0
+MERMAID_VERSION := 11.16.0
 TARGET ?= annotation
 SECONDS ?= 600
 VENV := $(CURDIR)/.venv
@@ -70,16 +71,24 @@ audit: $(READY) ## known vulnerabilities of what is locked (asks osv.dev)
 	@$(BIN)/uv audit --frozen --preview-features audit-command
 
 pictures: $(READY) prometheus ## draw docs/pictures from real commands on the demo's cluster (three minutes)
-	@$(BIN)/python -m pictures
+	@$(BIN)/python -m pictures $(ARGS)
+
+diagrams: $(READY) ## draw docs/pictures/diagrams from the Mermaid of the documents (needs npm and Chromium)
+	@npm install --silent --no-audit --no-fund --prefix .cache/mermaid mermaid@$(MERMAID_VERSION)
+	@$(BIN)/python -m reference.diagrams
 
 site: $(READY) ## build all documents as a web site into .cache/site; dead links are errors
-	@$(BIN)/properdocs build
+	@$(BIN)/python -m properdocs build
 
-control-plane: ## build etcd, kube-apiserver and friends once, into .cache/control-plane (needs Go)
+control-plane: ## build etcd, kube-apiserver and friends once, into .cache/control-plane and .cache/kubelet (needs Go)
 	@tests/controlplane/build
+	@tests/controlplane/build-kubelet
 
 deploy-tools: ## build helm, kind and actionlint once, into .cache/deploy-tools (needs Go)
 	@tests/deploy/tools/build
+
+karpenter: ## build what asks Karpenter's scheduler once, into .cache/karpenter (needs Go)
+	@tests/karpenter/build > /dev/null
 
 prometheus: ## build promtool and prometheus once, into .cache/prometheus (needs Go)
 	@tests/monitoring/tools/build
@@ -90,7 +99,7 @@ test-deploy: $(READY) control-plane deploy-tools prometheus ## lint and render w
 cluster: $(READY) control-plane ## the real control plane with six nodes and the operator, to try things on, until Ctrl-C
 	@PYTHONPATH=tests $(BIN)/python -m controlplane
 
-test-e2e: $(READY) control-plane deploy-tools prometheus ## end-to-end tests on the real control plane (KUBERNETES=v1.30.14)
+test-e2e: $(READY) control-plane deploy-tools karpenter prometheus ## end-to-end tests on the real control plane (KUBERNETES=v1.30.14)
 	@$(BIN)/python -m pytest tests/e2e $(ARGS)
 
 on-call: $(READY) control-plane prometheus ## all incidents of docs/runbooks on the real control plane (five minutes)
@@ -107,6 +116,9 @@ kind-e2e: $(READY) control-plane deploy-tools ## the end-to-end tests on a kind 
 
 kind-stories: $(READY) control-plane deploy-tools ## of these only the ones that need real kubelets
 	@tests/kind/e2e stories $(ARGS)
+
+kind-conformance: $(READY) control-plane deploy-tools ## Kubernetes' own tests for NoExecute taints, on that cluster
+	@tests/kind/e2e conformance $(ARGS)
 
 kind-down: ## remove that cluster, and end the engine that was started for it
 	@tests/kind/e2e down

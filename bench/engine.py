@@ -4,7 +4,17 @@ import json
 import subprocess
 import sys
 
-CASES = ("shared_verdicts", "node_change", "profile_change", "deadlines", "decision_pass", "token_bucket", "feed")
+CASES = (
+    "shared_verdicts",
+    "node_change",
+    "profile_change",
+    "deadlines",
+    "paused",
+    "reclaims",
+    "decision_pass",
+    "token_bucket",
+    "feed",
+)
 LIMIT_SECONDS = 300
 
 

@@ -15,6 +15,7 @@ from uuid import UUID
 from bench import population
 from bench.limit_cases import NONE, decision_pass
 from bench.profile_cases import profile_change
+from bench.step_cases import paused, reclaims
 from bench.usage import MIB, memory
 from taintwarden.controller.clock import system_clock
 from taintwarden.controller.decoding import Decoder
@@ -130,16 +131,18 @@ def deadlines(scale: float) -> Result:
     assert sum(1 for _ in machine.view.all_claims()) == pods
     gc.collect()
     grown = memory().rss_mib - before
+    at = now(11 + wait_seconds)
+    machine.step(events.NodesReached(10**9), at)  # what is known of the nodes is not old
     issued, longest, began = 0, 0.0, time.process_time()
     while issued < pods:
         step_began = time.process_time()
-        found = machine.step(events.Woke(), now(11 + wait_seconds))
+        found = machine.step(events.Woke(), at)
         longest = max(longest, time.process_time() - step_began)
         evictions = [command for command in found if isinstance(command, commands.Evict)]
         issued += len(evictions)
         for command in evictions:
-            machine.step(events.Settled(command.pod.uid, Outcome.EVICTED), now(11 + wait_seconds))
-            machine.step(events.PodGone(command.pod.uid, command.pod.node), now(11 + wait_seconds))
+            machine.step(events.Settled(command.pod.uid, Outcome.EVICTED), at)
+            machine.step(events.PodGone(command.pod.uid, command.pod.node), at)
     seconds = time.process_time() - began
     return {
         "pods": pods,
@@ -172,7 +175,7 @@ class Pages:
         self.cpu_seconds = 0.0
         """What making the pages took, which is not ours."""
 
-    async def request(self, _method: str, _path: str, *, params: Mapping[str, str], accept: str) -> bytes:
+    async def request(self, _method: str, _path: str, *, params: Mapping[str, str], accept: str, **_: int) -> bytes:
         del accept
         began = time.process_time()
         first = int(params.get("continue", "0"))
@@ -201,8 +204,9 @@ async def list_pods(pods: int) -> Result:
         machine.step(events.NodeSeen(node_named(index)), now())
     handler = PodHandler("pods", lambda event: machine.step(event, now()), Metrics(), Decoder(system_clock))
     before_mib, began = memory().rss_mib, time.process_time()
-    running = asyncio.create_task(Stream(pages, PODS, handler).run())  # type: ignore[arg-type]
-    await handler.listed_once.wait()
+    stream = Stream(pages, PODS, handler)  # type: ignore[arg-type]
+    running = asyncio.create_task(stream.run())
+    await stream.listed.wait()
     seconds = time.process_time() - began - pages.cpu_seconds
     running.cancel()
     gc.collect()
@@ -250,7 +254,17 @@ def item(templates: list[bytes], index: int, nodes: int) -> bytes:
 
 CASES: dict[str, Callable[[float], Result]] = {
     case.__name__: case
-    for case in (shared_verdicts, node_change, profile_change, deadlines, decision_pass, token_bucket, feed)
+    for case in (
+        shared_verdicts,
+        node_change,
+        profile_change,
+        deadlines,
+        paused,
+        reclaims,
+        decision_pass,
+        token_bucket,
+        feed,
+    )
 }
 
 if __name__ == "__main__":

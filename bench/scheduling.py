@@ -217,7 +217,9 @@ async def compute(nodes: int, subject: Subject, requests: int) -> list[float]:
     known = {f"node-{index}": reader(msgspec.convert(stored(index), NodeObject)) for index in range(nodes)}
     demands = Demands(Decoder(system_clock), Profiles(), {}, {})
     news = News(lambda: system_clock().monotonic)
-    extender = SchedulerExtender(known, demands, Decisions(Gates()), news, lambda _reason, _nodes: None)
+    extender = SchedulerExtender(
+        known, demands, Decisions(Gates()), news, lambda _reason, _nodes: None, shows_values=True
+    )
     decoder, encoder = msgspec.json.Decoder(Args), msgspec.json.Encoder()
     names, found = list(known), []
     gc.collect()

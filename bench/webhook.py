@@ -13,7 +13,7 @@ from typing import Any
 from bench.bulk import Bulk
 from bench.cluster import ControlPlane, Webhook, wait_until
 from bench.usage import CpuMeter, settle
-from e2e import webhook_setup  # after bench.cluster, which says where it is
+from controlplane import webhook_setup  # after bench.cluster, which says where it is
 
 PER_SECOND = 100
 SECONDS, QUICK_SECONDS = 10, 3
