@@ -34,8 +34,8 @@ from taintwarden.engine.model import (
     Toleration,
     Tolerations,
 )
-from taintwarden.kube.resources import PODS
-from taintwarden.kube.streams import Stream
+from taintwarden.kube.watch.streams import Stream
+from taintwarden.kube.wire.resources import PODS
 from taintwarden.telemetry.metrics import Metrics
 
 START = 1_800_000_000.0

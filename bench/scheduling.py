@@ -22,7 +22,7 @@ from taintwarden.controller.clock import system_clock
 from taintwarden.controller.decoding import Decoder
 from taintwarden.engine.model import Gates
 from taintwarden.engine.profiles import Profiles
-from taintwarden.kube.objects import NodeObject
+from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden.scheduling.decisions import Decisions, NodeReader
 from taintwarden.scheduling.demands import Demands
 from taintwarden.scheduling.extender import Args, SchedulerExtender

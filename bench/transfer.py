@@ -60,7 +60,7 @@ async def stream(bulk: Bulk, path: str) -> None:
 async def run(kubeconfig: Path, *, parses: bool, streams: bool) -> None:
     messages: Any = {}
     if parses:
-        from taintwarden.kube.protobuf_objects import MESSAGES as messages  # noqa: PLC0415, N811 - imports cost CPU
+        from taintwarden.kube.wire.protobuf_kinds import MESSAGES as messages  # noqa: PLC0415, N811 - imports cost CPU
     async with Bulk.open(kubeconfig) as bulk, asyncio.TaskGroup() as group:
         for path, kind in PATHS.items():
             if streams:

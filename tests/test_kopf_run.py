@@ -9,9 +9,9 @@ import pytest
 
 from kube import wire
 from taintwarden.kopf_run import connection_info, host
-from taintwarden.kube.connection import Connection
+from taintwarden.kube.auth.connection import Connection
+from taintwarden.kube.auth.kubeconfig import Source
 from taintwarden.kube.errors import ConfigError
-from taintwarden.kube.kubeconfig import Source
 
 
 class App:

@@ -7,8 +7,8 @@ from itertools import islice
 from typing import Any
 
 from bench.replay import wire
-from taintwarden.kube.protobuf_objects import MESSAGES
-from taintwarden.kube.resources import Resource
+from taintwarden.kube.wire.protobuf_kinds import MESSAGES
+from taintwarden.kube.wire.resources import Resource
 
 FIRST_VERSION = 1_000_000
 MAX_HISTORY = 50_000

@@ -10,7 +10,7 @@ from uuid import NAMESPACE_DNS, uuid5
 from bench import population
 from bench.population import Shape
 from bench.replay.recording import Recording
-from taintwarden.kube.protobuf_objects import MESSAGES
+from taintwarden.kube.wire.protobuf_kinds import MESSAGES
 
 PODS_PER_WORKLOAD = 100
 DIGEST = slice(7, 15)

@@ -11,10 +11,10 @@ from bench import population
 from bench.bulk import Bulk
 from bench.cluster import ControlPlane, Store
 from bench.population import Shape
-from taintwarden.kube.encoding import PROTOBUF
-from taintwarden.kube.protobuf_frames import MAGIC
-from taintwarden.kube.protobuf_objects import MESSAGES
-from taintwarden.kube.resources import NAMESPACES, NODES, PODS, REPLICA_SETS, Resource
+from taintwarden.kube.wire.formats import PROTOBUF
+from taintwarden.kube.wire.protobuf_frames import MAGIC
+from taintwarden.kube.wire.protobuf_kinds import MESSAGES
+from taintwarden.kube.wire.resources import NAMESPACES, NODES, PODS, REPLICA_SETS, Resource
 
 RECORDED: tuple[Resource[Any], ...] = (NODES, PODS, NAMESPACES, REPLICA_SETS)
 SMALL = Shape(population.WORKLOADS, population.WORKLOADS)

@@ -10,7 +10,7 @@ from bench import population
 from bench.population import Shape
 from bench.replay.collection import Collection
 from bench.replay.copies import Pods, workload_count
-from taintwarden.kube.protobuf_objects import MESSAGES
+from taintwarden.kube.wire.protobuf_kinds import MESSAGES
 
 STOPPED_AFTER_SECONDS = 1.0
 """From an accepted eviction until the pod is gone."""

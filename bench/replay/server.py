@@ -26,7 +26,7 @@ from bench.replay.copies import Pods
 from bench.replay.recording import Recording, recording
 from bench.replay.scenario import Scenario
 from localcluster import LocalCluster
-from taintwarden.kube.resources import (
+from taintwarden.kube.wire.resources import (
     BUDGETS,
     DAEMON_SETS,
     JOBS,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from taintwarden.kube.protobuf_frames import LENGTH_BYTES, MAGIC
+from taintwarden.kube.wire.protobuf_frames import LENGTH_BYTES, MAGIC
 
 _BYTES = 2
 """Wire type of text, bytes and messages."""

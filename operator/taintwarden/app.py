@@ -33,15 +33,17 @@ from taintwarden.engine.machine import Machine, events
 from taintwarden.engine.model import Gates
 from taintwarden.handlers.metrics_server import MetricsServer
 from taintwarden.handlers.probes import ProbeServer
-from taintwarden.kube.client import Client
-from taintwarden.kube.connection import Connection
-from taintwarden.kube.credentials import CredentialsError
-from taintwarden.kube.custom import POLICIES, PROFILES, check_definition
+from taintwarden.kube.auth.connection import Connection
+from taintwarden.kube.auth.credentials import CredentialsError
+from taintwarden.kube.calls.evictor import Evictor
+from taintwarden.kube.calls.lease import LEASE_NAME, Lease
+from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES, check_definition
+from taintwarden.kube.calls.recorder import Recorder
 from taintwarden.kube.errors import ApiError
-from taintwarden.kube.evictor import Evictor
-from taintwarden.kube.lease import LEASE_NAME, Lease
-from taintwarden.kube.recorder import Recorder
-from taintwarden.kube.resources import (
+from taintwarden.kube.http.client import Client
+from taintwarden.kube.watch.stream_timings import StreamTimings
+from taintwarden.kube.watch.streams import Stream
+from taintwarden.kube.wire.resources import (
     BUDGETS,
     DAEMON_SETS,
     JOBS,
@@ -53,8 +55,6 @@ from taintwarden.kube.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from taintwarden.kube.streams import Stream
-from taintwarden.kube.timings import StreamTimings
 from taintwarden.settings import Settings
 from taintwarden.telemetry.metrics import Metrics, Process
 

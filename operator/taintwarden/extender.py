@@ -18,10 +18,10 @@ from taintwarden.engine.model import Gates
 from taintwarden.engine.profiles import Profiles
 from taintwarden.handlers.extender_requests import RESULTS, VERBS, extender_app
 from taintwarden.handlers.https_server import HttpsServer
-from taintwarden.kube.connection import Connection
-from taintwarden.kube.custom import PROFILES
-from taintwarden.kube.objects import ClaimObject, NodeObject, VolumeObject
-from taintwarden.kube.resources import CLAIMS, NODES, VOLUMES
+from taintwarden.kube.auth.connection import Connection
+from taintwarden.kube.calls.own_kinds import PROFILES
+from taintwarden.kube.wire.kinds import ClaimObject, NodeObject, VolumeObject
+from taintwarden.kube.wire.resources import CLAIMS, NODES, VOLUMES
 from taintwarden.scheduling.decisions import Decisions, NodeFacts, NodeReader
 from taintwarden.scheduling.demands import Demands
 from taintwarden.scheduling.extender import REASONS, SchedulerExtender

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import kopf
 
 from taintwarden.app import App
-from taintwarden.kube.connection import Connection
+from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.errors import KubeError
 from taintwarden.settings import load_settings
 from taintwarden.telemetry.logs import configure_logs

@@ -17,10 +17,10 @@ from taintwarden.controller.stream_handlers import StreamHandler
 from taintwarden.handlers.https_server import HttpsServer
 from taintwarden.handlers.metrics_server import MetricsServer
 from taintwarden.handlers.probes import ProbeServer
-from taintwarden.kube.client import Client
-from taintwarden.kube.connection import Connection
-from taintwarden.kube.resources import Resource
-from taintwarden.kube.streams import Stream
+from taintwarden.kube.auth.connection import Connection
+from taintwarden.kube.http.client import Client
+from taintwarden.kube.watch.streams import Stream
+from taintwarden.kube.wire.resources import Resource
 from taintwarden.settings import ServedSettings
 from taintwarden.telemetry.metrics import Metrics, Process
 

@@ -18,10 +18,10 @@ from taintwarden.engine.machine import events
 from taintwarden.engine.model import Gates
 from taintwarden.handlers.https_server import HttpsServer
 from taintwarden.handlers.reviews import RESULTS, review_app
-from taintwarden.kube.connection import Connection
-from taintwarden.kube.custom import POLICIES, PROFILES
-from taintwarden.kube.resources import NAMESPACES
-from taintwarden.kube.webhooks import ConfigurationKind
+from taintwarden.kube.auth.connection import Connection
+from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES
+from taintwarden.kube.calls.webhook_calls import ConfigurationKind
+from taintwarden.kube.wire.resources import NAMESPACES
 from taintwarden.scheduling.demands import Demands
 from taintwarden.served import Followed, ServedApp, serve
 from taintwarden.settings import WebhookSettings

@@ -12,7 +12,7 @@ from taintwarden.api.policies import parse_policy
 from taintwarden.engine.machine import Outcome, Timings, events
 from taintwarden.engine.model import Budget
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
-from taintwarden.kube.objects import BudgetObject, NodeObject, WorkloadObject
+from taintwarden.kube.wire.kinds import BudgetObject, NodeObject, WorkloadObject
 from taintwarden.rehearsal.places import PlacedPod
 from taintwarden.rehearsal.snapshot import Snapshot
 

@@ -16,7 +16,7 @@ from taintwarden.cli.diagnosis.catalogue import CATALOGUE
 from taintwarden.controller import wording
 from taintwarden.engine.model import Taint, TaintSelector, ValueType
 from taintwarden.engine.placement import node_labels
-from taintwarden.kube.lease import LEASE_NAME
+from taintwarden.kube.calls.lease import LEASE_NAME
 from taintwarden_demo.definitions import shipped_definitions
 from taintwarden_demo.scenario import tell_story
 from taintwarden_demo.world import build_world

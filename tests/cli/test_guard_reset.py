@@ -10,7 +10,7 @@ from cli.policies import POLICIES, Run, annotations, condition, empty_cluster, r
 from cli.world import policy
 from localcluster import LocalCluster
 from taintwarden.cli import guard_reset
-from taintwarden.kube.policies import GUARD_RESET_ANNOTATION
+from taintwarden.kube.calls.policy_calls import GUARD_RESET_ANNOTATION
 
 SINCE = "2026-01-31T12:00:00.250000Z"
 GUARD = {"open": True, "since": SINCE, "cause": "taint sla=900 on 4 nodes", "wouldEvict": 120, "spent": []}

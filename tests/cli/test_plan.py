@@ -10,7 +10,7 @@ import yaml
 from cli.policies import POLICIES, Run, empty_cluster, running
 from cli.world import Json, budget, kept_from_enforcing, namespace, pod, policy, profile, taint, toleration
 from localcluster import LocalCluster
-from taintwarden.kube.paging import PageLimit
+from taintwarden.kube.watch.paging import PageLimit
 
 STRICT = toleration("Gt", "950")
 NO_LIMITS = {"base": "None"}
@@ -352,7 +352,7 @@ async def test_lists_are_read_page_by_page(cluster, run, monkeypatch):
 
 
 async def test_a_page_that_is_too_long_is_read_in_parts(cluster, run, monkeypatch):
-    monkeypatch.setattr("taintwarden.kube.paging.MAX_ANSWER_BYTES", 2_000)
+    monkeypatch.setattr("taintwarden.kube.watch.paging.MAX_ANSWER_BYTES", 2_000)
     assert (await planned(run, "--node", "a1", *DROP))["leaving"] == 3
 
 

@@ -10,7 +10,7 @@ from simulated.cluster import CALL_SECONDS
 from taintwarden.api.policies import parse_policy
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Gates, Taint
-from taintwarden.kube.objects import NodeObject, WorkloadObject
+from taintwarden.kube.wire.kinds import NodeObject, WorkloadObject
 from taintwarden.rehearsal import play
 from taintwarden.rehearsal.changes import Change, Where
 from taintwarden.rehearsal.ideal import Assumptions

@@ -9,9 +9,9 @@ from controller import Clock, budget_object, pod_object
 from kube.wire_format import enveloped, labels, message
 from taintwarden.controller import decoding
 from taintwarden.controller.decoding import Decoder, PodIssue
-from taintwarden.kube.frames import Decoder as Frames
-from taintwarden.kube.objects import MAX_OF_A_POD, MAX_SPREAD_CONSTRAINTS
-from taintwarden.kube.resources import PODS
+from taintwarden.kube.watch.frames import Decoder as Frames
+from taintwarden.kube.wire.kinds import MAX_OF_A_POD, MAX_SPREAD_CONSTRAINTS
+from taintwarden.kube.wire.resources import PODS
 
 MANY = 5_000
 LEFT_OUT = "Invalid value: 251: has more than 250 items, and only the first 250 count"

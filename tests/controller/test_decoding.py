@@ -13,7 +13,7 @@ from taintwarden.controller import decoding, remembered
 from taintwarden.controller.decoding import Decoder, PodIssue
 from taintwarden.engine.model import Owner, SpreadConstraint, Taint, Toleration
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
-from taintwarden.kube.objects import version_number
+from taintwarden.kube.wire.kinds import version_number
 
 TOLERATIONS = "taintwarden.io/tolerations"
 

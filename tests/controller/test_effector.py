@@ -13,8 +13,8 @@ from taintwarden.controller import effector
 from taintwarden.controller.effector import GUARD_TRIES, HISTORY_WRITES, LABEL_WRITES, NODE_READS, Effector
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import Outcome, WriteOutcome, commands, events
+from taintwarden.kube.calls.evictor import Evictor
 from taintwarden.kube.errors import Unreachable
-from taintwarden.kube.evictor import Evictor
 from taintwarden.telemetry.metrics import Metrics
 
 pytestmark = pytest.mark.looptime

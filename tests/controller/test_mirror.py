@@ -5,7 +5,7 @@ import pytest
 
 from controller import deletion, deliver, node_object
 from taintwarden.controller.mirror import Mirror
-from taintwarden.kube.objects import ClaimObject, Identity, NodeObject
+from taintwarden.kube.wire.kinds import ClaimObject, Identity, NodeObject
 from taintwarden.telemetry.metrics import Metrics
 
 

@@ -28,7 +28,7 @@ from taintwarden.engine.model import (
 )
 from taintwarden.engine.outcomes import Outcome
 from taintwarden.engine.placement import Label
-from taintwarden.kube.recorder import MAX_NOTE_BYTES, NORMAL, WARNING, Message, Subject
+from taintwarden.kube.calls.recorder import MAX_NOTE_BYTES, NORMAL, WARNING, Message, Subject
 from taintwarden.telemetry.metrics import Metrics
 
 WHY = "taint sla=940:NoExecute is not tolerated (sla Gt '950' does not hold)"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from taintwarden.controller import selecting
 from taintwarden.controller.selecting import Spreads, spread
-from taintwarden.kube.objects import SpreadObject
+from taintwarden.kube.wire.kinds import SpreadObject
 
 LABELS = {"app": "web", "hash": "abc"}
 

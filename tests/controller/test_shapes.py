@@ -8,9 +8,9 @@ from kube.wire_format import enveloped, labels, message
 from taintwarden.controller.clock import system_clock
 from taintwarden.controller.decoding import Decoder
 from taintwarden.engine.model import Pod
-from taintwarden.kube.frames import Decoder as Frames
-from taintwarden.kube.objects import ShapedPod
-from taintwarden.kube.resources import PODS
+from taintwarden.kube.watch.frames import Decoder as Frames
+from taintwarden.kube.wire.kinds import ShapedPod
+from taintwarden.kube.wire.resources import PODS
 
 MOMENT = {1: 1_700_000_000}
 

@@ -10,8 +10,8 @@ from taintwarden.controller.policies import PolicyStore
 from taintwarden.controller.profiles import ProfileStore
 from taintwarden.controller.store_handler import StoreHandler, _stored
 from taintwarden.engine.machine import events
-from taintwarden.kube.custom import POLICIES, PROFILES
-from taintwarden.kube.objects import CustomObject, Identity
+from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES
+from taintwarden.kube.wire.kinds import CustomObject, Identity
 from taintwarden.telemetry.metrics import Metrics
 
 

@@ -24,7 +24,7 @@ from taintwarden.engine.limits.workloads import COUNTED_KINDS
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Budget
 from taintwarden.engine.selectors import LabelSelector
-from taintwarden.kube.objects import Identity
+from taintwarden.kube.wire.kinds import Identity
 from taintwarden.telemetry.metrics import Metrics
 
 

@@ -24,8 +24,8 @@ from taintwarden.app import App
 from taintwarden.controller import status
 from taintwarden.engine.machine import Machine, Outcome, Timings
 from taintwarden.engine.outcomes import OUTCOMES
-from taintwarden.kube import lease
-from taintwarden.kube.timings import StreamTimings
+from taintwarden.kube.calls import lease
+from taintwarden.kube.watch.stream_timings import StreamTimings
 from taintwarden.settings import Settings
 
 DEFINITIONS = [yaml.safe_load(path.read_text()) for path in sorted((Path(__file__).parents[2] / "crds").glob("*.yaml"))]

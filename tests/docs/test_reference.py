@@ -110,9 +110,8 @@ def logged(path: Path) -> Iterator[tuple[str, str]]:
 
 def test_the_log_events_are_those_that_are_written():
     rooms = ("app.py", "served.py", "controller", "handlers", "kube", "telemetry")
-    files = [
-        file for room in rooms for file in ([PACKAGE / room] if room.endswith(".py") else (PACKAGE / room).glob("*.py"))
-    ]
+    places = [PACKAGE / room for room in rooms]
+    files = [file for place in places for file in ([place] if place.is_file() else place.rglob("*.py"))]
     written = {pair for file in files for pair in logged(file)}
     table = OPERATING.table("Logs")
     listed = {

@@ -20,9 +20,9 @@ from controlplane import ControlPlane, Json, wait_until
 from controlplane.cluster import is_evicted
 from taintwarden.engine.machine import Outcome
 from taintwarden.engine.model import Pod, PodClass, Tolerations
-from taintwarden.kube.client import Client
-from taintwarden.kube.connection import Connection
-from taintwarden.kube.evictor import Evictor, Result
+from taintwarden.kube.auth.connection import Connection
+from taintwarden.kube.calls.evictor import Evictor, Result
+from taintwarden.kube.http.client import Client
 
 NAME = "web"
 WEBHOOKS = "admissionregistration.k8s.io/v1/validatingwebhookconfigurations"

@@ -11,12 +11,12 @@ from controlplane import Json, Target
 from kube.wire_format import enveloped, message
 from taintwarden.controller.decoding import Decoder as Translator
 from taintwarden.engine.model import Instant
-from taintwarden.kube.client import JSON, Client
-from taintwarden.kube.connection import Connection
-from taintwarden.kube.encoding import PROTOBUF
-from taintwarden.kube.frames import Decoder
-from taintwarden.kube.protobuf_frames import MAGIC
-from taintwarden.kube.resources import (
+from taintwarden.kube.auth.connection import Connection
+from taintwarden.kube.http.client import JSON, Client
+from taintwarden.kube.watch.frames import Decoder
+from taintwarden.kube.wire.formats import PROTOBUF
+from taintwarden.kube.wire.protobuf_frames import MAGIC
+from taintwarden.kube.wire.resources import (
     BUDGETS,
     CLAIMS,
     DAEMON_SETS,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from taintwarden.kube.protobuf_schema import SCHEMA
+from taintwarden.kube.wire.protobuf_schema import SCHEMA
 
 MODULES = Path(__file__).parents[1] / "controlplane"
 SOURCES = {

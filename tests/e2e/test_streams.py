@@ -14,11 +14,11 @@ import pytest
 
 from controlplane import ControlPlane, wait_until
 from controlplane.binaries import is_before
-from taintwarden.kube.client import Client
-from taintwarden.kube.connection import Connection
-from taintwarden.kube.resources import BUDGETS, JOBS, NAMESPACES, NODES, PODS, REPLICA_SETS, Resource
-from taintwarden.kube.streams import Stream
-from taintwarden.kube.timings import StreamTimings
+from taintwarden.kube.auth.connection import Connection
+from taintwarden.kube.http.client import Client
+from taintwarden.kube.watch.stream_timings import StreamTimings
+from taintwarden.kube.watch.streams import Stream
+from taintwarden.kube.wire.resources import BUDGETS, JOBS, NAMESPACES, NODES, PODS, REPLICA_SETS, Resource
 
 FOLLOWED = (NODES, PODS, NAMESPACES, BUDGETS, REPLICA_SETS, JOBS)
 TIMINGS = StreamTimings()

@@ -32,13 +32,13 @@ from taintwarden.engine.machine import Machine, events
 from taintwarden.engine.model import Instant, MonotonicTime, Policy, TaintSelector, WallTime
 from taintwarden.engine.operators import ALL_GATES
 from taintwarden.handlers import reviews as handler
-from taintwarden.kube import frames
-from taintwarden.kube.access import review_token
+from taintwarden.kube.auth.kubeconfig import from_files
+from taintwarden.kube.calls.access import review_token
+from taintwarden.kube.calls.webhook_calls import ConfigurationKind, read_configurations, read_secret
 from taintwarden.kube.errors import NOT_JSON, KubeError
-from taintwarden.kube.kubeconfig import from_files
-from taintwarden.kube.objects import Identity, NodeObject, PodObject
-from taintwarden.kube.resources import BUDGETS, DAEMON_SETS, JOBS, NAMESPACES, NODES, PODS
-from taintwarden.kube.webhooks import ConfigurationKind, read_configurations, read_secret
+from taintwarden.kube.watch import frames
+from taintwarden.kube.wire.kinds import Identity, NodeObject, PodObject
+from taintwarden.kube.wire.resources import BUDGETS, DAEMON_SETS, JOBS, NAMESPACES, NODES, PODS
 from taintwarden.scheduling.extender import Args
 from taintwarden.webhook import admission_webhooks
 

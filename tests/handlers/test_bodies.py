@@ -13,7 +13,7 @@ from taintwarden.controller.clock import system_clock
 from taintwarden.handlers import bodies
 from taintwarden.handlers.bodies import Bodies
 from taintwarden.handlers.http_server import HttpServer
-from taintwarden.kube.pem import load_chain
+from taintwarden.kube.auth.pem import load_chain
 
 HOST = "127.0.0.1"
 REQUEST = b"POST /ask HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"

@@ -27,8 +27,8 @@ from taintwarden.engine.operators import ALL_GATES
 from taintwarden.handlers import listening
 from taintwarden.handlers.https_server import HttpsServer
 from taintwarden.handlers.reviews import RESULTS, review_app
+from taintwarden.kube.calls.webhook_calls import ConfigurationKind
 from taintwarden.kube.errors import ConfigError
-from taintwarden.kube.webhooks import ConfigurationKind
 from taintwarden.settings import WebhookSettings
 from taintwarden.telemetry.metrics import Metrics, observer
 from taintwarden.webhook import admission_webhooks

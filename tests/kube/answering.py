@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from kube import wire
-from taintwarden.kube.http_messages import Answer, Request
-from taintwarden.kube.http_pool import HttpPool
+from taintwarden.kube.http.messages import Answer, Request
+from taintwarden.kube.http.pool import HttpPool
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\n\r\n"

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from kube.scripted import refusal
+from taintwarden.kube.calls.lease import Lease
 from taintwarden.kube.errors import Unreachable
-from taintwarden.kube.lease import Lease
 
 Json = dict[str, Any]
 

@@ -17,12 +17,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from structlog.testing import capture_logs
 
-from taintwarden.kube import connection, credentials
-from taintwarden.kube.connection import Connection
-from taintwarden.kube.credentials import TOKEN_FILE_SECONDS, CredentialsError
+from taintwarden.kube.auth import connection, credentials
+from taintwarden.kube.auth.connection import Connection
+from taintwarden.kube.auth.credentials import TOKEN_FILE_SECONDS, CredentialsError
+from taintwarden.kube.auth.kubeconfig import Source
+from taintwarden.kube.auth.proxies import proxy_for
 from taintwarden.kube.errors import ConfigError
-from taintwarden.kube.kubeconfig import Source
-from taintwarden.kube.proxies import proxy_for
 
 
 def kubeconfig(

@@ -5,21 +5,22 @@ import pytest
 
 from kube.wire_format import enveloped, message
 from taintwarden.kube.errors import MAX_MESSAGE_LENGTH, ApiError, Cause, Status
+from taintwarden.kube.wire.answers import read_refusal
 
 STATUS = b"""{"kind":"Status","status":"Failure","message":"pods \\"a\\" not found","reason":"NotFound","code":404}"""
 
 
 def test_a_status_is_read():
-    error = ApiError.from_response(404, STATUS)
+    error = read_refusal(404, STATUS)
     assert (error.code, error.reason, error.message) == (404, "NotFound", 'pods "a" not found')
 
 
 def test_it_reads_as_code_reason_and_message():
-    assert str(ApiError.from_response(404, STATUS)) == '404 NotFound: pods "a" not found'
+    assert str(read_refusal(404, STATUS)) == '404 NotFound: pods "a" not found'
 
 
 def test_the_code_is_that_of_http():
-    assert ApiError.from_response(502, STATUS).code == 502
+    assert read_refusal(502, STATUS).code == 502
 
 
 @pytest.mark.parametrize(
@@ -27,37 +28,37 @@ def test_the_code_is_that_of_http():
     [b"<html><body>502 Bad Gateway</body></html>", b"not json", b'["list"]', b'{"message":7}', b'"text"'],
 )
 def test_a_body_that_is_no_status_is_quoted(body):
-    error = ApiError.from_response(502, body)
+    error = read_refusal(502, body)
     assert str(error) == f"502: {body.decode()}"
 
 
 def test_a_long_body_is_quoted_shortly():
-    assert len(str(ApiError.from_response(502, b"<p>" * 10_000))) < 300
+    assert len(str(read_refusal(502, b"<p>" * 10_000))) < 300
 
 
 def test_a_long_message_is_cut():
-    error = ApiError.from_response(500, b'{"message":"' + b"m" * 10_000 + b'"}')
+    error = read_refusal(500, b'{"message":"' + b"m" * 10_000 + b'"}')
     assert error.message == "m" * MAX_MESSAGE_LENGTH + "..."
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"message":""}'])
 def test_nothing_said_is_told_by_the_code(body):
-    assert str(ApiError.from_response(503, body)) == "503: HTTP status 503"
+    assert str(read_refusal(503, body)) == "503: HTTP status 503"
 
 
 @pytest.mark.parametrize("body", [b"\xff\xfe", b'{"message":"\xff"}'])
 def test_a_body_with_broken_text_is_no_fault_of_ours(body):
-    assert ApiError.from_response(500, body).code == 500
+    assert read_refusal(500, body).code == 500
 
 
 @pytest.mark.parametrize("body", [b"404 page not found\n", b"\n  gone  \n"])
 def test_a_quoted_body_is_one_line(body):
-    assert "\n" not in str(ApiError.from_response(404, body))
+    assert "\n" not in str(read_refusal(404, body))
 
 
 def test_causes_are_read():
     body = b'{"details":{"causes":[{"reason":"R","message":"m","field":"f"},{}]}}'
-    assert ApiError.from_response(422, body).causes == (Cause("R", "m", "f"), Cause())
+    assert read_refusal(422, body).causes == (Cause("R", "m", "f"), Cause())
 
 
 @pytest.mark.parametrize(
@@ -77,11 +78,11 @@ def test_causes_are_read():
     ],
 )
 def test_retry_after_comes_from_the_header_or_the_status(header, body, expected):
-    assert ApiError.from_response(429, body, header).retry_after == expected
+    assert read_refusal(429, body, header).retry_after == expected
 
 
 def test_without_headers_nothing_is_asked():
-    assert ApiError.from_response(429, b"{}").retry_after is None
+    assert read_refusal(429, b"{}").retry_after is None
 
 
 @pytest.mark.parametrize(
@@ -96,13 +97,13 @@ def test_without_headers_nothing_is_asked():
 )
 def test_whether_it_is_about_another_object(code, field, expected):
     body = f'{{"details":{{"causes":[{{"field":"{field}"}}]}}}}'.encode()
-    assert ApiError.from_response(code, body).is_about_another is expected
+    assert read_refusal(code, body).is_about_another is expected
 
 
 def test_control_characters_of_a_servers_message_are_written_out():
     causes = [{"reason": "R\x1b", "message": "m\x9b" * 1_000, "field": "f\n"}] * 50
     status = {"message": "denied \x1b[2J\x07", "reason": "Bad\x1b", "details": {"causes": causes}}
-    error = ApiError.from_response(422, msgspec.json.encode(status))
+    error = read_refusal(422, msgspec.json.encode(status))
     assert str(error) == r"422 Bad\x1b: denied \x1b[2J\x07"
     assert len(error.causes) == 10
     assert all(text.isprintable() for cause in error.causes for text in (cause.reason, cause.message, cause.field))
@@ -127,10 +128,10 @@ def test_a_conflict_is_about_another_object_or_another_version(message, expected
 
 def test_a_refusal_in_protobuf_is_read() -> None:
     body = enveloped(message({3: "nodes is forbidden: no right to watch", 4: "Forbidden", 6: 403}))
-    error = ApiError.from_response(403, body)
+    error = read_refusal(403, body)
     assert str(error) == "403 Forbidden: nodes is forbidden: no right to watch"
 
 
 @pytest.mark.parametrize("body", [b"k8s\x00", b"k8s\x00\xff\xff", b"k8s", b"\x00"])
 def test_what_only_begins_like_protobuf_is_quoted(body: bytes) -> None:
-    assert str(ApiError.from_response(502, body)).startswith("502: ")
+    assert str(read_refusal(502, body)).startswith("502: ")

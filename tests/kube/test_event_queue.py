@@ -2,8 +2,8 @@
 
 import pytest
 
-from taintwarden.kube import event_queue
-from taintwarden.kube.event_queue import EventQueue
+from taintwarden.kube.calls import event_queue
+from taintwarden.kube.calls.event_queue import EventQueue
 
 
 @pytest.fixture

@@ -12,8 +12,9 @@ from kube.scripted import ScriptedClient, refusal, standing
 from localcluster import LocalCluster
 from taintwarden.engine.machine import Outcome
 from taintwarden.engine.model import Pod, PodClass, Tolerations
-from taintwarden.kube.errors import ApiError, Unreachable
-from taintwarden.kube.evictor import Evictor, Result, outcome_of
+from taintwarden.kube.calls.evictor import Evictor, Result, outcome_of
+from taintwarden.kube.errors import Unreachable
+from taintwarden.kube.wire.answers import read_refusal
 
 pytestmark = pytest.mark.kmock(cls=RawHandler)  # answers what it is told, and knows nothing of Kubernetes
 
@@ -185,7 +186,7 @@ def test_what_the_server_asks_to_wait_is_kept(outcome_code: int) -> None:
 
 def test_a_budget_not_observed_says_when_to_come_back() -> None:
     body = b'{"message":"disruption budget","details":{"retryAfterSeconds":10}}'
-    assert outcome_of(ApiError.from_response(429, body)) == Result(Outcome.BLOCKED, "disruption budget", 10.0)
+    assert outcome_of(read_refusal(429, body)) == Result(Outcome.BLOCKED, "disruption budget", 10.0)
 
 
 def test_several_causes_are_all_named() -> None:

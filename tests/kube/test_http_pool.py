@@ -13,10 +13,10 @@ import uvloop
 
 from kube import wire
 from kube.answering import BUSY, CHUNKED, EARLY, EMPTY, ENDLESS, LARGE, LAST, OK, Server, send, serving
-from taintwarden.kube import http_pool
-from taintwarden.kube.http_connection import MAX_HEAD_BYTES, HttpConnection
-from taintwarden.kube.http_messages import Answer, Request
-from taintwarden.kube.http_pool import HttpPool
+from taintwarden.kube.http import pool
+from taintwarden.kube.http.exchange import MAX_HEAD_BYTES, HttpConnection
+from taintwarden.kube.http.messages import Answer, Request
+from taintwarden.kube.http.pool import HttpPool
 
 
 async def test_a_connection_is_kept() -> None:
@@ -242,7 +242,7 @@ async def test_a_server_that_cannot_be_reached_is_named(url: str) -> None:
 
 
 async def test_an_unused_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_pool, "IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(pool, "IDLE_SECONDS", 0.0)
     server = Server(OK)
     async with serving(server.serve) as made:
         await send(made)
@@ -255,7 +255,7 @@ async def test_a_connection_that_is_used_again_does_not_expire(monkeypatch: pyte
     async with serving(server.serve) as made:
         await asyncio.gather(send(made), send(made))
         unused, used = made._idle
-        monkeypatch.setattr(http_pool, "IDLE_SECONDS", 1000.0)
+        monkeypatch.setattr(pool, "IDLE_SECONDS", 1000.0)
         unused.used_at -= 1000.0
         await send(made)
         made._expire()

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from kube.answering import CHUNKED, EMPTY, OK, Server, send, serving
-from taintwarden.kube.http_messages import Answer, Request
-from taintwarden.kube.http_pool import HttpPool
+from taintwarden.kube.http.messages import Answer, Request
+from taintwarden.kube.http.pool import HttpPool
 
 BEGUN = CHUNKED[: CHUNKED.index(b"4;x")]
 """A stream whose first part is abc."""

@@ -8,8 +8,8 @@ import pytest
 
 from kube.leases import Candidate, LeaseStore
 from kube.scripted import refusal
+from taintwarden.kube.calls.lease import LEASE_SECONDS, RENEW_DEADLINE_SECONDS, RETRY_SECONDS
 from taintwarden.kube.errors import Unreachable
-from taintwarden.kube.lease import LEASE_SECONDS, RENEW_DEADLINE_SECONDS, RETRY_SECONDS
 
 pytestmark = pytest.mark.looptime
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from kube.leases import Candidate, LeaseStore
 from kube.scripted import refusal
+from taintwarden.kube.calls.lease import LEASE_SECONDS, RETRY_SECONDS
 from taintwarden.kube.errors import Unreachable
-from taintwarden.kube.lease import LEASE_SECONDS, RETRY_SECONDS
 
 NAMES = ("a", "b", "c")
 

@@ -13,10 +13,9 @@ from kube import wire
 from kube.scripted import ScriptedClient, refusal, standing
 from localcluster import LocalCluster
 from taintwarden.engine.machine.commands import SaveHistory, SaveLabels
-from taintwarden.kube.custom import POLICIES, PROFILES, check_definition
-from taintwarden.kube.errors import ApiError, Fenced, KubeError, MissingDefinitionError
-from taintwarden.kube.nodes import HISTORY_ANNOTATION, read_node, save_history, save_labels
-from taintwarden.kube.policies import (
+from taintwarden.kube.calls.node_calls import HISTORY_ANNOTATION, read_node, save_history, save_labels
+from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES, check_definition
+from taintwarden.kube.calls.policy_calls import (
     GUARD_RESET_ANNOTATION,
     PATH,
     EarlierTermError,
@@ -24,7 +23,8 @@ from taintwarden.kube.policies import (
     patch_status,
     save_guard,
 )
-from taintwarden.kube.profiles import patch_profile_status
+from taintwarden.kube.calls.profile_calls import patch_profile_status
+from taintwarden.kube.errors import ApiError, Fenced, KubeError, MissingDefinitionError
 
 DEFINITION = yaml.safe_load((Path(__file__).parents[2] / "crds" / "taintevictionpolicies.yaml").read_text())
 

@@ -9,11 +9,13 @@ from msgspec import inspect
 
 from kube.scripted import ScriptedClient
 from taintwarden.api import status
-from taintwarden.kube import access, custom, lease, objects, policies, resources, webhooks
-from taintwarden.kube.errors import ApiError, Status, Unreachable
-from taintwarden.kube.objects import version_number
+from taintwarden.kube.calls import access, lease, own_kinds, policy_calls, webhook_calls
+from taintwarden.kube.errors import Status, Unreachable
+from taintwarden.kube.wire import kinds, resources
+from taintwarden.kube.wire.answers import read_refusal
+from taintwarden.kube.wire.kinds import version_number
 
-MODULES = (access, lease, objects, policies, status, webhooks)
+MODULES = (access, lease, kinds, policy_calls, status, webhook_calls)
 LARGE = 10**400
 
 
@@ -74,14 +76,14 @@ def test_a_version_of_many_digits_is_none(text: str) -> None:
 @pytest.mark.parametrize(("asked", "waits"), [(2**62, 300.0), (-(2**62), 0.0), (-1, 0.0), (7, 7.0)])
 def test_the_time_that_a_server_asks_to_wait_is_bounded(asked: int, waits: float) -> None:
     body = msgspec.json.encode({"message": "later", "details": {"retryAfterSeconds": 0}})
-    error = ApiError.from_response(429, body.replace(b":0}", b":%d}" % asked))
+    error = read_refusal(429, body.replace(b":0}", b":%d}" % asked))
     assert (error.message, error.retry_after) == ("later", waits)
 
 
 @pytest.mark.parametrize("digits", [400, 5_000])
 def test_a_refusal_with_a_number_of_many_digits_is_quoted(digits: int) -> None:
     body = b'{"message": "later", "details": {"retryAfterSeconds": ' + b"9" * digits + b"}}"
-    error = ApiError.from_response(429, body)
+    error = read_refusal(429, body)
     assert error.retry_after is None
     assert "later" in error.message
 
@@ -101,6 +103,6 @@ async def test_a_lease_of_any_length_is_none() -> None:
         await one._try()
 
 
-@pytest.mark.parametrize("resource", [custom.POLICIES, resources.PODS, resources.NODES, resources.JOBS])
+@pytest.mark.parametrize("resource", [own_kinds.POLICIES, resources.PODS, resources.NODES, resources.JOBS])
 def test_every_kind_that_is_followed_is_looked_at(resource: resources.Resource[Any]) -> None:
     assert resource.type in list(structs())

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taintwarden.kube.http_messages import MAX_ANSWER_BYTES
-from taintwarden.kube.paging import FIRST_LIMIT, GROWTH, LARGEST_LIMIT, MAX_OBJECT_BYTES, PAGE_BYTES, PageLimit
+from taintwarden.kube.http.messages import MAX_ANSWER_BYTES
+from taintwarden.kube.watch.paging import FIRST_LIMIT, GROWTH, LARGEST_LIMIT, MAX_OBJECT_BYTES, PAGE_BYTES, PageLimit
 
 LIMITS = st.integers(1, LARGEST_LIMIT)
 

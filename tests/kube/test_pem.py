@@ -6,7 +6,7 @@ import time
 import pytest
 
 from taintwarden.certificates.pairs import make_pair
-from taintwarden.kube.pem import load_chain
+from taintwarden.kube.auth.pem import load_chain
 
 
 def context() -> ssl.SSLContext:

@@ -6,12 +6,12 @@ from weakref import ref
 import pytest
 
 from kube.wire_format import enveloped, framed, labels, message
-from taintwarden.kube.custom import POLICIES
-from taintwarden.kube.encoding import ExpiredError, Undecodable
+from taintwarden.kube.calls.own_kinds import POLICIES
 from taintwarden.kube.errors import Unreachable
-from taintwarden.kube.frames import Decoder
-from taintwarden.kube.objects import Condition, Identity, OwnerReference, PodAnnotations
-from taintwarden.kube.resources import BUDGETS, DAEMON_SETS, JOBS, NAMESPACES, NODES, PODS, REPLICA_SETS
+from taintwarden.kube.watch.frames import Decoder
+from taintwarden.kube.wire.formats import ExpiredError, Undecodable
+from taintwarden.kube.wire.kinds import Condition, Identity, OwnerReference, PodAnnotations
+from taintwarden.kube.wire.resources import BUDGETS, DAEMON_SETS, JOBS, NAMESPACES, NODES, PODS, REPLICA_SETS
 
 BAD_TEXT = b"\xff\xfe"
 MOMENT = {1: 1_767_323_045}

@@ -15,9 +15,8 @@ from kube import wire
 from kube.scripted import ScriptedClient, refusal
 from localcluster import LocalCluster
 from taintwarden.api.names import DNS_SUBDOMAIN
-from taintwarden.kube import event_queue
-from taintwarden.kube.errors import Unreachable
-from taintwarden.kube.recorder import (
+from taintwarden.kube.calls import event_queue
+from taintwarden.kube.calls.recorder import (
     BUSY_FACTOR,
     MAX_NOTE_BYTES,
     NORMAL,
@@ -28,6 +27,7 @@ from taintwarden.kube.recorder import (
     Subject,
     event_name,
 )
+from taintwarden.kube.errors import Unreachable
 
 pytestmark = pytest.mark.looptime
 
@@ -380,7 +380,7 @@ async def test_late_notes_that_are_dropped_are_never_made(monkeypatch):
 
 
 async def test_what_is_remembered_is_bounded(monkeypatch):
-    monkeypatch.setattr("taintwarden.kube.recorder.MAX_REMEMBERED", 2)
+    monkeypatch.setattr("taintwarden.kube.calls.recorder.MAX_REMEMBERED", 2)
     client = fine()
     async with running(client) as made:
         for note in "abca":

@@ -16,13 +16,13 @@ from taintwarden.controller.clock import system_clock
 from taintwarden.controller.scrapers import Scrapers
 from taintwarden.controller.trust import spread
 from taintwarden.engine.machine.commands import SaveHistory, SaveLabels
-from taintwarden.kube import custom, nodes, policies, profiles
-from taintwarden.kube.connection import Connection
-from taintwarden.kube.evictor import Evictor
-from taintwarden.kube.kubeconfig import Source
-from taintwarden.kube.lease import LEASE_NAME, Lease
-from taintwarden.kube.recorder import NORMAL, Message, Recorder, Subject
-from taintwarden.kube.webhooks import ConfigurationKind, read_bundles, read_secret, write_secret
+from taintwarden.kube.auth.connection import Connection
+from taintwarden.kube.auth.kubeconfig import Source
+from taintwarden.kube.calls import node_calls, own_kinds, policy_calls, profile_calls
+from taintwarden.kube.calls.evictor import Evictor
+from taintwarden.kube.calls.lease import LEASE_NAME, Lease
+from taintwarden.kube.calls.recorder import NORMAL, Message, Recorder, Subject
+from taintwarden.kube.calls.webhook_calls import ConfigurationKind, read_bundles, read_secret, write_secret
 from taintwarden.settings import ExtenderSettings, Settings, WebhookSettings
 
 Right = tuple[str, str, str]
@@ -92,16 +92,16 @@ async def test_the_operator_has_the_rights_that_it_uses_and_no_other():
     node, named = {"metadata": {}}, {"metadata": {"uid": "u", "resourceVersion": "1"}}
     listed = {"items": [], "metadata": {"resourceVersion": "1"}}
     client = ScriptedClient(listed, listed, node, {}, {}, {}, {}, {}, named, {}, {})
-    await custom.check_definition(client, custom.POLICIES)
-    await custom.check_definition(client, custom.PROFILES)
-    await nodes.read_node(client, "n1")
-    await nodes.save_history(client, SaveHistory("n1", "u", "{}"), standing)
-    await nodes.save_labels(client, SaveLabels("n1", "u", {}), standing)
+    await own_kinds.check_definition(client, own_kinds.POLICIES)
+    await own_kinds.check_definition(client, own_kinds.PROFILES)
+    await node_calls.read_node(client, "n1")
+    await node_calls.save_history(client, SaveHistory("n1", "u", "{}"), standing)
+    await node_calls.save_labels(client, SaveLabels("n1", "u", {}), standing)
     await Evictor(client).evict(pod(), None, standing)
-    await policies.patch_status(client, "p", {})
-    await profiles.patch_profile_status(client, "shop/p", {})
-    await policies.save_guard(client, "p", "u", {}, standing)
-    await policies.clear_guard_reset(client, "p", "u", standing)
+    await policy_calls.patch_status(client, "p", {})
+    await profile_calls.patch_profile_status(client, "shop/p", {})
+    await policy_calls.save_guard(client, "p", "u", {}, standing)
+    await policy_calls.clear_guard_reset(client, "p", "u", standing)
     calls = [*client.calls, *await lease_calls(), *await event_calls()]
     operator = app.App(Settings(identity="me"), Connection(SOURCE), system_clock)
     assert used(calls) | followed(operator) == shipped("rbac.yaml", "taintwarden")

@@ -10,12 +10,15 @@ import msgspec
 import pytest
 
 from kube.scripted import EndOfScriptError, ScriptedClient, Silence, refusal
-from taintwarden.kube import streams
-from taintwarden.kube.custom import PROFILES
+from taintwarden.kube.calls.own_kinds import PROFILES
 from taintwarden.kube.errors import TooLong, Unreachable
-from taintwarden.kube.objects import BudgetObject, Identity, WorkloadObject
-from taintwarden.kube.paging import FIRST_LIMIT, GROWTH
-from taintwarden.kube.resources import (
+from taintwarden.kube.watch import streams
+from taintwarden.kube.watch.paging import FIRST_LIMIT, GROWTH
+from taintwarden.kube.watch.stream_timings import StreamTimings
+from taintwarden.kube.watch.streams import Stream
+from taintwarden.kube.watch.watching import FRAMES_AT_ONCE
+from taintwarden.kube.wire.kinds import BudgetObject, Identity, WorkloadObject
+from taintwarden.kube.wire.resources import (
     BUDGETS,
     DAEMON_SETS,
     JOBS,
@@ -26,9 +29,6 @@ from taintwarden.kube.resources import (
     REPLICATION_CONTROLLERS,
     STATEFUL_SETS,
 )
-from taintwarden.kube.streams import Stream
-from taintwarden.kube.timings import StreamTimings
-from taintwarden.kube.watching import FRAMES_AT_ONCE
 
 TIMINGS = StreamTimings()
 

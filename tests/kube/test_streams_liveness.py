@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from kube.flowing import Server, after, at_once, expired, for_ever, refused
-from taintwarden.kube import event_handler
 from taintwarden.kube.errors import Unreachable
-from taintwarden.kube.objects import Identity, PodObject
-from taintwarden.kube.resources import PODS
-from taintwarden.kube.streams import Stream
-from taintwarden.kube.timings import StreamTimings
+from taintwarden.kube.watch import event_handler
+from taintwarden.kube.watch.stream_timings import StreamTimings
+from taintwarden.kube.watch.streams import Stream
+from taintwarden.kube.wire.kinds import Identity, PodObject
+from taintwarden.kube.wire.resources import PODS
 
 pytestmark = pytest.mark.looptime
 

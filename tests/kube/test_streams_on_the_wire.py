@@ -10,10 +10,10 @@ import pytest
 from contract.api import pod
 from kube import wire
 from localcluster import LocalCluster
-from taintwarden.kube.objects import Identity
-from taintwarden.kube.resources import PODS
-from taintwarden.kube.streams import Stream
-from taintwarden.kube.timings import StreamTimings
+from taintwarden.kube.watch.stream_timings import StreamTimings
+from taintwarden.kube.watch.streams import Stream
+from taintwarden.kube.wire.kinds import Identity
+from taintwarden.kube.wire.resources import PODS
 
 TIMINGS = StreamTimings(opening=0.5)
 

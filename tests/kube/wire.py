@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from taintwarden.certificates.pairs import make_pair
-from taintwarden.kube.client import Client
-from taintwarden.kube.connection import Connection
-from taintwarden.kube.kubeconfig import Material, Source
+from taintwarden.kube.auth.connection import Connection
+from taintwarden.kube.auth.kubeconfig import Material, Source
+from taintwarden.kube.http.client import Client
 
 
 def connection(url: object, token: str | None = None) -> Connection:

@@ -10,7 +10,7 @@ from taintwarden.controller.clock import system_clock
 from taintwarden.controller.decoding import Decoder
 from taintwarden.engine.model import Gates, MonotonicTime, Profile, Taint
 from taintwarden.engine.profiles import Profiles
-from taintwarden.kube.objects import NodeObject, UnboundPod
+from taintwarden.kube.wire.kinds import NodeObject, UnboundPod
 from taintwarden.scheduling.decisions import Decisions, NodeFacts, NodeReader
 from taintwarden.scheduling.demands import Demands
 from taintwarden.scheduling.extender import SchedulerExtender

@@ -30,7 +30,7 @@ from taintwarden.engine.node_matching import matches, weight
 from taintwarden.engine.operators import ALL_GATES, Match, match
 from taintwarden.engine.placement import node_labels, version_labels
 from taintwarden.engine.scheduling import Demand
-from taintwarden.kube.objects import NodeObject, UnboundPod
+from taintwarden.kube.wire.kinds import NodeObject, UnboundPod
 from taintwarden.scheduling.extender import Args, PreemptionArgs
 
 KEYS, LABEL = ("sla", "cni"), "example.com/kubelet"

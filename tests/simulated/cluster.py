@@ -13,7 +13,7 @@ from taintwarden.controller.decoding import Decoder, PodIssue
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import Event, Machine, Outcome, WriteOutcome, commands, events
 from taintwarden.engine.model import Instant, Policy
-from taintwarden.kube.objects import NodeObject, PodObject
+from taintwarden.kube.wire.kinds import NodeObject, PodObject
 
 START = 1_700_000_000.25
 RESET = "3"

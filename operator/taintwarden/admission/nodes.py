@@ -22,7 +22,7 @@ from taintwarden.engine.history import decode_histories
 from taintwarden.engine.model import Effect, Policy, Taint, ValueType
 from taintwarden.engine.numeric import explain_integer
 from taintwarden.engine.versions import explain_version
-from taintwarden.kube.nodes import HISTORY_ANNOTATION
+from taintwarden.kube.calls.node_calls import HISTORY_ANNOTATION
 
 _LOOKS_LIKE_A_NUMBER = re.compile(r"-?[0-9][0-9_]*(\.[0-9]+)?|[0-9]+[eE][0-9]+")
 _EXPLAIN = {ValueType.INTEGER: explain_integer, ValueType.VERSION: explain_version}

@@ -17,7 +17,7 @@ from taintwarden.admission.volumes import inject_volume
 from taintwarden.controller.decoding import Decoder
 from taintwarden.engine.model import Gates
 from taintwarden.engine.scheduling import Demand
-from taintwarden.kube.objects import MAX_OF_A_POD, UnboundPod
+from taintwarden.kube.wire.kinds import MAX_OF_A_POD, UnboundPod
 
 _POD, _DAEMON_SET, _VOLUME = ("", "Pod"), ("apps", "DaemonSet"), ("", "PersistentVolume")
 

@@ -37,9 +37,9 @@ def _listed(path: str, kubeconfig: str | None, context: str | None) -> list[tupl
     import os  # noqa: PLC0415
 
     with without_rich():
-        from taintwarden.kube.client import Client  # noqa: PLC0415
-        from taintwarden.kube.connection import Connection  # noqa: PLC0415
+        from taintwarden.kube.auth.connection import Connection  # noqa: PLC0415
         from taintwarden.kube.errors import ConfigError  # noqa: PLC0415
+        from taintwarden.kube.http.client import Client  # noqa: PLC0415
         from taintwarden.rehearsal.session import ClusterError, Session  # noqa: PLC0415
         from taintwarden.rehearsal.sources import Named  # noqa: PLC0415
 

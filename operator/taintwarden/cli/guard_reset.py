@@ -5,7 +5,7 @@ import msgspec
 from taintwarden.api.status import GuardStatus
 from taintwarden.cli.stored_policy import StoredPolicy, change_policy, read_policy, until_unchanged
 from taintwarden.controller.wording import pods
-from taintwarden.kube.policies import GUARD_RESET_ANNOTATION
+from taintwarden.kube.calls.policy_calls import GUARD_RESET_ANNOTATION
 from taintwarden.rehearsal.session import ClusterError, Session
 
 

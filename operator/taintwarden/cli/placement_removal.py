@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from taintwarden.engine.placement import Kept, mirrored
 from taintwarden.engine.placement.labels import REMOVED, effect_label, label_version_label
-from taintwarden.kube.objects import NodeObject
-from taintwarden.kube.resources import NODES
+from taintwarden.kube.wire.kinds import NodeObject
+from taintwarden.kube.wire.resources import NODES
 from taintwarden.rehearsal.session import ClusterError, Session
 
 FIELD_MANAGER = "taintwarden-placement"

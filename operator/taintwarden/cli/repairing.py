@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from taintwarden.kube.resources import NODES
+from taintwarden.kube.wire.resources import NODES
 from taintwarden.rehearsal.repairing import Repair
 from taintwarden.rehearsal.session import ClusterError, Session
 

@@ -9,9 +9,9 @@ from typing import TypeVar
 import click
 
 from taintwarden.cli.errors import fail
-from taintwarden.kube.client import Client
-from taintwarden.kube.connection import Connection
+from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.errors import ConfigError
+from taintwarden.kube.http.client import Client
 from taintwarden.rehearsal.session import ClusterError, Session
 from taintwarden.settings import Settings, SettingsError, load_settings
 from taintwarden.telemetry.logs import configure_logs

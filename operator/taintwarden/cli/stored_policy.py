@@ -8,7 +8,7 @@ import msgspec
 
 from taintwarden.api.status import Condition, GuardStatus
 from taintwarden.api.types import GROUP, POLICY_KIND, VERSION
-from taintwarden.kube.policies import PATH
+from taintwarden.kube.calls.policy_calls import PATH
 from taintwarden.rehearsal.session import ChangedMeanwhileError, ClusterError, Session
 
 TRIES = 5

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from taintwarden.api.errors import FieldError
 from taintwarden.engine.model import Owner, Toleration
-from taintwarden.kube.objects import MAX_OF_A_POD, OwnerReference, PodObject, SelectorObject
+from taintwarden.kube.wire.kinds import MAX_OF_A_POD, OwnerReference, PodObject, SelectorObject
 
 MAX_NAME = 317
 """Of a kind with its group, a name or a UID: longer than those of any object that exists."""

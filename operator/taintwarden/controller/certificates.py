@@ -14,15 +14,15 @@ import structlog
 from taintwarden.certificates.pairs import Pair, UnusablePair, is_contained, read_pair, trusts
 from taintwarden.certificates.rotation import CERTIFICATE, KEY, NEXT_AUTHORITY, Content, Plan, is_rotating, plan
 from taintwarden.controller.clock import Clock
-from taintwarden.kube.client import Client
-from taintwarden.kube.errors import KubeError
-from taintwarden.kube.webhooks import (
+from taintwarden.kube.calls.webhook_calls import (
     ConfigurationKind,
     Secret,
     read_bundles,
     read_secret,
     write_secret,
 )
+from taintwarden.kube.errors import KubeError
+from taintwarden.kube.http.client import Client
 
 READ_SECONDS = 10.0
 """Between two looks at the Secret and at the configurations."""

@@ -38,7 +38,7 @@ from taintwarden.engine.model import (
     Toleration,
     Tolerations,
 )
-from taintwarden.kube.objects import (
+from taintwarden.kube.wire.kinds import (
     BudgetObject,
     NodeAnnotations,
     NodeObject,

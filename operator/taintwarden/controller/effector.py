@@ -15,12 +15,12 @@ import structlog
 from taintwarden.controller import guard_record, wording
 from taintwarden.controller.loop import Feed
 from taintwarden.engine.machine import WriteOutcome, commands, events, key_of
-from taintwarden.kube.client import Client
+from taintwarden.kube.calls.evictor import Evictor
+from taintwarden.kube.calls.node_calls import read_node, save_history, save_labels
+from taintwarden.kube.calls.policy_calls import EarlierTermError, clear_guard_reset, save_guard
 from taintwarden.kube.errors import ApiError, Fenced, KubeError
-from taintwarden.kube.evictor import Evictor
-from taintwarden.kube.nodes import read_node, save_history, save_labels
-from taintwarden.kube.objects import version_number
-from taintwarden.kube.policies import EarlierTermError, clear_guard_reset, save_guard
+from taintwarden.kube.http.client import Client
+from taintwarden.kube.wire.kinds import version_number
 from taintwarden.telemetry.metrics import Metrics
 
 NODE_READS = 8

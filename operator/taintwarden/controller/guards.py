@@ -11,7 +11,7 @@ from taintwarden.controller.issues import Issues
 from taintwarden.controller.loop import Feed
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import events
-from taintwarden.kube.policies import GUARD_RESET_ANNOTATION
+from taintwarden.kube.calls.policy_calls import GUARD_RESET_ANNOTATION
 
 log = structlog.get_logger()
 

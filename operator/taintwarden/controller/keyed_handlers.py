@@ -10,7 +10,7 @@ from taintwarden.controller.loop import Feed
 from taintwarden.controller.stream_handlers import StreamHandler
 from taintwarden.engine.machine import Event, events
 from taintwarden.engine.model import Budget, WorkloadKey
-from taintwarden.kube.objects import BudgetObject, Identity, NamespaceObject, Object, WorkloadObject
+from taintwarden.kube.wire.kinds import BudgetObject, Identity, NamespaceObject, Object, WorkloadObject
 from taintwarden.telemetry.metrics import Metrics
 
 Key = TypeVar("Key", str, WorkloadKey)

@@ -15,7 +15,7 @@ from taintwarden.controller.policy_changes import ChangeKind, PolicyChange
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import commands
 from taintwarden.engine.model import Gates, Mode, Pod, Policy, Taint
-from taintwarden.kube.recorder import MAX_NOTE_BYTES, NORMAL, WARNING, Message, Recorder, Subject
+from taintwarden.kube.calls.recorder import MAX_NOTE_BYTES, NORMAL, WARNING, Message, Recorder, Subject
 from taintwarden.telemetry.metrics import Metrics
 
 MISSED = {

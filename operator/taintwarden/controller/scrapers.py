@@ -9,9 +9,9 @@ import structlog
 
 from taintwarden.engine.limits.bucket import TokenBucket
 from taintwarden.engine.model import MonotonicTime, later
-from taintwarden.kube.access import may_get, review_token
-from taintwarden.kube.client import Client
+from taintwarden.kube.calls.access import may_get, review_token
 from taintwarden.kube.errors import KubeError
+from taintwarden.kube.http.client import Client
 
 METRICS_PATH = "/metrics"
 ALLOWED_SECONDS = 60.0

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from taintwarden.controller.bounds import is_too_large
 from taintwarden.engine.model import SpreadConstraint
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
-from taintwarden.kube.objects import MAX_SPREAD_CONSTRAINTS, SelectorObject, SpreadObject
+from taintwarden.kube.wire.kinds import MAX_SPREAD_CONSTRAINTS, SelectorObject, SpreadObject
 
 MAX_REMEMBERED_WORKLOADS = 1_000
 """A list usually contains the pods of a workload one after another, so a few are enough."""

@@ -16,9 +16,9 @@ from taintwarden.controller.status_patches import StatusPatcher
 from taintwarden.controller.stores import ObservedObject
 from taintwarden.controller.summary import accepted, conditions, summary
 from taintwarden.engine.machine import PolicyReport, View
-from taintwarden.kube.client import Client
-from taintwarden.kube.policies import patch_status
-from taintwarden.kube.profiles import patch_profile_status
+from taintwarden.kube.calls.policy_calls import patch_status
+from taintwarden.kube.calls.profile_calls import patch_profile_status
+from taintwarden.kube.http.client import Client
 from taintwarden.telemetry.metrics import Metrics
 
 REFRESH_SECONDS = 3.0

@@ -9,7 +9,7 @@ from taintwarden.controller.coalescing import Coalescer
 from taintwarden.controller.loop import Feed
 from taintwarden.controller.stores import Store
 from taintwarden.controller.stream_handlers import StreamHandler
-from taintwarden.kube.objects import CustomObject, Identity
+from taintwarden.kube.wire.kinds import CustomObject, Identity
 from taintwarden.telemetry.metrics import Metrics
 
 PAUSE_SECONDS = 1.0

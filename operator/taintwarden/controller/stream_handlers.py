@@ -15,7 +15,7 @@ from taintwarden.controller.loop import Feed
 from taintwarden.controller.times import moment
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Pod
-from taintwarden.kube.objects import Identity, NodeObject, Object, PodObject, version_number
+from taintwarden.kube.wire.kinds import Identity, NodeObject, Object, PodObject, version_number
 from taintwarden.telemetry.metrics import WATCH_ENDS, Metrics
 
 log = structlog.get_logger()

@@ -9,9 +9,9 @@ import asyncio
 import time
 
 from taintwarden.certificates.rotation import AUTHORITY, NEXT_AUTHORITY, TRUSTED
-from taintwarden.kube.client import Client
+from taintwarden.kube.calls.webhook_calls import ConfigurationKind, apply_bundle, read_configurations, read_secret
 from taintwarden.kube.errors import KubeError
-from taintwarden.kube.webhooks import ConfigurationKind, apply_bundle, read_configurations, read_secret
+from taintwarden.kube.http.client import Client
 
 POLL_SECONDS = 2.0
 

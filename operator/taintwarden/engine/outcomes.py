@@ -1,6 +1,6 @@
 """How an eviction call can end, and what follows: one table. Wording, Events, alerts and metrics have a row for each.
 
-``outcome_of`` in ``kube/evictor.py`` derives them from the answers of the API server.
+``outcome_of`` in ``kube/calls/evictor.py`` derives them from the answers of the API server.
 """
 
 from enum import StrEnum

@@ -13,9 +13,9 @@ from taintwarden.controller.certificates import CertificateKeeper
 from taintwarden.controller.clock import Clock
 from taintwarden.handlers.bodies import Answered, Refuse
 from taintwarden.handlers.http_server import HttpServer
-from taintwarden.kube.client import Client
+from taintwarden.kube.auth.pem import load_chain
 from taintwarden.kube.errors import ConfigError
-from taintwarden.kube.pem import load_chain
+from taintwarden.kube.http.client import Client
 from taintwarden.settings import ServedSettings
 
 KEEP_ALIVE_SECONDS = 300.0

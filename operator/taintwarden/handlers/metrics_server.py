@@ -12,9 +12,9 @@ from taintwarden.controller.clock import Clock
 from taintwarden.controller.scrapers import METRICS_PATH, Access, Scrapers
 from taintwarden.handlers.exposition import Exposition
 from taintwarden.handlers.http_server import HttpServer
-from taintwarden.kube.client import Client
+from taintwarden.kube.auth.pem import load_chain
 from taintwarden.kube.errors import ConfigError
-from taintwarden.kube.pem import load_chain
+from taintwarden.kube.http.client import Client
 from taintwarden.settings import CommonSettings
 
 MAX_CONNECTIONS = 16

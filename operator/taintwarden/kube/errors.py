@@ -1,12 +1,9 @@
 """What can go wrong between us and the API server, in three kinds a caller can act on."""
 
-from typing import TypeVar
-
 import msgspec
 
 from taintwarden.api.text import printable
 from taintwarden.engine.model import Int64
-from taintwarden.kube.nesting import decoded_flat
 
 MAX_MESSAGE_LENGTH = 512
 """Messages of the server are cut here, so that no payload ends up in logs and Events. Nor do control characters: a
@@ -111,46 +108,6 @@ class ApiError(KubeError):
         """Whether another write was faster: the object has another version, and a retry may succeed."""
         return self.code == 409 and not self.is_about_another
 
-    @classmethod
-    def from_response(cls, code: int, body: bytes, retry_after: str = "") -> "ApiError":
-        """Read a refusal, in JSON or protobuf; a body that is no ``Status`` (a proxy's HTML, say) is quoted shortly.
-
-        Args:
-            code: the HTTP status.
-            body: of the response.
-            retry_after: its header of that name.
-
-        """
-        try:
-            status = msgspec.json.decode(body, type=Status)
-        except NOT_JSON:
-            from taintwarden.kube.protobuf_frames import status_of  # noqa: PLC0415 - it imports this module
-
-            quoted = Status(message=" ".join(body[:200].decode("utf-8", "replace").split()))
-            status = status_of(body) or quoted
-        return cls(code, status, _seconds(retry_after))
-
 
 def _fit(cause: Cause) -> Cause:
     return Cause(*(printable(text, MAX_MESSAGE_LENGTH) for text in (cause.reason, cause.message, cause.field)))
-
-
-T = TypeVar("T")
-
-
-def decoded(body: bytes, kind: type[T], what: str) -> T:
-    """An answer as what it should be.
-
-    Raises:
-        Unreachable: it is something else, as when a gateway answers in the API server's place.
-
-    """
-    try:
-        return decoded_flat(msgspec.json.Decoder(kind).decode, body)
-    except NOT_JSON as error:
-        msg = f"the answer is no {what}: {printable(str(error), MAX_MESSAGE_LENGTH)}"
-        raise Unreachable(msg) from error
-
-
-def _seconds(header: str) -> float | None:
-    return float(header) if header.isascii() and header.isdigit() else None

@@ -13,7 +13,7 @@ from taintwarden.engine.operators import Match, match
 from taintwarden.engine.placement import NodeLabels, is_mirror_label, mirrored
 from taintwarden.engine.profiles import Profiles
 from taintwarden.engine.scheduling import MAX_TOLD, REPELLING, Cause, Demand, Judge, Preferences
-from taintwarden.kube.objects import PodAnnotations, PodMeta, UnboundPod
+from taintwarden.kube.wire.kinds import PodAnnotations, PodMeta, UnboundPod
 from taintwarden.rehearsal.node_requirements import NodeRequirement
 from taintwarden.rehearsal.obstacles import Kind, Obstacle
 from taintwarden.rehearsal.places import Place, PlacedPod, PlacedVolume

@@ -8,7 +8,7 @@ import msgspec
 from taintwarden.api.names import check_key, check_label_value
 from taintwarden.engine.limits.zones import ZONE_LABEL, zone_of
 from taintwarden.engine.model import Effect, Mode, Taint
-from taintwarden.kube.objects import NodeObject, TaintObject
+from taintwarden.kube.wire.kinds import NodeObject, TaintObject
 from taintwarden.rehearsal.manifests import BadInput
 from taintwarden.rehearsal.node_requirements import NodeRequirement, parse_selector
 from taintwarden.rehearsal.rehearsal import named

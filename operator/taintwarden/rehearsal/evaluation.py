@@ -8,7 +8,7 @@ from taintwarden.engine.history import TaintHistory, decode_histories
 from taintwarden.engine.limits import Refusal
 from taintwarden.engine.machine import ClaimView, history_name
 from taintwarden.engine.model import Budget, Gates, Node, Pod, Policy, Taint
-from taintwarden.kube.objects import PodObject
+from taintwarden.kube.wire.kinds import PodObject
 from taintwarden.rehearsal.candidates import Candidates
 from taintwarden.rehearsal.conditions import is_kept_from_enforcing
 from taintwarden.rehearsal.manifests import BadInput

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND
-from taintwarden.kube.objects import BudgetObject, ClaimObject, NamespaceObject, NodeObject, PodObject
+from taintwarden.kube.wire.kinds import BudgetObject, ClaimObject, NamespaceObject, NodeObject, PodObject
 from taintwarden.rehearsal.manifests import BadInput, Document
 from taintwarden.rehearsal.places import PlacedPod, PlacedVolume
 from taintwarden.rehearsal.snapshot import Snapshot

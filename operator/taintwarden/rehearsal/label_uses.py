@@ -12,8 +12,8 @@ from taintwarden.admission.checking import look, mapping
 from taintwarden.admission.objects import pod_in
 from taintwarden.engine.model import Mode
 from taintwarden.engine.placement import Kept, carried_by, mirrored
-from taintwarden.kube.objects import NodeObject
-from taintwarden.kube.resources import NODES, PODS, VOLUMES
+from taintwarden.kube.wire.kinds import NodeObject
+from taintwarden.kube.wire.resources import NODES, PODS, VOLUMES
 from taintwarden.rehearsal.places import PlacedPod, PlacedVolume
 from taintwarden.rehearsal.reading import stored_policies
 from taintwarden.rehearsal.rehearsal import named

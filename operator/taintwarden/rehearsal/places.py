@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.kube.objects import Condition, OwnerReference, PodSpec, PodStatus, UnboundPod, VolumeObject
+from taintwarden.kube.wire.kinds import Condition, OwnerReference, PodSpec, PodStatus, UnboundPod, VolumeObject
 from taintwarden.rehearsal.node_requirements import NodeRequirement
 
 

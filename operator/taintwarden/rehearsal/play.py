@@ -13,7 +13,7 @@ from taintwarden.engine.guard.guard import NARROW_SECONDS
 from taintwarden.engine.limits.refusal import GUARD
 from taintwarden.engine.machine import Command, Outcome, Phase, WriteOutcome, commands, events
 from taintwarden.engine.model import Gates, Instant, Mode, MonotonicTime, Pod, WallTime
-from taintwarden.kube.objects import NodeObject
+from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden.rehearsal.candidates import Candidates
 from taintwarden.rehearsal.changes import Change, apply, enforce
 from taintwarden.rehearsal.conditions import is_kept_from_enforcing

@@ -8,15 +8,15 @@ from urllib.parse import quote
 
 import msgspec
 
-from taintwarden.kube.custom import PROFILES
-from taintwarden.kube.objects import (
+from taintwarden.kube.calls.own_kinds import PROFILES
+from taintwarden.kube.calls.profile_calls import path_in
+from taintwarden.kube.wire.kinds import (
     BudgetObject,
     NamespaceObject,
     NodeObject,
     WorkloadObject,
 )
-from taintwarden.kube.profiles import path_in
-from taintwarden.kube.resources import BUDGETS, NODES
+from taintwarden.kube.wire.resources import BUDGETS, NODES
 from taintwarden.rehearsal.deployments import has_extender
 from taintwarden.rehearsal.liveness import read_liveness
 from taintwarden.rehearsal.places import PlacedPod, PlacedVolume

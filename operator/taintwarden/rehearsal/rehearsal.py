@@ -13,7 +13,7 @@ from taintwarden.controller.profiles import ProfileStore
 from taintwarden.controller.stream_handlers import NodeHandler, PodHandler, StreamHandler
 from taintwarden.engine.machine import Command, Event, Machine, Timings, events
 from taintwarden.engine.model import Gates, Instant, MonotonicTime, Policy, Profile, WallTime
-from taintwarden.kube.resources import BUDGETS, NAMESPACES, NODES, PODS
+from taintwarden.kube.wire.resources import BUDGETS, NAMESPACES, NODES, PODS
 from taintwarden.rehearsal.snapshot import Snapshot
 from taintwarden.telemetry.metrics import Metrics
 

@@ -7,13 +7,13 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from taintwarden.kube.client import APPLY_PATCH, MERGE_PATCH, Client
-from taintwarden.kube.custom import POLICIES
+from taintwarden.kube.calls.own_kinds import POLICIES
 from taintwarden.kube.errors import NOT_JSON, ApiError, KubeError, TooLong, Unreachable
-from taintwarden.kube.nesting import decoded_flat
-from taintwarden.kube.objects import ListMeta, Object
-from taintwarden.kube.paging import PageLimit
-from taintwarden.kube.resources import Resource
+from taintwarden.kube.http.client import APPLY_PATCH, MERGE_PATCH, Client
+from taintwarden.kube.watch.paging import PageLimit
+from taintwarden.kube.wire.kinds import ListMeta, Object
+from taintwarden.kube.wire.nesting import decoded_flat
+from taintwarden.kube.wire.resources import Resource
 
 TIMEOUT_SECONDS = 10.0
 PATIENCE_SECONDS = 30.0

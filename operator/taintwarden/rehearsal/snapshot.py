@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.kube.objects import (
+from taintwarden.kube.wire.kinds import (
     BudgetObject,
     ClaimObject,
     NamespaceObject,

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 import msgspec
 
-from taintwarden.kube.resources import (
+from taintwarden.kube.wire.resources import (
     BUDGETS,
     DAEMON_SETS,
     JOBS,

@@ -6,8 +6,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from taintwarden.kube.objects import NodeObject
-from taintwarden.kube.resources import NODES, PODS
+from taintwarden.kube.wire.kinds import NodeObject
+from taintwarden.kube.wire.resources import NODES, PODS
 from taintwarden.rehearsal.node_requirements import selector_text
 from taintwarden.rehearsal.places import PlacedPod
 from taintwarden.rehearsal.reading import Reader

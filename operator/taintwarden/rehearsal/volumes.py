@@ -2,8 +2,8 @@
 
 from urllib.parse import quote
 
-from taintwarden.kube.objects import ClaimObject
-from taintwarden.kube.resources import VOLUMES
+from taintwarden.kube.wire.kinds import ClaimObject
+from taintwarden.kube.wire.resources import VOLUMES
 from taintwarden.rehearsal.places import PlacedPod, PlacedVolume
 from taintwarden.rehearsal.session import Session
 from taintwarden.scheduling.demands import claim_of

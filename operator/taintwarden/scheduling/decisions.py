@@ -6,7 +6,7 @@ import msgspec
 
 from taintwarden.engine.model import Effect, Gates, Taint
 from taintwarden.engine.scheduling import REPELLING, Demand, Judge
-from taintwarden.kube.objects import NodeObject
+from taintwarden.kube.wire.kinds import NodeObject
 
 MAX_DEMANDS = 200
 """The demands whose comparisons are stored: a tenant can make any number of different ones."""

@@ -10,7 +10,7 @@ from taintwarden.controller.decoding import Decoder
 from taintwarden.controller.remembered import Remembered
 from taintwarden.engine.profiles import Profiles
 from taintwarden.engine.scheduling import Demand, Sourced
-from taintwarden.kube.objects import PodVolume, UnboundPod
+from taintwarden.kube.wire.kinds import PodVolume, UnboundPod
 
 MAX_FAULT_CHARACTERS = 400
 """Of the errors of one affinity: an Event has 1,024 characters."""

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from taintwarden.engine.scheduling import Cause, Demand, Judge, Preferences
-from taintwarden.kube.objects import UnboundPod
+from taintwarden.kube.wire.kinds import UnboundPod
 from taintwarden.scheduling.decisions import Decisions, NodeFacts
 from taintwarden.scheduling.demands import Demands
 from taintwarden.scheduling.news import News

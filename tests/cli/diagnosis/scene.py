@@ -13,7 +13,7 @@ from taintwarden.cli.diagnosis.diagnose import chosen, diagnose
 from taintwarden.cli.diagnosis.inventory import Inventory
 from taintwarden.cli.diagnosis.snapshot import DoctorSnapshot, FullBudget, WebhookConfiguration
 from taintwarden.engine.model import Gates
-from taintwarden.kube.objects import NamespaceObject, NodeObject
+from taintwarden.kube.wire.kinds import NamespaceObject, NodeObject
 from taintwarden.rehearsal.places import PlacedVolume
 from taintwarden.rehearsal.sources import WORKLOADS
 

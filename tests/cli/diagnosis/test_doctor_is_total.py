@@ -16,7 +16,7 @@ from taintwarden.cli.diagnosis.inventory import Inventory
 from taintwarden.cli.diagnosis.snapshot import BuiltIn, OperatorSettings, Rights, Trial
 from taintwarden.cli.diagnosis.table import table
 from taintwarden.engine.model import Gates
-from taintwarden.kube.lease import LeaseObject, LeaseSpec
+from taintwarden.kube.calls.lease import LeaseObject, LeaseSpec
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),

@@ -9,7 +9,7 @@ from cli.world import NOON, policy
 from taintwarden.cli.diagnosis.rights import MissingRoleError, Right, shipped_rights
 from taintwarden.cli.diagnosis.snapshot import Missing, OperatorSettings, Rights
 from taintwarden.controller import wording
-from taintwarden.kube.lease import LeaseObject, LeaseSpec
+from taintwarden.kube.calls.lease import LeaseObject, LeaseSpec
 
 idle = asking("operator-not-running")
 rights = asking("rights-missing")

@@ -19,9 +19,9 @@ from taintwarden.controller.decoding import Decoder, PodIssue
 from taintwarden.controller.guards import GuardStore
 from taintwarden.engine.machine import Machine, Outcome, WriteOutcome, commands, events
 from taintwarden.engine.model import Instant, MonotonicTime, Policy, Profile, WallTime
-from taintwarden.kube.errors import ApiError
-from taintwarden.kube.evictor import outcome_of
-from taintwarden.kube.objects import BudgetObject, NodeObject, PodObject
+from taintwarden.kube.calls.evictor import outcome_of
+from taintwarden.kube.wire.answers import read_refusal
+from taintwarden.kube.wire.kinds import BudgetObject, NodeObject, PodObject
 
 Json = dict[str, Any]
 SERVED = {
@@ -255,7 +255,7 @@ class Engine:
             return self.step(events.Settled(order.key, Outcome.FAILED, "no answer"))
         if 200 <= code < 300:
             return self.step(events.Settled(order.key, Outcome.EVICTED))
-        result = outcome_of(ApiError.from_response(code, body, retry_after))
+        result = outcome_of(read_refusal(code, body, retry_after))
         return self.step(events.Settled(order.key, result.outcome, result.message, result.retry_after))
 
     def not_sent(self, order: Order) -> list[Order | Notice]:

@@ -1,8 +1,8 @@
 """How a replica learns of the objects of one kind: a watch that lags, falls silent, is cut, resumes, or lists again.
 
-The rules are those of ``kube/watching.py``: a watch that was away for up to ``GAP_SECONDS`` counts as up to date; after
-that it has to deliver everything up to a version that was read when it was open again. A connection that is open and
-brings nothing is trusted until its idle time is over.
+The rules are those of ``kube/watch/watching.py``: a watch that was away for up to ``GAP_SECONDS`` counts as up to date;
+after that it has to deliver everything up to a version that was read when it was open again. A connection that is open
+and brings nothing is trusted until its idle time is over.
 """
 
 from collections import deque

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from taintwarden.cli.diagnosis.check import Check, Found, Severity
 from taintwarden.cli.diagnosis.context import Context
-from taintwarden.kube.lease import LEASE_NAME
+from taintwarden.kube.calls.lease import LEASE_NAME
 from taintwarden.rehearsal.liveness import liveness
 from taintwarden.rehearsal.sources import Source, Subject
 

@@ -11,7 +11,7 @@ from taintwarden.admission.objects import TEMPLATES
 from taintwarden.api.types import GROUP
 from taintwarden.controller.decoding import Decoder
 from taintwarden.engine.model import Instant, MonotonicTime, PodClass, WallTime
-from taintwarden.kube.objects import OwnerReference
+from taintwarden.kube.wire.kinds import OwnerReference
 from taintwarden.rehearsal.places import Place, PlacedPod
 from taintwarden.rehearsal.sources import UNREADABLE, Listing, Subject, identity
 

@@ -7,8 +7,8 @@ import msgspec
 
 from taintwarden.cli.diagnosis.inventory import Group, Inventory, PendingPods
 from taintwarden.engine.model import Gates
-from taintwarden.kube.lease import LeaseObject
-from taintwarden.kube.objects import BudgetMeta, BudgetObject, BudgetSpec, BudgetStatus
+from taintwarden.kube.calls.lease import LeaseObject
+from taintwarden.kube.wire.kinds import BudgetMeta, BudgetObject, BudgetSpec, BudgetStatus
 from taintwarden.rehearsal.snapshot import Snapshot
 
 

@@ -13,7 +13,7 @@ from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.limits.refusal import GUARD
 from taintwarden.engine.machine import ClaimView, GuardReport, View
 from taintwarden.engine.model import Gates, Mode, Policy, Taint
-from taintwarden.kube.objects import PodObject
+from taintwarden.kube.wire.kinds import PodObject
 from taintwarden.rehearsal.deployments import unready_webhook
 from taintwarden.rehearsal.liveness import read_liveness
 from taintwarden.rehearsal.reading import Reader

@@ -1,0 +1,225 @@
+"""The connection to the API server: address, proxy, TLS and credentials, each as current as its files."""
+
+import asyncio
+import os
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import structlog
+from yarl import URL
+
+from taintwarden.api.text import printable, without_userinfo
+from taintwarden.kube.auth.credentials import Credentials, CredentialsError, Proof
+from taintwarden.kube.auth.kubeconfig import SERVICE_ACCOUNT, Material, Source, default_paths, from_files, in_cluster
+from taintwarden.kube.auth.pem import load_chain
+from taintwarden.kube.errors import ConfigError
+
+FILES_SECONDS = 10.0
+"""How often files of certificates are looked at: whether they changed is a call for each."""
+RETRY_SECONDS = 5.0
+"""After credentials could not be read, while those from before are used."""
+
+log = structlog.get_logger()
+
+
+class Connection:
+    """Server address, TLS context and credentials. May be used from several threads.
+
+    Args:
+        source: where everything comes from.
+
+    Raises:
+        ConfigError: server, TLS server name, certificates or proxy cannot be used.
+
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.server, self._is_tls = source.server, _checked_server(source.server).scheme == "https"
+        self.origin, self.namespace = source.origin, source.namespace
+        self.tls_server_name = _checked_name(source.tls_server_name)
+        self.proxy = source.proxy
+        if self.proxy is not None:
+            _checked_url("proxy", self.proxy)
+        self._source = source
+        self._credentials = Credentials(source)
+        self._lock = threading.Lock()
+        self._proof: Proof | None = None
+        self._is_stale = False
+        self._retry_at = float("-inf")
+        self._looked_at = time.monotonic()
+        self._files: tuple[object, ...] = ()
+        self.ssl: ssl.SSLContext | bool = self._context(Proof(None, source.certificate, source.key))
+
+    @classmethod
+    def load(cls, kubeconfig: str | None = None, context: str | None = None) -> "Connection":
+        """Use this kubeconfig, else that of ``KUBECONFIG``, else ``~/.kube/config``, else the pod's service account.
+
+        That is kubectl's order: both talk to the same cluster.
+
+        Raises:
+            ConfigError: nothing usable was found; the message says where it was looked for.
+
+        """
+        environment = os.environ
+        paths = [Path(kubeconfig)] if kubeconfig is not None else default_paths(environment)
+        named = kubeconfig is not None or environment.get("KUBECONFIG") or context is not None
+        where = os.pathsep.join(map(str, paths)) or "a kubeconfig"
+        try:
+            if not named and not any(path.exists() for path in paths) and (SERVICE_ACCOUNT / "token").exists():
+                where = "the service account of the pod"
+                return cls(in_cluster(environment, SERVICE_ACCOUNT))
+            if not any(path.exists() for path in paths):
+                msg = "there is no such file"
+                raise ValueError(msg)
+            return cls(from_files(paths, context, environment))
+        except (OSError, ValueError, TypeError, RecursionError) as error:
+            reason = " ".join(str(error).split()) or type(error).__name__
+            msg = f"cannot use {printable(where)}: {reason[:300]}"
+            raise ConfigError(msg) from error
+
+    async def authorization(self) -> str | None:
+        """The ``Authorization`` header, renewed as needed; None where a client certificate or nothing is used.
+
+        Raises:
+            CredentialsError: there is none, and never was.
+
+        """
+        if self._is_due():
+            await asyncio.to_thread(self.renew)
+        return None if self._proof is None else self._proof.authorization
+
+    async def refused(self, authorization: str | None) -> bool:
+        """The server does not accept this header. Whether there is another one by now."""
+        if not self._credentials.can_change:
+            return False
+        if self._proof is not None and self._proof.authorization == authorization:
+            self._is_stale = True
+            await asyncio.to_thread(self.renew)
+        return self._proof is not None and self._proof.authorization != authorization
+
+    def renew(self) -> Proof:
+        """Read credentials and certificates again where that is due. Blocks.
+
+        Raises:
+            CredentialsError: there are no credentials, and never were.
+
+        """
+        with self._lock:
+            now = time.monotonic()
+            if self._proof is None or self._is_stale or self._proof.fresh_until <= now:
+                try:
+                    self._proof = self._credentials.read()
+                    self._is_stale = False
+                except CredentialsError as error:
+                    if self._proof is None:
+                        raise
+                    self._retry_at = now + RETRY_SECONDS
+                    log.warning("credentials-not-renewed", reason=str(error))
+            self._looked_at = now
+            if self._stamps(self._proof) != self._files:
+                self._take_certificates(self._proof)
+            return self._proof
+
+    def _is_due(self) -> bool:
+        now = time.monotonic()
+        if self._proof is None:
+            return True
+        if now < self._retry_at:
+            return False
+        return self._is_stale or self._proof.fresh_until <= now or now - self._looked_at > FILES_SECONDS
+
+    def _take_certificates(self, proof: Proof) -> None:
+        try:
+            self.ssl = self._context(proof)
+        except (OSError, ValueError) as error:  # half written, perhaps: those from before are used
+            self._files = ()
+            self._retry_at = time.monotonic() + RETRY_SECONDS
+            log.warning("certificates-not-renewed", reason=str(error))
+
+    def _stamps(self, proof: Proof) -> tuple[object, ...]:
+        """The facts that show whether a certificate changed."""
+        return tuple(_stamp(one) for one in (self._source.authority, proof.certificate, proof.key))
+
+    def _context(self, proof: Proof) -> ssl.SSLContext | bool:
+        if not self._is_tls:
+            return False
+        self._files = self._stamps(proof)
+        context = ssl.create_default_context(cadata=_authority(self._source.authority))
+        # Python 3.13 asks of certificates what many clusters' lack (key identifiers, RFC 5280) and Go does not.
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        if not self._source.is_verified:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if proof.certificate:
+            load_chain(context, b"\n".join(part.read() for part in (proof.certificate, proof.key) if part))
+        return context
+
+
+def _authority(material: Material) -> str | None:
+    """The certificates to trust; None for those that the machine trusts."""
+    if not material:
+        return None
+    if not (content := material.read().decode("ascii", "replace").strip()):  # not the same as none being named
+        msg = f"the certificate authority {material.file} is empty"
+        raise ValueError(msg)
+    return content
+
+
+def _stamp(material: Material) -> object:
+    if not material.file:
+        return material.content
+    try:
+        found = Path(material.file).stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _checked_server(text: str) -> URL:
+    url = _checked_url("server", text)
+    with _named("server", text):
+        if url.user is not None or url.password is not None:
+            msg = "it contains a user or a password, which belong to the user of the kubeconfig"
+            raise ValueError(msg)
+    return url
+
+
+def _checked_url(field: str, text: str) -> URL:
+    with _named(field, text):
+        url = _url(text)
+        if url is None or url.scheme not in ("http", "https") or not url.host or not url.port:
+            msg = "it is not a URL of https or http"
+            raise ValueError(msg)
+    return url
+
+
+def _url(text: str) -> URL | None:
+    """None for what is none. yarl's error may quote a part of a password."""
+    try:
+        return URL(text)
+    except ValueError:
+        return None
+
+
+def _checked_name(name: str | None) -> str | None:
+    if name is not None:
+        with _named("tls-server-name", name):
+            if not name.encode("idna").decode("ascii").isprintable():
+                msg = "it has control characters"
+                raise ValueError(msg)
+    return name
+
+
+@contextmanager
+def _named(field: str, text: str) -> Iterator[None]:
+    """Turns a ValueError into an error that names this field of the kubeconfig."""
+    try:
+        yield
+    except ValueError as error:
+        url = text if "//" in text else text.rpartition("@")[2]
+        msg = f"the {field} {printable(without_userinfo(url), 200)} cannot be used: {error}"
+        raise ConfigError(msg) from error

@@ -1,0 +1,238 @@
+"""Address and credentials of the API server, from kubeconfigs and service accounts.
+
+Read as client-go reads it: several files of ``KUBECONFIG`` are merged, and paths in a file are relative to it.
+"""
+
+import base64
+import binascii
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from taintwarden.kube.auth.proxies import proxy_for
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where a kubelet mounts the token and the authority of a pod's service account."""
+
+DEFAULT = Path("~/.kube/config")
+
+
+class Material(msgspec.Struct, frozen=True):
+    """PEM, as a file that may change, or as it is. Empty for none."""
+
+    file: str = ""
+    content: bytes = b""
+
+    def __bool__(self) -> bool:
+        return bool(self.file or self.content)
+
+    def read(self) -> bytes:
+        """What it is now. Raises OSError."""
+        return Path(self.file).read_bytes() if self.file else self.content
+
+
+class Plugin(msgspec.Struct, frozen=True):
+    """A program that gives credentials (client-go's ``exec``)."""
+
+    command: tuple[str, ...]
+    api_version: str
+    environment: tuple[tuple[str, str], ...] = ()
+    folder: str = ""
+    hint: str = ""
+    """The hint to show if the program is missing."""
+    cluster: Mapping[str, Any] | None = None
+    """The description of the cluster that the plugin receives, if it requests one."""
+
+
+class Source(msgspec.Struct, frozen=True):
+    """One cluster and one user. Of token file, token, password and plugin the first that is given counts."""
+
+    server: str
+    origin: str = ""
+    """What chose it, for people: a context, or the service account."""
+    namespace: str = ""
+    """The default namespace; empty if none is set."""
+    authority: Material = Material()
+    is_verified: bool = True
+    tls_server_name: str | None = None
+    proxy: str | None = None
+    certificate: Material = Material()
+    key: Material = Material()
+    token: str = ""
+    token_file: str = ""
+    basic: str = ""
+    """``user:password``."""
+    plugin: Plugin | None = None
+
+
+def in_cluster(environment: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> Source:
+    """The service account of the pod we run in.
+
+    Raises:
+        ValueError: the variables of the API server's Service are not set.
+
+    """
+    host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT")
+    if not host or not port:
+        msg = "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set"
+        raise ValueError(msg)
+    server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    space = folder / "namespace"
+    return Source(
+        server,
+        origin="service account of the pod",
+        namespace=space.read_text().strip() if space.exists() else "",
+        authority=Material(str(folder / "ca.crt")),
+        token_file=str(folder / "token"),
+        proxy=proxy_for(server, environment),
+    )
+
+
+def from_files(paths: Sequence[Path], context: str | None, environment: Mapping[str, str]) -> Source:
+    """What the context (the current one without a name) of these files, merged, says.
+
+    Raises:
+        OSError: none of the files can be read.
+        ValueError: they hold nothing usable.
+
+    """
+    merged = _merge([_read(path) for path in paths if len(paths) == 1 or path.exists()])
+    name = context or str(merged["current-context"] or "")
+    if not name:
+        msg = "it has no current context: name one"
+        raise ValueError(msg)
+    chosen = _named(merged, "contexts", name, "context")
+    cluster = _named(merged, "clusters", str(chosen.get("cluster", "")), "cluster")
+    user = _named(merged, "users", str(chosen["user"]), "user") if chosen.get("user") else {}
+    found = _source(cluster, user, environment)
+    return msgspec.structs.replace(found, origin=f"context {name}", namespace=str(chosen.get("namespace") or ""))
+
+
+def default_paths(environment: Mapping[str, str]) -> list[Path]:
+    """The files that kubectl would read. None where the user has no home, as user 65532 of the image."""
+    listed = [Path(one) for one in environment.get("KUBECONFIG", "").split(os.pathsep) if one]
+    try:
+        return listed or [DEFAULT.expanduser()]
+    except RuntimeError:
+        return []
+
+
+def _read(path: Path) -> dict[str, Any]:
+    import yaml  # noqa: PLC0415 - a pod has no kubeconfig, and need not wait for it
+
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # four times as fast where libyaml is there
+    with path.open("rb") as file:
+        try:
+            content = yaml.load(file, loader)  # noqa: S506 - it is a safe loader
+        except yaml.YAMLError as error:
+            raise ValueError(str(error)) from error
+    if not isinstance(content, dict):
+        msg = "it is no kubeconfig"
+        raise ValueError(msg)
+    for kind, inner in (("clusters", "cluster"), ("users", "user")):
+        for entry in _list(content, kind):
+            if isinstance(entry.get(inner), dict):
+                entry[inner][_FOLDER] = str(path.absolute().parent)
+    return content
+
+
+_FOLDER = "\0folder"
+"""Key under which an entry remembers where its file is; no key of YAML can be this."""
+
+
+def _merge(files: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Of each name the first counts, and of the current context the first that is set."""
+    merged: dict[str, Any] = {
+        kind: [entry for content in files for entry in _list(content, kind)]
+        for kind in ("clusters", "users", "contexts")
+    }
+    merged["current-context"] = next(filter(None, (content.get("current-context") for content in files)), "")
+    return merged
+
+
+def _list(content: Mapping[str, Any], kind: str) -> list[dict[str, Any]]:
+    entries = content.get(kind) or []
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        msg = f"{kind} is no list of objects"
+        raise ValueError(msg)
+    return entries
+
+
+def _named(merged: Mapping[str, Any], kind: str, name: str, inner: str) -> dict[str, Any]:
+    for entry in merged[kind]:
+        if entry.get("name") == name:
+            found = entry.get(inner)
+            if isinstance(found, dict):
+                return found
+    msg = f"it has no {inner} named {name}"
+    raise ValueError(msg)
+
+
+def _source(cluster: Mapping[str, Any], user: Mapping[str, Any], environment: Mapping[str, str]) -> Source:
+    server = str(cluster.get("server") or "").rstrip("/")
+    if not server:
+        msg = "its cluster has no server"
+        raise ValueError(msg)
+    if user.get("auth-provider"):
+        msg = "auth-provider is not supported, as in kubectl since 1.26: use an exec plugin"
+        raise ValueError(msg)
+    username, password = user.get("username"), user.get("password")
+    plugin = user.get("exec")
+    return Source(
+        server,
+        authority=_material(cluster, "certificate-authority"),
+        is_verified=not cluster.get("insecure-skip-tls-verify"),
+        tls_server_name=cluster.get("tls-server-name") or None,
+        proxy=cluster.get("proxy-url") or proxy_for(server, environment),
+        certificate=_material(user, "client-certificate"),
+        key=_material(user, "client-key"),
+        token=str(user.get("token") or ""),
+        token_file=_path(user, "tokenFile"),
+        basic=f"{username}:{password}" if username and password else "",
+        plugin=None if plugin is None else _plugin(plugin, user, cluster, server),
+    )
+
+
+def _path(entry: Mapping[str, Any], name: str) -> str:
+    value = entry.get(name)
+    return str(Path(entry.get(_FOLDER, "."), str(value))) if value else ""
+
+
+def _material(entry: Mapping[str, Any], name: str) -> Material:
+    data = entry.get(f"{name}-data")
+    if not data:
+        return Material(_path(entry, name))
+    try:
+        return Material(content=base64.b64decode(str(data), validate=True))
+    except binascii.Error as error:
+        msg = f"{name}-data is no base64"
+        raise ValueError(msg) from error
+
+
+def _plugin(given: Any, user: Mapping[str, Any], cluster: Mapping[str, Any], server: str) -> Plugin:
+    if not isinstance(given, dict) or not given.get("command"):
+        msg = "exec has no command"
+        raise ValueError(msg)
+    arguments, variables = given.get("args") or [], _list(given, "env")
+    if not isinstance(arguments, list) or not all(one.get("name") for one in variables):
+        msg = "exec has args that are no list, or an env without names"
+        raise ValueError(msg)
+    command, folder = str(given["command"]), str(user.get(_FOLDER, "."))
+    if os.sep in command:  # as client-go: a path is relative to the kubeconfig, a name is searched for
+        command = str(Path(folder, command))
+    told = {"server": server} | {
+        name: cluster[name]
+        for name in ("tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "proxy-url")
+        if cluster.get(name)
+    }
+    return Plugin(
+        (command, *map(str, arguments)),
+        str(given.get("apiVersion") or "client.authentication.k8s.io/v1"),
+        tuple((str(one["name"]), str(one.get("value", ""))) for one in variables),
+        folder,
+        str(given.get("installHint") or ""),
+        told if given.get("provideClusterInfo") else None,
+    )

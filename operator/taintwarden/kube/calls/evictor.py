@@ -1,0 +1,131 @@
+"""Evicts one pod. Three calls and one outcome: the code that decides never sees the client."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from taintwarden.engine.machine import Outcome
+from taintwarden.engine.model import Pod
+from taintwarden.kube.errors import ApiError, Fenced, Unreachable
+from taintwarden.kube.http.client import STRATEGIC_PATCH, Client
+
+Fence = Callable[[], bool]
+
+
+class Result(msgspec.Struct, frozen=True):
+    """How a call ended. ``message`` is the server's, and names the budget where one blocks."""
+
+    outcome: Outcome
+    message: str = ""
+    retry_after: float | None = None
+
+
+class Evictor:
+    """The Eviction API and DELETE, both with the pod's UID as precondition.
+
+    A ``fence`` is asked immediately before each request is sent.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def evict(self, pod: Pod, grace_period_seconds: int | None, fence: Fence) -> Result:
+        """Ask the Eviction API, which asks the PodDisruptionBudgets."""
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod.name, "namespace": pod.namespace},
+            "deleteOptions": _delete_options(pod, grace_period_seconds),
+        }
+        return await self._call("POST", f"{_path(pod)}/eviction", body, fence)
+
+    async def delete(self, pod: Pod, grace_period_seconds: int | None, reason: str, fence: Fence) -> Result:
+        """Delete without asking any budget, after saying why in the pod's ``DisruptionTarget`` condition (KEP-3329)."""
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "DeletionByTaintwarden",
+            "message": reason,
+        }
+        patch = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+        said = await self._call("PATCH", f"{_path(pod)}/status", patch, fence, STRATEGIC_PATCH)
+        if said.outcome is not Outcome.EVICTED:
+            return said
+        return await self._call("DELETE", _path(pod), _delete_options(pod, grace_period_seconds), fence)
+
+    async def _call(
+        self, method: str, path: str, body: Any, fence: Fence, content_type: str = "application/json"
+    ) -> Result:
+        try:
+            await self._client.request(method, path, body=body, content_type=content_type, fence=fence)
+        except ApiError as error:
+            return outcome_of(error)
+        except Fenced:
+            return Result(Outcome.NOT_SENT)
+        except Unreachable as error:
+            return Result(Outcome.FAILED, str(error))
+        return Result(Outcome.EVICTED)
+
+
+def outcome_of(error: ApiError) -> Result:
+    """What a refusal means. The order of the rows is the order of the checks.
+
+    ===== ============================== ============= ==================================================
+    code  told apart by                  outcome       reason
+    ===== ============================== ============= ==================================================
+    404                                  GONE          nothing to do
+    409   "UID in (the) precondition"    GONE          the UID is another pod's
+    409   otherwise                      FAILED        of the budget, or of the pod, there is another version
+    422   cause field ``metadata.uid``   GONE          the same, where a patch carries the UID
+    429   cause ``DisruptionBudget``     BLOCKED       a budget allows nothing now
+    429   reason ``TooManyRequests`` and BLOCKED       the budget was not looked at by its controller yet
+          "disruption budget" said
+    429   a webhook said it              DENIED        not the API server's flow control
+    429   otherwise                      THROTTLED     the API server's flow control
+    500   "more than one                 MISCONFIGURED permanent: the Eviction API rejects such pods
+          PodDisruptionBudget"
+    4xx                                  REFUSED       a right is missing, or an admission policy says no
+    else                                 FAILED        try again
+    ===== ============================== ============= ==================================================
+    """
+    message = error.message
+    if by_admission := _of_admission(message):
+        return Result(by_admission, message, error.retry_after)
+    if error.is_about_another:
+        return Result(Outcome.GONE, message)
+    if error.code == 429:
+        causes = [cause.message for cause in error.causes if cause.reason == "DisruptionBudget"]
+        if causes or "disruption budget" in message.lower():
+            return Result(Outcome.BLOCKED, "; ".join(filter(None, causes)) or message, error.retry_after)
+        return Result(Outcome.THROTTLED, message, error.retry_after)
+    if error.code == 500 and "more than one PodDisruptionBudget" in message:
+        return Result(Outcome.MISCONFIGURED, message)
+    if 400 <= error.code < 500 and error.code not in (408, 409):
+        return Result(Outcome.REFUSED, message, error.retry_after)
+    return Result(Outcome.FAILED, message, error.retry_after)
+
+
+def _of_admission(message: str) -> Outcome | None:
+    """Whether an admission webhook or policy is the cause (apiserver's ``webhook/errors`` and ``policy/validating``).
+
+    It chooses the code: a webhook that answers 429 or 404 must not be taken for the API server.
+    """
+    if "failed calling webhook" in message:
+        return Outcome.WEBHOOK_FAILED
+    if message.startswith("admission webhook ") or "denied request: " in message:
+        return Outcome.DENIED
+    return None
+
+
+def _path(pod: Pod) -> str:
+    return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
+
+
+def _delete_options(pod: Pod, grace_period_seconds: int | None) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "preconditions": {"uid": pod.uid},
+    }
+    return options if grace_period_seconds is None else options | {"gracePeriodSeconds": grace_period_seconds}

@@ -1,0 +1,236 @@
+"""Leader election on a ``coordination.k8s.io`` Lease, with client-go's rules and numbers.
+
+That of the library is not used, because it continues to act after the lease expired when the API server hangs.
+The rule that matters: a leader stops *acting* when it has not renewed for ``RENEW_DEADLINE_SECONDS``, long before
+others may take over.
+"""
+
+import asyncio
+import math
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from taintwarden.engine.model import Int64
+from taintwarden.kube.errors import ApiError, KubeError
+from taintwarden.kube.http.client import Client
+from taintwarden.kube.wire.answers import decoded
+
+LEASE_NAME = "taintwarden"
+LEASE_SECONDS = 15
+"""How long a lease lasts for others after its last renewal."""
+RENEW_DEADLINE_SECONDS = 10.0
+"""How long its holder relies on it. The difference is what clocks may run apart and a call may take."""
+RETRY_SECONDS = 2.0
+"""Between tries to get or renew it."""
+RELEASE_SECONDS = 3.0
+"""How long giving it up may take: a pod that stops has half a minute for everything."""
+
+
+class LeaseSpec(msgspec.Struct, rename="camel"):
+    """``spec`` of a Lease."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: Int64 | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: Int64 | None = None
+
+
+class LeaseObject(msgspec.Struct):
+    """A ``coordination.k8s.io/v1`` Lease. The metadata go back as they came: they carry the resourceVersion."""
+
+    metadata: dict[str, Any]
+    spec: LeaseSpec | None = None
+
+
+class Lease:
+    """One candidate for one Lease.
+
+    Args:
+        client: the session to use.
+        namespace: where the Lease lives.
+        name: its name.
+        identity: ours, unique among all candidates that live at a time, for example the pod's name and UID.
+        monotonic: the clock that the deadline is measured with.
+        on_change: called with True when leadership is gained and False when it is lost.
+
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        namespace: str,
+        name: str,
+        identity: str,
+        monotonic: Callable[[], float],
+        on_change: Callable[[bool], None],
+        on_error: Callable[[str], None],
+    ) -> None:
+        self._client = client
+        self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+        self._name = name
+        self._identity = identity
+        self._monotonic = monotonic
+        self._on_change = on_change
+        self._on_error = on_error
+        self._renewed_at: float | None = None
+        self._observed: tuple[str, float] = ("", float("-inf"))
+        self._expires: float | None = None
+        """When another holder's lease runs out as far as we have seen."""
+        self._announced = False
+        self.term = 0
+        """The number of changes of the holder, as of the last time that we got the lease."""
+        self.away_seconds = 0.0
+        """For how long no candidate had renewed it then."""
+
+    @property
+    def age_seconds(self) -> float | None:
+        """Seconds since we renewed it; None where we do not hold it."""
+        return None if self._renewed_at is None else self._monotonic() - self._renewed_at
+
+    @property
+    def held(self) -> bool:
+        """Whether we may act now. Asked before every single write."""
+        return self._left() > 0
+
+    def _left(self) -> float:
+        """How many seconds we may still act."""
+        return 0.0 if self._renewed_at is None else self._renewed_at + RENEW_DEADLINE_SECONDS - self._monotonic()
+
+    async def is_confirmed(self) -> bool:
+        """Whether the API server says, too, that we hold it, since the term in which we got it."""
+        try:
+            lease = await self._read()
+        except KubeError:
+            return False
+        spec = LeaseSpec() if lease is None or lease.spec is None else lease.spec
+        is_ours = spec.holder_identity == self._identity and (spec.lease_transitions or 0) == self.term
+        return self.held and is_ours
+
+    async def run(self) -> None:
+        """Try to get the lease and keep it, forever."""
+        while True:
+            began = self._monotonic()
+            try:
+                # No longer than the lease is held: its end must be reported at once.
+                patience = RENEW_DEADLINE_SECONDS / 2
+                async with asyncio.timeout(min(patience, self._left()) if self.held else patience):
+                    won = await self._try()
+            except (KubeError, TimeoutError) as error:
+                self._on_error(str(error) or type(error).__name__)
+            else:
+                # Counted from before the call: the server's clock for it cannot have started earlier.
+                self._renewed_at = began if won else None
+            self._announce()
+            await self._sleep()
+
+    async def release(self) -> None:
+        """Give the lease up, so that another takes over at once. Failing to is no error: it runs out."""
+        if self._renewed_at is None:
+            return
+        self._renewed_at = None
+        self._announce()
+        try:
+            async with asyncio.timeout(RELEASE_SECONDS):
+                lease = await self._read()
+                if lease is not None and lease.spec is not None and lease.spec.holder_identity == self._identity:
+                    lease.spec.holder_identity, lease.spec.lease_duration_seconds = "", 1
+                    lease.spec.renew_time = _now()
+                    await self._write("PUT", f"{self._path}/{self._name}", lease)
+        except (KubeError, TimeoutError) as error:
+            self._on_error(str(error) or "not released in time")
+
+    async def _sleep(self) -> None:
+        """Until the next try, or until leadership runs out, ours or another's, whichever comes first."""
+        seconds = RETRY_SECONDS
+        if self.held:
+            seconds = min(seconds, self._left())
+        elif self._expires is not None and (left := self._expires - self._monotonic()) > 0:
+            seconds = min(seconds, left)
+        await asyncio.sleep(seconds)
+        self._announce()
+
+    def _announce(self) -> None:
+        held = self.held
+        if held != self._announced:
+            self._announced = held
+            self._on_change(held)
+
+    async def _try(self) -> bool:
+        self._expires = None
+        lease = await self._read()
+        if lease is None:
+            none = LeaseSpec(lease_transitions=-1)
+            fresh = LeaseObject({"name": self._name}, self._renewed(none))
+            return self._won(none, await self._write("POST", self._path, fresh))
+        spec = lease.spec or LeaseSpec()
+        seen = msgspec.json.encode(spec).decode()
+        if seen != self._observed[0]:
+            # Others' clocks are not compared with ours: what counts is how long *we* have seen no renewal.
+            self._observed = (seen, self._monotonic())
+        expires = self._observed[1] + (spec.lease_duration_seconds or LEASE_SECONDS)
+        if spec.holder_identity not in (None, "", self._identity) and self._monotonic() < expires:
+            self._expires = expires
+            return False
+        renewed = self._renewed(spec)
+        done = await self._write("PUT", f"{self._path}/{self._name}", LeaseObject(lease.metadata, renewed))
+        return self._won(spec, done or await self._is_stored(renewed))
+
+    def _won(self, before: LeaseSpec, won: bool) -> bool:  # noqa: FBT001 - of a write
+        """Note what the lease was before, if we have it now and had not."""
+        if won and not self.held:
+            self.term = self._renewed(before).lease_transitions or 0
+            self.away_seconds = _seconds_since(before.renew_time)
+        return won
+
+    async def _is_stored(self, renewed: LeaseSpec) -> bool:
+        """After a conflict: a PUT is sent again if its connection ended, and conflicts with itself if it was done."""
+        lease = await self._read()
+        return lease is not None and lease.spec == renewed
+
+    async def _read(self) -> LeaseObject | None:
+        try:
+            body = await self._client.request("GET", f"{self._path}/{self._name}")
+        except ApiError as error:
+            if error.code == 404:
+                return None
+            raise
+        return decoded(body, LeaseObject, "lease")
+
+    async def _write(self, method: str, path: str, lease: LeaseObject) -> bool:
+        body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": lease.metadata, "spec": lease.spec}
+        try:
+            await self._client.request(method, path, body=body)
+        except ApiError as error:
+            if error.code == 409:  # another replica was faster
+                return False
+            raise
+        return True
+
+    def _renewed(self, spec: LeaseSpec) -> LeaseSpec:
+        mine = spec.holder_identity == self._identity
+        transitions = spec.lease_transitions or 0
+        return LeaseSpec(
+            holder_identity=self._identity,
+            lease_duration_seconds=LEASE_SECONDS,
+            acquire_time=spec.acquire_time if mine else _now(),
+            renew_time=_now(),
+            lease_transitions=transitions if mine else transitions + 1,
+        )
+
+
+def _seconds_since(time: str | None) -> float:
+    """By the clock here, which may differ from that of the other candidate. Infinity if there was none."""
+    try:
+        renewed_at = datetime.fromisoformat(time or "")
+        return max(0.0, (datetime.now(UTC) - renewed_at).total_seconds())
+    except (ValueError, TypeError):
+        return math.inf
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,217 @@
+"""Events (events.k8s.io/v1), deduplicated, and never in the way of evictions.
+
+An Event's name is derived from its content. If this process or another one writes the same Event again, its count
+increases instead.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from taintwarden.api.types import POLICY_KIND
+from taintwarden.engine.model import Int64
+from taintwarden.kube.calls.event_queue import EventQueue
+from taintwarden.kube.errors import ApiError, KubeError
+from taintwarden.kube.http.client import MERGE_PATCH, Client
+from taintwarden.kube.wire.answers import decoded
+
+MAX_REMEMBERED = 20_000
+MAX_NOTE_BYTES = 1_024
+REPEAT_SECONDS = 300.0
+"""The same Event is not counted up more often than this."""
+BUSY_FACTOR = 10
+"""How much slower Events are written while evictions are many."""
+NORMAL, WARNING = "Normal", "Warning"
+
+
+MAX_COUNT = 2**31 - 2
+"""The API server stores 32 bits."""
+
+
+class _Series(msgspec.Struct):
+    count: Int64 = 1
+
+
+class _Event(msgspec.Struct):
+    series: _Series | None = None
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """What an Event is about."""
+
+    kind: str
+    name: str
+    uid: str
+    namespace: str = ""
+    api_version: str = "v1"
+
+    def reference(self) -> dict[str, str]:
+        """As ``regarding`` wants it."""
+        reference = {"apiVersion": self.api_version, "kind": self.kind, "name": self.name, "uid": self.uid}
+        return reference | {"namespace": self.namespace} if self.namespace else reference
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One Event to write. ``action`` is what was done, ``note`` what a person reads.
+
+    A note that is a function is made when the Event is written: most Events of a wave are dropped before that. While it
+    waits, a later message of the same reason about the same object, because of the same ``policy``, replaces it.
+    """
+
+    subject: Subject
+    type: str
+    reason: str
+    action: str
+    note: str | Callable[[], str]
+    policy: str = ""
+
+    def text(self) -> str:
+        """The note."""
+        return (self.note if isinstance(self.note, str) else self.note())[:MAX_NOTE_BYTES]
+
+    def complete(self) -> "Message":
+        """The same, with its note made."""
+        return msgspec.structs.replace(self, note=self.text())
+
+
+class Recorder:
+    """Writes Events from a bounded queue at a bounded rate.
+
+    Args:
+        client: the session to use.
+        instance: the reporting instance, for example the pod's name.
+        per_second: how many requests it may make in a second.
+        is_busy: whether evictions need the API server more than Events do.
+
+    """
+
+    def __init__(
+        self, client: Client, instance: str, per_second: float, is_busy: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._client = client
+        self._instance = instance
+        self._pause_seconds = 1.0 / per_second
+        self._is_busy = is_busy
+        self._queue = EventQueue[Message]()
+        self._written: OrderedDict[str, float] = OrderedDict()
+        self._waiting = asyncio.Event()
+        self.failed = 0
+
+    @property
+    def dropped(self) -> int:
+        """How many Events were dropped."""
+        return self._queue.dropped
+
+    def record(self, message: Message) -> None:
+        """Queue one Event. Never waits, never fails."""
+        if isinstance(message.note, str):
+            message = message.complete()  # the queue is bounded in bytes, too
+            key = event_name(message)
+            if self._is_written(key):
+                return
+        else:
+            key = f"{message.subject.uid}/{message.reason}/{message.policy}"
+        subject = message.subject
+        self._queue.put(subject.namespace, key, message, is_alarm=subject.kind == POLICY_KIND)
+        self._waiting.set()
+
+    async def run(self) -> None:
+        """Write what is queued, forever."""
+        while True:
+            await self._waiting.wait()
+            while self._queue:
+                if await self._write_next():
+                    await self._pause()
+                else:
+                    await asyncio.sleep(0)  # others run between two thousand repetitions
+            self._waiting.clear()
+
+    async def _write_next(self) -> bool:
+        """Write the first of the queue. False: that has been said already."""
+        message = self._queue.pop().complete()
+        name = event_name(message)
+        if self._is_written(name):
+            return False
+        await self._try_to_write(name, message)
+        self._remember(name)
+        return True
+
+    async def _pause(self) -> None:
+        """Keep the rate; an alarm does not wait for the longer pauses of a wave."""
+        for _ in range(BUSY_FACTOR if self._is_busy() else 1):
+            await asyncio.sleep(self._pause_seconds)
+            if self._queue.has_alarms:
+                return
+
+    async def flush(self, timeout_seconds: float) -> None:
+        """At the end: write what is still queued, as far as the time allows."""
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                while self._queue:
+                    await self._write_next()
+        except TimeoutError:
+            self._queue.clear()
+
+    def _is_written(self, name: str) -> bool:
+        """Whether this process wrote the same Event a short time ago."""
+        return asyncio.get_running_loop().time() - self._written.get(name, float("-inf")) < REPEAT_SECONDS
+
+    def _remember(self, name: str) -> None:
+        self._written[name] = asyncio.get_running_loop().time()
+        self._written.move_to_end(name)
+        if len(self._written) > MAX_REMEMBERED:
+            self._written.popitem(last=False)
+
+    async def _try_to_write(self, name: str, message: Message) -> None:
+        try:
+            await self._write(name, message)
+        except KubeError:  # log and metrics contain the same information
+            self.failed += 1
+
+    async def _write(self, name: str, message: Message) -> None:
+        namespace = message.subject.namespace or "default"
+        path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+        try:
+            await self._client.request("POST", path, body=self._body(name, namespace, message))
+        except ApiError as error:
+            if error.code != 409:
+                raise
+            count = await self._count(f"{path}/{name}") + 1
+            series = {"series": {"count": count, "lastObservedTime": _now()}}
+            await self._client.request("PATCH", f"{path}/{name}", body=series, content_type=MERGE_PATCH)
+
+    async def _count(self, path: str) -> int:
+        """How often an Event was written. A patch that changes nothing returns it without the right to get it."""
+        body = await self._client.request("PATCH", path, body={}, content_type=MERGE_PATCH)
+        series = decoded(body, _Event, "Event").series
+        return 1 if series is None else max(1, min(series.count, MAX_COUNT))
+
+    def _body(self, name: str, namespace: str, message: Message) -> dict[str, Any]:
+        return {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": name, "namespace": namespace},
+            "eventTime": _now(),
+            "reportingController": "taintwarden.io/taintwarden",
+            "reportingInstance": self._instance[:128],
+            "action": message.action,
+            "reason": message.reason,
+            "regarding": message.subject.reference(),
+            "note": message.text().encode("utf-8", "replace")[:MAX_NOTE_BYTES].decode("utf-8", "ignore"),
+            "type": message.type,
+        }
+
+
+def event_name(message: Message) -> str:
+    """A name that is the same for the same saying about the same object, and legal."""
+    said = f"{message.subject.uid}\0{message.reason}\0{message.text()}".encode("utf-8", "replace")
+    return f"{message.subject.name[:200].rstrip('-.')}.{blake2b(said, digest_size=8).hexdigest()}"
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,174 @@
+"""The calls about our own webhooks: the Secret with their certificates, and whom the API servers trust."""
+
+import base64
+from collections.abc import Mapping
+from enum import StrEnum
+
+import msgspec
+
+from taintwarden.kube.errors import ApiError
+from taintwarden.kube.http.client import APPLY_PATCH, MERGE_PATCH, Client
+from taintwarden.kube.wire.answers import decoded
+
+FIELD_MANAGER = "taintwarden-webhooks"
+"""Owns only caBundle; all other fields belong to the installer of the configurations."""
+TIMEOUT_SECONDS = 10.0
+
+_GROUP_VERSION = "admissionregistration.k8s.io/v1"
+
+
+class ConfigurationKind(StrEnum):
+    """The two kinds of webhook configurations."""
+
+    VALIDATING = "ValidatingWebhookConfiguration"
+    MUTATING = "MutatingWebhookConfiguration"
+
+    @property
+    def path(self) -> str:
+        """Where all of the cluster are."""
+        return f"/apis/{_GROUP_VERSION}/{self.lower()}s"
+
+
+class Secret(msgspec.Struct, frozen=True):
+    """What a Secret holds, and the version that was read."""
+
+    content: dict[str, bytes]
+    resource_version: str
+
+
+class _SecretMeta(msgspec.Struct, rename="camel"):
+    resource_version: str
+
+
+class _SecretObject(msgspec.Struct):
+    metadata: _SecretMeta
+    data: dict[str, bytes] | None = None  # base64 in JSON
+
+
+class _ServiceReference(msgspec.Struct):
+    namespace: str
+    name: str
+
+
+class _ClientConfig(msgspec.Struct):
+    service: _ServiceReference | None = None
+    bundle: bytes | None = msgspec.field(default=None, name="caBundle")
+
+
+class _Webhook(msgspec.Struct, rename="camel"):
+    name: str
+    client_config: _ClientConfig
+
+
+class _Meta(msgspec.Struct):
+    name: str
+
+
+class _Configuration(msgspec.Struct):
+    metadata: _Meta
+    webhooks: list[_Webhook] = []
+
+
+class _Configurations(msgspec.Struct):
+    items: list[_Configuration] = []
+
+
+class Configuration(msgspec.Struct, frozen=True):
+    """A configuration with webhooks that call our Service: the caBundle of each of these, by its name."""
+
+    name: str
+    bundles: dict[str, bytes]
+
+
+async def read_secret(client: Client, namespace: str, name: str) -> Secret:
+    """Read the Secret.
+
+    Raises:
+        KubeError: it was not read.
+
+    """
+    body = await client.request("GET", _secret_path(namespace, name), timeout_seconds=TIMEOUT_SECONDS)
+    found = decoded(body, _SecretObject, "secret")
+    return Secret(found.data or {}, found.metadata.resource_version)
+
+
+async def write_secret(
+    client: Client, namespace: str, name: str, changes: Mapping[str, bytes | None], resource_version: str
+) -> bool:
+    """Put ``changes`` into the Secret (None removes a key); False: it was written since.
+
+    Raises:
+        KubeError: it was not written, or the result is not known.
+
+    """
+    data = {key: None if value is None else _base64(value) for key, value in changes.items()}
+    body = {"metadata": {"resourceVersion": resource_version}, "data": data}
+    path = _secret_path(namespace, name)
+    try:
+        await client.request("PATCH", path, body=body, content_type=MERGE_PATCH, timeout_seconds=TIMEOUT_SECONDS)
+    except ApiError as error:
+        if error.code == 409:
+            return False
+        raise
+    return True
+
+
+async def read_configurations(
+    client: Client, kind: ConfigurationKind, namespace: str, service: str
+) -> list[Configuration]:
+    """The configurations with webhooks that call our Service, whatever they are called.
+
+    Raises:
+        KubeError: they were not read.
+
+    """
+    body = await client.request("GET", kind.path, timeout_seconds=TIMEOUT_SECONDS)
+    ours, found = _ServiceReference(namespace, service), []
+    for one in decoded(body, _Configurations, "webhook configurations").items:
+        called = [webhook for webhook in one.webhooks if webhook.client_config.service == ours]
+        if called:
+            bundles = {webhook.name: webhook.client_config.bundle or b"" for webhook in called}
+            found.append(Configuration(one.metadata.name, bundles))
+    return found
+
+
+async def read_bundles(client: Client, kind: ConfigurationKind, namespace: str, service: str) -> list[bytes]:
+    """The caBundle of every webhook of this kind that calls our Service.
+
+    Raises:
+        KubeError: they were not read.
+
+    """
+    found = await read_configurations(client, kind, namespace, service)
+    return [bundle for one in found for bundle in one.bundles.values()]
+
+
+async def apply_bundle(client: Client, kind: ConfigurationKind, configuration: Configuration, bundle: bytes) -> None:
+    """Have the API servers trust ``bundle`` when they call these webhooks; nothing else is touched.
+
+    Raises:
+        KubeError: it was not applied.
+
+    """
+    applied = [{"name": name, "clientConfig": {"caBundle": _base64(bundle)}} for name in configuration.bundles]
+    await client.request(
+        "PATCH",
+        f"{kind.path}/{configuration.name}",
+        params={"fieldManager": FIELD_MANAGER, "force": "true"},
+        body={
+            "apiVersion": _GROUP_VERSION,
+            "kind": kind.value,
+            "metadata": {"name": configuration.name},
+            "webhooks": applied,
+        },
+        content_type=APPLY_PATCH,
+        timeout_seconds=TIMEOUT_SECONDS,
+    )
+
+
+def _secret_path(namespace: str, name: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/secrets/{name}"
+
+
+def _base64(value: bytes) -> str:
+    return base64.b64encode(value).decode()

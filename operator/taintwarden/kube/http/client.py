@@ -1,0 +1,147 @@
+"""Requests to the API server, with no retries of their own: every caller knows best what an answer means."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Protocol
+
+import msgspec
+
+from taintwarden.api.text import printable
+from taintwarden.kube.auth.connection import Connection
+from taintwarden.kube.errors import TooLong, Unreachable
+from taintwarden.kube.http.messages import MAX_ANSWER_BYTES, Answer, Request, TooLongError
+from taintwarden.kube.http.pool import HttpPool
+from taintwarden.kube.wire.answers import read_refusal
+
+REQUEST_TIMEOUT_SECONDS = 30.0
+"""For a whole request. The API server ends most requests after 60 s; a mutating one that takes so long is lost."""
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML
+
+# Compressing lists costs both sides more than a cluster's network does.
+_HEADERS = {"Accept-Encoding": "identity", "User-Agent": "taintwarden"}
+
+
+class _Http(Protocol):
+    """What transports requests."""
+
+    async def close(self) -> None: ...
+
+    async def send(self, request: Request, timeout_seconds: float) -> Answer: ...
+
+    def stream(
+        self, request: Request, idle_seconds: float
+    ) -> AbstractAsyncContextManager[tuple[Answer, AsyncIterator[bytes]]]: ...
+
+
+class Client:
+    """Requests to one API server. Use as an async context manager.
+
+    Args:
+        connection: address and credentials.
+        max_connections: so many requests are in progress at a time; others wait.
+        is_paced: busy streams are read in few chunks, each up to 30 ms later. Not through a proxy.
+
+    """
+
+    def __init__(self, connection: Connection, max_connections: int = 100, *, is_paced: bool = False) -> None:
+        self._connection = connection
+        self._max_connections = max_connections
+        self._is_paced = is_paced
+        self._http: _Http | None = None
+
+    async def __aenter__(self) -> "Client":
+        if self._connection.proxy is None:
+            self._http = HttpPool(self._connection, self._max_connections, is_paced=self._is_paced)
+        else:
+            from taintwarden.kube.http.proxied import ProxiedHttp  # noqa: PLC0415 - most need no aiohttp
+
+            self._http = ProxiedHttp(self._connection, self._max_connections)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._http is not None:
+            await self._http.close()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = JSON,
+        accept: str = JSON,
+        timeout_seconds: float = REQUEST_TIMEOUT_SECONDS,
+        fence: Callable[[], bool] | None = None,
+        max_bytes: int = MAX_ANSWER_BYTES,
+    ) -> bytes:
+        """Send one request and return the body of a 2xx answer.
+
+        ``fence`` is asked immediately before the request is written to the socket, which may be long after this call:
+        it may wait for credentials or a connection.
+
+        Raises:
+            Fenced: the fence declined, and nothing was sent.
+            ApiError: the server refused.
+            TooLong: the answer has more than ``max_bytes``.
+            Unreachable: there was no complete answer.
+
+        """
+        headers = {"Accept": accept} if body is None else {"Accept": accept, "Content-Type": content_type}
+        data = None if body is None else msgspec.json.encode(body)
+        try:
+            authorization = await self._connection.authorization()
+            request = Request(method, path, params or {}, _complete(headers, authorization), data, fence, max_bytes)
+            answer = await self._opened().send(request, timeout_seconds)
+            if answer.status == 401 and await self._connection.refused(authorization):
+                # Nothing was done: the client was not authenticated. Now there are other credentials.
+                authorization = await self._connection.authorization()
+                request = Request(method, path, params or {}, _complete(headers, authorization), data, fence, max_bytes)
+                answer = await self._opened().send(request, timeout_seconds)
+        except OSError as error:
+            raise _unreachable(error) from error
+        if not answer.is_success:
+            raise read_refusal(answer.status, answer.body, answer.retry_after)
+        return answer.body
+
+    @asynccontextmanager
+    async def stream(
+        self, path: str, params: Mapping[str, str], idle_timeout_seconds: float, *, accept: str = JSON
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Open a GET whose body is read in chunks as they come; a silent connection ends after the idle time.
+
+        Raises:
+            ApiError: the server refused.
+            Unreachable: the connection failed, broke, or was silent for too long.
+
+        """
+        try:
+            authorization = await self._connection.authorization()
+            request = Request("GET", path, params, _complete({"Accept": accept}, authorization))
+            async with self._opened().stream(request, idle_timeout_seconds) as (answer, chunks):
+                if answer.status == 401:
+                    await self._connection.refused(authorization)
+                if not answer.is_success:
+                    raise read_refusal(answer.status, answer.body, answer.retry_after)
+                yield chunks
+        except OSError as error:
+            raise _unreachable(error) from error
+
+    def _opened(self) -> _Http:
+        if self._http is None:
+            msg = "the client is used outside its context"
+            raise RuntimeError(msg)
+        return self._http
+
+
+def _complete(headers: dict[str, str], authorization: str | None) -> dict[str, str]:
+    given = {} if authorization is None else {"Authorization": authorization}
+    return _HEADERS | headers | given
+
+
+def _unreachable(error: BaseException) -> Unreachable:
+    text = printable(str(error) or type(error).__name__, 200)
+    return TooLong(text) if isinstance(error, TooLongError) else Unreachable(text)

@@ -1,0 +1,1 @@
+"""Kinds that are followed: lists, watches, and how current what they delivered is."""

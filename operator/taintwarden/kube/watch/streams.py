@@ -1,0 +1,199 @@
+"""List and watch, forever: a stream of changes which survives every way a watch can end.
+
+Not kopf's, because a relist after 410 must report what vanished in the gap, and because objects which are never built
+cost nothing: see the measurements in ``docs/architecture.md``.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from types import MappingProxyType
+from typing import Any, Generic, NoReturn
+
+from taintwarden.kube.errors import ApiError, KubeError, TooLong, Unreachable
+from taintwarden.kube.http.client import Client
+from taintwarden.kube.watch.event_handler import EventHandler
+from taintwarden.kube.watch.frames import Decoder
+from taintwarden.kube.watch.paging import FIRST_LIMIT, PageLimit
+from taintwarden.kube.watch.stream_liveness import Liveness
+from taintwarden.kube.watch.stream_timings import StreamTimings
+from taintwarden.kube.watch.watching import BackOff, Watch
+from taintwarden.kube.wire.formats import ExpiredError, Page, expired_or
+from taintwarden.kube.wire.kinds import Object
+from taintwarden.kube.wire.resources import Resource
+
+OBJECTS_AT_ONCE = 500
+"""Of a page, which evictions of a leader that lists again wait for."""
+
+
+class Stream(Generic[Object]):
+    """Follows one resource. ``run`` never returns.
+
+    All pages of a list are of the moment of the first, so the watch opens at its version while the others come: a
+    long list ends with an open watch, and needs no other proof that it is up to date.
+
+    Args:
+        client: the session to use.
+        resource: what to follow.
+        handler: receives the stream.
+        timings: how long to wait for what.
+        first_limit: how many objects to request at first.
+        sleep: waits for some seconds; replaced in tests.
+        jitter: a number in [0, 1); replaced in tests.
+
+    Attributes:
+        name: of the resource.
+        listed: set once a list is complete.
+
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource[Object],
+        handler: EventHandler[Object],
+        timings: StreamTimings = StreamTimings(),  # noqa: B008 - it is frozen
+        *,
+        first_limit: int = FIRST_LIMIT,
+        sleep: Callable[[float], Any] = asyncio.sleep,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self.name = resource.name
+        self.listed = asyncio.Event()
+        self._client = client
+        self._resource = resource
+        self._handler = handler
+        self._timings = timings
+        self._first_limit = first_limit
+        self._back_off = BackOff(handler.restarted, timings.back_off, sleep=sleep, jitter=jitter)
+        self._listed_at = float("-inf")
+        """When the last list ended, or began if it did not end."""
+        self._decoder: Decoder[Object] = Decoder(resource)
+        self._liveness = Liveness(timings.gap)
+        """Of what the handler has."""
+
+    async def run(self) -> NoReturn:
+        """List, then watch; list again where the watch cannot be resumed."""
+        self._liveness.tell(self._handler)
+        try:
+            while True:
+                await self._follow()
+        finally:
+            self._liveness.lose()
+
+    async def _follow(self) -> None:
+        try:
+            await self._list_and_watch()
+        except ExpiredError as error:
+            if _now() - self._listed_at > self._timings.forgiven:
+                # Everyday life, and the answer of a healthy server: list again at once.
+                self._handler.restarted(error.reason, str(error))
+            else:
+                await self._back_off.pause(error.reason, str(error))
+        except ApiError as error:
+            await self._back_off.pause("refused", self._resource.why_refused(error), error.retry_after)
+        except Unreachable as error:
+            await self._back_off.pause("unreachable", str(error))
+
+    async def _list_and_watch(self) -> None:
+        began = self._listed_at = _now()
+        self._handler.list_began()
+        async with aclosing(self._pages()) as pages:
+            first = await anext(pages)
+            version = first.head.resource_version
+            watch = self._watch(version, began)
+            watching = asyncio.create_task(watch.run())
+            try:
+                await self._take(first, pages)
+                del first  # it holds what it was decoded from
+                self._handler.list_ended(version)
+                self.listed.set()
+                self._listed_at = _now()
+                await self._adopt(watch)
+                await watching
+                await watch.run()  # it held as much as it may, and resumes
+            except KubeError:
+                if watching.done() and not isinstance(watching.exception(), KubeError):
+                    watching.result()  # a fault of the watch is not lost with the list
+                raise
+            finally:
+                watching.cancel()
+                await asyncio.wait({watching})
+
+    # -- list ---------------------------------------------------------------------------------------------------
+
+    async def _pages(self) -> AsyncGenerator[Page[Object]]:
+        limit = PageLimit(self._first_limit)
+        coming = asyncio.create_task(self._request_page(limit))
+        try:
+            while True:
+                body = await coming
+                page = self._decoder.page(body)
+                if page.head.continue_:
+                    limit.came(len(body))
+                    # The server makes the next page while we work on this one.
+                    coming = asyncio.create_task(self._request_page(limit, {"continue": page.head.continue_}))
+                del body  # the page holds what it needs of it
+                yield page
+                if not page.head.continue_:
+                    return
+        finally:
+            coming.cancel()
+
+    async def _request_page(self, limit: PageLimit, token: Mapping[str, str] = MappingProxyType({})) -> bytes:
+        selection = {**token, **self._resource.selection}
+        while True:
+            try:
+                return await self._client.request(
+                    "GET",
+                    self._resource.path,
+                    params={"limit": str(limit.objects), **selection},
+                    accept=self._decoder.accept,
+                    max_bytes=limit.max_bytes,
+                )
+            except TooLong:
+                if not limit.shrink():
+                    raise
+            except ApiError as error:
+                raise expired_or(error) from error  # the continue token may grow too old: begin again
+
+    async def _take(self, first: Page[Object], others: AsyncGenerator[Page[Object]]) -> None:
+        await self._listed(first)
+        async for page in others:
+            await self._listed(page)
+
+    async def _listed(self, page: Page[Object]) -> None:
+        if page.head.continue_:
+            await asyncio.sleep(0)  # the next requests go out first
+        good, bad = page.decode()
+        for one in bad:
+            self._handler.undecodable(one.identity, one.reason)
+        for first in range(0, max(1, len(good)), OBJECTS_AT_ONCE):
+            if first:
+                await asyncio.sleep(0)
+            self._handler.listed(good[first : first + OBJECTS_AT_ONCE])
+
+    # -- watch --------------------------------------------------------------------------------------------------
+
+    def _watch(self, version: str, listed_at: float) -> Watch[Object]:
+        return Watch(
+            self._client,
+            self._resource,
+            self._decoder,
+            version=version,
+            listed_at=listed_at,
+            timings=self._timings,
+            back_off=self._back_off,
+        )
+
+    async def _adopt(self, watch: Watch[Object]) -> None:
+        """The handler receives the watch, and what the watch says of being up to date counts from here on."""
+        await watch.deliver_to(self._handler)
+        self._liveness.stop()
+        self._liveness = watch.liveness
+        self._liveness.tell(self._handler)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

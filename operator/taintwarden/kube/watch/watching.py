@@ -1,0 +1,278 @@
+"""Watch one resource from a version on, and resume where a watch ended."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Generic
+
+from taintwarden.kube.errors import ApiError, KubeError, TooLong, Unreachable
+from taintwarden.kube.http.client import Client
+from taintwarden.kube.watch.event_handler import EventHandler, Held, unknown_deletion
+from taintwarden.kube.watch.frames import Decoder
+from taintwarden.kube.watch.paging import MAX_OBJECT_BYTES
+from taintwarden.kube.watch.stream_liveness import Liveness
+from taintwarden.kube.watch.stream_timings import StreamTimings
+from taintwarden.kube.wire.formats import ExpiredError, Undecodable, expired_or
+from taintwarden.kube.wire.kinds import Identity, Object, version_number
+from taintwarden.kube.wire.resources import Resource
+
+OUT_OF_REACH = 2**64
+"""No resourceVersion is as high."""
+FRAMES_AT_ONCE = 8
+"""A chunk can have a hundred nodes with thirty pods each to evaluate: other tasks run in between."""
+
+
+class BehindError(ExpiredError):
+    """The watch did not bring what the server has: its cache lags, or the store was restored from a backup."""
+
+    reason = "behind"
+
+
+class BackOff:
+    """Pauses which grow with every failure, and whom to tell why.
+
+    Args:
+        restarted: called with the reason and its detail when a request ends, before a pause or without one.
+        first_and_longest: seconds.
+        sleep: waits for some seconds; replaced in tests.
+        jitter: a number in [0, 1); replaced in tests.
+
+    """
+
+    def __init__(
+        self,
+        restarted: Callable[[str, str], None],
+        first_and_longest: tuple[float, float],
+        *,
+        sleep: Callable[[float], Any] = asyncio.sleep,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self.restarted = restarted
+        self.jitter = jitter
+        self._first, self._longest = first_and_longest
+        self._sleep = sleep
+        self._failures = 0
+
+    def reset(self) -> None:
+        """It works: the next pause is a short one."""
+        self._failures = 0
+
+    async def pause(self, reason: str, detail: str, at_least: float | None = None) -> None:
+        """After one more failure."""
+        self.restarted(reason, detail)
+        delay = min(self._longest, self._first * 2.0 ** min(self._failures, 10)) * (0.5 + self.jitter())
+        self._failures += 1
+        await self._sleep(max(delay, at_least or 0.0))
+
+
+class Watch(Generic[Object]):
+    """Follows the changes of one resource, over as many requests as it takes. At first it holds what comes.
+
+    Args:
+        client: the session to use.
+        resource: what to follow.
+        decoder: of that resource.
+        version: of the list that the changes follow.
+        listed_at: when that list was requested.
+        timings: how long to wait for what.
+        back_off: between requests that fail.
+
+    Attributes:
+        liveness: whether what came is up to date.
+
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource[Object],
+        decoder: Decoder[Object],
+        *,
+        version: str,
+        listed_at: float,
+        timings: StreamTimings,
+        back_off: BackOff,
+    ) -> None:
+        self.liveness = Liveness(timings.gap)
+        self.liveness.complete(listed_at)
+        self._client = client
+        self._resource = resource
+        self._decoder = decoder
+        self._version = version
+        self._timings = timings
+        self._back_off = back_off
+        self._held = Held[Object]()
+        self._handler: EventHandler[Object] | Held[Object] = self._held
+        self._delivers_since = float("inf")
+        """When the handler got what was held."""
+        self._goal: int | None = None
+        """The version up to which everything has to be delivered before the view is up to date; None: not known yet."""
+
+    async def deliver_to(self, handler: EventHandler[Object]) -> None:
+        """Deliver what was held, and from here on what comes.
+
+        Raises:
+            ExpiredError: another list is needed.
+
+        """
+        await self._held.pass_on(handler)
+        self._delivers_since = _now()
+        self._handler = handler  # at once after the last that was held, or changes would overtake it
+
+    async def run(self) -> None:
+        """Watch, and resume where a watch ended. Returns when it holds as much as it may.
+
+        Raises:
+            ExpiredError: the watch cannot be resumed: another list is needed.
+
+        """
+        while not self._is_full:
+            try:
+                await self._once()
+            except ApiError as error:
+                await self._back_off.pause("refused", self._resource.why_refused(error), error.retry_after)
+            except Unreachable as error:
+                await self._back_off.pause("unreachable", str(error))
+
+    @property
+    def _is_full(self) -> bool:
+        return self._handler is self._held and self._held.is_full
+
+    async def _once(self) -> None:
+        """One watch. The first after a gap is short: without changes only the bookmark at its end shows the version."""
+        catching_up = not self.liveness
+        began, delivered = _now(), False
+        try:
+            async with self._open(short=catching_up) as chunks:
+                if self.liveness.resume():
+                    delivered = await self._read(chunks, began)
+                elif catching_up:
+                    async with self._goal_asked_for():
+                        delivered = await self._read(chunks, began)
+                else:
+                    self._back_off.restarted("late", "the watch was opened too long after the previous one")
+                    return
+                if delivered or _now() - began >= self._timings.empty_watch:
+                    self.liveness.progress()
+        finally:
+            self.liveness.interrupt()
+        if self._is_full:
+            return
+        if not delivered and _now() - began < self._timings.empty_watch:
+            await self._back_off.pause("empty", "the watch ended at once")
+        elif self.liveness:
+            self._back_off.restarted("ended", "the watch ended")
+        elif self._goal is None:
+            self._back_off.restarted("unconfirmed", "the resourceVersion that the watch has to reach is not known")
+        else:
+            msg = f"the watch did not come to {self._goal}"
+            raise BehindError(msg)
+
+    @asynccontextmanager
+    async def _open(self, *, short: bool) -> AsyncIterator[AsyncIterator[bytes]]:
+        times, (low, high) = self._timings, self._timings.watch
+        seconds = times.short_watch if short else int(low + (high - low) * self._back_off.jitter())
+        params = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self._version,
+            "timeoutSeconds": str(seconds),
+        } | self._resource.selection
+        watch = self._client.stream(
+            self._resource.path, params, min(times.idle, 2.0 * seconds), accept=self._decoder.accept
+        )
+        async with AsyncExitStack() as stack:
+            try:
+                async with asyncio.timeout(times.opening):
+                    chunks = await stack.enter_async_context(watch)
+            except TimeoutError as error:
+                msg = f"no answer to a watch for {times.opening:g} s"
+                raise Unreachable(msg) from error
+            except ApiError as error:
+                raise expired_or(error) from error
+            yield chunks
+
+    async def _read(self, chunks: AsyncIterator[bytes], began: float) -> bool:
+        """Deliver what comes until the server ends the watch. Returns whether anything came."""
+        came, buffer = False, b""
+        async for chunk in chunks:
+            frames, buffer = self._decoder.split(buffer + chunk)
+            if len(buffer) > MAX_OBJECT_BYTES:
+                msg = f"a frame of a watch has more than {MAX_OBJECT_BYTES} bytes"
+                raise TooLong(msg)
+            for first in range(0, len(frames), FRAMES_AT_ONCE):
+                if first:
+                    await asyncio.sleep(0)
+                came = True
+                self._deliver(frames[first : first + FRAMES_AT_ONCE])
+                self.liveness.progress()
+                self._compare()
+                if self._is_full:
+                    return came
+                if _now() - max(began, self._delivers_since) > self._timings.forgiven:
+                    self._back_off.reset()
+        # What is left in the buffer is half a frame: the connection was cut, and the resumed watch sends it again.
+        return came
+
+    def _deliver(self, frames: Sequence[bytes]) -> None:
+        expired: ExpiredError | None = None
+        for raw in frames:
+            try:
+                kind, found = self._decoder.frame(raw)
+            except ExpiredError as error:
+                expired = error
+                break
+            if isinstance(found, Undecodable):
+                self._handler.undecodable(found.identity, found.reason)
+                version = found.identity.resource_version
+            elif isinstance(found, Identity):
+                if not self._handler.lost(found):
+                    expired = unknown_deletion(found)
+                    break
+                version = found.resource_version
+            else:
+                version = found.metadata.resource_version
+                if kind != "BOOKMARK":
+                    self._handler.seen(found)
+            # Also of what does not decode: a resumed watch does not receive it again.
+            self._version = version or self._version
+        self._handler.reached(self._version)
+        if expired is not None:
+            raise expired
+
+    # -- how far a watch has to come ------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _goal_asked_for(self) -> AsyncIterator[None]:
+        """Ask the server while the watch is read."""
+        self._goal = None
+        asking = asyncio.create_task(self._ask_for_goal())
+        try:
+            yield
+        finally:
+            asking.cancel()
+            await asyncio.wait({asking})
+            if not asking.cancelled():
+                asking.result()
+
+    async def _ask_for_goal(self) -> None:
+        """The version of a list is that of the whole store at this moment, past every cache."""
+        known = version_number(self._version)
+        try:
+            params = {"limit": "1"} | self._resource.selection
+            body = await self._client.request("GET", self._resource.path, params=params, accept=self._decoder.accept)
+            goal = version_number(self._decoder.page(body).head.resource_version)
+        except KubeError:
+            return  # the next watch retries
+        # A store that was restored from a backup is behind us, and watches of what it has yet to write bring nothing.
+        self._goal = goal if goal >= known else OUT_OF_REACH
+        self._compare()
+
+    def _compare(self) -> None:
+        if not self.liveness and self._goal is not None and version_number(self._version) >= self._goal:
+            self.liveness.catch_up()
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

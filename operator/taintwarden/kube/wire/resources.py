@@ -1,0 +1,73 @@
+"""What is listed and watched: collections of the API server, each with the type of its objects."""
+
+from typing import Generic
+
+import msgspec
+
+from taintwarden.kube.errors import ApiError
+from taintwarden.kube.wire.kinds import (
+    BudgetObject,
+    ClaimObject,
+    NamespaceObject,
+    NodeObject,
+    Object,
+    PodObject,
+    VolumeObject,
+    WorkloadObject,
+)
+
+
+class Resource(msgspec.Struct, Generic[Object], frozen=True):
+    """What to follow.
+
+    Attributes:
+        path: the collection.
+        type: of its objects.
+        message: their message in ``protobuf_schema``; empty for custom resources, which have none.
+        field_selector: which objects the server leaves to itself.
+        definition: the kind of a custom resource; empty for others.
+
+    """
+
+    name: str
+    path: str
+    type: type[Object]
+    message: str = ""
+    field_selector: str = ""
+    definition: str = ""
+
+    @property
+    def missing(self) -> str:
+        """What to say where the server does not know a custom resource."""
+        return f"it does not know {self.definition} (taintwarden.io/v1alpha1): kubectl apply -f crds/ first"
+
+    def why_refused(self, error: ApiError) -> str:
+        """Why the server does not list or watch it."""
+        return self.missing if error.code == 404 and self.definition else str(error)
+
+    @property
+    def selection(self) -> dict[str, str]:
+        """The parameters that a list and a watch must share to be about the same objects."""
+        return {"fieldSelector": self.field_selector} if self.field_selector else {}
+
+
+# Finished pods and pods without a node are none of our business: the server keeps them to itself.
+PODS = Resource(
+    "pods", "/api/v1/pods", PodObject, "core.v1.Pod", "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+)
+NODES = Resource("nodes", "/api/v1/nodes", NodeObject, "core.v1.Node")
+NAMESPACES = Resource("namespaces", "/api/v1/namespaces", NamespaceObject, "core.v1.Namespace")
+REPLICA_SETS = Resource("replicasets", "/apis/apps/v1/replicasets", WorkloadObject, "apps.v1.ReplicaSet")
+STATEFUL_SETS = Resource("statefulsets", "/apis/apps/v1/statefulsets", WorkloadObject, "apps.v1.StatefulSet")
+DAEMON_SETS = Resource("daemonsets", "/apis/apps/v1/daemonsets", WorkloadObject, "apps.v1.DaemonSet")
+REPLICATION_CONTROLLERS = Resource(
+    "replicationcontrollers", "/api/v1/replicationcontrollers", WorkloadObject, "core.v1.ReplicationController"
+)
+JOBS = Resource("jobs", "/apis/batch/v1/jobs", WorkloadObject, "batch.v1.Job")
+BUDGETS = Resource(
+    "poddisruptionbudgets", "/apis/policy/v1/poddisruptionbudgets", BudgetObject, "policy.v1.PodDisruptionBudget"
+)
+CLAIMS = Resource(
+    "persistentvolumeclaims", "/api/v1/persistentvolumeclaims", ClaimObject, "core.v1.PersistentVolumeClaim"
+)
+VOLUMES = Resource("persistentvolumes", "/api/v1/persistentvolumes", VolumeObject, "core.v1.PersistentVolume")
