@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cli.diagnosis.scene import controlled, replicas
+from cli.doctor.scene import controlled, replicas
 from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_status
 from cli.test_plan import add_node
 from cli.world import Json, budget, history, namespace, pod, policy, taint, toleration
 from localcluster import LocalCluster
-from taintwarden.cli.diagnosis.catalogue import CATALOGUE
+from taintwarden.cli.doctor.catalogue import CATALOGUE
 from taintwarden.controller import wording
 from taintwarden.engine.model import Taint, TaintSelector, ValueType
 from taintwarden.engine.placement import node_labels

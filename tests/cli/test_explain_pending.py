@@ -24,8 +24,8 @@ from cli.placed import (
     stored,
 )
 from cli.world import Json, explained, namespace, policy, profile, taint
-from taintwarden.cli.explanation import Fate, PodExplanation
-from taintwarden.cli.explanation_table import table
+from taintwarden.cli.explain.explanation import Fate, PodExplanation
+from taintwarden.cli.explain.explanation_table import table
 from taintwarden.rehearsal.candidates import NATIVE, NOT_LABELLED
 
 

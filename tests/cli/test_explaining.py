@@ -22,8 +22,8 @@ from cli.world import (
     taint,
     toleration,
 )
-from taintwarden.cli.explanation import Fate
-from taintwarden.cli.explanation_table import table
+from taintwarden.cli.explain.explanation import Fate
+from taintwarden.cli.explain.explanation_table import table
 from taintwarden.controller.wording import guard_advice
 from taintwarden.engine.model import Gates
 from taintwarden.rehearsal.manifests import BadInput

@@ -9,7 +9,7 @@ import pytest
 from cli.policies import POLICIES, Run, annotations, condition, empty_cluster, running, set_status, stored
 from cli.world import policy
 from localcluster import LocalCluster
-from taintwarden.cli import guard_reset
+from taintwarden.cli.change import guard_reset
 from taintwarden.kube.calls.policy_calls import GUARD_RESET_ANNOTATION
 
 SINCE = "2026-01-31T12:00:00.250000Z"

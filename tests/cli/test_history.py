@@ -10,7 +10,7 @@ import pytest
 from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_status
 from cli.world import policy
 from localcluster import LocalCluster
-from taintwarden.cli.timeline import Happening, Timeline, table
+from taintwarden.cli.status.event_timeline import Happening, Timeline, table
 from taintwarden.controller.wording import at, exactly
 
 NOW = time.time()

@@ -7,7 +7,7 @@ import pytest
 from cli.policies import condition
 from cli.world import policy
 from monitoring.rules import alerts
-from taintwarden.cli.policy_status import summarize
+from taintwarden.cli.status.policy_status import summarize
 from taintwarden.controller import wording
 from taintwarden.engine.outcomes import Outcome
 

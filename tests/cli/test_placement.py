@@ -10,7 +10,7 @@ import pytest
 from cli.policies import POLICIES, Run, empty_cluster, running
 from cli.world import Json, policy
 from localcluster import LocalCluster
-from taintwarden.cli import placement_removal
+from taintwarden.cli.change import placement_removal
 from taintwarden.engine.model import Taint, TaintSelector
 from taintwarden.engine.placement import neutral_labels, node_labels
 

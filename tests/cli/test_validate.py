@@ -8,7 +8,7 @@ import yaml
 from hypothesis import strategies as st
 
 from cli.world import history, node, pod, policy, profile, taint, toleration
-from taintwarden.cli.validation import check_files
+from taintwarden.cli.files.file_checks import check_files
 from taintwarden.engine.numeric import explain_integer, parse_integer
 from taintwarden.engine.versions import explain_version, parse_version
 from taintwarden.rehearsal.yaml_documents import dump

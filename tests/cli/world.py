@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from taintwarden.cli.explaining import explain
-from taintwarden.cli.explanation import PodExplanation, TaintExplanation
+from taintwarden.cli.explain.explaining import explain
+from taintwarden.cli.explain.explanation import PodExplanation, TaintExplanation
 from taintwarden.engine.model import Gates
 from taintwarden.rehearsal.files import snapshot_from_files
 from taintwarden.rehearsal.manifests import Document

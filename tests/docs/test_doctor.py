@@ -3,7 +3,7 @@
 import re
 
 from docs.pages import BY_NAME, only_span
-from taintwarden.cli.diagnosis.catalogue import CATALOGUE
+from taintwarden.cli.doctor.catalogue import CATALOGUE
 
 PAGE = BY_NAME["docs/doctor.md"]
 FAMILIES = re.findall(r"^### (.+)$", PAGE.text, re.MULTILINE)

@@ -27,7 +27,7 @@ from e2e.stories import annotation, taint, toleration
 from e2e.test_explain import run
 from e2e.test_placement_doctor import CHECKS as OF_PLACEMENT
 from taintwarden.cli import main
-from taintwarden.cli.diagnosis.catalogue import CATALOGUE
+from taintwarden.cli.doctor.catalogue import CATALOGUE
 
 SYSTEM = "taintwarden-system"
 FINE, REFUSED, PERSON = 0, 1, 10

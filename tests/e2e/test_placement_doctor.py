@@ -12,10 +12,13 @@ from controlplane import Json, WorkingCluster, wait_until
 from e2e.household import BAD, GOOD, POOL, SECONDS, Household
 from e2e.placement_table import Owner
 from e2e.real_town import Servants, served
-from taintwarden.cli.diagnosis import daemon_sets, pending, placement
+from taintwarden.cli.doctor.checks import daemon_sets, pending_pods, placement_checks
 
 pytestmark = pytest.mark.timeout(300)
-CHECKS = ["injection-skipped", *(one.id for module in (pending, placement, daemon_sets) for one in module.CHECKS)]
+CHECKS = [
+    "injection-skipped",
+    *(one.id for module in (pending_pods, placement_checks, daemon_sets) for one in module.CHECKS),
+]
 INJECT = "taintwarden.io/inject"
 EFFECT = "effect.taintwarden.io"
 

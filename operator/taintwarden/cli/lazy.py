@@ -14,7 +14,7 @@ class Entry(NamedTuple):
     """The location of a command, and its line in the help of its group: its own ``short_help``."""
 
     place: str
-    """``module:attribute``."""
+    """``module:attribute``, in this package."""
     short_help: str
 
 
@@ -35,7 +35,7 @@ class LazyGroup(click.Group):
         if entry is None:
             return None
         module, _, attribute = entry.place.partition(":")
-        command: click.Command = getattr(import_module(module), attribute)
+        command: click.Command = getattr(import_module(f"{__package__}.{module}"), attribute)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -6,8 +6,8 @@ import pytest
 from rich.console import Console
 
 from taintwarden.api.status import ReclaimStatus
-from taintwarden.cli.policy_status import GuardSummary, PolicySummary
-from taintwarden.cli.timeline import Happening
+from taintwarden.cli.status.event_timeline import Happening
+from taintwarden.cli.status.policy_status import GuardSummary, PolicySummary
 from taintwarden.cli.top.drawing import LEGEND, Picture
 from taintwarden.cli.top.looking import Fate, Look, NodeLook, PodLook, PolicyLook, TaintLook
 from taintwarden.cli.top.state import State, Wish

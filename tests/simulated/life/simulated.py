@@ -11,7 +11,7 @@ from taintwarden.admission.known import Known
 from taintwarden.admission.webhooks import Kind, Request
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
-from taintwarden.cli.explaining import explain
+from taintwarden.cli.explain.explaining import explain
 from taintwarden.controller.clock import system_clock
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Gates, Taint, Toleration

@@ -66,7 +66,7 @@ def top(once: bool, interval: float, **flags: object) -> None:
     """Read the arguments, look, draw; the text of ``--help`` is above."""
     from rich.console import Console  # noqa: PLC0415
 
-    from taintwarden.cli.session import ask, settings_of  # noqa: PLC0415
+    from taintwarden.cli.cluster_session import ask, settings_of  # noqa: PLC0415
     from taintwarden.engine.model import Gates  # noqa: PLC0415
 
     settings = settings_of(flags)
@@ -158,7 +158,7 @@ class _Top:
         self._look = await look(session, self._operator, self._gates, time.time())
 
     async def _do(self, session: "Session", wish: "Wish") -> None:
-        from taintwarden.cli.pausing import switch  # noqa: PLC0415
+        from taintwarden.cli.change.pausing import switch  # noqa: PLC0415
         from taintwarden.cli.top.state import Wish  # noqa: PLC0415
         from taintwarden.rehearsal.session import ClusterError  # noqa: PLC0415
 
@@ -176,8 +176,8 @@ class _Top:
         state.message = printable(outcome.told)
 
     async def _explain(self, session: "Session", namespace: str, name: str) -> str:
-        from taintwarden.cli.explaining import explain  # noqa: PLC0415
-        from taintwarden.cli.explanation_table import table  # noqa: PLC0415
+        from taintwarden.cli.explain.explaining import explain  # noqa: PLC0415
+        from taintwarden.cli.explain.explanation_table import table  # noqa: PLC0415
         from taintwarden.rehearsal.manifests import BadInput  # noqa: PLC0415
         from taintwarden.rehearsal.reading import read_around  # noqa: PLC0415
 

@@ -5,8 +5,8 @@ from enum import IntEnum
 
 import msgspec
 
-from taintwarden.cli.policy_status import PolicySummary, summarize
-from taintwarden.cli.timeline import Happening, read_timeline
+from taintwarden.cli.status.event_timeline import Happening, read_timeline
+from taintwarden.cli.status.policy_status import PolicySummary, summarize
 from taintwarden.controller.wording import waiting
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.history import TaintHistory

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from taintwarden.cli.errors import fail
+from taintwarden.cli.failures import fail
 from taintwarden.cli.output import write, write_data
 from taintwarden_demo.definitions import MissingDefinitionsError
 from taintwarden_demo.play import DemoFailedError, Stage, play, set_stage

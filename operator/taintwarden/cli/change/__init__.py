@@ -1,0 +1,1 @@
+"""Commands that change the cluster: ``pause``, ``resume``, ``guard``, ``placement`` and ``repair``."""

@@ -1,0 +1,72 @@
+"""Reads which pods a tripped guard, or zones that are all Full, hold, and requests their release."""
+
+import msgspec
+
+from taintwarden.api.status import GuardStatus
+from taintwarden.cli.change.stored_policy import StoredPolicy, change_policy, read_policy, until_unchanged
+from taintwarden.controller.wording import pods
+from taintwarden.kube.calls.policy_calls import GUARD_RESET_ANNOTATION
+from taintwarden.rehearsal.session import ClusterError, Session
+
+
+class Halted(msgspec.Struct):
+    """What stops all evictions of a policy, by its status; ``message`` is that of the condition."""
+
+    cluster: str
+    policy: str
+    generation: int
+    guard: GuardStatus
+    pods: int
+    """The number of pods that are held."""
+    message: str
+    zones_full: bool = False
+    """Every zone is Full, and the guard itself is armed."""
+
+
+async def look(session: Session, name: str) -> Halted:
+    """What stops a policy, and how many of its pods are held.
+
+    Raises:
+        ClusterError: the policy does not exist, nothing is held, or the operator has not read its newest version.
+
+    """
+    return _halted(session, await read_policy(session, name))
+
+
+async def reset(session: Session, seen: Halted) -> str:
+    """Request the reset if the guard is still as it was read; returns the message to print.
+
+    Raises:
+        ClusterError: the guard has changed since, or the policy was not changed.
+
+    """
+
+    async def attempt() -> str:
+        stored = await read_policy(session, seen.policy)
+        now = _halted(session, stored)
+        if (now.guard.since, now.generation, now.zones_full) != (seen.guard.since, seen.generation, seen.zones_full):
+            msg = f"what holds policy {seen.policy} is not what was shown any more: look again"
+            raise ClusterError(msg)
+        asked = {GUARD_RESET_ANNOTATION: str(now.generation)}
+        await change_policy(session, stored, {"metadata": {"annotations": asked}})
+        return f"the operator of {session.cluster} is asked to release {pods(now.pods)} of policy {seen.policy}"
+
+    return await until_unchanged(attempt)
+
+
+def _halted(session: Session, stored: StoredPolicy) -> Halted:
+    name, generation, status = stored.metadata.name, stored.metadata.generation, stored.status
+    if generation != status.observed_generation:
+        msg = (
+            f"the operator has not seen generation {generation} of policy {name} yet, but {status.observed_generation}:"
+            " try again in some seconds, or see whether it runs"
+        )
+        raise ClusterError(msg)
+    condition = stored.condition("GuardTripped")
+    message = condition.message if condition else ""
+    if status.guard is not None and status.guard.open:
+        return Halted(session.cluster, name, generation, status.guard, status.guard.would_evict or 0, message)
+    if status.guard is not None and condition is not None and condition.reason == "AllZonesFull":
+        return Halted(session.cluster, name, generation, status.guard, status.pending, message, zones_full=True)
+    msg = f"the guard of policy {name} has not tripped, and not every zone is Full: there is nothing to reset"
+    raise ClusterError(msg)

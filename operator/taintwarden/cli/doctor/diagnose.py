@@ -1,0 +1,103 @@
+"""Runs checks, and merges their findings about one object into one line."""
+
+from collections.abc import Iterable, Sequence
+
+from taintwarden.cli.doctor.catalogue import CATALOGUE
+from taintwarden.cli.doctor.check import Check, Diagnosis, Finding, Found, NotChecked, Scope, Severity
+from taintwarden.cli.doctor.context import Context
+from taintwarden.cli.doctor.doctor_snapshot import DoctorSnapshot
+from taintwarden.cli.output import printable
+from taintwarden.controller import wording
+from taintwarden.engine.model import Gates
+from taintwarden.rehearsal.sources import Source
+
+_RANK = {severity: rank for rank, severity in enumerate(Severity)}
+
+
+def chosen(names: Sequence[str]) -> tuple[Check, ...]:
+    """The checks with these IDs; all of them if none is named.
+
+    Raises:
+        LookupError: a check does not exist; the text names it.
+
+    """
+    known = {check.id for check in CATALOGUE}
+    if missing := [name for name in names if name not in known]:
+        msg = f"there is no check {', '.join(missing)}; --list-checks shows them"
+        raise LookupError(msg)
+    return tuple(check for check in CATALOGUE if not names or check.id in names)
+
+
+def wanted(checks: Iterable[Check]) -> frozenset[Source]:
+    """The sources of these checks: no others are read."""
+    return frozenset(source for check in checks for source in (*check.needs, *check.uses))
+
+
+def diagnose(snapshot: DoctorSnapshot, checks: Sequence[Check], gates: Gates) -> Diagnosis:
+    """The findings of ``checks``."""
+    context = Context(snapshot, gates)
+    made = [check for check in checks if all(context.knows(source) for source in check.needs)]
+    findings = [finding for check in made for finding in _merged(check, check.run(context))]
+    findings.sort(key=lambda one: _RANK[one.severity])  # stable: keeps the order of the catalogue
+    severities = [one.severity for one in findings]
+    return Diagnosis(
+        at=wording.at(snapshot.now),
+        server=snapshot.server,
+        scope=_scope(context, checks),
+        checks=len(made),
+        errors=severities.count(Severity.ERROR),
+        warnings=severities.count(Severity.WARNING),
+        infos=severities.count(Severity.INFO),
+        findings=findings,
+        not_checked=_not_checked(snapshot, checks),
+    )
+
+
+def _merged(check: Check, found: Iterable[Found]) -> list[Finding]:
+    """One finding for each object and message: pods are added up, over revisions and nodes."""
+    merged: dict[tuple[object, ...], Finding] = {}
+    for one in found:
+        severity = one.severity or check.severity
+        known = merged.get((severity, one.subject, one.message))
+        if known is not None:
+            known.pods += one.pods
+            known.template |= one.template
+            continue
+        merged[severity, one.subject, one.message] = Finding(
+            check=check.id,
+            severity=severity,
+            kind=one.subject.kind,
+            namespace=one.subject.namespace,
+            name=one.subject.name,
+            message=printable(one.message),
+            remedy=one.remedy or check.remedy,
+            pods=one.pods,
+            template=one.template,
+        )
+    return sorted(merged.values(), key=lambda one: (_RANK[one.severity], one.subject, one.message))
+
+
+def _scope(context: Context, checks: Sequence[Check]) -> Scope:
+    snapshot, read = context.snapshot, wanted(checks)
+
+    def number(source: Source, count: int) -> int | None:
+        return count if source in read and context.knows(source) else None
+
+    return Scope(
+        nodes=number(Source.NODES, len(snapshot.nodes)),
+        pods=number(Source.PODS, snapshot.pod_count),
+        templates=number(Source.DEPLOYMENTS, snapshot.template_count),
+        policies=number(Source.POLICIES, len(snapshot.policies)),
+        profiles=number(Source.PROFILES, len(snapshot.profiles)),
+    )
+
+
+def _not_checked(snapshot: DoctorSnapshot, checks: Sequence[Check]) -> list[NotChecked]:
+    told: dict[tuple[str, bool], list[str]] = {}
+    for source, problem in snapshot.problems.items():
+        for check in checks:
+            if source in check.needs:
+                told.setdefault((problem, False), []).append(check.id)
+            elif source in check.uses and all(one not in snapshot.problems for one in check.needs):
+                told.setdefault((problem, True), []).append(check.id)
+    return [NotChecked(printable(problem), ids, partly) for (problem, partly), ids in told.items()]

@@ -1,0 +1,1 @@
+"""``taintwarden explain``: why pods stay or leave, and when."""

@@ -1,0 +1,271 @@
+"""``taintwarden explain``: why a pod, or the pods of a workload or node, are evicted or not, and when."""
+
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from taintwarden.cli.completion import NODES, PODS, WORKLOADS
+from taintwarden.cli.failures import fail
+from taintwarden.cli.options import cluster_options, operator_option
+from taintwarden.cli.output import output_option, printable, write, write_data
+
+if TYPE_CHECKING:
+    from taintwarden.rehearsal.session import Session
+    from taintwarden.rehearsal.snapshot import Snapshot
+
+STAYS, ERROR, USAGE, LEAVES, SILENT, NOWHERE = 0, 1, 2, 10, 11, 12
+
+
+_HELP = """Explain one pod: for each taint of its node, which policy acts on it and which do not, the toleration used or
+why each failed, since when it is violated, and the deadline; then what the pod waits for.
+
+The operator's own engine gives the answer. In a cluster it needs the right to get the pod, its node and namespace
+and to list taintevictionpolicies and tolerationprofiles; poddisruptionbudgets are included if they may be listed.
+With -f no cluster is asked: the files hold the Pod, its Node, the TaintEvictionPolicies, the TolerationProfiles and,
+if a policy asks for its labels, the Namespace.
+
+For a pod that is Pending it states which nodes may not get it and why: taints that it does not tolerate, and node
+affinity of the pod or its volumes that does not match. It computes what the webhook would write now, compares that
+with the pod, and says what to do. That needs the right to list nodes.
+
+\b
+Examples:
+  taintwarden explain pod shop/web-0
+  taintwarden explain pod/web-0 -n shop
+  kubectl taintwarden explain pod web-0 -n shop -o json
+  taintwarden explain pod shop/web-0 -f cluster.yaml --at 2026-01-31T12:00:00Z
+  taintwarden explain pod shop/web-0 -f pod.yaml -f node.yaml -f policies.yaml
+  kubectl get pods,nodes,namespaces,taintevictionpolicies,tolerationprofiles -A -o json |
+    taintwarden explain pod shop/web-0 -f -
+
+\b
+Exit codes:
+  0   the pod stays; also where only policies that do not enforce would make it leave
+  1   the cluster cannot be reached, or has no such pod
+  2   wrong flags or unusable files
+  10  the pod has to leave: it has a deadline, or is due
+  11  no operator is at work: the answer holds once one runs
+  12  the pod is Pending, and no node may get it
+
+JSON and YAML have: at, pod, fate (Stays, Leaves, WouldLeave, Pending, NotActedOn), reason, problem, remedy (of a
+pending pod), waitsFor, nodeEnd, policy, deadline, secondsLeft, claims[] (of other policies: policy, mode, reason,
+deadline, secondsLeft, waitsFor), taints[] (key, value, effect, verdict, reason, policy, mode, otherPolicies,
+tolerations, judgedValue, addedAt, since, clockRecorded, graceSeconds, deadline, secondsLeft), policies[], profiles[],
+budgets[], budgetsProblem, nodes[] (of a pending pod: name, refusals), scheduler (its own reason), invalidTolerations[],
+ignoredValues[], notes[]. Times are RFC 3339 in UTC; what does not apply is null.
+"""
+
+
+class _Moment(click.ParamType[float]):
+    """An RFC 3339 time with its zone, as seconds since the epoch."""
+
+    name = "time"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        try:
+            moment = datetime.fromisoformat(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is no RFC 3339 time: write for example 2026-01-31T12:00:00Z", param, ctx)
+        if moment.tzinfo is None:
+            self.fail(f"{value!r} has no time zone: append Z for UTC", param, ctx)
+        return moment.timestamp()
+
+
+_NAMESPACE = click.option(
+    "-n", "--namespace", "space", help="Namespace, where NAME alone is given. [default: that of the context]"
+)
+
+
+_SHORT = {
+    "po": "pod", "pods": "pod", "no": "node", "nodes": "node", "deploy": "deployment", "deployments": "deployment",
+    "sts": "statefulset", "statefulsets": "statefulset", "ds": "daemonset", "daemonsets": "daemonset",
+    "rs": "replicaset", "replicasets": "replicaset",
+}  # fmt: skip
+"""The other names that kubectl knows."""
+
+
+class _Kinds(click.Group):
+    """Commands by kind, as kubectl takes them: ``po NAME``, ``pod/NAME``, ``deploy/NAME``."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return super().get_command(ctx, _SHORT.get(cmd_name.lower(), cmd_name.lower()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        kind, slash, name = args[0].partition("/")
+        if slash and name and self.get_command(ctx, kind) is not None:
+            args = [kind, name, *args[1:]]
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Kinds, short_help="Say why pods stay or leave, and when.")
+def explain() -> None:
+    """Say why pods stay or leave, and when.
+
+    The kind may have kubectl's short name (po, deploy, sts, ds, rs, no), and stand before the name: pod/web-0.
+    """
+
+
+@explain.command(help=_HELP, short_help="Explain one pod, taint by taint.")
+@click.argument("pod", metavar="NS/NAME", shell_complete=PODS)
+@_NAMESPACE
+@click.option(
+    "-f", "--filename", "files", multiple=True, help="Read objects from this file, not a cluster; - is stdin."
+)
+@operator_option
+@cluster_options
+@click.option("--at", type=_Moment(), help="Answer as of this time (RFC 3339). Default: now.")
+@click.option(
+    "--numeric-operators/--no-numeric-operators", default=None, help="Whether Gt and Lt may match. [default: on]"
+)
+@click.option("--semver-operators/--no-semver-operators", default=None, help="Whether Semver* may match. [default: on]")
+@output_option
+def pod(pod: str, space: str | None, files: tuple[str, ...], at: float | None, output: str, **flags: object) -> None:
+    """Read the arguments, ask, print; the text of ``--help`` is above."""
+    # The engine and the cluster's client take a while to import, and `--help` does not need them.
+    from taintwarden.cli.cluster_session import ask, settings_of  # noqa: PLC0415
+    from taintwarden.cli.explain.explaining import explain as explain_snapshot  # noqa: PLC0415
+    from taintwarden.cli.explain.explanation import Fate  # noqa: PLC0415
+    from taintwarden.cli.explain.explanation_table import table  # noqa: PLC0415
+    from taintwarden.engine.model import Gates  # noqa: PLC0415
+    from taintwarden.rehearsal.files import snapshot_from_files  # noqa: PLC0415
+    from taintwarden.rehearsal.manifests import BadInput, read_documents  # noqa: PLC0415
+    from taintwarden.rehearsal.reading import read_around  # noqa: PLC0415
+
+    within, name = _split(pod, space)
+    if files and (flags["kubeconfig"] or flags["context"]):
+        raise click.UsageError("-f reads files and no cluster: leave out --kubeconfig and --context")
+    now = time.time() if at is None else at
+    settings = settings_of(flags)
+    try:
+        if files:
+            documents = [document for file in files for document in read_documents(file)]
+            snapshot = snapshot_from_files(documents, within or "default", name, now)
+        else:
+            snapshot = ask(settings, lambda session: read_around(session, settings.namespace, within, name, now))
+        answer = explain_snapshot(snapshot, Gates(settings.numeric_operators, settings.semver_operators))
+    except BadInput as error:
+        fail(printable(str(error)), USAGE if files else ERROR)
+    if output == "table":
+        write(table(answer))
+    else:
+        write_data(answer, output)
+    nowhere = answer.fate is Fate.PENDING and all(node.refusals for node in answer.nodes)
+    sys.exit(SILENT if answer.problem else LEAVES if answer.fate is Fate.LEAVES else NOWHERE if nowhere else STAYS)
+
+
+_MANY_HELP = """Explain the pods {of}: which have to leave, when, by which policy, and what they wait for.
+Those that leave first come first. `taintwarden explain pod` says more about each. Pending pods are counted, with what
+the scheduler says.
+
+It needs the right to get {needs}, and to list pods, namespaces, poddisruptionbudgets,
+taintevictionpolicies and tolerationprofiles; of nodes, too, if a pod is Pending.
+
+\b
+Examples:
+{examples}
+
+\b
+Exit codes:
+  0   all of them stay; also where only policies that do not enforce would make them leave
+  1   the cluster cannot be reached, or has no such {what}
+  2   wrong flags or kubeconfig
+  10  some have to leave
+  11  no operator is at work: the answer holds once one runs
+
+JSON and YAML have: at, subject, problem, leaving, wouldLeave, taints[], pods[] (each as `explain pod` has it).
+"""
+
+
+def _many_help(kind: str) -> str:
+    if kind == "Node":
+        examples, what = "  taintwarden explain node a1\n  kubectl taintwarden explain node a1 -o json", "node"
+    else:
+        what = kind.lower()
+        examples = f"  taintwarden explain {what} shop/web\n  kubectl taintwarden explain {what} web -n shop -o json"
+    needs = "the node" if kind == "Node" else f"the {kind} and the nodes of its pods"
+    return _MANY_HELP.format(of=f"of a {kind}", needs=needs, examples=examples, what=what)
+
+
+def _workload(kind: str) -> click.Command:
+    """The command for workloads of this kind."""
+
+    @click.argument("name", metavar="NS/NAME", shell_complete=WORKLOADS[kind])
+    @_NAMESPACE
+    @operator_option
+    @cluster_options
+    @output_option
+    def command(name: str, space: str | None, output: str, **flags: object) -> None:
+        from taintwarden.rehearsal.surroundings import read_workload  # noqa: PLC0415
+
+        within, short = _split(name, space)
+
+        def read(session: "Session", now: float) -> "Awaitable[Snapshot]":
+            return read_workload(session, kind, within or session.namespace, short, now)
+
+        _explain_pods(f"{kind} {within + '/' if within else ''}{short}", read, output, flags)
+
+    told = f"Explain the pods of a {kind}."
+    return click.command(kind.lower(), help=_many_help(kind), short_help=told)(command)
+
+
+for _kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"):
+    explain.add_command(_workload(_kind))
+
+
+@explain.command("node", help=_many_help("Node"), short_help="Explain the pods of a node.")
+@click.argument("name", shell_complete=NODES)
+@operator_option
+@cluster_options
+@output_option
+def node(name: str, output: str, **flags: object) -> None:
+    """Read the arguments, ask, print; the text of ``--help`` is above."""
+    from taintwarden.rehearsal.surroundings import read_node  # noqa: PLC0415
+
+    _explain_pods(f"Node {name}", lambda session, now: read_node(session, name, now), output, flags)
+
+
+def _explain_pods(
+    subject: str, read: "Callable[[Session, float], Awaitable[Snapshot]]", output: str, flags: dict[str, object]
+) -> None:
+    from taintwarden.cli.cluster_session import ask, settings_of  # noqa: PLC0415
+    from taintwarden.cli.explain.explaining_pods import explain_pods, table  # noqa: PLC0415
+    from taintwarden.engine.model import Gates  # noqa: PLC0415
+    from taintwarden.rehearsal.liveness import read_liveness  # noqa: PLC0415
+    from taintwarden.rehearsal.manifests import BadInput  # noqa: PLC0415
+
+    settings, now = settings_of(flags), time.time()
+
+    async def question(session: "Session") -> "Snapshot":
+        found = await read(session, now)
+        found.operator_problem = (await read_liveness(session, settings.namespace, found.policies, now)).problem
+        return found
+
+    snapshot = ask(settings, question, max_connections=12)
+    try:
+        answer = explain_pods(snapshot, subject, Gates(settings.numeric_operators, settings.semver_operators))
+    except BadInput as error:
+        fail(printable(str(error)), ERROR)
+    if output == "table":
+        write(table(answer))
+    else:
+        write_data(answer, output)
+    sys.exit(SILENT if answer.problem else LEAVES if answer.leaving else STAYS)
+
+
+def _split(pod: str, namespace: str | None) -> tuple[str, str]:
+    """Namespace and name, from ``NS/NAME`` or from two values. The default namespace is that of the context."""
+    space, slash, name = pod.rpartition("/")
+    if slash and namespace and namespace != space:
+        raise click.UsageError(f"{pod} and --namespace {namespace} name two namespaces")
+    space = space or namespace or ""
+    if not name or "/" in space or (slash and not space):
+        raise click.UsageError(f"write NAMESPACE/NAME, or NAME with --namespace: {pod!r} is neither")
+    return space, name

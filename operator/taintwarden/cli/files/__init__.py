@@ -1,0 +1,1 @@
+"""``taintwarden init`` and ``validate``: files before they are applied."""

@@ -1,0 +1,1 @@
+"""``taintwarden plan``: what follows from changed taints."""

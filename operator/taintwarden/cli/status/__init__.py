@@ -1,0 +1,1 @@
+"""``taintwarden status`` and ``history``: what policies do now, and what happened lately."""

@@ -1,0 +1,105 @@
+"""Pods that leave and find no other node, by taints, nodeSelector and nodeAffinity."""
+
+import pytest
+
+from cli.doctor.scene import asking, named, replicas, workload
+from cli.world import pod, policy, taint, toleration
+from taintwarden.rehearsal.places import NodeRequirement, NodeTerm, Place
+
+nowhere = asking("nowhere-to-go")
+STRICT = toleration("Gt", "950")
+BAD, GOOD = named("n1", taint("900")), named("n2", taint("980"))
+
+
+def affinity(*expressions):
+    terms = [{"matchExpressions": list(expressions)}]
+    return {
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+    }
+
+
+def test_nobody_else_takes_them():
+    (found,) = nowhere(BAD, replicas(3, STRICT), policy())
+    assert (str(found.subject), found.severity, found.pods) == ("Deployment shop/web", "error", 3)
+    assert "because of sla=900:NoExecute (policy sla), and fit no other node" in found.message
+
+
+def test_rehearsal_is_a_warning():
+    (found,) = nowhere(BAD, replicas(3, STRICT), policy(mode="DryRun"))
+    assert found.severity == "warning"
+
+
+def test_another_node_takes_them():
+    assert nowhere(BAD, GOOD, replicas(3, STRICT), policy()) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "label", "told"),
+    [
+        ({"nodeSelector": {"pool": "a"}}, "b", True),
+        ({"nodeSelector": {"pool": "a"}}, "a", False),
+        (affinity({"key": "pool", "operator": "In", "values": ["a"]}), "b", True),
+        (affinity({"key": "pool", "operator": "NotIn", "values": ["a"]}), "b", False),
+    ],
+)
+def test_labels_of_nodes_count(spec, label, told):
+    good = named("n2", taint("980"), pool=label)
+    bad = named("n1", taint("900"), pool="a")
+    assert bool(nowhere(bad, good, replicas(3, STRICT, spec=spec), policy())) is told
+
+
+def test_taint_that_the_scheduler_minds_counts():
+    cordoned = named("n2", taint("980"), taint("", "node.kubernetes.io/unschedulable", "NoSchedule"))
+    assert len(nowhere(BAD, cordoned, replicas(3, STRICT), policy())) == 1
+
+
+def test_taint_that_is_only_preferred_does_not():
+    preferred = named("n2", taint("980"), taint("", "busy", "PreferNoSchedule"))
+    assert nowhere(BAD, preferred, replicas(3, STRICT), policy()) == []
+
+
+def test_pods_that_nothing_replaces_need_no_node():
+    assert nowhere(BAD, pod(STRICT), policy()) == []
+    owner = [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d", "controller": True}]
+    daemon = pod(STRICT, metadata={"ownerReferences": owner})
+    assert nowhere(BAD, daemon, policy(exclude={"daemonSets": False})) == []
+
+
+def test_workload_that_no_node_would_take():
+    template = {"spec": {"tolerations": [toleration("Gt", "990")]}}
+    (found,) = nowhere(BAD, GOOD, workload(template=template), policy())
+    assert (found.severity, "none of the 2 nodes" in found.message) == ("warning", True)
+    assert nowhere(BAD, GOOD, workload(template=template, spec={"replicas": 0}), policy()) == []
+
+
+def test_workload_that_fits_no_node_for_other_reasons_is_left_in_peace():
+    other = named("n3", taint("", "gpu", "NoSchedule"))
+    assert nowhere(other, workload(), policy()) == []
+    assert nowhere(GOOD, workload(template={"spec": {"nodeSelector": {"pool": "none"}}}), policy()) == []
+
+
+def requirement(operator, *values):
+    return NodeRequirement("n", operator, values)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "holds"),
+    [
+        (requirement("Gt", "4"), True),
+        (requirement("Gt", "5"), False),
+        (requirement("Lt", "6"), True),
+        (requirement("Lt"), False),
+        (requirement("Gt", "x"), False),
+        (requirement("Exists"), True),
+        (requirement("DoesNotExist"), False),
+        (requirement("Near", "5"), False),
+    ],
+)
+def test_requirements_on_nodes(wanted, holds):
+    assert wanted.holds({"n": "5"}) is holds
+
+
+def test_terms_are_alternatives_and_an_empty_one_holds_nowhere():
+    mine = NodeTerm(match_fields=(NodeRequirement("metadata.name", "In", ("a",)),))
+    place = Place((), (NodeTerm(), mine))
+    assert (place.fits("a", {}), place.fits("b", {})) == (True, False)

@@ -1,0 +1,121 @@
+"""The operator itself: whether it acts, and with which rights."""
+
+from typing import Any
+
+import pytest
+
+from cli.doctor.scene import asking
+from cli.world import NOON, policy
+from taintwarden.cli.doctor.doctor_snapshot import Missing, OperatorSettings, Rights
+from taintwarden.cli.doctor.rights import MissingRoleError, Right, shipped_rights
+from taintwarden.controller import wording
+from taintwarden.kube.calls.lease import LeaseObject, LeaseSpec
+
+idle = asking("operator-not-running")
+rights = asking("rights-missing")
+
+
+def lease(age: float, holder: str = "taintwarden-0") -> LeaseObject:
+    return LeaseObject({}, LeaseSpec(holder, 15, renew_time=wording.exactly(NOON - age)))
+
+
+def reported(age: float) -> dict[str, Any]:
+    """A policy whose status was written so long ago."""
+    return policy() | {"status": {"observedAt": wording.at(NOON - age)}}
+
+
+@pytest.mark.parametrize(
+    ("held", "words"),
+    [
+        (None, "does not exist"),
+        (LeaseObject({}), "is not running"),
+        (lease(5, holder=""), "is not running"),
+        (lease(3600), "the operator has not reported for 1h"),
+        (LeaseObject({}, LeaseSpec("a", 15, renew_time="soon")), "is not running"),
+    ],
+)
+def test_policies_that_nobody_carries_out(held, words):
+    (found,) = idle(policy(), lease=held)
+    assert (str(found.subject), found.severity) == ("Lease taintwarden-system/taintwarden", "error")
+    assert words in found.message
+
+
+def test_operator_that_leads_and_says_nothing_is_found():
+    (found,) = idle(reported(90), lease=lease(1))
+    assert found.message.startswith("the operator has not reported for 1m30s, though it renews its Lease: nothing is")
+
+
+def test_a_lease_that_is_not_renewed_is_found_before_it_has_ended():
+    (found,) = idle(reported(1), lease=lease(9), lease_is_late=True)
+    assert found.message.startswith("the operator has not renewed its Lease for 9s: nothing is evicted until it does")
+
+
+@pytest.mark.parametrize(("age", "problems"), [(50, 0), (78, 1)])
+def test_without_a_lease_the_statuses_tell(age, problems):
+    assert len(idle(reported(age), lease=None)) == problems
+
+
+@pytest.mark.parametrize("age", [-30, 0, 5, 40])
+def test_operator_that_leads_is_left_in_peace_even_if_clocks_differ(age):
+    assert idle(policy(), lease=lease(age)) == []
+
+
+def test_without_policies_nobody_is_missed():
+    assert idle() == []
+
+
+def test_deployment_that_rehearses_or_is_stopped():
+    (dry,) = asking("operator-rehearses")(operator=OperatorSettings("tw", dry_run=True))
+    assert (dry.severity, str(dry.subject)) == ("info", "Deployment taintwarden-system/tw")
+    assert len(asking("operator-stopped")(operator=OperatorSettings("tw", replicas=0))) == 1
+    for check in ("operator-rehearses", "operator-stopped"):
+        assert asking(check)(operator=OperatorSettings("tw")) == []
+
+
+EVICT = Missing("pods/eviction", ("create",))
+DELETE = Missing("pods", ("delete",))
+
+
+def test_rights_that_are_missing():
+    told = rights(rights=Rights("tw/taintwarden", 40, (EVICT,), 1))
+    assert [(str(one.subject), one.message) for one in told] == [
+        ("ServiceAccount tw/taintwarden", "may not create pods/eviction")
+    ]
+
+
+def test_account_without_any_right_is_one_finding():
+    (found,) = rights(rights=Rights("tw/taintwarden", 2, (EVICT, DELETE), 2))
+    assert "none of the 2 rights" in found.message
+
+
+def test_right_to_delete_is_missed_where_a_policy_deletes():
+    lacking = Rights("tw/taintwarden", 40, (DELETE,), 1)
+    assert rights(policy(), rights=lacking) == []
+    assert len(rights(policy(eviction={"method": "Delete"}), rights=lacking)) == 1
+
+
+def test_all_rights_are_left_in_peace():
+    assert rights(rights=Rights("tw/taintwarden", 40)) == []
+
+
+def test_an_account_that_nothing_limits_is_told_with_the_reason():
+    (found,) = asking("account-unlimited")(rights=Rights("tw/taintwarden", 40, unlimited="no binding"))
+    assert str(found.subject) == "ServiceAccount tw/taintwarden"
+    assert found.message == "may change any label, taint and field of nodes: no binding"
+
+
+def test_an_account_that_is_limited_is_left_in_peace():
+    assert asking("account-unlimited")(rights=Rights("tw/taintwarden", 40)) == []
+
+
+def test_rights_are_those_of_the_manifest():
+    found = shipped_rights("mine")
+    assert Right("", "pods", "eviction", "create") in found
+    assert Right("coordination.k8s.io", "leases", "", "update", "mine", "taintwarden") in found
+    assert not [one for one in found if one.resource == "tolerationprofiles" and one.verb == "delete"]
+    assert len(found) == len(set(found)) > 30
+
+
+def test_missing_manifest_is_told(tmp_path):
+    with pytest.raises(MissingRoleError, match=r"found no rbac\.yaml"):
+        shipped_rights("mine", [tmp_path / "rbac.yaml"])

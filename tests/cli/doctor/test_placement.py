@@ -1,0 +1,238 @@
+"""Labels for the scheduler that do not say what the taints say, and what needs them."""
+
+import json
+
+import pytest
+
+from cli.doctor.scene import asking, named, replicas, workload
+from cli.placed import (
+    ABOVE,
+    DRIVER,
+    EXISTS,
+    INJECT,
+    LISTS,
+    NOT_THERE,
+    NUMBER,
+    PLACES,
+    owned,
+    pending,
+    says,
+    shut,
+    stored,
+)
+from cli.placed import named as scene_node
+from cli.world import Json, namespace, policy, taint, toleration
+from taintwarden.engine.model import Taint, TaintSelector
+from taintwarden.engine.placement import neutral_labels, node_labels
+
+stale, inexpressible = asking("placement-labels"), asking("placement-inexpressible")
+PLACING = policy(taints=[{"key": "sla", "placement": True, "valueType": "Integer"}])
+LABEL = "value.taintwarden.io/sla"
+
+
+@pytest.mark.parametrize(
+    ("node", "words"),
+    [
+        (named("a1", taint("980")), f"{LABEL}=980 is missing"),
+        (named("a1", taint("980"), **{LABEL: "900"}), f"{LABEL} is 900 and should be 980"),
+        (named("a1", **{LABEL: "900"}), f"{LABEL}=900 is left over"),
+        (named("a1", taint("980")), "value-or-max.taintwarden.io/sla=980 is missing"),
+    ],
+)
+def test_labels_that_are_not_in_step(node, words):
+    (found,) = stale(node, PLACING)
+    assert (str(found.subject), words in found.message) == ("Node a1", True)
+
+
+def test_labels_in_step_are_left_in_peace():
+    labels = node_labels([Taint("sla", "980")], [TaintSelector("sla", placement=True)]).labels
+    assert stale(named("a1", taint("980"), **labels), PLACING) == []
+    assert stale(named("a1", taint("980")), policy()) == []
+
+
+def test_labels_where_placement_has_ended_say_that_there_is_no_taint():
+    assert stale(named("a1", taint("980"), **neutral_labels(["sla"])), policy()) == []
+    (found,) = stale(named("a1", taint("980"), **{LABEL: "980"}), policy())
+    assert f"{LABEL}=980 is left over" in found.message
+
+
+def test_value_that_no_label_can_express():
+    assert len(inexpressible(named("a1", taint("0950")), PLACING)) == 1
+    assert inexpressible(named("a1", taint("950")), PLACING) == []
+
+
+# -- what needs labels -----------------------------------------------------------------------------------------------
+
+mismatch, ended, removal, volumes, too_large, spread = map(
+    asking,
+    (
+        "placement-mismatch",
+        "placement-ended",
+        "placement-removal",
+        "placement-volumes",
+        "placement-too-large",
+        "spread-honors-taints",
+    ),
+)
+WEB = owned(pending(extended=[ABOVE]))
+INJECTED = namespace(**INJECT)
+WEBHOOK = {"kind": "MutatingWebhookConfiguration", "metadata": {}, "webhooks": [{"name": "pods.mutate.taintwarden.io"}]}
+
+
+def placed_node(name, value):
+    return scene_node(name, shut(value), **says(value))
+
+
+def running(obj, on="a1"):
+    return {**obj, "spec": {**obj["spec"], "nodeName": on}, "status": {"phase": "Running"}}
+
+
+def test_pods_that_a_restart_of_the_kubelet_would_end():
+    placed = running(stored(WEB, PLACES))
+    (found,) = mismatch(placed, placed_node("a1", "700"), PLACES)
+    assert (str(found.subject), found.pods) == ("ReplicaSet shop/web-1", 1)
+    assert "a kubelet that restarts ends them" in found.message
+    assert mismatch(placed, placed_node("a1", "980"), PLACES) == []
+
+
+def test_pods_match_where_placement_has_ended():
+    assert mismatch(running(stored(WEB, PLACES)), scene_node("a1", shut("700"), **NOT_THERE)) == []
+
+
+def test_a_label_that_the_operator_has_yet_to_write_is_another_finding():
+    late = scene_node("a1", shut("980"), **says("700"))
+    assert mismatch(running(stored(WEB, PLACES)), late, PLACES) == []
+    assert len(stale(late, PLACES)) == 1
+
+
+def test_pods_without_labels_of_ours_are_not_looked_at():
+    own = running(pending(spec={"nodeName": "", "nodeSelector": {"disk": "ssd"}}))
+    assert mismatch(own, scene_node("a1")) == []
+
+
+def test_a_key_by_which_nothing_is_placed_any_more_and_what_names_it():
+    placed, node = running(stored(WEB, PLACES)), scene_node("a1", **NOT_THERE)
+    (found,) = ended(placed, node)
+    assert (str(found.subject), found.pods) == ("Key sla", 1)
+    assert "ReplicaSet shop/web-1" in found.message
+    assert found.remedy == "restart the workloads that name them, then: taintwarden placement remove sla"
+    (found,) = ended(node)
+    assert found.remedy == "taintwarden placement remove sla"
+
+
+def test_a_key_that_a_policy_places_by_has_not_ended():
+    assert ended(placed_node("a1", "980"), PLACES) == []
+    rehearsing = policy("placing", taints=[{"key": "sla", "placement": True}], mode="DryRun")
+    assert len(ended(scene_node("a1", **NOT_THERE), rehearsing)) == 1
+
+
+def test_a_removal_that_did_not_end():
+    (found,) = removal(scene_node("a1", **{"effect.taintwarden.io/sla": "Removed"}))
+    assert (str(found.subject), found.remedy) == ("Key sla", "taintwarden placement remove sla")
+    assert removal(scene_node("a1", **NOT_THERE)) == []
+
+
+def volume(*keys):
+    terms = [{"matchExpressions": [{"key": one, "operator": "Gt", "values": ["1"]} for one in keys]}]
+    affinity = {"required": {"nodeSelectorTerms": terms}}
+    return {"kind": "PersistentVolume", "metadata": {"name": "v"}, "spec": {"nodeAffinity": affinity}}
+
+
+def test_a_volume_whose_label_no_policy_lists():
+    (found,) = volumes(volume(NUMBER), scene_node("a1"), policy())
+    assert (str(found.subject), found.severity) == ("PersistentVolume v", "error")
+    assert found.remedy == f"list {DRIVER} under versionLabels of a policy"
+    (found,) = volumes(volume(NUMBER), scene_node("a1", **{NUMBER: "1"}), policy())
+    assert found.severity == "warning"
+    assert ended(volume(NUMBER), scene_node("a1", **{NUMBER: "1"}), policy()) == []
+
+
+@pytest.mark.parametrize("world", [(volume(NUMBER), LISTS), (volume("zone"), policy())])
+def test_a_volume_that_has_what_it_needs(world):
+    assert volumes(*world, scene_node("a1")) == []
+
+
+def test_templates_whose_pods_are_not_placed():
+    terms = [{"matchExpressions": [{"key": f"k{number}", "operator": "Exists"}]} for number in range(65)]
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+    given = {"annotations": {"taintwarden.io/tolerations": json.dumps([ABOVE])}}
+    template = {"metadata": given, "spec": {"affinity": affinity}}
+    (found,) = too_large(workload(template=template), PLACES, INJECTED, WEBHOOK, scene_node("a1"))
+    assert "64 are possible" in found.message
+    assert too_large(workload(template={"metadata": given}), PLACES, INJECTED, WEBHOOK, scene_node("a1")) == []
+
+
+def spreading(**constraint):
+    constraint = {"nodeTaintsPolicy": "Honor", "whenUnsatisfiable": "DoNotSchedule"} | constraint
+    metadata = {"annotations": {"taintwarden.io/tolerations": json.dumps([ABOVE])}}
+    spec = {"tolerations": [EXISTS], "topologySpreadConstraints": [{"topologyKey": "zone", **constraint}]}
+    return workload(template={"metadata": metadata, "spec": spec})
+
+
+def test_a_spread_that_honors_native_tolerations_only():
+    (found,) = spread(spreading(), scene_node("a1", shut("700")), policy())
+    assert "nodes whose value of sla is not tolerated count as domains" in found.message
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        (spreading(nodeTaintsPolicy="Ignore"), policy()),
+        (spreading(whenUnsatisfiable="ScheduleAnyway"), policy()),
+        (spreading(), PLACES, INJECTED, WEBHOOK),
+    ],
+)
+def test_a_spread_that_counts_the_right_nodes(world):
+    assert spread(*world, scene_node("a1", shut("700"))) == []
+
+
+# -- pods that come back ----------------------------------------------------------------------------------------------
+
+unplaced = asking("placement-missing")
+ANY, GT = toleration("Exists"), toleration("Gt", "950")
+RECIPE = replicas(3, ANY, extended=[GT])
+
+
+def affinity(*keys: str) -> Json:
+    terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": ["None"]}]} for key in keys]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    return {"affinity": {"nodeAffinity": required}}
+
+
+def test_a_comparison_that_only_we_read():
+    (found,) = unplaced(*RECIPE, policy(), named("n1", taint("980")))
+    assert (str(found.subject), found.severity) == ("Deployment shop/web", "warning")
+    assert (found.pods, found.template) == (3, True)
+    assert found.message == "the scheduler does not compare sla: evicted pods may come back to the same node"
+    assert "placement: true" in found.remedy
+
+
+@pytest.mark.parametrize(
+    "pods",
+    [
+        pytest.param(replicas(1, ANY), id="no-comparison"),
+        pytest.param(replicas(1, ANY, extended=[toleration("Exists")]), id="extended-exists"),
+        pytest.param(replicas(1, extended=[GT]), id="the-scheduler-keeps-it-off"),
+        pytest.param(replicas(1, GT, extended=[GT]), id="the-scheduler-compares"),
+        pytest.param(replicas(1, ANY, extended=[toleration("Gt", "1", key="other")]), id="no-policy"),
+        pytest.param(replicas(1, ANY, extended=[GT], spec=affinity("effect.taintwarden.io/sla")), id="affinity"),
+    ],
+)
+def test_pods_that_do_not_come_back(pods):
+    assert unplaced(*pods, policy(), named("n1", taint("980"))) == []
+
+
+def test_affinity_for_another_taint_keeps_no_pod_off():
+    other = replicas(1, ANY, extended=[GT], spec=affinity("effect.taintwarden.io/sla", "zone"))
+    assert len(unplaced(*other, policy(), named("n1"))) == 1
+
+
+def test_placement_needs_the_policy_the_namespace_and_the_webhook():
+    assert unplaced(*RECIPE, PLACING, INJECTED, WEBHOOK, named("n1")) == []
+    assert len(unplaced(*RECIPE, policy(), INJECTED, WEBHOOK, named("n1"))) == 1
+    assert len(unplaced(*RECIPE, PLACING, namespace(), WEBHOOK, named("n1"))) == 1
+    assert len(unplaced(*RECIPE, PLACING, INJECTED, named("n1"))) == 1
+
+
+def test_the_extender_keeps_them_off():
+    assert unplaced(*RECIPE, policy(), named("n1"), has_extender=True) == []
