@@ -2,16 +2,16 @@
 
 The data flow, with one package for each step::
 
-    watch          kube.streams              list and watch of pods, nodes and namespaces
-    cache          controller.decoding          API objects become small values; the machine's state holds them
+    watch          kube.watch                list and watch of pods, nodes and namespaces
+    cache          controller.decoding       API objects become small values; the machine's state holds them
     evaluate       engine.evaluate           a verdict per taint, shared by all pods of a class on a node
     deadlines      engine.machine.queues     one heap; a new verdict replaces the old one
     limits         engine.limits             admit, or refuse with a reason and a time
-    evict          kube.evictor              one API call, with the pod's UID as precondition
+    evict          kube.calls.evictor        one API call, with the pod's UID as precondition
     notify         controller.notifier       metric, log line, Event; controller.status for the policy
 
-``engine.machine`` makes every decision; ``controller.loop`` turns around it; ``app`` puts all together. ``handlers`` is
-what answers over HTTP, ``api`` what users write, ``cli`` what they run.
+``engine.machine`` makes every decision; ``controller.loop`` turns around it; ``app`` puts all together. ``serving`` is
+what answers over HTTP, ``api`` what users write, ``cli`` what they run, ``placement`` is for webhooks and schedulers.
 
 >>> from taintwarden import tolerates
 >>> tolerates({"key": "sla", "operator": "Gt", "value": "950"}, {"key": "sla", "value": "980", "effect": "NoExecute"})

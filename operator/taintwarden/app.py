@@ -31,8 +31,6 @@ from taintwarden.controller.stream_handlers import NodeHandler, PodHandler, Stre
 from taintwarden.engine.limits.calls import SLOW_FACTOR
 from taintwarden.engine.machine import Machine, events
 from taintwarden.engine.model import Gates
-from taintwarden.handlers.metrics_server import MetricsServer
-from taintwarden.handlers.probes import ProbeServer
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.auth.credentials import CredentialsError
 from taintwarden.kube.calls.evictor import Evictor
@@ -55,6 +53,8 @@ from taintwarden.kube.wire.resources import (
     STATEFUL_SETS,
     Resource,
 )
+from taintwarden.serving.metrics_server import MetricsServer
+from taintwarden.serving.probes import ProbeServer
 from taintwarden.settings import Settings
 from taintwarden.telemetry.metrics import Metrics, Process
 

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.placement.node_selector import holds
-from taintwarden.admission import affinity as merging
-from taintwarden.admission.affinity import WEIGHT, prefer, restrict
 from taintwarden.engine.affinity import NodeOperator, NodeRequirement
 from taintwarden.engine.model import Toleration
 from taintwarden.engine.placement import MAX_TERMS, Alternatives, preferences, requirements
+from taintwarden.placement.admission import merged_affinity as merging
+from taintwarden.placement.admission.merged_affinity import WEIGHT, prefer, restrict
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -7,14 +7,14 @@ import tracemalloc
 import pytest
 
 from admission.workloads import ANNOTATION, Json, review
-from taintwarden.admission.known import Known
-from taintwarden.admission.webhooks import AdmissionWebhooks
 from taintwarden.controller.clock import system_clock
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Policy, TaintSelector
 from taintwarden.engine.operators import ALL_GATES
-from taintwarden.handlers.reviews import LOOKED_AT_BYTES, decode
-from taintwarden.webhook import admission_webhooks
+from taintwarden.placement.admission.known import Known
+from taintwarden.placement.admission.webhooks import AdmissionWebhooks
+from taintwarden.placement.serving.reviews import LOOKED_AT_BYTES, decode
+from taintwarden.placement.webhook_process import admission_webhooks
 
 MOST_SECONDS = 0.1
 """Of CPU, with decoding, on a machine that others use; the objects that take longest are a megabyte of JSON."""

@@ -9,9 +9,6 @@ from hypothesis import strategies as st
 
 from admission.patching import patched
 from admission.workloads import Json, exists, pod
-from taintwarden.admission.injection import NO_NODE, Additions, inject, tolerate
-from taintwarden.admission.placing import Acting, acting
-from taintwarden.admission.response import AdmissionResponse
 from taintwarden.engine.affinity import NOWHERE, NodeAffinity, NodeOperator, NodeRequirement, Preference
 from taintwarden.engine.model import (
     Effect,
@@ -26,6 +23,9 @@ from taintwarden.engine.model import (
 )
 from taintwarden.engine.operators import ALL_GATES
 from taintwarden.engine.scheduling import Demand, Sourced
+from taintwarden.placement.admission.injection import NO_NODE, Additions, inject, tolerate
+from taintwarden.placement.admission.placing import Acting, acting
+from taintwarden.placement.admission.response import AdmissionResponse
 
 NODE_TERMS = "nodeSelectorTerms"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from admission.patching import patched
 from admission.workloads import Json, exists
-from taintwarden.admission.injection import Additions
-from taintwarden.admission.response import AdmissionResponse
-from taintwarden.admission.templates import MAX_RECORD_BYTES, RECORD_ANNOTATION, complete_template
+from taintwarden.placement.admission.injection import Additions
+from taintwarden.placement.admission.response import AdmissionResponse
+from taintwarden.placement.admission.templates import MAX_RECORD_BYTES, RECORD_ANNOTATION, complete_template
 
 OURS, NEWER = {"ours": 1}, {"ours": 2}
 

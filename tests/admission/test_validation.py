@@ -3,10 +3,10 @@
 import pytest
 
 from admission.workloads import ANNOTATION, PATHS, Json, controlled, exists, extended, gt, inside, pod
-from taintwarden.admission.response import ALLOWED
-from taintwarden.admission.validation import check_change
 from taintwarden.engine.model import Operator, Profile, Toleration
 from taintwarden.engine.selectors import EVERYTHING
+from taintwarden.placement.admission.own_objects import check_change
+from taintwarden.placement.admission.response import ALLOWED
 
 BAD = extended(gt("0950"))
 OTHER_BAD = extended(gt("95.5"))

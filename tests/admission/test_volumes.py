@@ -4,11 +4,11 @@ import json
 from typing import Any
 
 from admission.patching import patched
-from taintwarden.admission.injection import NO_NODE
-from taintwarden.admission.response import AdmissionResponse
-from taintwarden.admission.validation import check_change
-from taintwarden.admission.volumes import inject_volume
 from taintwarden.engine.operators import ALL_GATES
+from taintwarden.placement.admission.injection import NO_NODE
+from taintwarden.placement.admission.own_objects import check_change
+from taintwarden.placement.admission.response import AdmissionResponse
+from taintwarden.placement.admission.volume_review import inject_volume
 
 KEY = "example.com/driver"
 Json = dict[str, Any]

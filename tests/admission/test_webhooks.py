@@ -7,15 +7,15 @@ import pytest
 
 from admission.patching import patched
 from admission.workloads import Json, controlled, exists, extended, gt, inside, pod, review
-from taintwarden.admission.known import Known
-from taintwarden.admission.response import AdmissionResponse
-from taintwarden.admission.webhooks import Request
 from taintwarden.controller.clock import system_clock
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Exclude, Operator, Policy, Profile, TaintSelector, Toleration
 from taintwarden.engine.operators import ALL_GATES
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
-from taintwarden.webhook import admission_webhooks
+from taintwarden.placement.admission.known import Known
+from taintwarden.placement.admission.response import AdmissionResponse
+from taintwarden.placement.admission.webhooks import Request
+from taintwarden.placement.webhook_process import admission_webhooks
 
 POD = {"group": "", "version": "v1", "kind": "Pod"}
 GOLD = LabelSelector((Requirement("tier", SelectorOperator.IN, ("gold",)),))

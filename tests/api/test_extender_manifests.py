@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from taintwarden.handlers.extender_requests import VERBS
+from taintwarden.placement.serving.extender_requests import VERBS
 from taintwarden.settings import ExtenderSettings
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "components" / "scheduler-extender"

@@ -5,8 +5,6 @@ from typing import Any
 
 from admission.patching import patched
 from cli.world import Json, node, pod, policy, taint, toleration
-from taintwarden.admission.known import Known
-from taintwarden.admission.webhooks import Kind, Request
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.controller.clock import system_clock
@@ -14,7 +12,9 @@ from taintwarden.engine.machine import events
 from taintwarden.engine.model import Taint, TaintSelector
 from taintwarden.engine.operators import ALL_GATES
 from taintwarden.engine.placement import neutral_labels, node_labels, version_labels
-from taintwarden.webhook import admission_webhooks
+from taintwarden.placement.admission.known import Known
+from taintwarden.placement.admission.webhooks import Kind, Request
+from taintwarden.placement.webhook_process import admission_webhooks
 
 ABOVE = {"key": "sla", "operator": "Gt", "value": "950", "effect": "NoSchedule"}
 EXISTS = toleration("Exists", effect="NoSchedule")

@@ -11,8 +11,8 @@ from kube.scripted import ScriptedClient, refusal
 from kube.stored_webhooks import MUTATING, VALIDATING, StoredWebhooks
 from taintwarden.certificates.pairs import AUTHORITY_SECONDS, LIFETIME_SECONDS, Pair, make_authority, make_pair, trusts
 from taintwarden.certificates.rotation import TRUST_SECONDS
-from taintwarden.controller.certificates import READ_SECONDS, RETRY_SECONDS, ROTATING_SECONDS, CertificateKeeper
 from taintwarden.kube.calls.webhook_calls import ConfigurationKind
+from taintwarden.placement.certificate_keeper import READ_SECONDS, RETRY_SECONDS, ROTATING_SECONDS, CertificateKeeper
 from taintwarden.telemetry.metrics import Metrics
 
 pytestmark = pytest.mark.looptime

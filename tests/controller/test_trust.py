@@ -4,8 +4,8 @@ import pytest
 
 from kube.scripted import ScriptedClient, refusal
 from kube.stored_webhooks import MUTATING, VALIDATING, StoredWebhooks
-from taintwarden.controller.trust import UntrustedError, spread
 from taintwarden.kube.errors import KubeError
+from taintwarden.placement.trust import UntrustedError, spread
 
 pytestmark = pytest.mark.looptime
 

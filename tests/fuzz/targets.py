@@ -17,7 +17,6 @@ from api import policy_cases, profile_cases
 from kube.scripted import ScriptedClient
 from kube.wire_format import enveloped, framed, labels, message
 from scheduling.scene import ABOVE, NEWER, Scene, node, pod_json, preferred, required, sla, terms
-from taintwarden.admission.known import Known
 from taintwarden.api.affinity import parse_node_affinity, parse_volume_affinity
 from taintwarden.api.errors import InvalidObject
 from taintwarden.api.policies import parse_policy
@@ -31,7 +30,6 @@ from taintwarden.engine.history import decode_histories, encode_histories, until
 from taintwarden.engine.machine import Machine, events
 from taintwarden.engine.model import Instant, MonotonicTime, Policy, TaintSelector, WallTime
 from taintwarden.engine.operators import ALL_GATES
-from taintwarden.handlers import reviews as handler
 from taintwarden.kube.auth.kubeconfig import from_files
 from taintwarden.kube.calls.access import review_token
 from taintwarden.kube.calls.webhook_calls import ConfigurationKind, read_configurations, read_secret
@@ -39,8 +37,10 @@ from taintwarden.kube.errors import NOT_JSON, KubeError
 from taintwarden.kube.watch import frames
 from taintwarden.kube.wire.kinds import Identity, NodeObject, PodObject
 from taintwarden.kube.wire.resources import BUDGETS, DAEMON_SETS, JOBS, NAMESPACES, NODES, PODS
-from taintwarden.scheduling.extender import Args
-from taintwarden.webhook import admission_webhooks
+from taintwarden.placement.admission.known import Known
+from taintwarden.placement.scheduling.extender import Args
+from taintwarden.placement.serving import reviews as handler
+from taintwarden.placement.webhook_process import admission_webhooks
 
 NOW = Instant(WallTime(1_800_000_000.0), MonotonicTime(0.0))
 PAIR = make_pair(["hook.ns.svc"], NOW.wall)

@@ -11,10 +11,9 @@ import yaml
 from controller import pod
 from kube.scripted import Call, ScriptedClient, refusal, standing
 from kube.stored_webhooks import StoredWebhooks
-from taintwarden import app, extender, webhook
+from taintwarden import app
 from taintwarden.controller.clock import system_clock
 from taintwarden.controller.scrapers import Scrapers
-from taintwarden.controller.trust import spread
 from taintwarden.engine.machine.commands import SaveHistory, SaveLabels
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.auth.kubeconfig import Source
@@ -23,6 +22,8 @@ from taintwarden.kube.calls.evictor import Evictor
 from taintwarden.kube.calls.lease import LEASE_NAME, Lease
 from taintwarden.kube.calls.recorder import NORMAL, Message, Recorder, Subject
 from taintwarden.kube.calls.webhook_calls import ConfigurationKind, read_bundles, read_secret, write_secret
+from taintwarden.placement import extender_process, webhook_process
+from taintwarden.placement.trust import spread
 from taintwarden.settings import ExtenderSettings, Settings, WebhookSettings
 
 Right = tuple[str, str, str]
@@ -120,7 +121,7 @@ async def test_the_webhook_has_the_rights_that_it_uses_and_no_other():
     await write_secret(client, "home", "webhook", {}, str(api.version))
     for kind in ConfigurationKind:
         await read_bundles(client, kind, "home", "webhook")
-    process = webhook.WebhookApp(WebhookSettings(), Connection(SOURCE), system_clock)
+    process = webhook_process.WebhookApp(WebhookSettings(), Connection(SOURCE), system_clock)
     assert used(client.calls) | followed(process) == shipped("webhook-rbac.yaml", "taintwarden-webhook")
 
 
@@ -137,7 +138,7 @@ async def test_the_scheduler_extender_has_the_rights_that_it_uses_and_no_other()
     client = ScriptedClient(default=api)
     await read_secret(client, "home", "webhook")
     await write_secret(client, "home", "webhook", {}, str(api.version))
-    process = extender.ExtenderApp(ExtenderSettings(), Connection(SOURCE), system_clock)
+    process = extender_process.ExtenderApp(ExtenderSettings(), Connection(SOURCE), system_clock)
     found = shipped("rbac.yaml", "taintwarden-scheduler-extender", folder=EXTENDER)
     assert used(client.calls) | followed(process) == found
     assert {verb for _, resource, verb in found if resource != "secrets"} == {"list", "watch"}

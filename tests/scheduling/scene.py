@@ -11,10 +11,10 @@ from taintwarden.controller.decoding import Decoder
 from taintwarden.engine.model import Gates, MonotonicTime, Profile, Taint
 from taintwarden.engine.profiles import Profiles
 from taintwarden.kube.wire.kinds import NodeObject, UnboundPod
-from taintwarden.scheduling.decisions import Decisions, NodeFacts, NodeReader
-from taintwarden.scheduling.demands import Demands
-from taintwarden.scheduling.extender import SchedulerExtender
-from taintwarden.scheduling.news import News
+from taintwarden.placement.scheduling.decisions import Decisions, NodeFacts, NodeReader
+from taintwarden.placement.scheduling.demands import Demands
+from taintwarden.placement.scheduling.extender import SchedulerExtender
+from taintwarden.placement.scheduling.news import News
 
 READ = NodeReader()
 ABOVE = {"key": "sla", "operator": "Gt", "value": "950", "effect": "NoSchedule"}

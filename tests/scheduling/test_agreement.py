@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 from admission.patching import patched
 from engine.placement.node_selector import holds
 from scheduling.scene import READ, Scene, pod_json
-from taintwarden.admission.injection import NO_NODE, inject
-from taintwarden.admission.placing import Acting
 from taintwarden.engine.evaluate import judge
 from taintwarden.engine.model import (
     Effect,
@@ -31,7 +29,9 @@ from taintwarden.engine.operators import ALL_GATES, Match, match
 from taintwarden.engine.placement import node_labels, version_labels
 from taintwarden.engine.scheduling import Demand
 from taintwarden.kube.wire.kinds import NodeObject, UnboundPod
-from taintwarden.scheduling.extender import Args, PreemptionArgs
+from taintwarden.placement.admission.injection import NO_NODE, inject
+from taintwarden.placement.admission.placing import Acting
+from taintwarden.placement.scheduling.extender import Args, PreemptionArgs
 
 KEYS, LABEL = ("sla", "cni"), "example.com/kubelet"
 REPELLING = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)

@@ -8,8 +8,8 @@ from taintwarden.engine import scheduling
 from taintwarden.engine.model import Gates
 from taintwarden.engine.operators import match
 from taintwarden.engine.scheduling import Preferences
-from taintwarden.scheduling import decisions
-from taintwarden.scheduling.extender import REASONS, WITHOUT_VALUES, Args, PreemptionArgs, scored
+from taintwarden.placement.scheduling import decisions
+from taintwarden.placement.scheduling.extender import REASONS, WITHOUT_VALUES, Args, PreemptionArgs, scored
 
 PREFER = "PreferNoSchedule"
 

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from scheduling.scene import ABOVE, Scene, node, pod, sla
-from taintwarden.scheduling import news
-from taintwarden.scheduling.extender import Args
+from taintwarden.placement.scheduling import news
+from taintwarden.placement.scheduling.extender import Args
 
 
 @pytest.fixture

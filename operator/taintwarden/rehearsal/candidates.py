@@ -6,7 +6,6 @@ Not considered: resources, ports, affinity to pods, topology spread, the places 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from taintwarden.admission.placing import Acting, acting, placed_keys, published_labels
 from taintwarden.api.affinity import Parsed, parse_volume_affinity
 from taintwarden.engine.model import Gates, Node, PodClass, Profile, Taint
 from taintwarden.engine.operators import Match, match
@@ -14,13 +13,14 @@ from taintwarden.engine.placement import NodeLabels, is_mirror_label, mirrored
 from taintwarden.engine.profiles import Profiles
 from taintwarden.engine.scheduling import MAX_TOLD, REPELLING, Cause, Demand, Judge, Preferences
 from taintwarden.kube.wire.kinds import PodAnnotations, PodMeta, UnboundPod
+from taintwarden.placement.admission.placing import Acting, acting, placed_keys, published_labels
+from taintwarden.placement.scheduling.demands import Demands, claim_of
 from taintwarden.rehearsal.node_requirements import NodeRequirement
 from taintwarden.rehearsal.obstacles import Kind, Obstacle
 from taintwarden.rehearsal.places import Place, PlacedPod, PlacedVolume
 from taintwarden.rehearsal.rehearsal import Rehearsal
 from taintwarden.rehearsal.snapshot import Snapshot
 from taintwarden.rehearsal.written import Written
-from taintwarden.scheduling.demands import Demands, claim_of
 
 NATIVE = "only an extended toleration tolerates it, and the scheduler reads native ones: add Exists for the key"
 NOT_LABELLED = "the operator has not written its labels of placement"

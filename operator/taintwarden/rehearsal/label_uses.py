@@ -7,13 +7,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from taintwarden.admission.advice import named_labels
-from taintwarden.admission.checking import look, mapping
-from taintwarden.admission.objects import pod_in
 from taintwarden.engine.model import Mode
 from taintwarden.engine.placement import Kept, carried_by, mirrored
 from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden.kube.wire.resources import NODES, PODS, VOLUMES
+from taintwarden.placement.admission.advice import named_labels
+from taintwarden.placement.admission.annotated_objects import pod_in
+from taintwarden.placement.admission.checking import look, mapping
 from taintwarden.rehearsal.places import PlacedPod, PlacedVolume
 from taintwarden.rehearsal.reading import stored_policies
 from taintwarden.rehearsal.rehearsal import named

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from taintwarden.admission.validation import INJECT
 from taintwarden.engine.model import Node
+from taintwarden.placement.admission.own_objects import INJECT
 from taintwarden.rehearsal.candidates import Candidate
 from taintwarden.rehearsal.obstacles import Kind, Obstacle
 from taintwarden.rehearsal.places import PlacedPod

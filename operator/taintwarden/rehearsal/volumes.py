@@ -4,9 +4,9 @@ from urllib.parse import quote
 
 from taintwarden.kube.wire.kinds import ClaimObject
 from taintwarden.kube.wire.resources import VOLUMES
+from taintwarden.placement.scheduling.demands import claim_of
 from taintwarden.rehearsal.places import PlacedPod, PlacedVolume
 from taintwarden.rehearsal.session import Session
-from taintwarden.scheduling.demands import claim_of
 
 
 async def read_volumes(session: Session, pod: PlacedPod) -> tuple[list[ClaimObject], list[PlacedVolume]]:

@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from taintwarden.admission.advice import compared_keys
-from taintwarden.admission.affinity import merge
-from taintwarden.admission.injection import NO_NODE
-from taintwarden.admission.natives import missing_natives, without_guard
-from taintwarden.admission.placing import Acting, Restrictions, restrictions
 from taintwarden.engine.affinity import SEMVER_NODE_OPERATORS
 from taintwarden.engine.model import Effect, Gates
 from taintwarden.engine.placement import REQUIRED_EFFECTS, Alternatives, is_mirror_label, mirrored
 from taintwarden.engine.scheduling import Demand
+from taintwarden.placement.admission.advice import compared_keys
+from taintwarden.placement.admission.injection import NO_NODE
+from taintwarden.placement.admission.merged_affinity import merge
+from taintwarden.placement.admission.natives import missing_natives, without_guard
+from taintwarden.placement.admission.placing import Acting, Restrictions, restrictions
 from taintwarden.rehearsal.places import Place
 
 Parts = frozenset[tuple[str, ...]]

@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 
 from cli.world import NOON, Json, node, pod
-from taintwarden.admission.objects import TEMPLATES
 from taintwarden.cli.doctor.check import Diagnosis, Finding
 from taintwarden.cli.doctor.diagnose import chosen, diagnose
 from taintwarden.cli.doctor.doctor_snapshot import DoctorSnapshot, FullBudget, WebhookConfiguration
 from taintwarden.cli.doctor.inventory import Inventory
 from taintwarden.engine.model import Gates
 from taintwarden.kube.wire.kinds import NamespaceObject, NodeObject
+from taintwarden.placement.admission.annotated_objects import TEMPLATES
 from taintwarden.rehearsal.places import PlacedVolume
 from taintwarden.rehearsal.sources import WORKLOADS
 

@@ -7,8 +7,6 @@ from admission.patching import patched
 from simulated.cluster import Simulation
 from simulated.life.life import matches, true_labels
 from simulated.life.town import REQUIRED, Json
-from taintwarden.admission.known import Known
-from taintwarden.admission.webhooks import Kind, Request
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.cli.explain.explaining import explain
@@ -18,9 +16,11 @@ from taintwarden.engine.model import Gates, Taint, Toleration
 from taintwarden.engine.operators import ALL_GATES, Match, match
 from taintwarden.engine.placement import Kept, carried_by, mirrored
 from taintwarden.engine.placement.labels import REMOVED, effect_label
+from taintwarden.placement.admission.known import Known
+from taintwarden.placement.admission.webhooks import Kind, Request
+from taintwarden.placement.webhook_process import admission_webhooks
 from taintwarden.rehearsal.files import snapshot_from_files
 from taintwarden.rehearsal.manifests import Document
-from taintwarden.webhook import admission_webhooks
 
 NAMESPACE = "default"
 SETTLE_SECONDS = 40.0

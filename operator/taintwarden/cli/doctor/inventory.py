@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.admission.checking import look, mapping, sequence
-from taintwarden.admission.objects import TEMPLATES
 from taintwarden.api.types import GROUP
 from taintwarden.controller.decoding import Decoder
 from taintwarden.engine.model import Instant, MonotonicTime, PodClass, WallTime
 from taintwarden.kube.wire.kinds import OwnerReference
+from taintwarden.placement.admission.annotated_objects import TEMPLATES
+from taintwarden.placement.admission.checking import look, mapping, sequence
 from taintwarden.rehearsal.places import Place, PlacedPod
 from taintwarden.rehearsal.sources import UNREADABLE, Listing, Subject, identity
 

@@ -8,15 +8,15 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from taintwarden.admission.checking import Found, Severity
-from taintwarden.admission.objects import Subject, check_object, check_templates, subject_of
-from taintwarden.admission.volumes import check_volume
 from taintwarden.api.errors import FieldError, InvalidObject, as_written
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.api.text import printable
 from taintwarden.api.types import POLICY_KIND, PROFILE_KIND
 from taintwarden.engine.model import Policy, Profile
+from taintwarden.placement.admission.annotated_objects import Subject, check_object, check_templates, subject_of
+from taintwarden.placement.admission.checking import Found, Severity
+from taintwarden.placement.admission.volume_review import check_volume
 from taintwarden.rehearsal.manifests import BadInput, Document, read_documents
 
 SUFFIXES = (".json", ".yaml", ".yml")

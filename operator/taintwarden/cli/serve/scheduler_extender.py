@@ -22,6 +22,6 @@ def scheduler_extender(**flags: object) -> None:
     """
     # The server takes a while to import, and `--help` does not need it.
     with without_rich():
-        from taintwarden import extender  # noqa: PLC0415
+        from taintwarden.placement import extender_process  # noqa: PLC0415
 
-    serve(load_extender_settings, extender.run, flags)
+    serve(load_extender_settings, extender_process.run, flags)

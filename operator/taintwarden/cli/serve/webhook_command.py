@@ -27,6 +27,6 @@ def webhook(**flags: object) -> None:
     """
     # The server takes a while to import, and `taintwarden webhook --help` does not need it.
     with without_rich():
-        from taintwarden import webhook as process  # noqa: PLC0415
+        from taintwarden.placement import webhook_process as process  # noqa: PLC0415
 
     serve(load_webhook_settings, process.run, flags)

@@ -37,10 +37,10 @@ def webhook_trust(wait_seconds: float, **flags: object) -> None:
     before = {name: above.get(name) for name in ("context", "kubeconfig") if flags.get(name) is None}
     # The cluster's client takes a while to import, and `--help` does not need it.
     with without_rich():
-        from taintwarden.controller.trust import UntrustedError, spread  # noqa: PLC0415
         from taintwarden.kube.auth.connection import Connection  # noqa: PLC0415
         from taintwarden.kube.errors import ConfigError, KubeError  # noqa: PLC0415
         from taintwarden.kube.http.client import Client  # noqa: PLC0415
+        from taintwarden.placement.trust import UntrustedError, spread  # noqa: PLC0415
 
     async def write() -> list[str]:
         settings = load_webhook_settings(os.environ, **{**flags, **before})

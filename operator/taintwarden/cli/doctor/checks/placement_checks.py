@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from taintwarden.admission.placing import placed_keys, published_labels
 from taintwarden.cli.doctor.check import Check, Found, Severity, about
 from taintwarden.cli.doctor.context import Context
 from taintwarden.cli.doctor.injected_namespaces import injects, mutating, opted_in
 from taintwarden.controller.wording import pods as count_of_pods
 from taintwarden.engine.machine import NodeView
 from taintwarden.engine.placement import Kept, carried_by, is_mirror_label, mirrored
+from taintwarden.placement.admission.placing import placed_keys, published_labels
 from taintwarden.rehearsal.label_uses import MAX_EXAMPLES
 from taintwarden.rehearsal.places import Place
 from taintwarden.rehearsal.returning import REMEDY, Returning

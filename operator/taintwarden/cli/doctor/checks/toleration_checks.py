@@ -2,10 +2,6 @@
 
 from collections.abc import Iterator
 
-from taintwarden.admission import checking
-from taintwarden.admission.objects import TEMPLATES as PATHS
-from taintwarden.admission.objects import check_object
-from taintwarden.admission.pods import check_owner
 from taintwarden.api.errors import FieldError
 from taintwarden.api.tolerations import PATH
 from taintwarden.cli.doctor.check import Check, Found, Severity, about
@@ -13,6 +9,10 @@ from taintwarden.cli.doctor.context import Context
 from taintwarden.cli.doctor.injected_namespaces import injects
 from taintwarden.cli.doctor.inventory import Group
 from taintwarden.engine.model import Effect, Operator, Toleration
+from taintwarden.placement.admission import checking
+from taintwarden.placement.admission.annotated_objects import TEMPLATES as PATHS
+from taintwarden.placement.admission.annotated_objects import check_object
+from taintwarden.placement.admission.pod_review import check_owner
 from taintwarden.rehearsal.sources import TEMPLATES, Source
 
 _COMPANION_PATHS = (PATH, "spec.tolerations")

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from taintwarden.admission.objects import check_object
 from taintwarden.cli.doctor.check import Check, Found, Severity, about
 from taintwarden.cli.doctor.checks.usage import comparisons
 from taintwarden.cli.doctor.context import Context
@@ -13,6 +12,7 @@ from taintwarden.engine.evaluate import Kind, TaintVerdict
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.model import Gates, Policy, Taint, Toleration
 from taintwarden.engine.operators import Match, applies, match, opposite
+from taintwarden.placement.admission.annotated_objects import check_object
 from taintwarden.rehearsal.sources import TEMPLATES, Source, Subject
 
 _NAMED = 3

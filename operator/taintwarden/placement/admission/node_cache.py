@@ -1,0 +1,81 @@
+"""What can be wrong with a node: taints of the wrong shape, and values that no comparison can use."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
+
+from taintwarden.api.decode import decode
+from taintwarden.api.errors import FieldError
+from taintwarden.api.opt_outs import DO_NOT_EVICT, check_opt_outs
+from taintwarden.api.types import LabelKey, LabelValue, Spec, checked
+from taintwarden.controller.times import latest_moment
+from taintwarden.engine.history import decode_histories
+from taintwarden.engine.model import Effect, Policy, Taint, ValueType
+from taintwarden.engine.numeric import explain_integer
+from taintwarden.engine.versions import explain_version
+from taintwarden.kube.calls.node_calls import HISTORY_ANNOTATION
+from taintwarden.placement.admission.checking import (
+    Found,
+    Severity,
+    annotation_path,
+    check_annotation_names,
+    look,
+    sequence,
+    without,
+)
+
+_LOOKS_LIKE_A_NUMBER = re.compile(r"-?[0-9][0-9_]*(\.[0-9]+)?|[0-9]+[eE][0-9]+")
+_EXPLAIN = {ValueType.INTEGER: explain_integer, ValueType.VERSION: explain_version}
+
+
+def check_time(value: object) -> Iterator[FieldError]:
+    """A time as Kubernetes writes it."""
+    try:
+        latest_moment(str(value))
+    except ValueError:
+        yield FieldError("", value, "must be an RFC 3339 time, for example 2026-01-31T12:00:00Z")
+
+
+class TaintSpec(Spec, frozen=True):
+    """``spec.taints[]``, checked as strictly as the API server does."""
+
+    key: LabelKey
+    effect: Effect
+    value: LabelValue = ""
+    time_added: Annotated[Any, checked(check_time)] = ""
+
+
+def check_node(node: object, policies: Sequence[Policy]) -> Found:
+    """A node. ``policies`` are those of the same input: they may say what values have to be."""
+    for index, entry in enumerate(sequence(look(node, "spec", "taints"))):
+        path = f"spec.taints[{index}]"
+        read, errors = decode(without(entry, None), TaintSpec, path)
+        yield from ((Severity.ERROR, error) for error in errors)
+        if read is not None:
+            taint = Taint(read.key, read.value, read.effect)
+            yield from ((Severity.WARNING, fault.below(f"{path}.value")) for fault in _check_value(taint, policies))
+    yield from check_annotation_names(node, (HISTORY_ANNOTATION, DO_NOT_EVICT))
+    for fault in check_opt_outs({DO_NOT_EVICT: look(node, "metadata", "annotations", DO_NOT_EVICT)}):
+        yield Severity.WARNING if isinstance(fault.value, str) else Severity.ERROR, fault
+    text = look(node, "metadata", "annotations", HISTORY_ANNOTATION)
+    try:
+        decode_histories(str(text or ""))
+    except ValueError as error:
+        fault = FieldError(
+            annotation_path(HISTORY_ANNOTATION),
+            text,
+            f"cannot be read and counts as absent: {error}",
+            "remove it: the operator writes it again",
+        )
+        yield Severity.WARNING, fault
+
+
+def _check_value(taint: Taint, policies: Sequence[Policy]) -> Iterator[FieldError]:
+    chosen = [(policy, selector) for policy in policies if (selector := policy.selector_for(taint))]
+    typed = [(policy.name, selector.value_type) for policy, selector in chosen if selector.value_type is not None]
+    for name, value_type in typed:
+        if value_type in _EXPLAIN and (fault := _EXPLAIN[value_type](taint.value)):
+            yield FieldError("", taint.value, f"policy {name} expects values of type {value_type}", fault)
+    # Versions are not reported: 1.28.0 is not a number, while 99.5 is unlikely to mean 99.5.0.
+    if not typed and _LOOKS_LIKE_A_NUMBER.fullmatch(taint.value) and (fault := explain_integer(taint.value)):
+        yield FieldError("", taint.value, "Gt and Lt cannot compare it", fault)

@@ -1,0 +1,4 @@
+"""What every process answers over HTTP: probes and metrics.
+
+Thin: decode and pass on. Forbidden here: logic about pods, taints or time.
+"""

@@ -1,0 +1,122 @@
+"""/metrics over HTTPS, for clients that the API server authorizes."""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+from aiohttp import web
+
+from taintwarden.controller.clock import Clock
+from taintwarden.controller.scrapers import METRICS_PATH, Access, Scrapers
+from taintwarden.kube.auth.pem import load_chain
+from taintwarden.kube.errors import ConfigError
+from taintwarden.kube.http.client import Client
+from taintwarden.serving.exposition import Exposition
+from taintwarden.serving.http_server import HttpServer
+from taintwarden.settings import CommonSettings
+
+MAX_CONNECTIONS = 16
+"""Some Prometheus servers keep one each."""
+ACCEPT_INTERVAL_SECONDS = 0.02
+"""Between two connections: a handshake costs a millisecond of the event loop that evicts."""
+MAX_TOKEN_BYTES = 8190
+"""Of the header with the token: those of some identity providers have some kilobytes."""
+RELOAD_SECONDS = 60.0
+STOP_SECONDS = 1.0
+SELF_SIGNED_SECONDS = 10 * 365 * 86400.0
+"""Clients cannot verify it, so a rotation has no benefit. Each start creates a new one."""
+CERTIFICATE, KEY = "tls.crt", "tls.key"
+_STATUS = {Access.UNKNOWN: 401, Access.FORBIDDEN: 403, Access.BUSY: 429, Access.UNDECIDED: 503}
+
+log = structlog.get_logger()
+
+
+class MetricsServer:
+    """The metrics of one replica.
+
+    Args:
+        settings: where to listen, and where the certificate is.
+        client: the session to ask the API server with.
+        metrics: the exposition.
+        clock: both clocks.
+
+    """
+
+    def __init__(self, settings: CommonSettings, client: Client, metrics: Callable[[], bytes], clock: Clock) -> None:
+        self._host, self._port = settings.http_host, settings.metrics_port
+        self._folder = settings.metrics_certificate and Path(settings.metrics_certificate)
+        self._exposition = Exposition(metrics)
+        self._clock = clock
+        self._scrapers = Scrapers(client, lambda: clock().monotonic)
+        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._served = b""
+        self._reloading: asyncio.Task[None] | None = None
+        app = web.Application(client_max_size=1)
+        app.add_routes([web.get(METRICS_PATH, self._scrape)])
+        self._server = HttpServer(
+            app,
+            "--metrics-port",
+            self._tls,
+            MAX_CONNECTIONS,
+            ACCEPT_INTERVAL_SECONDS,
+            shutdown_timeout=STOP_SECONDS,
+            max_field_size=MAX_TOKEN_BYTES,
+        )
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises:
+            ConfigError: the certificate cannot be used, or the port is not to be had.
+
+        """
+        try:
+            self._load()
+        except OSError as error:  # an SSLError is one
+            msg = f"cannot use {self._folder} (--metrics-certificate): {error.strerror or error}"
+            raise ConfigError(msg) from error
+        await self._server.start(self._host, self._port)
+        if self._folder:
+            self._reloading = asyncio.create_task(self._reload())
+
+    async def stop(self) -> None:
+        """Close."""
+        if self._reloading is not None:
+            self._reloading.cancel()
+            await asyncio.gather(self._reloading, return_exceptions=True)
+        await self._server.stop()
+
+    async def _scrape(self, request: web.Request) -> web.Response:
+        access = await self._scrapers.access(request.headers.get("Authorization", ""))
+        if access is Access.ALLOWED:
+            self._server.answered(request)
+            return await self._exposition.response()
+        refusal = web.Response(status=_STATUS[access], text=access.value + "\n")
+        if access is Access.UNKNOWN:
+            refusal.headers["WWW-Authenticate"] = "Bearer"
+        refusal.force_close()  # a retry has to connect again, and the number of connections is limited
+        return refusal
+
+    async def _reload(self) -> None:
+        """Serve another certificate soon after it was written."""
+        while True:
+            await asyncio.sleep(RELOAD_SECONDS)
+            try:
+                self._load()
+            except OSError as error:
+                log.warning("metrics-certificate-unusable", folder=str(self._folder), reason=str(error))
+
+    def _load(self) -> None:
+        if not self._folder:
+            # Loads cryptography, which the operator needs for nothing else.
+            from taintwarden.certificates.pairs import make_pair  # noqa: PLC0415
+
+            pair = make_pair(["taintwarden"], self._clock().wall, lifetime_seconds=SELF_SIGNED_SECONDS)
+            load_chain(self._tls, pair.certificate + pair.key)
+            return
+        pem = (self._folder / CERTIFICATE).read_bytes().rstrip() + b"\n" + (self._folder / KEY).read_bytes()
+        if pem != self._served:
+            load_chain(self._tls, pem)
+            self._served = pem

@@ -1,0 +1,90 @@
+"""/livez, /readyz and /metrics over plain HTTP, for the kubelet and Prometheus."""
+
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from taintwarden.serving.exposition import Exposition
+from taintwarden.serving.http_server import HttpServer
+from taintwarden.settings import CommonSettings
+
+MAX_CONNECTIONS = 64
+"""The kubelet, and some Prometheus servers. Each connection has one request, and ten seconds for it."""
+ACCEPT_INTERVAL_SECONDS = 0.005
+"""Between two connections: a request costs half a millisecond of the event loop that evicts."""
+STOP_SECONDS = 1.0
+
+Handler = Callable[[web.Request], Awaitable[web.Response]]
+
+
+class ProbeServer:
+    """The plain port of one process.
+
+    Args:
+        settings: where to listen, and whether /metrics has a port of its own.
+        unready: why this replica does not serve yet, empty if it does.
+        dead: why it should be restarted, empty if it should not.
+        metrics: the exposition.
+
+    """
+
+    def __init__(
+        self,
+        settings: CommonSettings,
+        *,
+        unready: Callable[[], str],
+        dead: Callable[[], str],
+        metrics: Callable[[], bytes],
+    ) -> None:
+        self._host, self._port = settings.http_host, settings.http_port
+
+        async def livez(_: web.Request) -> web.Response:
+            return _answer(dead())
+
+        async def readyz(_: web.Request) -> web.Response:
+            return _answer(dead() or unready())
+
+        app = web.Application(client_max_size=1)
+        app.add_routes([web.get("/livez", _once(livez)), web.get("/readyz", _once(readyz))])
+        if not settings.metrics_port:
+            exposition = Exposition(metrics)
+
+            async def scrape(_: web.Request) -> web.Response:
+                return await exposition.response()
+
+            app.add_routes([web.get("/metrics", _once(scrape))])
+        self._server = HttpServer(
+            app,
+            "--http-port",
+            max_connections=MAX_CONNECTIONS,
+            accept_interval_seconds=ACCEPT_INTERVAL_SECONDS,
+            shutdown_timeout=STOP_SECONDS,
+        )
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises:
+            ConfigError: the port is not to be had.
+
+        """
+        await self._server.start(self._host, self._port)
+
+    async def stop(self) -> None:
+        """Close."""
+        await self._server.stop()
+
+
+def _answer(problem: str) -> web.Response:
+    return web.Response(text=problem + "\n" if problem else "ok\n", status=503 if problem else 200)
+
+
+def _once(handler: Handler) -> Handler:
+    """One request for each connection, so that the limit on connections is one on requests."""
+
+    async def handle(request: web.Request) -> web.Response:
+        response = await handler(request)
+        response.force_close()
+        return response
+
+    return handle

@@ -1,0 +1,113 @@
+"""What a server logs about its clients."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import web
+from aiohttp.http_exceptions import BadStatusLine
+
+from taintwarden.serving import http_server
+from taintwarden.serving.http_server import LOG_SECONDS, HttpServer, StrangersFilter
+
+HOST = "127.0.0.1"
+NO_HTTP = {
+    "a line that is none": b"\xff\xfe\xfd\r\n\r\n",
+    "a method that is none": b"G@T / HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a version that is none": b"GET / HTTP/9\r\nHost: x\r\n\r\n",
+    "a header that is none": b"GET / HTTP/1.1\r\nHost x\r\n\r\n",
+    "a name of a header that is none": b"GET / HTTP/1.1\r\nA b: x\r\n\r\n",
+    "a line that is too long": b"GET /" + b"a" * 10_000 + b" HTTP/1.1\r\n\r\n",
+    "too many headers": b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 100 + b"\r\n",
+    "two lengths": b"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+    "a length that is none": b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+    "a length and chunks": b"POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+    "a chunk that is none": b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n\r\n",
+    "a second request that is none": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n\xff\xff\r\n\r\n",
+    "an encoding that is none": b"POST / HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc",
+    "a path that is none": b"GET http://[ HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a host that is none": b"GET / HTTP/1.1\r\nHost: [::\r\n\r\n",
+    "a promise": b"POST / HTTP/1.1\r\nHost: x\r\nExpect: something\r\nContent-Length: 3\r\n\r\n",
+}
+
+
+async def _read(request: web.Request) -> web.Response:
+    await request.content.readany()
+    return web.Response(text=f"{request.host} {request.url.path}")
+
+
+@pytest.fixture
+async def server(port: int, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[HttpServer]:
+    app = web.Application()
+    app.add_routes([web.get("/", _read), web.post("/", _read)])
+    monkeypatch.setattr(http_server, "_logger", _fresh)
+    made = HttpServer(app, "--http-port")
+    await made.start(HOST, port)
+    yield made
+    await made.stop()
+
+
+def _fresh(name: str) -> logging.Logger:
+    """Without what earlier tests have logged."""
+    logger = logging.getLogger(f"aiohttp.server.{name}.tested")
+    logger.filters.clear()
+    logger.addFilter(StrangersFilter())
+    return logger
+
+
+async def sent(port: int, what: bytes) -> None:
+    reader, writer = await asyncio.open_connection(HOST, port)
+    writer.write(what)
+    writer.write_eof()
+    async with asyncio.timeout(5):
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+    writer.transport.abort()
+
+
+@pytest.mark.parametrize("what", NO_HTTP.values(), ids=NO_HTTP)
+async def test_what_strangers_send_is_logged_at_most_once(server, port, caplog, what):
+    for _ in range(5):
+        await sent(port, what)
+    assert len([one for one in caplog.records if one.levelno > logging.DEBUG]) <= 1
+
+
+@pytest.mark.parametrize("what", ["a line that is none", "a header that is none", "too many headers"])
+async def test_what_is_no_http_is_not_logged(server, port, caplog, what):
+    await sent(port, NO_HTTP[what])
+    assert not [one for one in caplog.records if one.levelno > logging.DEBUG]
+
+
+# -- the filter --------------------------------------------------------------------------------------------------------
+
+
+class Time:
+    now = 100.0
+
+
+def record(error: BaseException | None) -> logging.LogRecord:
+    info = None if error is None else (type(error), error, None)
+    return logging.LogRecord("aiohttp.server", logging.ERROR, __file__, 1, "Error handling request", (), info)
+
+
+def test_an_error_of_ours_is_logged_once_in_a_while():
+    passes = StrangersFilter(lambda: Time.now).filter
+    assert [passes(record(KeyError("x"))) for _ in range(3)] == [True, False, False]
+
+
+def test_each_kind_of_error_is_logged():
+    passes = StrangersFilter(lambda: Time.now).filter
+    assert [passes(record(one)) for one in (KeyError("x"), ValueError("x"), None)] == [True, True, True]
+
+
+def test_after_a_while_it_is_logged_again(monkeypatch):
+    passes = StrangersFilter(lambda: Time.now).filter
+    passes(record(KeyError("x")))
+    monkeypatch.setattr(Time, "now", Time.now + LOG_SECONDS)
+    assert passes(record(KeyError("x")))
+
+
+def test_what_a_client_sends_is_never_logged():
+    assert not StrangersFilter().filter(record(BadStatusLine("x")))

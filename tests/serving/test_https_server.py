@@ -1,0 +1,310 @@
+"""HTTPS for the API servers: from an empty Secret to an answer, and from one certificate to the next without a gap."""
+
+import asyncio
+import contextlib
+import gc
+import gzip
+import json
+import socket
+import ssl
+import time
+from asyncio.sslproto import SSLProtocol
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from admission.workloads import extended, gt, pod, review
+from controlplane.certificates import Authority
+from kube.scripted import ScriptedClient
+from kube.stored_webhooks import StoredWebhooks
+from taintwarden.certificates.pairs import make_authority, make_pair
+from taintwarden.controller.clock import system_clock
+from taintwarden.engine.operators import ALL_GATES
+from taintwarden.kube.calls.webhook_calls import ConfigurationKind
+from taintwarden.kube.errors import ConfigError
+from taintwarden.placement.admission.known import Known
+from taintwarden.placement.serving.https_server import HttpsServer
+from taintwarden.placement.serving.reviews import RESULTS, review_app
+from taintwarden.placement.webhook_process import admission_webhooks
+from taintwarden.serving import listening
+from taintwarden.settings import WebhookSettings
+from taintwarden.telemetry.metrics import Metrics, observer
+
+HOST, NAME = "127.0.0.1", "webhook.home.svc"
+POD = {"group": "", "version": "v1", "kind": "Pod"}
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics()
+
+
+def make_server(api: StoredWebhooks, port: int, metrics: Metrics, **more: str) -> HttpsServer:
+    settings = WebhookSettings(http_host=HOST, namespace="home", webhook_service="webhook", webhook_port=port, **more)
+    webhook = admission_webhooks(Known(), system_clock, ALL_GATES)
+    client = ScriptedClient(default=api)
+    judges = {"validate": webhook.validate, "mutate": webhook.mutate}
+    observe = observer(metrics.admission_requests, metrics.admission_duration, judges, RESULTS)
+    make_app = partial(review_app, judges, observe)
+    return HttpsServer(
+        settings,
+        client,
+        make_app,
+        expires=metrics.webhook_certificate_expiry.set,
+        clock=system_clock,
+        kinds=tuple(ConfigurationKind),
+    )
+
+
+@pytest.fixture
+def api() -> StoredWebhooks:
+    return StoredWebhooks()
+
+
+@pytest.fixture
+async def server(api: StoredWebhooks, port: int, metrics: Metrics) -> AsyncIterator[HttpsServer]:
+    started = make_server(api, port, metrics)
+    await started.start()
+    yield started
+    await started.stop()
+
+
+def trusting(bundle: bytes) -> ssl.SSLContext:
+    return ssl.create_default_context(cadata=bundle.decode())
+
+
+async def ask(port: int, tls: ssl.SSLContext, path: str = "/validate") -> dict:
+    body = json.dumps(review(kind=POD, object=pod(extended(gt("0950"))))).encode()
+    connector = aiohttp.TCPConnector(ssl=tls, force_close=True)
+    async with aiohttp.ClientSession(connector=connector) as session:
+        url = f"https://{HOST}:{port}{path}"
+        async with session.post(url, data=body, server_hostname=NAME) as response:
+            return (await response.json())["response"]
+
+
+async def test_a_replica_without_a_certificate_is_not_ready(server, port):
+    assert "certificate" in server.unready()
+    with pytest.raises(aiohttp.ClientError):
+        await ask(port, ssl.create_default_context())
+
+
+async def test_from_an_empty_secret_to_an_answer(server, api, port):
+    await server.keeper.look()
+    assert server.unready() == ""
+    response = await ask(port, trusting(api.secret["ca.crt"]))
+    assert "write 950, not 0950" in response["status"]["message"]
+
+
+def test_every_result_is_counted_from_zero(api, port, metrics):
+    make_server(api, port, metrics)
+    for webhook in ("validate", "mutate"):
+        for result in RESULTS:
+            labels = {"webhook": webhook, "result": result}
+            assert metrics.registry.get_sample_value("taintwarden_admission_requests_total", labels) == 0
+
+
+async def test_both_webhooks_are_there_and_counted(server, api, port, metrics):
+    await server.keeper.look()
+    tls = trusting(api.secret["ca.crt"])
+    await ask(port, tls)
+    await ask(port, tls, "/mutate")
+    for labels in ({"webhook": "validate", "result": "refused"}, {"webhook": "mutate", "result": "allowed"}):
+        assert metrics.registry.get_sample_value("taintwarden_admission_requests_total", labels) == 1
+    assert metrics.registry.get_sample_value("taintwarden_admission_duration_seconds_count", {"webhook": "mutate"}) == 1
+
+
+async def test_another_certificate_is_served_without_a_restart_and_a_connection_that_is_open_stays(server, api, port):
+    await server.keeper.look()
+    tls = trusting(api.secret["ca.crt"])
+    _, writer = await asyncio.open_connection(HOST, port, ssl=tls, server_hostname=NAME)
+    authority = make_authority("webhook", time.time())
+    following = make_pair((NAME, "webhook.home", "webhook"), time.time(), authority)
+    api.put(tls_crt=following.certificate, tls_key=following.key, ca_crt=authority.certificate)
+    api.put(authority_crt=authority.certificate, authority_key=authority.key)
+    await server.keeper.look()
+    assert (await ask(port, trusting(authority.certificate)))["allowed"] is False
+    with pytest.raises(aiohttp.ClientError):
+        await ask(port, tls)
+    assert not writer.transport.is_closing()
+    writer.close()
+
+
+async def test_a_port_that_is_taken_is_named_with_its_flag(server, api, port, metrics):
+    second = make_server(api, port, metrics)
+    with pytest.raises(ConfigError, match=f"{HOST}:{port} .*--webhook-port"):
+        await second.start()
+    await second.stop()
+
+
+def folder(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+# -- who may ask, and how much it may cost -----------------------------------------------------------------------------
+
+
+async def test_without_a_certificate_of_the_right_authority_nobody_is_answered(api, port, metrics, tmp_path):
+    ours, theirs = (Authority(folder(tmp_path / name)) for name in ("ours", "theirs"))
+    friend, stranger = ours.client("api-server"), theirs.client("api-server")
+    server = make_server(api, port, metrics, webhook_client_ca=str(ours.pair.certificate))
+    await server.keeper.look()
+    await server.start()
+    answers = []
+    for shown in (friend, stranger, None):
+        tls = trusting(api.secret["ca.crt"])
+        if shown is not None:
+            tls.load_cert_chain(shown.certificate, shown.key)
+        try:
+            answers.append((await ask(port, tls))["allowed"])
+        except aiohttp.ClientError:
+            answers.append("refused")
+    assert answers == [False, "refused", "refused"]
+    await server.stop()
+
+
+async def test_a_certificate_of_another_name_is_not_answered(api, port, metrics, tmp_path):
+    authority = Authority(tmp_path)
+    shown = authority.client("api-server")
+    statuses = []
+    for names in ("api-server", "other, api-server", "other"):
+        more = {"webhook_client_ca": str(authority.pair.certificate), "webhook_client_names": names}
+        server = make_server(api, port, metrics, **more)
+        await server.keeper.look()
+        await server.start()
+        tls = trusting(api.secret["ca.crt"])
+        tls.load_cert_chain(shown.certificate, shown.key)
+        connector = aiohttp.TCPConnector(ssl=tls, force_close=True)
+        async with aiohttp.ClientSession(connector=connector) as session:
+            url = f"https://{HOST}:{port}/validate"
+            async with session.post(url, data=b"{}", server_hostname=NAME) as response:
+                statuses.append(response.status)
+        await server.stop()
+    assert statuses == [400, 400, 403]
+
+
+@pytest.mark.parametrize("more", [{"webhook_client_ca": "/nowhere"}, {"webhook_client_names": "a"}])
+def test_callers_that_cannot_be_checked_are_a_wrong_setting(api, port, metrics, more):
+    with pytest.raises(ConfigError, match="--webhook-client-ca"):
+        make_server(api, port, metrics, **more)
+
+
+async def test_a_compressed_body_is_not_unpacked(server, api, port):
+    await server.keeper.look()
+    connector = aiohttp.TCPConnector(ssl=trusting(api.secret["ca.crt"]), force_close=True)
+    bomb = gzip.compress(b" " * 50 * 2**20)
+    async with aiohttp.ClientSession(connector=connector) as session:
+        headers = {"Content-Encoding": "gzip"}
+        url = f"https://{HOST}:{port}/validate"
+        async with session.post(url, data=bomb, headers=headers, server_hostname=NAME) as response:
+            assert response.status == 400
+
+
+async def test_idle_connections_make_room_for_whoever_asks(server, api, port, monkeypatch):
+    monkeypatch.setattr(listening, "MAX_CONNECTIONS", 8)
+    await server.keeper.look()
+    tls = trusting(api.secret["ca.crt"])
+    useful = aiohttp.TCPConnector(ssl=tls)
+    async with aiohttp.ClientSession(connector=useful) as session:
+        url = f"https://{HOST}:{port}/validate"
+        body = json.dumps(review(kind=POD, object=pod())).encode()
+        async with session.post(url, data=body, server_hostname=NAME) as response:
+            await response.read()
+            kept = response.connection
+        silent = [await asyncio.open_connection(HOST, port) for _ in range(20)]
+        shaken = [await asyncio.open_connection(HOST, port, ssl=tls, server_hostname=NAME) for _ in range(20)]
+        assert server._server.connections <= 8
+        async with session.post(url, data=body, server_hostname=NAME) as response:
+            assert (await response.json())["response"]["allowed"]
+        assert kept is None or not kept.closed
+        assert (await ask(port, tls))["allowed"] is False
+        for _, writer in (*silent, *shaken):
+            writer.transport.abort()
+
+
+@pytest.mark.parametrize("shakes_hands", [True, False])
+async def test_who_connects_and_says_nothing_is_not_waited_for(server, api, port, monkeypatch, shakes_hands):
+    monkeypatch.setattr(listening, "FIRST_ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(listening, "HANDSHAKE_SECONDS", 0.2)
+    await server.keeper.look()
+    more = {"ssl": trusting(api.secret["ca.crt"]), "server_hostname": NAME} if shakes_hands else {}
+    reader, writer = await asyncio.open_connection(HOST, port, **more)
+    async with asyncio.timeout(5):
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+    await asyncio.sleep(0.05)
+    assert server._server.connections == 0
+    writer.transport.abort()
+
+
+async def test_headers_that_do_not_end_are_not_waited_for(server, api, port, monkeypatch):
+    monkeypatch.setattr(listening, "FIRST_ANSWER_SECONDS", 0.3)
+    await server.keeper.look()
+    tls = trusting(api.secret["ca.crt"])
+    reader, writer = await asyncio.open_connection(HOST, port, ssl=tls, server_hostname=NAME)
+    writer.write(b"POST /validate HTTP/1.1\r\nX-A: ")
+    async with asyncio.timeout(5):
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+    writer.transport.abort()
+
+
+@pytest.mark.parametrize("said", ["nothing", "handshake", "body"])
+async def test_a_connection_that_ended_holds_no_memory_until_the_collector_runs(server, api, port, said):
+    """A flood of them would otherwise pile up: a third of a megabyte each, in few objects."""
+    await server.keeper.look()
+    more = {} if said == "nothing" else {"ssl": trusting(api.secret["ca.crt"]), "server_hostname": NAME}
+    gc.collect()
+    gc.disable()
+    try:
+        before = server_connections()
+        for _ in range(3):
+            _, writer = await asyncio.open_connection(HOST, port, **more)
+            if said == "body":
+                writer.write(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n" + b" " * 500_000)
+            await asyncio.sleep(0.1)
+            writer.transport.abort()
+            await asyncio.sleep(0.1)
+        assert server_connections() == before
+    finally:
+        gc.enable()
+
+
+async def test_a_body_that_is_broken_off_is_counted(server, api, port, metrics):
+    await server.keeper.look()
+    _, writer = await asyncio.open_connection(HOST, port, ssl=trusting(api.secret["ca.crt"]), server_hostname=NAME)
+    writer.write(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 300\r\n\r\n")
+    await asyncio.sleep(0.1)
+    writer.transport.abort()
+    labels = {"webhook": "validate", "result": "broken-off"}
+    async with asyncio.timeout(5):
+        while metrics.registry.get_sample_value("taintwarden_admission_requests_total", labels) != 1:
+            await asyncio.sleep(0.01)
+
+
+def server_connections() -> int:
+    return sum(isinstance(each, SSLProtocol) and each._server_side for each in gc.get_objects())
+
+
+async def test_both_families_are_served(api, metrics):
+    try:
+        sockets = listening.listen("", 0)
+    except OSError:
+        pytest.fail("no family at all")
+    families = {one.family for one in sockets}
+    for one in sockets:
+        one.close()
+    expected = {socket.AF_INET} | ({socket.AF_INET6} if has_ipv6() else set())
+    assert families == expected
+
+
+def has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True

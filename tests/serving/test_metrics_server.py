@@ -1,0 +1,143 @@
+"""/metrics over HTTPS: who gets it, with which certificate, and what a flood meets."""
+
+import asyncio
+import ssl
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from kube.scripted import Call, ScriptedClient, refusal
+from taintwarden.certificates.pairs import Pair, make_pair
+from taintwarden.controller.clock import system_clock
+from taintwarden.kube.errors import ConfigError
+from taintwarden.serving import metrics_server
+from taintwarden.serving.metrics_server import MetricsServer
+from taintwarden.settings import CommonSettings
+
+HOST, NAME = "127.0.0.1", "metrics.example"
+Ask = Callable[..., Any]
+
+
+def answer(call: Call) -> Any:
+    spec = call.body["spec"]
+    if call.path.endswith("tokenreviews"):
+        if spec["token"] == "broken":
+            raise refusal(500)
+        return {"status": {"authenticated": spec["token"] != "strange", "user": {"username": spec["token"]}}}
+    return {"status": {"allowed": spec["user"] == "good"}}
+
+
+def make(port: int, **more: Any) -> MetricsServer:
+    settings = CommonSettings(http_host=HOST, metrics_port=port, **more)
+    return MetricsServer(settings, ScriptedClient(default=answer), lambda: b"taintwarden_leader 1\n", system_clock)
+
+
+@pytest.fixture
+async def server(port: int) -> AsyncIterator[MetricsServer]:
+    started = make(port)
+    await started.start()
+    yield started
+    await started.stop()
+
+
+async def ask(port: int, token: str | None = None, path: str = "/metrics", tls: Any = False) -> tuple[int, str]:
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"https://{HOST}:{port}{path}", headers=headers, ssl=tls, server_hostname=NAME) as response,
+    ):
+        return response.status, await response.text()
+
+
+async def test_whoever_may_gets_the_metrics(server, port):
+    assert await ask(port, "good") == (200, "taintwarden_leader 1\n")
+
+
+@pytest.mark.parametrize(("token", "status"), [(None, 401), ("strange", 401), ("poor", 403), ("broken", 503)])
+async def test_nobody_else_gets_any(server, port, token, status):
+    found, body = await ask(port, token)
+    assert found == status
+    assert "taintwarden_leader" not in body
+
+
+@pytest.mark.parametrize("path", ["/", "/livez", "/metrics/"])
+async def test_nothing_else_is_served(server, port, path):
+    assert (await ask(port, "good", path))[0] == 404
+
+
+def write(folder: Path, pair: Pair) -> ssl.SSLContext:
+    (folder / "tls.crt").write_bytes(pair.certificate)
+    (folder / "tls.key").write_bytes(pair.key)
+    return ssl.create_default_context(cadata=pair.certificate.decode())
+
+
+async def test_a_certificate_of_the_users_is_served_and_so_is_the_next(port, tmp_path, monkeypatch):
+    monkeypatch.setattr(metrics_server, "RELOAD_SECONDS", 0.01)
+    first = write(tmp_path, make_pair([NAME], time.time()))
+    started = make(port, metrics_certificate=str(tmp_path))
+    await started.start()
+    assert (await ask(port, "good", tls=first))[0] == 200
+    following = write(tmp_path, make_pair([NAME], time.time()))
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                assert (await ask(port, "good", tls=following))[0] == 200
+                break
+            except aiohttp.ClientConnectorCertificateError:
+                await asyncio.sleep(0.01)
+    await started.stop()
+
+
+async def test_a_certificate_that_becomes_unusable_is_not_taken(port, tmp_path, monkeypatch):
+    monkeypatch.setattr(metrics_server, "RELOAD_SECONDS", 0.0)
+    first = write(tmp_path, make_pair([NAME], time.time()))
+    started = make(port, metrics_certificate=str(tmp_path))
+    await started.start()
+    (tmp_path / "tls.crt").write_text("nothing")
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert (await ask(port, "good", tls=first))[0] == 200
+    await started.stop()
+
+
+@pytest.mark.parametrize("content", [None, "nothing"])
+async def test_without_a_usable_certificate_it_does_not_start(port, tmp_path, content):
+    if content is not None:
+        (tmp_path / "tls.crt").write_text(content)
+        (tmp_path / "tls.key").write_text(content)
+    with pytest.raises(ConfigError, match="--metrics-certificate"):
+        await make(port, metrics_certificate=str(tmp_path)).start()
+
+
+async def test_a_port_that_is_taken_is_named(server, port):
+    with pytest.raises(ConfigError, match="--metrics-port"):
+        await make(port).start()
+
+
+async def test_a_flood_of_connections_is_bounded_and_paced(server, port, monkeypatch):
+    accepted = []
+    listener = server._server._listener
+    monkeypatch.setattr(listener, "_make", lambda make=listener._make: (accepted.append(1), make())[1])
+    clients = [await asyncio.open_connection(HOST, port) for _ in range(60)]
+    turns = 0
+    while len(accepted) < 40:
+        await asyncio.sleep(metrics_server.ACCEPT_INTERVAL_SECONDS / 4)
+        turns += 1
+        assert len(listener) <= metrics_server.MAX_CONNECTIONS
+    assert turns >= 40  # each accepted one waited for some turns of the loop
+    for _, writer in clients:
+        writer.close()
+
+
+async def test_a_refused_connection_ends(server, port):
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    reader, writer = await asyncio.open_connection(HOST, port, ssl=context)
+    writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+    async with asyncio.timeout(5):
+        assert b"401" in await reader.read()
+    writer.close()

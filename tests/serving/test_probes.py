@@ -1,0 +1,127 @@
+"""Probes over HTTP: alive, ready, and what Prometheus scrapes."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from taintwarden.kube.errors import ConfigError
+from taintwarden.serving import listening, probes
+from taintwarden.serving.probes import ProbeServer
+from taintwarden.settings import CommonSettings
+from taintwarden.telemetry.metrics import Metrics
+
+HOST = "127.0.0.1"
+
+
+class State:
+    unready = ""
+    dead = ""
+
+
+@pytest.fixture
+def state() -> State:
+    return State()
+
+
+@pytest.fixture
+async def server(state: State, port: int) -> AsyncIterator[ProbeServer]:
+    metrics = Metrics()
+    metrics.evictions.labels("p", "evicted").inc(3)
+    made = make(port, state, metrics)
+    await made.start()
+    yield made
+    await made.stop()
+
+
+def make(port: int, state: State, metrics: Metrics) -> ProbeServer:
+    settings = CommonSettings(http_host=HOST, http_port=port)
+    return ProbeServer(settings, unready=lambda: state.unready, dead=lambda: state.dead, metrics=metrics.exposition)
+
+
+@pytest.fixture
+async def get(server: ProbeServer, port: int) -> AsyncIterator[Any]:
+    async with aiohttp.ClientSession(f"http://{HOST}:{port}") as session:
+
+        async def ask(path: str) -> tuple[int, str]:
+            async with session.get(path) as response:
+                return response.status, await response.text()
+
+        yield ask
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz"])
+async def test_all_is_well(get, path):
+    assert await get(path) == (200, "ok\n")
+
+
+async def test_a_replica_that_is_not_ready_is_alive(get, state):
+    state.unready = "the cluster is not fully known yet"
+    assert await get("/livez") == (200, "ok\n")
+    assert await get("/readyz") == (503, "the cluster is not fully known yet\n")
+
+
+async def test_a_dead_replica_is_neither(get, state):
+    state.dead = "a task failed"
+    assert await get("/livez") == (503, "a task failed\n")
+    assert await get("/readyz") == (503, "a task failed\n")
+
+
+async def test_metrics_are_what_prometheus_reads(get):
+    status, text = await get("/metrics")
+    assert status == 200
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    [sample] = [one for one in families["taintwarden_evictions"].samples if one.name.endswith("_total")]
+    assert (sample.labels, sample.value) == ({"policy": "p", "outcome": "evicted"}, 3.0)
+
+
+async def test_other_paths_are_not_there(get):
+    assert (await get("/"))[0] == 404
+
+
+async def test_a_port_that_is_taken_is_named_with_its_flag(server, state, port):
+    second = make(port, state, Metrics())
+    with pytest.raises(ConfigError, match=f"{HOST}:{port} .*--http-port"):
+        await second.start()
+    await second.stop()
+
+
+# -- how much strangers may cost ---------------------------------------------------------------------------------------
+
+
+async def test_idle_connections_make_room_for_a_probe(server, get, port):
+    idle = [await asyncio.open_connection(HOST, port) for _ in range(probes.MAX_CONNECTIONS + 20)]
+    assert await get("/livez") == (200, "ok\n")
+    assert server._server.connections <= probes.MAX_CONNECTIONS
+    for _, writer in idle:
+        writer.transport.abort()
+
+
+async def test_headers_that_do_not_end_are_not_waited_for(server, port, monkeypatch):
+    monkeypatch.setattr(listening, "FIRST_ANSWER_SECONDS", 0.2)
+    reader, writer = await asyncio.open_connection(HOST, port)
+    writer.write(b"GET /livez HTTP/1.1\r\nX-A: ")
+    async with asyncio.timeout(5):
+        with contextlib.suppress(ConnectionError):
+            assert await reader.read() == b""
+    writer.transport.abort()
+
+
+async def test_a_megabyte_of_headers_is_refused_before_it_is_stored(server, port):
+    reader, writer = await asyncio.open_connection(HOST, port)
+    writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\n" + (b"X-A: " + b"a" * 4_000 + b"\r\n") * 40)
+    async with asyncio.timeout(5):
+        assert b" 400 " in await reader.readline()
+    writer.transport.abort()
+
+
+async def test_a_connection_is_for_one_request(server, port):
+    reader, writer = await asyncio.open_connection(HOST, port)
+    writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n" * 2)
+    async with asyncio.timeout(5):
+        assert (await reader.read()).count(b"HTTP/1.1 200") == 1
+    writer.close()

@@ -1,0 +1,233 @@
+"""AdmissionReviews over HTTP: answered in the API server's form, and never in anybody's way."""
+
+import asyncio
+import base64
+import io
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+from msgspec import UNSET
+from structlog.testing import capture_logs
+
+from admission.workloads import Json, review
+from taintwarden.api.errors import FieldError
+from taintwarden.placement.admission.response import AdmissionResponse, PatchOperation
+from taintwarden.placement.admission.webhooks import Request
+from taintwarden.placement.serving import bodies
+from taintwarden.placement.serving.reviews import review_app
+
+WRONG = FieldError("spec.a", "0950", "leading zeros are not allowed", "write 950, not 0950")
+
+
+class Bench:
+    """A server whose judge answers as told."""
+
+    session: aiohttp.ClientSession
+    port: int
+
+    def __init__(self) -> None:
+        self.judged: AdmissionResponse | Exception = AdmissionResponse()
+        self.asked: list[Request] = []
+        self.observed: list[tuple[str, str]] = []
+
+    def judge(self, request: Request) -> AdmissionResponse:
+        self.asked.append(request)
+        if isinstance(self.judged, Exception):
+            raise self.judged
+        return self.judged
+
+    async def post(self, body: Any, path: str = "/validate") -> tuple[int, str]:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        async with self.session.post(path, data=io.BytesIO(data)) as response:
+            return response.status, await response.text()
+
+    async def response(self, **request: Any) -> Json:
+        status, text = await self.post(review(**request))
+        answer = json.loads(text)
+        assert (status, answer["apiVersion"], answer["kind"]) == (200, "admission.k8s.io/v1", "AdmissionReview")
+        return answer["response"]
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    bench = Bench()
+    app = review_app({"validate": bench.judge}, lambda name, result, _: bench.observed.append((name, result)))
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    bench.port = runner.addresses[0][1]
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{bench.port}") as bench.session:
+        yield bench
+    await runner.cleanup()
+
+
+async def test_what_is_well_is_allowed(bench):
+    assert await bench.response() == {"uid": "u", "allowed": True}
+    assert bench.observed == [("validate", "allowed")]
+
+
+async def test_the_judge_gets_the_object_and_what_it_replaces(bench):
+    await bench.response(oldObject={"metadata": {"name": "old"}}, operation="UPDATE")
+    (asked,) = bench.asked
+    assert (asked.kind.group, asked.kind.kind, asked.namespace) == ("apps", "Deployment", "shop")
+    assert asked.object == {"metadata": {"name": "web"}}
+    assert asked.old_object == {"metadata": {"name": "old"}}
+
+
+async def test_a_refusal_is_told_as_the_server_tells_its_own(bench):
+    bench.judged = AdmissionResponse(refusals=(WRONG,))
+    response = await bench.response()
+    assert response["allowed"] is False
+    status = response["status"]
+    assert (status["code"], status["reason"]) == (422, "Invalid")
+    assert status["message"] == (
+        'Deployment.apps "web" is invalid: spec.a: Invalid value: "0950": '
+        "leading zeros are not allowed; write 950, not 0950"
+    )
+    assert status["details"] == {
+        "name": "web",
+        "group": "apps",
+        "kind": "Deployment",
+        "causes": [
+            {
+                "field": "spec.a",
+                "reason": "FieldValueInvalid",
+                "message": 'Invalid value: "0950": leading zeros are not allowed; write 950, not 0950',
+            }
+        ],
+    }
+    assert bench.observed == [("validate", "refused")]
+
+
+async def test_a_field_that_is_missing_has_a_cause_of_its_own(bench):
+    bench.judged = AdmissionResponse(refusals=(FieldError("spec.key", UNSET, "Gt needs a key"),))
+    (cause,) = (await bench.response())["status"]["details"]["causes"]
+    assert (cause["reason"], cause["message"]) == ("FieldValueRequired", "Required value: Gt needs a key")
+
+
+async def test_warnings_come_with_what_is_allowed(bench):
+    bench.judged = AdmissionResponse(warnings=("mind the gap",))
+    assert await bench.response() == {"uid": "u", "allowed": True, "warnings": ["mind the gap"]}
+    assert bench.observed == [("validate", "warned")]
+
+
+async def test_a_patch_is_base64_of_json(bench):
+    bench.judged = AdmissionResponse(patch=(PatchOperation("add", "/spec/tolerations", [{"key": "sla"}]),))
+    response = await bench.response()
+    assert response["patchType"] == "JSONPatch"
+    assert json.loads(base64.b64decode(response["patch"])) == [
+        {"op": "add", "path": "/spec/tolerations", "value": [{"key": "sla"}]}
+    ]
+    assert bench.observed == [("validate", "patched")]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"\xff",
+        b"[" * 100_000,
+        b"null",
+        {},
+        review() | {"apiVersion": "admission.k8s.io/v1beta1"},
+        review() | {"kind": "Pod"},
+        {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"},
+        review(uid=7),
+        review(object=[]),
+        review(kind=None),
+    ],
+    ids=str,
+)
+async def test_what_is_no_review_is_answered_400_without_noise(bench, body):
+    with capture_logs() as logs:
+        status, _ = await bench.post(body)
+    assert (status, logs) == (400, [])
+    assert bench.observed == [("validate", "malformed")]
+
+
+async def test_a_fault_of_ours_lets_the_object_through_and_is_logged(bench):
+    bench.judged = ValueError("oh no")
+    with capture_logs() as logs:
+        assert await bench.response() == {"uid": "u", "allowed": True}
+    assert [(line["event"], line["object"]) for line in logs] == [("admission-failed", "shop/web")]
+    assert bench.observed == [("validate", "failed")]
+
+
+async def test_other_paths_are_not_served(bench):
+    assert (await bench.post(review(), "/elsewhere"))[0] == 404
+
+
+async def test_an_object_that_is_large_is_looked_at(bench):
+    big = {"metadata": {"name": "web"}, "data": "x" * (2**20 - 2_000)}
+    bench.judged = AdmissionResponse(refusals=(WRONG,))
+    assert not (await bench.response(object=big))["allowed"]
+
+
+async def test_an_object_that_is_too_large_is_let_through_with_a_warning(bench):
+    big = {"metadata": {"name": "web"}, "data": "x" * (3 * 2**20 - 2_000)}
+    bench.judged = AdmissionResponse(refusals=(WRONG,))
+    response = await bench.response(object=big)
+    assert response["allowed"]
+    assert response["warnings"] == ["the object is larger than 1048576 bytes, and taintwarden does not look at it"]
+    assert bench.observed == [("validate", "too-large")]
+    assert bench.asked == []
+
+
+async def test_what_is_larger_is_not_read(bench):
+    status, _ = await bench.post(b"x" * (3 * 2**20 + 1))
+    assert status == 413
+    assert bench.observed == [("validate", "too-large")]
+
+
+async def test_a_body_without_a_length_is_not_read(bench):
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"{"
+
+    async with bench.session.post("/validate", data=chunks()) as response:
+        assert response.status == 411
+    assert bench.observed == []
+
+
+async def test_a_body_that_does_not_arrive_is_not_waited_for(bench, monkeypatch):
+    monkeypatch.setattr(bodies, "REQUEST_SECONDS", 0.1)
+    reader, writer = await asyncio.open_connection("127.0.0.1", bench.port)
+    writer.write(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{")
+    assert b" 408 " in await reader.readline()
+    writer.close()
+    assert bench.observed == [("validate", "late")]
+
+
+async def test_large_bodies_in_memory_are_few(bench, monkeypatch):
+    """Whoever sends many large ones and finishes none keeps the others out for a moment, and small ones never."""
+    monkeypatch.setattr(bodies, "REQUEST_SECONDS", 0.5)
+    head = b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n{"
+    unfinished = [await asyncio.open_connection("127.0.0.1", bench.port) for _ in range(bodies.MAX_LARGE_BODIES + 4)]
+    for _, writer in unfinished:
+        writer.write(head)
+    await asyncio.sleep(0.1)
+    assert (await bench.response(object={}))["allowed"]
+    for reader, writer in unfinished:
+        assert b" 408 " in await reader.readline()
+        writer.close()
+    assert (await bench.response(object={"data": "x" * 100_000}))["allowed"]
+
+
+async def test_of_many_warnings_the_first_are_told(bench):
+    bench.judged = AdmissionResponse(warnings=tuple(f"warning {number}" for number in range(100)))
+    told = (await bench.response())["warnings"]
+    assert len(told) == 10
+    assert told[-1] == "and 91 more"
+
+
+async def test_of_many_faults_the_first_are_told(bench):
+    bench.judged = AdmissionResponse(
+        refusals=tuple(FieldError(f"spec.f{number}", 1, "is wrong") for number in range(100))
+    )
+    status = (await bench.response())["status"]
+    assert len(status["details"]["causes"]) == 10
+    assert status["message"].endswith("* and 90 more")
