@@ -17,6 +17,7 @@ from taintwarden.controller import memory
 from taintwarden.controller.clock import Clock, system_clock
 from taintwarden.controller.decoding import Decoder
 from taintwarden.controller.effector import Effector
+from taintwarden.controller.following import Following
 from taintwarden.controller.guards import GuardStore
 from taintwarden.controller.issues import Issues
 from taintwarden.controller.keyed_handlers import BudgetHandler, NamespaceHandler, WorkloadHandler
@@ -31,6 +32,7 @@ from taintwarden.controller.stream_handlers import NodeHandler, PodHandler, Stre
 from taintwarden.engine.limits.calls import SLOW_FACTOR
 from taintwarden.engine.machine import Machine, events
 from taintwarden.engine.model import Gates
+from taintwarden.health import Health
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.auth.credentials import CredentialsError
 from taintwarden.kube.calls.evictor import Evictor
@@ -40,7 +42,6 @@ from taintwarden.kube.calls.recorder import Recorder
 from taintwarden.kube.errors import ApiError
 from taintwarden.kube.http.client import Client
 from taintwarden.kube.watch.stream_timings import StreamTimings
-from taintwarden.kube.watch.streams import Stream
 from taintwarden.kube.wire.resources import (
     BUDGETS,
     DAEMON_SETS,
@@ -53,6 +54,7 @@ from taintwarden.kube.wire.resources import (
     STATEFUL_SETS,
     Resource,
 )
+from taintwarden.leadership import Leadership
 from taintwarden.serving.metrics_server import MetricsServer
 from taintwarden.serving.probes import ProbeServer
 from taintwarden.settings import Settings
@@ -90,14 +92,9 @@ class App:
         self.connection = connection
         self.failure: BaseException | None = None
         self._clock = clock
-        self._timings = timings
         self._tasks: set[asyncio.Task[None]] = set()
         self._calls: set[asyncio.Task[None]] = set()
-        self._probes = ProbeServer(settings, unready=self._unready, dead=self._dead, metrics=self._exposition)
         self._metrics_server: MetricsServer | None = None
-        self._events_dropped = 0
-        """What the metric has counted."""
-        self._taking_over: asyncio.Task[None] | None = None
         gates = Gates(settings.numeric_operators, settings.semver_operators)
         self.metrics = Metrics(Process.OPERATOR)
         self.client = Client(connection, max_connections=(1 + SLOW_FACTOR) * settings.max_in_flight + 32, is_paced=True)
@@ -113,7 +110,7 @@ class App:
             name=LEASE_NAME,
             identity=settings.identity,
             monotonic=lambda: clock().monotonic,
-            on_change=self._leadership_changed,
+            on_change=lambda held: self.leadership.changed(held),  # noqa: PLW0108 - it does not exist yet
             on_error=lambda reason: log.warning("lease-not-renewed", reason=reason),
         )
         decoder = Decoder(clock, self.issues.pod)
@@ -150,7 +147,7 @@ class App:
         )
         parts = (self._feed, self.metrics)
         workloads = (REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, REPLICATION_CONTROLLERS, JOBS)
-        self._followed: dict[Resource[Any], StreamHandler[Any]] = {
+        handlers: dict[Resource[Any], StreamHandler[Any]] = {
             POLICIES: StoreHandler(POLICIES.name, *parts, self.policies),
             PROFILES: StoreHandler(PROFILES.name, *parts, self.profiles),
             NODES: NodeHandler(NODES.name, *parts, decoder),
@@ -159,7 +156,13 @@ class App:
             BUDGETS: BudgetHandler(BUDGETS.name, *parts),
             **{resource: WorkloadHandler(resource.name, *parts) for resource in workloads},
         }
-        self._streams: dict[Resource[Any], tuple[Stream[Any], asyncio.Task[None]]] = {}
+        self.following = Following(self.client, handlers, timings, self._task)
+        self.leadership = Leadership(settings.identity, self.metrics, self._prepare, self._lead, self._task)
+        self.health = Health(
+            self.machine.view, self.following, self.lease, self.recorder, self.metrics, clock, lambda: self.failure
+        )
+        health = self.health
+        self._probes = ProbeServer(settings, unready=health.unready, dead=health.dead, metrics=health.exposition)
 
     @classmethod
     async def connect(cls, settings: Settings, timings: StreamTimings = StreamTimings()) -> Self:  # noqa: B008 - it is frozen
@@ -185,7 +188,7 @@ class App:
         settings = self.settings
         await self._probes.start()
         if settings.metrics_port:
-            self._metrics_server = MetricsServer(settings, self.client, self._exposition, self._clock)
+            self._metrics_server = MetricsServer(settings, self.client, self.health.exposition, self._clock)
             await self._metrics_server.start()
         log.info("operator-started", identity=settings.identity, server=self.connection.server)
         if settings.dry_run:
@@ -193,9 +196,7 @@ class App:
         for gate, name in ((settings.numeric_operators, "Gt, Lt"), (settings.semver_operators, "Semver*")):
             if not gate:
                 log.warning("operators-switched-off", operators=name, effect="such tolerations never match")
-        for resource, handler in self._followed.items():
-            self._follow(resource)
-            self._task(handler.run())
+        self.following.start()
         self._task(self._sync())
         self._task(self.recorder.run())
 
@@ -220,8 +221,7 @@ class App:
     async def _sync(self) -> None:
         """Wait until everything was listed once, then decide."""
         began = self._clock().monotonic
-        for stream, _ in self._streams.values():
-            await stream.listed.wait()
+        await self.following.all_listed()
         self._feed(events.Synced())
         memory.release_unused()
         seconds = self._clock().monotonic - began
@@ -230,12 +230,6 @@ class App:
         self._task(self.loop.run())
         self._task(self.status.run())
         self._task(self.lease.run())
-
-    def _follow(self, resource: Resource[Any]) -> Stream[Any]:
-        """Begin to follow a resource with a list."""
-        stream = Stream(self.client, resource, self._followed[resource], self._timings)
-        self._streams[resource] = stream, self._task(stream.run())
-        return stream
 
     # -- tasks ----------------------------------------------------------------------------------------------------
 
@@ -259,31 +253,14 @@ class App:
             log.critical("task-failed", exc_info=error)
             os.kill(os.getpid(), signal.SIGTERM)
 
-    # -- reports and queries -----------------------------------------------------------------------------------
+    # -- leadership ----------------------------------------------------------------------------------------------------
 
-    def _leadership_changed(self, held: bool) -> None:  # noqa: FBT001 - a callback's one argument
-        log.info("leadership-gained" if held else "leadership-lost", identity=self.settings.identity)
-        self.metrics.leader.set(held)
-        if self._taking_over is not None:
-            self._taking_over.cancel()
-        if held:
-            self._taking_over = self._task(self._take_over())
-        else:
-            self._lead(leading=False)
-
-    async def _take_over(self) -> None:
-        """Read the policies again: their status has what the previous leader has written of the guards. Then lead."""
-        _, before = self._streams[POLICIES]
-        before.cancel()
-        try:
-            await asyncio.wait({before})
-        finally:  # also when leadership is lost meanwhile
-            policies = self._follow(POLICIES)
-        await policies.listed.wait()
+    async def _prepare(self) -> None:
+        """Read the policies again: their status has what the previous leader has written of the guards."""
+        await self.following.list_again(POLICIES)
         self.guards.restore()
-        self._lead(leading=True)
 
-    def _lead(self, *, leading: bool) -> None:
+    def _lead(self, leading: bool) -> None:  # noqa: FBT001 - a callback's one argument
         self._feed(events.LeadershipChanged(leading, self.lease.term, self.lease.away_seconds))
         self.guards.lead(leading)
         self.issues.lead(leading)
@@ -294,30 +271,6 @@ class App:
 
     def _feed(self, event: events.Event) -> None:
         self.loop.feed(event)
-
-    def _exposition(self) -> bytes:
-        metrics, view = self.metrics, self.machine.view
-        metrics.events_dropped.inc(self.recorder.dropped - self._events_dropped)
-        self._events_dropped = self.recorder.dropped
-        metrics.lease_age.set(self.lease.age_seconds or 0.0)
-        is_complete = view.is_synced and not view.is_blind
-        metrics.stale_view.set(not is_complete)
-        if is_complete:
-            metrics.complete_view.set(self._clock().wall)
-        return metrics.exposition()
-
-    def _unready(self) -> str:
-        if not self.machine.view.is_synced:
-            return "the cluster is not fully known yet"
-        if self.machine.view.is_blind:
-            cut_off = ", ".join(resource.name for resource, handler in self._followed.items() if not handler.is_live)
-            return f"disconnected from the API server, so no pod is evicted: {cut_off}"
-        if self.lease.held and not self.machine.view.is_leading:
-            return "leading, but not deciding yet"
-        return ""
-
-    def _dead(self) -> str:
-        return f"a task failed: {self.failure}" if self.failure else ""
 
 
 async def _first_answer(ask: Callable[[], Awaitable[None]]) -> None:

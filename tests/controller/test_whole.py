@@ -273,7 +273,7 @@ async def test_a_task_that_fails_ends_the_process_and_is_told(scene: Whole) -> N
     app._task(fail())
     await asyncio.sleep(0.01)
     assert scene.killed == [signal.SIGTERM]
-    assert "boom" in app._dead()
+    assert "boom" in app.health.dead()
     scene.killed.clear()
 
 

@@ -109,7 +109,7 @@ def logged(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def test_the_log_events_are_those_that_are_written():
-    rooms = ("app.py", "placement", "controller", "serving", "kube", "telemetry")
+    rooms = ("app.py", "leadership.py", "placement", "controller", "serving", "kube", "telemetry")
     places = [PACKAGE / room for room in rooms]
     files = [file for place in places for file in ([place] if place.is_file() else place.rglob("*.py"))]
     written = {pair for file in files for pair in logged(file)}
