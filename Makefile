@@ -56,7 +56,7 @@ fmt: $(READY) ## format and fix what can be fixed
 	$(BIN)/ruff check --fix .
 
 reference: $(READY) ## write docs/reference, the chart's README and the dashboard from what they describe
-	@$(BIN)/python -m reference
+	@PYTHONPATH=tools $(BIN)/python -m reference
 
 lock: $(READY) ## lock what pyproject.toml asks for, and write the hashes of uv itself
 	@$(BIN)/uv lock
@@ -71,11 +71,11 @@ audit: $(READY) ## known vulnerabilities of what is locked (asks osv.dev)
 	@$(BIN)/uv audit --frozen --preview-features audit-command
 
 pictures: $(READY) prometheus ## draw docs/pictures from real commands on the demo's cluster (three minutes)
-	@$(BIN)/python -m pictures $(ARGS)
+	@PYTHONPATH=tools $(BIN)/python -m pictures $(ARGS)
 
 diagrams: $(READY) ## draw docs/pictures/diagrams from the Mermaid of the documents (needs npm and Chromium)
 	@npm install --silent --no-audit --no-fund --prefix .cache/mermaid mermaid@$(MERMAID_VERSION)
-	@$(BIN)/python -m reference.diagrams
+	@PYTHONPATH=tools $(BIN)/python -m reference.diagrams
 
 site: $(READY) ## build all documents as a web site into .cache/site; dead links are errors
 	@$(BIN)/python -m properdocs build
@@ -125,7 +125,7 @@ kind-down: ## remove that cluster, and end the engine that was started for it
 
 bench: $(READY) control-plane ## compare with the built-in controller on the real control plane
 	@$(INSTALL_RUNTIME)
-	@TAINTWARDEN=$(RUNTIME)/bin/taintwarden $(BIN)/python -m bench $(ARGS)
+	@TAINTWARDEN=$(RUNTIME)/bin/taintwarden PYTHONPATH=tools $(BIN)/python -m bench $(ARGS)
 
 clean: ## remove the environment and test caches (the control plane's cache stays)
 	rm -rf $(VENV) $(RUNTIME) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from reference.chart import SHIPPED
 
 from controlplane.binaries import ROOT
 from deploy.rendering import CHART, chart, run, tool
+from reference.chart import SHIPPED
 
 META = yaml.safe_load((CHART / "Chart.yaml").read_text())
 

@@ -1,23 +1,14 @@
 """Panels in the picture of the dashboard: what is drawn is what was measured."""
 
 import re
-import sys
 from xml.etree import ElementTree
 
 import pytest
 
-from docs.pages import ROOT
-
-
-@pytest.fixture(autouse=True)
-def top(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The package lies at the top of the repository, where pytest does not look."""
-    monkeypatch.setattr(sys, "path", [*sys.path, str(ROOT)])
+from pictures.charts import Chart, Series, draw_dashboard
 
 
 def drawn(points, states=None):
-    from pictures.charts import Chart, Series, draw_dashboard  # noqa: PLC0415 - only found now
-
     chart = Chart("A <panel>", [Series("one", points)], states or {})
     return draw_dashboard("Title", "Where it is from", [chart], 100.0, 200.0)
 

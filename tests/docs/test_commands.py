@@ -25,9 +25,9 @@ FOREIGN_FLAGS = {
     "--register-with-taints",
     "--server-side",
 }
-BENCH_FLAGS = set(re.findall(r"\"(--[a-z-]+)\"", (ROOT / "bench" / "__main__.py").read_text()))
+BENCH_FLAGS = set(re.findall(r"\"(--[a-z-]+)\"", (ROOT / "tools" / "bench" / "__main__.py").read_text()))
 FOREIGN_VARIABLES = {"TAINTWARDEN_E2E_CONTEXTS"}
-TOP_LEVEL = ("operator/", "tests/", "crds/", "deploy/", "docs/", "bench/", ".ci/")
+TOP_LEVEL = ("operator/", "tests/", "crds/", "deploy/", "docs/", "tools/", ".ci/")
 
 
 class WrongCommandError(AssertionError):

@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +11,7 @@ import yaml
 
 from deploy.chart_values import paths
 from docs.pages import BY_NAME, PAGES, ROOT, only_span, spans
+from reference.pages import made_files
 from taintwarden.cli import main
 from taintwarden.engine.model import Limits
 from taintwarden.settings import PREFIX, Settings
@@ -25,11 +25,8 @@ Json = dict[str, Any]
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """The pages as they should be. The package lies at the top of the repository, where pytest does not look."""
-    monkeypatch.setattr(sys, "path", [*sys.path, str(ROOT)])
-    from reference.pages import made_files  # noqa: PLC0415 - only found now
-
+def made() -> dict[str, str]:
+    """The pages as they should be."""
     return made_files()
 
 

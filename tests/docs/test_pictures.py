@@ -8,14 +8,10 @@ from xml.etree import ElementTree
 import pytest
 
 from docs.pages import PAGES, ROOT
+from pictures.drawing import draw
+from pictures.terminal import record
 
 PICTURES = sorted((ROOT / "docs" / "pictures").glob("*.svg"))
-
-
-@pytest.fixture(autouse=True)
-def top(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The package lies at the top of the repository, where pytest does not look."""
-    monkeypatch.setattr(sys, "path", [*sys.path, str(ROOT)])
 
 
 def test_every_picture_is_shown():
@@ -34,8 +30,6 @@ def test_a_picture_is_whole_and_fetches_nothing(path):
 
 
 def test_a_drawing_has_the_command_and_the_colours():
-    from pictures.drawing import draw  # noqa: PLC0415 - only found now
-
     svg = draw("some", "make it", "\x1b[31mred\x1b[0m <plain>")
     assert "make&#160;it" in svg
     assert "&lt;plain&gt;" in svg
@@ -43,15 +37,11 @@ def test_a_drawing_has_the_command_and_the_colours():
 
 
 def test_each_redrawing_is_a_frame_of_its_own():
-    from pictures.terminal import record  # noqa: PLC0415 - only found now
-
     code = "print('one\\ntwo', end=''); print('\\r\\x1b[2K\\x1b[1A\\x1b[2Kthree'); raise SystemExit(3)"
     frames = asyncio.run(record([sys.executable, "-c", code], {}, expected=3))
     assert frames == ["one\ntwo", "three"]
 
 
 def test_a_command_that_fails_draws_no_picture():
-    from pictures.terminal import record  # noqa: PLC0415 - only found now
-
     with pytest.raises(RuntimeError, match="ended with 3"):
         asyncio.run(record([sys.executable, "-c", "raise SystemExit(3)"], {}))

@@ -5,9 +5,9 @@ import subprocess
 import sys
 
 import pytest
-from reference.diagrams import FOLDER, THEMES, name_of, sources
 
 from docs.pages import PAGES, ROOT
+from reference.diagrams import FOLDER, THEMES, name_of, sources
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pictures.scenes import SCENES
 
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures"
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 
 
 def main() -> None:

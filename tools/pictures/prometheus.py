@@ -8,11 +8,11 @@ from pathlib import Path
 
 import aiohttp
 import yaml
-from reference.dashboard import ROWS, Panel
 
 from pictures.charts import Chart, Series
+from reference.dashboard import ROWS, Panel
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 BINARY = ROOT / ".cache" / "prometheus" / "bin" / "prometheus"
 ALERTS = ROOT / "deploy" / "components" / "alerts" / "alerts.yaml"
 STEP_SECONDS = 1

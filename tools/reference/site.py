@@ -15,7 +15,7 @@ from pygments.formatters import HtmlFormatter
 
 from reference.diagrams import BLOCK, name_of
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 INDEX = "docs/README.md"
 ASSETS = ROOT / "reference" / "site_assets"
 CONTENTS = re.compile(r"(?:^ *- \[[^\]]+\]\(#[^)]+\)\n){3,}", re.MULTILINE)

@@ -12,7 +12,7 @@ from reference.definitions import definition_page
 from reference.metrics import metrics_page
 
 DASHBOARD = "deploy/components/dashboard/taintwarden.json"
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PAGES: dict[str, tuple[str, str, Callable[[], str]]] = {
     "policy": ("TaintEvictionPolicy", "crds/taintevictionpolicies.yaml", lambda: _definition("taintevictionpolicies")),
     "profile": ("TolerationProfile", "crds/tolerationprofiles.yaml", lambda: _definition("tolerationprofiles")),

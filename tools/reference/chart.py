@@ -11,7 +11,7 @@ import yaml
 
 from reference.markdown import code, plain, table
 
-FOLDER = Path(__file__).resolve().parents[1] / "deploy" / "chart" / "taintwarden"
+FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "chart" / "taintwarden"
 SHIPPED = {
     "alerts.yaml": "deploy/components/alerts/alerts.yaml",
     "crds/taintevictionpolicies.yaml": "crds/taintevictionpolicies.yaml",

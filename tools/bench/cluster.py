@@ -13,7 +13,7 @@ from bench.bulk import MERGE_PATCH, STRATEGIC_PATCH, Bulk, for_each
 from bench.population import Json, Shape
 
 # The harness of the end-to-end tests. The one place that knows where it is.
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
 from controlplane import ApiError, ControlPlane, Extender, Operator, Process, Webhook, wait_until
 from controlplane.api_server import free_port

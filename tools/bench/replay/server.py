@@ -40,7 +40,7 @@ from taintwarden.kube.wire.resources import (
 )
 
 COMMANDS = "/replay/"
-CRDS = Path(__file__).resolve().parents[2] / "crds"
+CRDS = Path(__file__).resolve().parents[3] / "crds"
 OPERATOR_NAMESPACE = "taintwarden-system"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 Copy = Callable[[Recording, Shape], Iterable[Any]]
