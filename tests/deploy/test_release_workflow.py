@@ -24,14 +24,24 @@ def lint(path: Path) -> None:
     run(tool("actionlint"), "-shellcheck=", "-pyflakes=", path)
 
 
+def test_what_guards_main_is_what_a_developer_runs():
+    workflow = yaml.safe_load((FILE.parent / "change.yml").read_text())
+    assert workflow["permissions"] == {"contents": "read"}
+    assert [one["run"] for one in workflow["jobs"]["guard"]["steps"] if "run" in one] == [".ci/run"]
+
+
 def step(name: str) -> str:
     """The script of a step."""
     [script] = [one["run"] for one in JOB["steps"] if one.get("name") == name]
     return script
 
 
-def test_actionlint_finds_nothing():
-    lint(FILE)
+WORKFLOWS = sorted(FILE.parent.glob("*.yml"))
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_actionlint_finds_nothing(path):
+    lint(path)
 
 
 def test_actionlint_would_find_something(tmp_path):
@@ -41,9 +51,11 @@ def test_actionlint_would_find_something(tmp_path):
         lint(wrong)
 
 
-def test_every_action_is_pinned_by_commit_and_named_by_version():
-    uses = re.findall(r"uses: (.*)", FILE.read_text())
-    assert len(uses) == len([one for one in STEPS if "uses" in one]) > 5
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_every_action_is_pinned_by_commit_and_named_by_version(path):
+    uses = re.findall(r"uses: (.*)", path.read_text())
+    steps = [one for job in yaml.safe_load(path.read_text())["jobs"].values() for one in job["steps"]]
+    assert len(uses) == len([one for one in steps if "uses" in one]) > 3
     assert [one for one in uses if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one)] == []
 
 
