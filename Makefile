@@ -78,7 +78,7 @@ diagrams: $(READY) ## draw docs/pictures/diagrams from the Mermaid of the docume
 	@PYTHONPATH=tools $(BIN)/python -m reference.diagrams
 
 site: $(READY) ## build all documents as a web site into .cache/site; dead links are errors
-	@$(BIN)/python -m properdocs build
+	@PYTHONPATH=tools $(BIN)/python -m properdocs build
 
 control-plane: ## build etcd, kube-apiserver and friends once, into .cache/control-plane and .cache/kubelet (needs Go)
 	@tests/controlplane/build

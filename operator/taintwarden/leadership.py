@@ -18,7 +18,7 @@ class Leadership:
         identity: of this replica, for the log.
         metrics: has the gauge of the leader.
         prepare: reads what the previous leader has written, before this one decides.
-        lead: tells everybody that it decides (True), or does not any more.
+        lead: makes the machine and its stores decide (True), or stop deciding.
         spawn: starts the preparation.
 
     """

@@ -1,5 +1,6 @@
 """The web site is built without a dead link, holds every page, and loads nothing from other servers."""
 
+import os
 import re
 import subprocess
 import sys
@@ -14,7 +15,8 @@ from reference.diagrams import FOLDER, THEMES, name_of, sources
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "properdocs", "build", "--site-dir", str(folder)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "tools")}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr  # strict: a warning about a link is an error
     return folder
 

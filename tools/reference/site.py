@@ -17,7 +17,7 @@ from reference.diagrams import BLOCK, name_of
 
 ROOT = Path(__file__).parents[2]
 INDEX = "docs/README.md"
-ASSETS = ROOT / "reference" / "site_assets"
+ASSETS = ROOT / "tools" / "reference" / "site_assets"
 CONTENTS = re.compile(r"(?:^ *- \[[^\]]+\]\(#[^)]+\)\n){3,}", re.MULTILINE)
 """A list of links to sections of the same page."""
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s#]+)")

@@ -50,7 +50,7 @@ class Following:
             await stream.listed.wait()
 
     async def list_again(self, resource: Resource[Any]) -> None:
-        """Follow a kind anew, and wait until a list that was requested after this call was delivered."""
+        """Follow a kind again, and wait until a list that was requested after this call was delivered."""
         _, before = self._streams[resource]
         before.cancel()
         try:
