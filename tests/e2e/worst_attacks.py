@@ -14,6 +14,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import pytest
+
 from controlplane import OPERATOR_NAMESPACE, ApiError, Client, Cluster, Json, Target, wait_until
 from e2e.tenants import Tenant, at_once, change_labels, in_turn, large_pod, small_profile
 
@@ -378,31 +380,38 @@ def tell(story: Story) -> None:
 # -- judgements -------------------------------------------------------------------------------------------------------
 
 
-def demand_others_in_time(seen: Seen) -> None:
-    assert len(seen.lateness) == VICTIMS
-    assert max(seen.lateness) < LATEST_SECONDS
+class Judgements:
+    """The tests of the story, which a fixture `story` of the module plays on its ground.
 
+    Each says what it saw: assertions outside of test modules show no values.
+    """
 
-def demand_others_untouched(seen: Seen, attack: str) -> None:
-    """No guard halts a policy or holds another namespace, or another node, and every zone is Normal."""
-    holds = ATTACKS[attack].holds
-    assert seen.tripped == set()
-    assert all(holds and holds in message for message in seen.held), seen.held
-    assert seen.zones == set()
+    @pytest.mark.parametrize("attack", ATTACKS)
+    def test_evictions_of_others_are_in_time(self, story: Story, attack: str) -> None:
+        lateness = story.attacks[attack].lateness
+        assert len(lateness) == VICTIMS, lateness
+        assert max(lateness) < LATEST_SECONDS, lateness
 
+    @pytest.mark.parametrize("attack", ATTACKS)
+    def test_guards_and_zones_of_others_do_not_change(self, story: Story, attack: str) -> None:
+        """No guard halts a policy or holds another namespace, or another node, and every zone is Normal."""
+        seen, holds = story.attacks[attack], ATTACKS[attack].holds
+        assert not seen.tripped, seen.tripped
+        assert all(holds and holds in message for message in seen.held), seen.held
+        assert not seen.zones, seen.zones
 
-def demand_attacked(seen: Seen, attack: str) -> None:
-    """It was what it says, and was seen where it is held."""
-    # Of labels as many as the API server takes beside all else: a tenth of what it does alone.
-    least = {"profiles": 100, "tolerates-nothing": 10, "reclaimed": RECREATED, "kubelet": OF_KUBELET}
-    assert seen.done >= least.get(attack, 1)
-    assert bool(seen.held) == bool(ATTACKS[attack].holds)
+    @pytest.mark.parametrize("attack", ATTACKS)
+    def test_the_attacker_did_it(self, story: Story, attack: str) -> None:
+        """It was what it says, and was seen where it is held."""
+        seen = story.attacks[attack]
+        # Of labels as many as the API server takes beside all else: a tenth of what it does alone.
+        least = {"profiles": 100, "tolerates-nothing": 10, "reclaimed": RECREATED, "kubelet": OF_KUBELET}
+        assert seen.done >= least.get(attack, 1), seen.done
+        assert bool(seen.held) == bool(ATTACKS[attack].holds), seen.held
 
+    def test_leadership_is_kept(self, story: Story) -> None:
+        assert len(story.terms) == 1, story.terms
 
-def demand_one_leader(story: Story) -> None:
-    assert len(story.terms) == 1
-
-
-def demand_little_memory(story: Story) -> None:
-    assert story.bytes_at_most
-    assert max(story.bytes_at_most) < MOST_BYTES
+    def test_memory_is_bounded(self, story: Story) -> None:
+        assert story.bytes_at_most
+        assert max(story.bytes_at_most) < MOST_BYTES, story.bytes_at_most

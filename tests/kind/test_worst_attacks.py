@@ -10,7 +10,7 @@ import pytest
 from controlplane import OPERATOR_NAMESPACE, Client, Json, Target
 from controlplane.certificates import Pair
 from e2e import worst_attacks
-from e2e.worst_attacks import ATTACKS, Story
+from e2e.worst_attacks import Judgements, Story
 from kind.installation import Installation
 from kind.nodes import on_node
 
@@ -62,24 +62,5 @@ def story(target: Target, workers: list[str], tmp_path_factory: pytest.TempPathF
         yield story
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
-def test_evictions_of_others_are_in_time(story: Story, attack: str) -> None:
-    worst_attacks.demand_others_in_time(story.attacks[attack])
-
-
-@pytest.mark.parametrize("attack", ATTACKS)
-def test_guards_and_zones_of_others_do_not_change(story: Story, attack: str) -> None:
-    worst_attacks.demand_others_untouched(story.attacks[attack], attack)
-
-
-@pytest.mark.parametrize("attack", ATTACKS)
-def test_the_attacker_did_it(story: Story, attack: str) -> None:
-    worst_attacks.demand_attacked(story.attacks[attack], attack)
-
-
-def test_leadership_is_kept(story: Story) -> None:
-    worst_attacks.demand_one_leader(story)
-
-
-def test_memory_is_bounded(story: Story) -> None:
-    worst_attacks.demand_little_memory(story)
+class TestTheWorst(Judgements):
+    """What holds during each attack, and over all of them."""
