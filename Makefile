@@ -7,6 +7,8 @@ PYTHON ?= python3
 export KUBERNETES ?=
 # How many processes run the tests that need no cluster; with 0 they run in the process of pytest itself.
 WORKERS ?= auto
+# The same for the end-to-end tests, which wait for most of their time. Each process has control planes of its own.
+E2E_WORKERS ?= $(if $(findstring --kubeconfig,$(ARGS)),0,2)
 ATHERIS_VERSION := 3.0.0
 MERMAID_VERSION := 11.16.0
 TARGET ?= annotation
@@ -100,7 +102,7 @@ cluster: $(READY) control-plane ## the real control plane with six nodes and the
 	@PYTHONPATH=tests $(BIN)/python -m controlplane
 
 test-e2e: $(READY) control-plane deploy-tools karpenter prometheus ## end-to-end tests on the real control plane (KUBERNETES=v1.30.14)
-	@$(BIN)/python -m pytest tests/e2e $(ARGS)
+	@$(BIN)/python -m pytest tests/e2e --numprocesses $(E2E_WORKERS) $(ARGS)
 
 on-call: $(READY) control-plane prometheus ## all incidents of docs/runbooks on the real control plane (five minutes)
 	@INCIDENTS=all $(BIN)/python -m pytest tests/e2e/test_incidents.py $(ARGS)

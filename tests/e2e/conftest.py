@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 from controlplane import (
     Cluster,
@@ -30,14 +31,21 @@ from e2e.stories import Told, telling
 
 # Without it the server refuses Gt and Lt in spec.tolerations.
 FEATURE_GATES = known_gates()
+# Modules that share the working cluster, by the beginning of their names.
+SHARING = ("test_budget_failed", "test_limits_", "test_placement_requirements", "test_working_cluster")
 NO_CLUSTER = 3  # exit code: neither passed (0) nor failed (1)
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Say before the first test that there is nothing to test against: skipping would look like success."""
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Say before any test that there is nothing to test against: skipping would look like success.
+
+    Processes among which the tests are divided are not started before that.
+    """
     kubeconfig, context = session.config.getoption("--kubeconfig"), session.config.getoption("--context")
-    if session.config.option.collectonly or not session.items:
+    if session.config.option.collectonly:
         return
+    if kubeconfig and session.config.getoption("numprocesses"):
+        raise pytest.UsageError("operators of two processes would take turns on one cluster: --numprocesses 0")
     try:
         if kubeconfig:
             check_context(context, os.environ)
@@ -45,6 +53,29 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             binaries_folder()
     except (MissingBinariesError, ForbiddenContextError) as error:
         pytest.exit(str(error), returncode=NO_CLUSTER)
+
+
+class ModulesTogether(LoadFileScheduling):
+    """How processes divide the tests: a module stays together, and so do all modules that share the working cluster."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = super()._split_scope(nodeid)
+        return "shared" if Path(path).stem.startswith(SHARING) else path
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ModulesTogether:
+    """In the order of the collection, which is not that of the number of tests."""
+    config.option.loadscopereorder = False
+    return ModulesTogether(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Modules that may take longest first, so that no process has a long one left when the others are done."""
+    for item in items:
+        if "working_cluster" in getattr(item, "fixturenames", ()) and not item.path.stem.startswith(SHARING):
+            raise pytest.UsageError(f"{item.path.name} uses the shared working cluster and is not one of {SHARING}")
+    seconds = {item.path: mark.args[0] for item in items if (mark := item.get_closest_marker("timeout"))}
+    items.sort(key=lambda item: -seconds.get(item.path, 0))
 
 
 @pytest.fixture(scope="session")
