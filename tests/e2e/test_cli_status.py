@@ -14,7 +14,7 @@ from e2e.stories import taint, toleration
 from e2e.test_explain import run
 
 FINE, REFUSED, PERSON = 0, 1, 10
-LEAVES, SILENT = 10, 11
+LEAVES = 10
 WAIT_SECONDS = 40
 GOOD, BAD = taint("980"), taint("900")
 READERS = [
@@ -30,6 +30,14 @@ READERS = [
 ADMIN = [*READERS, {"apiGroups": ["taintwarden.io"], "resources": ["taintevictionpolicies"], "verbs": ["patch"]}]
 
 Command = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def operator(control_plane: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+    """One for all tests, whose policies select nodes of their own."""
+    with Operator(control_plane.operator_kubeconfig(), tmp_path_factory.mktemp("status")) as started:
+        started.wait_leading()
+        yield started
 
 
 @pytest.fixture
@@ -155,21 +163,6 @@ def test_plan_is_what_then_happens(
     cluster.set_taints(f"{namespace}-n", [BAD])
     wait_until(lambda: len(gone(cluster, namespace)) == len(pods), WAIT_SECONDS, "all to leave")
     assert gone(cluster, namespace) == [one["name"] for one in planned]
-
-
-def test_operator_that_is_killed_is_told_first(
-    namespace: str, pods: list[str], policy: Command, operator: Operator, as_user: Command
-) -> None:
-    name = policy()
-    wait_until(lambda: told(as_user, name)["accepted"] == "True", WAIT_SECONDS, "the policy to be looked at")
-    operator.kill9()
-    wait_until(lambda: as_user("status", name).returncode == PERSON, 60, "the silence to be noticed")
-    shown = as_user("status", name)
-    assert shown.stdout.startswith("The operator has not renewed its Lease for ")
-    explained = as_user("explain", "pod", f"{namespace}/{pods[0]}")
-    assert (explained.returncode, explained.stdout.startswith("Problem     the operator has not re")) == (SILENT, True)
-    operator.start()
-    wait_until(lambda: as_user("status", name).returncode == FINE, WAIT_SECONDS, "a report")
 
 
 def test_node_is_explained_and_what_happened_is_told(
