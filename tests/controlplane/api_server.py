@@ -1,6 +1,7 @@
 """The command lines of the control plane's programs."""
 
 import json
+import os
 import random
 import socket
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,8 @@ from controlplane.binaries import binary, is_before
 from controlplane.certificates import Pair
 
 LOOPBACK = "127.0.0.1"
-PORTS = (10_000, 30_000)  # above them are NodePorts and what kernels give away
+PORTS = range(10_000, 30_000)  # above them are NodePorts and what kernels give away
+_given: set[int] = set()
 # Enough to count who evicted or deleted which pod, and how often; all else would only cost time.
 AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
@@ -31,13 +33,18 @@ AUDIT_POLICY = {
 def free_port() -> int:
     """A port nobody listens on now; programs that are started again need to keep theirs, so none may pick its own.
 
-    Below those that kernels give to whoever asks for any: a connection of somebody else's would take it meanwhile.
+    Below those that kernels give to whoever asks for any: a connection of somebody else's would take it meanwhile. None
+    is given twice, since the first program may not listen yet; so processes that divide the tests share no port.
     """
+    worker, workers = os.environ.get("PYTEST_XDIST_WORKER", "gw0"), os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")
+    own = PORTS[int(worker.removeprefix("gw")) :: int(workers)]
     while True:
-        port = random.randrange(*PORTS)
+        port = random.choice(own)
         with socket.socket() as listener, suppress(OSError):
             listener.bind((LOOPBACK, port))
-            return port
+            if port not in _given:
+                _given.add(port)
+                return port
 
 
 def gates(feature_gates: Mapping[str, bool]) -> list[str]:

@@ -18,6 +18,7 @@ from controlplane import (
     ProcessFailedError,
     Pulse,
     Target,
+    api_server,
     sleep_until,
 )
 from controlplane import wait_until as wait
@@ -55,6 +56,22 @@ def test_the_server_accepts_every_shipped_manifest(control_plane: Target, folder
         except ApiError as error:
             refusals.append(f"{path.relative_to(ROOT)}: {error}")
     assert refusals == []
+
+
+class TestFreePorts:
+    def test_none_is_given_twice(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        first = api_server.free_port()
+        monkeypatch.setattr(api_server, "PORTS", range(first, first + 50))
+        for name in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT"):
+            monkeypatch.delenv(name, raising=False)
+        given = [api_server.free_port() for _ in range(20)]
+        assert len({first, *given}) == 21
+
+    def test_processes_that_divide_the_tests_share_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", "2")
+        for number in (0, 1):
+            monkeypatch.setenv("PYTEST_XDIST_WORKER", f"gw{number}")
+            assert {api_server.free_port() % 2 for _ in range(20)} == {number}
 
 
 def test_a_node_carries_exactly_the_taints_asked_for(cluster: Cluster, namespace: str) -> None:
