@@ -1,4 +1,4 @@
-"""A real API server takes every object that README, docs/ and deploy/samples show."""
+"""A real API server takes every object that README and docs/ show; test_control_plane.py has those of deploy/."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,15 +6,10 @@ from typing import Any
 import pytest
 
 from controlplane import ApiError, Cluster
-from controlplane.binaries import ROOT
-from controlplane.manifests import documents
 from docs.pages import objects
 
 Json = dict[str, Any]
-SHOWN = [
-    *objects(),
-    *((path.relative_to(ROOT).as_posix(), one) for path, one in documents(ROOT / "deploy" / "samples")),
-]
+SHOWN = objects()
 
 
 @pytest.fixture

@@ -12,13 +12,10 @@ from api import policy_cases, profile_cases
 from api.policy_cases import Json, policy
 from api.profile_cases import profile
 from controlplane import ApiError, Cluster
-from controlplane.binaries import ROOT
-from controlplane.manifests import documents
 from taintwarden.api.errors import InvalidObject
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 
-SHIPPED = [*documents(ROOT / "deploy" / "base"), *documents(ROOT / "deploy" / "samples")]
 PLURALS = {"TaintEvictionPolicy": "taintevictionpolicies", "TolerationProfile": "tolerationprofiles"}
 PARSERS = {"TaintEvictionPolicy": parse_policy, "TolerationProfile": parse_profile}
 GOOD = {f"policy-{name}": policy(spec) for name, spec in policy_cases.GOOD.items()} | {
@@ -73,11 +70,6 @@ def test_the_servers_defaults_are_ours(cluster, name):
     stored = create(cluster, body)
     stored["metadata"] = body["metadata"]
     assert parse(stored) == parse(body)
-
-
-@pytest.mark.parametrize(("path", "document"), SHIPPED, ids=lambda value: getattr(value, "name", ""))
-def test_the_server_takes_what_we_ship(cluster, path, document):
-    cluster.apply(document, dry_run=True)
 
 
 @pytest.mark.parametrize(
