@@ -1,6 +1,7 @@
 """What stories about limits have in common: zones of nodes, workloads that are kept full, and what the status says.
 
-Moments are of the monotonic clock, as in `stories`.
+Moments are of the monotonic clock, as in `stories`. What the machine loses while something is waited for counts as no
+time.
 """
 
 import time
@@ -8,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from controlplane import Departure, Json, WorkingCluster, wait_until
+from controlplane import Departure, Json, WorkingCluster
 from e2e.replay.pod_watch import RUN_LABEL
 from e2e.stories import POLICY_LABEL, PodRef, Scene, conditions, events, taint, toleration
 
@@ -64,7 +65,7 @@ class LimitScene(Scene):
         """Create a PodDisruptionBudget for the pods of an app and wait until its controller has looked at it."""
         body = {"metadata": {"name": name}, "spec": {"selector": {"matchLabels": {"app": app}}, **spec}}
         self.cluster.create("poddisruptionbudgets", body, self.namespace)
-        wait_until(lambda: self._is_observed(name), ALL_SECONDS, f"the budget {name} to be observed")
+        self.wait(lambda: self._is_observed(name), ALL_SECONDS, f"the budget {name} to be observed")
 
     def _is_observed(self, name: str) -> bool:
         budget = self.cluster.get("poddisruptionbudgets", name, self.namespace)
@@ -112,7 +113,7 @@ class LimitScene(Scene):
     def wait_departures(self, number: int, since: float, timeout_seconds: float = ALL_SECONDS) -> list[Departure]:
         """Wait until so many left since a moment."""
         what = f"{number} pods of {self.policy} to leave"
-        wait_until(lambda: len(self.departures(since)) >= number, timeout_seconds, what)
+        self.wait(lambda: len(self.departures(since)) >= number, timeout_seconds, what)
         return self.departures(since)
 
     def nobody_leaves(self, since: float, seconds: float = OBSERVED_SECONDS) -> None:
@@ -161,6 +162,6 @@ class LimitScene(Scene):
 
     def _wait_status(self, found: Any, what: str) -> Any:
         try:
-            return wait_until(found, STATUS_SECONDS, f"the status of {self.policy}: {what}")
+            return self.wait(found, STATUS_SECONDS, f"the status of {self.policy}: {what}")
         except TimeoutError as error:
             raise TimeoutError(f"{error}; the status is {self.status()}") from error

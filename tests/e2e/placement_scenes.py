@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from controlplane import Json, Webhook, WorkingCluster, wait_until, webhook_setup
+from controlplane import Json, Webhook, WorkingCluster, webhook_setup
 from controlplane.api_server import free_port
 from controlplane.cluster import SCHEDULER, condition
 from e2e.limit_scenes import SCENE_LABEL, LimitScene
@@ -37,12 +37,12 @@ class PlacementScene(LimitScene):
         def completed() -> bool:
             return keys <= {native.get("key") for native in self.rehearsed(*tolerations).get("tolerations", [])}
 
-        wait_until(completed, DOOR_SECONDS, "pods to be completed by the webhook")
+        self.wait(completed, DOOR_SECONDS, "pods to be completed by the webhook")
 
     def opt_in(self, *tolerations: Json) -> None:
         """The same, and wait until such a pod would be kept from nodes that do not suit."""
         self.wait_completed(*tolerations)
-        wait_until(lambda: "affinity" in self.rehearsed(*tolerations), DOOR_SECONDS, "pods to be placed")
+        self.wait(lambda: "affinity" in self.rehearsed(*tolerations), DOOR_SECONDS, "pods to be placed")
 
     def rehearsed(self, *tolerations: Json, spec: Json | None = None) -> Json:
         """The spec with which a pod with these extended tolerations would be stored."""
@@ -89,7 +89,7 @@ class PlacementScene(LimitScene):
         def found() -> dict[str, str | None]:
             return {node: self.cluster.get("nodes", node)["metadata"]["labels"].get(label) for node in nodes}
 
-        wait_until(lambda: found() == nodes, MIRRORED_SECONDS, f"the labels of {nodes}")
+        self.wait(lambda: found() == nodes, MIRRORED_SECONDS, f"the labels of {nodes}")
 
     # -- where pods are
 
@@ -103,7 +103,7 @@ class PlacementScene(LimitScene):
         """Wait until an app's pods are on these nodes, each as often as it is named."""
         what = f"{app} to be on {nodes}"
         try:
-            wait_until(lambda: self.placed(app) == sorted(nodes), PLACED_SECONDS, what)
+            self.wait(lambda: self.placed(app) == sorted(nodes), PLACED_SECONDS, what)
         except TimeoutError as error:
             raise TimeoutError(f"{error}; it is on {self.placed(app)}, pending: {self.pending(app)}") from error
 
@@ -126,7 +126,7 @@ class PlacementScene(LimitScene):
 
         what = f"{pods} of {app} to be unschedulable for: {' or '.join(why)}"
         try:
-            wait_until(told, PLACED_SECONDS, what)
+            self.wait(told, PLACED_SECONDS, what)
         except TimeoutError as error:
             raise TimeoutError(f"{error}; the scheduler says {self.pending(app)}") from error
 
@@ -139,7 +139,7 @@ class PlacementScene(LimitScene):
             events = self.cluster.items("events", self.namespace)
             return {event["note"].rsplit(" ", 1)[1] for event in events if event["reason"] == "Scheduled"}
 
-        wait_until(lambda: here <= told(), PLACED_SECONDS, f"Events about pods on {here}")
+        self.wait(lambda: here <= told(), PLACED_SECONDS, f"Events about pods on {here}")
         return told()
 
 

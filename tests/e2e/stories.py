@@ -26,12 +26,14 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from controlplane import OPERATOR_USER, Cluster, ControlPlane, Json, Operator, Target, sleep_until, wait_until
 from e2e.replay.pod_watch import RUN_LABEL, PodWatch
+
+T = TypeVar("T")
 
 POLICY_LABEL = "taintwarden-e2e/policy"
 TOLERATIONS = "taintwarden.io/tolerations"
@@ -91,10 +93,17 @@ def events(cluster: Cluster, namespace: str, about: str, reason: str) -> list[Js
     return [event for event in found if (event["regarding"]["name"], event["reason"]) == (about, reason)]
 
 
-def wait_event(cluster: Cluster, namespace: str, about: str, reason: str, seconds: float = PATIENCE_SECONDS) -> Json:
-    """Wait for an Event about an object and return it."""
+def wait_event(
+    cluster: Cluster,
+    namespace: str,
+    about: str,
+    reason: str,
+    seconds: float = PATIENCE_SECONDS,
+    lost: Callable[[float], float] = lambda _: 0.0,
+) -> Json:
+    """Wait for an Event about an object and return it; `lost` is what `wait_until` takes."""
     what = f"an Event {reason} about {about}"
-    return wait_until(lambda: events(cluster, namespace, about, reason), seconds, what)[0]
+    return wait_until(lambda: events(cluster, namespace, about, reason), seconds, what, lost)[0]
 
 
 def calls(control_plane: ControlPlane, namespace: str) -> list[Json]:
@@ -184,6 +193,10 @@ class Scene:
         assert seconds - EARLY_SECONDS <= after <= seconds + slack + lost, said
         return at
 
+    def wait(self, found: Callable[[], T], seconds: float, what: str) -> T:
+        """Wait until something is truthy and return it. What the machine loses meanwhile does not count."""
+        return wait_until(found, seconds, what, self.watch.pulse.lost)
+
     def slack(self, since: float, until: float) -> float:
         """How late what happened between two moments may be: by SLACK_SECONDS, and by what the machine lost."""
         return SLACK_SECONDS + self.watch.pulse.lost(since, until)
@@ -198,10 +211,13 @@ class Scene:
     def event(self, about: PodRef | str, reason: str) -> Json:
         """Wait for an Event about a pod, or about a node or policy by its name."""
         if isinstance(about, PodRef):
-            event = wait_event(self.cluster, self.namespace, about.name, reason, self.event_seconds)
+            event = self._event(self.namespace, about.name, reason)
             assert event["regarding"]["uid"] == about.uid
             return event
-        return wait_event(self.cluster, "default", about, reason, self.event_seconds)
+        return self._event("default", about, reason)
+
+    def _event(self, namespace: str, about: str, reason: str) -> Json:
+        return wait_event(self.cluster, namespace, about, reason, self.event_seconds, self.watch.pulse.lost)
 
     def events(self, about: PodRef, reason: str) -> list[Json]:
         """The Events about a pod so far."""

@@ -7,7 +7,6 @@ from itertools import pairwise
 
 import pytest
 
-from controlplane import wait_until
 from e2e.limit_scenes import ALL_SECONDS, GOOD, STATUS_SECONDS, LimitScene
 from e2e.stories import NO_LIMITS, SLACK_SECONDS, PodRef, Stories, Story, Told, annotation, toleration
 
@@ -94,7 +93,7 @@ def a_workload_that_is_held_stays_when_the_value_recovers(scene: LimitScene) -> 
     scene.nobody_leaves(recovered, FIRST_SECONDS)
     assert scene.pods_on(nodes) == [pod]
     scene.ground.wait_complete(workload)
-    wait_until(lambda: not scene.status().get("limits"), STATUS_SECONDS, "nobody to be held")
+    scene.wait(lambda: not scene.status().get("limits"), STATUS_SECONDS, "nobody to be held")
 
 
 @STORIES.under(SLOWER)

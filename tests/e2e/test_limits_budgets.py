@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from controlplane import ControlPlane, Json, wait_until
+from controlplane import ControlPlane, Json
 from e2e.limit_scenes import GOOD, LEAVE_SECONDS, OBSERVED_SECONDS, STATUS_SECONDS, LimitScene
 from e2e.stories import Stories, Story, Told, calls
 
@@ -50,7 +50,7 @@ def a_budget_of_one_drains_ten_pods_one_by_one(scene: LimitScene) -> None:
     workload, old = on_old_nodes(scene, "web", 10)
     scene.budget("web", "web", maxUnavailable=1)
     fell = scene.degrade(*old)
-    budget = wait_until(lambda: blocked_budgets(scene), STATUS_SECONDS, "the status to name the budget")[0]
+    budget = scene.wait(lambda: blocked_budgets(scene), STATUS_SECONDS, "the status to name the budget")[0]
     assert (budget["namespace"], budget["name"]) == (scene.namespace, "web")
     assert 1 <= budget["pods"] <= 9
     left = scene.wait_departures(10, fell)
@@ -60,7 +60,7 @@ def a_budget_of_one_drains_ten_pods_one_by_one(scene: LimitScene) -> None:
     assert scene.worst(workload, fell) == 1
     assert answers(scene)[201] == 10
     assert answers(scene)[429] <= IN_VAIN
-    wait_until(lambda: not blocked_budgets(scene), STATUS_SECONDS, "the status to forget the budget")
+    scene.wait(lambda: not blocked_budgets(scene), STATUS_SECONDS, "the status to forget the budget")
 
 
 @STORIES.under(NEVER)

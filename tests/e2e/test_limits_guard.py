@@ -4,7 +4,6 @@ import time
 
 import pytest
 
-from controlplane import wait_until
 from e2e.limit_scenes import DEMANDING, GOOD, LEAVE_SECONDS, OBSERVED_SECONDS, LimitScene
 from e2e.stories import PATIENCE_SECONDS, PodRef, Stories, Story, Told, taint
 
@@ -105,7 +104,7 @@ def a_reset_lets_them_go(scene: LimitScene) -> None:
     scene.cluster.annotate("taintevictionpolicies", scene.policy, {RESET_ANNOTATION: str(generation)})
     for pod in pods:
         scene.leaves(pod, reset, slack=LEAVE_SECONDS)
-    wait_until(lambda: RESET_ANNOTATION not in annotations_of(scene), PATIENCE_SECONDS, "the annotation to be removed")
+    scene.wait(lambda: RESET_ANNOTATION not in annotations_of(scene), PATIENCE_SECONDS, "the annotation to be removed")
     scene.wait_condition("GuardTripped", "False")
     assert scene.status()["observedGeneration"] == generation
 

@@ -33,6 +33,7 @@ pytestmark = [
     pytest.mark.skipif(not known_gates(), reason=f"{NOT_KNOWN}: its scheduler puts replacements on any node"),
 ]
 LIMIT = "max-unavailable"
+NEVER_SECONDS = 3600
 
 
 @pytest.mark.parametrize("story", STORIES, ids=str)
@@ -116,11 +117,13 @@ def a_workload_of_one_may_lose_it(scene: LimitScene) -> None:
 def a_replacement_counts_although_the_old_pod_still_stops(scene: LimitScene) -> None:
     """Missing are pods that are not replaced, not pods that are still stopping."""
     zones = scene.zones(GOOD, a=1)
-    workload = scene.deploy("slow", 4, annotations={STOP_SECONDS_ANNOTATION: "25"})
+    never = {"grace_seconds": NEVER_SECONDS, "annotations": {STOP_SECONDS_ANNOTATION: str(NEVER_SECONDS)}}
+    workload = scene.deploy("slow", 4, **never)
     scene.zones(GOOD, b=1)
     fell = scene.degrade(*zones["a"])
-    left = scene.wait_departures(4, fell, 24)
-    assert left[-1].at - fell < 24
+    left = scene.wait_departures(4, fell)
+    stopping = {pod["metadata"]["uid"] for pod in scene.cluster.items("pods", scene.namespace)}
+    assert {one.uid for one in left} < stopping
     scene.ground.wait_complete(workload)
     assert scene.worst(workload, fell) == 1
 
