@@ -197,9 +197,13 @@ class Scene:
         """Wait until something is truthy and return it. What the machine loses meanwhile does not count."""
         return wait_until(found, seconds, what, self.watch.pulse.lost)
 
+    def lost(self, since: float, until: float) -> float:
+        """What the machine lost between two moments."""
+        return self.watch.pulse.lost(since, until)
+
     def slack(self, since: float, until: float) -> float:
         """How late what happened between two moments may be: by SLACK_SECONDS, and by what the machine lost."""
-        return SLACK_SECONDS + self.watch.pulse.lost(since, until)
+        return SLACK_SECONDS + self.lost(since, until)
 
     def stays(self, *pods: PodRef, until: float) -> None:
         """Assert that none of the pods is evicted before a moment, and wait for it."""

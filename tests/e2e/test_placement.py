@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from controlplane import Json, WorkingCluster, wait_until
+from controlplane import Json, WorkingCluster
 from e2e.limit_scenes import BAD, DEMANDING, GOOD, LEAVE_SECONDS, SCENE_LABEL
 from e2e.placement_scenes import PlacementScene, placing
 from e2e.replay.pod_watch import RUN_LABEL
@@ -156,7 +156,7 @@ def what_a_profile_tolerates_counts_as_well(scene: PlacementScene) -> None:
     kind = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TolerationProfile", "metadata": {"name": "demanding"}}
     profile = {**kind, "spec": {"tolerations": [DEMANDING]}}
     scene.cluster.create("tolerationprofiles", profile, scene.namespace)
-    wait_until(lambda: "affinity" in scene.rehearsed(), PATIENCE_SECONDS, "the profile to count")
+    scene.wait(lambda: "affinity" in scene.rehearsed(), PATIENCE_SECONDS, "the profile to count")
     scene.place("web")
     scene.wait_pending("web", NO_NODE)
     scene.cordon([good], off=True)
@@ -189,8 +189,8 @@ def without_placement_the_scheduler_puts_pods_where_they_have_to_leave(scene: Pl
     scene.wait_completed(demanding)
     assert "affinity" not in scene.rehearsed(demanding)
     scene.place("web", demanding)
-    wait_until(lambda: scene.ever_placed() == {low}, LEAVE_SECONDS, "the pod to be placed")
-    wait_until(lambda: scene.placed("web") == [], LEAVE_SECONDS, "the pod to leave again")
+    scene.wait(lambda: scene.ever_placed() == {low}, LEAVE_SECONDS, "the pod to be placed")
+    scene.wait(lambda: scene.placed("web") == [], LEAVE_SECONDS, "the pod to leave again")
 
 
 @STORIES.under(DRY)

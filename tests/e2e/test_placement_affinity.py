@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from controlplane import Json, WorkingCluster, wait_until
+from controlplane import Json, WorkingCluster
 from e2e.placement_scenes import PlacementScene, placing
 from e2e.stories import PATIENCE_SECONDS, Stories, Story, Told
 from taintwarden.engine.placement.labels import label_version_label
@@ -65,13 +65,13 @@ def begin(scene: PlacementScene, **versions: str) -> dict[str, str]:
     """Nodes with these drivers, whose versions are repeated, in a namespace whose pods are completed."""
     nodes = {name: scene.place_node(name, labels={DRIVER: version}) for name, version in versions.items()}
     scene.cluster.patch("namespaces", scene.namespace, {"metadata": {"labels": {"taintwarden.io/inject": "true"}}})
-    wait_until(partial(is_completed, scene), PATIENCE_SECONDS, "pods to be completed by the webhook")
+    scene.wait(partial(is_completed, scene), PATIENCE_SECONDS, "pods to be completed by the webhook")
     label = label_version_label(DRIVER)
 
     def repeated() -> bool:
         return all(label in scene.cluster.get("nodes", node)["metadata"]["labels"] for node in nodes.values())
 
-    wait_until(repeated, PATIENCE_SECONDS, "versions to be repeated")
+    scene.wait(repeated, PATIENCE_SECONDS, "versions to be repeated")
     return nodes
 
 
@@ -119,7 +119,7 @@ def what_a_profile_requires_counts_as_well(scene: PlacementScene) -> None:
     kind = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TolerationProfile", "metadata": {"name": "newer"}}
     profile = {**kind, "spec": {"nodeAffinity": required(term("SemverGt", "1.9.9"))}}
     scene.cluster.create("tolerationprofiles", profile, scene.namespace)
-    wait_until(lambda: "affinity" in scene.rehearsed(), PATIENCE_SECONDS, "the profile to count")
+    scene.wait(lambda: "affinity" in scene.rehearsed(), PATIENCE_SECONDS, "the profile to count")
     scene.place("web")
     scene.wait_pending("web", NO_NODE)
     scene.cordon([nodes["new"]], off=True)
