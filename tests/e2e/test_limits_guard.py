@@ -11,7 +11,7 @@ GUARDED, RESET, SUMMED, GRACED = "guarded", "guard-reset", "guard-summed", "guar
 REPORTING, REHEARSED, RECOVERING, LATE = "guard-reporting", "guard-rehearsed", "guard-recovering", "guard-late"
 ALLOWED = 5
 PODS = 8
-GRACE_SECONDS = 60
+GRACE_SECONDS = 600
 GUARD = {"minPods": ALLOWED, "maxPercent": 20, "windowSeconds": 600, "settleSeconds": 2}
 POLICIES = {
     GUARDED: {"limits": {"base": "None", "guard": GUARD}},

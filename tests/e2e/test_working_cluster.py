@@ -113,22 +113,31 @@ def test_nobody_but_the_operator_acts_on_a_taint(working_cluster: WorkingCluster
     assert working_cluster.availability.departures(workload, began) == []
 
 
-def test_a_pod_may_take_long_to_start_and_to_stop(working_cluster: WorkingCluster, ground: str) -> None:
-    slow = deploy(working_cluster, ground, replicas=1, annotations={STOP_SECONDS_ANNOTATION: "2"})
+def test_a_pod_that_takes_long_to_stop_is_replaced_meanwhile(working_cluster: WorkingCluster, ground: str) -> None:
+    never = {STOP_SECONDS_ANNOTATION: "3600"}
+    slow = deploy(working_cluster, ground, replicas=1, annotations=never, grace_seconds=3600)
     name = pods(working_cluster, ground)[0]["metadata"]["name"]
     began = time.monotonic()
     working_cluster.client.delete("pods", name, ground)
+    wait_until(lambda: working_cluster.availability.departures(slow, began), SECONDS, "the pod to leave")
     working_cluster.wait_complete(slow)
-    assert working_cluster.client.find("pods", name, ground), "it stops while its replacement is Ready already"
+    assert working_cluster.client.find("pods", name, ground)
+
+
+def test_a_pod_takes_as_long_to_stop_as_it_says(working_cluster: WorkingCluster, ground: str) -> None:
+    deploy(working_cluster, ground, replicas=1, annotations={STOP_SECONDS_ANNOTATION: "2"})
+    name = pods(working_cluster, ground)[0]["metadata"]["name"]
+    began = time.monotonic()
+    working_cluster.client.delete("pods", name, ground)
     wait_until(lambda: working_cluster.client.find("pods", name, ground) is None, SECONDS, "the pod to be gone")
-    assert 2 <= time.monotonic() - began < 5
+    assert time.monotonic() - began >= 2
 
 
 def test_a_pod_is_killed_when_its_grace_is_over(working_cluster: WorkingCluster, ground: str) -> None:
     deploy(working_cluster, ground, replicas=1, annotations={STOP_SECONDS_ANNOTATION: "60"}, grace_seconds=2)
     name = pods(working_cluster, ground)[0]["metadata"]["name"]
     working_cluster.client.delete("pods", name, ground)
-    wait_until(lambda: working_cluster.client.find("pods", name, ground) is None, 6, "the pod to be killed")
+    wait_until(lambda: working_cluster.client.find("pods", name, ground) is None, SECONDS, "the pod to be killed")
 
 
 def test_budgets_are_computed(working_cluster: WorkingCluster, ground: str) -> None:
