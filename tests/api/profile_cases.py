@@ -102,6 +102,16 @@ GOOD: dict[str, Json] = {
             "largest": f"{2**64 - 1}.0.0-{2**64 - 1}",
         }.items()
     },
+    **{
+        f"natural_{name}": _value(operator, text)
+        for operator, name, text in [
+            ("VersionGt", "kernel", "5.15.0-1053-aws"),
+            ("VersionLt", "build", "v1.31.2+k3s1"),
+            ("VersionEq", "scheme", "containerd://1.7.13"),
+            ("VersionGt", "named", "Ubuntu 22.04.5 LTS"),
+            ("VersionGt", "tilde", "1.7.12-0ubuntu2~22.04.1"),
+        ]
+    },
 }
 
 BAD: dict[str, Bad] = {
@@ -181,6 +191,19 @@ BAD: dict[str, Bad] = {
             "far_beyond": "9" * 40,
         }.items()
     },
+    **{
+        f"{operator}_{name}": Bad("spec.tolerations[0].value", _value(operator, text))
+        for operator in ("VersionGt", "VersionLt", "VersionEq")
+        for name, text in {
+            "empty": "",
+            "word": "newest",
+            "white_space": " 1.2",
+            "line": "1.2\n",
+            "hyphen": "-1",
+            "other_digits": "1.\u0662",
+        }.items()
+    },
+    "natural_absent": Bad("spec.tolerations[0].value", _of({"key": "a", "operator": "VersionEq"})),
     **{
         f"{operator}_{name}": Bad("spec.tolerations[0].value", _value(operator, text))
         for operator in ("SemverGt", "SemverLt", "SemverEq")

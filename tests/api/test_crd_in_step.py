@@ -39,6 +39,7 @@ from taintwarden.api.types import (
     check_version_label,
     no_duplicates,
 )
+from taintwarden.engine.natural import explain_natural
 from taintwarden.engine.numeric import parse_integer
 from taintwarden.engine.versions import explain_version
 
@@ -284,6 +285,7 @@ SPACES = "\t\n\v\f\r \u0085\u00a0\u1680\u2000\u2005\u200a\u2028\u2029\u202f\u205
 NEAR_VERSION = st.text(alphabet="0019vVar.-+ \x1c\u200b_" + SPACES, max_size=14) | st.from_regex(
     r"[ \u3000]?v?[0-9]{1,3}(\.[0-9]{0,21}){0,3}(-[0-9a-z.-]{0,5})?(\+[0-9a-z.-]{0,5})?[ \u2000]?", fullmatch=True
 )
+NATURAL_PATTERN = re.compile(value_pattern("'Version'"))
 BEYOND_64_BITS = re.compile(r"[0-9]{20}")
 
 
@@ -297,6 +299,11 @@ BEYOND_64_BITS = re.compile(r"[0-9]{20}")
 def test_the_server_reads_versions_as_we_do(text):
     taken = bool(VERSION_PATTERN.fullmatch(text))
     assert taken == (explain_version(text) is None) or (taken and BEYOND_64_BITS.search(text))
+
+
+@hypothesis.given(st.text(alphabet="01aZ-.+~: \t\u0662", max_size=8))
+def test_the_server_reads_versions_in_the_natural_order_as_we_do(text):
+    assert bool(NATURAL_PATTERN.fullmatch(text)) == (explain_natural(text) is None)
 
 
 @hypothesis.given(st.text(alphabet="0195-+ .e_", max_size=6) | st.integers().map(str))

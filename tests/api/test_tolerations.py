@@ -47,6 +47,8 @@ def test_every_field_arrives():
         {"key": "v", "operator": "SemverGt", "value": "v1.28"},
         {"key": "v", "operator": "SemverLt", "value": "1.2.3-rc.1+5"},
         {"key": "v", "operator": "SemverEq", "value": "1"},
+        {"key": "v", "operator": "VersionGt", "value": "5.15.0-91-generic"},
+        {"key": "v", "operator": "VersionEq", "value": "containerd://1.7.13"},
         GT | {"tolerationSeconds": None},
         GT | {"tolerationSeconds": -1},
         GT | {"tolerationSeconds": 2**63 - 1},
@@ -122,6 +124,7 @@ def test_fault_is_told_with_its_remedy(entry, fault):
         (GT | {"tolerationSeconds": True}, "[0].tolerationSeconds"),
         ({"key": "a", "value": "b c"}, "[0].value"),
         ({"key": "a", "operator": "SemverGt", "value": "newest"}, "[0].value"),
+        ({"key": "a", "operator": "VersionGt", "value": "newest"}, "[0].value"),
     ],
 )
 def test_fault_is_told_at_its_field(entry, path):

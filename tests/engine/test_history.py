@@ -154,6 +154,18 @@ def test_versions_are_thinned_out_by_their_own_order():
     assert len(made.spans) < MAX_SPANS
 
 
+def test_a_version_that_one_of_two_orders_needs_is_kept():
+    """By text 100 lies below 91 and 97, by number above: to VersionGt it was the highest."""
+    values = [
+        "5.15.0-100-generic",
+        *(f"5.15.0-{91 + at % 2}-generic" for at in range(MAX_SPANS + 5)),
+        "5.15.0-097-generic",
+    ]
+    made = history(*[(value, float(at)) for at, value in enumerate(values)])
+    assert made.spans[0].value == values[0]
+    assert not made.forgotten
+
+
 # -- the annotation ---------------------------------------------------------------------------------------------------
 
 

@@ -35,6 +35,26 @@ def test_a_type_makes_a_value_invalid_even_if_nobody_compares():
     assert not judge([], Taint("sla", "high"), AFTER).invalid
 
 
+FOUR_PARTS = "10.0.20348.2700"
+
+
+@pytest.mark.parametrize(
+    ("value_type", "operators", "invalid"),
+    [
+        (ValueType.VERSION, [], False),
+        (ValueType.VERSION, ["VersionGt"], False),
+        (ValueType.VERSION, ["SemverGt"], True),
+        (ValueType.VERSION, ["Gt"], False),
+        (ValueType.VERSION, ["VersionGt", "SemverGt"], True),
+        (None, ["VersionGt"], False),
+        (None, ["SemverGt"], True),
+    ],
+)
+def test_a_version_that_is_no_semantic_one_is_invalid_to_those_who_ask_for_one(value_type, operators, invalid):
+    tolerations = [Toleration("sla", operator, "11") for operator in operators]
+    assert judge(tolerations, Taint("sla", FOUR_PARTS), AFTER, value_type).invalid is invalid
+
+
 def test_a_value_that_is_tolerated_anyway_is_not_invalid():
     assert not judge([gt(), exists()], Taint("sla", "high"), AFTER).invalid
 

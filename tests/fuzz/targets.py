@@ -18,7 +18,7 @@ from kube.scripted import ScriptedClient
 from kube.wire_format import enveloped, framed, labels, message
 from scheduling.scene import ABOVE, NEWER, Scene, node, pod_json, preferred, required, sla, terms
 from taintwarden.api.affinity import parse_node_affinity, parse_volume_affinity
-from taintwarden.api.errors import InvalidObject
+from taintwarden.api.errors import FieldError, InvalidObject
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.api.tolerations import parse_tolerations
@@ -29,7 +29,10 @@ from taintwarden.controller.decoding import Decoder
 from taintwarden.engine.history import decode_histories, encode_histories, until_now
 from taintwarden.engine.machine import Machine, events
 from taintwarden.engine.model import Instant, MonotonicTime, Policy, TaintSelector, WallTime
+from taintwarden.engine.natural import explain_natural, parse_natural
 from taintwarden.engine.operators import ALL_GATES
+from taintwarden.engine.placement.encoding import encode_natural
+from taintwarden.engine.versions import hinges_on_text, text_in
 from taintwarden.kube.auth.kubeconfig import from_files
 from taintwarden.kube.calls.access import review_token
 from taintwarden.kube.calls.webhook_calls import ConfigurationKind, read_configurations, read_secret
@@ -54,6 +57,19 @@ def annotation(data: bytes) -> None:
     """The annotation with tolerations."""
     _, faults = parse_tolerations(data.decode("utf-8", "surrogateescape"))
     told(faults)
+
+
+def versions(data: bytes) -> None:
+    """Two versions in the natural order, and beside it the semantic one."""
+    one, _, other = data.decode("utf-8", "surrogateescape").partition("\n")
+    first, second = parse_natural(one), parse_natural(other)
+    assert (first is None) is bool(explain_natural(one))
+    told([FieldError("", "", hinges_on_text(one, other)), FieldError("", "", text_in(one))])
+    if first is None or second is None:
+        return
+    assert [first < second, first == second, first > second].count(True) == 1
+    numbers = encode_natural(first)[0], encode_natural(second)[0]
+    assert numbers[0] <= numbers[1] if first < second else numbers[0] >= numbers[1]
 
 
 def affinities(data: bytes) -> None:
@@ -286,6 +302,7 @@ TARGETS = {
             extended({"key": "v", "operator": "SemverGt", "value": "1.2.3-rc.1", "tolerationSeconds": 5}).encode(),
         ],
     ),
+    "versions": Target(versions, [b"5.15.0-97-generic\n5.15.0-100-generic", b"v1.31.2+k3s1\ncontainerd://1.7~rc1"]),
     "affinities": Target(
         affinities,
         _encoded(required(NEWER) | preferred(5, NEWER), {"required": terms(NEWER, {"key": "a", "operator": "Exists"})}),

@@ -12,11 +12,9 @@ from taintwarden.engine.evaluate import Kind, TaintVerdict
 from taintwarden.engine.limits import refusal
 from taintwarden.engine.limits.zones import ZoneState
 from taintwarden.engine.machine import BadNodes
-from taintwarden.engine.model import Gates, Pod, Policy, Taint, Toleration, ValueType
-from taintwarden.engine.numeric import explain_integer
-from taintwarden.engine.operators import INTEGER, ROWS, why_not
+from taintwarden.engine.model import Gates, Pod, Policy, Taint, Toleration
+from taintwarden.engine.operators import ROWS, SEMVER, TYPED, why_not
 from taintwarden.engine.outcomes import OUTCOMES, Outcome
-from taintwarden.engine.versions import explain_version
 
 END_OF_TIME = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 """The latest time of a calendar. It replaces all later times, as a huge ``tolerationSeconds`` means "very late"."""
@@ -221,17 +219,18 @@ def invalid_value(verdict: TaintVerdict) -> str:
 
 
 def invalid_taint(taint: Taint, policy: Policy | None, tolerations: Iterable[Toleration]) -> str:
-    """The same for a taint: as an integer or as a version, as the policy says, or else the tolerations.
+    """The same for a taint: as what the policy says, and as what the tolerations compare.
 
     Empty if it can be compared.
     """
     selector = policy.selector_for(taint) if policy else None
     wanted = selector.value_type if selector else None
-    if wanted is None:
-        is_number = any((row := ROWS.get(one.operator)) and row.family is INTEGER for one in tolerations)
-        wanted = ValueType.INTEGER if is_number else ValueType.VERSION
-    explain = explain_integer if wanted is ValueType.INTEGER else explain_version
-    return explain(taint.value) or ""
+    asked = [row.family for one in tolerations if (row := ROWS.get(one.operator)) and row.family.value_type]
+    families = [one for one in asked if wanted in (None, one.value_type)]
+    if wanted is not None:
+        families.insert(0, TYPED[wanted])
+    # Without either, a version: nobody knows what it has to be.
+    return next((fault for one in families or [SEMVER] if (fault := one.explain(taint.value))), "")
 
 
 @lru_cache(maxsize=256)  # of the pods of some nodes; a verdict holds all tolerations of a pod

@@ -31,9 +31,7 @@ from taintwarden.engine.model import (
     names,
     speaking_of,
 )
-from taintwarden.engine.numeric import parse_integer
-from taintwarden.engine.operators import ALL_GATES, ROWS, Match, applies, match
-from taintwarden.engine.versions import parse_version
+from taintwarden.engine.operators import ALL_GATES, ROWS, TYPED, Match, applies, match
 
 
 class Kind(StrEnum):
@@ -162,8 +160,8 @@ class _Part(msgspec.Struct, frozen=True):
     compared: bool = False
     """Whether a comparison applies to the taint: the first one gives ``grace``."""
     grace: int | None = None
-    invalid: bool = False
-    """Whether one of them cannot compare the value."""
+    unread: frozenset[ValueType | None] = frozenset()
+    """The types as which comparisons cannot read the value."""
     exact: bool = False
 
     def then(self, rest: "_Part") -> "_Part":
@@ -173,7 +171,7 @@ class _Part(msgspec.Struct, frozen=True):
         return _Part(
             compared=self.compared or rest.compared,
             grace=self.grace if self.compared else rest.grace,
-            invalid=self.invalid or rest.invalid,
+            unread=self.unread | rest.unread,
             exact=self.exact or rest.exact,
         )
 
@@ -181,7 +179,7 @@ class _Part(msgspec.Struct, frozen=True):
         """The result of all parts."""
         if self.toleration is not None:
             return Judgement(self.toleration, self.seconds)
-        invalid = _is_invalid(value, value_type, asked=self.invalid)
+        invalid = _is_invalid(value, value_type, self.unread)
         return Judgement(None, self.grace, invalid=invalid, exact=self.exact)
 
 
@@ -199,7 +197,7 @@ def judge(
 def _part(tolerations: Sequence[Toleration], taint: Taint, mode: TolerationSecondsMode, gates: Gates) -> _Part:
     grace: int | None = None
     compared = False
-    invalid = False
+    unread: frozenset[ValueType | None] = frozenset()
     exact = False
     for toleration in tolerations:
         answer = match(toleration, taint, gates)
@@ -208,7 +206,8 @@ def _part(tolerations: Sequence[Toleration], taint: Taint, mode: TolerationSecon
         after_violation = is_comparison and mode is TolerationSecondsMode.AFTER_VIOLATION
         if answer is Match.HOLDS:
             return _Part(toleration, None if after_violation else toleration.toleration_seconds)
-        invalid |= answer is Match.INVALID_TAINT
+        if answer is Match.INVALID_TAINT and row is not None:
+            unread |= {row.family.value_type}
         if not applies(toleration, taint):
             continue
         exact |= row is not None and row.is_exact
@@ -217,19 +216,13 @@ def _part(tolerations: Sequence[Toleration], taint: Taint, mode: TolerationSecon
             grace = toleration.violation_grace_seconds
             if grace is None and after_violation:
                 grace = toleration.toleration_seconds
-    return _Part(compared=compared, grace=grace, invalid=invalid, exact=exact)
+    return _Part(compared=compared, grace=grace, unread=unread, exact=exact)
 
 
-def _is_invalid(value: str, value_type: ValueType | None, *, asked: bool) -> bool:
-    match value_type:
-        case ValueType.INTEGER:
-            return parse_integer(value) is None
-        case ValueType.VERSION:
-            return parse_version(value) is None
-        case ValueType.STRING:
-            return False
-        case None:
-            return asked
+def _is_invalid(value: str, value_type: ValueType | None, unread: frozenset[ValueType | None]) -> bool:
+    if value_type is None:
+        return bool(unread)
+    return value_type in unread or TYPED[value_type].parse(value) is None
 
 
 K = TypeVar("K", Tolerations, SharedTolerations)

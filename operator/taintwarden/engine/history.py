@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import msgspec
 
+from taintwarden.engine.natural import parse_natural
 from taintwarden.engine.numeric import parse_integer
 from taintwarden.engine.versions import parse_version
 
@@ -202,31 +203,35 @@ def _without_dominated(spans: Sequence[Span]) -> Sequence[Span]:
 
     If a value has a later one at or above it *and* a later one at or below it, ``Gt`` or ``Lt`` did not tolerate it
     whenever they tolerated none of the later ones. So the remaining values give the same result. ``Equal`` is not
-    ordered: it treats the gap as tolerated. If the values are of several types, all are kept, as they have no order.
+    ordered: it treats the gap as tolerated. Versions have two orders, and each of them needs its values. If the values
+    are of several types, all are kept, as they have no order.
     """
-    parse = _common_order([span.value for span in spans])
-    if parse is None:
+    parsers = _common_orders([span.value for span in spans])
+    if not parsers:
         return spans
     kept: list[Span] = []
-    lowest = highest = parse(spans[-1].value)
+    lowest = highest = [parse(spans[-1].value) for parse in parsers]
     gap_from: float | None = None
     for index in range(len(spans) - 1, -1, -1):
         span = spans[index]
-        order = parse(span.value)
-        if lowest <= order <= highest and index < len(spans) - 1:
+        places = [parse(span.value) for parse in parsers]
+        if index < len(spans) - 1 and all(
+            low <= at <= high for low, at, high in zip(lowest, places, highest, strict=True)
+        ):
             gap_from = span.since
             continue
         until = span.until if span.until is not None else gap_from
         kept.append(msgspec.structs.replace(span, until=until))
-        lowest, highest, gap_from = min(lowest, order), max(highest, order), None
+        lowest, highest, gap_from = [*map(min, lowest, places)], [*map(max, highest, places)], None
     return tuple(reversed(kept))
 
 
-def _common_order(values: Sequence[str]) -> Callable[[str], Any] | None:
-    """The parser by which these values compare: all integers, or all versions; None if there is none."""
+def _common_orders(values: Sequence[str]) -> Sequence[Callable[[str], Any]]:
+    """The parsers by which all these values compare: as integers, or as versions in both orders."""
     integers = [parse_integer(value) is not None for value in values]
     if all(integers):
-        return parse_integer
-    if not any(integers) and all(parse_version(value) is not None for value in values):
-        return parse_version
-    return None
+        return (parse_integer,)
+    versions = (parse_version, parse_natural)
+    if not any(integers) and all(parse(value) is not None for parse in versions for value in values):
+        return versions
+    return ()

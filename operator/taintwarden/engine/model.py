@@ -49,8 +49,8 @@ class Effect(StrEnum):
 class Operator(StrEnum):
     """How a toleration compares: ``taint.value OPERATOR toleration.value``, the taint always on the left.
 
-    ``Gt``/``Lt`` are KEP-5471's, the ``Semver*`` KEP-5721's, ``In``/``NotIn`` ours. What each means is one row of
-    :mod:`.operators`.
+    ``Gt``/``Lt`` are KEP-5471's, the ``Semver*`` KEP-5721's, ``In``/``NotIn`` and the ``Version*`` ours. What each
+    means is one row of :mod:`.operators`.
     """
 
     EQUAL = "Equal"
@@ -62,6 +62,9 @@ class Operator(StrEnum):
     SEMVER_GT = "SemverGt"
     SEMVER_LT = "SemverLt"
     SEMVER_EQ = "SemverEq"
+    VERSION_GT = "VersionGt"
+    VERSION_LT = "VersionLt"
+    VERSION_EQ = "VersionEq"
 
 
 class Taint(msgspec.Struct, frozen=True, gc=False):
@@ -115,7 +118,10 @@ class Mode(StrEnum):
 
 
 class ValueType(StrEnum):
-    """The type that values of a selected taint must have; without one, the tolerations determine it."""
+    """The type that values of a selected taint must have; without one, the tolerations determine it.
+
+    A version is any that has a place in the natural order. To pods that compare semantic versions it has to be one.
+    """
 
     INTEGER = "Integer"
     VERSION = "Version"

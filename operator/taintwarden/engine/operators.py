@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 
 from taintwarden.engine.model import Gates, Operator, Taint, Toleration, ValueType
+from taintwarden.engine.natural import explain_natural, parse_natural
 from taintwarden.engine.numeric import explain_integer, parse_integer
-from taintwarden.engine.versions import explain_version, parse_version
+from taintwarden.engine.versions import explain_version, hinges_on_text, parse_version, text_in
 
 ALL_GATES = Gates()
 
@@ -67,7 +68,7 @@ INTEGER = Family(
     example="950",
     server="Kubernetes 1.35 or newer with the feature gate TaintTolerationComparisonOperators",
 )
-VERSION = Family(
+SEMVER = Family(
     value_type=ValueType.VERSION,
     parse=parse_version,
     explain=explain_version,
@@ -76,6 +77,20 @@ VERSION = Family(
     example="1.28.0",
     server="an API server that has KEP-5721",
 )
+VERSION = Family(
+    value_type=ValueType.VERSION,
+    parse=parse_natural,
+    explain=explain_natural,
+    takes="value",
+    example="5.15.0-91-generic",
+    server=None,
+)
+TYPED: Mapping[ValueType, Family] = {
+    ValueType.INTEGER: INTEGER,
+    ValueType.VERSION: VERSION,
+    ValueType.STRING: TEXT,
+}
+"""What a policy's ``valueType`` asks of a value: of a version only that it has a place in the natural order."""
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
@@ -123,9 +138,12 @@ _TABLE = (
     Row(Operator.NOT_IN, TEXTS, Side.BESIDE),
     Row(Operator.GT, INTEGER, Side.ABOVE),
     Row(Operator.LT, INTEGER, Side.BELOW),
-    Row(Operator.SEMVER_GT, VERSION, Side.ABOVE),
-    Row(Operator.SEMVER_LT, VERSION, Side.BELOW),
-    Row(Operator.SEMVER_EQ, VERSION, Side.AT),
+    Row(Operator.SEMVER_GT, SEMVER, Side.ABOVE),
+    Row(Operator.SEMVER_LT, SEMVER, Side.BELOW),
+    Row(Operator.SEMVER_EQ, SEMVER, Side.AT),
+    Row(Operator.VERSION_GT, VERSION, Side.ABOVE),
+    Row(Operator.VERSION_LT, VERSION, Side.BELOW),
+    Row(Operator.VERSION_EQ, VERSION, Side.AT),
 )
 ROWS: Mapping[str, Row] = {row.operator: row for row in _TABLE} | {"": _TABLE[0]}
 """By the text of an operator. Kubernetes takes no operator for ``Equal``."""
@@ -189,6 +207,24 @@ def opposite(operator: str) -> Operator | None:
     sides = {Side.ABOVE: Side.BELOW, Side.BELOW: Side.ABOVE}
     row = ROWS[operator]
     return next((one.operator for one in _TABLE if one.family is row.family and one.side is sides.get(row.side)), None)
+
+
+def caution(toleration: Toleration, value: str | None = None) -> tuple[str, str]:
+    """Why a semantic comparison may not be what was meant, and what to write instead; both empty if there is no doubt.
+
+    Args:
+        toleration: whose value is compared.
+        value: of a taint; None: of any.
+
+    """
+    row = ROWS.get(toleration.operator)
+    if row is None or row.family is not SEMVER:
+        return "", ""
+    reason = text_in(toleration.value) if value is None else hinges_on_text(value, toleration.value)
+    if not reason:
+        return "", ""
+    other = next(one.operator for one in _TABLE if one.family is VERSION and one.side is row.side)
+    return reason, f"use {other}, which compares the numbers in it, and valueType Version in the policy"
 
 
 def _compare(row: Row, toleration: Toleration, taint: Taint, gates: Gates) -> Match:

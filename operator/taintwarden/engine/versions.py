@@ -10,7 +10,11 @@ from functools import lru_cache
 
 from semver import Version
 
+from taintwarden.engine.natural import PRE_RELEASES, parse_natural
+
 MAX_UINT64 = 2**64 - 1
+MAX_SHOWN = 40
+"""Characters of a part of a version that a reason shows."""
 
 # Go's unicode.IsSpace. str.strip() would also trim \x1c-\x1f.
 _GO_WHITE_SPACE = (
@@ -20,6 +24,9 @@ _GO_WHITE_SPACE = (
 _NUMBER = re.compile(r"0|[1-9][0-9]*")
 _IDENTIFIER = re.compile(r"[0-9A-Za-z-]+")
 _DIGITS = re.compile(r"[0-9]+")
+_MIXED = re.compile(r"(?=.*[0-9]).*[A-Za-z].*")
+_LOWEST = "0"
+"""The lowest pre-release: who writes it wants the release and its pre-releases above it."""
 
 
 @lru_cache(maxsize=65536)
@@ -55,6 +62,58 @@ def explain_version(text: str) -> str | None:
         if parse_version(meant) is not None:
             return f"{reason}: write {meant}"
     return "is not a version: numbers as in 1.28.0, then optionally a pre-release (-rc.1) and a build (+5)"
+
+
+def hinges_on_text(one: str, other: str) -> str:
+    """Why the order of two versions depends on text, so that it may not be what was meant; empty if it does not.
+
+    It does if a vendor's suffix counts as a pre-release, if numbers within text differ, or a number and text, and if
+    builds differ, which do not count. Words such as ``rc`` are pre-releases by anybody's reading.
+    """
+    versions = parse_version(one), parse_version(other)
+    first, second = versions
+    if first is None or second is None or first.finalize_version() != second.finalize_version():
+        return ""
+    before, after = first.prerelease or "", second.prerelease or ""
+    if before == after:
+        builds = [text.strip().partition("+")[2] for text in (one, other)]
+        return "" if builds[0] == builds[1] else f"the build +{_shortened(builds[0] or builds[1])} does not count"
+    if not (before and after):
+        return _of_release(before or after)
+    pairs = zip(before.split("."), after.split("."), strict=False)
+    differing = next(((a, b) for a, b in pairs if a != b), None)
+    return "" if differing is None else _of_identifiers(*differing)
+
+
+def text_in(text: str) -> str:
+    """Why the order of one version and others with its numbers depends on text; empty if it does not."""
+    version = parse_version(text)
+    identifiers = (version.prerelease or "").split(".") if version is not None else []
+    mixed = next((one for one in identifiers if _MIXED.fullmatch(one)), "")
+    return _of_release(".".join(identifiers)) or (f"{_shortened(mixed)} compares as text" if mixed else "")
+
+
+def _of_release(prerelease: str) -> str:
+    """The reason if one version is the release of another."""
+    suffixed, release = parse_natural(f"1.1-{prerelease}"), parse_natural("1.1")
+    if prerelease in ("", _LOWEST) or suffixed is None or release is None or suffixed < release:
+        return ""
+    return f"-{_shortened(prerelease)} counts as a pre-release, below its release"
+
+
+def _of_identifiers(one: str, other: str) -> str:
+    """The reason if these are the first that differ."""
+    numbers = [text for text in (one, other) if _DIGITS.fullmatch(text)]
+    if len(numbers) == 2 or {one, other} <= set(PRE_RELEASES):
+        return ""
+    if numbers:
+        text = _shortened(other if numbers[0] == one else one)
+        return f"the number {numbers[0]} counts as below the text {text}"
+    return f"{_shortened(one)} and {_shortened(other)} compare as text"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 
 def _meant_versions(text: str) -> Iterator[tuple[str, str]]:

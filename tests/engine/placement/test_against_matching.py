@@ -19,7 +19,7 @@ from taintwarden.engine.model import (
     ValueType,
 )
 from taintwarden.engine.numeric import parse_integer
-from taintwarden.engine.operators import ROWS, VERSION, Match, match
+from taintwarden.engine.operators import ROWS, SEMVER, Match, match
 from taintwarden.engine.placement import (
     REQUIRED_EFFECTS,
     NodeLabels,
@@ -41,6 +41,22 @@ VERSIONS = st.builds(
     st.sampled_from([0, 0, 1, 10_000]),
     st.sampled_from(["", "-0", "-rc.1", "-rc.2"]),
 ) | st.sampled_from(["v1", "1.0", "1.01", "1", "01"])
+_KERNEL = "5.15.0-91-generic"
+NATURAL = st.sampled_from(
+    [
+        "15-SP6",
+        "15.6",
+        "1.1.1k",
+        "1.2-gke.1",
+        "1.2-k3s2",
+        "6.8.0-1042-gke",
+        "6.8",
+        _KERNEL,
+        f"{_KERNEL}-fips",
+        f"{_KERNEL}-hwe",
+    ]
+)
+BEYOND_NATURAL = st.sampled_from(["v1.31.2+k3s1", "containerd://1.7.13", f"{_KERNEL}-fips~1", "none"])
 TEXTS = st.sampled_from(["", "high", "gold", "99.5", "1-2"])
 BEYOND_INTEGERS = st.sampled_from(["-0", "-1", str(-(2**63)), str(2**63)])
 BEYOND_VERSIONS = st.sampled_from(["1.0.0-rc-", "1.0.0+5", "latest"])
@@ -65,7 +81,7 @@ def cases(values, beyond, operators):
     )
 
 
-ANY_VALUE = INTEGERS | VERSIONS | TEXTS | BEYOND_INTEGERS | BEYOND_VERSIONS
+ANY_VALUE = INTEGERS | VERSIONS | NATURAL | TEXTS | BEYOND_INTEGERS | BEYOND_VERSIONS
 ANY_TOLERATION = st.builds(
     tolerating,
     st.sampled_from([one for one in Operator if one is not Operator.EXISTS]),
@@ -76,7 +92,8 @@ ANY_TOLERATION = st.builds(
 CASES = st.one_of(
     cases(INTEGERS, BEYOND_INTEGERS, ["Gt", "Lt"]),
     cases(VERSIONS, BEYOND_VERSIONS, ["SemverGt", "SemverLt", "SemverEq"]),
-    cases(INTEGERS | VERSIONS | TEXTS, BEYOND_INTEGERS | BEYOND_VERSIONS, list(Operator)),
+    cases(NATURAL, BEYOND_NATURAL, ["VersionGt", "VersionLt", "VersionEq"]),
+    cases(INTEGERS | VERSIONS | NATURAL | TEXTS, BEYOND_INTEGERS | BEYOND_VERSIONS, list(Operator)),
 )
 SELECTORS = st.builds(
     TaintSelector,
@@ -134,7 +151,7 @@ def test_a_node_is_preferred_only_if_it_is_tolerated_and_told_why_if_it_is_not(c
 
 
 @given(
-    INTEGERS | VERSIONS | TEXTS,
+    INTEGERS | VERSIONS | NATURAL | TEXTS,
     st.lists(ANY_TOLERATION, min_size=2, max_size=4),
     st.sampled_from([None, *ValueType]),
     GATES,
@@ -158,7 +175,7 @@ def test_a_node_that_was_not_looked_at_is_not_entered(case, entered):
 
 def asks_for_versions_of_what_is_none(taints, tolerations, selector):
     """By the policy's word, or since it is a long integer: then nobody is told."""
-    if not any(ROWS[one.operator].family is VERSION for one in tolerations):
+    if not any(ROWS[one.operator].family is SEMVER for one in tolerations):
         return False
     if selector.value_type is None:
         return any(len(taint.value) > 5 and parse_integer(taint.value) is not None for taint in taints)

@@ -3,11 +3,13 @@
 import pytest
 
 from taintwarden.engine.model import Effect, Taint, TaintSelector, ValueType
+from taintwarden.engine.natural import parse_natural
 from taintwarden.engine.placement import neutral_labels, node_labels
+from taintwarden.engine.placement.encoding import encode_natural
 
-VALUE, VERSION, EFFECT, HIGH, LOW, LOW_VERSION = (
+VALUE, VERSION, EFFECT, HIGH, LOW, LOW_VERSION, ORDER = (
     f"{domain}.taintwarden.io/k"
-    for domain in ("value", "version", "effect", "value-or-max", "value-or-min", "version-or-min")
+    for domain in ("value", "version", "effect", "value-or-max", "value-or-min", "version-or-min", "order")
 )
 MAX = "9223372036854775807"
 NOT_THERE = {EFFECT: "None", HIGH: MAX, LOW: "0", VERSION: MAX, LOW_VERSION: "0"}
@@ -21,14 +23,22 @@ def placing(value_type=None, effects=(Effect.NO_EXECUTE,), key="k"):
 def says(value, version="", *, comparable=False):
     """The labels of a taint with this value."""
     found = {VALUE: value, HIGH: value} | ({LOW: value} if comparable else {})
-    return found | ({VERSION: version, LOW_VERSION: version} if version else {})
+    return found | ({VERSION: version, LOW_VERSION: version} if version else {}) | ordered(value)
+
+
+def ordered(value):
+    """The place of a version in the natural order."""
+    version = parse_natural(value)
+    return {} if version is None else {ORDER: str(encode_natural(version)[0])}
 
 
 def labels(*values, value_type=None):
     return node_labels([Taint("k", value) for value in values], [placing(value_type)])
 
 
-PREFER_VALUE, PREFER_VERSION = (f"prefer-{domain}.taintwarden.io/k" for domain in ("value", "version"))
+PREFER_VALUE, PREFER_VERSION, PREFER_ORDER = (
+    f"prefer-{domain}.taintwarden.io/k" for domain in ("value", "version", "order")
+)
 
 
 def test_a_node_without_the_taint_says_so():
@@ -37,7 +47,12 @@ def test_a_node_without_the_taint_says_so():
 
 def test_a_taint_that_scheduling_only_prefers_to_avoid_has_labels_of_its_own():
     found = node_labels([Taint("k", "1.2.3", Effect.PREFER_NO_SCHEDULE)], [placing()])
-    assert found.labels == {PREFER_VALUE: "1.2.3", PREFER_VERSION: "10002000000031", **NOT_THERE}
+    assert found.labels == {
+        PREFER_VALUE: "1.2.3",
+        PREFER_VERSION: "10002000000031",
+        PREFER_ORDER: ordered("1.2.3")[ORDER],
+        **NOT_THERE,
+    }
 
 
 def test_its_value_may_differ_from_that_of_the_others():
@@ -78,7 +93,7 @@ def test_the_effects_that_evict_do_not_matter():
 def test_leading_zeros_are_left_out_and_told():
     found = labels("0950", value_type=ValueType.INTEGER)
     number = "9500000000000001"
-    assert found.labels == {VALUE: "", HIGH: "", VERSION: number, LOW_VERSION: number}
+    assert found.labels == {VALUE: "", HIGH: "", VERSION: number, LOW_VERSION: number} | ordered("950")
     [(taint, reason)] = found.faults
     assert taint == Taint("k", "0950")
     assert reason == "0950 is no canonical integer, but the scheduler would compare it as 950"
@@ -90,7 +105,7 @@ def test_leading_zeros_of_a_version_only_cost_the_value():
         HIGH: "",
         VERSION: "10000000000001",
         LOW_VERSION: "10000000000001",
-    }
+    } | ordered("1")
 
 
 def test_a_version_with_too_many_digits_is_told():
@@ -122,7 +137,7 @@ def test_effects_are_told_unless_the_taint_only_evicts():
 
 def test_the_value_that_stands_for_no_taint_is_left_out_and_told():
     found = labels(MAX)
-    assert found.labels == {VALUE: MAX, HIGH: "", LOW: MAX}
+    assert found.labels == {VALUE: MAX, HIGH: "", LOW: MAX} | ordered(MAX)
     assert found.faults[0][1] == f"{MAX} stands for a node without the taint"
 
 

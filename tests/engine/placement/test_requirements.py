@@ -5,7 +5,9 @@ from functools import reduce
 import pytest
 
 from taintwarden.engine.model import Effect, Gates, Toleration
+from taintwarden.engine.natural import parse_natural
 from taintwarden.engine.placement import preferences, requirements
+from taintwarden.engine.placement.encoding import encode_natural
 
 SHORT = {
     "value-or-max.taintwarden.io/k": "high",
@@ -13,11 +15,14 @@ SHORT = {
     "version-or-min.taintwarden.io/k": "low-version",
     "value.taintwarden.io/k": "value",
     "version.taintwarden.io/k": "version",
+    "order.taintwarden.io/k": "order",
     "effect.taintwarden.io/k": "effect",
     str(2**63 - 1): "MAX",
 }
 ABSENT = "effect In None"
 EXECUTE, SCHEDULE = Effect.NO_EXECUTE, Effect.NO_SCHEDULE
+KERNEL = "5.15.0-91-generic"
+NUMBER, KERNEL_NUMBER = (encode_natural(parse_natural(text) or ())[0] for text in ("5.15.0-91", KERNEL))
 MAX, MIN = str(2**63 - 1), str(-(2**63))
 
 
@@ -59,6 +64,10 @@ def written(alternatives):
         ("SemverEq", "1.28.0", ["version In 10028000000001,MAX"]),
         ("SemverLt", "1.28.0-0", ["low-version Lt 10028000000000"]),
         ("SemverGt", "latest", [ABSENT]),
+        ("VersionGt", "5.15.0-91", [ABSENT, f"order Gt {NUMBER}"]),
+        ("VersionLt", "v5.15-91", [ABSENT, f"order Lt {NUMBER}"]),
+        ("VersionEq", "5.15.0-91", [ABSENT, f"order In {NUMBER}"]),
+        ("VersionGt", "latest", [ABSENT]),
         ("Near", "950", [ABSENT]),
     ],
 )
@@ -73,6 +82,10 @@ def test_one_toleration(operator, value, terms):
         ("SemverGt", "1.28.0-rc.1", ["version Gt 10028000000000"], "pre-releases of 1.28.0 above 1.28.0-rc.1"),
         ("SemverLt", "1.28.0-rc.1", ["low-version Lt 10028000000000"], "pre-releases of 1.28.0 below 1.28.0-rc.1"),
         ("SemverEq", "v1.27.3-gke.1", ["high In 1.27.3-gke.1,v1.27.3-gke.1,MAX"], "only nodes that spell it"),
+        ("VersionGt", KERNEL, [ABSENT, f"order Gt {KERNEL_NUMBER}"], f"versions above {KERNEL} that begin as it does"),
+        ("VersionLt", KERNEL, [ABSENT, f"order Lt {KERNEL_NUMBER}"], f"versions below {KERNEL} that begin as it does"),
+        ("VersionEq", KERNEL, [f"high In {KERNEL},MAX"], f"only nodes that spell it {KERNEL}"),
+        ("VersionEq", f"v1.2+{'k' * 20}", [ABSENT], "only nodes that spell it"),
         ("SemverEq", "1.0.0--", [ABSENT], "only nodes that spell it"),
         ("SemverEq", "1.10000.0", ["high In 1.10000.0,v1.10000.0,MAX"], "only nodes that spell it"),
         ("SemverGt", "1.10000.0", [ABSENT], "too many digits"),

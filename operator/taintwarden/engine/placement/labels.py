@@ -27,9 +27,13 @@ class Domain(StrEnum):
     """What ``SemverGt`` and ``SemverEq`` compare with: the version as a number, the greatest without the taint."""
     LOW_VERSION = "version-or-min.taintwarden.io"
     """What ``SemverLt`` compares with: the version as a number, and 0 without the taint."""
+    ORDER = "order.taintwarden.io"
+    """What the ``Version`` operators compare with: the place of the value in the natural order as a number; not there
+    without the taint."""
     EFFECT = "effect.taintwarden.io"
     PREFER_VALUE = "prefer-value.taintwarden.io"
     PREFER_VERSION = "prefer-version.taintwarden.io"
+    PREFER_ORDER = "prefer-order.taintwarden.io"
     LABEL_VERSION = "label-version.taintwarden.io"
     """The version in another label, as a number."""
 
@@ -71,20 +75,23 @@ class TaintLabels(msgspec.Struct, frozen=True):
     version: str
     low_version: str
     effect: str = ""
+    order: str = ""
 
 
 def taint_labels(key: str) -> TaintLabels | None:
     """The labels for the taint ``key``; None if its prefix is too long."""
     if (value := value_label(key)) is None:
         return None
-    domains = (Domain.HIGH_VALUE, Domain.LOW_VALUE, Domain.VERSION, Domain.LOW_VERSION, Domain.EFFECT)
+    domains = (Domain.HIGH_VALUE, Domain.LOW_VALUE, Domain.VERSION, Domain.LOW_VERSION, Domain.EFFECT, Domain.ORDER)
     return TaintLabels(value, *(_label(key, domain) or "" for domain in domains))
 
 
 def prefer_labels(key: str) -> TaintLabels | None:
     """The labels for the taint ``key`` with ``PreferNoSchedule``; None if its prefix is too long."""
     value, version = prefer_value_label(key), prefer_version_label(key)
-    return None if value is None or version is None else plain_labels(value, version)
+    if value is None or version is None:
+        return None
+    return msgspec.structs.replace(plain_labels(value, version), order=_label(key, Domain.PREFER_ORDER) or "")
 
 
 def plain_labels(value: str, version: str) -> TaintLabels:

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from taintwarden.engine.model import Effect, Taint, TaintSelector, ValueType
+from taintwarden.engine.natural import parse_natural
 from taintwarden.engine.numeric import parse_integer
-from taintwarden.engine.placement.encoding import encode_version, is_misread
+from taintwarden.engine.placement.encoding import encode_natural, encode_version, is_misread
 from taintwarden.engine.placement.labels import (
     HIGHEST,
     LOWEST,
@@ -104,6 +105,8 @@ def _add_labels(
             continue
         value, version, fault = _expressed(group, types)
         labels |= {label: text for label, text in _written(written, value, version) if text is not None}
+        if order := _order(group):
+            labels[written.order] = order
         if fault:
             yield group[-1], fault
     if not required:
@@ -137,6 +140,15 @@ def _expressed(taints: Sequence[Taint], types: Sequence[ValueType | None]) -> tu
     if value == HIGHEST:
         fault = f"{value} stands for a node without the taint"
     return value, number or None, fault
+
+
+def _order(taints: Sequence[Taint]) -> str:
+    """The text of the label with the place in the natural order; empty for no such label."""
+    value = taints[0].value
+    version = parse_natural(value)
+    if version is None or any(taint.value != value for taint in taints):
+        return ""
+    return str(encode_natural(version)[0])
 
 
 def _version_number(value: str, types: Sequence[ValueType | None]) -> tuple[str, str]:

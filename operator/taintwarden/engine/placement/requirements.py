@@ -72,7 +72,7 @@ def preferences(key: str, tolerations: Sequence[Toleration], gates: Gates = ALL_
     if present is None:
         return Alternatives(key, unrestricted=True)
     absent = (NodeRequirement(labels.value, NodeOperator.DOES_NOT_EXIST),)
-    return Alternatives(key, (labels.value, labels.version), (absent, *present), faults=faults)
+    return Alternatives(key, (labels.value, labels.version, labels.order), (absent, *present), faults=faults)
 
 
 def _names(key: str, tolerations: Sequence[Toleration]) -> bool:

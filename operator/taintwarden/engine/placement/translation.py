@@ -4,19 +4,22 @@ For preferences no node meets two of the terms: the scheduler adds the weights o
 is tolerated twice would score higher than one without the taint. Required terms may overlap, and are fewer.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 
 from semver import Version
 
 from taintwarden.engine.affinity import NodeOperator, NodeRequirement, Term
 from taintwarden.engine.model import Effect, Gates, Taint, Toleration, ValueType
+from taintwarden.engine.natural import Natural
 from taintwarden.engine.numeric import MAX_INT64, parse_integer
-from taintwarden.engine.operators import ROWS, Match, Side, match
-from taintwarden.engine.placement.encoding import encode_version, is_misread
+from taintwarden.engine.operators import ROWS, VERSION, Match, Side, match
+from taintwarden.engine.placement.encoding import encode_natural, encode_version, is_misread
 from taintwarden.engine.placement.labels import HIGHEST, TaintLabels
 from taintwarden.engine.versions import parse_version
 
-_MAX_VALUE_LENGTH = 63  # of a taint's value and of a label's: validation.IsValidLabelValue of apimachinery
+# Of a taint's value and of a label's: validation.IsValidLabelValue of apimachinery.
+_LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 
 class Translation:
@@ -47,6 +50,9 @@ class Translation:
         self._below: int | None = None
         self._above_version: Version | None = None
         self._below_version: Version | None = None
+        self._orders: dict[int, None] = {}
+        self._above_order: tuple[Natural, str] | None = None
+        self._below_order: tuple[Natural, str] | None = None
 
     def add(self, toleration: Toleration) -> None:
         """Also include the nodes that this toleration tolerates."""
@@ -65,6 +71,8 @@ class Translation:
                     self._equal(toleration, value)
             case ValueType.INTEGER:
                 self._bound(row.side, wanted)
+            case ValueType.VERSION if row.family is VERSION:
+                self._order(toleration, row.side, wanted)
             case ValueType.VERSION:
                 self._version(toleration, row.side, wanted)
 
@@ -80,7 +88,9 @@ class Translation:
         bounds = self._of_bounds()
         texts = [text for text in self._values if not _is_outside(parse_integer(text), self._above, self._below)]
         versions = self._of_versions(texts)
-        return (*self._besides(versions, bounds), *self._of_texts(texts), *versions)
+        others = [*self._besides(versions, bounds, self._labels.version), *self._of_texts(texts), *versions]
+        orders = self._of_orders()
+        return (*self._besides(orders, others, self._labels.order), *orders)
 
     # -- collecting
 
@@ -115,10 +125,24 @@ class Translation:
         if number is not None and not version.prerelease:
             self._versions[number] = None
             return
-        self.faults.append(f"{toleration}: only nodes that spell it {version} or v{version} are found")
-        for text in (str(version), f"v{version}"):
-            if len(text) <= _MAX_VALUE_LENGTH and not text.endswith("-"):
-                self._values[text] = None
+        self._spelled(toleration, str(version), f"v{version}")
+
+    def _spelled(self, toleration: Toleration, *texts: str) -> None:
+        self.faults.append(f"{toleration}: only nodes that spell it {' or '.join(texts)} are found")
+        self._values |= dict.fromkeys(text for text in texts if _LABEL_VALUE.fullmatch(text))
+
+    def _order(self, toleration: Toleration, side: Side, version: Natural) -> None:
+        bound = (version, toleration.value)
+        if side is Side.AT:
+            number, is_exact = encode_natural(version)
+            if is_exact:
+                self._orders[number] = None
+            else:
+                self._spelled(toleration, toleration.value)
+        elif side is Side.ABOVE:
+            self._above_order = bound if self._above_order is None else min(self._above_order, bound)
+        else:
+            self._below_order = bound if self._below_order is None else max(self._below_order, bound)
 
     # -- results
 
@@ -178,14 +202,37 @@ class Translation:
         besides = others if spelled and self._disjoint else ()
         return [(requirement, *besides) for requirement in found]
 
-    def _besides(self, versions: Sequence[Term], bounds: list[Term]) -> list[Term]:
-        """The terms of ``bounds`` without the nodes of ``versions``: an integer is a version, too, 3 is 3.0.0."""
+    def _of_orders(self) -> list[Term]:
+        above, below = (
+            None if one is None else encode_natural(one[0])[0] for one in (self._above_order, self._below_order)
+        )
+        if above is not None and below is not None:
+            above = max(above, below - 1)
+        found: list[NodeRequirement] = []
+        if above is not None:
+            found.append(NodeRequirement(self._labels.order, NodeOperator.GT, (str(above),)))
+        if below is not None:
+            found.append(NodeRequirement(self._labels.order, NodeOperator.LT, (str(below),)))
+        if orders := [number for number in self._orders if not _is_outside(number, above, below)]:
+            found.append(NodeRequirement(self._labels.order, NodeOperator.IN, tuple(map(str, orders))))
+        for bound, side in ((self._above_order, "above"), (self._below_order, "below")):
+            number, is_exact = (None, True) if bound is None else encode_natural(bound[0])
+            if bound is not None and not is_exact and not _is_outside(number, above, below):
+                reason = "their label has no room for the end of a version this long"
+                self.faults.append(f"versions {side} {bound[1]} that begin as it does are left out: {reason}")
+        return [(requirement,) for requirement in found]
+
+    def _besides(self, versions: Sequence[Term], bounds: list[Term], label: str) -> list[Term]:
+        """The terms of ``bounds`` without the nodes of ``versions``: an integer is a version, too, 3 is 3.0.0.
+
+        ``label``: with which the terms of ``versions`` begin.
+        """
         if not (versions and self._disjoint):
             return bounds
         others = tuple([_opposite(requirement) for requirement, *_ in versions])
         alternatives = [others]
         if any(requirement.operator != NodeOperator.NOT_IN for requirement in others):  # which holds without the label
-            alternatives.append((NodeRequirement(self._labels.version, NodeOperator.DOES_NOT_EXIST),))
+            alternatives.append((NodeRequirement(label, NodeOperator.DOES_NOT_EXIST),))
         return [(*bound, *besides) for bound in bounds for besides in alternatives]
 
     def _is_found_by_number(self, text: str, above: int | None, below: int | None) -> bool:
