@@ -118,6 +118,14 @@ def test_a_profiles_key_without_companion_is_a_warning():
     assert "TolerationProfile gold" in warning
 
 
+def test_a_semantic_comparison_by_text_is_a_warning_and_no_refusal():
+    obj = profile_object(1, "kernel")
+    obj["spec"]["tolerations"][0] = {"key": "kernel", "operator": "SemverGt", "value": "5.15.0-91-generic"}
+    response = check(obj, None, "taintwarden.io", "TolerationProfile")
+    (warning,) = response.warnings
+    assert (response.refusals, "use VersionGt" in warning) == ((), True)
+
+
 def test_an_annotation_on_the_workload_itself_is_a_warning():
     obj = inside(PATHS["apps", "Deployment"], pod())
     obj["metadata"]["annotations"] = {ANNOTATION: GOOD}

@@ -331,6 +331,16 @@ def test_spoilt_record_counts_as_absent():
     assert "cannot be read and counts as absent" in answer.notes[0]
 
 
+def test_a_semantic_comparison_by_text_is_noted():
+    compared = toleration("SemverGt", "5.15.0-91-generic")
+    (note,) = explained(
+        pod(toleration("Exists"), extended=[compared]),
+        node(taint("5.15.0-100-generic", timeAdded="2026-01-31T11:30:00Z")),
+        policy(),
+    ).notes
+    assert "with 5.15.0-100-generic: 100-generic and 91-generic compare as text; use VersionGt" in note
+
+
 def test_tolerated_taint_needs_no_record():
     assert explained(pod(toleration("Exists")), node(taint()), policy()).notes == []
 

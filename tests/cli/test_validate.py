@@ -57,6 +57,28 @@ def test_profile_is_checked(check):
     ]
 
 
+KERNEL = toleration("SemverGt", "5.15.0-91-generic")
+
+
+def test_a_semantic_comparison_by_text_is_a_warning(check):
+    (of_profile,) = check(profile("p", KERNEL))
+    (of_pod,) = check(pod(EXISTS, extended=[KERNEL]))
+    assert of_profile.startswith("warning spec.tolerations[0].value: ")
+    assert of_pod.startswith(f"warning {ANNOTATION}[0].value: ")
+    assert all("use VersionGt" in found and "valueType Version" in found for found in (of_profile, of_pod))
+
+
+def test_the_value_of_a_node_may_make_it_one(check):
+    (found,) = check(profile("p", toleration("SemverGt", "1.28.2")), node(taint("v1.28.2-rke2r1")))
+    assert found.startswith("warning spec.taints[0].value: ")
+    assert "profile p compares it by SemverGt 1.28.2, and -rke2r1 counts as a pre-release" in found
+
+
+def test_the_natural_order_needs_no_warning(check):
+    compared = toleration("VersionGt", "5.15.0-91-generic")
+    assert check(profile("p", compared), node(taint("5.15.0-100-generic")), pod(EXISTS, extended=[compared])) == []
+
+
 def test_valid_profile_is_counted(cli, samples):
     result = cli("validate", write("f.yaml", profile("p", toleration("Gt", "950"))))
     assert (result.exit_code, "1 profile," in result.stdout) == (0, True)
@@ -268,7 +290,7 @@ def value_type(name: str):
     ("kind", "value", "fault"),
     [
         ("Integer", "high", "policy sla expects values of type Integer; must be a whole number"),
-        ("Version", "containerd", "policy sla expects values of type Version; is not a version"),
+        ("Version", "containerd", "policy sla expects values of type Version; has no number"),
     ],
 )
 def test_policy_beside_a_node_says_what_its_values_must_be(check, kind, value, fault):

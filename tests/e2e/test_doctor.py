@@ -325,6 +325,14 @@ def _(ground: Ground) -> None:
     ground.pod(ground.node("a", taint("980", key)), toleration("Lt", "950", key=key))
 
 
+@fault("semver-compares-text")
+def _(ground: Ground) -> None:
+    key = f"text-{ground.name}"
+    compared = toleration("SemverGt", "5.15.0-91-generic", key=key)
+    node = ground.node("a", taint("5.15.0-100-generic", key))
+    ground.pod(node, toleration("Exists", key=key), annotations=annotation(compared))
+
+
 @fault("toleration-holds-nowhere")
 def _(ground: Ground) -> None:
     key = f"nowhere-{ground.name}"

@@ -10,6 +10,7 @@ unreadable = asking("taint-value-invalid")
 held = asking("taint-value-held")
 backwards = asking("toleration-reversed")
 nowhere = asking("toleration-holds-nowhere")
+by_text = asking("semver-compares-text")
 STRICT = toleration("Gt", "950")
 EXISTS = toleration("Exists")
 TYPED = {"taints": [{"key": "sla", "valueType": "Integer"}]}
@@ -133,3 +134,33 @@ def test_of_many_values_a_few_are_named():
     nodes = [named(f"n{value}", taint(str(value))) for value in range(900, 910)]
     assert subjects(backwards(*nodes, pod(STRICT))) == ["Pod shop/web"]
     assert "900, 901, 902 and 7 more values" in backwards(*nodes, pod(STRICT))[0].message
+
+
+KERNEL = "5.15.0-91-generic"
+
+
+def kernels(operator: str, value: str = KERNEL) -> list[Json]:
+    """Two nodes, and pods that compare."""
+    nodes = [named("n1", taint("5.15.0-100-generic")), named("n2", taint("5.16.0-1-generic"))]
+    return [*nodes, *replicas(2, EXISTS, extended=[toleration(operator, value)])]
+
+
+def test_a_semantic_comparison_that_depends_on_text():
+    (found,) = by_text(*kernels("SemverGt"))
+    assert (str(found.subject), found.severity, found.pods) == ("Deployment shop/web", "warning", 2)
+    assert found.message.endswith("with 5.15.0-100-generic: 100-generic and 91-generic compare as text")
+    assert found.remedy.startswith("use VersionGt")
+
+
+@pytest.mark.parametrize(("operator", "value"), [("VersionGt", KERNEL), ("SemverGt", "5.14.0"), ("Exists", "")])
+def test_one_that_does_not_is_left_in_peace(operator, value):
+    assert by_text(*kernels(operator, value)) == []
+
+
+def test_under_a_type_a_value_may_be_invalid_to_a_comparison_alone():
+    """10.0.20348.2700 is a version, and no semantic one."""
+    typed = policy(taints=[{"key": "sla", "valueType": "Version"}])
+    node = named("a1", taint("10.0.20348.2700"))
+    (found,) = unreadable(node, typed, replicas(1, EXISTS, extended=[toleration("SemverGt", "10.0.0")]))
+    assert "which Deployment shop/web ask for" in found.message
+    assert unreadable(node, typed, replicas(1, EXISTS, extended=[toleration("VersionGt", "10.0.0")])) == []

@@ -22,7 +22,7 @@ from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.limits.refusal import BUDGET_LIMITS, GUARD
 from taintwarden.engine.machine import ClaimView
 from taintwarden.engine.model import Gates, Method, Mode, Pod, Policy, Taint, TaintSelector, Toleration
-from taintwarden.engine.operators import Match, match
+from taintwarden.engine.operators import Match, applies, caution, match
 from taintwarden.engine.profiles import effective, matching
 from taintwarden.rehearsal.conditions import guard_says, limits_of, next_pod, node_end, would_be_due
 from taintwarden.rehearsal.evaluation import Evaluation, untouchable
@@ -293,6 +293,10 @@ def _notes(evaluation: Evaluation) -> Iterator[str]:
         verdict = evaluation.verdict(taint)
         if verdict is not None and verdict.kind in _TIMED and not evaluation.is_recorded(taint):
             yield f"no record says since when the node has {taint}: its time is taken to start now"
+        for one in verdict.tolerations.relevant_to(taint.key) if verdict is not None else ():
+            reason, remedy = caution(one, taint.value) if applies(one, taint) else ("", "")
+            if reason:
+                yield f"{one} with {taint.value}: {reason}; {remedy}"
     if problem := evaluation.snapshot.problems.get(Source.VOLUMES):
         yield f"its volumes are not considered: {problem}"
     if not evaluation.policies:

@@ -15,7 +15,7 @@ from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND
 from taintwarden.engine.model import Policy, Profile
 from taintwarden.placement.admission.checking import Found, Severity, check_annotation_names, look
 from taintwarden.placement.admission.node_cache import check_node
-from taintwarden.placement.admission.pod_review import check_affinity, check_owner, check_pod
+from taintwarden.placement.admission.pod_review import cautions, check_affinity, check_owner, check_pod
 
 TEMPLATES: dict[tuple[str, str], str] = {
     ("", "Pod"): "",
@@ -81,11 +81,11 @@ def check_object(
         case Subject.POLICY:
             yield from _check_parsed(parse_policy, obj)
         case Subject.PROFILE:
-            yield from _check_parsed(parse_profile, obj)
+            yield from _check_profile(obj)
         case Subject.POD:
             yield from _check_workload(obj, TEMPLATES[group, kind], profiles, **flags)
         case Subject.NODE:
-            yield from check_node(obj, policies)
+            yield from check_node(obj, policies, profiles)
         case Subject.VOLUME:
             yield from check_annotation_names(obj, (AFFINITY_ANNOTATION,))
             yield from check_affinity(look(obj, "metadata", "annotations", AFFINITY_ANNOTATION), parse_volume_affinity)
@@ -125,6 +125,11 @@ def _check_parsed(parse: Callable[[Mapping[str, Any]], object], obj: Mapping[str
         parse(obj)
     except InvalidObject as error:
         yield from ((Severity.ERROR, fault) for fault in error.errors)
+
+
+def _check_profile(obj: Mapping[str, Any]) -> Found:
+    found = list(_check_parsed(parse_profile, obj))
+    yield from found or cautions(parse_profile(obj).tolerations, "spec.tolerations[{}].value")
 
 
 def pod_in(obj: Mapping[str, Any], group: str, kind: str) -> object:

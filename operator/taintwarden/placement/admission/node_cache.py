@@ -10,9 +10,9 @@ from taintwarden.api.opt_outs import DO_NOT_EVICT, check_opt_outs
 from taintwarden.api.types import LabelKey, LabelValue, Spec, checked
 from taintwarden.controller.times import latest_moment
 from taintwarden.engine.history import decode_histories
-from taintwarden.engine.model import Effect, Policy, Taint, ValueType
+from taintwarden.engine.model import Effect, Policy, Profile, Taint
 from taintwarden.engine.numeric import explain_integer
-from taintwarden.engine.versions import explain_version
+from taintwarden.engine.operators import TYPED, applies, caution
 from taintwarden.kube.calls.node_calls import HISTORY_ANNOTATION
 from taintwarden.placement.admission.checking import (
     Found,
@@ -25,7 +25,6 @@ from taintwarden.placement.admission.checking import (
 )
 
 _LOOKS_LIKE_A_NUMBER = re.compile(r"-?[0-9][0-9_]*(\.[0-9]+)?|[0-9]+[eE][0-9]+")
-_EXPLAIN = {ValueType.INTEGER: explain_integer, ValueType.VERSION: explain_version}
 
 
 def check_time(value: object) -> Iterator[FieldError]:
@@ -45,8 +44,8 @@ class TaintSpec(Spec, frozen=True):
     time_added: Annotated[Any, checked(check_time)] = ""
 
 
-def check_node(node: object, policies: Sequence[Policy]) -> Found:
-    """A node. ``policies`` are those of the same input: they may say what values have to be."""
+def check_node(node: object, policies: Sequence[Policy], profiles: Sequence[Profile] = ()) -> Found:
+    """A node. ``policies`` and ``profiles`` of the same input say what values have to be, and what compares them."""
     for index, entry in enumerate(sequence(look(node, "spec", "taints"))):
         path = f"spec.taints[{index}]"
         read, errors = decode(without(entry, None), TaintSpec, path)
@@ -54,6 +53,7 @@ def check_node(node: object, policies: Sequence[Policy]) -> Found:
         if read is not None:
             taint = Taint(read.key, read.value, read.effect)
             yield from ((Severity.WARNING, fault.below(f"{path}.value")) for fault in _check_value(taint, policies))
+            yield from ((Severity.WARNING, fault.below(f"{path}.value")) for fault in _compared(taint, profiles))
     yield from check_annotation_names(node, (HISTORY_ANNOTATION, DO_NOT_EVICT))
     for fault in check_opt_outs({DO_NOT_EVICT: look(node, "metadata", "annotations", DO_NOT_EVICT)}):
         yield Severity.WARNING if isinstance(fault.value, str) else Severity.ERROR, fault
@@ -70,11 +70,22 @@ def check_node(node: object, policies: Sequence[Policy]) -> Found:
         yield Severity.WARNING, fault
 
 
+def _compared(taint: Taint, profiles: Sequence[Profile]) -> Iterator[FieldError]:
+    """The first semantic comparison of the value that depends on text."""
+    for profile in profiles:
+        for one in profile.tolerations:
+            reason, remedy = caution(one, taint.value) if applies(one, taint) else ("", "")
+            if reason:
+                told = f"profile {profile.name} compares it by {one.operator} {one.value}, and {reason}"
+                yield FieldError("", taint.value, told, remedy)
+                return
+
+
 def _check_value(taint: Taint, policies: Sequence[Policy]) -> Iterator[FieldError]:
     chosen = [(policy, selector) for policy in policies if (selector := policy.selector_for(taint))]
     typed = [(policy.name, selector.value_type) for policy, selector in chosen if selector.value_type is not None]
     for name, value_type in typed:
-        if value_type in _EXPLAIN and (fault := _EXPLAIN[value_type](taint.value)):
+        if fault := TYPED[value_type].explain(taint.value):
             yield FieldError("", taint.value, f"policy {name} expects values of type {value_type}", fault)
     # Versions are not reported: 1.28.0 is not a number, while 99.5 is unlikely to mean 99.5.0.
     if not typed and _LOOKS_LIKE_A_NUMBER.fullmatch(taint.value) and (fault := explain_integer(taint.value)):

@@ -73,10 +73,11 @@ def _check_own(obj: Json, old: Json | None, group: str, kind: str, profiles: Seq
     """Errors that the schemas of policies and profiles cannot detect. An unchanged spec is not checked again."""
     if old is not None and obj.get("spec") == old.get("spec"):
         return ALLOWED
-    faults = tuple(fault for _, fault in check_object(obj, group, kind))
+    found = list(check_object(obj, group, kind))
+    faults = tuple(fault for severity, fault in found if severity is Severity.ERROR)
     if kind == PROFILE_KIND and not faults:
         faults = tuple(_check_size(parse_profile(obj), profiles))
-    return AdmissionResponse(faults)
+    return AdmissionResponse(faults, tuple(str(fault) for severity, fault in found if severity is Severity.WARNING))
 
 
 def _check_size(profile: Profile, profiles: Sequence[Profile]) -> Iterator[FieldError]:

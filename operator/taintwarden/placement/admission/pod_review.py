@@ -1,11 +1,13 @@
 """What can be wrong with a pod or a pod template: our annotations, and native tolerations which some servers refuse."""
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 
 from msgspec import UNSET
 
 from taintwarden.api.affinity import AFFINITY_ANNOTATION, Parsed, parse_node_affinity
 from taintwarden.api.affinity import PATH as AFFINITY_PATH
+from taintwarden.api.annotations import MAX_FAULTS
 from taintwarden.api.decode import decode
 from taintwarden.api.errors import FieldError
 from taintwarden.api.opt_outs import DO_NOT_EVICT, check_opt_outs
@@ -15,9 +17,10 @@ from taintwarden.api.tolerations import (
     ExtendedToleration,
     check_toleration,
     parse_tolerations,
+    toleration,
 )
 from taintwarden.engine.model import Effect, Operator, Profile, Toleration
-from taintwarden.engine.operators import ROWS
+from taintwarden.engine.operators import ROWS, caution
 from taintwarden.placement.admission.checking import (
     Found,
     Severity,
@@ -104,6 +107,7 @@ def _check_native(read: ExtendedToleration) -> Found:
     if read.toleration_seconds is not None and read.effect is not Effect.NO_EXECUTE:
         effect = UNSET if read.effect is None else read.effect
         yield Severity.ERROR, FieldError("effect", effect, "must be NoExecute where tolerationSeconds is given")
+    yield from cautions((toleration(read),))
     needs = ROWS[read.operator].family.server
     if needs is None:
         yield Severity.ERROR, FieldError("operator", read.operator, "no API server takes it here", _BESIDE)
@@ -130,7 +134,16 @@ def _check_extended(text: object, covered: Covered) -> Found:
         return
     extended, faults = parse_tolerations(text)
     yield from ((Severity.ERROR, fault) for fault in faults)
+    if not faults:  # else the places in the list are others
+        yield from ((severity, fault.below(TOLERATIONS_PATH)) for severity, fault in cautions(extended, "[{}].value"))
     yield from _check_companions(extended, covered)
+
+
+def cautions(tolerations: Sequence[Toleration], path: str = "value") -> Found:
+    """Semantic comparisons that depend on text. ``path``: with the place of a toleration in the list."""
+    doubtful = ((index, one, *caution(one)) for index, one in enumerate(tolerations))
+    for index, one, reason, remedy in islice((found for found in doubtful if found[2]), MAX_FAULTS):
+        yield Severity.WARNING, FieldError(path.format(index), one.value, f"{one.operator}: {reason}", remedy)
 
 
 def _check_companions(extended: Sequence[Toleration], covered: Covered) -> Found:

@@ -11,7 +11,7 @@ from taintwarden.controller.wording import invalid_taint
 from taintwarden.engine.evaluate import Kind, TaintVerdict
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.model import Gates, Policy, Taint, Toleration
-from taintwarden.engine.operators import Match, applies, match, opposite
+from taintwarden.engine.operators import Match, applies, caution, match, opposite
 from taintwarden.placement.admission.annotated_objects import check_object
 from taintwarden.rehearsal.sources import TEMPLATES, Source, Subject
 
@@ -106,6 +106,18 @@ def _probably_reversed(context: Context) -> Iterator[Found]:
             yield about(group, message)
 
 
+def _by_text(context: Context) -> Iterator[Found]:
+    for group in context.groups:
+        every = context.view.tolerations_of(group.pod_class)
+        for one in comparisons((*every.native, *every.extended)):
+            taints = [taint for taint in context.taints if applies(one, taint) and one in every.relevant_to(taint.key)]
+            found = [(taint, caution(one, taint.value)) for taint in taints]
+            doubtful = [(taint, reason, remedy) for taint, (reason, remedy) in found if reason]
+            if doubtful:
+                _, reason, remedy = doubtful[0]
+                yield about(group, f"{one} with {_values(taint for taint, *_ in doubtful)}: {reason}", remedy)
+
+
 def _never(context: Context) -> Iterator[tuple[Group, Toleration, list[Taint]]]:
     """Comparisons that hold for no taint on any node, where no other toleration of the pod does.
 
@@ -176,11 +188,20 @@ CHECKS = (
     Check(
         id="toleration-reversed",
         severity=Severity.WARNING,
-        finds="Gt, Lt, SemverGt or SemverLt that holds on no node, while the opposite would",
+        finds="Gt, Lt, SemverGt, SemverLt, VersionGt or VersionLt that holds on no node, while the opposite would",
         remedy="the taint is on the left: Gt 950 keeps the pod where the taint's value is above 950",
         needs=(Source.NODES, Source.PODS, Source.PROFILES),
         uses=TEMPLATES,
         run=_probably_reversed,
+    ),
+    Check(
+        id="semver-compares-text",
+        severity=Severity.WARNING,
+        finds="a semantic comparison whose result depends on text: a vendor's suffix, or numbers within text",
+        remedy="use VersionGt, VersionLt or VersionEq, and valueType Version in the policy",
+        needs=(Source.NODES, Source.PODS, Source.PROFILES),
+        uses=TEMPLATES,
+        run=_by_text,
     ),
     Check(
         id="toleration-holds-nowhere",
