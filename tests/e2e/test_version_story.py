@@ -124,5 +124,30 @@ def an_annotation_that_changes_counts_at_once(scene: Scene) -> None:
     scene.leaves(demanding, changed)
 
 
+@STORIES.under(VERSIONS)
+def kernels_are_compared_in_the_natural_order(scene: Scene) -> None:
+    """As text, and so by semver, 100 sorts below 91."""
+    kernel = "5.15.0-91-generic"
+    newest = scene.node(version("5.15.0-100-generic"), name="newest")
+    newer, same = scene.node(version("5.15.0-97-generic"), name="newer"), scene.node(version(kernel), name="same")
+    began = time.monotonic()
+    kept = [pod(scene, f"kept-{number}", one, needs("VersionGt", kernel)) for number, one in enumerate((newest, newer))]
+    semantic = pod(scene, "semantic", newest, needs("SemverGt", kernel))
+    on_same = pod(scene, "on-same", same, needs("VersionGt", kernel))
+    scene.leaves(semantic, began)
+    scene.leaves(on_same, began)
+    scene.stays(*kept, until=began + OBSERVED_SECONDS)
+
+
+@STORIES.under(VERSIONS)
+def a_value_that_is_no_semantic_version_is_invalid_to_those_who_ask_for_one(scene: Scene) -> None:
+    node = scene.node(version("10.0.20348.2700"))
+    began = time.monotonic()
+    retained = pod(scene, "retained", node, needs("SemverGt", "10.0.0"))
+    demanding = pod(scene, "demanding", node, needs("VersionGt", "10.0.20348.2700"))
+    scene.leaves(demanding, began)
+    scene.stays(retained, until=began + OBSERVED_SECONDS)
+
+
 def test_the_shipped_rights_suffice(told: Told) -> None:
     told.judge_rights()

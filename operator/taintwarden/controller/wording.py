@@ -229,7 +229,7 @@ def invalid_taint(taint: Taint, policy: Policy | None, tolerations: Iterable[Tol
     families = [one for one in asked if wanted in (None, one.value_type)]
     if wanted is not None:
         families.insert(0, TYPED[wanted])
-    # Without either, a version: nobody knows what it has to be.
+    # Without either, a version.
     return next((fault for one in families or [SEMVER] if (fault := one.explain(taint.value))), "")
 
 

@@ -68,7 +68,7 @@ def hinges_on_text(one: str, other: str) -> str:
     """Why the order of two versions depends on text, so that it may not be what was meant; empty if it does not.
 
     It does if a vendor's suffix counts as a pre-release, if numbers within text differ, or a number and text, and if
-    builds differ, which do not count. Words such as ``rc`` are pre-releases by anybody's reading.
+    builds differ, which do not count. Words such as ``rc`` are pre-releases in both orders.
     """
     versions = parse_version(one), parse_version(other)
     first, second = versions

@@ -41,7 +41,7 @@ def encode_version(version: Version) -> int | None:
 def encode_natural(version: Natural) -> tuple[int, bool]:
     """A number that sorts as the version does in the natural order, and whether no other version has it.
 
-    Each part is written in bits that sort as the part does. Of a long version only the first of them have room, so that
+    Each part is written in bits that sort as the part does. Of a long version only the first of them fit, so that
     versions with the same beginning get the same number.
     """
     bits = "".join(map(_bits, version))

@@ -218,7 +218,7 @@ class Translation:
         for bound, side in ((self._above_order, "above"), (self._below_order, "below")):
             number, is_exact = (None, True) if bound is None else encode_natural(bound[0])
             if bound is not None and not is_exact and not _is_outside(number, above, below):
-                reason = "their label has no room for the end of a version this long"
+                reason = "their label holds only the beginning of a long version"
                 self.faults.append(f"versions {side} {bound[1]} that begin as it does are left out: {reason}")
         return [(requirement,) for requirement in found]
 
