@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from taintwarden.cli import main, output
+from taintwarden.cli import main, output, rendering
 
 SAMPLES = Path(__file__).parent / "samples"
 Cli = Callable[..., Result]
@@ -16,7 +16,7 @@ Cli = Callable[..., Result]
 @pytest.fixture(autouse=True)
 def _folded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables as on a terminal of 100 columns."""
-    monkeypatch.setattr(output, "PIPE_WIDTH", output.WIDTH)
+    monkeypatch.setattr(rendering, "PIPE_WIDTH", output.WIDTH)
 
 
 @pytest.fixture

@@ -75,7 +75,7 @@ async def test_a_report_in_markdown(cluster, run):
 
 
 async def test_a_narrow_terminal_loses_nothing(run, monkeypatch):
-    monkeypatch.setattr("taintwarden.cli.output.PIPE_WIDTH", 60)
+    monkeypatch.setattr("taintwarden.cli.rendering.PIPE_WIDTH", 60)
     shown = (await run("history")).stdout
     assert max(map(len, shown.splitlines())) <= 60
     assert "(MassEvictio" in shown  # the rest is in the next line

@@ -1,14 +1,17 @@
 """What is imported before a command does anything: whoever asks for a version, help or a completion waits for it."""
 
+import inspect
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 
-from taintwarden.cli import main
+from taintwarden.cli import lazy, main
 
 SLOW = {
     "aiohttp",
@@ -113,3 +116,44 @@ def test_all_commands_are_in_the_table():
         command = main.get_command(click.Context(main), name)
         assert command is not None
         assert (command.name, command.short_help) == (name, entry.short_help)
+
+
+def leaves(command: click.Command, name: str = "taintwarden") -> Iterator[tuple[str, click.Command]]:
+    """The commands that do something, by what is typed."""
+    if not isinstance(command, click.Group):
+        yield name, command
+        return
+    context = click.Context(command)
+    for one in command.list_commands(context):
+        below = command.get_command(context, one)
+        assert below is not None
+        yield from leaves(below, f"{name} {one}")
+
+
+COMMANDS = {name: command for name, command in leaves(main) if name != "taintwarden demo"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_hands_its_parameters_to_a_function_that_takes_them(name, monkeypatch):
+    """It is named by a string, which no type checker follows."""
+    command, calls = COMMANDS[name], []
+
+    def imported(place: str, **_: bool) -> Any:
+        return lambda *args, **given: calls.append((place, args, given))
+
+    callback = inspect.unwrap(command.callback)
+    monkeypatch.setitem(callback.__globals__, "imported", imported)
+    callback(**{param.name: None for param in command.params})
+    [(place, args, given)] = calls
+    inspect.signature(lazy.imported(place)).bind(*args, **given)
+
+
+@pytest.mark.parametrize("process", ["app", "placement.webhook_process", "placement.extender_process"])
+def test_a_process_that_serves_takes_settings(process):
+    inspect.signature(lazy.imported(f"taintwarden.{process}:run")).bind("settings")
+
+
+@pytest.mark.parametrize("place", ["taintwarden.cli.nowhere:show", "taintwarden.cli.jsonpath:nothing"])
+def test_a_wrong_place_is_an_error(place):
+    with pytest.raises((ImportError, AttributeError)):
+        lazy.imported(place)

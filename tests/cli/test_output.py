@@ -7,7 +7,9 @@ import pytest
 import yaml
 from rich.cells import cell_len
 
-from taintwarden.cli.output import Lines, printable, render, write_data
+from taintwarden.cli.data_output import write_data
+from taintwarden.cli.output import printable
+from taintwarden.cli.rendering import Lines, render
 from taintwarden.controller.wording import duration, relative
 
 

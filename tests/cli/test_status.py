@@ -120,7 +120,7 @@ async def test_times_are_ages_and_countdowns(cluster, run):
 
 
 async def test_a_narrow_terminal_says_what_it_does_not_show(run, monkeypatch):
-    monkeypatch.setattr("taintwarden.cli.output.PIPE_WIDTH", 60)
+    monkeypatch.setattr("taintwarden.cli.rendering.PIPE_WIDTH", 60)
     shown = (await run("status")).stdout.splitlines()
     assert shown[0].split() == ["POLICY", "MODE", "ACCEPTED", "PENDING", "GUARD", "LIMIT"]
     assert " ".join(shown[3:]).endswith("see -o wide: NODES, DEGRADED, BLOCKED, EVICTED")

@@ -1,20 +1,51 @@
-"""A group of commands that are imported when they are used: listing or completing them imports none."""
+"""What is imported only when it is used. Help and completion import neither the engine nor the cluster's client.
 
-from collections.abc import Mapping
+A module of a command has its flags and its help. Its work stands in a module of the same room, whose imports are
+ordinary ones; :func:`imported` is the only way from the first to the second.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import click
+from click.shell_completion import CompletionItem
 
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
+
+def imported(place: str, *, with_rich: bool = True) -> Any:
+    """What stands at ``module:attribute``; its module is imported now.
+
+    Args:
+        place: the full name of the module, and an attribute of it.
+        with_rich: False: hide rich from what is imported. structlog imports it, if it is installed, for tracebacks that
+            we do not use: a sixth of the imports of the operator.
+
+    """
+    module, _, attribute = place.partition(":")
+    with nullcontext() if with_rich else _rich_hidden():
+        return getattr(import_module(module), attribute)
+
+
+@contextmanager
+def _rich_hidden() -> Iterator[None]:
+    modules: dict[str, Any] = sys.modules
+    if "rich" in modules:
+        yield
+        return
+    modules["rich"] = None  # Python: importing it raises ModuleNotFoundError
+    try:
+        yield
+    finally:
+        del modules["rich"]
 
 
 class Entry(NamedTuple):
     """The location of a command, and its line in the help of its group: its own ``short_help``."""
 
     place: str
-    """``module:attribute``, in this package."""
+    """``module:attribute``."""
     short_help: str
 
 
@@ -34,8 +65,7 @@ class LazyGroup(click.Group):
         entry = self.entries.get(cmd_name)
         if entry is None:
             return None
-        module, _, attribute = entry.place.partition(":")
-        command: click.Command = getattr(import_module(f"{__package__}.{module}"), attribute)
+        command: click.Command = imported(entry.place)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -43,10 +73,8 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, self.entries[name].short_help) for name in self.list_commands(ctx)])
 
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Names of commands, or the group's own options."""
-        from click.shell_completion import CompletionItem  # noqa: PLC0415 - called by shells only
-
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
         commands = [CompletionItem(name, help=self.entries[name].short_help) for name in names]
         return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]

@@ -2,13 +2,13 @@
 
 import time
 
+from rich.console import Console
+
 
 class Progress:
     """Shows progress on standard error, if it is a terminal."""
 
     def __init__(self) -> None:
-        from rich.console import Console  # noqa: PLC0415 - the help of a command does not need it
-
         console = Console(stderr=True, markup=False, emoji=False, highlight=False)
         self._status = console.status("", spinner="line") if console.is_terminal else None
         self._told_at = 0.0

@@ -1,16 +1,10 @@
 """``taintwarden guard reset``: you confirm a mass eviction, and the guard releases it."""
 
-from typing import TYPE_CHECKING
-
 import click
 
 from taintwarden.cli.completion import POLICIES
+from taintwarden.cli.lazy import imported
 from taintwarden.cli.options import cluster_options, yes_option
-from taintwarden.cli.output import Lines, printable, render, write
-from taintwarden.controller.wording import pods
-
-if TYPE_CHECKING:
-    from taintwarden.cli.change.guard_reset import Halted
 
 _HELP = """Release the pods that the tripped guard of a policy holds, or that are held since every zone is Full. Which
 change did it, and how many they are, is shown first. What comes later is counted again.
@@ -43,30 +37,6 @@ def guard() -> None:
 @click.argument("policy", shell_complete=POLICIES)
 @yes_option
 @cluster_options
-def reset(policy: str, yes: bool, **flags: object) -> None:
-    """Read the arguments, show, ask, change; the text of ``--help`` is above."""
-    # The cluster's client takes a while to import, and `--help` does not need it.
-    from taintwarden.cli.change.guard_reset import look  # noqa: PLC0415
-    from taintwarden.cli.change.guard_reset import reset as reset_guard  # noqa: PLC0415
-    from taintwarden.cli.cluster_session import ask, confirm, settings_of  # noqa: PLC0415
-
-    settings = settings_of(flags)
-    found = ask(settings, lambda session: look(session, policy))
-    write(_shown(found))
-    confirm("Release them?", "release them", yes=yes)
-    write(printable(ask(settings, lambda session: reset_guard(session, found))))
-
-
-def _shown(found: "Halted") -> str:
-    """What you review before you confirm the evictions."""
-    lines, guard = Lines(), found.guard
-    lines.add("Cluster", found.cluster)
-    lines.add("Policy", f"{found.policy}, generation {found.generation}", "bold")
-    if found.zones_full:
-        lines.add("Held", f"{pods(found.pods)}, since every zone is Full", "yellow")
-    else:
-        lines.add("Tripped", guard.since)
-        lines.add("Held", pods(found.pods), "yellow")
-        lines.add("Cause", f"when it tripped: {guard.cause}" if guard.cause else "the operator has not told it yet")
-    lines.add("It says", found.message)
-    return render(lines.grid)
+def reset(**given: object) -> None:
+    """The text of ``--help`` is above."""
+    imported("taintwarden.cli.change.guard_reset:show_and_reset")(**given)

@@ -4,6 +4,9 @@ import msgspec
 
 from taintwarden.api.status import GuardStatus
 from taintwarden.cli.change.stored_policy import StoredPolicy, change_policy, read_policy, until_unchanged
+from taintwarden.cli.cluster_session import ask, confirm, settings_of
+from taintwarden.cli.output import printable, write
+from taintwarden.cli.rendering import Lines, render
 from taintwarden.controller.wording import pods
 from taintwarden.kube.calls.policy_calls import GUARD_RESET_ANNOTATION
 from taintwarden.rehearsal.session import ClusterError, Session
@@ -70,3 +73,27 @@ def _halted(session: Session, stored: StoredPolicy) -> Halted:
         return Halted(session.cluster, name, generation, status.guard, status.pending, message, zones_full=True)
     msg = f"the guard of policy {name} has not tripped, and not every zone is Full: there is nothing to reset"
     raise ClusterError(msg)
+
+
+def show_and_reset(policy: str, yes: bool, **flags: object) -> None:
+    """Carry out ``taintwarden guard reset``: show what is held, ask, and request its release."""
+    settings = settings_of(flags)
+    found = ask(settings, lambda session: look(session, policy))
+    write(_shown(found))
+    confirm("Release them?", "release them", yes=yes)
+    write(printable(ask(settings, lambda session: reset(session, found))))
+
+
+def _shown(found: Halted) -> str:
+    """What you review before you confirm the evictions."""
+    lines, guard = Lines(), found.guard
+    lines.add("Cluster", found.cluster)
+    lines.add("Policy", f"{found.policy}, generation {found.generation}", "bold")
+    if found.zones_full:
+        lines.add("Held", f"{pods(found.pods)}, since every zone is Full", "yellow")
+    else:
+        lines.add("Tripped", guard.since)
+        lines.add("Held", pods(found.pods), "yellow")
+        lines.add("Cause", f"when it tripped: {guard.cause}" if guard.cause else "the operator has not told it yet")
+    lines.add("It says", found.message)
+    return render(lines.grid)

@@ -1,16 +1,10 @@
 """``taintwarden pause`` and ``taintwarden resume``: policies stop evicting, and continue in their previous mode."""
 
-import sys
-from typing import TYPE_CHECKING
-
 import click
 
 from taintwarden.cli.completion import POLICIES
+from taintwarden.cli.lazy import imported
 from taintwarden.cli.options import cluster_options, yes_option
-from taintwarden.cli.output import printable, render, rows, write
-
-if TYPE_CHECKING:
-    from taintwarden.cli.change.pausing import Switches
 
 _PAUSE_HELP = """Stop policies: they evict no pod. Evictions in progress are carried out.
 
@@ -69,9 +63,9 @@ _DRY_RUN = click.option("--dry-run", is_flag=True, help="With --all: only show w
 @_DRY_RUN
 @yes_option
 @cluster_options
-def pause(policies: tuple[str, ...], every: bool, reason: str, dry_run: bool, yes: bool, **flags: object) -> None:
-    """Read the arguments, change, print; the text of ``--help`` is above."""
-    _switch(policies, flags, resume=False, every=every, reason=reason, dry_run=dry_run, yes=yes)
+def pause(**given: object) -> None:
+    """The text of ``--help`` is above."""
+    imported("taintwarden.cli.change.switching:switch_policies")(resume=False, **given)
 
 
 @click.command(help=_RESUME_HELP, short_help="Resume paused policies.")
@@ -80,48 +74,6 @@ def pause(policies: tuple[str, ...], every: bool, reason: str, dry_run: bool, ye
 @_DRY_RUN
 @yes_option
 @cluster_options
-def resume(policies: tuple[str, ...], every: bool, dry_run: bool, yes: bool, **flags: object) -> None:
-    """Read the arguments, change, print; the text of ``--help`` is above."""
-    _switch(policies, flags, resume=True, every=every, dry_run=dry_run, yes=yes)
-
-
-def _switch(
-    policies: tuple[str, ...],
-    flags: dict[str, object],
-    *,
-    resume: bool,
-    reason: str = "",
-    every: bool,
-    dry_run: bool,
-    yes: bool,
-) -> None:
-    # The cluster's client takes a while to import, and `--help` does not need it.
-    from taintwarden.cli.change.pausing import look_all, switch  # noqa: PLC0415
-    from taintwarden.cli.cluster_session import REFUSED, ask, confirm, settings_of  # noqa: PLC0415
-
-    if bool(policies) == every:
-        raise click.UsageError("name policies, or pass --all")
-    if dry_run and not every:
-        raise click.UsageError("--dry-run belongs to --all")
-    settings, verb = settings_of(flags), "resume" if resume else "pause"
-    if every:
-        found = ask(settings, lambda session: look_all(session, resume=resume))
-        write(_table(found))
-        if dry_run or not found.changed:
-            return
-        confirm(f"{verb.capitalize()} these policies?", f"{verb} them", yes=yes)
-        policies = tuple(one.policy for one in found.changed)
-    outcomes = ask(settings, lambda session: switch(session, policies, resume=resume, reason=reason))
-    for one in outcomes:
-        if one.failed:
-            click.echo(f"taintwarden: {printable(one.told)}", err=True)
-        else:
-            write(printable(one.told))
-    if any(one.failed for one in outcomes):
-        sys.exit(REFUSED)
-
-
-def _table(found: "Switches") -> str:
-    """What would change in each policy."""
-    shown = [(one.policy, one.before, one.mode or "unchanged", one.told) for one in found.policies]
-    return f"Cluster {printable(found.cluster)}\n" + render(rows(("POLICY", "MODE", "BECOMES", "THEN"), shown))
+def resume(**given: object) -> None:
+    """The text of ``--help`` is above."""
+    imported("taintwarden.cli.change.switching:switch_policies")(resume=True, **given)

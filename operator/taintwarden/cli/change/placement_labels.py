@@ -3,6 +3,9 @@
 from collections.abc import Iterable
 
 from taintwarden.api.names import check_key, check_label_value
+from taintwarden.cli.cluster_session import USAGE
+from taintwarden.cli.failures import fail
+from taintwarden.cli.output import printable, write
 from taintwarden.engine.model import Effect, Taint, TaintSelector
 from taintwarden.engine.placement import neutral_labels, node_labels
 from taintwarden.rehearsal.manifests import BadInput
@@ -28,6 +31,15 @@ def labels_for(taints: Iterable[str]) -> dict[str, str]:
         msg = f"{subject}: {why}"
         raise BadInput(msg)
     return {**neutral_labels(absent), **labels.labels}
+
+
+def print_labels(taints: tuple[str, ...], separator: str) -> None:
+    """Carry out ``taintwarden placement labels``."""
+    try:
+        found = labels_for(taints)
+    except BadInput as error:
+        fail(printable(str(error)), USAGE)
+    write(separator.join(f"{label}={value}" for label, value in found.items()))
 
 
 def _parse(text: str) -> Taint:

@@ -1,23 +1,12 @@
 """``taintwarden doctor``: faults and surprises in a cluster, and their remedies."""
 
-import sys
-import time
-from typing import TYPE_CHECKING
-
 import click
-import msgspec
 from click.shell_completion import CompletionItem
 
-from taintwarden.cli.failures import fail
+from taintwarden.cli.lazy import imported
 from taintwarden.cli.options import cluster_options, operator_option
-from taintwarden.cli.output import output_option, write, write_data
-from taintwarden.cli.progress import Progress
+from taintwarden.cli.output import output_option
 
-if TYPE_CHECKING:
-    from taintwarden.cli.doctor.check import Check, Diagnosis
-    from taintwarden.settings import Settings
-
-FINE, USAGE, PERSON, BLIND = 0, 2, 10, 11
 SHOWN_OBJECTS = 20
 
 _HELP = """Look for what is wrong or surprising: conflicts, misconfigurations, what cannot work, what others undo.
@@ -51,23 +40,9 @@ warnings, infos, findings[] (check, severity, kind, namespace, name, message, re
 """
 
 
-class _Listed(msgspec.Struct):
-    id: str
-    severity: str
-    finds: str
-    remedy: str
-    needs: list[str]
-    uses: list[str]
-
-
-class _Catalogue(msgspec.Struct):
-    checks: list[_Listed]
-
-
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from taintwarden.cli.doctor.catalogue import CATALOGUE  # noqa: PLC0415
-
-    return [CompletionItem(check.id, help=check.finds) for check in CATALOGUE if check.id.startswith(incomplete)]
+    catalogue = imported("taintwarden.cli.doctor.catalogue:CATALOGUE")
+    return [CompletionItem(check.id, help=check.finds) for check in catalogue if check.id.startswith(incomplete)]
 
 
 @click.command(help=_HELP, short_help="Find what is wrong or surprising in a cluster.")
@@ -78,52 +53,6 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 @operator_option
 @cluster_options
 @output_option
-def doctor(only: tuple[str, ...], list_checks: bool, space: str, show_all: bool, output: str, **flags: object) -> None:
-    """Read the arguments, ask, print; the text of ``--help`` is above."""
-    # The engine and the cluster's client take a while to import, and `--help` does not need them.
-    from taintwarden.cli.cluster_session import settings_of  # noqa: PLC0415
-    from taintwarden.cli.doctor.diagnose import chosen  # noqa: PLC0415
-    from taintwarden.cli.doctor.findings_table import table  # noqa: PLC0415
-
-    try:
-        checks = chosen(only)
-    except LookupError as error:
-        fail(str(error), USAGE)
-    if list_checks:
-        _list(checks, output)
-        return
-    answer = _look(settings_of(flags), checks)
-    answer = answer.narrowed(space) if space else answer
-    if output == "table":
-        write(table(answer, checks, None if show_all else SHOWN_OBJECTS))
-    else:
-        write_data(answer, output)
-    sys.exit(PERSON if answer.needs_a_person else BLIND if answer.is_blind else FINE)
-
-
-def _look(settings: "Settings", checks: "tuple[Check, ...]") -> "Diagnosis":
-    from taintwarden.cli.cluster_session import ask  # noqa: PLC0415
-    from taintwarden.cli.doctor.diagnose import diagnose, wanted  # noqa: PLC0415
-    from taintwarden.cli.doctor.doctor_reading import MAX_CONNECTIONS, read_for  # noqa: PLC0415
-    from taintwarden.cli.doctor.doctor_snapshot import DoctorSnapshot  # noqa: PLC0415
-    from taintwarden.engine.model import Gates  # noqa: PLC0415
-
-    with Progress() as progress:
-        progress.say("reading the cluster")
-        snapshot = DoctorSnapshot(time.time(), namespace=settings.namespace)
-        ask(settings, lambda session: read_for(wanted(checks), session, snapshot, progress.say), MAX_CONNECTIONS)
-        progress.say(f"making {len(checks)} checks")
-        return diagnose(snapshot, checks, Gates(settings.numeric_operators, settings.semver_operators))
-
-
-def _list(checks: "tuple[Check, ...]", output: str) -> None:
-    from taintwarden.cli.doctor.findings_table import catalogue  # noqa: PLC0415
-
-    if output == "table":
-        write(catalogue(checks))
-        return
-    listed = [
-        _Listed(one.id, one.severity, one.finds, one.remedy, [*map(str, one.needs)], [*map(str, one.uses)])
-        for one in checks
-    ]
-    write_data(_Catalogue(listed), output)
+def doctor(**given: object) -> None:
+    """The text of ``--help`` is above."""
+    imported("taintwarden.cli.doctor.examining:examine")(**given)

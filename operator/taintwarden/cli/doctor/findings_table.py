@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from taintwarden.cli.doctor.check import Check, Diagnosis, Finding, Severity
-from taintwarden.cli.output import printable, render
+from taintwarden.cli.output import printable
+from taintwarden.cli.rendering import render
 from taintwarden.controller import wording
 
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}

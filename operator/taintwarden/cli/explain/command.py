@@ -1,24 +1,13 @@
 """``taintwarden explain``: why a pod, or the pods of a workload or node, are evicted or not, and when."""
 
-import sys
-import time
-from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import click
 
 from taintwarden.cli.completion import NODES, PODS, WORKLOADS
-from taintwarden.cli.failures import fail
+from taintwarden.cli.lazy import imported
 from taintwarden.cli.options import cluster_options, operator_option
-from taintwarden.cli.output import output_option, printable, write, write_data
-
-if TYPE_CHECKING:
-    from taintwarden.rehearsal.session import Session
-    from taintwarden.rehearsal.snapshot import Snapshot
-
-STAYS, ERROR, USAGE, LEAVES, SILENT, NOWHERE = 0, 1, 2, 10, 11, 12
-
+from taintwarden.cli.output import output_option
 
 _HELP = """Explain one pod: for each taint of its node, which policy acts on it and which do not, the toleration used or
 why each failed, since when it is violated, and the deadline; then what the pod waits for.
@@ -127,38 +116,9 @@ def explain() -> None:
 )
 @click.option("--semver-operators/--no-semver-operators", default=None, help="Whether Semver* may match. [default: on]")
 @output_option
-def pod(pod: str, space: str | None, files: tuple[str, ...], at: float | None, output: str, **flags: object) -> None:
-    """Read the arguments, ask, print; the text of ``--help`` is above."""
-    # The engine and the cluster's client take a while to import, and `--help` does not need them.
-    from taintwarden.cli.cluster_session import ask, settings_of  # noqa: PLC0415
-    from taintwarden.cli.explain.explaining import explain as explain_snapshot  # noqa: PLC0415
-    from taintwarden.cli.explain.explanation import Fate  # noqa: PLC0415
-    from taintwarden.cli.explain.explanation_table import table  # noqa: PLC0415
-    from taintwarden.engine.model import Gates  # noqa: PLC0415
-    from taintwarden.rehearsal.files import snapshot_from_files  # noqa: PLC0415
-    from taintwarden.rehearsal.manifests import BadInput, read_documents  # noqa: PLC0415
-    from taintwarden.rehearsal.reading import read_around  # noqa: PLC0415
-
-    within, name = _split(pod, space)
-    if files and (flags["kubeconfig"] or flags["context"]):
-        raise click.UsageError("-f reads files and no cluster: leave out --kubeconfig and --context")
-    now = time.time() if at is None else at
-    settings = settings_of(flags)
-    try:
-        if files:
-            documents = [document for file in files for document in read_documents(file)]
-            snapshot = snapshot_from_files(documents, within or "default", name, now)
-        else:
-            snapshot = ask(settings, lambda session: read_around(session, settings.namespace, within, name, now))
-        answer = explain_snapshot(snapshot, Gates(settings.numeric_operators, settings.semver_operators))
-    except BadInput as error:
-        fail(printable(str(error)), USAGE if files else ERROR)
-    if output == "table":
-        write(table(answer))
-    else:
-        write_data(answer, output)
-    nowhere = answer.fate is Fate.PENDING and all(node.refusals for node in answer.nodes)
-    sys.exit(SILENT if answer.problem else LEAVES if answer.fate is Fate.LEAVES else NOWHERE if nowhere else STAYS)
+def pod(**given: object) -> None:
+    """The text of ``--help`` is above."""
+    imported("taintwarden.cli.explain.answering:explain_pod")(**given)
 
 
 _MANY_HELP = """Explain the pods {of}: which have to leave, when, by which policy, and what they wait for.
@@ -202,15 +162,8 @@ def _workload(kind: str) -> click.Command:
     @operator_option
     @cluster_options
     @output_option
-    def command(name: str, space: str | None, output: str, **flags: object) -> None:
-        from taintwarden.rehearsal.surroundings import read_workload  # noqa: PLC0415
-
-        within, short = _split(name, space)
-
-        def read(session: "Session", now: float) -> "Awaitable[Snapshot]":
-            return read_workload(session, kind, within or session.namespace, short, now)
-
-        _explain_pods(f"{kind} {within + '/' if within else ''}{short}", read, output, flags)
+    def command(**given: object) -> None:
+        imported("taintwarden.cli.explain.answering:explain_workload")(kind, **given)
 
     told = f"Explain the pods of a {kind}."
     return click.command(kind.lower(), help=_many_help(kind), short_help=told)(command)
@@ -225,47 +178,6 @@ for _kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"):
 @operator_option
 @cluster_options
 @output_option
-def node(name: str, output: str, **flags: object) -> None:
-    """Read the arguments, ask, print; the text of ``--help`` is above."""
-    from taintwarden.rehearsal.surroundings import read_node  # noqa: PLC0415
-
-    _explain_pods(f"Node {name}", lambda session, now: read_node(session, name, now), output, flags)
-
-
-def _explain_pods(
-    subject: str, read: "Callable[[Session, float], Awaitable[Snapshot]]", output: str, flags: dict[str, object]
-) -> None:
-    from taintwarden.cli.cluster_session import ask, settings_of  # noqa: PLC0415
-    from taintwarden.cli.explain.explaining_pods import explain_pods, table  # noqa: PLC0415
-    from taintwarden.engine.model import Gates  # noqa: PLC0415
-    from taintwarden.rehearsal.liveness import read_liveness  # noqa: PLC0415
-    from taintwarden.rehearsal.manifests import BadInput  # noqa: PLC0415
-
-    settings, now = settings_of(flags), time.time()
-
-    async def question(session: "Session") -> "Snapshot":
-        found = await read(session, now)
-        found.operator_problem = (await read_liveness(session, settings.namespace, found.policies, now)).problem
-        return found
-
-    snapshot = ask(settings, question, max_connections=12)
-    try:
-        answer = explain_pods(snapshot, subject, Gates(settings.numeric_operators, settings.semver_operators))
-    except BadInput as error:
-        fail(printable(str(error)), ERROR)
-    if output == "table":
-        write(table(answer))
-    else:
-        write_data(answer, output)
-    sys.exit(SILENT if answer.problem else LEAVES if answer.leaving else STAYS)
-
-
-def _split(pod: str, namespace: str | None) -> tuple[str, str]:
-    """Namespace and name, from ``NS/NAME`` or from two values. The default namespace is that of the context."""
-    space, slash, name = pod.rpartition("/")
-    if slash and namespace and namespace != space:
-        raise click.UsageError(f"{pod} and --namespace {namespace} name two namespaces")
-    space = space or namespace or ""
-    if not name or "/" in space or (slash and not space):
-        raise click.UsageError(f"write NAMESPACE/NAME, or NAME with --namespace: {pod!r} is neither")
-    return space, name
+def node(**given: object) -> None:
+    """The text of ``--help`` is above."""
+    imported("taintwarden.cli.explain.answering:explain_node")(**given)

@@ -9,7 +9,8 @@ from rich.text import Text
 
 from taintwarden.cli.explain.explaining import explain
 from taintwarden.cli.explain.explanation import Fate, PodExplanation
-from taintwarden.cli.output import Lines, printable, render, rows
+from taintwarden.cli.output import printable
+from taintwarden.cli.rendering import Lines, render, rows
 from taintwarden.controller import wording
 from taintwarden.engine.model import Gates
 from taintwarden.rehearsal.snapshot import Snapshot

@@ -7,8 +7,9 @@ from rich.padding import Padding
 from rich.text import Text
 
 from taintwarden.cli.explain.explanation import Fate, NodeExplanation, PodExplanation, TaintExplanation
-from taintwarden.cli.output import Lines, printable, render, rows
+from taintwarden.cli.output import printable
 from taintwarden.cli.relative_times import Times
+from taintwarden.cli.rendering import Lines, render, rows
 from taintwarden.controller.wording import due, relative
 
 MAX_NAMED = 3

@@ -1,17 +1,38 @@
-"""A first policy and profile as YAML, with a comment for each choice."""
+"""A first policy and profile as YAML, with a comment for each choice: what ``init`` prints."""
 
 import json
+import sys
+import time
 from collections.abc import Iterator, Sequence
+
+import click
 
 from taintwarden.api.text import printable
 from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND, VERSION
-from taintwarden.cli.files.first_policy import Beginning, Beginnings, Workload, operator_of
+from taintwarden.cli.cluster_session import ask, settings_of
+from taintwarden.cli.failures import fail
+from taintwarden.cli.files.first_policy import Beginning, Beginnings, Workload, beginnings, operator_of
 from taintwarden.controller.wording import pods, several
 from taintwarden.engine.model import Effect
+from taintwarden.rehearsal.reading import read_for_policies
 
 API_VERSION = f"{GROUP}/{VERSION}"
 NAMED = 3
 """How many nodes or workloads a comment names."""
+FINE, NOTHING = 0, 10
+
+
+def show(keys: tuple[str, ...], **flags: object) -> None:
+    """Carry out ``taintwarden init``."""
+    settings, now = settings_of(flags), time.time()
+    snapshot = ask(settings, lambda session: read_for_policies(session, now))
+    found = beginnings(snapshot, keys)
+    if not found.keys:
+        left = "; ".join(f"{printable(key)}: {why}" for key, why in found.left_out.items())
+        named = f" (left out: {left})" if left else ""
+        fail(f"no node has a taint for which to write a policy: name one by --key{named}", NOTHING)
+    click.echo(text(found), nl=False)
+    sys.exit(FINE)
 
 
 def text(found: Beginnings) -> str:

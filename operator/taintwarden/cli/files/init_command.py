@@ -1,15 +1,9 @@
 """``taintwarden init``: a first policy and profile for the taints of a cluster."""
 
-import sys
-import time
-
 import click
 
-from taintwarden.cli.failures import fail
+from taintwarden.cli.lazy import imported
 from taintwarden.cli.options import cluster_options
-from taintwarden.cli.output import printable
-
-FINE, ERROR, NOTHING = 0, 1, 10
 
 _HELP = """Print a first TaintEvictionPolicy for each taint whose value changes, and a TolerationProfile for the
 workload with the most pods that tolerate it, as YAML with comments. Nothing is written to the cluster.
@@ -39,20 +33,6 @@ Exit codes:
 @click.command(help=_HELP, short_help="Print a first policy and profile.")
 @click.option("--key", "keys", multiple=True, help="A key of taints; may be repeated. [default: those that change]")
 @cluster_options
-def init(keys: tuple[str, ...], **flags: object) -> None:
-    """Read the arguments, read the cluster, print; the text of ``--help`` is above."""
-    # The cluster's client takes a while to import, and `--help` does not need it.
-    from taintwarden.cli.cluster_session import ask, settings_of  # noqa: PLC0415
-    from taintwarden.cli.files.first_policy import beginnings  # noqa: PLC0415
-    from taintwarden.cli.files.first_policy_text import text  # noqa: PLC0415
-    from taintwarden.rehearsal.reading import read_for_policies  # noqa: PLC0415
-
-    settings, now = settings_of(flags), time.time()
-    snapshot = ask(settings, lambda session: read_for_policies(session, now))
-    found = beginnings(snapshot, keys)
-    if not found.keys:
-        left = "; ".join(f"{printable(key)}: {why}" for key, why in found.left_out.items())
-        named = f" (left out: {left})" if left else ""
-        fail(f"no node has a taint for which to write a policy: name one by --key{named}", NOTHING)
-    click.echo(text(found), nl=False)
-    sys.exit(FINE)
+def init(**given: object) -> None:
+    """The text of ``--help`` is above."""
+    imported("taintwarden.cli.files.first_policy_text:show")(**given)

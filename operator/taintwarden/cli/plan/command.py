@@ -1,25 +1,12 @@
 """``taintwarden plan``: the effect of changed taints, before you change them."""
 
-import sys
-import time
-from typing import TYPE_CHECKING, Any
-
 import click
 
 from taintwarden.cli.completion import NODES, POLICIES
-from taintwarden.cli.failures import fail
+from taintwarden.cli.lazy import imported
 from taintwarden.cli.options import Duration, Seconds, cluster_options, operator_option
-from taintwarden.cli.output import output_option, printable, write, write_data
-from taintwarden.cli.progress import Progress
+from taintwarden.cli.output import output_option
 
-if TYPE_CHECKING:
-    from taintwarden.rehearsal.changes import Change
-    from taintwarden.rehearsal.ideal import Assumptions
-    from taintwarden.rehearsal.plan import Plan
-    from taintwarden.rehearsal.snapshot import Snapshot
-    from taintwarden.settings import Settings
-
-FINE, ERROR, USAGE, PERSON = 0, 1, 2, 10
 SHOWN_PODS = 40
 
 _HELP = """Show what follows from changed taints: which pods are evicted, in which order and by when under all limits,
@@ -115,145 +102,6 @@ workloads, trips[]), notes[].
 @operator_option
 @cluster_options
 @output_option
-def plan(
-    nodes: tuple[str, ...],
-    zones: tuple[str, ...],
-    selectors: tuple[str, ...],
-    taints: tuple[str, ...],
-    remove: tuple[str, ...],
-    enforced: tuple[str, ...],
-    swept: str | None,
-    files: tuple[str, ...],
-    horizon: float,
-    replacement_seconds: float,
-    stop_seconds: float,
-    space: str,
-    show_all: bool,
-    output: str,
-    **flags: object,
-) -> None:
-    """Read the arguments, ask, play, print; the text of ``--help`` is above."""
-    # The engine and the cluster's client take a while to import, and `--help` does not need them.
-    from taintwarden.cli.cluster_session import ask, settings_of  # noqa: PLC0415
-    from taintwarden.cli.plan.plan_table import table  # noqa: PLC0415
-    from taintwarden.rehearsal.ideal import Assumptions  # noqa: PLC0415
-    from taintwarden.rehearsal.manifests import BadInput  # noqa: PLC0415
-    from taintwarden.rehearsal.reading import read_snapshot  # noqa: PLC0415
-
-    settings = settings_of(flags)
-    if swept is not None:
-        if taints or remove or files or enforced:
-            raise click.UsageError("--sweep is a plan of its own: leave out --taint, --remove, --file and --enforce")
-        _sweep(swept, (nodes, zones, selectors), output, settings)
-        return
-    try:
-        changes = _changes((nodes, zones, selectors), taints, remove, files)
-    except BadInput as error:
-        fail(printable(str(error)), USAGE)
-    with Progress() as progress:
-        progress.say("reading the cluster")
-        now = time.time()
-        snapshot = ask(settings, lambda session: read_snapshot(session, settings.namespace, now), max_connections=12)
-        assumptions = Assumptions(replacement_seconds, stop_seconds)
-        try:
-            answer = _play(snapshot, changes, enforced, horizon, now, assumptions, settings, progress)
-        except BadInput as error:
-            fail(printable(str(error)), ERROR)
-    answer = answer.narrowed(space) if space else answer
-    if output == "table":
-        write(table(answer, None if show_all else SHOWN_PODS))
-    else:
-        write_data(answer, output)
-    sys.exit(PERSON if answer.needs_a_person else FINE)
-
-
-def _sweep(
-    text: str, where: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]], output: str, settings: "Settings"
-) -> None:
-    from taintwarden.cli.cluster_session import ask  # noqa: PLC0415
-    from taintwarden.cli.plan.sweep_table import table  # noqa: PLC0415
-    from taintwarden.engine.model import Gates  # noqa: PLC0415
-    from taintwarden.rehearsal.changes import Where  # noqa: PLC0415
-    from taintwarden.rehearsal.manifests import BadInput  # noqa: PLC0415
-    from taintwarden.rehearsal.reading import read_snapshot  # noqa: PLC0415
-    from taintwarden.rehearsal.rehearsal import Rehearsal, at_once  # noqa: PLC0415
-    from taintwarden.rehearsal.sweep import parse_sweep, sweep  # noqa: PLC0415
-
-    named, now = Where(*where), time.time()
-    try:
-        wanted = parse_sweep(text)
-        named.check()
-    except BadInput as error:
-        fail(printable(str(error)), USAGE)
-    snapshot = ask(settings, lambda session: read_snapshot(session, settings.namespace, now), max_connections=12)
-    gates, clock = Gates(settings.numeric_operators, settings.semver_operators), at_once(now)
-    rehearsal = Rehearsal(snapshot, gates, clock)
-    rehearsal.teach()
-    try:
-        names = [one.metadata.name for one in named.find(snapshot.nodes)] if any(where) else []
-    except BadInput as error:
-        fail(printable(str(error)), ERROR)
-    modes = {one.name: one.mode for one in rehearsal.policies}
-    found = sweep(rehearsal.view, wanted, names, gates, modes, clock())
-    if output == "table":
-        write(table(found))
-    else:
-        write_data(found, output)
-
-
-def _play(
-    snapshot: "Snapshot",
-    changes: "list[Change]",
-    enforced: tuple[str, ...],
-    horizon: float,
-    now: float,
-    assumptions: "Assumptions",
-    settings: "Settings",
-    progress: Progress,
-) -> "Plan":
-    from taintwarden.controller.wording import duration  # noqa: PLC0415
-    from taintwarden.engine.model import Gates  # noqa: PLC0415
-    from taintwarden.rehearsal.play import Play  # noqa: PLC0415
-
-    progress.say(f"looking at {len(snapshot.pods)} pods on {len(snapshot.nodes)} nodes")
-    gates = Gates(settings.numeric_operators, settings.semver_operators)
-    limits: dict[str, Any] = {"overall_rate": settings.overall_rate, "max_in_flight": settings.max_in_flight}
-    play = Play(snapshot, now, assumptions, gates, enforced, **limits)
-    return play.run(
-        changes,
-        horizon,
-        lambda at, gone: progress.say(f"{duration(at)} of {duration(horizon)}, {gone} pods have left"),
-    )
-
-
-def _changes(
-    where: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]],
-    taints: tuple[str, ...],
-    remove: tuple[str, ...],
-    files: tuple[str, ...],
-) -> "list[Change]":
-    from taintwarden.rehearsal.changes import (  # noqa: PLC0415
-        Change,
-        Where,
-        parse_removal,
-        parse_taint,
-        read_changes,
-    )
-    from taintwarden.rehearsal.manifests import read_documents  # noqa: PLC0415
-
-    found: list[Change] = []
-    for file in files:
-        documents = read_documents(file)
-        contents = [one.content for one in documents]
-        # The file is one list, or each of its documents is one.
-        for document, content in zip(documents, contents, strict=True):
-            found += read_changes(content, document.place)
-    if any(where) != bool(taints or remove):
-        told = "name nodes by --node, --zone or --selector" if not any(where) else "say --taint or --remove"
-        raise click.UsageError(f"nodes and changes belong together: {told}")
-    if any(where):
-        named = Where(*where)
-        named.check()
-        change = Change(named, tuple(map(parse_taint, taints)), tuple(map(parse_removal, remove)))
-        found.append(change)
-    return found
+def plan(**given: object) -> None:
+    """The text of ``--help`` is above."""
+    imported("taintwarden.cli.plan.planning:plan")(**given)

@@ -6,7 +6,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from taintwarden.cli.output import Lines, printable, render
+from taintwarden.cli.output import printable
+from taintwarden.cli.rendering import Lines, render
 from taintwarden.controller.wording import duration, pods
 from taintwarden.rehearsal.plan import Fate, Plan, PlannedPod, Replacement
 from taintwarden.rehearsal.returning import REMEDY

@@ -2,8 +2,8 @@
 
 import click
 
-from taintwarden.cli.importing import without_rich
-from taintwarden.cli.serve.serving import connection_options, listening_options, log_options, operator_options, serve
+from taintwarden.cli.lazy import imported
+from taintwarden.cli.serve.serving_options import connection_options, listening_options, log_options, operator_options
 from taintwarden.settings import Settings, load_settings
 
 _DEFAULTS = Settings()
@@ -34,8 +34,5 @@ def run(**flags: object) -> None:
 
     Exit codes: 0 stopped as asked, 1 the cluster cannot be used or a fault, 2 wrong flags or kubeconfig.
     """
-    # The operator takes a while to import, and `taintwarden run --help` does not need it.
-    with without_rich():
-        from taintwarden import app  # noqa: PLC0415
-
-    serve(load_settings, app.run, flags)
+    serve = imported("taintwarden.cli.serve.serving:serve", with_rich=False)
+    serve("taintwarden.app:run", load_settings, flags)

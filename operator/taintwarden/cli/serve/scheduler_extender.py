@@ -2,8 +2,8 @@
 
 import click
 
-from taintwarden.cli.importing import without_rich
-from taintwarden.cli.serve.serving import connection_options, log_options, operator_options, serve, served_options
+from taintwarden.cli.lazy import imported
+from taintwarden.cli.serve.serving_options import connection_options, log_options, operator_options, served_options
 from taintwarden.settings import ExtenderSettings, load_extender_settings
 
 
@@ -20,8 +20,5 @@ def scheduler_extender(**flags: object) -> None:
 
     Exit codes: 0 stopped as asked, 1 the cluster cannot be used or a fault, 2 wrong flags or kubeconfig.
     """
-    # The server takes a while to import, and `--help` does not need it.
-    with without_rich():
-        from taintwarden.placement import extender_process  # noqa: PLC0415
-
-    serve(load_extender_settings, extender_process.run, flags)
+    serve = imported("taintwarden.cli.serve.serving:serve", with_rich=False)
+    serve("taintwarden.placement.extender_process:run", load_extender_settings, flags)

@@ -2,8 +2,8 @@
 
 import click
 
-from taintwarden.cli.importing import without_rich
-from taintwarden.cli.serve.serving import connection_options, log_options, operator_options, serve, served_options
+from taintwarden.cli.lazy import imported
+from taintwarden.cli.serve.serving_options import connection_options, log_options, operator_options, served_options
 from taintwarden.settings import WebhookSettings, load_webhook_settings
 
 
@@ -25,8 +25,5 @@ def webhook(**flags: object) -> None:
 
     Exit codes: 0 stopped as asked, 1 the cluster cannot be used or a fault, 2 wrong flags or kubeconfig.
     """
-    # The server takes a while to import, and `taintwarden webhook --help` does not need it.
-    with without_rich():
-        from taintwarden.placement import webhook_process as process  # noqa: PLC0415
-
-    serve(load_webhook_settings, process.run, flags)
+    serve = imported("taintwarden.cli.serve.serving:serve", with_rich=False)
+    serve("taintwarden.placement.webhook_process:run", load_webhook_settings, flags)

@@ -1,6 +1,7 @@
 """Recent history: the operator's Events, and the times at which conditions of policies changed."""
 
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
@@ -9,7 +10,10 @@ import msgspec
 from rich.console import RenderableType
 from rich.text import Text
 
-from taintwarden.cli.output import printable, render, rows
+from taintwarden.cli.cluster_session import ask, settings_of
+from taintwarden.cli.data_output import write_data
+from taintwarden.cli.output import printable, write
+from taintwarden.cli.rendering import render, rows
 from taintwarden.controller import wording
 from taintwarden.controller.times import moment
 from taintwarden.rehearsal.conditions import conditions
@@ -70,6 +74,18 @@ class Timeline(msgspec.Struct):
     since: str
     problem: str
     happenings: list[Happening]
+
+
+def show(since: float, space: str, every: bool, output: str, **flags: object) -> None:
+    """Carry out ``taintwarden history``."""
+    settings, now = settings_of(flags), time.time()
+    found = ask(settings, lambda session: read_timeline(session, settings.namespace, space, since, now))
+    if output == "table":
+        write(table(found, every=every))
+    elif output == "markdown":
+        write(markdown(found, every=every))
+    else:
+        write_data(found, output)
 
 
 async def read_timeline(session: Session, operator: str, space: str, seconds: float, now: float) -> Timeline:

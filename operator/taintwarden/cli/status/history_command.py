@@ -1,11 +1,10 @@
 """``taintwarden history``: recent events, as a timeline."""
 
-import time
-
 import click
 
+from taintwarden.cli.lazy import imported
 from taintwarden.cli.options import Duration, cluster_options, operator_option
-from taintwarden.cli.output import output_option_with, write, write_data
+from taintwarden.cli.output import output_option_with
 
 _HELP = """Show what happened lately, the oldest first: the operator's Events about policies, nodes and pods, who
 paused or changed a policy and how, and the times at which conditions of policies changed. Pods to which the same
@@ -40,17 +39,6 @@ JSON and YAML have: at, since, problem, happenings[] (at, reason, type, kind, na
 @operator_option
 @cluster_options
 @output_option_with("markdown")
-def history(since: float, space: str, every: bool, output: str, **flags: object) -> None:
-    """Read the arguments, ask, print; the text of ``--help`` is above."""
-    # The cluster's client takes a while to import, and `--help` does not need it.
-    from taintwarden.cli.cluster_session import ask, settings_of  # noqa: PLC0415
-    from taintwarden.cli.status.event_timeline import markdown, read_timeline, table  # noqa: PLC0415
-
-    settings, now = settings_of(flags), time.time()
-    found = ask(settings, lambda session: read_timeline(session, settings.namespace, space, since, now))
-    if output == "table":
-        write(table(found, every=every))
-    elif output == "markdown":
-        write(markdown(found, every=every))
-    else:
-        write_data(found, output)
+def history(**given: object) -> None:
+    """The text of ``--help`` is above."""
+    imported("taintwarden.cli.status.event_timeline:show")(**given)

@@ -10,8 +10,9 @@ from rich.padding import Padding
 from rich.text import Text
 
 from taintwarden.cli.columns import Column, Columns
-from taintwarden.cli.output import Lines, printable
+from taintwarden.cli.output import printable
 from taintwarden.cli.relative_times import Times
+from taintwarden.cli.rendering import Lines
 from taintwarden.cli.status.policy_status import PolicySummary, StatusSummary
 from taintwarden.controller.wording import drained, node_end, pods, waiting
 

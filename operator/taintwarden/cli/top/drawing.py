@@ -11,6 +11,7 @@ from taintwarden.cli.output import printable
 from taintwarden.cli.relative_times import Times
 from taintwarden.cli.top.looking import Fate, Look, NodeLook, PodLook, PolicyLook
 from taintwarden.cli.top.state import HELP, State
+from taintwarden.controller.times import moment
 from taintwarden.controller.wording import at, drained, duration, node_end, pods, several
 from taintwarden.engine.model import Mode
 
@@ -279,8 +280,6 @@ def _ago(at: str, now: float) -> str:
 
 
 def _moment(at: str) -> float:
-    from taintwarden.controller.times import moment  # noqa: PLC0415 - of a status, which may have any text
-
     try:
         return moment(at)
     except ValueError:

@@ -27,7 +27,7 @@ def typed() -> Iterator["asyncio.Queue[str]"]:
         yield keys
         return
     try:
-        import termios  # noqa: PLC0415
+        import termios  # noqa: PLC0415 - Windows has neither
         import tty  # noqa: PLC0415
     except ImportError:
         yield keys

@@ -6,7 +6,7 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
-from taintwarden.cli.output import render
+from taintwarden.cli.rendering import render
 from taintwarden_demo.judge import Check
 
 

@@ -1,0 +1,145 @@
+"""Carries out ``plan``: reads the cluster, plays what the changes lead to, and prints it."""
+
+import sys
+import time
+from typing import Any
+
+import click
+
+from taintwarden.cli.cluster_session import REFUSED, USAGE, ask, settings_of
+from taintwarden.cli.data_output import write_data
+from taintwarden.cli.failures import fail
+from taintwarden.cli.output import printable, write
+from taintwarden.cli.plan import sweep_table
+from taintwarden.cli.plan.command import SHOWN_PODS
+from taintwarden.cli.plan.plan_table import table
+from taintwarden.cli.progress import Progress
+from taintwarden.controller.wording import duration
+from taintwarden.engine.model import Gates
+from taintwarden.rehearsal.changes import Change, Where, parse_removal, parse_taint, read_changes
+from taintwarden.rehearsal.ideal import Assumptions
+from taintwarden.rehearsal.manifests import BadInput, read_documents
+from taintwarden.rehearsal.plan import Plan
+from taintwarden.rehearsal.play import Play
+from taintwarden.rehearsal.reading import read_snapshot
+from taintwarden.rehearsal.rehearsal import Rehearsal, at_once
+from taintwarden.rehearsal.snapshot import Snapshot
+from taintwarden.rehearsal.sweep import parse_sweep, sweep
+from taintwarden.settings import Settings
+
+FINE, PERSON = 0, 10
+
+
+def plan(
+    nodes: tuple[str, ...],
+    zones: tuple[str, ...],
+    selectors: tuple[str, ...],
+    taints: tuple[str, ...],
+    remove: tuple[str, ...],
+    enforced: tuple[str, ...],
+    swept: str | None,
+    files: tuple[str, ...],
+    horizon: float,
+    replacement_seconds: float,
+    stop_seconds: float,
+    space: str,
+    show_all: bool,
+    output: str,
+    **flags: object,
+) -> None:
+    """Carry out the command."""
+    settings = settings_of(flags)
+    if swept is not None:
+        if taints or remove or files or enforced:
+            raise click.UsageError("--sweep is a plan of its own: leave out --taint, --remove, --file and --enforce")
+        _sweep(swept, (nodes, zones, selectors), output, settings)
+        return
+    try:
+        changes = _changes((nodes, zones, selectors), taints, remove, files)
+    except BadInput as error:
+        fail(printable(str(error)), USAGE)
+    with Progress() as progress:
+        progress.say("reading the cluster")
+        now = time.time()
+        snapshot = ask(settings, lambda session: read_snapshot(session, settings.namespace, now), max_connections=12)
+        assumptions = Assumptions(replacement_seconds, stop_seconds)
+        try:
+            answer = _play(snapshot, changes, enforced, horizon, now, assumptions, settings, progress)
+        except BadInput as error:
+            fail(printable(str(error)), REFUSED)
+    answer = answer.narrowed(space) if space else answer
+    if output == "table":
+        write(table(answer, None if show_all else SHOWN_PODS))
+    else:
+        write_data(answer, output)
+    sys.exit(PERSON if answer.needs_a_person else FINE)
+
+
+def _sweep(
+    text: str, where: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]], output: str, settings: Settings
+) -> None:
+    named, now = Where(*where), time.time()
+    try:
+        wanted = parse_sweep(text)
+        named.check()
+    except BadInput as error:
+        fail(printable(str(error)), USAGE)
+    snapshot = ask(settings, lambda session: read_snapshot(session, settings.namespace, now), max_connections=12)
+    gates, clock = Gates(settings.numeric_operators, settings.semver_operators), at_once(now)
+    rehearsal = Rehearsal(snapshot, gates, clock)
+    rehearsal.teach()
+    try:
+        names = [one.metadata.name for one in named.find(snapshot.nodes)] if any(where) else []
+    except BadInput as error:
+        fail(printable(str(error)), REFUSED)
+    modes = {one.name: one.mode for one in rehearsal.policies}
+    found = sweep(rehearsal.view, wanted, names, gates, modes, clock())
+    if output == "table":
+        write(sweep_table.table(found))
+    else:
+        write_data(found, output)
+
+
+def _play(
+    snapshot: Snapshot,
+    changes: list[Change],
+    enforced: tuple[str, ...],
+    horizon: float,
+    now: float,
+    assumptions: Assumptions,
+    settings: Settings,
+    progress: Progress,
+) -> Plan:
+    progress.say(f"looking at {len(snapshot.pods)} pods on {len(snapshot.nodes)} nodes")
+    gates = Gates(settings.numeric_operators, settings.semver_operators)
+    limits: dict[str, Any] = {"overall_rate": settings.overall_rate, "max_in_flight": settings.max_in_flight}
+    play = Play(snapshot, now, assumptions, gates, enforced, **limits)
+    return play.run(
+        changes,
+        horizon,
+        lambda at, gone: progress.say(f"{duration(at)} of {duration(horizon)}, {gone} pods have left"),
+    )
+
+
+def _changes(
+    where: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]],
+    taints: tuple[str, ...],
+    remove: tuple[str, ...],
+    files: tuple[str, ...],
+) -> list[Change]:
+    found: list[Change] = []
+    for file in files:
+        documents = read_documents(file)
+        contents = [one.content for one in documents]
+        # The file is one list, or each of its documents is one.
+        for document, content in zip(documents, contents, strict=True):
+            found += read_changes(content, document.place)
+    if any(where) != bool(taints or remove):
+        told = "name nodes by --node, --zone or --selector" if not any(where) else "say --taint or --remove"
+        raise click.UsageError(f"nodes and changes belong together: {told}")
+    if any(where):
+        named = Where(*where)
+        named.check()
+        change = Change(named, tuple(map(parse_taint, taints)), tuple(map(parse_removal, remove)))
+        found.append(change)
+    return found
