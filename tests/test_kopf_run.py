@@ -10,7 +10,7 @@ import pytest
 from kube import wire
 from taintwarden.kopf_run import connection_info, host
 from taintwarden.kube.auth.connection import Connection
-from taintwarden.kube.auth.kubeconfig import Source
+from taintwarden.kube.auth.kubeconfig import ClusterSource
 from taintwarden.kube.errors import ConfigError
 
 
@@ -128,5 +128,5 @@ def test_kopf_verifies_servers_as_we_do():
 
 
 def test_kopf_uses_the_proxy_too():
-    ours = Connection(Source("https://10.0.0.1", proxy="http://proxy:3128"))
+    ours = Connection(ClusterSource("https://10.0.0.1", proxy="http://proxy:3128"))
     assert connection_info(ours).proxy_url == "http://proxy:3128"

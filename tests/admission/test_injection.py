@@ -24,7 +24,7 @@ from taintwarden.engine.model import (
 from taintwarden.engine.operators import ALL_GATES
 from taintwarden.engine.scheduling import Demand, Sourced
 from taintwarden.placement.admission.injection import NO_NODE, Additions, inject, tolerate
-from taintwarden.placement.admission.placing import Acting, acting
+from taintwarden.placement.admission.placing import ConcerningPolicies, acting
 from taintwarden.placement.admission.response import AdmissionResponse
 
 NODE_TERMS = "nodeSelectorTerms"
@@ -49,7 +49,7 @@ def injected(obj: Json, *extended: Toleration, policies: tuple[Policy, ...] = ()
     return inject(obj, Demand(Tolerations(native, extended)), concerning(policies), (), ALL_GATES)
 
 
-def concerning(policies: tuple[Policy, ...], **pod_class: Any) -> Acting:
+def concerning(policies: tuple[Policy, ...], **pod_class: Any) -> ConcerningPolicies:
     return acting(policies, PodClass("shop", {}, Tolerations(), **pod_class), {})
 
 
@@ -78,7 +78,7 @@ def test_an_empty_list_gets_one_too():
     obj = pod()
     for nothing in ([], None):
         obj["spec"]["tolerations"] = nothing
-        response = inject(obj, Demand(Tolerations((), (above(),))), Acting(), (), ALL_GATES)
+        response = inject(obj, Demand(Tolerations((), (above(),))), ConcerningPolicies(), (), ALL_GATES)
         assert patched(obj, response.patch)["spec"]["tolerations"]
 
 
@@ -266,7 +266,7 @@ def test_what_no_policy_would_evict_again_does_not_tolerate_no_schedule():
 
 @pytest.mark.parametrize("exclude", [Exclude(namespaces=("shop",)), Exclude(priority_at_least=0)])
 def test_what_a_policy_does_not_concern_is_not_placed_by_it(exclude: Exclude):
-    assert concerning((msgspec.structs.replace(placing(), exclude=exclude),)) == Acting()
+    assert concerning((msgspec.structs.replace(placing(), exclude=exclude),)) == ConcerningPolicies()
 
 
 DRIVER = "example.com/driver"

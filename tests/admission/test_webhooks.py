@@ -14,7 +14,7 @@ from taintwarden.engine.operators import ALL_GATES
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
 from taintwarden.placement.admission.known import Known
 from taintwarden.placement.admission.response import AdmissionResponse
-from taintwarden.placement.admission.webhooks import Request
+from taintwarden.placement.admission.webhooks import AdmissionRequest
 from taintwarden.placement.webhook_process import admission_webhooks
 
 POD = {"group": "", "version": "v1", "kind": "Pod"}
@@ -40,9 +40,9 @@ class Stage:
         selector = TaintSelector("sla", placement=True)
         self.feed(events.PoliciesChanged((Policy(name="p", taints=(selector,), **more),)))
 
-    def ask(self, obj: Json | None, asked_kind: Json = POD, **more: object) -> Request:
+    def ask(self, obj: Json | None, asked_kind: Json = POD, **more: object) -> AdmissionRequest:
         asked = review(kind=asked_kind, object=obj, **more)["request"]
-        return msgspec.convert(asked, Request)
+        return msgspec.convert(asked, AdmissionRequest)
 
     def mutate(self, obj: Json | None, **more: object) -> AdmissionResponse:
         return self.webhook.mutate(self.ask(obj, **more))
@@ -233,7 +233,7 @@ def test_a_namespace_that_comes_back_has_its_profiles_still(stage):
 
 @pytest.mark.parametrize("part", [{"spec": 7}, {"metadata": []}, {"spec": {"tolerations": [None]}}])
 def test_a_pod_that_is_none_is_left_as_it_is(part):
-    request = msgspec.convert({"uid": "u", "kind": POD, "object": pod(extended(gt())) | part}, Request)
+    request = msgspec.convert({"uid": "u", "kind": POD, "object": pod(extended(gt())) | part}, AdmissionRequest)
     assert Stage().webhook.mutate(request) == AdmissionResponse()
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taintwarden.certificates.pairs import AUTHORITY_SECONDS, LIFETIME_SECONDS, Pair, make_authority, make_pair, trusts
-from taintwarden.certificates.rotation import TRUST_SECONDS, Plan, is_rotating, plan
+from taintwarden.certificates.rotation import TRUST_SECONDS, RotationPlan, is_rotating, plan
 
 NAMES = ("webhook", "webhook.home", "webhook.home.svc")
 NOW = 1_800_000_000.0
@@ -48,7 +48,7 @@ def secret(
     return found | {name.replace("__", "-").replace("_", "."): value for name, value in other.items()}
 
 
-def then(stored: dict[str, bytes], made: Plan) -> dict[str, bytes]:
+def then(stored: dict[str, bytes], made: RotationPlan) -> dict[str, bytes]:
     """The Secret after a merge patch."""
     merged: dict[str, Any] = {**stored, **made.changes}
     return {key: value for key, value in merged.items() if value is not None}
@@ -68,12 +68,12 @@ def test_an_empty_secret_is_filled_and_that_is_no_repair():
 
 def test_what_was_filled_stays():
     filled = then({}, plan({}, NAMES, NOW, None))
-    assert plan(filled, NAMES, NOW, None) == Plan()
+    assert plan(filled, NAMES, NOW, None) == RotationPlan()
 
 
 def test_a_good_certificate_stays_until_a_third_of_its_life_is_left():
     almost = NOW + LIFETIME_SECONDS * 0.6
-    assert plan(secret(pair(), authority()), NAMES, almost, None) == Plan()
+    assert plan(secret(pair(), authority()), NAMES, almost, None) == RotationPlan()
 
 
 def test_then_the_same_authority_signs_another_one_and_nobody_has_to_trust_anything_new():
@@ -84,7 +84,7 @@ def test_then_the_same_authority_signs_another_one_and_nobody_has_to_trust_anyth
     assert after["tls.crt"] != stored["tls.crt"]
     assert trusts(stored["ca.crt"], after["tls.crt"])
     assert not made.is_repair
-    assert plan(after, NAMES, LATE, None) == Plan()
+    assert plan(after, NAMES, LATE, None) == RotationPlan()
 
 
 def test_so_it_goes_for_years_without_a_change_of_what_is_trusted():
@@ -119,7 +119,7 @@ def test_what_cannot_be_served_is_made_anew_and_told_and_what_is_trusted_stays(n
     assert made.is_repair
     assert told in made.reason
     assert made.changes.keys() == {"tls.crt", "tls.key"}
-    assert plan(then(stored, made), NAMES, NOW, None) == Plan()
+    assert plan(then(stored, made), NAMES, NOW, None) == RotationPlan()
 
 
 def test_an_expired_one_is_made_anew():
@@ -165,7 +165,7 @@ def test_the_next_authority_is_published_beside_it_and_signs_nothing(name):
     assert after["tls.crt"] == stored["tls.crt"]
     assert after["ca.crt"] == stored["ca.crt"] + after["next-authority.crt"]
     assert is_rotating(after)
-    assert plan(after, NAMES, now, None) == Plan()
+    assert plan(after, NAMES, now, None) == RotationPlan()
 
 
 @pytest.mark.parametrize("name", BEFORE)
@@ -173,7 +173,7 @@ def test_the_next_authority_is_published_beside_it_and_signs_nothing(name):
 def test_it_signs_nothing_before_it_was_trusted_for_a_minute(name, ago):
     stored, now = BEFORE[name]
     published = then(stored, plan(stored, NAMES, now, None))
-    assert plan(published, NAMES, now, None if ago is None else now - ago) == Plan()
+    assert plan(published, NAMES, now, None if ago is None else now - ago) == RotationPlan()
 
 
 @pytest.mark.parametrize("name", BEFORE)
@@ -185,7 +185,7 @@ def test_after_a_minute_it_signs_and_the_one_before_stays_trusted(name):
     assert trusts(published["next-authority.crt"], after["tls.crt"])
     assert after["ca.crt"] == published["ca.crt"]
     assert not is_rotating(after)
-    assert plan(after, NAMES, now, now) == Plan()
+    assert plan(after, NAMES, now, now) == RotationPlan()
 
 
 def test_while_nobody_trusts_the_next_the_one_before_goes_on_signing():
@@ -230,4 +230,4 @@ def test_whatever_is_stored_a_few_steps_lead_to_rest_and_never_serve_what_is_not
         after = then(stored, plan(stored, NAMES, now, now - TRUST_SECONDS))
         assert trusts(after["ca.crt"], after["tls.crt"])
         stored = after
-    assert plan(stored, NAMES, now, None) == Plan()
+    assert plan(stored, NAMES, now, None) == RotationPlan()

@@ -13,7 +13,7 @@ from taintwarden.engine.model import Taint, TaintSelector
 from taintwarden.engine.operators import ALL_GATES
 from taintwarden.engine.placement import neutral_labels, node_labels, version_labels
 from taintwarden.placement.admission.known import Known
-from taintwarden.placement.admission.webhooks import Kind, Request
+from taintwarden.placement.admission.webhooks import AdmissionRequest, GroupVersionKind
 from taintwarden.placement.webhook_process import admission_webhooks
 
 ABOVE = {"key": "sla", "operator": "Gt", "value": "950", "effect": "NoSchedule"}
@@ -77,5 +77,9 @@ def stored(obj: Json, *world: Json) -> Json:
     for one in world:
         if one["kind"] == "TolerationProfile":
             known.feed(events.ProfileSeen(parse_profile(one)))
-    kind = Kind("apps", "v1", "DaemonSet") if obj["kind"] == "DaemonSet" else Kind("", "v1", "Pod")
-    return patched(obj, webhook.mutate(Request(uid="u", kind=kind, name="web", namespace="shop", object=obj)).patch)
+    kind = (
+        GroupVersionKind("apps", "v1", "DaemonSet") if obj["kind"] == "DaemonSet" else GroupVersionKind("", "v1", "Pod")
+    )
+    return patched(
+        obj, webhook.mutate(AdmissionRequest(uid="u", kind=kind, name="web", namespace="shop", object=obj)).patch
+    )

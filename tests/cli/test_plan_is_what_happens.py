@@ -15,7 +15,7 @@ from taintwarden.rehearsal import play
 from taintwarden.rehearsal.changes import Change, Where
 from taintwarden.rehearsal.ideal import Assumptions
 from taintwarden.rehearsal.places import PlacedPod
-from taintwarden.rehearsal.plan import Fate
+from taintwarden.rehearsal.plan import PlannedFate
 from taintwarden.rehearsal.play import Play
 from taintwarden.rehearsal.snapshot import Snapshot
 
@@ -40,7 +40,7 @@ def test_plan_is_what_happens(seed: int, monkeypatch: pytest.MonkeyPatch) -> Non
     cluster.degrade(*nodes)
     sim.run(SETTLED_SECONDS + HORIZON)
     happened = [(names[uid], at - SETTLED_SECONDS) for uid, at in sim.evicted.items()]
-    planned = [(str(one), one.after_seconds) for one in plan.pods if one.fate is Fate.LEAVES]
+    planned = [(str(one), one.after_seconds) for one in plan.pods if one.fate is PlannedFate.LEAVES]
     assert [name for name, _ in planned] == [name for name, _ in happened]
     assert [at for _, at in planned] == pytest.approx([at for _, at in happened], abs=CLOSE_SECONDS)
 

@@ -28,16 +28,16 @@ from taintwarden.engine.model import (
 )
 from taintwarden.engine.outcomes import Outcome
 from taintwarden.engine.placement import Label
-from taintwarden.kube.calls.recorder import MAX_NOTE_BYTES, NORMAL, WARNING, Message, Subject
+from taintwarden.kube.calls.recorder import MAX_NOTE_BYTES, NORMAL, WARNING, EventSubject, Message
 from taintwarden.telemetry.metrics import Metrics
 
 WHY = "taint sla=940:NoExecute is not tolerated (sla Gt '950' does not hold)"
 FACTS = {"pod": "shop/web-1", "uid": "uid-web-1", "node": "n1", "taint": "sla=940:NoExecute", "policy": "sla"}
 REHEARSAL = "Dry run, policy sla is in mode DryRun: "
 DUE = "2023-11-14T22:13:20Z"
-POD = Subject("Pod", "web-1", "uid-web-1", "shop")
-NODE = Subject("Node", "n1", "uid-n1")
-OUR_POLICY = Subject("TaintEvictionPolicy", "sla", "uid-sla", api_version="taintwarden.io/v1alpha1")
+POD = EventSubject("Pod", "web-1", "uid-web-1", "shop")
+NODE = EventSubject("Node", "n1", "uid-n1")
+OUR_POLICY = EventSubject("TaintEvictionPolicy", "sla", "uid-sla", api_version="taintwarden.io/v1alpha1")
 
 
 class Events:
@@ -80,7 +80,7 @@ def told() -> Told:
     return Told()
 
 
-def event(kind: str, reason: str, action: str, note: str, subject: Subject = POD, policy: str = "") -> Message:
+def event(kind: str, reason: str, action: str, note: str, subject: EventSubject = POD, policy: str = "") -> Message:
     return Message(subject, kind, reason, action, note, policy)
 
 
@@ -544,7 +544,9 @@ def test_a_profile_with_faults(told):
             "reason": "spec.tolerations is wrong",
         }
     ]
-    assert told.event.subject == Subject("TolerationProfile", "fast", "uid-fast", "shop", "taintwarden.io/v1alpha1")
+    assert told.event.subject == EventSubject(
+        "TolerationProfile", "fast", "uid-fast", "shop", "taintwarden.io/v1alpha1"
+    )
     assert (told.event.type, told.event.reason) == (WARNING, "InvalidProfile")
     assert told.counted("taintwarden_invalid_values_total", side="toleration") == 1
 

@@ -8,7 +8,7 @@ from kube.wire_format import enveloped, labels, message
 from taintwarden.controller.clock import system_clock
 from taintwarden.controller.decoding import Decoder
 from taintwarden.engine.model import Pod
-from taintwarden.kube.watch.frames import Decoder as Frames
+from taintwarden.kube.watch.frames import FrameDecoder as Frames
 from taintwarden.kube.wire.kinds import ShapedPod
 from taintwarden.kube.wire.resources import PODS
 

@@ -13,7 +13,7 @@ from taintwarden.controller.decoding import Decoder as Translator
 from taintwarden.engine.model import Instant
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.http.client import JSON, Client
-from taintwarden.kube.watch.frames import Decoder
+from taintwarden.kube.watch.frames import FrameDecoder
 from taintwarden.kube.wire.formats import PROTOBUF
 from taintwarden.kube.wire.protobuf_frames import MAGIC
 from taintwarden.kube.wire.resources import (
@@ -193,7 +193,7 @@ async def listed(target: Target, resource: Resource[Any], accept: str, version: 
 
 async def watched(target: Target, resource: Resource[Any], accept: str, version: str = "0") -> list[tuple[str, Any]]:
     """A watch from version 0 begins with everything; the server ends it after a second."""
-    decoder, changes, buffer = Decoder(resource), [], b""
+    decoder, changes, buffer = FrameDecoder(resource), [], b""
     params = {"watch": "true", "resourceVersion": version, "timeoutSeconds": "1"} | resource.selection
     async with (
         Client(Connection.load(str(target.admin_kubeconfig))) as client,
@@ -220,8 +220,8 @@ def compared(resource: Resource[Any], *lists: list[Any]) -> list[Any]:
 @pytest.mark.parametrize("resource", KINDS, ids=lambda each: each.name)
 def test_a_list_holds_the_same(populated: Target, resource: Resource[Any]) -> None:
     body = asyncio.run(listed(populated, resource, PROTOBUF))
-    binary = Decoder(resource).page(body)
-    text = Decoder(resource).page(asyncio.run(listed(populated, resource, JSON, binary.head.resource_version)))
+    binary = FrameDecoder(resource).page(body)
+    text = FrameDecoder(resource).page(asyncio.run(listed(populated, resource, JSON, binary.head.resource_version)))
     assert body.startswith(MAGIC)
     assert binary.head == text.head
     (found, bad), (expected, _) = binary.decode(), text.decode()
@@ -232,7 +232,7 @@ def test_a_list_holds_the_same(populated: Target, resource: Resource[Any]) -> No
 
 
 def test_pods_of_one_shape_are_recognized(populated: Target) -> None:
-    found, _ = Decoder(PODS).page(asyncio.run(listed(populated, PODS, PROTOBUF))).decode()
+    found, _ = FrameDecoder(PODS).page(asyncio.run(listed(populated, PODS, PROTOBUF))).decode()
     shapes = {each.metadata.name: each.shape for each in found}
     assert shapes["twin-1"] is shapes["twin-2"]
     assert shapes["twin-1"] is not shapes["bare"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from engine.rig import limited
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.model import OrderBy, Pod, Policy, Tolerations
-from taintwarden.engine.order import SAME_URGENCY_SECONDS, Place, place_of
+from taintwarden.engine.order import SAME_URGENCY_SECONDS, OrderKey, place_of
 
 MINUTE = SAME_URGENCY_SECONDS
 INTERNER = Interner()
@@ -27,7 +27,7 @@ def by(*order: OrderBy) -> Policy:
     return msgspec.structs.replace(policy, eviction=msgspec.structs.replace(policy.eviction, order=order))
 
 
-def place(one: Pod, policy: Policy | None = None, due_at: float = 0.0, **more: Any) -> Place:
+def place(one: Pod, policy: Policy | None = None, due_at: float = 0.0, **more: Any) -> OrderKey:
     return place_of(one.shared, policy or limited(), due_at, more.pop("hard_at", None), **more)
 
 

@@ -10,7 +10,7 @@ from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import ClaimView, LimitReport, Outcome, PolicyReport, ZoneReport, events, reports
 from taintwarden.engine.machine.reports import NEXT_PODS
 from taintwarden.engine.model import GuardSettings, Policy, Share, Window, ZoneHealth
-from taintwarden.engine.order import Place, place_of
+from taintwarden.engine.order import OrderKey, place_of
 
 ONE = Share(number=1)
 
@@ -270,7 +270,7 @@ def test_the_next_pods_are_the_first_of_all_claims(pods: list[tuple[int, int, st
     assert [one.pod.uid for one in told(rig).next_pods] == [one.pod.uid for one in expected]
 
 
-def _place(claim: ClaimView) -> Place:
+def _place(claim: ClaimView) -> OrderKey:
     return place_of(claim.pod.shared, claim.policy, claim.due_at, claim.verdict.hard_at)
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from taintwarden.engine.affinity import NOWHERE, NodeAffinity, NodeOperator, NodeRequirement, Preference
 from taintwarden.engine.evaluate import judge
 from taintwarden.engine.model import SharedTolerations, Taint, Toleration, Tolerations, TolerationSecondsMode
-from taintwarden.engine.scheduling import Cause, Demand, Judge, Preferences, Sourced, untolerated
+from taintwarden.engine.scheduling import Demand, Judge, Preferences, RefusalCause, Sourced, untolerated
 
 EXISTS = Toleration("sla", "Exists")
 ABOVE = Toleration("sla", "Gt", "950", "NoSchedule")
@@ -127,9 +127,9 @@ def test_it_is_the_judgement_that_evicts(native, annotated, shared, taints):
 @pytest.mark.parametrize(
     ("asked", "cause"),
     [
-        (demand(native=()), Cause.TAINT),
-        (Demand(Tolerations((EXISTS,)), (Sourced("profile gold", NEWER),)), Cause.AFFINITY),
-        (Demand(Tolerations((EXISTS,)), (Sourced("the annotation", NOWHERE, "is not JSON"),)), Cause.INVALID),
+        (demand(native=()), RefusalCause.TAINT),
+        (Demand(Tolerations((EXISTS,)), (Sourced("profile gold", NEWER),)), RefusalCause.AFFINITY),
+        (Demand(Tolerations((EXISTS,)), (Sourced("the annotation", NOWHERE, "is not JSON"),)), RefusalCause.INVALID),
     ],
 )
 def test_the_first_cause_is_named(asked, cause):

@@ -125,7 +125,7 @@ def watches(data: bytes) -> None:
     machine.step(events.Synced(), NOW)
     found: list[Any] = []
     for resource in (PODS, NODES, NAMESPACES, BUDGETS, DAEMON_SETS, JOBS):
-        reader: frames.Decoder[Any] = frames.Decoder(resource)
+        reader: frames.FrameDecoder[Any] = frames.FrameDecoder(resource)
         try:
             found += reader.page(data).decode()[0]
         except KubeError as error:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.kube.errors import ApiError, Fenced, Status
+from taintwarden.kube.errors import ApiError, ApiStatus, Fenced
 
 
 class EndOfScriptError(Exception):
@@ -112,7 +112,7 @@ def refusal(code: int, message: str = "made to fail", **more: Any) -> ApiError:
     causes = more.pop("causes", ())
     details = {"causes": list(causes)} if causes else None
     status = {"message": message, "code": code, "details": details} | more
-    return ApiError(code, msgspec.convert(status, Status), retry_after)
+    return ApiError(code, msgspec.convert(status, ApiStatus), retry_after)
 
 
 def by_path(routes: Mapping[str, Any]) -> Callable[[Call], Any]:

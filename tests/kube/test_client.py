@@ -15,7 +15,7 @@ from kmock import RawHandler
 from kube import wire
 from localcluster import LocalCluster
 from taintwarden.kube.auth.connection import Connection
-from taintwarden.kube.auth.kubeconfig import Source
+from taintwarden.kube.auth.kubeconfig import ClusterSource
 from taintwarden.kube.errors import ApiError, TooLong, Unreachable
 from taintwarden.kube.http.client import MERGE_PATCH, Client
 from taintwarden.kube.http.pacing import paced
@@ -264,7 +264,7 @@ async def test_a_401_is_tried_once_with_other_credentials(tmp_path: Path) -> Non
     runner = web.AppRunner(app)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    source = Source(f"http://127.0.0.1:{runner.addresses[0][1]}", token_file=str(file))
+    source = ClusterSource(f"http://127.0.0.1:{runner.addresses[0][1]}", token_file=str(file))
     async with Client(Connection(source)) as client:
         assert await client.request("POST", "/a", body={}) == b"done"
     await runner.cleanup()
@@ -281,7 +281,7 @@ async def test_a_401_that_nothing_can_be_done_about_is_told(kmock: RawHandler) -
 
 async def test_an_empty_token_file_is_no_answer(kmock: RawHandler, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("")
-    source = Source(str(kmock.url).rstrip("/"), token_file=str(tmp_path / "token"))
+    source = ClusterSource(str(kmock.url).rstrip("/"), token_file=str(tmp_path / "token"))
     async with Client(Connection(source)) as client:
         with pytest.raises(Unreachable, match="is empty"):
             await client.request("GET", "/a")
@@ -300,7 +300,7 @@ async def test_a_token_that_no_header_can_have_is_no_answer(kmock: RawHandler, t
 
 async def test_requests_and_watches_go_through_the_proxy(kmock: RawHandler) -> None:
     kmock["/a"] << b"through"
-    source = Source("http://192.0.2.1:6443", proxy=str(kmock.url))
+    source = ClusterSource("http://192.0.2.1:6443", proxy=str(kmock.url))
     async with Client(Connection(source)) as client:
         assert await client.request("GET", "/a") == b"through"
         async with client.stream("/a", {}, 5.0) as chunks:
@@ -310,7 +310,7 @@ async def test_requests_and_watches_go_through_the_proxy(kmock: RawHandler) -> N
 
 async def test_a_refusal_through_the_proxy_is_an_error_with_its_code(kmock: RawHandler) -> None:
     kmock["/a b"] << 429 << {"message": "later", "details": {"retryAfterSeconds": 7}}
-    async with Client(Connection(Source("http://192.0.2.1:6443", proxy=str(kmock.url)))) as client:
+    async with Client(Connection(ClusterSource("http://192.0.2.1:6443", proxy=str(kmock.url)))) as client:
         with pytest.raises(ApiError, match="429: later") as caught:
             await client.request("GET", "/a b", params={"x": "y z"})
     assert caught.value.retry_after == 7
@@ -328,7 +328,7 @@ async def test_the_password_of_a_proxy_is_in_no_error(answer: bytes) -> None:
 
     async with await asyncio.start_server(refuse, "127.0.0.1", 0) as listening:
         proxy = f"http://me:hidden-word@127.0.0.1:{listening.sockets[0].getsockname()[1]}"
-        async with Client(Connection(Source("https://192.0.2.1:6443", proxy=proxy))) as client:
+        async with Client(Connection(ClusterSource("https://192.0.2.1:6443", proxy=proxy))) as client:
             with pytest.raises(Unreachable) as caught:
                 await client.request("GET", "/a")
             with pytest.raises(Unreachable) as streamed:
@@ -340,7 +340,11 @@ async def test_the_password_of_a_proxy_is_in_no_error(answer: bytes) -> None:
 @pytest.mark.parametrize("is_proxied", [False, True])
 async def test_an_answer_that_is_too_long_is_no_answer(kmock: RawHandler, *, is_proxied: bool) -> None:
     kmock["/a"] << b"x" * 100_000
-    source = Source("http://192.0.2.1:6443", proxy=str(kmock.url)) if is_proxied else Source(str(kmock.url).rstrip("/"))
+    source = (
+        ClusterSource("http://192.0.2.1:6443", proxy=str(kmock.url))
+        if is_proxied
+        else ClusterSource(str(kmock.url).rstrip("/"))
+    )
     async with Client(Connection(source)) as client:
         with pytest.raises(TooLong, match="more than 50000 bytes"):
             await client.request("GET", "/a", max_bytes=50_000)
@@ -376,7 +380,7 @@ async def test_a_401_of_a_stream_asks_for_other_credentials(kmock: RawHandler, t
     file = tmp_path / "token"
     file.write_text("old")
     kmock["/a"] << 401 << b""
-    connection = Connection(Source(str(kmock.url).rstrip("/"), token_file=str(file)))
+    connection = Connection(ClusterSource(str(kmock.url).rstrip("/"), token_file=str(file)))
     assert await connection.authorization() == "Bearer old"
     file.write_text("new")  # as a kubelet renews it
     async with Client(connection) as client:

@@ -20,7 +20,7 @@ from structlog.testing import capture_logs
 from taintwarden.kube.auth import connection, credentials
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.auth.credentials import TOKEN_FILE_SECONDS, CredentialsError
-from taintwarden.kube.auth.kubeconfig import Source
+from taintwarden.kube.auth.kubeconfig import ClusterSource
 from taintwarden.kube.auth.proxies import proxy_for
 from taintwarden.kube.errors import ConfigError
 
@@ -111,7 +111,7 @@ def test_plain_http_needs_no_tls(tmp_path):
 
 
 def test_a_scheme_in_capitals_is_the_same():
-    assert isinstance(Connection(Source("HTTPS://a")).ssl, ssl.SSLContext)
+    assert isinstance(Connection(ClusterSource("HTTPS://a")).ssl, ssl.SSLContext)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_scheme_in_capitals_is_the_same():
 )
 def test_a_server_that_cannot_be_used_is_refused(server):
     with pytest.raises(ConfigError, match=f"the server {server} cannot be used"):
-        Connection(Source(server))
+        Connection(ClusterSource(server))
 
 
 def test_a_server_with_a_password_is_refused_without_showing_it(tmp_path):
@@ -131,7 +131,7 @@ def test_a_server_with_a_password_is_refused_without_showing_it(tmp_path):
 @pytest.mark.parametrize("name", ["a\0", ".x", "a..b", "x" * 64])
 def test_a_tls_server_name_that_cannot_be_one_is_refused(name):
     with pytest.raises(ConfigError, match=r"the tls-server-name .* cannot be used"):
-        Connection(Source("https://a", tls_server_name=name))
+        Connection(ClusterSource("https://a", tls_server_name=name))
 
 
 def test_another_server_name_is_verified(tmp_path):

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from kube.wire_format import enveloped, message
-from taintwarden.kube.errors import MAX_MESSAGE_LENGTH, ApiError, Cause, Status
+from taintwarden.kube.errors import MAX_MESSAGE_LENGTH, ApiError, ApiStatus, StatusCause
 from taintwarden.kube.wire.answers import read_refusal
 
 STATUS = b"""{"kind":"Status","status":"Failure","message":"pods \\"a\\" not found","reason":"NotFound","code":404}"""
@@ -58,7 +58,7 @@ def test_a_quoted_body_is_one_line(body):
 
 def test_causes_are_read():
     body = b'{"details":{"causes":[{"reason":"R","message":"m","field":"f"},{}]}}'
-    assert read_refusal(422, body).causes == (Cause("R", "m", "f"), Cause())
+    assert read_refusal(422, body).causes == (StatusCause("R", "m", "f"), StatusCause())
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_control_characters_of_a_servers_message_are_written_out():
     ],
 )
 def test_a_conflict_is_about_another_object_or_another_version(message, expected):
-    error = ApiError(409, Status(message))
+    error = ApiError(409, ApiStatus(message))
     assert (error.is_about_another, error.is_conflict) == (expected, not expected)
 
 

@@ -10,7 +10,7 @@ from msgspec import inspect
 from kube.scripted import ScriptedClient
 from taintwarden.api import status
 from taintwarden.kube.calls import access, lease, own_kinds, policy_calls, webhook_calls
-from taintwarden.kube.errors import Status, Unreachable
+from taintwarden.kube.errors import ApiStatus, Unreachable
 from taintwarden.kube.wire import kinds, resources
 from taintwarden.kube.wire.answers import read_refusal
 from taintwarden.kube.wire.kinds import version_number
@@ -24,7 +24,7 @@ def structs() -> Iterator[type[msgspec.Struct]]:
         for value in vars(module).values():
             if isinstance(value, type) and issubclass(value, msgspec.Struct) and value.__module__ == module.__name__:
                 yield value
-    yield Status
+    yield ApiStatus
 
 
 def numbers(found: inspect.Type, path: str, seen: set[type]) -> Iterator[tuple[str, Any]]:

@@ -8,9 +8,9 @@ import pytest
 from kube.wire_format import enveloped, framed, labels, message
 from taintwarden.kube.calls.own_kinds import POLICIES
 from taintwarden.kube.errors import Unreachable
-from taintwarden.kube.watch.frames import Decoder
+from taintwarden.kube.watch.frames import FrameDecoder
 from taintwarden.kube.wire.formats import ExpiredError, Undecodable
-from taintwarden.kube.wire.kinds import Condition, Identity, OwnerReference, PodAnnotations
+from taintwarden.kube.wire.kinds import Identity, ObjectCondition, OwnerReference, PodAnnotations
 from taintwarden.kube.wire.resources import BUDGETS, DAEMON_SETS, JOBS, NAMESPACES, NODES, PODS, REPLICA_SETS
 
 BAD_TEXT = b"\xff\xfe"
@@ -32,13 +32,13 @@ def page(*items: Any, version: str = "9", more: str = "") -> bytes:
 
 
 def decoded(*items: Any, resource: Any = PODS) -> list[Any]:
-    good, bad = Decoder(resource).page(page(*items)).decode()
+    good, bad = FrameDecoder(resource).page(page(*items)).decode()
     assert not bad
     return good
 
 
 def test_the_head_of_a_page() -> None:
-    head = Decoder(PODS).page(page(pod(), version="12", more="token")).head
+    head = FrameDecoder(PODS).page(page(pod(), version="12", more="token")).head
     assert (head.resource_version, head.continue_) == ("12", "token")
 
 
@@ -128,8 +128,8 @@ def test_the_conditions_that_are_used() -> None:
     others = [{1: "ReadyToServe", 2: "True", 3: {}, 4: MOMENT}, {1: "Initialized", 2: "True", 3: {}, 4: MOMENT}]
     [found] = decoded(pod(status={2: [*others, *CONDITIONS]}))
     assert found.status.conditions == [
-        Condition("PodScheduled", "True", MOMENT_TEXT),
-        Condition("Ready", "False", MOMENT_TEXT),
+        ObjectCondition("PodScheduled", "True", MOMENT_TEXT),
+        ObjectCondition("Ready", "False", MOMENT_TEXT),
     ]
 
 
@@ -144,12 +144,12 @@ def test_the_conditions_that_are_used() -> None:
 )
 def test_a_condition_in_an_unusual_encoding(condition: Any) -> None:
     [found] = decoded(pod(status={2: [condition]}))
-    assert found.status.conditions == [Condition("Ready", "Unknown", MOMENT_TEXT)]
+    assert found.status.conditions == [ObjectCondition("Ready", "Unknown", MOMENT_TEXT)]
 
 
 def test_a_condition_without_a_time() -> None:
     [found] = decoded(pod(status={2: [{1: "Ready", 2: "True", 3: {}, 4: {}}]}))
-    assert found.status.conditions == [Condition("Ready", "True", None)]
+    assert found.status.conditions == [ObjectCondition("Ready", "True", None)]
 
 
 # -- shapes -----------------------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ def test_the_same_bytes_in_another_field_are_another_shape() -> None:
 
 
 def test_a_shape_is_forgotten_when_nobody_holds_it() -> None:
-    frames = Decoder(PODS)
+    frames = FrameDecoder(PODS)
     [[first], _] = frames.page(page(pod())).decode()
     shape = ref(first.shape)
     assert frames.page(page(pod())).decode()[0][0].shape is shape()
@@ -284,13 +284,13 @@ def test_text_that_clients_choose_freely_need_not_be_utf_8() -> None:
 
 
 def test_an_item_whose_text_is_none_does_not_hide_the_others() -> None:
-    good, bad = Decoder(PODS).page(page(pod("a"), pod("b", spec={22: [{1: BAD_TEXT}]}), pod("c"))).decode()
+    good, bad = FrameDecoder(PODS).page(page(pod("a"), pod("b", spec={22: [{1: BAD_TEXT}]}), pod("c"))).decode()
     assert [one.metadata.name for one in good] == ["a", "c"]
     assert [one.identity for one in bad] == [Identity("b", "shop", "uid-b", "7", "n1")]
 
 
 def test_an_item_that_is_no_message_does_not_hide_the_others() -> None:
-    found = Decoder(PODS).page(page(pod("a"), b"\x0a\xff", pod("c")))
+    found = FrameDecoder(PODS).page(page(pod("a"), b"\x0a\xff", pod("c")))
     good, bad = found.decode()
     assert found.head.resource_version == "9"
     assert [one.metadata.name for one in good] == ["a", "c"]
@@ -299,24 +299,24 @@ def test_an_item_that_is_no_message_does_not_hide_the_others() -> None:
 
 @pytest.mark.parametrize("seconds", [2**62, -(2**62), 2**40])
 def test_a_time_beyond_the_calendar(seconds: int) -> None:
-    _, bad = Decoder(PODS).page(page(pod("a", meta={8: {1: seconds}}))).decode()
+    _, bad = FrameDecoder(PODS).page(page(pod("a", meta={8: {1: seconds}}))).decode()
     assert [one.identity.name for one in bad] == ["a"]
 
 
 def test_an_operator_of_a_selector_that_is_none() -> None:
     selector = {2: [{1: "tier", 2: "Like"}]}
-    _, bad = Decoder(BUDGETS).page(page({1: {1: "b"}, 2: {2: selector}})).decode()
+    _, bad = FrameDecoder(BUDGETS).page(page({1: {1: "b"}, 2: {2: selector}})).decode()
     assert "Like" in bad[0].reason
 
 
 @pytest.mark.parametrize("body", [b"k8s\0\xff", b"k8s\0", enveloped(b"\xff"), enveloped(b""), page(version="")])
 def test_what_is_no_list(body: bytes) -> None:
     with pytest.raises(Unreachable):
-        Decoder(PODS).page(body)
+        FrameDecoder(PODS).page(body)
 
 
 def changes(buffer: bytes, resource: Any = PODS) -> tuple[list[tuple[str, Any]], bytes]:
-    decoder = Decoder(resource)
+    decoder = FrameDecoder(resource)
     frames, rest = decoder.split(buffer)
     return [decoder.frame(one) for one in frames], rest
 
@@ -391,8 +391,8 @@ def test_what_is_no_frame(event: bytes) -> None:
 
 
 def test_what_is_asked_for() -> None:
-    assert Decoder(PODS).accept == "application/vnd.kubernetes.protobuf,application/json"
+    assert FrameDecoder(PODS).accept == "application/vnd.kubernetes.protobuf,application/json"
 
 
 def test_a_custom_resource_is_asked_for_in_json_only() -> None:
-    assert Decoder(POLICIES).accept == "application/json"
+    assert FrameDecoder(POLICIES).accept == "application/json"

@@ -22,21 +22,21 @@ from taintwarden.kube.calls.recorder import (
     NORMAL,
     REPEAT_SECONDS,
     WARNING,
+    EventSubject,
     Message,
     Recorder,
-    Subject,
     event_name,
 )
 from taintwarden.kube.errors import Unreachable
 
 pytestmark = pytest.mark.looptime
 
-POD = Subject("Pod", "web-1", "uid-1", "shop")
-NODE = Subject("Node", "n1", "uid-n1")
+POD = EventSubject("Pod", "web-1", "uid-1", "shop")
+NODE = EventSubject("Node", "n1", "uid-n1")
 
 
 def message(
-    note: str | Callable[[], str] = "note", subject: Subject = POD, reason: str = "Evicted", kind: str = NORMAL
+    note: str | Callable[[], str] = "note", subject: EventSubject = POD, reason: str = "Evicted", kind: str = NORMAL
 ) -> Message:
     return Message(subject, kind, reason, "Evict", note)
 
@@ -127,7 +127,7 @@ async def test_what_is_written_is_accepted_by_an_api_server():
     cluster = LocalCluster()
     async with cluster.serve() as server, wire.client(server.url) as client:
         made = Recorder(client, "taintwarden-0", 1000)
-        made.record(message("é" * 2000, Subject("Pod", "web-1", "uid-1", "default"), kind=WARNING))
+        made.record(message("é" * 2000, EventSubject("Pod", "web-1", "uid-1", "default"), kind=WARNING))
         made.record(message(subject=NODE))
         made.record(message("again", subject=NODE))
         await made.flush(5)
@@ -144,7 +144,7 @@ def test_the_same_saying_has_the_same_name():
 
 @pytest.mark.parametrize(
     "other",
-    [message("b"), message("a", reason="Other"), message("a", Subject("Pod", "web-1", "uid-2", "shop"))],
+    [message("b"), message("a", reason="Other"), message("a", EventSubject("Pod", "web-1", "uid-2", "shop"))],
     ids=["note", "reason", "uid"],
 )
 def test_another_saying_has_another_name(other):
@@ -160,13 +160,13 @@ labels = st.text("ab-", max_size=20).map("a{}b".format)
 
 @given(st.lists(labels, min_size=1, max_size=25).map(lambda parts: ".".join(parts)[:253].rstrip("-.")))
 def test_names_are_legal(name):
-    assert re.fullmatch(DNS_SUBDOMAIN, event_name(message(subject=Subject("Pod", name, "uid", "ns"))))
+    assert re.fullmatch(DNS_SUBDOMAIN, event_name(message(subject=EventSubject("Pod", name, "uid", "ns"))))
 
 
 @pytest.mark.parametrize("end", ["-b", ".b", "--b", "-.b"])
 def test_a_name_that_is_cut_is_legal_too(end):
     name = "a" * (200 - len(end) + 1) + end + "b" * 20
-    assert re.fullmatch(DNS_SUBDOMAIN, event_name(message(subject=Subject("Pod", name, "uid", "ns"))))
+    assert re.fullmatch(DNS_SUBDOMAIN, event_name(message(subject=EventSubject("Pod", name, "uid", "ns"))))
 
 
 # -- once -------------------------------------------------------------------------------------------------------------
@@ -256,12 +256,14 @@ async def test_an_alarm_waits_neither_for_profiles_nor_for_pods():
     client = fine()
     async with running(client, per_second=10, is_busy=lambda: True) as made:
         for number in range(1_000):
-            profile = Subject("TolerationProfile", f"p{number}", f"uid-{number}", "shop", "taintwarden.io/v1alpha1")
+            profile = EventSubject(
+                "TolerationProfile", f"p{number}", f"uid-{number}", "shop", "taintwarden.io/v1alpha1"
+            )
             made.record(message(f"invalid {number}", profile, "InvalidProfile"))
             made.record(message(f"pod {number}"))
         await asyncio.sleep(1)
         written = len(notes(client))
-        policy = Subject("TaintEvictionPolicy", "sla", "uid", api_version="taintwarden.io/v1alpha1")
+        policy = EventSubject("TaintEvictionPolicy", "sla", "uid", api_version="taintwarden.io/v1alpha1")
         made.record(message("tripped", policy, "GuardTripped"))
         await asyncio.sleep(0.2)
     assert notes(client)[written] == "tripped"
@@ -330,7 +332,7 @@ async def test_of_the_same_reason_about_the_same_object_the_latest_note_is_writt
         made.record(message(lambda: "later"))
         made.record(message(lambda: "other reason", reason="Other"))
         made.record(msgspec.structs.replace(message(lambda: "other policy"), policy="other"))
-        made.record(message(lambda: "other object", subject=Subject("Pod", "web-1", "uid-2", "bank")))
+        made.record(message(lambda: "other object", subject=EventSubject("Pod", "web-1", "uid-2", "bank")))
         await asyncio.sleep(5)
     assert sorted(notes(client)) == ["later", "other object", "other policy", "other reason"]
 

@@ -16,11 +16,11 @@ from taintwarden.controller.clock import system_clock
 from taintwarden.controller.scrapers import Scrapers
 from taintwarden.engine.machine.commands import SaveHistory, SaveLabels
 from taintwarden.kube.auth.connection import Connection
-from taintwarden.kube.auth.kubeconfig import Source
+from taintwarden.kube.auth.kubeconfig import ClusterSource
 from taintwarden.kube.calls import node_calls, own_kinds, policy_calls, profile_calls
 from taintwarden.kube.calls.evictor import Evictor
 from taintwarden.kube.calls.lease import LEASE_NAME, Lease
-from taintwarden.kube.calls.recorder import NORMAL, Message, Recorder, Subject
+from taintwarden.kube.calls.recorder import NORMAL, EventSubject, Message, Recorder
 from taintwarden.kube.calls.webhook_calls import ConfigurationKind, read_bundles, read_secret, write_secret
 from taintwarden.placement import extender_process, webhook_process
 from taintwarden.placement.trust import spread
@@ -36,7 +36,7 @@ PATH = re.compile(
     r"/(?P<resource>[a-z]+)(?:/(?P<name>[^/]+)(?:/(?P<sub>[a-z]+))?)?"
 )
 VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-SOURCE = Source("https://127.0.0.1:1", token="t")
+SOURCE = ClusterSource("https://127.0.0.1:1", token="t")
 
 
 def right(call: Call) -> Right:
@@ -84,7 +84,7 @@ async def lease_calls() -> list[Call]:
 
 async def event_calls() -> list[Call]:
     client = ScriptedClient(refusal(409), {}, {})
-    subject = Subject("Pod", "web-1", "uid", "shop")
+    subject = EventSubject("Pod", "web-1", "uid", "shop")
     await Recorder(client, "me", 1.0)._write("name", Message(subject, NORMAL, "Evicted", "Evict", "note"))
     return client.calls
 

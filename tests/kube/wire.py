@@ -9,17 +9,17 @@ from pathlib import Path
 
 from taintwarden.certificates.pairs import make_pair
 from taintwarden.kube.auth.connection import Connection
-from taintwarden.kube.auth.kubeconfig import Material, Source
+from taintwarden.kube.auth.kubeconfig import ClusterSource, Material
 from taintwarden.kube.http.client import Client
 
 
 def connection(url: object, token: str | None = None) -> Connection:
-    return Connection(Source(str(url).rstrip("/"), token=token or ""))
+    return Connection(ClusterSource(str(url).rstrip("/"), token=token or ""))
 
 
 def proxied(url: object, token: str | None = None) -> Connection:
     """To a server that is reached only through the proxy at this address, which answers for it."""
-    return Connection(Source("http://192.0.2.1:6443", token=token or "", proxy=str(url)))
+    return Connection(ClusterSource("http://192.0.2.1:6443", token=token or "", proxy=str(url)))
 
 
 class Tls:
@@ -34,7 +34,7 @@ class Tls:
 
     def connection(self, port: int, name: str | None = "localhost", proxy: str | None = None) -> Connection:
         server = f"https://127.0.0.1:{port}"
-        return Connection(Source(server, authority=self._authority, tls_server_name=name, proxy=proxy))
+        return Connection(ClusterSource(server, authority=self._authority, tls_server_name=name, proxy=proxy))
 
 
 @asynccontextmanager

@@ -30,7 +30,7 @@ from taintwarden.engine.placement import node_labels, version_labels
 from taintwarden.engine.scheduling import Demand
 from taintwarden.kube.wire.kinds import NodeObject, UnboundPod
 from taintwarden.placement.admission.injection import NO_NODE, inject
-from taintwarden.placement.admission.placing import Acting
+from taintwarden.placement.admission.placing import ConcerningPolicies
 from taintwarden.placement.scheduling.extender import Args, PreemptionArgs
 
 KEYS, LABEL = ("sla", "cni"), "example.com/kubelet"
@@ -121,7 +121,11 @@ def played(world: World) -> Outcome:
     scene.nodes["a"] = READ(msgspec.convert(stored_node, NodeObject))
     pod = world.pod()
     response = inject(
-        pod, scene.demands.of(msgspec.convert(pod, UnboundPod)), Acting((POLICY,), (POLICY,)), (LABEL,), ALL_GATES
+        pod,
+        scene.demands.of(msgspec.convert(pod, UnboundPod)),
+        ConcerningPolicies((POLICY,), (POLICY,)),
+        (LABEL,),
+        ALL_GATES,
     )
     stored = patched(pod, response.patch)
     args = Args(msgspec.convert(stored, UnboundPod), ["a"])

@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from admission.workloads import Json, review
 from taintwarden.api.errors import FieldError
 from taintwarden.placement.admission.response import AdmissionResponse, PatchOperation
-from taintwarden.placement.admission.webhooks import Request
+from taintwarden.placement.admission.webhooks import AdmissionRequest
 from taintwarden.placement.serving import bodies
 from taintwarden.placement.serving.reviews import review_app
 
@@ -31,10 +31,10 @@ class Bench:
 
     def __init__(self) -> None:
         self.judged: AdmissionResponse | Exception = AdmissionResponse()
-        self.asked: list[Request] = []
+        self.asked: list[AdmissionRequest] = []
         self.observed: list[tuple[str, str]] = []
 
-    def judge(self, request: Request) -> AdmissionResponse:
+    def judge(self, request: AdmissionRequest) -> AdmissionResponse:
         self.asked.append(request)
         if isinstance(self.judged, Exception):
             raise self.judged

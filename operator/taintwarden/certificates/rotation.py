@@ -36,7 +36,7 @@ RENEWAL_SHARE = 1 / 3
 Content = Mapping[str, bytes]
 
 
-class Plan(msgspec.Struct, frozen=True):
+class RotationPlan(msgspec.Struct, frozen=True):
     """What to write into the Secret (None takes a key away; nothing to write: empty), and why."""
 
     changes: dict[str, bytes | None] = {}
@@ -57,7 +57,7 @@ class _State(msgspec.Struct, frozen=True):
     """What has to be trusted for what is served."""
 
 
-def plan(stored: Content, names: Sequence[str], now: float, trusted_since: float | None) -> Plan:
+def plan(stored: Content, names: Sequence[str], now: float, trusted_since: float | None) -> RotationPlan:
     """The next step from what is ``stored``, for a server under ``names``.
 
     ``trusted_since``: when every configuration was first seen with the authority that follows; None if one is without.
@@ -72,12 +72,14 @@ def is_rotating(stored: Content) -> bool:
     return bool(stored.get(NEXT_AUTHORITY))
 
 
-def _step(stored: Content, state: _State, names: Sequence[str], now: float, trusted_since: float | None) -> Plan:
+def _step(
+    stored: Content, state: _State, names: Sequence[str], now: float, trusted_since: float | None
+) -> RotationPlan:
     if state.current is None:
         return _replaced(stored, state, names, now)
     if state.authority is not None and not is_contained(state.anchor, stored.get(TRUSTED, b"")):
         bundle = state.anchor + (state.following.certificate if state.following else b"")
-        return Plan({TRUSTED: bundle}, f"{TRUSTED} lacks what has to be trusted", is_repair=True)
+        return RotationPlan({TRUSTED: bundle}, f"{TRUSTED} lacks what has to be trusted", is_repair=True)
     if state.authority is None or _is_old(state.authority, now):
         if state.following is None or not is_contained(state.following.certificate, stored[TRUSTED]):
             return _published(stored, state.anchor, names, now)
@@ -85,8 +87,8 @@ def _step(stored: Content, state: _State, names: Sequence[str], now: float, trus
             return _promoted(state.following, names, now, "the next authority is trusted everywhere")
     can_renew = state.authority is not None and state.authority.ends_at > state.current.ends_at
     if state.authority is not None and can_renew and _is_old(state.current, now):
-        return Plan(_served(state.authority, names, now), "a third of its life is left")
-    return Plan()
+        return RotationPlan(_served(state.authority, names, now), "a third of its life is left")
+    return RotationPlan()
 
 
 def _read(stored: Content, names: Sequence[str], now: float) -> _State:
@@ -129,7 +131,7 @@ def _is_old(pair: Pair, now: float) -> bool:
 # -- steps ------------------------------------------------------------------------------------------------------------
 
 
-def _replaced(stored: Content, state: _State, names: Sequence[str], now: float) -> Plan:
+def _replaced(stored: Content, state: _State, names: Sequence[str], now: float) -> RotationPlan:
     """What is served cannot be used: another one of the same authority, or of the next, or all of it again."""
     is_empty = not any(stored.values())
     reason = "the Secret is empty" if is_empty else state.problem
@@ -137,15 +139,15 @@ def _replaced(stored: Content, state: _State, names: Sequence[str], now: float) 
         changes = _served(state.authority, names, now)
         if not is_contained(state.authority.certificate, stored.get(TRUSTED, b"")):
             changes[TRUSTED] = state.authority.certificate
-        return Plan(changes, reason, is_repair=True)
+        return RotationPlan(changes, reason, is_repair=True)
     if state.following is not None and is_contained(state.following.certificate, stored.get(TRUSTED, b"")):
         return msgspec.structs.replace(_promoted(state.following, names, now, reason), is_repair=True)
     made = make_authority(names[0], now)
     changes = _promoted(made, names, now, reason).changes | {TRUSTED: made.certificate}
-    return Plan(changes, reason, is_repair=not is_empty)
+    return RotationPlan(changes, reason, is_repair=not is_empty)
 
 
-def _published(stored: Content, anchor: bytes, names: Sequence[str], now: float) -> Plan:
+def _published(stored: Content, anchor: bytes, names: Sequence[str], now: float) -> RotationPlan:
     made = make_authority(names[0], now)
     is_broken = bool(stored.get(NEXT_AUTHORITY) or stored.get(NEXT_AUTHORITY_KEY))
     changes: dict[str, bytes | None] = {
@@ -154,17 +156,17 @@ def _published(stored: Content, anchor: bytes, names: Sequence[str], now: float)
         TRUSTED: anchor + made.certificate,
     }
     reason = f"{NEXT_AUTHORITY} cannot be used" if is_broken else "an authority has to follow"
-    return Plan(changes, reason, is_repair=is_broken)
+    return RotationPlan(changes, reason, is_repair=is_broken)
 
 
-def _promoted(following: Pair, names: Sequence[str], now: float, reason: str) -> Plan:
+def _promoted(following: Pair, names: Sequence[str], now: float, reason: str) -> RotationPlan:
     changes: dict[str, bytes | None] = {
         AUTHORITY: following.certificate,
         AUTHORITY_KEY: following.key,
         NEXT_AUTHORITY: None,
         NEXT_AUTHORITY_KEY: None,
     }
-    return Plan(changes | _served(following, names, now), reason)
+    return RotationPlan(changes | _served(following, names, now), reason)
 
 
 def _served(authority: Pair, names: Sequence[str], now: float) -> dict[str, bytes | None]:

@@ -41,7 +41,7 @@ def _rich_hidden() -> Iterator[None]:
         del modules["rich"]
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     """The location of a command, and its line in the help of its group: its own ``short_help``."""
 
     place: str
@@ -52,7 +52,7 @@ class Entry(NamedTuple):
 class LazyGroup(click.Group):
     """A group that has only the ``entries`` of its commands until one of them is used."""
 
-    def __init__(self, *args: Any, entries: Mapping[str, Entry], **more: Any) -> None:
+    def __init__(self, *args: Any, entries: Mapping[str, CommandEntry], **more: Any) -> None:
         super().__init__(*args, **more)
         self.entries = entries
 

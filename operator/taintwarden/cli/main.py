@@ -3,33 +3,37 @@
 import click
 
 from taintwarden import __version__
-from taintwarden.cli.lazy import Entry, LazyGroup
+from taintwarden.cli.lazy import CommandEntry, LazyGroup
 
 _COMMANDS = {
-    "run": Entry("taintwarden.cli.serve.run:run", "Run the operator."),
-    "webhook": Entry("taintwarden.cli.serve.webhook_command:webhook", "Run the admission webhooks."),
-    "webhook-trust": Entry(
+    "run": CommandEntry("taintwarden.cli.serve.run:run", "Run the operator."),
+    "webhook": CommandEntry("taintwarden.cli.serve.webhook_command:webhook", "Run the admission webhooks."),
+    "webhook-trust": CommandEntry(
         "taintwarden.cli.serve.webhook_trust:webhook_trust", "Let the API servers trust the admission webhooks."
     ),
-    "scheduler-extender": Entry(
+    "scheduler-extender": CommandEntry(
         "taintwarden.cli.serve.scheduler_extender:scheduler_extender", "Run the scheduler extender."
     ),
-    "demo": Entry("taintwarden.cli.demo:demo", "Show the operator at work on a cluster in this process."),
-    "explain": Entry("taintwarden.cli.explain.command:explain", "Say why pods stay or leave, and when."),
-    "init": Entry("taintwarden.cli.files.init_command:init", "Print a first policy and profile."),
-    "validate": Entry(
+    "demo": CommandEntry("taintwarden.cli.demo:demo", "Show the operator at work on a cluster in this process."),
+    "explain": CommandEntry("taintwarden.cli.explain.command:explain", "Say why pods stay or leave, and when."),
+    "init": CommandEntry("taintwarden.cli.files.init_command:init", "Print a first policy and profile."),
+    "validate": CommandEntry(
         "taintwarden.cli.files.validate_command:validate", "Check policies, profiles, pods and nodes in files."
     ),
-    "status": Entry("taintwarden.cli.status.command:status", "Show the status of policies."),
-    "top": Entry("taintwarden.cli.top.command:top", "Show nodes, pods, limits and Events live."),
-    "history": Entry("taintwarden.cli.status.history_command:history", "Show what happened lately, as a timeline."),
-    "plan": Entry("taintwarden.cli.plan.command:plan", "Show what follows from changed taints."),
-    "doctor": Entry("taintwarden.cli.doctor.command:doctor", "Find what is wrong or surprising in a cluster."),
-    "pause": Entry("taintwarden.cli.change.pause_command:pause", "Stop policies."),
-    "resume": Entry("taintwarden.cli.change.pause_command:resume", "Resume paused policies."),
-    "placement": Entry("taintwarden.cli.change.placement_command:placement", "Show and remove labels of placement."),
-    "repair": Entry("taintwarden.cli.change.repair_command:repair", "Restore the last good values of taints."),
-    "guard": Entry("taintwarden.cli.change.guard_command:guard", "Release the pods that a tripped guard holds."),
+    "status": CommandEntry("taintwarden.cli.status.command:status", "Show the status of policies."),
+    "top": CommandEntry("taintwarden.cli.top.command:top", "Show nodes, pods, limits and Events live."),
+    "history": CommandEntry(
+        "taintwarden.cli.status.history_command:history", "Show what happened lately, as a timeline."
+    ),
+    "plan": CommandEntry("taintwarden.cli.plan.command:plan", "Show what follows from changed taints."),
+    "doctor": CommandEntry("taintwarden.cli.doctor.command:doctor", "Find what is wrong or surprising in a cluster."),
+    "pause": CommandEntry("taintwarden.cli.change.pause_command:pause", "Stop policies."),
+    "resume": CommandEntry("taintwarden.cli.change.pause_command:resume", "Resume paused policies."),
+    "placement": CommandEntry(
+        "taintwarden.cli.change.placement_command:placement", "Show and remove labels of placement."
+    ),
+    "repair": CommandEntry("taintwarden.cli.change.repair_command:repair", "Restore the last good values of taints."),
+    "guard": CommandEntry("taintwarden.cli.change.guard_command:guard", "Release the pods that a tripped guard holds."),
 }
 
 

@@ -42,7 +42,7 @@ MAY_PASS = (408, 429)
 log = structlog.get_logger()
 
 
-class Held(Protocol):
+class LeaseHolder(Protocol):
     """Knows whether this replica may act."""
 
     @property
@@ -61,7 +61,7 @@ class Effector:
         *,
         client: Client,
         evictor: Evictor,
-        lease: Held,
+        lease: LeaseHolder,
         stands: Callable[[commands.Order], bool],
         metrics: Metrics,
         feed: Feed,

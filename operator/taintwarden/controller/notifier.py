@@ -15,7 +15,7 @@ from taintwarden.controller.policy_changes import ChangeKind, PolicyChange
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import commands
 from taintwarden.engine.model import Gates, Mode, Pod, Policy, Taint
-from taintwarden.kube.calls.recorder import MAX_NOTE_BYTES, NORMAL, WARNING, Message, Recorder, Subject
+from taintwarden.kube.calls.recorder import MAX_NOTE_BYTES, NORMAL, WARNING, EventSubject, Message, Recorder
 from taintwarden.telemetry.metrics import Metrics
 
 MISSED = {
@@ -113,7 +113,7 @@ class Notifier:
 
     def pod_issue(self, issue: PodIssue) -> None:
         """A pod has values which cannot be used."""
-        pod, subject = f"{issue.namespace}/{issue.name}", Subject("Pod", issue.name, issue.uid, issue.namespace)
+        pod, subject = f"{issue.namespace}/{issue.name}", EventSubject("Pod", issue.name, issue.uid, issue.namespace)
         if issue.errors:
             self._metrics.invalid_values.labels("toleration").inc()
             log.warning("toleration-invalid", pod=pod, errors=_line(issue.errors))
@@ -142,7 +142,7 @@ class Notifier:
         self._metrics.invalid_values.labels("toleration").inc()
         log.warning("profile-invalid", profile=key, reason=reason)
         namespace, _, name = key.partition("/")
-        subject = Subject("TolerationProfile", name, uid, namespace, api_version="taintwarden.io/v1alpha1")
+        subject = EventSubject("TolerationProfile", name, uid, namespace, api_version="taintwarden.io/v1alpha1")
         self._recorder.record(Message(subject, WARNING, "InvalidProfile", "Validate", reason))
 
     def guard_reset_outdated(self, name: str, uid: str, asked: str, generation: int) -> None:
@@ -375,14 +375,14 @@ class Notifier:
         policy: Policy | None = None,
     ) -> None:
         """With a note that is made late, the policy that it is about."""
-        subject = Subject("Pod", pod.name, pod.uid, pod.namespace)
+        subject = EventSubject("Pod", pod.name, pod.uid, pod.namespace)
         self._recorder.record(Message(subject, kind, reason, action, note, policy.name if policy else ""))
 
     def _policy_event(self, policy: Policy, kind: str, reason: str, action: str, note: str) -> None:
         self._recorder.record(Message(_subject(policy.name, policy.uid), kind, reason, action, note))
 
     def _node_event(self, name: str, uid: str, reason: str, note: str) -> None:
-        self._recorder.record(Message(Subject("Node", name, uid), WARNING, reason, "Evaluate", note))
+        self._recorder.record(Message(EventSubject("Node", name, uid), WARNING, reason, "Evaluate", note))
 
 
 def _line(faults: Sequence[FieldError]) -> str:
@@ -407,8 +407,8 @@ def _mode(policy: Policy) -> str:
     return "" if policy.mode is Mode.ENFORCE else f"Dry run, policy {policy.name} is in mode {policy.mode}: "
 
 
-def _subject(policy: str, uid: str) -> Subject:
-    return Subject("TaintEvictionPolicy", policy, uid, api_version="taintwarden.io/v1alpha1")
+def _subject(policy: str, uid: str) -> EventSubject:
+    return EventSubject("TaintEvictionPolicy", policy, uid, api_version="taintwarden.io/v1alpha1")
 
 
 def _facts(notice: _AboutPod) -> dict[str, str]:

@@ -8,7 +8,7 @@ import msgspec
 from taintwarden.api.profiles import MAX_ENTRIES_IN_NAMESPACE, check_size, entries, parse_profile
 from taintwarden.controller.loop import Feed
 from taintwarden.controller.oldest import Oldest
-from taintwarden.controller.stores import Known, Store
+from taintwarden.controller.stores import KnownVersion, Store
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Profile
 
@@ -168,7 +168,7 @@ class ProfileStore(Store[Profile]):
     def _trim(self, space: _Namespace) -> None:
         for key in space.trim():
             # What comes next of it is read, whatever its generation is.
-            self._known[key] = Known(self._known[key].uid, 0)
+            self._known[key] = KnownVersion(self._known[key].uid, 0)
             space.stored[
                 key
             ].fault = "it may count now, but was not kept while it did not: change its labels to have it read"

@@ -21,7 +21,7 @@ class ObservedObject(msgspec.Struct, frozen=True):
     """What stands in the stored status: type -> (status, lastTransitionTime). A restart is no transition."""
 
 
-class Known(msgspec.Struct, frozen=True):
+class KnownVersion(msgspec.Struct, frozen=True):
     """Which object bears a name, and which version of its spec came last."""
 
     uid: str
@@ -50,7 +50,7 @@ class Store(ABC, Generic[T]):
         """What is in force, by key."""
         self._parse = parse
         self._issue = issue
-        self._known: dict[str, Known] = {}
+        self._known: dict[str, KnownVersion] = {}
         self._issued: dict[str, tuple[int, str]] = {}
         """Generation and reason that were reported of an object that is not accepted."""
         self._listed: set[str] = set()
@@ -126,7 +126,7 @@ class Store(ABC, Generic[T]):
 
     def _take(self, obj: Mapping[str, Any]) -> None:
         meta, key = obj["metadata"], key_of(obj)
-        found = Known(meta.get("uid", ""), meta.get("generation", 0))
+        found = KnownVersion(meta.get("uid", ""), meta.get("generation", 0))
         known = self._known.get(key)
         if known is not None and known.uid != found.uid:  # another object of the same name inherits nothing
             self._forget(key)

@@ -24,14 +24,14 @@ _RANKS: dict[OrderBy, Callable[[PodClass], float]] = {
 }
 
 
-class Place(NamedTuple):
+class OrderKey(NamedTuple):
     """The position of a pod in the order, before its UID decides."""
 
     urgency: float
     rank: tuple[float, ...]
 
 
-def place_of(pod: PodClass, policy: Policy, due_at: float, hard_at: float | None, attempts: int = 0) -> Place:
+def place_of(pod: PodClass, policy: Policy, due_at: float, hard_at: float | None, attempts: int = 0) -> OrderKey:
     """The place of a pod of this class that is due at ``due_at`` and whose node is removed at ``hard_at``.
 
     Before a hard deadline, pods of equal priority are ordered by the longest grace period first, so that as many as
@@ -39,9 +39,9 @@ def place_of(pod: PodClass, policy: Policy, due_at: float, hard_at: float | None
     """
     if hard_at is not None:
         urgency = hard_at // SAME_REMOVAL_SECONDS * SAME_REMOVAL_SECONDS
-        return Place(urgency, (float(attempts), float(pod.priority), -float(pod.grace_seconds)))
+        return OrderKey(urgency, (float(attempts), float(pod.priority), -float(pod.grace_seconds)))
     rank = (float(attempts > 0), *[rank(pod) for rank in _ranks(policy.eviction.order)])
-    return Place(due_at // SAME_URGENCY_SECONDS * SAME_URGENCY_SECONDS, rank)
+    return OrderKey(due_at // SAME_URGENCY_SECONDS * SAME_URGENCY_SECONDS, rank)
 
 
 @lru_cache(maxsize=64)

@@ -65,7 +65,7 @@ class Demand(msgspec.Struct, frozen=True, cache_hash=True):
         return any(one.fault for one in self.affinities)
 
 
-class Cause(StrEnum):
+class RefusalCause(StrEnum):
     """What keeps a pod off a node."""
 
     TAINT = "taint"
@@ -74,10 +74,10 @@ class Cause(StrEnum):
     """The affinity cannot be read, so no node matches until it is corrected."""
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class NodeRefusal(msgspec.Struct, frozen=True):
     """Why a pod may not be scheduled on a node: the first cause, and all reasons."""
 
-    cause: Cause
+    cause: RefusalCause
     reason: str
 
 
@@ -113,17 +113,17 @@ class Judge:
         """How many comparisons are remembered."""
         return len(self._taints) + sum(len(results) for _, _, results in self._affinities)
 
-    def refusal(self, taints: Iterable[Taint], labels: Mapping[str, str]) -> Refusal | None:
+    def refusal(self, taints: Iterable[Taint], labels: Mapping[str, str]) -> NodeRefusal | None:
         """Why the pods may not be scheduled on a node with these taints and labels; None if they may."""
-        found: list[tuple[Cause, str]] = []
+        found: list[tuple[RefusalCause, str]] = []
         for taint in taints:
             if taint.effect in REPELLING and (answer := self._answer(taint)) is not None:
-                found.append((Cause.TAINT, answer[1]))  # noqa: PERF401 - a comprehension costs more where it is empty
+                found.append((RefusalCause.TAINT, answer[1]))  # noqa: PERF401 - a comprehension costs more where it is empty
         for one, keys, results in self._affinities:
             result = self._result(one, keys, results, labels)
             if result.mismatch is not None:
                 found.append(result.mismatch)
-        return Refusal(found[0][0], _listed([reason for _, reason in found])) if found else None
+        return NodeRefusal(found[0][0], _listed([reason for _, reason in found])) if found else None
 
     def preferences(self, taints: Iterable[Taint], labels: Mapping[str, str]) -> Preferences:
         """What speaks against a node with these taints, and what for one with these labels."""
@@ -180,7 +180,7 @@ _NOT_COMPARED = (Untolerated(Taint("")), "")
 
 
 class _Result(NamedTuple):
-    mismatch: tuple[Cause, str] | None
+    mismatch: tuple[RefusalCause, str] | None
     weight: int
 
 
@@ -199,11 +199,14 @@ def _named(toleration: Toleration) -> str:
     return str(toleration if toleration.toleration_seconds is None else replace(toleration, toleration_seconds=None))
 
 
-def _mismatch(one: Sourced, labels: Mapping[str, str], gates: Gates) -> tuple[Cause, str]:
+def _mismatch(one: Sourced, labels: Mapping[str, str], gates: Gates) -> tuple[RefusalCause, str]:
     if one.fault:
-        return Cause.INVALID, f"the node affinity of {one.source} is invalid, so no node matches: {one.fault}"
+        return RefusalCause.INVALID, f"the node affinity of {one.source} is invalid, so no node matches: {one.fault}"
     terms = [_first_fault(term, labels, gates) for term in one.affinity.required or ()]
-    return Cause.AFFINITY, f"the node affinity of {one.source} does not match ({_listed(terms) or 'it has no term'})"
+    return (
+        RefusalCause.AFFINITY,
+        f"the node affinity of {one.source} does not match ({_listed(terms) or 'it has no term'})",
+    )
 
 
 def _first_fault(term: Term, labels: Mapping[str, str], gates: Gates) -> str:

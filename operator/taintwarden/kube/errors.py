@@ -44,7 +44,7 @@ class TooLong(Unreachable):
     """The answer is longer than it may be, and was not read to its end."""
 
 
-class Cause(msgspec.Struct, frozen=True):
+class StatusCause(msgspec.Struct, frozen=True):
     """One of ``Status.details.causes``."""
 
     reason: str = ""
@@ -55,11 +55,11 @@ class Cause(msgspec.Struct, frozen=True):
 class Details(msgspec.Struct, frozen=True):
     """``Status.details``, as far as it is used."""
 
-    causes: tuple[Cause, ...] = ()
+    causes: tuple[StatusCause, ...] = ()
     retry_after_seconds: Int64 | None = msgspec.field(default=None, name="retryAfterSeconds")
 
 
-class Status(msgspec.Struct, frozen=True):
+class ApiStatus(msgspec.Struct, frozen=True):
     """The API server's ``Status`` object. The class has defaults for everything, so that any JSON object decodes."""
 
     message: str = ""
@@ -79,7 +79,7 @@ class ApiError(KubeError):
 
     """
 
-    def __init__(self, code: int, status: Status, retry_after: float | None = None) -> None:
+    def __init__(self, code: int, status: ApiStatus, retry_after: float | None = None) -> None:
         self.code = code
         self.reason = printable(status.reason, MAX_MESSAGE_LENGTH)
         self.message = printable(status.message, MAX_MESSAGE_LENGTH) or f"HTTP status {code}"
@@ -109,5 +109,5 @@ class ApiError(KubeError):
         return self.code == 409 and not self.is_about_another
 
 
-def _fit(cause: Cause) -> Cause:
-    return Cause(*(printable(text, MAX_MESSAGE_LENGTH) for text in (cause.reason, cause.message, cause.field)))
+def _fit(cause: StatusCause) -> StatusCause:
+    return StatusCause(*(printable(text, MAX_MESSAGE_LENGTH) for text in (cause.reason, cause.message, cause.field)))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from taintwarden.certificates.pairs import Pair, UnusablePair, is_contained, read_pair, trusts
-from taintwarden.certificates.rotation import CERTIFICATE, KEY, NEXT_AUTHORITY, Content, Plan, is_rotating, plan
+from taintwarden.certificates.rotation import CERTIFICATE, KEY, NEXT_AUTHORITY, Content, RotationPlan, is_rotating, plan
 from taintwarden.controller.clock import Clock
 from taintwarden.kube.calls.webhook_calls import (
     ConfigurationKind,
@@ -184,7 +184,7 @@ class CertificateKeeper:
     def _secret(self) -> str:
         return "/".join(self._place)
 
-    def _tell(self, made: Plan) -> None:
+    def _tell(self, made: RotationPlan) -> None:
         if made.is_repair:
             log.warning("certificate-repaired", secret=self._secret, reason=made.reason)
         else:

@@ -11,16 +11,16 @@ from taintwarden.engine.model import Gates, Node, PodClass, Profile, Taint
 from taintwarden.engine.operators import Match, match
 from taintwarden.engine.placement import NodeLabels, is_mirror_label, mirrored
 from taintwarden.engine.profiles import Profiles
-from taintwarden.engine.scheduling import MAX_TOLD, REPELLING, Cause, Demand, Judge, Preferences
+from taintwarden.engine.scheduling import MAX_TOLD, REPELLING, Demand, Judge, Preferences, RefusalCause
 from taintwarden.kube.wire.kinds import PodAnnotations, PodMeta, UnboundPod
-from taintwarden.placement.admission.placing import Acting, acting, placed_keys, published_labels
+from taintwarden.placement.admission.placing import ConcerningPolicies, acting, placed_keys, published_labels
 from taintwarden.placement.scheduling.demands import Demands, claim_of
-from taintwarden.rehearsal.node_requirements import NodeRequirement
-from taintwarden.rehearsal.obstacles import Kind, Obstacle
+from taintwarden.rehearsal.node_requirements import NativeRequirement
+from taintwarden.rehearsal.obstacles import Obstacle, ObstacleKind
 from taintwarden.rehearsal.places import Place, PlacedPod, PlacedVolume
 from taintwarden.rehearsal.rehearsal import Rehearsal
 from taintwarden.rehearsal.snapshot import Snapshot
-from taintwarden.rehearsal.written import Written
+from taintwarden.rehearsal.written import WrittenPod
 
 NATIVE = "only an extended toleration tolerates it, and the scheduler reads native ones: add Exists for the key"
 NOT_LABELLED = "the operator has not written its labels of placement"
@@ -44,7 +44,7 @@ class Candidate:
         demand: Demand,
         place: Place,
         volumes: Sequence[PlacedVolume],
-        written: Written,
+        written: WrittenPod,
         wanted: "WantedLabels",
         gates: Gates,
     ) -> None:
@@ -66,11 +66,15 @@ class Candidate:
         taints = [taint for taint, _ in node.taints]
         refused = self._judge.refusal(taints, node.labels)
         if refused is not None:
-            kinds = {Cause.TAINT: Kind.TAINT, Cause.AFFINITY: Kind.AFFINITY, Cause.INVALID: Kind.IMPOSSIBLE}
+            kinds = {
+                RefusalCause.TAINT: ObstacleKind.TAINT,
+                RefusalCause.AFFINITY: ObstacleKind.AFFINITY,
+                RefusalCause.INVALID: ObstacleKind.IMPOSSIBLE,
+            }
             yield Obstacle(kinds[refused.cause], refused.reason)
         else:
             lacking = (taint for taint in taints if self._is_rejected(taint))
-            yield from (Obstacle(Kind.NATIVE, f"taint {taint}", NATIVE) for taint in lacking)
+            yield from (Obstacle(ObstacleKind.NATIVE, f"taint {taint}", NATIVE) for taint in lacking)
         failing = list(self._place.failing(node.name, node.labels))
         if failing and not (refused is not None and all(map(_is_ours, failing))):  # otherwise the same twice
             yield self._of_labels(node, failing)
@@ -111,29 +115,29 @@ class Candidate:
         answers = (match(one, taint, self._gates) for one in self._native)
         return taint.effect in REPELLING and Match.HOLDS not in answers
 
-    def _of_labels(self, node: Node, failing: Sequence[NodeRequirement | None]) -> Obstacle:
+    def _of_labels(self, node: Node, failing: Sequence[NativeRequirement | None]) -> Obstacle:
         mismatch = f"its nodeSelector or node affinity does not match ({_told(failing)})"
         if self.written.is_impossible:
-            return Obstacle(Kind.IMPOSSIBLE, mismatch, _UNWRITTEN)
+            return Obstacle(ObstacleKind.IMPOSSIBLE, mismatch, _UNWRITTEN)
         if not self.written.own.fits(node.name, node.labels):  # then nothing of ours would help
-            return Obstacle(Kind.AFFINITY, mismatch)
+            return Obstacle(ObstacleKind.AFFINITY, mismatch)
         wanted = self._wanted.of(node)
         if lag := self._lag(node, wanted, self._place):
-            return Obstacle(Kind.LABELS, mismatch, lag)
+            return Obstacle(ObstacleKind.LABELS, mismatch, lag)
         if self.written.is_possible_now and self.written.place.fits(node.name, node.labels):
-            return Obstacle(Kind.OUTDATED, mismatch, self._outdated)
+            return Obstacle(ObstacleKind.OUTDATED, mismatch, self._outdated)
         if unpublished := self._unpublished(failing):
-            return Obstacle(Kind.UNPUBLISHED, mismatch, _UNPUBLISHED.format(unpublished))
+            return Obstacle(ObstacleKind.UNPUBLISHED, mismatch, _UNPUBLISHED.format(unpublished))
         faults = [*(f"{subject}: {why}" for subject, why in wanted.faults), *self.written.wanted.warnings]
-        return Obstacle(Kind.INEXPRESSIBLE, mismatch, "; ".join(faults))
+        return Obstacle(ObstacleKind.INEXPRESSIBLE, mismatch, "; ".join(faults))
 
-    def _of_volume(self, node: Node, volume: PlacedVolume, failing: Sequence[NodeRequirement | None]) -> Obstacle:
+    def _of_volume(self, node: Node, volume: PlacedVolume, failing: Sequence[NativeRequirement | None]) -> Obstacle:
         told = f"the node affinity of PersistentVolume {volume.metadata.name} does not match ({_told(failing)})"
         if lag := self._lag(node, self._wanted.of(node), volume.place):
-            return Obstacle(Kind.LABELS, told, lag)
+            return Obstacle(ObstacleKind.LABELS, told, lag)
         if unpublished := self._unpublished(failing):
-            return Obstacle(Kind.UNPUBLISHED, told, _UNPUBLISHED.format(unpublished))
-        return Obstacle(Kind.VOLUME, told)
+            return Obstacle(ObstacleKind.UNPUBLISHED, told, _UNPUBLISHED.format(unpublished))
+        return Obstacle(ObstacleKind.VOLUME, told)
 
     def _lag(self, node: Node, wanted: NodeLabels, place: Place) -> str:
         """What the operator has not written yet, if the node would match with it."""
@@ -149,7 +153,7 @@ class Candidate:
         )
         return f"{NOT_LABELLED}: {', '.join(differing)}"
 
-    def _unpublished(self, failing: Sequence[NodeRequirement | None]) -> str:
+    def _unpublished(self, failing: Sequence[NativeRequirement | None]) -> str:
         """The labels whose versions no policy has repeated."""
         abouts = (mirrored(one.key) for one in failing if one is not None)
         found = (one.key for one in abouts if one is not None and one.of_label)
@@ -223,12 +227,12 @@ class Candidates:
     def _candidate(
         self, demand: Demand, place: Place, pod_class: PodClass, volumes: Sequence[PlacedVolume]
     ) -> Candidate:
-        written = Written(place, demand, self._acting(pod_class), self._wanted.published, self._gates)
+        written = WrittenPod(place, demand, self._acting(pod_class), self._wanted.published, self._gates)
         if self._by_labels and not written.has_affinities:  # nothing evaluates them then
             demand = Demand(demand.tolerations)
         return Candidate(demand, place, volumes, written, self._wanted, self._gates)
 
-    def _acting(self, pod_class: PodClass) -> Acting:
+    def _acting(self, pod_class: PodClass) -> ConcerningPolicies:
         labels = self._taught.view.namespace_labels(pod_class.namespace)
         return acting(self._taught.policies, pod_class, labels)
 
@@ -238,11 +242,11 @@ class Candidates:
         return [self._volumes[name] for name in bound if name and name in self._volumes]
 
 
-def _is_ours(requirement: NodeRequirement | None) -> bool:
+def _is_ours(requirement: NativeRequirement | None) -> bool:
     return requirement is not None and is_mirror_label(requirement.key)
 
 
-def _told(failing: Sequence[NodeRequirement | None]) -> str:
+def _told(failing: Sequence[NativeRequirement | None]) -> str:
     return "; ".join("an empty term matches no node" if one is None else str(one) for one in failing[:MAX_TOLD])
 
 

@@ -10,7 +10,7 @@ from taintwarden.engine.limits.zones import ZONE_LABEL, zone_of
 from taintwarden.engine.model import Effect, Mode, Taint
 from taintwarden.kube.wire.kinds import NodeObject, TaintObject
 from taintwarden.rehearsal.manifests import BadInput
-from taintwarden.rehearsal.node_requirements import NodeRequirement, parse_selector
+from taintwarden.rehearsal.node_requirements import NativeRequirement, parse_selector
 from taintwarden.rehearsal.rehearsal import named
 
 _FORM = "write KEY=VALUE:EFFECT, for example sla=900:NoExecute"
@@ -230,7 +230,7 @@ def _taint(key: str, value: str, effect: str, text: str) -> Taint:
     return Taint(key, value, effect)
 
 
-def selector(text: str) -> tuple[NodeRequirement, ...]:
+def selector(text: str) -> tuple[NativeRequirement, ...]:
     """A label selector that is not empty: an empty one would select every node.
 
     Raises:

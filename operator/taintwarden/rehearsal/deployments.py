@@ -33,7 +33,7 @@ class Container(msgspec.Struct):
         return [*self.command, *self.args]
 
 
-class PodSpec(msgspec.Struct, rename="camel"):
+class ContainersSpec(msgspec.Struct, rename="camel"):
     """``spec`` of a pod, or of a template."""
 
     containers: list[Container] = []
@@ -43,7 +43,7 @@ class PodSpec(msgspec.Struct, rename="camel"):
 class Template(msgspec.Struct):
     """A pod, or a template."""
 
-    spec: PodSpec = msgspec.field(default_factory=PodSpec)
+    spec: ContainersSpec = msgspec.field(default_factory=ContainersSpec)
 
 
 class DeploymentSpec(msgspec.Struct):
@@ -59,7 +59,7 @@ class DeploymentStatus(msgspec.Struct, rename="camel"):
     ready_replicas: int = 0
 
 
-class Meta(msgspec.Struct):
+class DeploymentMeta(msgspec.Struct):
     """``metadata`` of a Deployment."""
 
     name: str = ""
@@ -68,7 +68,7 @@ class Meta(msgspec.Struct):
 class Deployment(msgspec.Struct):
     """A Deployment."""
 
-    metadata: Meta = msgspec.field(default_factory=Meta)
+    metadata: DeploymentMeta = msgspec.field(default_factory=DeploymentMeta)
     spec: DeploymentSpec = msgspec.field(default_factory=DeploymentSpec)
     status: DeploymentStatus = msgspec.field(default_factory=DeploymentStatus)
 

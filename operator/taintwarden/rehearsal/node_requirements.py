@@ -31,7 +31,7 @@ _OPERATORS = {
 }
 
 
-class NodeRequirement(msgspec.Struct, frozen=True):
+class NativeRequirement(msgspec.Struct, frozen=True):
     """An entry of ``matchExpressions`` or ``matchFields``, with the operators that only nodes have."""
 
     key: str = ""
@@ -66,7 +66,7 @@ def selector_text(selector: Mapping[str, Any]) -> str:
     return ",".join(parts)
 
 
-def parse_selector(text: str) -> tuple[NodeRequirement, ...]:
+def parse_selector(text: str) -> tuple[NativeRequirement, ...]:
     """A label selector as text, for example ``pool=spot,tier in (web, api),!gpu``. All requirements must hold.
 
     Raises:
@@ -76,7 +76,7 @@ def parse_selector(text: str) -> tuple[NodeRequirement, ...]:
     return tuple(_parse(part.strip()) for part in _COMMA.split(text) if part.strip())
 
 
-def _parse(part: str) -> NodeRequirement:
+def _parse(part: str) -> NativeRequirement:
     match = _SET.fullmatch(part) or _COMPARISON.fullmatch(part) or _PRESENCE.fullmatch(part)
     if match is None:
         msg = f"cannot read {part!r}"
@@ -85,7 +85,7 @@ def _parse(part: str) -> NodeRequirement:
     values = () if presence else tuple(value.strip() for value in match["values"].split(","))
     for fault in _faults(match["key"], values):
         raise ValueError(fault)
-    return NodeRequirement(match["key"], _OPERATORS[match["operator"]], values)
+    return NativeRequirement(match["key"], _OPERATORS[match["operator"]], values)
 
 
 def _faults(key: str, values: tuple[str, ...]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from enum import StrEnum
 import msgspec
 
 
-class Kind(StrEnum):
+class ObstacleKind(StrEnum):
     """The kinds of obstacles, in the order in which they are reported. The last two are what you may have intended."""
 
     IMPOSSIBLE = "impossible"
@@ -31,7 +31,7 @@ class Kind(StrEnum):
 class Obstacle(msgspec.Struct, frozen=True):
     """One reason why the pod may not be scheduled on a node: what does not match, and why, if that is known."""
 
-    kind: Kind
+    kind: ObstacleKind
     mismatch: str
     cause: str = ""
 

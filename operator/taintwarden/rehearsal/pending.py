@@ -7,21 +7,21 @@ import msgspec
 from taintwarden.engine.model import Node
 from taintwarden.placement.admission.own_objects import INJECT
 from taintwarden.rehearsal.candidates import Candidate
-from taintwarden.rehearsal.obstacles import Kind, Obstacle
+from taintwarden.rehearsal.obstacles import Obstacle, ObstacleKind
 from taintwarden.rehearsal.places import PlacedPod
 
 NOT_CONSIDERED = "resources, ports, affinity to pods and the places of volumes are not considered"
 DAEMON_SET = "DaemonSet"
-_UNINTENDED = tuple(kind for kind in Kind if kind not in (Kind.TAINT, Kind.AFFINITY))
+_UNINTENDED = tuple(kind for kind in ObstacleKind if kind not in (ObstacleKind.TAINT, ObstacleKind.AFFINITY))
 _NAME_FIELD = "metadata.name"
 Told = tuple[str, str]
 """Why, and what to do."""
 
 
-class Diagnosis(msgspec.Struct, frozen=True):
+class PendingDiagnosis(msgspec.Struct, frozen=True):
     """Why a pod is Pending. ``kind`` None: a node may get it, or no kind of obstacle alone keeps it off a node."""
 
-    kind: Kind | None
+    kind: ObstacleKind | None
     reason: str
     remedy: str
     obstacles: Mapping[str, Sequence[Obstacle]] = {}
@@ -39,13 +39,13 @@ def diagnose(
     nodes: Sequence[Node],
     namespace_labels: Mapping[str, str],
     number: int | None = None,
-) -> Diagnosis:
+) -> PendingDiagnosis:
     """Why a pod is Pending. ``nodes`` are all of the cluster, or the different ones of so many."""
     obstacles = {node.name: list(candidate.obstacles(node)) for node in nodes}
     number = len(nodes) if number is None else number
     case = _Case(pod, candidate, obstacles, namespace_labels, number)
     reason, remedy = case.told()
-    return Diagnosis(case.kind, reason, remedy, obstacles)
+    return PendingDiagnosis(case.kind, reason, remedy, obstacles)
 
 
 def recreate(pod: PlacedPod) -> str:
@@ -82,10 +82,10 @@ class _Case:
         """The nodes that come into question."""
         self.kind = self._kind()
 
-    def _kind(self) -> Kind | None:
+    def _kind(self) -> ObstacleKind | None:
         """The first kind that alone keeps the pod off some node."""
         if self._written.is_impossible:
-            return Kind.IMPOSSIBLE
+            return ObstacleKind.IMPOSSIBLE
         alone = (kind for kind in _UNINTENDED if any(_only(kind, found) for found in self._own.values()))
         return next(alone, None)
 
@@ -96,14 +96,14 @@ class _Case:
         if taking := sum(not found for found in self._own.values()):
             told = f"{taking} of {self._number} nodes may get it: {NOT_CONSIDERED}"
             return told, "see what the scheduler says, in the Events of the pod: kubectl describe pod"
-        kinds: dict[Kind | None, Callable[[], Told]] = {
-            Kind.IMPOSSIBLE: self._impossible,
-            Kind.NATIVE: self._native,
-            Kind.LABELS: self._late_labels,
-            Kind.OUTDATED: self._outdated,
-            Kind.UNPUBLISHED: self._unpublished,
-            Kind.VOLUME: self._volume,
-            Kind.INEXPRESSIBLE: self._inexpressible,
+        kinds: dict[ObstacleKind | None, Callable[[], Told]] = {
+            ObstacleKind.IMPOSSIBLE: self._impossible,
+            ObstacleKind.NATIVE: self._native,
+            ObstacleKind.LABELS: self._late_labels,
+            ObstacleKind.OUTDATED: self._outdated,
+            ObstacleKind.UNPUBLISHED: self._unpublished,
+            ObstacleKind.VOLUME: self._volume,
+            ObstacleKind.INEXPRESSIBLE: self._inexpressible,
         }
         return kinds.get(self.kind, self._unsuitable_node if self._of_daemon_set else self._unsuitable)()
 
@@ -134,7 +134,7 @@ class _Case:
         return told, "look at the operator, which writes them: taintwarden doctor"
 
     def _outdated(self) -> Told:
-        causes = (one.cause for found in self._own.values() for one in found if one.kind is Kind.OUTDATED)
+        causes = (one.cause for found in self._own.values() for one in found if one.kind is ObstacleKind.OUTDATED)
         return f"{self._none}: {next(causes)}", self._again
 
     def _unpublished(self) -> Told:
@@ -161,7 +161,7 @@ class _Case:
         )
 
     def _unsuitable(self) -> Told:
-        if not any(one.kind is Kind.TAINT for found in self._own.values() for one in found):
+        if not any(one.kind is ObstacleKind.TAINT for found in self._own.values() for one in found):
             step = "label a node so that it matches, add one, or correct nodeSelector and affinity in the template"
             return self._none, step
         if self._written.compared_keys:
@@ -171,7 +171,7 @@ class _Case:
         return self._none, f"{step}, then {self._again}"
 
 
-def _only(kind: Kind, found: Sequence[Obstacle]) -> bool:
+def _only(kind: ObstacleKind, found: Sequence[Obstacle]) -> bool:
     return bool(found) and all(one.kind is kind for one in found)
 
 

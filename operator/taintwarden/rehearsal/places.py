@@ -8,15 +8,15 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.kube.wire.kinds import Condition, OwnerReference, PodSpec, PodStatus, UnboundPod, VolumeObject
-from taintwarden.rehearsal.node_requirements import NodeRequirement
+from taintwarden.kube.wire.kinds import ObjectCondition, OwnerReference, PodSpec, PodStatus, UnboundPod, VolumeObject
+from taintwarden.rehearsal.node_requirements import NativeRequirement
 
 
 class NodeTerm(msgspec.Struct, frozen=True, rename="camel"):
     """One of ``nodeSelectorTerms``: all its requirements have to match."""
 
-    match_expressions: tuple[NodeRequirement, ...] = ()
-    match_fields: tuple[NodeRequirement, ...] = ()
+    match_expressions: tuple[NativeRequirement, ...] = ()
+    match_fields: tuple[NativeRequirement, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -36,7 +36,7 @@ class NodeTerm(msgspec.Struct, frozen=True, rename="camel"):
         """The same without what it requires of these labels."""
         return NodeTerm(tuple(one for one in self.match_expressions if not is_left_out(one.key)), self.match_fields)
 
-    def failing(self, name: str, labels: Mapping[str, str]) -> Iterator[NodeRequirement]:
+    def failing(self, name: str, labels: Mapping[str, str]) -> Iterator[NativeRequirement]:
         """The requirements that the node does not match."""
         fields = {"metadata.name": name}
         yield from (one for one in self.match_fields if not one.holds(fields))
@@ -53,11 +53,11 @@ class Place(msgspec.Struct, frozen=True):
         """Whether the scheduler would accept the node's labels."""
         return not list(self.failing(name, labels))
 
-    def failing(self, name: str, labels: Mapping[str, str]) -> Iterator[NodeRequirement | None]:
+    def failing(self, name: str, labels: Mapping[str, str]) -> Iterator[NativeRequirement | None]:
         """What the node does not match: of ``nodeSelector``, and the first of each term; None for an empty term."""
         for key, value in self.selector:
             if labels.get(key) != value:
-                yield NodeRequirement(key, "In", (value,))
+                yield NativeRequirement(key, "In", (value,))
         if self.terms is not None and not any(term.holds(name, labels) for term in self.terms):
             if not self.terms:
                 yield None
@@ -138,7 +138,7 @@ class PlacedVolume(VolumeObject):
         return Place((), required.node_selector_terms if required else None)
 
 
-class _ToldCondition(Condition):
+class _ToldCondition(ObjectCondition):
     reason: str = ""
     message: str = ""
 

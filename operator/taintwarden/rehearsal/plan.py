@@ -7,7 +7,7 @@ import msgspec
 from taintwarden.rehearsal.ideal import Assumptions
 
 
-class Fate(StrEnum):
+class PlannedFate(StrEnum):
     """What becomes of a pod within the horizon."""
 
     LEAVES = "Leaves"
@@ -37,7 +37,7 @@ class PlannedPod(msgspec.Struct, rename="camel", kw_only=True):
     node: str
     policy: str
     taint: str
-    fate: Fate
+    fate: PlannedFate
     deadline: str
     already: bool
     """It already had to leave before the change."""
@@ -110,10 +110,10 @@ class Plan(msgspec.Struct, rename="camel", kw_only=True):
         return msgspec.structs.replace(
             self,
             pods=pods,
-            leaving=fates.count(Fate.LEAVES),
-            held=fates.count(Fate.HELD),
-            later=fates.count(Fate.LATER),
-            would_leave=fates.count(Fate.WOULD_LEAVE),
+            leaving=fates.count(PlannedFate.LEAVES),
+            held=fates.count(PlannedFate.HELD),
+            later=fates.count(PlannedFate.LATER),
+            would_leave=fates.count(PlannedFate.WOULD_LEAVE),
             nowhere=sum(one.replacement is Replacement.NOWHERE for one in pods),
             returning=sum(one.returns_to is not None for one in pods),
             spared=[one for one in self.spared if one.startswith(f"{namespace}/")],

@@ -7,7 +7,7 @@ from taintwarden.controller import wording
 from taintwarden.engine.machine import ClaimView, Command, Phase, View, commands
 from taintwarden.engine.model import GuardAction, Instant, Mode, Pod, PodClass, WallTime
 from taintwarden.rehearsal.ideal import Places
-from taintwarden.rehearsal.plan import Fate, PlannedGuard, PlannedPod, Replacement
+from taintwarden.rehearsal.plan import PlannedFate, PlannedGuard, PlannedPod, Replacement
 
 
 class Recording:
@@ -52,7 +52,7 @@ class Recording:
                 told.waited_seconds, told.limit = round(command.waited, 3), command.limit
             case commands.Rehearsed():
                 told = self._of(command.pod, command.verdict.policy.name, str(command.verdict.taint), command.due_at)
-                told.fate, told.after_seconds = Fate.WOULD_LEAVE, round(at, 3)
+                told.fate, told.after_seconds = PlannedFate.WOULD_LEAVE, round(at, 3)
                 told.at = wording.at(now.wall)
             case commands.DeadlineAtRisk() | commands.DeadlineMissed():
                 due_at = command.verdict.due_at(command.pod.bound_at) or command.hard_at
@@ -73,7 +73,7 @@ class Recording:
         policy, taint = command.verdict.policy.name, str(command.verdict.taint)
         told = self._of(command.pod, policy, taint, now.wall)
         told.policy, told.taint = policy, taint
-        told.fate, told.order, told.deleted = Fate.LEAVES, order, command.delete
+        told.fate, told.order, told.deleted = PlannedFate.LEAVES, order, command.delete
         told.at, told.after_seconds = wording.at(now.wall), round(at, 3)
         return told
 
@@ -86,10 +86,10 @@ class Recording:
         pods = sorted(self._pods.values(), key=_rank)
         fates = [one.fate for one in pods]
         return {
-            "leaving": fates.count(Fate.LEAVES),
-            "held": fates.count(Fate.HELD),
-            "later": fates.count(Fate.LATER),
-            "would_leave": fates.count(Fate.WOULD_LEAVE),
+            "leaving": fates.count(PlannedFate.LEAVES),
+            "held": fates.count(PlannedFate.HELD),
+            "later": fates.count(PlannedFate.LATER),
+            "would_leave": fates.count(PlannedFate.WOULD_LEAVE),
             "nowhere": sum(one.replacement is Replacement.NOWHERE for one in pods),
             "returning": sum(one.returns_to is not None for one in pods),
             "pods": pods,
@@ -122,7 +122,7 @@ class Recording:
                 node=pod.node,
                 policy=policy,
                 taint=taint,
-                fate=Fate.LEAVES,
+                fate=PlannedFate.LEAVES,
                 deadline=wording.at(due_at),
                 already=pod.uid in self._already,
             )
@@ -136,10 +136,10 @@ class Recording:
         told.deadline = wording.at(claim.due_at)
         is_due = claim.due_at <= now
         if claim.policy.mode is Mode.ENFORCE:
-            told.fate = Fate.HELD if is_due else Fate.LATER
-        elif told.fate is not Fate.WOULD_LEAVE:
-            told.fate = Fate.HELD if is_due else Fate.WOULD_LEAVE
-        if told.fate is Fate.HELD:
+            told.fate = PlannedFate.HELD if is_due else PlannedFate.LATER
+        elif told.fate is not PlannedFate.WOULD_LEAVE:
+            told.fate = PlannedFate.HELD if is_due else PlannedFate.WOULD_LEAVE
+        if told.fate is PlannedFate.HELD:
             told.limit = claim.limit or claim.outcome or ""
             told.reason = claim.detail or wording.HOLDS.get(told.limit, "")
             told.budgets = list(claim.budgets)

@@ -16,14 +16,14 @@ from taintwarden.placement.admission.advice import compared_keys
 from taintwarden.placement.admission.injection import NO_NODE
 from taintwarden.placement.admission.merged_affinity import merge
 from taintwarden.placement.admission.natives import missing_natives, without_guard
-from taintwarden.placement.admission.placing import Acting, Restrictions, restrictions
+from taintwarden.placement.admission.placing import ConcerningPolicies, Restrictions, restrictions
 from taintwarden.rehearsal.places import Place
 
 Parts = frozenset[tuple[str, ...]]
 """What the terms of an affinity require of some labels, each requirement as text."""
 
 
-class Written:
+class WrittenPod:
     """A pod as it is stored, and as it would be stored now.
 
     Args:
@@ -35,7 +35,9 @@ class Written:
 
     """
 
-    def __init__(self, place: Place, demand: Demand, acting: Acting, published: Sequence[str], gates: Gates) -> None:
+    def __init__(
+        self, place: Place, demand: Demand, acting: ConcerningPolicies, published: Sequence[str], gates: Gates
+    ) -> None:
         self._place = place
         self._demand = demand
         self._acting = acting

@@ -4,7 +4,7 @@ import pytest
 
 from cli.doctor.scene import asking, named, replicas, workload
 from cli.world import pod, policy, taint, toleration
-from taintwarden.rehearsal.places import NodeRequirement, NodeTerm, Place
+from taintwarden.rehearsal.places import NativeRequirement, NodeTerm, Place
 
 nowhere = asking("nowhere-to-go")
 STRICT = toleration("Gt", "950")
@@ -79,7 +79,7 @@ def test_workload_that_fits_no_node_for_other_reasons_is_left_in_peace():
 
 
 def requirement(operator, *values):
-    return NodeRequirement("n", operator, values)
+    return NativeRequirement("n", operator, values)
 
 
 @pytest.mark.parametrize(
@@ -100,6 +100,6 @@ def test_requirements_on_nodes(wanted, holds):
 
 
 def test_terms_are_alternatives_and_an_empty_one_holds_nowhere():
-    mine = NodeTerm(match_fields=(NodeRequirement("metadata.name", "In", ("a",)),))
+    mine = NodeTerm(match_fields=(NativeRequirement("metadata.name", "In", ("a",)),))
     place = Place((), (NodeTerm(), mine))
     assert (place.fits("a", {}), place.fits("b", {})) == (True, False)

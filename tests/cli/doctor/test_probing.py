@@ -10,7 +10,7 @@ from taintwarden.cli.doctor import probing
 from taintwarden.cli.doctor.doctor_snapshot import BuiltIn, Missing, Trial
 from taintwarden.cli.doctor.rights import shipped_rights
 from taintwarden.controller import wording
-from taintwarden.kube.errors import ApiError, Cause, Details, Status
+from taintwarden.kube.errors import ApiError, ApiStatus, Details, StatusCause
 from taintwarden.rehearsal.session import ClusterError
 
 
@@ -88,7 +88,7 @@ async def test_built_in_controller(reads, wanted):
 
 
 def refusal(code: int, *fields: str) -> ApiError:
-    return ApiError(code, Status(details=Details(tuple(Cause(field=field) for field in fields))))
+    return ApiError(code, ApiStatus(details=Details(tuple(StatusCause(field=field) for field in fields))))
 
 
 async def test_trials_tell_operators_apart():
@@ -111,9 +111,12 @@ async def test_refusal_for_another_reason_tells_nothing(error):
     ("answer", "told"),
     [
         ({}, False),
-        (ApiError(422, Status(message='webhook "annotations.validate.taintwarden.io" denied the request: no')), True),
-        (ApiError(403, Status(message="you may not create pods")), None),
-        (ApiError(422, Status(message='webhook "pods.example.com" denied the request: no')), None),
+        (
+            ApiError(422, ApiStatus(message='webhook "annotations.validate.taintwarden.io" denied the request: no')),
+            True,
+        ),
+        (ApiError(403, ApiStatus(message="you may not create pods")), None),
+        (ApiError(422, ApiStatus(message='webhook "pods.example.com" denied the request: no')), None),
     ],
 )
 async def test_webhooks_are_tried_by_what_only_they_reject(answer, told):

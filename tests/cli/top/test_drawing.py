@@ -9,18 +9,22 @@ from taintwarden.api.status import ReclaimStatus
 from taintwarden.cli.status.event_timeline import Happening
 from taintwarden.cli.status.policy_status import GuardSummary, PolicySummary
 from taintwarden.cli.top.drawing import LEGEND, Picture
-from taintwarden.cli.top.looking import Fate, Look, NodeLook, PodLook, PolicyLook, TaintLook
+from taintwarden.cli.top.looking import Look, NodeLook, PodLook, PodMark, PolicyLook, TaintLook
 from taintwarden.cli.top.state import State, Wish
 from taintwarden.controller.wording import at
 
 NOW = 1_800_000_000.0
 
 
-def pod(name: str, node: str = "a1", fate: Fate = Fate.STAYS, due: float | None = None, holds: str = "") -> PodLook:
+def pod(
+    name: str, node: str = "a1", fate: PodMark = PodMark.STAYS, due: float | None = None, holds: str = ""
+) -> PodLook:
     return PodLook("shop", name, node, fate, None if due is None else NOW + due, "sla", "sla=940:NoExecute", holds)
 
 
-def node(name: str, *pods: PodLook, zone: str = "zone-a", value: str = "980", worst: Fate = Fate.STAYS) -> NodeLook:
+def node(
+    name: str, *pods: PodLook, zone: str = "zone-a", value: str = "980", worst: PodMark = PodMark.STAYS
+) -> NodeLook:
     return NodeLook(name, zone, [TaintLook("sla", value, "NoExecute", worst, acts=True, before="980")], list(pods))
 
 
@@ -45,7 +49,9 @@ def drawn(found: Look, state: State | None = None, width: int = 80, height: int 
     return captured.get().splitlines()
 
 
-BAD = node("a1", pod("a", fate=Fate.OVERDUE, due=-61, holds="its budget"), pod("b"), value="940", worst=Fate.OVERDUE)
+BAD = node(
+    "a1", pod("a", fate=PodMark.OVERDUE, due=-61, holds="its budget"), pod("b"), value="940", worst=PodMark.OVERDUE
+)
 
 
 def test_what_has_to_leave_since_when_and_what_it_waits_for():
@@ -56,7 +62,7 @@ def test_what_has_to_leave_since_when_and_what_it_waits_for():
 
 @pytest.mark.parametrize(("due", "said"), [(90, "in 1m30s"), (0.4, "now"), (-0.4, "now"), (-5, "for 5s")])
 def test_countdowns(due, said):
-    assert any(said in line for line in drawn(look(node("a1", pod("a", fate=Fate.SCHEDULED, due=due)))))
+    assert any(said in line for line in drawn(look(node("a1", pod("a", fate=PodMark.SCHEDULED, due=due)))))
 
 
 def test_a_node_is_a_row_with_its_value_and_a_mark_for_each_pod():
@@ -66,7 +72,7 @@ def test_a_node_is_a_row_with_its_value_and_a_mark_for_each_pod():
 
 def test_marks_have_different_shapes():
     for column in (1, 2):
-        assert len({entry[column] for entry in LEGEND.values()}) == len(Fate)
+        assert len({entry[column] for entry in LEGEND.values()}) == len(PodMark)
 
 
 def test_a_plain_terminal_gets_ascii():
@@ -121,7 +127,7 @@ MANY = look(
         for number in range(1000)
         for zone in [f"zone-{'abc'[number % 3]}"]
     ),
-    node("worst", pod("x", "worst", Fate.OVERDUE, -5), worst=Fate.OVERDUE, value="0"),
+    node("worst", pod("x", "worst", PodMark.OVERDUE, -5), worst=PodMark.OVERDUE, value="0"),
     policies=(policy(),),
 )
 
@@ -181,7 +187,7 @@ def test_without_a_policy_there_is_nothing_to_pause():
 
 
 def test_a_pod_is_selected_and_explained():
-    two = look(node("a1", pod("a", fate=Fate.OVERDUE, due=-9), pod("b", fate=Fate.OVERDUE, due=-5)))
+    two = look(node("a1", pod("a", fate=PodMark.OVERDUE, due=-9), pod("b", fate=PodMark.OVERDUE, due=-5)))
     state, wishes = pressed("j", "down", "k", "j", "e", found=two)
     assert (str(state.pod(two)), wishes[-1]) == ("shop/b", Wish.EXPLAIN)
     assert pressed("e", found=look(node("a1", pod("b"))))[1] == [None]

@@ -3,7 +3,7 @@
 from typing import Any
 
 from taintwarden.engine.evaluate import Kind, TaintVerdict
-from taintwarden.engine.limits import Request
+from taintwarden.engine.limits import EvictionRequest
 from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, Taint, WallTime
 
 TAINT = Taint("sla", "900")
@@ -12,8 +12,8 @@ AT_ONCE = Instant(WallTime(0.0), MonotonicTime(0.0))
 
 def ask(
     pod: Pod, policy: Policy, *, now: Instant = AT_ONCE, taints: tuple[Taint, ...] = (TAINT,), **more: Any
-) -> Request:
+) -> EvictionRequest:
     """``counts_from``, of ``more``: since when the taints evict the pod."""
     since = more.pop("counts_from", 0.0)
     due = tuple(TaintVerdict(taint, policy, Kind.VIOLATED, counts_from=since) for taint in taints)
-    return Request(pod, policy, due, more.pop("zone", "z1"), now, **more)
+    return EvictionRequest(pod, policy, due, more.pop("zone", "z1"), now, **more)

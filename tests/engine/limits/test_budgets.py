@@ -6,7 +6,7 @@ import pytest
 from engine.limits.asking import AT_ONCE, ask
 from engine.rig import budget, limited
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.limits import Freed, Request, Settlement
+from taintwarden.engine.limits import EvictionRequest, Freed, Settlement
 from taintwarden.engine.limits.budgets import UNSEEN_SECONDS, Budgets
 from taintwarden.engine.limits.refusal import BUDGET, BUDGET_UNREADABLE, SEVERAL_BUDGETS
 from taintwarden.engine.model import MonotonicTime, Pod, Tolerations
@@ -201,7 +201,7 @@ def test_a_pod_without_a_budget_leaves_without_trace():
 # -- as a limit --------------------------------------------------------------------------------------------------------
 
 
-def request(bench: Bench, *, deletes: bool = False) -> Request:
+def request(bench: Bench, *, deletes: bool = False) -> EvictionRequest:
     return ask(bench.pod("a"), limited(), deletes=deletes)
 
 

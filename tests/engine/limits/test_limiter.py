@@ -9,7 +9,7 @@ from engine.limits.asking import AT_ONCE, ask
 from engine.rig import ZONE, budget, limited, owner
 from taintwarden.engine.guard import Due, Guard, GuardRecord
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.limits import Limiter, Refusal, Request, Settlement, refusal
+from taintwarden.engine.limits import EvictionRequest, Limiter, Refusal, Settlement, refusal
 from taintwarden.engine.model import (
     GuardSettings,
     Instant,
@@ -55,7 +55,7 @@ class Bench:
         self.limiter.workloads.seen(pod, None)
         return pod
 
-    def request(self, pod: Pod, zone: str = "z1", **more: Any) -> Request:
+    def request(self, pod: Pod, zone: str = "z1", **more: Any) -> EvictionRequest:
         return ask(pod, self.policy, zone=zone, now=self.now, **more)
 
     def refuse(self, pod: Pod, zone: str = "z1", **more: Any) -> Refusal | None:

@@ -8,7 +8,7 @@ import pytest
 from engine.limits.asking import AT_ONCE, ask
 from engine.rig import limited
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.limits import Freed, Request, Settlement
+from taintwarden.engine.limits import EvictionRequest, Freed, Settlement
 from taintwarden.engine.limits import rates as module
 from taintwarden.engine.limits.protocol import EVERY_POLICY
 from taintwarden.engine.limits.rates import PartedRates, Rates, SharedRates, one_second
@@ -36,7 +36,7 @@ class Bench:
         self.policy = policies[0] if policies else limited()
         self.rates.configure(policies, self.seconds)
 
-    def request(self, zone: str = "z1", namespace: str = "shop", **more: Any) -> Request:
+    def request(self, zone: str = "z1", namespace: str = "shop", **more: Any) -> EvictionRequest:
         shared = self.interner.pod_class(namespace, {}, Tolerations())
         pod = Pod("a", "a", "n1", shared, 0.0, 1)
         return ask(pod, self.policy, zone=zone, now=Instant(self.seconds, self.seconds), **more)

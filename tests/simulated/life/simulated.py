@@ -17,7 +17,7 @@ from taintwarden.engine.operators import ALL_GATES, Match, match
 from taintwarden.engine.placement import Kept, carried_by, mirrored
 from taintwarden.engine.placement.labels import REMOVED, effect_label
 from taintwarden.placement.admission.known import Known
-from taintwarden.placement.admission.webhooks import Kind, Request
+from taintwarden.placement.admission.webhooks import AdmissionRequest, GroupVersionKind
 from taintwarden.placement.webhook_process import admission_webhooks
 from taintwarden.rehearsal.files import snapshot_from_files
 from taintwarden.rehearsal.manifests import Document
@@ -171,7 +171,9 @@ class SimulatedTown:
             metadata = {"name": name, "namespace": NAMESPACE, "annotations": annotations, "ownerReferences": [owner]}
             pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"nodeSelector": dict(POOL)}}
             if self._webhook and self._inject:
-                asked = Request(uid="u", kind=Kind("", "v1", "Pod"), name=name, namespace=NAMESPACE, object=pod)
+                asked = AdmissionRequest(
+                    uid="u", kind=GroupVersionKind("", "v1", "Pod"), name=name, namespace=NAMESPACE, object=pod
+                )
                 pod = patched(pod, self.door.mutate(asked).patch)
             spec = pod["spec"]
             self.sim.create_pod(

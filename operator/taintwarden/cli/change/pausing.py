@@ -58,23 +58,23 @@ async def look_all(session: Session, *, resume: bool) -> Switches:
     return Switches(session.cluster, [judge(one) for one in await read_policies(session)])
 
 
-class Outcome(msgspec.Struct):
+class SwitchOutcome(msgspec.Struct):
     """The result for one policy: the message to print, and whether the change failed."""
 
     told: str
     failed: bool = False
 
 
-async def switch(session: Session, names: Sequence[str], *, resume: bool, reason: str = "") -> list[Outcome]:
+async def switch(session: Session, names: Sequence[str], *, resume: bool, reason: str = "") -> list[SwitchOutcome]:
     """Pause or resume policies. A failure does not stop the others. ``reason``: why they are paused."""
     by = "" if resume else await _told_by(session, reason)
     found = []
     for name in names:
         try:
             told = await (_resume(session, name) if resume else _pause(session, name, by))
-            found.append(Outcome(f"{told} (cluster {session.cluster})"))
+            found.append(SwitchOutcome(f"{told} (cluster {session.cluster})"))
         except ClusterError as error:
-            found.append(Outcome(str(error), failed=True))
+            found.append(SwitchOutcome(str(error), failed=True))
     return found
 
 

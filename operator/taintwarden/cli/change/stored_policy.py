@@ -29,7 +29,7 @@ class ManagedFields(msgspec.Struct, rename="camel"):
         return found is not None
 
 
-class Meta(msgspec.Struct, rename="camel"):
+class StoredMeta(msgspec.Struct, rename="camel"):
     """``metadata``."""
 
     name: str
@@ -44,14 +44,14 @@ class Meta(msgspec.Struct, rename="camel"):
         return {one.manager for one in self.managed_fields if one.has(*path)}
 
 
-class Spec(msgspec.Struct):
+class StoredSpec(msgspec.Struct):
     """The fields of ``spec`` that commands change."""
 
     mode: str = "Enforce"
     paused: bool = False
 
 
-class Status(msgspec.Struct, rename="camel"):
+class StoredStatus(msgspec.Struct, rename="camel"):
     """The fields of ``status`` about the guard."""
 
     observed_generation: int = 0
@@ -63,9 +63,9 @@ class Status(msgspec.Struct, rename="camel"):
 class StoredPolicy(msgspec.Struct):
     """A TaintEvictionPolicy, valid or not."""
 
-    metadata: Meta
-    spec: Spec = msgspec.field(default_factory=Spec)
-    status: Status = msgspec.field(default_factory=Status)
+    metadata: StoredMeta
+    spec: StoredSpec = msgspec.field(default_factory=StoredSpec)
+    status: StoredStatus = msgspec.field(default_factory=StoredStatus)
 
     def condition(self, kind: str) -> Condition | None:
         """The condition of this type, if there is one."""

@@ -6,7 +6,7 @@ from enum import StrEnum
 import msgspec
 
 from taintwarden.cli.doctor.context import Context
-from taintwarden.cli.doctor.inventory import Group
+from taintwarden.cli.doctor.inventory import PodGroup
 from taintwarden.rehearsal.sources import Source, Subject
 
 
@@ -50,7 +50,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     run: Callable[[Context], Iterator[Found]]
 
 
-def about(group: Group, message: str, remedy: str = "", *, severity: Severity | None = None) -> Found:
+def about(group: PodGroup, message: str, remedy: str = "", *, severity: Severity | None = None) -> Found:
     """A finding about all pods of a group, or about a template."""
     return Found(group.subject, message, remedy, severity, pods=group.count, template=group.template)
 

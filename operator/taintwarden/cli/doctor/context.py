@@ -5,14 +5,14 @@ from functools import cached_property
 
 from taintwarden.api.affinity import AFFINITY_ANNOTATION
 from taintwarden.cli.doctor.doctor_snapshot import DoctorSnapshot, FullBudget
-from taintwarden.cli.doctor.inventory import Group, PendingPods
+from taintwarden.cli.doctor.inventory import PendingPods, PodGroup
 from taintwarden.cli.status.policy_status import PolicySummary, summarize
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import NodeView
 from taintwarden.engine.model import Gates, PodClass, Policy, Taint
 from taintwarden.engine.placement import Kept, carried_by
 from taintwarden.rehearsal.candidates import Candidate, Candidates
-from taintwarden.rehearsal.pending import Diagnosis, diagnose
+from taintwarden.rehearsal.pending import PendingDiagnosis, diagnose
 from taintwarden.rehearsal.rehearsal import Rehearsal, at_once, named
 from taintwarden.rehearsal.sources import Source
 
@@ -54,12 +54,12 @@ class Context:
         return self.snapshot.knows(source)
 
     @property
-    def groups(self) -> Sequence[Group]:
+    def groups(self) -> Sequence[PodGroup]:
         """Pods and templates by owner."""
         return self.snapshot.groups
 
     @property
-    def running(self) -> Iterator[Group]:
+    def running(self) -> Iterator[PodGroup]:
         """The groups with pods on nodes."""
         return (group for group in self.groups if not group.template)
 
@@ -82,7 +82,7 @@ class Context:
                 found.setdefault(taint, []).append(name)
         return found
 
-    def verdicts(self, node: str, group: Group) -> tuple[TaintVerdict, ...]:
+    def verdicts(self, node: str, group: PodGroup) -> tuple[TaintVerdict, ...]:
         """The verdicts on pods of a group if they were on a node."""
         key = (node, group.pod_class)
         found = self._verdicts.get(key)
@@ -90,30 +90,30 @@ class Context:
             found = self._verdicts[key] = self.view.verdicts(node, group.pod_class)
         return found
 
-    def evaluated(self, group: Group) -> Iterator[tuple[str, int, tuple[TaintVerdict, ...]]]:
+    def evaluated(self, group: PodGroup) -> Iterator[tuple[str, int, tuple[TaintVerdict, ...]]]:
         """The verdicts on a group's pods, with each node and the number of pods on it."""
         for name, count in sorted(group.pods.items()):
             if name in self.nodes:
                 yield name, count, self.verdicts(name, group)
 
     @cached_property
-    def pending(self) -> list[tuple[PendingPods, Diagnosis]]:
+    def pending(self) -> list[tuple[PendingPods, PendingDiagnosis]]:
         """The pods for which the scheduler found no node, each with why."""
         nodes = [view.node for view in self.nodes.values()]
-        found: list[tuple[PendingPods, Diagnosis]] = []
+        found: list[tuple[PendingPods, PendingDiagnosis]] = []
         for pods in self.snapshot.pending:
             candidate = self.candidates.of(pods.pod)
             labels = self.view.namespace_labels(pods.pod.metadata.namespace) or {}
             found.append((pods, diagnose(pods.pod, candidate, candidate.distinct(nodes), labels, len(nodes))))
         return found
 
-    def written(self, group: Group) -> Candidate:
+    def written(self, group: PodGroup) -> Candidate:
         """A pod of a group, as it is stored or would be created."""
         shape = group.shape
         text = dict(shape.annotations).get(AFFINITY_ANNOTATION)
         return self.candidates.of_class(shape.pod_class, shape.place, text)
 
-    def budgets(self, group: Group) -> list[FullBudget]:
+    def budgets(self, group: PodGroup) -> list[FullBudget]:
         """The PodDisruptionBudgets that select a group's pods, by name."""
         found = (self._budgets[str(one)] for one in self.view.budgets_of(group.pod_class))
         return [one for one in found if isinstance(one, FullBudget)]
@@ -122,7 +122,7 @@ class Context:
         """The nodes that a policy acts on."""
         return [name for name, node in self.nodes.items() if policy in node.policies]
 
-    def may_leave(self, group: Group) -> list[Policy]:
+    def may_leave(self, group: PodGroup) -> list[Policy]:
         """The policies that may evict the group's pods from their nodes."""
         here = [self.nodes[name] for name in group.pods if name in self.nodes]
         policies = self.view.policies_for(group.pod_class)

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 import msgspec
 
-from taintwarden.cli.doctor.inventory import Group, Inventory, PendingPods
+from taintwarden.cli.doctor.inventory import Inventory, PendingPods, PodGroup
 from taintwarden.engine.model import Gates
 from taintwarden.kube.calls.lease import LeaseObject
 from taintwarden.kube.wire.kinds import BudgetMeta, BudgetObject, BudgetSpec, BudgetStatus
@@ -112,7 +112,7 @@ class DoctorSnapshot(Snapshot):
 
     namespace: str = ""
     """The namespace in which the operator is searched."""
-    groups: Sequence[Group] = ()
+    groups: Sequence[PodGroup] = ()
     pending: Sequence[PendingPods] = ()
     """Pods for which the scheduler found no node."""
     pod_count: int = 0

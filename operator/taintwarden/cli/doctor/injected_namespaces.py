@@ -2,7 +2,7 @@
 
 from taintwarden.cli.doctor.context import Context
 from taintwarden.cli.doctor.doctor_snapshot import WebhookConfiguration
-from taintwarden.cli.doctor.inventory import Group
+from taintwarden.cli.doctor.inventory import PodGroup
 from taintwarden.rehearsal.returning import INJECT_LABEL
 
 OURS = "taintwarden.io"
@@ -24,7 +24,7 @@ def opted_in(context: Context) -> list[str]:
     return [one.metadata.name for one in context.snapshot.namespaces if one.metadata.labels.get(INJECT_LABEL) == "true"]
 
 
-def injects(context: Context, group: Group) -> bool:
+def injects(context: Context, group: PodGroup) -> bool:
     """Whether new pods of the group get missing native tolerations."""
     declined = group.pod_class.labels.get(INJECT_LABEL) == "false"
     return not declined and mutating(context) is not None and group.pod_class.namespace in opted_in(context)

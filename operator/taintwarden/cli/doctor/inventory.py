@@ -22,7 +22,7 @@ DEEPEST = 8
 _FINISHED = ("Complete", "Failed")
 
 
-class Shape(msgspec.Struct, frozen=True):
+class PodShape(msgspec.Struct, frozen=True):
     """The fields of a pod that checks read. ``annotations`` are ours, ``tolerations`` are JSON as stored."""
 
     pod_class: PodClass
@@ -42,12 +42,12 @@ class Shape(msgspec.Struct, frozen=True):
         return {"metadata": metadata, "spec": {"tolerations": msgspec.json.decode(self.tolerations)}}
 
 
-class Group(msgspec.Struct):
+class PodGroup(msgspec.Struct):
     """Equal pods of one owner; or the template of its future pods."""
 
     subject: Subject
     api_group: str
-    shape: Shape
+    shape: PodShape
     template: bool
     pods: Counter[str]
     """The number of pods on each node."""
@@ -92,7 +92,7 @@ class _Spec(msgspec.Struct, rename="camel"):
 
     @property
     def honors_taints(self) -> bool:
-        """See :class:`Shape`."""
+        """See :class:`PodShape`."""
         found = self.topology_spread_constraints
         return any((one.node_taints_policy, one.when_unsatisfiable) == ("Honor", "DoNotSchedule") for one in found)
 
@@ -116,7 +116,7 @@ class Inventory:
     """
 
     def __init__(self, now: float) -> None:
-        self.groups: list[Group] = []
+        self.groups: list[PodGroup] = []
         self.unreadable: list[tuple[Subject, str]] = []
         self.pods = 0
         self.templates = 0
@@ -125,9 +125,9 @@ class Inventory:
         self._more_decoder = msgspec.json.Decoder(_Pod)
         self._owners: dict[str, _Owner] = {}
         """The controller of a workload, by the UID of the workload."""
-        self._waiting: dict[tuple[str, str, str, str, Shape], Counter[str]] = {}
+        self._waiting: dict[tuple[str, str, str, str, PodShape], Counter[str]] = {}
         """Pods by the UID, namespace, kind and name of their controller, until all owners are known."""
-        self._shapes: dict[tuple[object, ...], Shape] = {}
+        self._shapes: dict[tuple[object, ...], PodShape] = {}
         self.pending: list[PendingPods] = []
         self._unbound: dict[tuple[str, str, str, object], PendingPods] = {}
 
@@ -148,10 +148,10 @@ class Inventory:
 
     def close(self) -> None:
         """Everything is read: assign pods to their topmost owners."""
-        found: dict[tuple[Subject, Shape], Group] = {}
+        found: dict[tuple[Subject, PodShape], PodGroup] = {}
         for (uid, namespace, kind, name, shape), nodes in self._waiting.items():
             subject, group = self._topmost(uid, Subject(kind, name, namespace))
-            known = found.setdefault((subject, shape), Group(subject, group, shape, template=False, pods=Counter()))
+            known = found.setdefault((subject, shape), PodGroup(subject, group, shape, template=False, pods=Counter()))
             known.pods.update(nodes)
         self._waiting.clear()
         self.groups += found.values()
@@ -216,13 +216,13 @@ class Inventory:
         shape, _, _ = self._shape(msgspec.json.encode(pod))
         wanted = spec.get("replicas", 1)
         if shape is not None:
-            group = Group(subject, listing.group, shape, template=True, pods=Counter())
+            group = PodGroup(subject, listing.group, shape, template=True, pods=Counter())
             group.own_annotations = _ours(mapping(meta.get("annotations")))
             group.wanted = wanted if isinstance(wanted, int) else 1
             self.groups.append(group)
             self.templates += 1
 
-    def _shape(self, raw: bytes) -> tuple[Shape | None, _Pod, PlacedPod]:
+    def _shape(self, raw: bytes) -> tuple[PodShape | None, _Pod, PlacedPod]:
         obj, more = self._pod_decoder.decode(raw), self._more_decoder.decode(raw)
         pod = self._decoder.pod(obj)
         if pod is None:
@@ -230,7 +230,7 @@ class Inventory:
         spec = more.spec
         rest = (obj.spec.place, _ours(more.metadata.annotations), bytes(spec.tolerations), spec.honors_taints)
         # Equal pods of a workload share one shape, and the group that is derived from it.
-        shape = self._shapes.setdefault((id(pod.shared), *rest), Shape(pod.shared, *rest))
+        shape = self._shapes.setdefault((id(pod.shared), *rest), PodShape(pod.shared, *rest))
         return shape, more, obj
 
     def _topmost(self, uid: str, subject: Subject) -> tuple[Subject, str]:

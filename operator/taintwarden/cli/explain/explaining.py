@@ -5,7 +5,6 @@ from typing import Any
 
 from taintwarden.cli.explain.explaining_pending import explain_pending
 from taintwarden.cli.explain.explanation import (
-    Answer,
     BudgetExplanation,
     ClaimExplanation,
     Fate,
@@ -15,6 +14,7 @@ from taintwarden.cli.explain.explanation import (
     PolicyExplanation,
     ProfileExplanation,
     TaintExplanation,
+    TolerationAnswer,
 )
 from taintwarden.controller import wording
 from taintwarden.engine.evaluate import Kind
@@ -253,7 +253,7 @@ def _profiles(evaluation: Evaluation) -> Iterator[ProfileExplanation]:
         yield ProfileExplanation(name, None, why)
 
 
-def _answers(evaluation: Evaluation, taint: Taint) -> Iterator[Answer]:
+def _answers(evaluation: Evaluation, taint: Taint) -> Iterator[TolerationAnswer]:
     """Each of the pod's tolerations with the taint's key and whether it holds, in the order of evaluation."""
     if evaluation.pod is None:
         return
@@ -271,7 +271,7 @@ def _answers(evaluation: Evaluation, taint: Taint) -> Iterator[Answer]:
             counts = any(one is toleration for one in relevant)
             who = "the annotation" if naming[:1] == ["annotation"] else "".join(naming[:1])
             told = answer if counts else f"does not count, since {who} names this key"
-            yield Answer(toleration, source, counts and answer is Match.HOLDS, told, _text(toleration))
+            yield TolerationAnswer(toleration, source, counts and answer is Match.HOLDS, told, _text(toleration))
 
 
 def _text(toleration: Toleration) -> str:

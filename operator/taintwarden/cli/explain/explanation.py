@@ -26,7 +26,7 @@ class Fate(StrEnum):
     """The operator never acts on such a pod."""
 
 
-class Answer(msgspec.Struct, rename="camel"):
+class TolerationAnswer(msgspec.Struct, rename="camel"):
     """One toleration, and whether it holds for a taint."""
 
     toleration: Toleration
@@ -56,7 +56,7 @@ class TaintExplanation(msgspec.Struct, rename="camel", kw_only=True):
     policy: str | None = None
     mode: str | None = None
     other_policies: list[Passed] = field(default_factory=list)
-    tolerations: list[Answer] = field(default_factory=list)
+    tolerations: list[TolerationAnswer] = field(default_factory=list)
     judged_value: str | None = None
     """The last valid value, if it is used because the current one cannot be compared."""
     invalid_value: bool = False

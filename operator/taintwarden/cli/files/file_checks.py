@@ -14,8 +14,8 @@ from taintwarden.api.profiles import parse_profile
 from taintwarden.api.text import printable
 from taintwarden.api.types import POLICY_KIND, PROFILE_KIND
 from taintwarden.engine.model import Policy, Profile
-from taintwarden.placement.admission.annotated_objects import Subject, check_object, check_templates, subject_of
-from taintwarden.placement.admission.checking import Found, Severity
+from taintwarden.placement.admission.annotated_objects import ObjectRole, check_object, check_templates, subject_of
+from taintwarden.placement.admission.checking import FaultSeverity, Found
 from taintwarden.placement.admission.volume_review import check_volume
 from taintwarden.rehearsal.manifests import BadInput, Document, read_documents
 
@@ -23,7 +23,7 @@ SUFFIXES = (".json", ".yaml", ".yml")
 T = TypeVar("T")
 
 
-class Finding(msgspec.Struct, rename="camel"):
+class FileFinding(msgspec.Struct, rename="camel"):
     """One fault. ``message`` is path, value, reason and remedy in one."""
 
     file: str
@@ -32,7 +32,7 @@ class Finding(msgspec.Struct, rename="camel"):
     item: int | None
     kind: str
     name: str
-    severity: Severity
+    severity: FaultSeverity
     path: str
     message: str
     reason: str
@@ -51,7 +51,7 @@ class Unreadable(msgspec.Struct):
     reason: str
 
 
-class Report(msgspec.Struct, rename="camel"):
+class FileReport(msgspec.Struct, rename="camel"):
     """The findings in all files."""
 
     files: int = 0
@@ -63,11 +63,11 @@ class Report(msgspec.Struct, rename="camel"):
     ignored: dict[str, int] = {}
     errors: int = 0
     warnings: int = 0
-    findings: list[Finding] = []
+    findings: list[FileFinding] = []
     unreadable: list[Unreadable] = []
 
 
-def check_files(names: Iterable[str], *, recursive: bool = False) -> Report:
+def check_files(names: Iterable[str], *, recursive: bool = False) -> FileReport:
     """Read and check all files; an object may refer to one in another file. Of a folder, the files in it.
 
     Args:
@@ -75,7 +75,7 @@ def check_files(names: Iterable[str], *, recursive: bool = False) -> Report:
         recursive: also the folders in a folder.
 
     """
-    report, documents = Report(), []
+    report, documents = FileReport(), []
     for name in names:
         for file in _files(name, report, recursive=recursive):
             report.files += 1
@@ -94,12 +94,12 @@ def check_files(names: Iterable[str], *, recursive: bool = False) -> Report:
         for severity, fault in _check(document, policies, profiles, report, ignored):
             report.findings.append(_finding(document, severity, fault))
     report.ignored = dict(sorted(ignored.items()))
-    report.errors = sum(one.severity is Severity.ERROR for one in report.findings)
+    report.errors = sum(one.severity is FaultSeverity.ERROR for one in report.findings)
     report.warnings = len(report.findings) - report.errors
     return report
 
 
-def _files(name: str, report: Report, *, recursive: bool) -> Iterator[str]:
+def _files(name: str, report: FileReport, *, recursive: bool) -> Iterator[str]:
     """The file itself, or the files of a folder, as kubectl chooses them."""
     folder = Path(name)
     if name == "-" or not folder.is_dir():
@@ -123,19 +123,19 @@ def _valid(documents: Iterable[Document], kind: str, parse: Callable[[Mapping[st
 
 
 def _check(
-    document: Document, policies: list[Policy], profiles: list[Profile], report: Report, ignored: Counter[str]
+    document: Document, policies: list[Policy], profiles: list[Profile], report: FileReport, ignored: Counter[str]
 ) -> Found:
     obj, group, kind = document.content, document.group, document.kind
     match subject_of(group, kind):
-        case Subject.POLICY:
+        case ObjectRole.POLICY:
             report.policies += 1
-        case Subject.PROFILE:
+        case ObjectRole.PROFILE:
             report.profiles += 1
-        case Subject.POD:
+        case ObjectRole.POD:
             report.pods += 1
-        case Subject.NODE:
+        case ObjectRole.NODE:
             report.nodes += 1
-        case Subject.OTHER:
+        case ObjectRole.OTHER:
             found = [] if kind == "CustomResourceDefinition" else [*check_templates(obj, profiles)]
             report.pods += len(found)
             if not found:
@@ -143,15 +143,15 @@ def _check(
             yield from chain.from_iterable(faults for _, faults in found)
             return
     yield from check_object(obj, group, kind, policies, profiles)
-    if policies and subject_of(group, kind) is Subject.VOLUME:
+    if policies and subject_of(group, kind) is ObjectRole.VOLUME:
         yield from check_volume(obj, policies)
 
 
-def _finding(document: Document, severity: Severity, fault: FieldError) -> Finding:
+def _finding(document: Document, severity: FaultSeverity, fault: FieldError) -> FileFinding:
     line, text = document.position(fault.path)
     if text and not fault.is_missing:
         fault = as_written(fault, text)
-    return Finding(
+    return FileFinding(
         document.file,
         line,
         document.number,

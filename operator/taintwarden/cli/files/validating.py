@@ -5,7 +5,7 @@ import sys
 import click
 
 from taintwarden.cli.data_output import write_data
-from taintwarden.cli.files.file_checks import Report, check_files
+from taintwarden.cli.files.file_checks import FileReport, check_files
 from taintwarden.cli.output import printable, write
 
 FINE, FAULTY, UNREADABLE = 0, 1, 2
@@ -27,7 +27,7 @@ def validate(files: tuple[str, ...], named: tuple[str, ...], recursive: bool, ou
     sys.exit(UNREADABLE if report.unreadable else FAULTY if report.errors else FINE)
 
 
-def _summary(report: Report) -> str:
+def _summary(report: FileReport) -> str:
     checked = ", ".join(
         [
             _count(report.policies, "policy", "policies"),

@@ -9,10 +9,15 @@ from rich.text import Text
 from taintwarden.cli.output import printable
 from taintwarden.cli.rendering import Lines, render
 from taintwarden.controller.wording import duration, pods
-from taintwarden.rehearsal.plan import Fate, Plan, PlannedPod, Replacement
+from taintwarden.rehearsal.plan import Plan, PlannedFate, PlannedPod, Replacement
 from taintwarden.rehearsal.returning import REMEDY
 
-_STYLES = {Fate.LEAVES: "", Fate.HELD: "bold red", Fate.LATER: "dim", Fate.WOULD_LEAVE: "yellow"}
+_STYLES = {
+    PlannedFate.LEAVES: "",
+    PlannedFate.HELD: "bold red",
+    PlannedFate.LATER: "dim",
+    PlannedFate.WOULD_LEAVE: "yellow",
+}
 
 
 def table(plan: Plan, most: int | None) -> str:
@@ -66,7 +71,7 @@ def _head(plan: Plan) -> Lines:
 def _leave(plan: Plan) -> str:
     if not plan.leaving:
         return f"no pod within {duration(plan.horizon_seconds)}"
-    last = max(one.after_seconds or 0.0 for one in plan.pods if one.fate is Fate.LEAVES)
+    last = max(one.after_seconds or 0.0 for one in plan.pods if one.fate is PlannedFate.LEAVES)
     return f"{pods(plan.leaving)}, the last after {duration(last)}"
 
 
@@ -91,19 +96,19 @@ def _pods(planned: list[PlannedPod]) -> Table:
 
 def _after(pod: PlannedPod) -> str:
     match pod.fate:
-        case Fate.LEAVES:
+        case PlannedFate.LEAVES:
             return duration(pod.after_seconds or 0.0)
-        case Fate.HELD:
+        case PlannedFate.HELD:
             return "held"
-        case Fate.LATER:
+        case PlannedFate.LATER:
             return pod.deadline
-        case Fate.WOULD_LEAVE:
+        case PlannedFate.WOULD_LEAVE:
             when = pod.deadline if pod.after_seconds is None else duration(pod.after_seconds)
             return f"{when} (dry run)"
 
 
 def _waits(pod: PlannedPod) -> str:
-    if pod.fate is Fate.LEAVES:
+    if pod.fate is PlannedFate.LEAVES:
         waited = pod.waited_seconds or 0.0
         return f"{pod.limit}, {duration(waited)}" if pod.limit and waited >= 1 else "-"
     return ", ".join([one for one in (pod.limit, *pod.budgets) if one]) or "-"

@@ -9,20 +9,20 @@ from rich.text import Text
 
 from taintwarden.cli.output import printable
 from taintwarden.cli.relative_times import Times
-from taintwarden.cli.top.looking import Fate, Look, NodeLook, PodLook, PolicyLook
+from taintwarden.cli.top.looking import Look, NodeLook, PodLook, PodMark, PolicyLook
 from taintwarden.cli.top.state import HELP, State
 from taintwarden.controller.times import moment
 from taintwarden.controller.wording import at, drained, duration, node_end, pods, several
 from taintwarden.engine.model import Mode
 
 LEGEND = {
-    Fate.STAYS: ("green", "●", "o", "stays"),
-    Fate.LEAVING: ("bright_black", "○", "-", "leaving"),
-    Fate.INVALID: ("cyan", "◇", "?", "invalid value"),
-    Fate.WOULD_LEAVE: ("blue", "◌", "~", "would leave"),
-    Fate.SCHEDULED: ("yellow", "◐", "!", "has a deadline"),
-    Fate.BLOCKED: ("magenta", "■", "#", "budget"),
-    Fate.OVERDUE: ("bold red", "▲", "^", "overdue"),
+    PodMark.STAYS: ("green", "●", "o", "stays"),
+    PodMark.LEAVING: ("bright_black", "○", "-", "leaving"),
+    PodMark.INVALID: ("cyan", "◇", "?", "invalid value"),
+    PodMark.WOULD_LEAVE: ("blue", "◌", "~", "would leave"),
+    PodMark.SCHEDULED: ("yellow", "◐", "!", "has a deadline"),
+    PodMark.BLOCKED: ("magenta", "■", "#", "budget"),
+    PodMark.OVERDUE: ("bold red", "▲", "^", "overdue"),
 }
 """Colour, shape, shape of a terminal without Unicode, meaning. The shapes differ for those who see no colours."""
 GAUGE_WIDTH = 10
@@ -72,7 +72,7 @@ class Picture:
             return [self._line((told, "bold red"))]
         ago = f"reported {duration(max(now - look.reported_at, 0))} ago" if look.reported_at else "no report yet"
         fates = [pod.fate for pod in look.pods()]
-        overdue = fates.count(Fate.OVERDUE) + fates.count(Fate.BLOCKED)
+        overdue = fates.count(PodMark.OVERDUE) + fates.count(PodMark.BLOCKED)
         counts = f"{several(len(look.nodes), 'node')}, {pods(len(fates))}"
         due = f"{overdue} overdue" if overdue else "none overdue"
         style = "bold red" if overdue else "green"
@@ -186,17 +186,17 @@ class Picture:
             text.append(told, style=style)
         return text
 
-    def _marks(self, fates: Sequence[Fate], most: int) -> list[tuple[str, str]]:
+    def _marks(self, fates: Sequence[PodMark], most: int) -> list[tuple[str, str]]:
         """A mark for each, the worst first; those that do not fit are counted."""
         shown = list(fates) if len(fates) <= most else list(fates)[: max(most - 6, 1)]
         found = [(self._shape(fate), LEGEND[fate][0]) for fate in shown]
         return [*found, (f" +{len(fates) - len(shown)}", "dim")] if len(shown) < len(fates) else found
 
-    def _shape(self, fate: Fate) -> str:
+    def _shape(self, fate: PodMark) -> str:
         return LEGEND[fate][2 if self._plain else 1]
 
     def _legend(self, nodes: Sequence[NodeLook]) -> Text:
-        present = {Fate.STAYS} | {pod.fate for node in nodes for pod in node.pods}
+        present = {PodMark.STAYS} | {pod.fate for node in nodes for pod in node.pods}
         parts: list[str | tuple[str, str]] = []
         for fate in sorted(present):
             parts += [(f"{self._shape(fate)} ", LEGEND[fate][0]), (f"{LEGEND[fate][3]}  ", "dim")]

@@ -27,7 +27,7 @@ MAX_EVENTS = 30
 ZONE_LABEL = "topology.kubernetes.io/zone"
 
 
-class Fate(IntEnum):
+class PodMark(IntEnum):
     """The state of a pod, the least urgent first."""
 
     STAYS = 0
@@ -50,7 +50,7 @@ class PodLook(msgspec.Struct):
     namespace: str
     name: str
     node: str
-    fate: Fate
+    fate: PodMark
     due_at: float | None = None
     policy: str = ""
     taint: str = ""
@@ -67,7 +67,7 @@ class TaintLook(msgspec.Struct):
     key: str
     value: str
     effect: str
-    worst: Fate
+    worst: PodMark
     acts: bool
     """Whether a policy acts on it."""
     before: str | None = None
@@ -84,9 +84,9 @@ class NodeLook(msgspec.Struct):
     opts_out: bool = False
 
     @property
-    def worst(self) -> Fate:
+    def worst(self) -> PodMark:
         """The worst state of a pod, or of a taint whose value is invalid."""
-        return max([Fate.STAYS, *(one.fate for one in self.pods), *(one.worst for one in self.taints)])
+        return max([PodMark.STAYS, *(one.fate for one in self.pods), *(one.worst for one in self.taints)])
 
 
 class PolicyLook(msgspec.Struct):
@@ -194,18 +194,18 @@ class _Judge:
         node = self._view.node(name)
         if node is None:
             return None
-        pods, worst = list(leaving), dict[Taint, Fate]()
+        pods, worst = list(leaving), dict[Taint, PodMark]()
         for pod in self._view.pods(name):
             verdicts = self._view.verdicts(name, pod.shared)
             claims = sorted(self._view.claims(pod.uid), key=lambda one: (not self._enforces(one.policy), one.due_at))
             shown = self._claimed(claims[0]) if claims else None
             if shown is None:
-                fate = Fate.INVALID if any(one.invalid for one in verdicts) else Fate.STAYS
+                fate = PodMark.INVALID if any(one.invalid for one in verdicts) else PodMark.STAYS
                 shown = PodLook(pod.namespace, pod.name, name, fate)
             pods.append(shown)
             for verdict in verdicts:
                 fate = self._fate_of(verdict, shown)
-                worst[verdict.taint] = max(worst.get(verdict.taint, Fate.STAYS), fate)
+                worst[verdict.taint] = max(worst.get(verdict.taint, PodMark.STAYS), fate)
         taints = [_taint(taint, history, worst, node.policies) for taint, history in node.taints]
         pods.sort(key=lambda one: (one.fate, one.due_at or 0.0, str(one)))
         zone = node.node.labels.get(ZONE_LABEL, "")
@@ -214,21 +214,21 @@ class _Judge:
     def _enforces(self, policy: Policy) -> bool:
         return self._modes.get(policy.name) is Mode.ENFORCE
 
-    def _fate_of(self, verdict: TaintVerdict, pod: PodLook) -> Fate:
+    def _fate_of(self, verdict: TaintVerdict, pod: PodLook) -> PodMark:
         if verdict.evicts:
-            return pod.fate if str(verdict.taint) == pod.taint else Fate.SCHEDULED
-        return Fate.INVALID if verdict.invalid else Fate.STAYS
+            return pod.fate if str(verdict.taint) == pod.taint else PodMark.SCHEDULED
+        return PodMark.INVALID if verdict.invalid else PodMark.STAYS
 
     def _claimed(self, claim: ClaimView) -> PodLook:
         pod, policy = claim.pod, claim.policy
-        shown = PodLook(pod.namespace, pod.name, pod.node, Fate.SCHEDULED, claim.due_at, policy.name)
+        shown = PodLook(pod.namespace, pod.name, pod.node, PodMark.SCHEDULED, claim.due_at, policy.name)
         shown.taint = str(claim.verdict.taint)
         if not self._enforces(policy):
-            shown.fate = Fate.WOULD_LEAVE
+            shown.fate = PodMark.WOULD_LEAVE
             shown.holds = f"policy {policy.name} is {_mode(self._modes.get(policy.name))}"
         elif claim.due_at <= self._now:
             refusals = [refusal for _, refusal in self._view.budgets(pod) if refusal is not None]
-            shown.fate = Fate.BLOCKED if refusals else Fate.OVERDUE
+            shown.fate = PodMark.BLOCKED if refusals else PodMark.OVERDUE
             limit = self._limits.get(policy.name, "")
             shown.holds = refusals[0].detail if refusals else waiting(limit, policy.name) if limit else "due now"
         return shown
@@ -238,10 +238,10 @@ def _mode(mode: Mode | None) -> str:
     return "paused" if mode is Mode.PAUSED else f"in mode {mode}"
 
 
-def _taint(taint: Taint, history: TaintHistory, worst: dict[Taint, Fate], policies: Iterable[Policy]) -> TaintLook:
+def _taint(taint: Taint, history: TaintHistory, worst: dict[Taint, PodMark], policies: Iterable[Policy]) -> TaintLook:
     acts = any(policy.selector_for(taint) for policy in policies)
     before = history.spans[-2].value if len(history.spans) > 1 else None
-    return TaintLook(taint.key, taint.value, taint.effect, worst.get(taint, Fate.STAYS), acts, before)
+    return TaintLook(taint.key, taint.value, taint.effect, worst.get(taint, PodMark.STAYS), acts, before)
 
 
 def _leaving(pods: Iterable[PodObject]) -> dict[str, list[PodLook]]:
@@ -250,5 +250,5 @@ def _leaving(pods: Iterable[PodObject]) -> dict[str, list[PodLook]]:
     for pod in pods:
         meta, node = pod.metadata, pod.spec.node_name
         if meta.deletion_timestamp is not None and node:
-            found.setdefault(node, []).append(PodLook(meta.namespace, meta.name, node, Fate.LEAVING))
+            found.setdefault(node, []).append(PodLook(meta.namespace, meta.name, node, PodMark.LEAVING))
     return found

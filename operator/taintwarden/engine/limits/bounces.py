@@ -14,7 +14,7 @@ import math
 from collections import Counter, OrderedDict
 from collections.abc import Iterable
 
-from taintwarden.engine.limits.protocol import Limit, Request
+from taintwarden.engine.limits.protocol import EvictionRequest, Limit
 from taintwarden.engine.limits.refusal import BOUNCE, Refusal
 from taintwarden.engine.model import BounceSettings, Instant, MonotonicTime, Pod, Policy, Taint, later
 
@@ -79,7 +79,7 @@ class Bounces(Limit):
         """Whether the policy limits bounces."""
         return policy.name in self._settings
 
-    def admit(self, request: Request) -> Refusal | None:
+    def admit(self, request: EvictionRequest) -> Refusal | None:
         """``perWorkload.bounce``: the refusal that ends first, if all taints that evict the pod now refuse.
 
         Of pods whose node will be removed, only those that came after its taint are refused; of pods whose node is

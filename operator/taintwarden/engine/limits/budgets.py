@@ -2,7 +2,7 @@
 
 from weakref import WeakKeyDictionary
 
-from taintwarden.engine.limits.protocol import Freed, Limit, Request, Settlement
+from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement
 from taintwarden.engine.limits.refusal import BUDGET, BUDGET_UNREADABLE, SEVERAL_BUDGETS, Refusal
 from taintwarden.engine.model import Budget, Instant, MonotonicTime, Pod, PodClass, later
 
@@ -117,11 +117,11 @@ class Budgets(Limit):
             )
         return tuple([budgets[name] for name in names]) if names else ()
 
-    def admit(self, request: Request) -> Refusal | None:
+    def admit(self, request: EvictionRequest) -> Refusal | None:
         """Check the status of the budgets. They do not apply to a pod that is deleted."""
         return None if request.deletes else self.refuse(request.pod, request.now.monotonic)
 
-    def reserve(self, request: Request) -> None:
+    def reserve(self, request: EvictionRequest) -> None:
         """Count the request against the budget until its status includes it."""
         if not request.deletes:
             self.leave(request.pod)

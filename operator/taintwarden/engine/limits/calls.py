@@ -7,7 +7,7 @@ namespaces delays no others by more than that. A namespace with slow calls makes
 from collections import Counter
 from collections.abc import Iterator
 
-from taintwarden.engine.limits.protocol import EVERY_POLICY, Freed, Limit, Request, Settlement
+from taintwarden.engine.limits.protocol import EVERY_POLICY, EvictionRequest, Freed, Limit, Settlement
 from taintwarden.engine.limits.refusal import CALLS, THROTTLED, Refusal
 from taintwarden.engine.model import Instant, MonotonicTime, later
 
@@ -102,7 +102,7 @@ class Calls(Limit):
         oldest = next(iter(self._fast.values()), None)
         return None if oldest is None else later(oldest[1], SLOW_SECONDS)
 
-    def admit(self, request: Request) -> Refusal | None:
+    def admit(self, request: EvictionRequest) -> Refusal | None:
         """Whether there is a slot, for any pod and for one of this namespace. A rehearsal makes no call."""
         if request.is_rehearsal:
             return None
@@ -117,7 +117,7 @@ class Calls(Limit):
         detail = f"{number} calls of namespace {namespace} are in progress"
         return Refusal(CALLS, None, _key(namespace), f"{detail}, {slow} of them without an answer" if slow else detail)
 
-    def reserve(self, request: Request) -> None:
+    def reserve(self, request: EvictionRequest) -> None:
         """A call begins."""
         namespace = request.pod.namespace
         self._fast[request.pod.uid] = namespace, request.now.monotonic

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from taintwarden.engine.limits.protocol import Freed, Limit, Request, Settlement
+from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement
 from taintwarden.engine.limits.refusal import PER_NODE, Refusal
 from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, later
 
@@ -34,12 +34,12 @@ class Departures(Limit):
         del now
         self._is_limited = any(policy.limits.node_max_concurrent is not None for policy in policies)
 
-    def admit(self, request: Request) -> Refusal | None:
+    def admit(self, request: EvictionRequest) -> Refusal | None:
         """``perNode.maxConcurrent``."""
         most = request.policy.limits.node_max_concurrent
         return None if request.is_hard or most is None else self.refuse(request.pod, most, request.now)
 
-    def reserve(self, request: Request) -> None:
+    def reserve(self, request: EvictionRequest) -> None:
         """Count the pod, also if its policy does not set this limit."""
         self.leave(request.pod)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from taintwarden.engine.guard import Guard, GuardRecord
 from taintwarden.engine.guard.guard import ALL_PODS
-from taintwarden.engine.limits.protocol import Freed, Limit, Request, Settlement, policy_key
+from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement, policy_key
 from taintwarden.engine.limits.refusal import GUARD, GUARD_RECORD, Refusal
 from taintwarden.engine.model import Instant, Mode, Policy
 
@@ -83,7 +83,7 @@ class Guards(Limit):
         """Whether it has a guard."""
         return policy.name in self.by_policy
 
-    def admit(self, request: Request) -> Refusal | None:
+    def admit(self, request: EvictionRequest) -> Refusal | None:
         """Whether the policy's guard holds the pod, and its stored record allows for one more eviction."""
         guard, pod = self.by_policy.get(request.policy.name), request.pod
         if guard is None:
@@ -96,14 +96,14 @@ class Guards(Limit):
             return None
         return Refusal(GUARD_RECORD)
 
-    def reserve(self, request: Request) -> None:
+    def reserve(self, request: EvictionRequest) -> None:
         """Count the eviction."""
         guard = self.by_policy.get(request.policy.name)
         if guard is not None:
             self._asked[request.pod.uid] = guard
             guard.take(request.pod.uid, request.now)
 
-    def rehearse(self, request: Request) -> None:
+    def rehearse(self, request: EvictionRequest) -> None:
         """Count an eviction of a dry run."""
         guard = self.by_policy.get(request.policy.name)
         if guard is not None:

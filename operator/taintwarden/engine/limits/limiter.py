@@ -8,7 +8,7 @@ from taintwarden.engine.limits.budgets import Budgets
 from taintwarden.engine.limits.calls import Calls
 from taintwarden.engine.limits.departures import Departures
 from taintwarden.engine.limits.guards import Guards
-from taintwarden.engine.limits.protocol import Freed, Limit, Request, Settlement
+from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement
 from taintwarden.engine.limits.rates import PartedRates, Rates, SharedRates
 from taintwarden.engine.limits.refusal import Refusal
 from taintwarden.engine.limits.windows import EvictionWindows
@@ -52,9 +52,9 @@ class Limiter:
             self.departures,
             PartedRates(self.rates),
         )
-        self._admitting: dict[str, list[Callable[[Request], Refusal | None]]] = {}
+        self._admitting: dict[str, list[Callable[[EvictionRequest], Refusal | None]]] = {}
         """By policy: ``admit`` of the limits that may refuse, or count, its evictions."""
-        self._reserving: dict[str, list[Callable[[Request], None]]] = {}
+        self._reserving: dict[str, list[Callable[[EvictionRequest], None]]] = {}
         """By policy: ``reserve`` of the same limits."""
         self._settling = _defining("settle", self._limits)
         self._staying = _defining("stay", self._limits)
@@ -69,14 +69,14 @@ class Limiter:
         self._admitting = {policy: _defining("admit", limits) for policy, limits in concerned.items()}
         self._reserving = {policy: _defining("reserve", limits) for policy, limits in concerned.items()}
 
-    def admit(self, request: Request) -> Refusal | None:
+    def admit(self, request: EvictionRequest) -> Refusal | None:
         """The first refusal, None if every limit admits the pod."""
         for admit in self._admitting[request.policy.name]:
             if (refused := admit(request)) is not None:
                 return refused
         return None
 
-    def reserve(self, request: Request) -> None:
+    def reserve(self, request: EvictionRequest) -> None:
         """Reserve at every limit what the eviction costs, to be settled once."""
         for reserve in self._reserving[request.policy.name]:
             reserve(request)
@@ -86,7 +86,7 @@ class Limiter:
         for settle in self._settling:
             settle(uid, settlement, now)
 
-    def rehearse(self, request: Request) -> None:
+    def rehearse(self, request: EvictionRequest) -> None:
         """An eviction would be issued: it uses up rates and counts at the guard, and the pod stays."""
         self.rates.rehearse(request)
         self.guards.rehearse(request)

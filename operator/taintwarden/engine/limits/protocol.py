@@ -21,7 +21,7 @@ from taintwarden.engine.limits.refusal import Refusal
 from taintwarden.engine.model import Instant, Mode, Pod, Policy
 
 
-class Request(msgspec.Struct, frozen=True, gc=False):
+class EvictionRequest(msgspec.Struct, frozen=True, gc=False):
     """The question whether a pod may be evicted now.
 
     ``due``: the verdicts whose time has come. ``zone`` is the node's. ``deletes``: the pod is deleted, so no
@@ -88,11 +88,11 @@ class Limit:
         """Whether the limit applies to pods of the policy, or counts them; the answer holds until policies change."""
         return True
 
-    def admit(self, _: Request) -> Refusal | None:
+    def admit(self, _: EvictionRequest) -> Refusal | None:
         """Why the pod may not be evicted now, None if it may. Nothing is taken."""
         return None
 
-    def reserve(self, _: Request) -> None:
+    def reserve(self, _: EvictionRequest) -> None:
         """Take what the eviction costs."""
 
     def settle(self, uid: str, settlement: Settlement, now: Instant) -> None:

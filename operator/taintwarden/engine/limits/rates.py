@@ -7,7 +7,7 @@ the rate, so that a server that rejects them gets few; and if they fail, what ot
 from collections.abc import Callable, Iterable
 
 from taintwarden.engine.limits.bucket import TokenBucket
-from taintwarden.engine.limits.protocol import EVERY_POLICY, Freed, Limit, Request, Settlement
+from taintwarden.engine.limits.protocol import EVERY_POLICY, EvictionRequest, Freed, Limit, Settlement
 from taintwarden.engine.limits.refusal import (
     OVERALL_RATE,
     PER_NAMESPACE,
@@ -82,12 +82,12 @@ class Rates:
             kept[policy.name] = bucket
         self._policies = kept
 
-    def rehearse(self, request: Request) -> None:
+    def rehearse(self, request: EvictionRequest) -> None:
         """A dry run uses up what an eviction would."""
         for _, _, bucket in (*self.shared(request), *self.parted(request)):
             bucket.take(request.now.monotonic)
 
-    def shared(self, request: Request) -> list[Named]:
+    def shared(self, request: EvictionRequest) -> list[Named]:
         """The buckets that all pods of a policy share, and first those of retries."""
         found = self._of_retries(request) if request.is_retry else []
         own = None if request.is_hard else self._policies.get(request.policy.name)
@@ -97,7 +97,7 @@ class Rates:
             found.append((OVERALL_RATE, "", self._overall))
         return found
 
-    def _of_retries(self, request: Request) -> list[Named]:
+    def _of_retries(self, request: EvictionRequest) -> list[Named]:
         rates = {"": self._overall_rate}
         if not request.is_hard:
             rates[request.policy.name] = request.policy.limits.evictions_per_second
@@ -108,13 +108,13 @@ class Rates:
             found.append((RETRY_RATE, key, self._bucket(key, part, request.now.monotonic)))
         return found
 
-    def halt(self, request: Request) -> Refusal | None:
+    def halt(self, request: EvictionRequest) -> Refusal | None:
         """Whether evictions in the pod's zone are halted."""
         if request.is_hard or request.policy.limits.zone_health is None:
             return None
         return self._zones.halted(request.policy.name, request.zone)
 
-    def parted(self, request: Request) -> list[Named]:
+    def parted(self, request: EvictionRequest) -> list[Named]:
         """The buckets of the pod's zone and namespace."""
         limits, now = request.policy.limits, request.now.monotonic
         found = self._shares(request)
@@ -133,7 +133,7 @@ class Rates:
             found.append((PER_NAMESPACE, key, self._bucket(key, limits.namespace_evictions_per_second, now)))
         return found
 
-    def _shares(self, request: Request) -> list[Named]:
+    def _shares(self, request: EvictionRequest) -> list[Named]:
         """What one namespace may use of the rates of all, while pods of others wait."""
         if request.is_retry or not self._others_wait(request.pod.namespace):
             return []
@@ -159,21 +159,21 @@ class Rates:
 class _Spending(Limit):
     """Takes one token of each bucket that concerns a pod, and returns them if no call was made."""
 
-    def __init__(self, rates: Rates, find: Callable[[Request], list[Named]]) -> None:
+    def __init__(self, rates: Rates, find: Callable[[EvictionRequest], list[Named]]) -> None:
         self._rates = rates
         self._find = find
-        self._taken: dict[str, tuple[Request, list[Named]]] = {}
+        self._taken: dict[str, tuple[EvictionRequest, list[Named]]] = {}
         """UID -> the request of the eviction in progress, and the buckets of which it has taken a token."""
-        self._last: tuple[Request | None, list[Named]] = (None, [])
+        self._last: tuple[EvictionRequest | None, list[Named]] = (None, [])
         """The last request and its buckets: what is admitted is reserved next."""
 
-    def buckets(self, request: Request) -> list[Named]:
+    def buckets(self, request: EvictionRequest) -> list[Named]:
         """Those that concern a pod."""
         if self._last[0] is not request:
             self._last = (request, self._find(request))
         return self._last[1]
 
-    def reserve(self, request: Request) -> None:
+    def reserve(self, request: EvictionRequest) -> None:
         """Take one token of each, until it is known whether they were used."""
         buckets = self.buckets(request)
         self._taken[request.pod.uid] = request, buckets
@@ -204,7 +204,7 @@ class SharedRates(_Spending):
         """Apply changed rates at once."""
         self._rates.configure(policies, now.monotonic)
 
-    def admit(self, request: Request) -> Refusal | None:
+    def admit(self, request: EvictionRequest) -> Refusal | None:
         """Whether each of them has a token."""
         return _first_empty(self.buckets(request), request.now.monotonic)
 
@@ -215,7 +215,7 @@ class PartedRates(_Spending):
     def __init__(self, rates: Rates) -> None:
         super().__init__(rates, rates.parted)
 
-    def admit(self, request: Request) -> Refusal | None:
+    def admit(self, request: EvictionRequest) -> Refusal | None:
         """Whether each of them has a token, and the zone is not halted."""
         return self._rates.halt(request) or _first_empty(self.buckets(request), request.now.monotonic)
 

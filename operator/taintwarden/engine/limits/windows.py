@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
 
-from taintwarden.engine.limits.protocol import Limit, Request
+from taintwarden.engine.limits.protocol import EvictionRequest, Limit
 from taintwarden.engine.limits.refusal import WINDOW, Refusal
 from taintwarden.engine.model import Instant, Policy, Window, later
 
@@ -40,7 +40,7 @@ class EvictionWindows(Limit):
         """Whether it has any."""
         return policy.name in self._windows
 
-    def admit(self, request: Request) -> Refusal | None:
+    def admit(self, request: EvictionRequest) -> Refusal | None:
         """Whether a window is open."""
         windows = None if request.is_hard else self._windows.get(request.policy.name)
         opens_at = None if windows is None else windows.closed_until(request.now.wall)

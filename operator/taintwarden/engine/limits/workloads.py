@@ -4,7 +4,7 @@ It is computed from state and not from past evictions: a missing pod counts, wha
 or the workload is scaled down. So a restart loses nothing relevant.
 """
 
-from taintwarden.engine.limits.protocol import Freed, Limit, Request, Settlement
+from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement
 from taintwarden.engine.limits.refusal import MAX_UNAVAILABLE, WORKLOAD_UNKNOWN, Refusal
 from taintwarden.engine.model import Instant, MonotonicTime, Pod, Share, WorkloadKey, later
 
@@ -110,12 +110,12 @@ class Workloads(Limit):
             self._workloads[key].ready_leaving -= known.ready
             self._freed.add(_key(key))
 
-    def admit(self, request: Request) -> Refusal | None:
+    def admit(self, request: EvictionRequest) -> Refusal | None:
         """``perWorkload.maxUnavailable``."""
         share = request.policy.limits.max_unavailable
         return None if request.is_hard or share is None else self.refuse(request.pod, share, request.now.monotonic)
 
-    def reserve(self, request: Request) -> None:
+    def reserve(self, request: EvictionRequest) -> None:
         """Count the pod as missing, also if its policy does not set this limit."""
         self.leave(request.pod)
 

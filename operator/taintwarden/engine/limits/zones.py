@@ -6,7 +6,7 @@ States are determined by nodes, as in the node-lifecycle controller; rates are i
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
-from taintwarden.engine.limits.protocol import Freed, Limit, Request, policy_key
+from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, policy_key
 from taintwarden.engine.limits.refusal import ALL_ZONES_FULL, ZONE_DEGRADED, ZONE_FULL, ZONE_HALTED, Refusal
 from taintwarden.engine.model import Instant, Policy, ZoneHealth
 
@@ -84,7 +84,7 @@ class Zones(Limit):
         """Whether it has ``zoneHealth``."""
         return policy.limits.zone_health is not None
 
-    def admit(self, request: Request) -> Refusal | None:
+    def admit(self, request: EvictionRequest) -> Refusal | None:
         """While every zone is Full, only pods that a person released are evicted."""
         if request.is_hard or request.released or not self.all_full(request.policy.name):
             return None

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from taintwarden.engine.deadlines import DeadlineQueue
-from taintwarden.engine.limits import Refusal, Request, Settlement
+from taintwarden.engine.limits import EvictionRequest, Refusal, Settlement
 from taintwarden.engine.limits.protocol import EVERY_POLICY, policy_key
 from taintwarden.engine.limits.refusal import BOUNCE, BUDGET_LIMITS, EVALUATION
 from taintwarden.engine.limits.zones import zone_of
@@ -150,9 +150,9 @@ class Acting:
                 refused[world.queues.lane_of(claim)] = refusal
         self.refused = refused
 
-    def _request(self, claim: Claim, pod: Pod) -> Request:
+    def _request(self, claim: Claim, pod: Pod) -> EvictionRequest:
         world, policy = self._world, claim.policy
-        return Request(
+        return EvictionRequest(
             pod,
             policy,
             tuple(claim.grounds.due(pod.bound_at, world.now.wall)),
@@ -214,7 +214,7 @@ class Acting:
             held = commands.HeldAsBouncing(pod, claim.verdict, refusal.detail, now.wall_at(refusal.until))
             self._world.report(held)
 
-    def _evict(self, claim: Claim, pod: Pod, request: Request) -> None:
+    def _evict(self, claim: Claim, pod: Pod, request: EvictionRequest) -> None:
         world, verdict = self._world, claim.verdict
         if claim.policy.mode is Mode.DRY_RUN:
             world.queues.move(claim, Phase.REHEARSED)

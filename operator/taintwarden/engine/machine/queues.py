@@ -25,7 +25,7 @@ from taintwarden.engine.model import (
     WallTime,
     WorkloadKey,
 )
-from taintwarden.engine.order import Place, place_of
+from taintwarden.engine.order import OrderKey, place_of
 from taintwarden.engine.spread import Group, Spread
 
 REVISION_LABELS = ("pod-template-hash", "controller-revision-hash")
@@ -58,7 +58,7 @@ class _Position(msgspec.Struct, frozen=True, gc=False):
     lane: Lane
     pod: Pod
     """As it was when the claim was queued: the same pod is used to remove it from the line."""
-    place: Place
+    place: OrderKey
     blocked_by: str = ""
     """Key of the refusal in whose line it waits; empty: it waits in its policy's lane."""
     released_by: str = ""
@@ -254,7 +254,7 @@ class Queues:
         return list(self._lanes)
 
 
-_Key = tuple[Place, WorkloadKey, tuple[str, ...], tuple[SpreadConstraint, ...]]
+_Key = tuple[OrderKey, WorkloadKey, tuple[str, ...], tuple[SpreadConstraint, ...]]
 
 
 class _Line:

@@ -12,7 +12,7 @@ from taintwarden.engine.machine import commands
 from taintwarden.engine.machine.claims import Claim, Phase
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Instant, Mode, MonotonicTime, Pod, WallTime, later
-from taintwarden.engine.order import Place, place_of
+from taintwarden.engine.order import OrderKey, place_of
 
 TOLERANCE_SECONDS = 1.0
 """Kubernetes counts grace periods in whole seconds."""
@@ -49,7 +49,7 @@ class NodeEnd(msgspec.Struct, frozen=True):
 class _Alike(NamedTuple):
     """What the forecast of a claim depends on: claims that do not differ in it share one."""
 
-    place: Place
+    place: OrderKey
     due_at: WallTime
     hard_at: float
     grace_seconds: int

@@ -17,7 +17,7 @@ from taintwarden.engine.machine.commands import BadNodes
 from taintwarden.engine.machine.reclaims import NodeEnd, Reclaims
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import GuardAction, Instant, MonotonicTime, Pod, PodClass, Policy
-from taintwarden.engine.order import SAME_URGENCY_SECONDS, Place, place_of
+from taintwarden.engine.order import SAME_URGENCY_SECONDS, OrderKey, place_of
 from taintwarden.engine.outcomes import Outcome
 
 NEXT_PODS = 10
@@ -327,7 +327,7 @@ class _Tally:
 
     def soonest(self) -> list[Claim]:
         """The first claims in the order of their evictions."""
-        by_place: dict[Place, list[Claim]] = {}
+        by_place: dict[OrderKey, list[Claim]] = {}
         for (pod_class, _, hard_at), alike in self._alike.items():
             first = alike[0]
             by_place.setdefault(place_of(pod_class, first.policy, first.due_at, hard_at), []).extend(alike)

@@ -14,7 +14,14 @@ from yarl import URL
 
 from taintwarden.api.text import printable, without_userinfo
 from taintwarden.kube.auth.credentials import Credentials, CredentialsError, Proof
-from taintwarden.kube.auth.kubeconfig import SERVICE_ACCOUNT, Material, Source, default_paths, from_files, in_cluster
+from taintwarden.kube.auth.kubeconfig import (
+    SERVICE_ACCOUNT,
+    ClusterSource,
+    Material,
+    default_paths,
+    from_files,
+    in_cluster,
+)
 from taintwarden.kube.auth.pem import load_chain
 from taintwarden.kube.errors import ConfigError
 
@@ -37,7 +44,7 @@ class Connection:
 
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ClusterSource) -> None:
         self.server, self._is_tls = source.server, _checked_server(source.server).scheme == "https"
         self.origin, self.namespace = source.origin, source.namespace
         self.tls_server_name = _checked_name(source.tls_server_name)

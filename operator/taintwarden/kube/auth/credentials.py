@@ -16,7 +16,7 @@ import msgspec
 import structlog
 
 from taintwarden.api.text import printable
-from taintwarden.kube.auth.kubeconfig import Material, Plugin, Source
+from taintwarden.kube.auth.kubeconfig import ClusterSource, Material, Plugin
 from taintwarden.kube.errors import NOT_JSON, Unreachable
 
 TOKEN_FILE_SECONDS = 10.0
@@ -46,7 +46,7 @@ class Proof(msgspec.Struct, frozen=True):
 class Credentials:
     """The credentials of one user. Its calls block on files and programs: ``Connection`` has threads for that."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ClusterSource) -> None:
         self._source = source
 
     @property

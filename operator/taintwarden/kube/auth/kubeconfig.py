@@ -47,7 +47,7 @@ class Plugin(msgspec.Struct, frozen=True):
     """The description of the cluster that the plugin receives, if it requests one."""
 
 
-class Source(msgspec.Struct, frozen=True):
+class ClusterSource(msgspec.Struct, frozen=True):
     """One cluster and one user. Of token file, token, password and plugin the first that is given counts."""
 
     server: str
@@ -68,7 +68,7 @@ class Source(msgspec.Struct, frozen=True):
     plugin: Plugin | None = None
 
 
-def in_cluster(environment: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> Source:
+def in_cluster(environment: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> ClusterSource:
     """The service account of the pod we run in.
 
     Raises:
@@ -81,7 +81,7 @@ def in_cluster(environment: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -
         raise ValueError(msg)
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
     space = folder / "namespace"
-    return Source(
+    return ClusterSource(
         server,
         origin="service account of the pod",
         namespace=space.read_text().strip() if space.exists() else "",
@@ -91,7 +91,7 @@ def in_cluster(environment: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -
     )
 
 
-def from_files(paths: Sequence[Path], context: str | None, environment: Mapping[str, str]) -> Source:
+def from_files(paths: Sequence[Path], context: str | None, environment: Mapping[str, str]) -> ClusterSource:
     """What the context (the current one without a name) of these files, merged, says.
 
     Raises:
@@ -171,7 +171,7 @@ def _named(merged: Mapping[str, Any], kind: str, name: str, inner: str) -> dict[
     raise ValueError(msg)
 
 
-def _source(cluster: Mapping[str, Any], user: Mapping[str, Any], environment: Mapping[str, str]) -> Source:
+def _source(cluster: Mapping[str, Any], user: Mapping[str, Any], environment: Mapping[str, str]) -> ClusterSource:
     server = str(cluster.get("server") or "").rstrip("/")
     if not server:
         msg = "its cluster has no server"
@@ -181,7 +181,7 @@ def _source(cluster: Mapping[str, Any], user: Mapping[str, Any], environment: Ma
         raise ValueError(msg)
     username, password = user.get("username"), user.get("password")
     plugin = user.get("exec")
-    return Source(
+    return ClusterSource(
         server,
         authority=_material(cluster, "certificate-authority"),
         is_verified=not cluster.get("insecure-skip-tls-verify"),

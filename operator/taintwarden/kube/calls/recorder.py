@@ -41,7 +41,7 @@ class _Event(msgspec.Struct):
     series: _Series | None = None
 
 
-class Subject(msgspec.Struct, frozen=True):
+class EventSubject(msgspec.Struct, frozen=True):
     """What an Event is about."""
 
     kind: str
@@ -63,7 +63,7 @@ class Message(msgspec.Struct, frozen=True):
     waits, a later message of the same reason about the same object, because of the same ``policy``, replaces it.
     """
 
-    subject: Subject
+    subject: EventSubject
     type: str
     reason: str
     action: str

@@ -51,7 +51,7 @@ class EventHandler(Protocol[Received_contra]):
 _Call = Callable[[EventHandler[Object]], object]
 
 
-class Held(Generic[Object]):
+class HeldChanges(Generic[Object]):
     """Keeps what a watch delivers while the list before it still comes."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from taintwarden.kube.wire.protobuf_frames import MAGIC, ProtobufFrames
 from taintwarden.kube.wire.resources import Resource
 
 
-class Decoder(Generic[Object]):
+class FrameDecoder(Generic[Object]):
     """Decodes what the API server sends of one resource.
 
     The answer itself says what it is. In protobuf a list begins with a magic number, and a watch with the length of a

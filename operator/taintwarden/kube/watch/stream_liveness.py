@@ -19,7 +19,7 @@ class Observer(Protocol):
         """The answer as it is now."""
 
 
-class Liveness:
+class StreamLiveness:
     """Notices every change of the answer, and by a timer a gap that becomes too long. Times are the event loop's.
 
     Args:

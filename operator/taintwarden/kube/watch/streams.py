@@ -14,9 +14,9 @@ from typing import Any, Generic, NoReturn
 from taintwarden.kube.errors import ApiError, KubeError, TooLong, Unreachable
 from taintwarden.kube.http.client import Client
 from taintwarden.kube.watch.event_handler import EventHandler
-from taintwarden.kube.watch.frames import Decoder
+from taintwarden.kube.watch.frames import FrameDecoder
 from taintwarden.kube.watch.paging import FIRST_LIMIT, PageLimit
-from taintwarden.kube.watch.stream_liveness import Liveness
+from taintwarden.kube.watch.stream_liveness import StreamLiveness
 from taintwarden.kube.watch.stream_timings import StreamTimings
 from taintwarden.kube.watch.watching import BackOff, Watch
 from taintwarden.kube.wire.formats import ExpiredError, Page, expired_or
@@ -69,8 +69,8 @@ class Stream(Generic[Object]):
         self._back_off = BackOff(handler.restarted, timings.back_off, sleep=sleep, jitter=jitter)
         self._listed_at = float("-inf")
         """When the last list ended, or began if it did not end."""
-        self._decoder: Decoder[Object] = Decoder(resource)
-        self._liveness = Liveness(timings.gap)
+        self._decoder: FrameDecoder[Object] = FrameDecoder(resource)
+        self._liveness = StreamLiveness(timings.gap)
         """Of what the handler has."""
 
     async def run(self) -> NoReturn:

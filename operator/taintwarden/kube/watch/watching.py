@@ -8,10 +8,10 @@ from typing import Any, Generic
 
 from taintwarden.kube.errors import ApiError, KubeError, TooLong, Unreachable
 from taintwarden.kube.http.client import Client
-from taintwarden.kube.watch.event_handler import EventHandler, Held, unknown_deletion
-from taintwarden.kube.watch.frames import Decoder
+from taintwarden.kube.watch.event_handler import EventHandler, HeldChanges, unknown_deletion
+from taintwarden.kube.watch.frames import FrameDecoder
 from taintwarden.kube.watch.paging import MAX_OBJECT_BYTES
-from taintwarden.kube.watch.stream_liveness import Liveness
+from taintwarden.kube.watch.stream_liveness import StreamLiveness
 from taintwarden.kube.watch.stream_timings import StreamTimings
 from taintwarden.kube.wire.formats import ExpiredError, Undecodable, expired_or
 from taintwarden.kube.wire.kinds import Identity, Object, version_number
@@ -87,14 +87,14 @@ class Watch(Generic[Object]):
         self,
         client: Client,
         resource: Resource[Object],
-        decoder: Decoder[Object],
+        decoder: FrameDecoder[Object],
         *,
         version: str,
         listed_at: float,
         timings: StreamTimings,
         back_off: BackOff,
     ) -> None:
-        self.liveness = Liveness(timings.gap)
+        self.liveness = StreamLiveness(timings.gap)
         self.liveness.complete(listed_at)
         self._client = client
         self._resource = resource
@@ -102,8 +102,8 @@ class Watch(Generic[Object]):
         self._version = version
         self._timings = timings
         self._back_off = back_off
-        self._held = Held[Object]()
-        self._handler: EventHandler[Object] | Held[Object] = self._held
+        self._held = HeldChanges[Object]()
+        self._handler: EventHandler[Object] | HeldChanges[Object] = self._held
         self._delivers_since = float("inf")
         """When the handler got what was held."""
         self._goal: int | None = None

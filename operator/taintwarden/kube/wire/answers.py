@@ -5,7 +5,7 @@ from typing import TypeVar
 import msgspec
 
 from taintwarden.api.text import printable
-from taintwarden.kube.errors import MAX_MESSAGE_LENGTH, NOT_JSON, ApiError, Status, Unreachable
+from taintwarden.kube.errors import MAX_MESSAGE_LENGTH, NOT_JSON, ApiError, ApiStatus, Unreachable
 from taintwarden.kube.wire.nesting import decoded_flat
 
 T = TypeVar("T")
@@ -21,11 +21,11 @@ def read_refusal(code: int, body: bytes, retry_after: str = "") -> ApiError:
 
     """
     try:
-        status = msgspec.json.decode(body, type=Status)
+        status = msgspec.json.decode(body, type=ApiStatus)
     except NOT_JSON:
         from taintwarden.kube.wire.protobuf_frames import status_of  # noqa: PLC0415 - most commands need no protobuf
 
-        quoted = Status(message=" ".join(body[:200].decode("utf-8", "replace").split()))
+        quoted = ApiStatus(message=" ".join(body[:200].decode("utf-8", "replace").split()))
         status = status_of(body) or quoted
     return ApiError(code, status, _seconds(retry_after))
 

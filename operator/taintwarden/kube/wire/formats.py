@@ -10,7 +10,7 @@ from typing import Generic, Protocol
 import msgspec
 
 from taintwarden.api.text import printable
-from taintwarden.kube.errors import ApiError, KubeError, Status
+from taintwarden.kube.errors import ApiError, ApiStatus, KubeError
 from taintwarden.kube.wire.kinds import Identity, ListMeta, Object
 
 PROTOBUF = "application/vnd.kubernetes.protobuf,application/json"
@@ -68,7 +68,7 @@ class Encoding(Protocol, Generic[Object]):
         """
 
 
-def error_of(status: Status) -> ExpiredError:
+def error_of(status: ApiStatus) -> ExpiredError:
     """What an ERROR frame says."""
     return ExpiredError(printable(f"{status.code} {status.reason}: {status.message}", MAX_ERROR_CHARACTERS))
 

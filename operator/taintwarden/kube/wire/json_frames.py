@@ -4,7 +4,7 @@ from typing import Any, Generic
 
 import msgspec
 
-from taintwarden.kube.errors import NOT_JSON, Status
+from taintwarden.kube.errors import NOT_JSON, ApiStatus
 from taintwarden.kube.wire.answers import decoded
 from taintwarden.kube.wire.formats import ExpiredError, Page, Undecodable, error_of
 from taintwarden.kube.wire.kinds import Identity, Items, ListMeta, Object, RawItems, WatchFrame
@@ -93,7 +93,7 @@ class _RawFrame(msgspec.Struct):
 
 
 class _ErrorFrame(msgspec.Struct):
-    object: Status = msgspec.field(default_factory=Status)
+    object: ApiStatus = msgspec.field(default_factory=ApiStatus)
 
 
 def _error_of(line: bytes) -> ExpiredError:

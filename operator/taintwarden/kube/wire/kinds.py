@@ -118,7 +118,7 @@ class PodSpec(msgspec.Struct, rename="camel"):
         return any(volume.is_local for volume in self.volumes)
 
 
-class Condition(msgspec.Struct, gc=False, rename="camel"):
+class ObjectCondition(msgspec.Struct, gc=False, rename="camel"):
     """``status.conditions[]``."""
 
     type: str = ""
@@ -130,7 +130,7 @@ class PodStatus(msgspec.Struct, rename="camel"):
     """``status`` of a pod."""
 
     phase: str = ""
-    conditions: list[Condition] = []
+    conditions: list[ObjectCondition] = []
 
 
 class PodObject(msgspec.Struct):

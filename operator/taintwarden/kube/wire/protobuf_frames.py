@@ -5,7 +5,7 @@ from typing import Any, Generic, cast
 
 from google.protobuf.message import DecodeError
 
-from taintwarden.kube.errors import Status, Unreachable
+from taintwarden.kube.errors import ApiStatus, Unreachable
 from taintwarden.kube.wire.formats import ExpiredError, Page, Undecodable, error_of
 from taintwarden.kube.wire.kinds import Identity, ListMeta, Object
 from taintwarden.kube.wire.protobuf_kinds import MESSAGES, reader
@@ -86,13 +86,13 @@ class ProtobufFrames(Generic[Object]):
             return kind, Undecodable(_identity_of(_bare(content)), str(error))
 
 
-def status_of(body: bytes) -> Status | None:
+def status_of(body: bytes) -> ApiStatus | None:
     """What a refusal says; None if it is no ``Status``."""
     try:
         found = _STATUS.FromString(_bare(_content(body)))
     except FAULTS:
         return None
-    return Status(found.message, found.reason, found.code) if found.message or found.reason else None
+    return ApiStatus(found.message, found.reason, found.code) if found.message or found.reason else None
 
 
 def _content(body: bytes) -> bytes:
@@ -147,9 +147,9 @@ def _text(part: bytes) -> str | None:
 def _error_of(content: bytes) -> ExpiredError:
     try:
         status = _STATUS.FromString(_bare(content))
-        return error_of(Status(status.message, status.reason, status.code))
+        return error_of(ApiStatus(status.message, status.reason, status.code))
     except FAULTS:
-        return error_of(Status())
+        return error_of(ApiStatus())
 
 
 def _foreign(what: str) -> Unreachable:

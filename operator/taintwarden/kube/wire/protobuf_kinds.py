@@ -25,7 +25,6 @@ from taintwarden.kube.wire.kinds import (
     ClaimMeta,
     ClaimObject,
     ClaimSpec,
-    Condition,
     EmptyDir,
     Followed,
     NamespaceMeta,
@@ -34,6 +33,7 @@ from taintwarden.kube.wire.kinds import (
     NodeMeta,
     NodeObject,
     NodeSpec,
+    ObjectCondition,
     OwnerReference,
     PodAnnotations,
     PodMeta,
@@ -331,13 +331,13 @@ def _selector(found: Any) -> SelectorObject:
     )
 
 
-def _condition(raw: bytes) -> Condition:
+def _condition(raw: bytes) -> ObjectCondition:
     """As a message of its own a condition costs as much as the rest of a pod, so the usual encoding is read by hand."""
     head, usual, rest = raw.partition(_BEFORE_TRANSITION_TIME)
     if usual and (known := _KNOWN_CONDITIONS.get(head)):
-        return Condition(*known, _time(rest[1 : 1 + rest[0]]))
+        return ObjectCondition(*known, _time(rest[1 : 1 + rest[0]]))
     found = _CONDITION.FromString(raw)
-    return Condition(_text(found.type), _text(found.status), _time(found.lastTransitionTime))
+    return ObjectCondition(_text(found.type), _text(found.status), _time(found.lastTransitionTime))
 
 
 def _texts(entries: Mapping[str, bytes]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND
 from taintwarden.engine.model import Policy, Profile
-from taintwarden.placement.admission.checking import Found, Severity, check_annotation_names, look
+from taintwarden.placement.admission.checking import FaultSeverity, Found, check_annotation_names, look
 from taintwarden.placement.admission.node_cache import check_node
 from taintwarden.placement.admission.pod_review import cautions, check_affinity, check_owner, check_pod
 
@@ -33,7 +33,7 @@ MAX_TEMPLATE_DEPTH = 12
 """How deep a template of another kind may be: that of a JobSet is 5 levels deep."""
 
 
-class Subject(StrEnum):
+class ObjectRole(StrEnum):
     """What an object is to the checks."""
 
     POLICY = "policy"
@@ -47,18 +47,18 @@ class Subject(StrEnum):
     """Nothing of ours: there is nothing to check."""
 
 
-_CORE = {"Node": Subject.NODE, "PersistentVolume": Subject.VOLUME}
+_CORE = {"Node": ObjectRole.NODE, "PersistentVolume": ObjectRole.VOLUME}
 
 
-def subject_of(group: str, kind: str) -> Subject:
+def subject_of(group: str, kind: str) -> ObjectRole:
     """What an object of this API group and kind is. Our own kinds are known by name, whatever the group says."""
     if kind in (POLICY_KIND, PROFILE_KIND):
-        return Subject.POLICY if kind == POLICY_KIND else Subject.PROFILE
+        return ObjectRole.POLICY if kind == POLICY_KIND else ObjectRole.PROFILE
     if not kind or group == GROUP:
-        return Subject.STRANGER
+        return ObjectRole.STRANGER
     if (group, kind) in TEMPLATES:
-        return Subject.POD
-    return _CORE.get(kind, Subject.OTHER) if not group else Subject.OTHER
+        return ObjectRole.POD
+    return _CORE.get(kind, ObjectRole.OTHER) if not group else ObjectRole.OTHER
 
 
 def check_object(
@@ -78,20 +78,20 @@ def check_object(
     """
     flags = {"is_completed": is_completed, "checks_native": checks_native}
     match subject_of(group, kind):
-        case Subject.POLICY:
+        case ObjectRole.POLICY:
             yield from _check_parsed(parse_policy, obj)
-        case Subject.PROFILE:
+        case ObjectRole.PROFILE:
             yield from _check_profile(obj)
-        case Subject.POD:
+        case ObjectRole.POD:
             yield from _check_workload(obj, TEMPLATES[group, kind], profiles, **flags)
-        case Subject.NODE:
+        case ObjectRole.NODE:
             yield from check_node(obj, policies, profiles)
-        case Subject.VOLUME:
+        case ObjectRole.VOLUME:
             yield from check_annotation_names(obj, (AFFINITY_ANNOTATION,))
             yield from check_affinity(look(obj, "metadata", "annotations", AFFINITY_ANNOTATION), parse_volume_affinity)
-        case Subject.STRANGER:
-            yield Severity.ERROR, _strange(kind)
-        case Subject.OTHER:
+        case ObjectRole.STRANGER:
+            yield FaultSeverity.ERROR, _strange(kind)
+        case ObjectRole.OTHER:
             return
 
 
@@ -124,7 +124,7 @@ def _check_parsed(parse: Callable[[Mapping[str, Any]], object], obj: Mapping[str
     try:
         parse(obj)
     except InvalidObject as error:
-        yield from ((Severity.ERROR, fault) for fault in error.errors)
+        yield from ((FaultSeverity.ERROR, fault) for fault in error.errors)
 
 
 def _check_profile(obj: Mapping[str, Any]) -> Found:

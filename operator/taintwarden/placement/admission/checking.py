@@ -10,14 +10,14 @@ from taintwarden.api.errors import MAX_LISTED, FieldError
 from taintwarden.api.types import GROUP
 
 
-class Severity(StrEnum):
+class FaultSeverity(StrEnum):
     """An error cannot work; a warning may not be what was meant."""
 
     ERROR = "error"
     WARNING = "warning"
 
 
-Found = Iterator[tuple[Severity, FieldError]]
+Found = Iterator[tuple[FaultSeverity, FieldError]]
 
 
 def annotation_path(name: str) -> str:
@@ -31,12 +31,12 @@ def check_annotation_names(obj: object, known: Sequence[str]) -> Found:
     unknown = [name for name in names if name.startswith(f"{GROUP}/") and name not in known]
     if len(unknown) > MAX_LISTED:
         reason, remedy = f"has {len(unknown)} unknown annotations of {GROUP}", f"known here: {', '.join(known)}"
-        yield Severity.WARNING, FieldError("metadata.annotations", unknown[0], reason, remedy)
+        yield FaultSeverity.WARNING, FieldError("metadata.annotations", unknown[0], reason, remedy)
         return
     for name in unknown:
         near = get_close_matches(name, known, n=1, cutoff=0.6)
         remedy = f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}"
-        yield Severity.WARNING, FieldError(annotation_path(name), UNSET, "unknown annotation", remedy)
+        yield FaultSeverity.WARNING, FieldError(annotation_path(name), UNSET, "unknown annotation", remedy)
 
 
 def look(value: object, *names: str) -> object:

@@ -17,7 +17,7 @@ from taintwarden.engine.scheduling import Demand
 from taintwarden.placement.admission import merged_affinity as merging
 from taintwarden.placement.admission.checking import look, mapping, sequence
 from taintwarden.placement.admission.natives import missing_natives, without_guard
-from taintwarden.placement.admission.placing import Acting, Restrictions, may_enter, restrictions
+from taintwarden.placement.admission.placing import ConcerningPolicies, Restrictions, may_enter, restrictions
 from taintwarden.placement.admission.response import AdmissionResponse, PatchOperation
 
 _MIRROR = "kubernetes.io/config.mirror"
@@ -70,7 +70,7 @@ def tolerate(pod: Mapping[str, Any], tolerations: Tolerations) -> Additions:
 
 
 def additions(
-    pod: Mapping[str, Any], demand: Demand, acting: Acting, published: Collection[str], gates: Gates
+    pod: Mapping[str, Any], demand: Demand, acting: ConcerningPolicies, published: Collection[str], gates: Gates
 ) -> Additions:
     """What ``pod``, an object of the API, lacks. A second call adds nothing.
 
@@ -96,7 +96,7 @@ def additions(
 
 
 def inject(
-    pod: Mapping[str, Any], demand: Demand, acting: Acting, published: Collection[str], gates: Gates
+    pod: Mapping[str, Any], demand: Demand, acting: ConcerningPolicies, published: Collection[str], gates: Gates
 ) -> AdmissionResponse:
     """The response with :func:`additions`."""
     return response(pod, additions(pod, demand, acting, published, gates))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import PodClass, Policy, Profile
 from taintwarden.engine.profiles import Profiles
-from taintwarden.placement.admission.placing import Acting, acting, published_labels
+from taintwarden.placement.admission.placing import ConcerningPolicies, acting, published_labels
 
 
 class Known:
@@ -46,6 +46,6 @@ class Known:
         """The labels of nodes whose versions the operator repeats as numbers."""
         return published_labels(self.policies)
 
-    def acting_on(self, pod_class: PodClass) -> Acting:
+    def acting_on(self, pod_class: PodClass) -> ConcerningPolicies:
         """The policies that concern pods of a class."""
         return acting(self.policies, pod_class, self.namespace_labels(pod_class.namespace))

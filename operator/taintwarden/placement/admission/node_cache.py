@@ -15,8 +15,8 @@ from taintwarden.engine.numeric import explain_integer
 from taintwarden.engine.operators import TYPED, applies, caution
 from taintwarden.kube.calls.node_calls import HISTORY_ANNOTATION
 from taintwarden.placement.admission.checking import (
+    FaultSeverity,
     Found,
-    Severity,
     annotation_path,
     check_annotation_names,
     look,
@@ -49,14 +49,16 @@ def check_node(node: object, policies: Sequence[Policy], profiles: Sequence[Prof
     for index, entry in enumerate(sequence(look(node, "spec", "taints"))):
         path = f"spec.taints[{index}]"
         read, errors = decode(without(entry, None), TaintSpec, path)
-        yield from ((Severity.ERROR, error) for error in errors)
+        yield from ((FaultSeverity.ERROR, error) for error in errors)
         if read is not None:
             taint = Taint(read.key, read.value, read.effect)
-            yield from ((Severity.WARNING, fault.below(f"{path}.value")) for fault in _check_value(taint, policies))
-            yield from ((Severity.WARNING, fault.below(f"{path}.value")) for fault in _compared(taint, profiles))
+            yield from (
+                (FaultSeverity.WARNING, fault.below(f"{path}.value")) for fault in _check_value(taint, policies)
+            )
+            yield from ((FaultSeverity.WARNING, fault.below(f"{path}.value")) for fault in _compared(taint, profiles))
     yield from check_annotation_names(node, (HISTORY_ANNOTATION, DO_NOT_EVICT))
     for fault in check_opt_outs({DO_NOT_EVICT: look(node, "metadata", "annotations", DO_NOT_EVICT)}):
-        yield Severity.WARNING if isinstance(fault.value, str) else Severity.ERROR, fault
+        yield FaultSeverity.WARNING if isinstance(fault.value, str) else FaultSeverity.ERROR, fault
     text = look(node, "metadata", "annotations", HISTORY_ANNOTATION)
     try:
         decode_histories(str(text or ""))
@@ -67,7 +69,7 @@ def check_node(node: object, policies: Sequence[Policy], profiles: Sequence[Prof
             f"cannot be read and counts as absent: {error}",
             "remove it: the operator writes it again",
         )
-        yield Severity.WARNING, fault
+        yield FaultSeverity.WARNING, fault
 
 
 def _compared(taint: Taint, profiles: Sequence[Profile]) -> Iterator[FieldError]:

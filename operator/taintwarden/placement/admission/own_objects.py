@@ -13,8 +13,8 @@ from taintwarden.api.errors import FieldError, InvalidObject
 from taintwarden.api.profiles import check_size, entries, parse_profile
 from taintwarden.api.types import PROFILE_KIND
 from taintwarden.engine.model import Policy, Profile
-from taintwarden.placement.admission.annotated_objects import Subject, check_object, pod_in, subject_of
-from taintwarden.placement.admission.checking import Severity, look, mapping, sequence
+from taintwarden.placement.admission.annotated_objects import ObjectRole, check_object, pod_in, subject_of
+from taintwarden.placement.admission.checking import FaultSeverity, look, mapping, sequence
 from taintwarden.placement.admission.pod_review import ANNOTATIONS
 from taintwarden.placement.admission.response import ALLOWED, AdmissionResponse
 
@@ -40,9 +40,9 @@ def check_change(
     ``is_injected``: pods of its namespace get the native tolerations that they lack. One that comes here has them.
     """
     subject = subject_of(group, kind)
-    if subject in (Subject.POLICY, Subject.PROFILE):
+    if subject in (ObjectRole.POLICY, ObjectRole.PROFILE):
         return _check_own(obj, old, group, kind, profiles)
-    if subject not in (Subject.POD, Subject.VOLUME):
+    if subject not in (ObjectRole.POD, ObjectRole.VOLUME):
         return ALLOWED
     template = pod_in(obj, group, kind)
     # The template of a DaemonSet has been completed before: its controller reads it.
@@ -53,7 +53,7 @@ def check_change(
     found = check_object(obj, group, kind, policies, profiles, is_completed=is_completed, checks_native=False)
     for severity, fault in found:
         annotation = _annotation_of(fault)
-        if severity is Severity.WARNING or annotation is None:
+        if severity is FaultSeverity.WARNING or annotation is None:
             warnings.append(str(fault))
         elif may_refuse and annotation in changed:
             refusals.append(fault)
@@ -74,10 +74,12 @@ def _check_own(obj: Json, old: Json | None, group: str, kind: str, profiles: Seq
     if old is not None and obj.get("spec") == old.get("spec"):
         return ALLOWED
     found = list(check_object(obj, group, kind))
-    faults = tuple(fault for severity, fault in found if severity is Severity.ERROR)
+    faults = tuple(fault for severity, fault in found if severity is FaultSeverity.ERROR)
     if kind == PROFILE_KIND and not faults:
         faults = tuple(_check_size(parse_profile(obj), profiles))
-    return AdmissionResponse(faults, tuple(str(fault) for severity, fault in found if severity is Severity.WARNING))
+    return AdmissionResponse(
+        faults, tuple(str(fault) for severity, fault in found if severity is FaultSeverity.WARNING)
+    )
 
 
 def _check_size(profile: Profile, profiles: Sequence[Profile]) -> Iterator[FieldError]:

@@ -12,14 +12,16 @@ from taintwarden.engine.scheduling import Demand, Sourced
 from taintwarden.placement.admission import merged_affinity as merging
 
 
-class Acting(NamedTuple):
+class ConcerningPolicies(NamedTuple):
     """The policies that concern a pod."""
 
     placing: tuple[Policy, ...] = ()
     evicting: tuple[Policy, ...] = ()
 
 
-def acting(policies: Iterable[Policy], pod_class: PodClass, namespace_labels: Mapping[str, str] | None) -> Acting:
+def acting(
+    policies: Iterable[Policy], pod_class: PodClass, namespace_labels: Mapping[str, str] | None
+) -> ConcerningPolicies:
     """Those of ``policies`` that place pods of a class, and those that evict them.
 
     What opts out of evictions is placed all the same, and so are pods of a DaemonSet: nothing would evict them from a
@@ -27,7 +29,7 @@ def acting(policies: Iterable[Policy], pod_class: PodClass, namespace_labels: Ma
     """
     placed = msgspec.structs.replace(pod_class, do_not_evict=False, do_not_disrupt=False, daemon_set=False)
     enforced = [policy for policy in policies if policy.places]
-    return Acting(
+    return ConcerningPolicies(
         tuple(policy for policy in enforced if not exclusion(policy, placed, namespace_labels)),
         tuple(policy for policy in enforced if not exclusion(policy, pod_class, namespace_labels)),
     )

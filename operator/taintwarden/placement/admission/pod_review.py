@@ -22,8 +22,8 @@ from taintwarden.api.tolerations import (
 from taintwarden.engine.model import Effect, Operator, Profile, Toleration
 from taintwarden.engine.operators import ROWS, caution
 from taintwarden.placement.admission.checking import (
+    FaultSeverity,
     Found,
-    Severity,
     annotation_path,
     check_annotation_names,
     look,
@@ -73,14 +73,14 @@ def check_pod(
             continue
         path = f"spec.tolerations[{index}]"
         read, errors = decode(without(entry, "", None), ExtendedToleration, path)
-        yield from ((Severity.ERROR, error) for error in errors)
+        yield from ((FaultSeverity.ERROR, error) for error in errors)
         if read is not None:
             covered.add(read.key)
             yield from ((severity, fault.below(path)) for severity, fault in _check_native(read))
     yield from check_annotation_names(pod, ANNOTATIONS)
     annotations = mapping(look(pod, "metadata", "annotations"))
     for fault in check_opt_outs(annotations):
-        yield Severity.WARNING if isinstance(fault.value, str) else Severity.ERROR, fault
+        yield FaultSeverity.WARNING if isinstance(fault.value, str) else FaultSeverity.ERROR, fault
     yield from _check_extended(annotations.get(TOLERATIONS_ANNOTATION), covered)
     yield from check_affinity(annotations.get(AFFINITY_ANNOTATION), parse_node_affinity)
     yield from _check_profiles(pod, profiles, covered)
@@ -96,24 +96,24 @@ def check_owner(workload: object, template: str) -> Found:
                 "has no effect here, since pods do not get it",
                 f"move it to {template}.metadata.annotations",
             )
-            yield Severity.WARNING, fault
+            yield FaultSeverity.WARNING, fault
 
 
 def _check_native(read: ExtendedToleration) -> Found:
-    yield from ((Severity.ERROR, error) for error in check_toleration(read))
+    yield from ((FaultSeverity.ERROR, error) for error in check_toleration(read))
     if read.violation_grace_seconds is not None:
         reason = "is no field of a native toleration"
-        yield Severity.ERROR, FieldError("violationGraceSeconds", read.violation_grace_seconds, reason, _BESIDE)
+        yield FaultSeverity.ERROR, FieldError("violationGraceSeconds", read.violation_grace_seconds, reason, _BESIDE)
     if read.toleration_seconds is not None and read.effect is not Effect.NO_EXECUTE:
         effect = UNSET if read.effect is None else read.effect
-        yield Severity.ERROR, FieldError("effect", effect, "must be NoExecute where tolerationSeconds is given")
+        yield FaultSeverity.ERROR, FieldError("effect", effect, "must be NoExecute where tolerationSeconds is given")
     yield from cautions((toleration(read),))
     needs = ROWS[read.operator].family.server
     if needs is None:
-        yield Severity.ERROR, FieldError("operator", read.operator, "no API server takes it here", _BESIDE)
+        yield FaultSeverity.ERROR, FieldError("operator", read.operator, "no API server takes it here", _BESIDE)
     elif needs:
         reason = f"the pod is refused without {needs}"
-        yield Severity.WARNING, FieldError("operator", read.operator, reason, _BESIDE)
+        yield FaultSeverity.WARNING, FieldError("operator", read.operator, reason, _BESIDE)
 
 
 def check_affinity(text: object, parse: Callable[[str], Parsed]) -> Found:
@@ -121,19 +121,19 @@ def check_affinity(text: object, parse: Callable[[str], Parsed]) -> Found:
     if text is None:
         return
     if not isinstance(text, str):
-        yield Severity.ERROR, FieldError(AFFINITY_PATH, text, _NO_STRING, _QUOTES)
+        yield FaultSeverity.ERROR, FieldError(AFFINITY_PATH, text, _NO_STRING, _QUOTES)
         return
-    yield from ((Severity.ERROR, fault) for fault in parse(text)[1])
+    yield from ((FaultSeverity.ERROR, fault) for fault in parse(text)[1])
 
 
 def _check_extended(text: object, covered: Covered) -> Found:
     if text is None:
         return
     if not isinstance(text, str):
-        yield Severity.ERROR, FieldError(TOLERATIONS_PATH, text, _NO_STRING, _QUOTES)
+        yield FaultSeverity.ERROR, FieldError(TOLERATIONS_PATH, text, _NO_STRING, _QUOTES)
         return
     extended, faults = parse_tolerations(text)
-    yield from ((Severity.ERROR, fault) for fault in faults)
+    yield from ((FaultSeverity.ERROR, fault) for fault in faults)
     if not faults:  # else the places in the list are others
         yield from ((severity, fault.below(TOLERATIONS_PATH)) for severity, fault in cautions(extended, "[{}].value"))
     yield from _check_companions(extended, covered)
@@ -143,7 +143,7 @@ def cautions(tolerations: Sequence[Toleration], path: str = "value") -> Found:
     """Semantic comparisons that depend on text. ``path``: with the place of a toleration in the list."""
     doubtful = ((index, one, *caution(one)) for index, one in enumerate(tolerations))
     for index, one, reason, remedy in islice((found for found in doubtful if found[2]), MAX_FAULTS):
-        yield Severity.WARNING, FieldError(path.format(index), one.value, f"{one.operator}: {reason}", remedy)
+        yield FaultSeverity.WARNING, FieldError(path.format(index), one.value, f"{one.operator}: {reason}", remedy)
 
 
 def _check_companions(extended: Sequence[Toleration], covered: Covered) -> Found:
@@ -155,7 +155,7 @@ def _check_companions(extended: Sequence[Toleration], covered: Covered) -> Found
             "Kubernetes does not read this: it schedules no such pod there and evicts it by NoExecute at once",
             f"add to spec.tolerations: key: {key}, operator: Exists; the annotation still decides",
         )
-        yield Severity.WARNING, fault
+        yield FaultSeverity.WARNING, fault
 
 
 def _check_profiles(pod: object, profiles: Sequence[Profile], covered: Covered) -> Found:
@@ -171,4 +171,4 @@ def _check_profiles(pod: object, profiles: Sequence[Profile], covered: Covered) 
                 f"TolerationProfile {profile.name} names this key, and Kubernetes does not read profiles",
                 f"add key: {key}, operator: Exists; the profile still decides",
             )
-            yield Severity.WARNING, fault
+            yield FaultSeverity.WARNING, fault

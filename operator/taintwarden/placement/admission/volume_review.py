@@ -12,7 +12,7 @@ from taintwarden.api.errors import FieldError
 from taintwarden.engine.affinity import SEMVER_NODE_OPERATORS, NodeOperator, NodeRequirement
 from taintwarden.engine.model import Gates, Policy
 from taintwarden.engine.placement import Alternatives, mirrored, native_affinity
-from taintwarden.placement.admission.checking import Found, Severity, look, mapping, sequence
+from taintwarden.placement.admission.checking import FaultSeverity, Found, look, mapping, sequence
 from taintwarden.placement.admission.injection import NO_NODE
 from taintwarden.placement.admission.merged_affinity import merge
 from taintwarden.placement.admission.placing import published_labels
@@ -61,7 +61,10 @@ def check_volume(volume: object, policies: Iterable[Policy]) -> Found:
         for key in keys:
             if key not in published:
                 reason = "the version of this label is needed, and no policy lists it"
-                yield Severity.WARNING, FieldError(path, key, reason, f"list {key} under versionLabels of a policy")
+                yield (
+                    FaultSeverity.WARNING,
+                    FieldError(path, key, reason, f"list {key} under versionLabels of a policy"),
+                )
 
 
 def _stored_labels(volume: object) -> list[str]:

@@ -22,7 +22,7 @@ from taintwarden.placement.admission.volume_review import inject_volume
 _POD, _DAEMON_SET, _VOLUME = ("", "Pod"), ("apps", "DaemonSet"), ("", "PersistentVolume")
 
 
-class Kind(msgspec.Struct, frozen=True):
+class GroupVersionKind(msgspec.Struct, frozen=True):
     """``request.kind``."""
 
     group: str = ""
@@ -30,11 +30,11 @@ class Kind(msgspec.Struct, frozen=True):
     kind: str = ""
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class AdmissionRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """``AdmissionReview.request``, as far as it is used. ``object`` is absent in deletions."""
 
     uid: str
-    kind: Kind
+    kind: GroupVersionKind
     name: str = ""
     namespace: str = ""
     object: dict[str, Any] | None = None
@@ -68,7 +68,7 @@ class AdmissionWebhooks:
         self._demand_of = demand_of
         self._gates = gates
 
-    def validate(self, request: Request) -> AdmissionResponse:
+    def validate(self, request: AdmissionRequest) -> AdmissionResponse:
         """Whether the object may be stored."""
         if request.object is None:
             return AdmissionResponse()
@@ -91,7 +91,9 @@ class AdmissionWebhooks:
         told = self._advice(request, kind, template, is_injected=is_injected and not opts_out(template))
         return msgspec.structs.replace(found, warnings=(*found.warnings, *told))
 
-    def _advice(self, request: Request, kind: tuple[str, str], template: object, *, is_injected: bool) -> Iterator[str]:
+    def _advice(
+        self, request: AdmissionRequest, kind: tuple[str, str], template: object, *, is_injected: bool
+    ) -> Iterator[str]:
         """Warnings about where pods will run. A pod has been injected before, so its author was warned."""
         if not (is_injected or self._by_extender):
             yield from unplaced(template)
@@ -106,7 +108,7 @@ class AdmissionWebhooks:
         elif is_injected:
             yield from self._additions(pod, request.namespace).warnings
 
-    def mutate(self, request: Request) -> AdmissionResponse:
+    def mutate(self, request: AdmissionRequest) -> AdmissionResponse:
         """What a pod, a volume or the template of a DaemonSet gets before it is stored."""
         if request.object is None:
             return AdmissionResponse()

@@ -16,7 +16,7 @@ MAX_FAULT_CHARACTERS = 400
 """Of the errors of one affinity: an Event has 1,024 characters."""
 
 
-class Claims(Protocol):
+class ClaimVolumes(Protocol):
     """The volumes of claims."""
 
     def get(self, key: str) -> str | None:
@@ -41,7 +41,7 @@ class Demands:
 
     """
 
-    def __init__(self, decoder: Decoder, profiles: Profiles, claims: Claims, volumes: Volumes) -> None:
+    def __init__(self, decoder: Decoder, profiles: Profiles, claims: ClaimVolumes, volumes: Volumes) -> None:
         self._decoder = decoder
         self._profiles = profiles
         self._claims = claims

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from taintwarden.engine.scheduling import Cause, Demand, Judge, Preferences
+from taintwarden.engine.scheduling import Demand, Judge, Preferences, RefusalCause
 from taintwarden.kube.wire.kinds import UnboundPod
 from taintwarden.placement.scheduling.decisions import Decisions, NodeFacts
 from taintwarden.placement.scheduling.demands import Demands
@@ -21,12 +21,12 @@ MAX_SCORE = 10
 TAINTS_WEIGHT, AFFINITY_WEIGHT = 3, 2
 """The default weights of kube-scheduler's plugins TaintToleration and NodeAffinity."""
 UNKNOWN = "node-unknown"
-REASONS = (*(cause.value for cause in Cause), UNKNOWN)
+REASONS = (*(cause.value for cause in RefusalCause), UNKNOWN)
 """Why a node is refused, as metrics count it."""
 WITHOUT_VALUES = {
-    Cause.TAINT.value: "a taint is not tolerated",
-    Cause.AFFINITY.value: "the node affinity does not match",
-    Cause.INVALID.value: "the node affinity cannot be read",
+    RefusalCause.TAINT.value: "a taint is not tolerated",
+    RefusalCause.AFFINITY.value: "the node affinity does not match",
+    RefusalCause.INVALID.value: "the node affinity cannot be read",
     UNKNOWN: "taintwarden does not know the node yet",
 }
 """The same for callers that are not authenticated: no taint, label or threshold of others."""

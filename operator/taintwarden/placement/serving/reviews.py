@@ -15,7 +15,7 @@ from taintwarden.api.errors import MAX_LISTED, FieldError, InvalidObject
 from taintwarden.api.text import printable
 from taintwarden.kube.errors import NOT_JSON
 from taintwarden.placement.admission.response import AdmissionResponse
-from taintwarden.placement.admission.webhooks import Kind, Request
+from taintwarden.placement.admission.webhooks import AdmissionRequest, GroupVersionKind
 from taintwarden.placement.serving.bodies import MAX_BODY_BYTES, Answered, Bodies, Observe, Refuse
 
 LOOKED_AT_BYTES = 2**20
@@ -35,7 +35,7 @@ RESULTS = (
     "malformed",
 )
 """How a review ends, as it is counted."""
-Judge = Callable[[Request], AdmissionResponse]
+Judge = Callable[[AdmissionRequest], AdmissionResponse]
 
 log = structlog.get_logger()
 
@@ -45,14 +45,14 @@ class Review(msgspec.Struct, rename="camel"):
 
     api_version: Literal["admission.k8s.io/v1"]
     kind: Literal["AdmissionReview"]
-    request: Request
+    request: AdmissionRequest
 
 
 class _Head(msgspec.Struct, frozen=True, kw_only=True):
     """A request without its objects."""
 
     uid: str
-    kind: Kind
+    kind: GroupVersionKind
     name: str = ""
     namespace: str = ""
 
@@ -70,7 +70,7 @@ _TOO_LARGE = AdmissionResponse(
 )
 
 
-def decode(body: bytes | bytearray) -> tuple[Request, AdmissionResponse | None]:
+def decode(body: bytes | bytearray) -> tuple[AdmissionRequest, AdmissionResponse | None]:
     """The request in an AdmissionReview, and the response if it is too large to be looked at.
 
     Raises:
@@ -80,7 +80,7 @@ def decode(body: bytes | bytearray) -> tuple[Request, AdmissionResponse | None]:
     if len(body) <= LOOKED_AT_BYTES:
         return _DECODER.decode(body).request, None
     head = _HEAD_DECODER.decode(body).request
-    return Request(uid=head.uid, kind=head.kind, name=head.name, namespace=head.namespace), _TOO_LARGE
+    return AdmissionRequest(uid=head.uid, kind=head.kind, name=head.name, namespace=head.namespace), _TOO_LARGE
 
 
 def review_app(
@@ -113,7 +113,7 @@ async def _answer(name: str, judge: Judge, body: bytearray) -> tuple[web.Respons
     return web.Response(body=encode(request, response), content_type="application/json"), result
 
 
-def _judged(name: str, judge: Judge, request: Request) -> tuple[AdmissionResponse, str]:
+def _judged(name: str, judge: Judge, request: AdmissionRequest) -> tuple[AdmissionResponse, str]:
     try:
         response = judge(request)
     except Exception as error:
@@ -128,7 +128,7 @@ def _judged(name: str, judge: Judge, request: Request) -> tuple[AdmissionRespons
     return response, "warned" if response.warnings else "allowed"
 
 
-def encode(request: Request, response: AdmissionResponse) -> bytes:
+def encode(request: AdmissionRequest, response: AdmissionResponse) -> bytes:
     """The AdmissionReview that answers ``request``."""
     fields: dict[str, Any] = {"uid": request.uid, "allowed": not response.refusals}
     if response.warnings:
@@ -147,7 +147,7 @@ def _first(warnings: tuple[str, ...]) -> tuple[str, ...]:
     return (*warnings[: MAX_LISTED - 1], f"and {len(warnings) - MAX_LISTED + 1} more")
 
 
-def _status(request: Request, refusals: tuple[FieldError, ...]) -> dict[str, Any]:
+def _status(request: AdmissionRequest, refusals: tuple[FieldError, ...]) -> dict[str, Any]:
     """As the API server says that an object is invalid; kubectl prints the causes."""
     kind = request.kind
     causes = [
@@ -166,5 +166,5 @@ def _status(request: Request, refusals: tuple[FieldError, ...]) -> dict[str, Any
     }
 
 
-def _full_kind(kind: Kind) -> str:
+def _full_kind(kind: GroupVersionKind) -> str:
     return f"{kind.kind}.{kind.group}" if kind.group else kind.kind

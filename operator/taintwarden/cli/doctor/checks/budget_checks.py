@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from taintwarden.cli.doctor.check import Check, Found, Severity, about
 from taintwarden.cli.doctor.context import Context
 from taintwarden.cli.doctor.doctor_snapshot import FullBudget
-from taintwarden.cli.doctor.inventory import Group
+from taintwarden.cli.doctor.inventory import PodGroup
 from taintwarden.engine.model import Method, Policy
 from taintwarden.rehearsal.sources import EVALUATION, OWNERS, Source, Subject
 
@@ -19,7 +19,7 @@ def _several(context: Context) -> Iterator[Found]:
 
 
 def _never(context: Context) -> Iterator[Found]:
-    found: dict[Subject, tuple[FullBudget, list[Group]]] = {}
+    found: dict[Subject, tuple[FullBudget, list[PodGroup]]] = {}
     for group in context.running:
         for budget in context.budgets(group) if _asking(context, group) else ():
             subject = Subject("PodDisruptionBudget", budget.metadata.name, budget.metadata.namespace)
@@ -39,7 +39,7 @@ def _failed(context: Context) -> Iterator[Found]:
             yield Found(subject, f"its controller cannot compute it, so it allows no disruption: {problem}")
 
 
-def _asking(context: Context, group: Group) -> list[Policy]:
+def _asking(context: Context, group: PodGroup) -> list[Policy]:
     """The policies that may evict the group's pods, and always respect budgets."""
     return [policy for policy in context.may_leave(group) if policy.eviction.method is Method.EVICT]
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from taintwarden.cli.doctor.check import Check, Found, Severity, about
 from taintwarden.cli.doctor.context import Context
 from taintwarden.cli.doctor.injected_namespaces import injects
-from taintwarden.cli.doctor.inventory import Group
+from taintwarden.cli.doctor.inventory import PodGroup
 from taintwarden.engine.model import Operator
 from taintwarden.engine.placement import Kept
 from taintwarden.rehearsal.returning import INJECT_LABEL
@@ -22,7 +22,7 @@ def _incomplete(context: Context) -> Iterator[Found]:
                 yield about(group, told, _remedy(context, group))
 
 
-def _fault(context: Context, group: Group) -> str:
+def _fault(context: Context, group: PodGroup) -> str:
     written = context.written(group).written
     compared = written.compared_keys
     native = group.pod_class.tolerations.native
@@ -42,7 +42,7 @@ def _fault(context: Context, group: Group) -> str:
     return ""
 
 
-def _remedy(context: Context, group: Group) -> str:
+def _remedy(context: Context, group: PodGroup) -> str:
     restart = f"kubectl rollout restart daemonset/{group.subject.name} -n {group.subject.namespace}"
     placed = {selector.key for policy in context.policies for selector in policy.taints if selector.placement}
     missing = [key for key in context.written(group).written.compared_keys if key not in placed]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from taintwarden.cli.doctor.check import Check, Found, Severity
 from taintwarden.cli.doctor.context import Context
 from taintwarden.cli.doctor.injected_namespaces import injects
-from taintwarden.cli.doctor.inventory import Group
+from taintwarden.cli.doctor.inventory import PodGroup
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import NodeView
 from taintwarden.engine.model import Effect, Mode, Taint
@@ -40,7 +40,7 @@ def unplaceable(context: Context) -> Iterator[Found]:
             yield from _unplaceable(context, group, nodes)
 
 
-def _leaving(context: Context, group: Group) -> list[tuple[TaintVerdict, int]]:
+def _leaving(context: Context, group: PodGroup) -> list[tuple[TaintVerdict, int]]:
     """Why pods have to leave their node, and how many."""
     found: dict[str, tuple[TaintVerdict, int]] = {}
     for _, count, verdicts in context.evaluated(group):
@@ -51,7 +51,7 @@ def _leaving(context: Context, group: Group) -> list[tuple[TaintVerdict, int]]:
     return [*found.values()]
 
 
-def _told(group: Group, leaving: list[tuple[TaintVerdict, int]]) -> Iterator[Found]:
+def _told(group: PodGroup, leaving: list[tuple[TaintVerdict, int]]) -> Iterator[Found]:
     for verdict, pods in leaving:
         enforced = verdict.policy.mode is Mode.ENFORCE
         how = "have to leave" if enforced else "would have to leave"
@@ -59,7 +59,7 @@ def _told(group: Group, leaving: list[tuple[TaintVerdict, int]]) -> Iterator[Fou
         yield Found(group.subject, message, severity=None if enforced else Severity.WARNING, pods=pods)
 
 
-def _unplaceable(context: Context, group: Group, nodes: "_Nodes") -> Iterator[Found]:
+def _unplaceable(context: Context, group: PodGroup, nodes: "_Nodes") -> Iterator[Found]:
     """A workload that fits no node only because of taints that policies act on."""
     if nodes.take(group):
         return
@@ -84,7 +84,7 @@ class _Nodes:
         self._context = context
         self._nodes = list(context.nodes.values())
 
-    def take(self, group: Group) -> bool:
+    def take(self, group: PodGroup) -> bool:
         """Whether the pods fit a node that would not evict them."""
         for index, node in enumerate(self._nodes):
             if self._takes(node, group):
@@ -92,7 +92,7 @@ class _Nodes:
                 return True
         return False
 
-    def _takes(self, node: NodeView, group: Group) -> bool:
+    def _takes(self, node: NodeView, group: PodGroup) -> bool:
         context = self._context
         return (
             _suits(group, node)
@@ -101,11 +101,11 @@ class _Nodes:
         )
 
 
-def _suits(group: Group, node: NodeView) -> bool:
+def _suits(group: PodGroup, node: NodeView) -> bool:
     return group.shape.place.fits(node.node.name, node.node.labels)
 
 
-def _blocking(context: Context, group: Group, node: NodeView) -> Taint | None:
+def _blocking(context: Context, group: PodGroup, node: NodeView) -> Taint | None:
     """A taint that keeps the pods off a node, and that a policy acts on."""
     evicting = (one.taint for one in context.verdicts(node.node.name, group) if one.evicts)
     refused = (
@@ -116,7 +116,7 @@ def _blocking(context: Context, group: Group, node: NodeView) -> Taint | None:
     return next(evicting, None) or next(refused, None)
 
 
-def _schedules(context: Context, group: Group, taint: Taint) -> bool:
+def _schedules(context: Context, group: PodGroup, taint: Taint) -> bool:
     """Whether the scheduler, which reads native tolerations only, accepts the taint."""
     tolerations = group.pod_class.tolerations
     if taint.effect == Effect.PREFER_NO_SCHEDULE:

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 from taintwarden.cli.doctor.check import Check, Found, Severity
 from taintwarden.cli.doctor.checks.nowhere import unplaceable
 from taintwarden.cli.doctor.context import Context
-from taintwarden.rehearsal.obstacles import Kind
+from taintwarden.rehearsal.obstacles import ObstacleKind
 from taintwarden.rehearsal.sources import EVALUATION, OWNERS, TEMPLATES, Source
 
 _DAEMON_SET = "DaemonSet"
-_REST = (None, Kind.TAINT, Kind.AFFINITY, Kind.VOLUME, Kind.INEXPRESSIBLE)
+_REST = (None, ObstacleKind.TAINT, ObstacleKind.AFFINITY, ObstacleKind.VOLUME, ObstacleKind.INEXPRESSIBLE)
 """Kinds that are no fault of what was written, or that other checks report node by node."""
 
 
-def of_kind(context: Context, *kinds: Kind | None) -> Iterator[Found]:
+def of_kind(context: Context, *kinds: ObstacleKind | None) -> Iterator[Found]:
     """The pods that wait because of these kinds of obstacles."""
     for pods, found in context.pending:
         if found.kind in kinds and not found.has_node and not _waits(pods.subject.kind, found.kind):
@@ -33,7 +33,7 @@ def _waiting(context: Context) -> Iterator[Found]:
             yield Found(pods.subject, found.reason, found.remedy, pods=pods.count)
 
 
-def _waits(owner: str, kind: Kind | None) -> bool:
+def _waits(owner: str, kind: ObstacleKind | None) -> bool:
     """Whether it is a pod of a DaemonSet that its node does not suit."""
     return owner == _DAEMON_SET and kind in _REST
 
@@ -47,7 +47,7 @@ CHECKS = (
         remedy="correct what the finding names, then create the pods again",
         needs=_NEEDS,
         uses=OWNERS,
-        run=lambda context: of_kind(context, Kind.IMPOSSIBLE),
+        run=lambda context: of_kind(context, ObstacleKind.IMPOSSIBLE),
     ),
     Check(
         id="pending-outdated",
@@ -56,7 +56,7 @@ CHECKS = (
         remedy="delete the pods, so that their controller creates them again",
         needs=_NEEDS,
         uses=OWNERS,
-        run=lambda context: of_kind(context, Kind.OUTDATED),
+        run=lambda context: of_kind(context, ObstacleKind.OUTDATED),
     ),
     Check(
         id="pending-unpublished",
@@ -65,7 +65,7 @@ CHECKS = (
         remedy="list the label under versionLabels of a policy",
         needs=_NEEDS,
         uses=OWNERS,
-        run=lambda context: of_kind(context, Kind.UNPUBLISHED),
+        run=lambda context: of_kind(context, ObstacleKind.UNPUBLISHED),
     ),
     Check(
         id="pending-nowhere",

@@ -7,7 +7,7 @@ from taintwarden.api.tolerations import PATH
 from taintwarden.cli.doctor.check import Check, Found, Severity, about
 from taintwarden.cli.doctor.context import Context
 from taintwarden.cli.doctor.injected_namespaces import injects
-from taintwarden.cli.doctor.inventory import Group
+from taintwarden.cli.doctor.inventory import PodGroup
 from taintwarden.engine.model import Effect, Operator, Toleration
 from taintwarden.placement.admission import checking
 from taintwarden.placement.admission.annotated_objects import TEMPLATES as PATHS
@@ -22,14 +22,14 @@ _COMPANION_PATHS = (PATH, "spec.tolerations")
 def _invalid(context: Context) -> Iterator[Found]:
     for group in context.groups:
         for severity, fault in _faults(context, group):
-            if severity is checking.Severity.ERROR:
+            if severity is checking.FaultSeverity.ERROR:
                 yield about(group, str(fault))
             elif fault.path.startswith("metadata.annotations") and fault.path != PATH:
                 yield about(group, str(fault), severity=Severity.WARNING)
         yield from _misplaced(group)
 
 
-def _misplaced(group: Group) -> Iterator[Found]:
+def _misplaced(group: PodGroup) -> Iterator[Found]:
     """Annotations on the workload itself, which its pods do not get."""
     metadata = {"metadata": {"annotations": dict(group.own_annotations)}}
     for _, fault in check_owner(metadata, PATHS.get((group.api_group, group.subject.kind), "")):
@@ -43,14 +43,14 @@ def _without_companion(context: Context) -> Iterator[Found]:
                 yield about(group, f"{fault.value}: {fault.reason}", fault.remedy)
 
 
-def missing_native(context: Context, group: Group) -> Iterator[FieldError]:
+def missing_native(context: Context, group: PodGroup) -> Iterator[FieldError]:
     """The native tolerations that are missing according to admission; ``value`` is the key."""
     for severity, fault in _faults(context, group):
-        if severity is checking.Severity.WARNING and fault.path in _COMPANION_PATHS:
+        if severity is checking.FaultSeverity.WARNING and fault.path in _COMPANION_PATHS:
             yield fault
 
 
-def _faults(context: Context, group: Group) -> checking.Found:
+def _faults(context: Context, group: PodGroup) -> checking.Found:
     """What admission reports for the pod, or for a pod of the template, so that both results agree."""
     return check_object(group.shape.as_pod(), "", "Pod", (), context.profiles)
 
@@ -78,7 +78,7 @@ def _timed(context: Context) -> Iterator[Found]:
                 yield about(group, message)
 
 
-def _narrowed(context: Context, group: Group) -> Iterator[tuple[Toleration, str]]:
+def _narrowed(context: Context, group: PodGroup) -> Iterator[tuple[Toleration, str]]:
     """The native tolerations for keys that extended ones name."""
     every = context.view.tolerations_of(group.pod_class)
     named = {one.key for one in every.extended if one.key}

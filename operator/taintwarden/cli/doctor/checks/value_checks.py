@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from taintwarden.cli.doctor.check import Check, Found, Severity, about
 from taintwarden.cli.doctor.checks.usage import comparisons
 from taintwarden.cli.doctor.context import Context
-from taintwarden.cli.doctor.inventory import Group
+from taintwarden.cli.doctor.inventory import PodGroup
 from taintwarden.controller.wording import invalid_taint
 from taintwarden.engine.evaluate import Kind, TaintVerdict
 from taintwarden.engine.history import TaintHistory
@@ -118,7 +118,7 @@ def _by_text(context: Context) -> Iterator[Found]:
                 yield about(group, f"{one} with {_values(taint for taint, *_ in doubtful)}: {reason}", remedy)
 
 
-def _never(context: Context) -> Iterator[tuple[Group, Toleration, list[Taint]]]:
+def _never(context: Context) -> Iterator[tuple[PodGroup, Toleration, list[Taint]]]:
     """Comparisons that hold for no taint on any node, where no other toleration of the pod does.
 
     Values that were good until recently, and those of an incident, are no fault of a toleration.

@@ -8,7 +8,7 @@ from taintwarden.cli.doctor.checks.toleration_checks import missing_native
 from taintwarden.cli.doctor.context import Context
 from taintwarden.cli.doctor.doctor_snapshot import WebhookConfiguration
 from taintwarden.cli.doctor.injected_namespaces import injects, is_ours, mutating, opted_in
-from taintwarden.rehearsal.obstacles import Kind
+from taintwarden.rehearsal.obstacles import ObstacleKind
 from taintwarden.rehearsal.returning import INJECT_LABEL
 from taintwarden.rehearsal.sources import OWNERS, Source, Subject
 
@@ -56,7 +56,7 @@ def _skipped(context: Context) -> Iterator[Found]:
             for fault in missing_native(context, group):
                 message = f"{fault.value}: pods have no native toleration, although their namespace asks for it"
                 yield about(group, message)
-    yield from of_kind(context, Kind.NATIVE)
+    yield from of_kind(context, ObstacleKind.NATIVE)
 
 
 CHECKS = (
