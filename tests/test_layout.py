@@ -1,5 +1,6 @@
 """Where things lie: ``operator/`` is a source root and never a package."""
 
+import ast
 import importlib
 import operator
 import re
@@ -7,8 +8,11 @@ import subprocess
 import sys
 import sysconfig
 import tomllib
+from collections import Counter
 from importlib import metadata
 from pathlib import Path
+
+import pytest
 
 import taintwarden
 
@@ -78,3 +82,26 @@ def test_each_package_of_the_workspace_has_the_products_version():
 def test_every_module_has_a_docstring():
     files = [*(ROOT / "operator").rglob("*.py"), *ROOT.glob("packages/*/src/**/*.py")]
     assert [str(path) for path in files if not path.read_text().lstrip().startswith(('"""', 'r"""'))] == []
+
+
+SOURCES = [ROOT / "operator", *sorted(ROOT.glob("packages/*/src"))]
+"""Of each distribution; one may use a name of another."""
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_each_module_has_a_name_of_its_own(source):
+    """What a log, a traceback or a search names is then one file."""
+    shared = {"__init__.py", "command.py"}  # of each package; of each command that has a folder
+    names = Counter(path.name for path in source.rglob("*.py") if path.name not in shared)
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_each_public_class_has_a_name_of_its_own(source):
+    names = Counter(
+        node.name
+        for path in source.rglob("*.py")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert [name for name, count in names.items() if count > 1] == []

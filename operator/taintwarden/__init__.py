@@ -8,7 +8,7 @@ The data flow, with one package for each step::
     deadlines      engine.machine.queues     one heap; a new verdict replaces the old one
     limits         engine.limits             admit, or refuse with a reason and a time
     evict          kube.calls.evictor        one API call, with the pod's UID as precondition
-    notify         controller.notifier       metric, log line, Event; controller.status for the policy
+    notify         controller.notifier       metric, log line, Event; controller.status_writer for the policy
 
 ``engine.machine`` makes every decision; ``controller.loop`` turns around it; ``app`` puts all together. ``serving`` is
 what answers over HTTP, ``api`` what users write, ``cli`` what they run, ``placement`` is for webhooks and schedulers.

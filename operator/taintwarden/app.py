@@ -18,15 +18,15 @@ from taintwarden.controller.clock import Clock, system_clock
 from taintwarden.controller.decoding import Decoder
 from taintwarden.controller.effector import Effector
 from taintwarden.controller.following import Following
-from taintwarden.controller.guards import GuardStore
+from taintwarden.controller.guard_store import GuardStore
 from taintwarden.controller.issues import Issues
 from taintwarden.controller.keyed_handlers import BudgetHandler, NamespaceHandler, WorkloadHandler
 from taintwarden.controller.loop import Loop
 from taintwarden.controller.notifier import Notifier
-from taintwarden.controller.policies import PolicyStore
 from taintwarden.controller.policy_changes import PolicyChanges
-from taintwarden.controller.profiles import ProfileStore
-from taintwarden.controller.status import StatusWriter
+from taintwarden.controller.policy_store import PolicyStore
+from taintwarden.controller.profile_store import ProfileStore
+from taintwarden.controller.status_writer import StatusWriter
 from taintwarden.controller.store_handler import StoreHandler
 from taintwarden.controller.stream_handlers import NodeHandler, PodHandler, StreamHandler
 from taintwarden.engine.limits.calls import SLOW_FACTOR

@@ -13,7 +13,7 @@ import yaml
 from hypothesis import strategies as st
 from msgspec import inspect
 
-from taintwarden.api import names, windows
+from taintwarden.api import names, window_schedules
 from taintwarden.api.profiles import ProfileSpec
 from taintwarden.api.status import (
     MAX_BLOCKED_BUDGETS,
@@ -69,7 +69,7 @@ PATTERNS = {
     names.check_percentage: names.PERCENTAGE,
 }
 # Checked together with the schedule beside it.
-DURATIONS = {"spec.windows[].duration": {"pattern": windows.DURATION}}
+DURATIONS = {"spec.windows[].duration": {"pattern": window_schedules.DURATION}}
 # What the server bounds and we, who write the status, need not.
 STATUS_BOUNDS = ("maxLength", "minLength", "maxItems")
 
@@ -201,7 +201,7 @@ CRON_FIELD = st.from_regex(r"[-*/,0-7LW#A-Za-z?]{1,3}", fullmatch=True) | st.sam
 
 @hypothesis.given(st.lists(CRON_FIELD, min_size=4, max_size=6).map(" ".join))
 def test_the_server_takes_every_schedule_that_we_take(schedule):
-    errors = list(windows.check_windows([WindowSpec(schedule, "1s")]))
+    errors = list(window_schedules.check_windows([WindowSpec(schedule, "1s")]))
     assert server_takes("schedule", schedule) or any(error.path == "[0].schedule" for error in errors)
 
 

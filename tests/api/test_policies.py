@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from api.policy_cases import BAD, BAD_FOR_US, GOOD, policy
-from taintwarden.api.errors import FieldError, InvalidObject
+from taintwarden.api.field_errors import FieldError, InvalidObject
 from taintwarden.api.policies import parse_policy
 from taintwarden.engine.model import (
     BounceSettings,

@@ -26,7 +26,7 @@ from cli.placed import (
 from cli.world import Json, explained, namespace, policy, profile, taint
 from taintwarden.cli.explain.explanation import Fate, PodExplanation
 from taintwarden.cli.explain.explanation_table import table
-from taintwarden.rehearsal.candidates import NATIVE, NOT_LABELLED
+from taintwarden.rehearsal.node_candidates import NATIVE, NOT_LABELLED
 
 
 def refusals(answer: PodExplanation) -> dict[str, str]:

@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from controller import NOW, pod, policy, verdict
-from taintwarden.api.errors import FieldError
+from taintwarden.api.field_errors import FieldError
 from taintwarden.controller.decoding import PodIssue
 from taintwarden.controller.notifier import Notifier
 from taintwarden.controller.policy_changes import ChangeKind, PolicyChange

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from controller import deletion, deliver
-from taintwarden.controller.policies import PolicyStore
-from taintwarden.controller.profiles import ProfileStore
+from taintwarden.controller.policy_store import PolicyStore
+from taintwarden.controller.profile_store import ProfileStore
 from taintwarden.controller.store_handler import StoreHandler, _stored
 from taintwarden.engine.machine import events
 from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES

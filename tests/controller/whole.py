@@ -21,7 +21,7 @@ from contract.api import pod as pod_body
 from localcluster import LocalCluster
 from taintwarden import app as app_module
 from taintwarden.app import App
-from taintwarden.controller import status
+from taintwarden.controller import status_writer
 from taintwarden.engine.machine import Machine, Outcome, Timings
 from taintwarden.engine.outcomes import OUTCOMES
 from taintwarden.kube.calls import lease
@@ -42,7 +42,7 @@ def shorten(monkeypatch: pytest.MonkeyPatch) -> None:
         (lease, "LEASE_SECONDS", 1),
         (lease, "RENEW_DEADLINE_SECONDS", 0.6),
         (lease, "RETRY_SECONDS", 0.1),
-        (status, "REFRESH_SECONDS", 0.1),
+        (status_writer, "REFRESH_SECONDS", 0.1),
         (app_module, "STOP_SECONDS", 1.0),
     ):
         monkeypatch.setattr(module, name, value)

@@ -14,7 +14,7 @@ from taintwarden.api.types import POLICY_KIND, PROFILE_KIND
 from taintwarden.engine.history import decode_histories
 from taintwarden.engine.model import PodClass, Taint, Toleration, Tolerations
 from taintwarden.engine.operators import Match, match
-from taintwarden.engine.profiles import effective, matching
+from taintwarden.engine.profile_selection import effective, matching
 from taintwarden.engine.versions import parse_version
 
 ANNOTATION = "taintwarden.io/tolerations"

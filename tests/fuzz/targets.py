@@ -17,8 +17,8 @@ from api import policy_cases, profile_cases
 from kube.scripted import ScriptedClient
 from kube.wire_format import enveloped, framed, labels, message
 from scheduling.scene import ABOVE, NEWER, Scene, node, pod_json, preferred, required, sla, terms
-from taintwarden.api.affinity import parse_node_affinity, parse_volume_affinity
-from taintwarden.api.errors import FieldError, InvalidObject
+from taintwarden.api.field_errors import FieldError, InvalidObject
+from taintwarden.api.node_affinity import parse_node_affinity, parse_volume_affinity
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.api.tolerations import parse_tolerations

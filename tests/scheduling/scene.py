@@ -5,11 +5,11 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.api.affinity import parse_volume_affinity
+from taintwarden.api.node_affinity import parse_volume_affinity
 from taintwarden.controller.clock import system_clock
 from taintwarden.controller.decoding import Decoder
 from taintwarden.engine.model import Gates, MonotonicTime, Profile, Taint
-from taintwarden.engine.profiles import Profiles
+from taintwarden.engine.profile_selection import Profiles
 from taintwarden.kube.wire.kinds import NodeObject, UnboundPod
 from taintwarden.placement.scheduling.decisions import Decisions, NodeFacts, NodeReader
 from taintwarden.placement.scheduling.demands import Demands

@@ -14,7 +14,7 @@ from msgspec import UNSET
 from structlog.testing import capture_logs
 
 from admission.workloads import Json, review
-from taintwarden.api.errors import FieldError
+from taintwarden.api.field_errors import FieldError
 from taintwarden.placement.admission.response import AdmissionResponse, PatchOperation
 from taintwarden.placement.admission.webhooks import AdmissionRequest
 from taintwarden.placement.serving import bodies

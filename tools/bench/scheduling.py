@@ -21,7 +21,7 @@ from e2e import extender_scenes  # after bench.cluster, which says where it is
 from taintwarden.controller.clock import system_clock
 from taintwarden.controller.decoding import Decoder
 from taintwarden.engine.model import Gates
-from taintwarden.engine.profiles import Profiles
+from taintwarden.engine.profile_selection import Profiles
 from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden.placement.scheduling.decisions import Decisions, NodeReader
 from taintwarden.placement.scheduling.demands import Demands

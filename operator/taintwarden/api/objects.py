@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from taintwarden.api.decode import decode
-from taintwarden.api.errors import InvalidObject
+from taintwarden.api.field_errors import InvalidObject
 from taintwarden.api.types import LabelSelectorSpec
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 

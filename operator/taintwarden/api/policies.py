@@ -6,10 +6,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from taintwarden.api.errors import FieldError, InvalidObject
+from taintwarden.api.field_errors import FieldError, InvalidObject
 from taintwarden.api.objects import label_selector, read_object
 from taintwarden.api.types import POLICY_KIND, LimitsBase, LimitsSpec, PolicyMode, PolicyObject, WindowSpec
-from taintwarden.api.windows import parse_duration
+from taintwarden.api.window_schedules import parse_duration
 from taintwarden.engine.model import (
     BounceSettings,
     EvictionSettings,

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET
 
-from taintwarden.api.affinity import NodeAffinitySpec, node_affinity
-from taintwarden.api.errors import FieldError, InvalidObject
+from taintwarden.api.field_errors import FieldError, InvalidObject
+from taintwarden.api.node_affinity import NodeAffinitySpec, node_affinity
 from taintwarden.api.objects import label_selector, read_object
 from taintwarden.api.tolerations import ExtendedToleration, check_toleration, toleration
 from taintwarden.api.types import PROFILE_KIND, LabelSelectorSpec, ObjectMeta, Spec, checked

@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta
 from taintwarden.api import names
 from taintwarden.api.annotations import MAX_FAULTS, bounded, read_json
 from taintwarden.api.decode import MAX_INT64, MIN_INT64, decode
-from taintwarden.api.errors import FieldError
+from taintwarden.api.field_errors import FieldError
 from taintwarden.api.types import LabelValue, Spec, checked
 from taintwarden.engine.model import Effect, Operator, Toleration, ValueType
 from taintwarden.engine.operators import ROWS

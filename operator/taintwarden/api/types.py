@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Meta, field
 
 from taintwarden.api import names
-from taintwarden.api.errors import FieldError
-from taintwarden.api.windows import MAX_DURATION_LENGTH, MAX_SCHEDULE_LENGTH, MAX_ZONE_LENGTH, check_windows
+from taintwarden.api.field_errors import FieldError
+from taintwarden.api.window_schedules import MAX_DURATION_LENGTH, MAX_SCHEDULE_LENGTH, MAX_ZONE_LENGTH, check_windows
 from taintwarden.engine.model import (
     Effect,
     GuardAction,

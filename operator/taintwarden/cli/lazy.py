@@ -1,6 +1,6 @@
 """What is imported only when it is used. Help and completion import neither the engine nor the cluster's client.
 
-A module of a command has its flags and its help. Its work stands in a module of the same room, whose imports are
+A module of a command has its flags and its help. Its work stands in a module of the same package, whose imports are
 ordinary ones; :func:`imported` is the only way from the first to the second.
 """
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from taintwarden.api.errors import FieldError
+from taintwarden.api.field_errors import FieldError
 from taintwarden.engine.model import Owner, Toleration
 from taintwarden.kube.wire.kinds import MAX_OF_A_POD, OwnerReference, PodObject, SelectorObject
 

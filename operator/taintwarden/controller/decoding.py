@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary, ref
 import msgspec
 import structlog
 
-from taintwarden.api.errors import FieldError
+from taintwarden.api.field_errors import FieldError
 from taintwarden.api.opt_outs import (
     DO_NOT_DISRUPT,
     DO_NOT_EVICT,

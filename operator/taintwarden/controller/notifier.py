@@ -6,7 +6,7 @@ from typing import assert_never
 
 import structlog
 
-from taintwarden.api.errors import FieldError
+from taintwarden.api.field_errors import FieldError
 from taintwarden.api.text import printable
 from taintwarden.api.types import PROFILE_KIND
 from taintwarden.controller import wording

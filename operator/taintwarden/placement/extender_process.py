@@ -6,16 +6,16 @@ without it schedulers schedule as before.
 
 from functools import partial
 
-from taintwarden.api.affinity import Parsed, parse_volume_affinity
+from taintwarden.api.node_affinity import Parsed, parse_volume_affinity
 from taintwarden.controller.clock import Clock, system_clock
 from taintwarden.controller.decoding import Decoder
 from taintwarden.controller.mirror import Mirror
-from taintwarden.controller.profiles import ProfileStore
+from taintwarden.controller.profile_store import ProfileStore
 from taintwarden.controller.remembered import Remembered
 from taintwarden.controller.store_handler import StoreHandler
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Gates
-from taintwarden.engine.profiles import Profiles
+from taintwarden.engine.profile_selection import Profiles
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.calls.own_kinds import PROFILES
 from taintwarden.kube.wire.kinds import ClaimObject, NodeObject, VolumeObject

@@ -9,8 +9,8 @@ from functools import partial
 from taintwarden.controller.clock import Clock, system_clock
 from taintwarden.controller.decoding import Decoder
 from taintwarden.controller.keyed_handlers import NamespaceHandler
-from taintwarden.controller.policies import PolicyStore
-from taintwarden.controller.profiles import ProfileStore
+from taintwarden.controller.policy_store import PolicyStore
+from taintwarden.controller.profile_store import ProfileStore
 from taintwarden.controller.store_handler import StoreHandler
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Gates

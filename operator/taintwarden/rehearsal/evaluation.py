@@ -9,9 +9,9 @@ from taintwarden.engine.limits import Refusal
 from taintwarden.engine.machine import ClaimView, history_name
 from taintwarden.engine.model import Budget, Gates, Node, Pod, Policy, Taint
 from taintwarden.kube.wire.kinds import PodObject
-from taintwarden.rehearsal.candidates import Candidates
 from taintwarden.rehearsal.conditions import is_kept_from_enforcing
 from taintwarden.rehearsal.manifests import BadInput
+from taintwarden.rehearsal.node_candidates import Candidates
 from taintwarden.rehearsal.rehearsal import Rehearsal, at_once, named
 from taintwarden.rehearsal.snapshot import Snapshot
 from taintwarden.rehearsal.sources import Source

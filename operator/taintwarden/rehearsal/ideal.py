@@ -13,7 +13,7 @@ from taintwarden.engine.machine import Outcome, View
 from taintwarden.engine.model import Budget, MonotonicTime, Pod, PodClass
 from taintwarden.engine.scheduling import Preferences
 from taintwarden.kube.wire.kinds import BudgetObject
-from taintwarden.rehearsal.candidates import Candidates
+from taintwarden.rehearsal.node_candidates import Candidates
 from taintwarden.rehearsal.places import PlacedPod
 from taintwarden.rehearsal.returning import Returning
 

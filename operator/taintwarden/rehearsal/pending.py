@@ -6,7 +6,7 @@ import msgspec
 
 from taintwarden.engine.model import Node
 from taintwarden.placement.admission.own_objects import INJECT
-from taintwarden.rehearsal.candidates import Candidate
+from taintwarden.rehearsal.node_candidates import Candidate
 from taintwarden.rehearsal.obstacles import Obstacle, ObstacleKind
 from taintwarden.rehearsal.places import PlacedPod
 

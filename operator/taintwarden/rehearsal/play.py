@@ -14,10 +14,10 @@ from taintwarden.engine.limits.refusal import GUARD
 from taintwarden.engine.machine import Command, Outcome, Phase, WriteOutcome, commands, events
 from taintwarden.engine.model import Gates, Instant, Mode, MonotonicTime, Pod, WallTime
 from taintwarden.kube.wire.kinds import NodeObject
-from taintwarden.rehearsal.candidates import Candidates
 from taintwarden.rehearsal.changes import Change, apply, enforce
 from taintwarden.rehearsal.conditions import is_kept_from_enforcing
 from taintwarden.rehearsal.ideal import Allowances, Assumptions, Places
+from taintwarden.rehearsal.node_candidates import Candidates
 from taintwarden.rehearsal.plan import Plan, Replacement
 from taintwarden.rehearsal.recording import Recording, is_replaced
 from taintwarden.rehearsal.rehearsal import NEWEST, Rehearsal

@@ -8,8 +8,8 @@ from typing import Any
 from taintwarden.controller import guard_record
 from taintwarden.controller.decoding import Decoder, PodIssue
 from taintwarden.controller.keyed_handlers import BudgetHandler, NamespaceHandler, WorkloadHandler
-from taintwarden.controller.policies import PolicyStore
-from taintwarden.controller.profiles import ProfileStore
+from taintwarden.controller.policy_store import PolicyStore
+from taintwarden.controller.profile_store import ProfileStore
 from taintwarden.controller.stream_handlers import NodeHandler, PodHandler, StreamHandler
 from taintwarden.engine.machine import Command, Event, Machine, Timings, events
 from taintwarden.engine.model import Gates, Instant, MonotonicTime, Policy, Profile, WallTime

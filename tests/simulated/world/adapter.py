@@ -16,7 +16,7 @@ from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.controller import decoding, guard_record
 from taintwarden.controller.decoding import Decoder, PodIssue
-from taintwarden.controller.guards import GuardStore
+from taintwarden.controller.guard_store import GuardStore
 from taintwarden.engine.machine import Machine, Outcome, WriteOutcome, commands, events
 from taintwarden.engine.model import Instant, MonotonicTime, Policy, Profile, WallTime
 from taintwarden.kube.calls.evictor import outcome_of

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from taintwarden.api.affinity import AFFINITY_ANNOTATION
+from taintwarden.api.node_affinity import AFFINITY_ANNOTATION
 from taintwarden.cli.doctor.doctor_snapshot import DoctorSnapshot, FullBudget
 from taintwarden.cli.doctor.inventory import PendingPods, PodGroup
 from taintwarden.cli.status.policy_status import PolicySummary, summarize
@@ -11,7 +11,7 @@ from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import NodeView
 from taintwarden.engine.model import Gates, PodClass, Policy, Taint
 from taintwarden.engine.placement import Kept, carried_by
-from taintwarden.rehearsal.candidates import Candidate, Candidates
+from taintwarden.rehearsal.node_candidates import Candidate, Candidates
 from taintwarden.rehearsal.pending import PendingDiagnosis, diagnose
 from taintwarden.rehearsal.rehearsal import Rehearsal, at_once, named
 from taintwarden.rehearsal.sources import Source

@@ -23,7 +23,7 @@ from taintwarden.engine.limits.refusal import BUDGET_LIMITS, GUARD
 from taintwarden.engine.machine import ClaimView
 from taintwarden.engine.model import Gates, Method, Mode, Pod, Policy, Taint, TaintSelector, Toleration
 from taintwarden.engine.operators import Match, applies, caution, match
-from taintwarden.engine.profiles import effective, matching
+from taintwarden.engine.profile_selection import effective, matching
 from taintwarden.rehearsal.conditions import guard_says, limits_of, next_pod, node_end, would_be_due
 from taintwarden.rehearsal.evaluation import Evaluation, untouchable
 from taintwarden.rehearsal.rehearsal import named

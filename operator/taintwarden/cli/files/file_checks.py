@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from taintwarden.api.errors import FieldError, InvalidObject, as_written
+from taintwarden.api.field_errors import FieldError, InvalidObject, as_written
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.api.text import printable

@@ -55,7 +55,7 @@ class Windows:
     Every admission needs the answer, so it is cached for as long as it holds.
 
     Args:
-        windows: valid ones, see :mod:`taintwarden.api.windows`.
+        windows: valid ones, see :mod:`taintwarden.api.window_schedules`.
 
     """
 

@@ -16,7 +16,7 @@ from taintwarden.engine.evaluate import (
 )
 from taintwarden.engine.machine.cluster import Cluster, NodeState, history_name
 from taintwarden.engine.model import Gates, Mode, PodClass, Policy, Profile, Toleration, Tolerations
-from taintwarden.engine.profiles import Profiles, selects
+from taintwarden.engine.profile_selection import Profiles, selects
 
 MAX_ALIKE = 100
 """On one node. Most workloads have the same tolerations, but each pod of a tenant may have others."""

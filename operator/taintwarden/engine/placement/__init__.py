@@ -6,7 +6,7 @@ excludes a node and is reported: a node that the pod does not tolerate is never 
 """
 
 from taintwarden.engine.affinity import NodeOperator, NodeRequirement, Term
-from taintwarden.engine.placement.affinity import MAX_TERMS, NativeAffinity, native_affinity
+from taintwarden.engine.placement.affinity_translation import MAX_TERMS, NativeAffinity, native_affinity
 from taintwarden.engine.placement.encoding import encode_version
 from taintwarden.engine.placement.labels import (
     Domain,
@@ -17,7 +17,7 @@ from taintwarden.engine.placement.labels import (
     value_label,
     version_label,
 )
-from taintwarden.engine.placement.mirroring import Label, NodeLabels, neutral_labels, node_labels, version_labels
+from taintwarden.engine.placement.mirrored_labels import Label, NodeLabels, neutral_labels, node_labels, version_labels
 from taintwarden.engine.placement.requirements import REQUIRED_EFFECTS, Alternatives, preferences, requirements
 from taintwarden.engine.placement.retained import Kept, Retained, carried_by
 

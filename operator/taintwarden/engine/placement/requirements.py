@@ -10,7 +10,7 @@ from taintwarden.engine.model import Effect, Gates, Toleration
 from taintwarden.engine.node_matching import LabelMatch, match_label
 from taintwarden.engine.operators import ALL_GATES
 from taintwarden.engine.placement.labels import NO_EFFECT, TaintLabels, effect_text, prefer_labels, taint_labels
-from taintwarden.engine.placement.mirroring import neutral_labels
+from taintwarden.engine.placement.mirrored_labels import neutral_labels
 from taintwarden.engine.placement.translation import Translation
 
 REQUIRED_EFFECTS = (Effect.NO_EXECUTE, Effect.NO_SCHEDULE)

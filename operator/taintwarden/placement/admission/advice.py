@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Iterator, Sequence
 
-from taintwarden.api.affinity import AFFINITY_ANNOTATION
-from taintwarden.api.affinity import PATH as AFFINITY_PATH
+from taintwarden.api.node_affinity import AFFINITY_ANNOTATION
+from taintwarden.api.node_affinity import PATH as AFFINITY_PATH
 from taintwarden.engine.model import Operator, Toleration, Tolerations
 from taintwarden.engine.placement import REQUIRED_EFFECTS, Mirrored, mirrored
 from taintwarden.placement.admission.checking import look, mapping, sequence

@@ -6,9 +6,9 @@ from typing import Any
 
 from msgspec import UNSET
 
-from taintwarden.api.affinity import AFFINITY_ANNOTATION, parse_volume_affinity
 from taintwarden.api.decode import nearest
-from taintwarden.api.errors import FieldError, InvalidObject, join
+from taintwarden.api.field_errors import FieldError, InvalidObject, join
+from taintwarden.api.node_affinity import AFFINITY_ANNOTATION, parse_volume_affinity
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from msgspec import UNSET
 
-from taintwarden.api.errors import MAX_LISTED, FieldError
+from taintwarden.api.field_errors import MAX_LISTED, FieldError
 from taintwarden.api.types import GROUP
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import PodClass, Policy, Profile
-from taintwarden.engine.profiles import Profiles
+from taintwarden.engine.profile_selection import Profiles
 from taintwarden.placement.admission.placing import ConcerningPolicies, acting, published_labels
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 from taintwarden.api.decode import decode
-from taintwarden.api.errors import FieldError
+from taintwarden.api.field_errors import FieldError
 from taintwarden.api.opt_outs import DO_NOT_EVICT, check_opt_outs
 from taintwarden.api.types import LabelKey, LabelValue, Spec, checked
 from taintwarden.controller.times import latest_moment

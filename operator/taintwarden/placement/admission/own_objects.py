@@ -8,8 +8,8 @@ invalid toleration counts as absent there, as always; node affinity that cannot 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from taintwarden.api.affinity import AFFINITY_ANNOTATION
-from taintwarden.api.errors import FieldError, InvalidObject
+from taintwarden.api.field_errors import FieldError, InvalidObject
+from taintwarden.api.node_affinity import AFFINITY_ANNOTATION
 from taintwarden.api.profiles import check_size, entries, parse_profile
 from taintwarden.api.types import PROFILE_KIND
 from taintwarden.engine.model import Policy, Profile

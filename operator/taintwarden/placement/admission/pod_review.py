@@ -5,11 +5,11 @@ from itertools import islice
 
 from msgspec import UNSET
 
-from taintwarden.api.affinity import AFFINITY_ANNOTATION, Parsed, parse_node_affinity
-from taintwarden.api.affinity import PATH as AFFINITY_PATH
 from taintwarden.api.annotations import MAX_FAULTS
 from taintwarden.api.decode import decode
-from taintwarden.api.errors import FieldError
+from taintwarden.api.field_errors import FieldError
+from taintwarden.api.node_affinity import AFFINITY_ANNOTATION, Parsed, parse_node_affinity
+from taintwarden.api.node_affinity import PATH as AFFINITY_PATH
 from taintwarden.api.opt_outs import DO_NOT_EVICT, check_opt_outs
 from taintwarden.api.tolerations import PATH as TOLERATIONS_PATH
 from taintwarden.api.tolerations import (

@@ -6,9 +6,9 @@ The scheduler evaluates ``spec.nodeAffinity`` of a volume for every pod that use
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from taintwarden.api.affinity import AFFINITY_ANNOTATION, parse_volume_affinity
-from taintwarden.api.affinity import PATH as AFFINITY_PATH
-from taintwarden.api.errors import FieldError
+from taintwarden.api.field_errors import FieldError
+from taintwarden.api.node_affinity import AFFINITY_ANNOTATION, parse_volume_affinity
+from taintwarden.api.node_affinity import PATH as AFFINITY_PATH
 from taintwarden.engine.affinity import SEMVER_NODE_OPERATORS, NodeOperator, NodeRequirement
 from taintwarden.engine.model import Gates, Policy
 from taintwarden.engine.placement import Alternatives, mirrored, native_affinity

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Protocol
 
-from taintwarden.api.affinity import AFFINITY_ANNOTATION, Parsed, parse_node_affinity
-from taintwarden.api.errors import FieldError
+from taintwarden.api.field_errors import FieldError
+from taintwarden.api.node_affinity import AFFINITY_ANNOTATION, Parsed, parse_node_affinity
 from taintwarden.api.text import printable
 from taintwarden.controller.decoding import Decoder
 from taintwarden.controller.remembered import Remembered
-from taintwarden.engine.profiles import Profiles
+from taintwarden.engine.profile_selection import Profiles
 from taintwarden.engine.scheduling import Demand, Sourced
 from taintwarden.kube.wire.kinds import PodVolume, UnboundPod
 

@@ -11,7 +11,7 @@ import msgspec
 import structlog
 from aiohttp import web
 
-from taintwarden.api.errors import MAX_LISTED, FieldError, InvalidObject
+from taintwarden.api.field_errors import MAX_LISTED, FieldError, InvalidObject
 from taintwarden.api.text import printable
 from taintwarden.kube.errors import NOT_JSON
 from taintwarden.placement.admission.response import AdmissionResponse

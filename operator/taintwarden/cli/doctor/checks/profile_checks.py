@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from taintwarden.cli.doctor.check import Check, Found, Severity
 from taintwarden.cli.doctor.context import Context
 from taintwarden.engine.model import Policy, Profile
-from taintwarden.engine.profiles import matching
+from taintwarden.engine.profile_selection import matching
 from taintwarden.rehearsal.sources import TEMPLATES, Source, Subject
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from taintwarden.api.errors import FieldError
+from taintwarden.api.field_errors import FieldError
 from taintwarden.api.tolerations import PATH
 from taintwarden.cli.doctor.check import Check, Found, Severity, about
 from taintwarden.cli.doctor.context import Context

@@ -6,7 +6,7 @@ from taintwarden.cli.doctor.check import Check, Found, Severity, about
 from taintwarden.cli.doctor.context import Context
 from taintwarden.engine.model import Toleration
 from taintwarden.engine.operators import is_comparison
-from taintwarden.engine.profiles import matching
+from taintwarden.engine.profile_selection import matching
 from taintwarden.rehearsal.sources import OWNERS, TEMPLATES, Source, Subject
 
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from taintwarden.api.policies import parse_policy
-from taintwarden.controller import policies
-from taintwarden.controller.guards import GuardStore
-from taintwarden.controller.policies import PolicyStore
+from taintwarden.controller import policy_store
+from taintwarden.controller.guard_store import GuardStore
+from taintwarden.controller.policy_store import PolicyStore
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Mode, Policy
 
@@ -142,7 +142,7 @@ def test_a_spec_is_read_once(monkeypatch):
         parsed.append(obj["metadata"]["name"])
         return parse_policy(obj)
 
-    monkeypatch.setattr(policies, "parse_policy", parse)
+    monkeypatch.setattr(policy_store, "parse_policy", parse)
     store = Store()
     store.load([stored("a"), stored("b")])
     store.load([stored("a"), stored("b", generation=2)])

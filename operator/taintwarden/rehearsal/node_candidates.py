@@ -6,11 +6,11 @@ Not considered: resources, ports, affinity to pods, topology spread, the places 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from taintwarden.api.affinity import Parsed, parse_volume_affinity
+from taintwarden.api.node_affinity import Parsed, parse_volume_affinity
 from taintwarden.engine.model import Gates, Node, PodClass, Profile, Taint
 from taintwarden.engine.operators import Match, match
 from taintwarden.engine.placement import NodeLabels, is_mirror_label, mirrored
-from taintwarden.engine.profiles import Profiles
+from taintwarden.engine.profile_selection import Profiles
 from taintwarden.engine.scheduling import MAX_TOLD, REPELLING, Demand, Judge, Preferences, RefusalCause
 from taintwarden.kube.wire.kinds import PodAnnotations, PodMeta, UnboundPod
 from taintwarden.placement.admission.placing import ConcerningPolicies, acting, placed_keys, published_labels

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from taintwarden.api.profiles import parse_profile
-from taintwarden.controller import profiles
-from taintwarden.controller.profiles import ProfileStore
+from taintwarden.controller import profile_store
+from taintwarden.controller.profile_store import ProfileStore
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Profile
 
@@ -219,7 +219,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(obj["metadata"]["name"])
         return parse_profile(obj)
 
-    monkeypatch.setattr(profiles, "parse_profile", parse)
+    monkeypatch.setattr(profile_store, "parse_profile", parse)
     return names
 
 
@@ -254,7 +254,7 @@ def test_a_change_of_one_reads_that_one(parsed, number, read):
 
 def test_what_does_not_count_is_kept_up_to_a_size(monkeypatch):
     """The oldest of it: then room is filled without a change."""
-    monkeypatch.setattr(profiles, "MAX_WAITING_BYTES", 10_000)
+    monkeypatch.setattr(profile_store, "MAX_WAITING_BYTES", 10_000)
     store = Store()
     store.load(one_line(number) for number in range(2_000))
     for number in range(30):

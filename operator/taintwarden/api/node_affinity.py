@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta
 
 from taintwarden.api.annotations import bounded, read_json
 from taintwarden.api.decode import decode
-from taintwarden.api.errors import FieldError
+from taintwarden.api.field_errors import FieldError
 from taintwarden.api.names import check_label_value
 from taintwarden.api.types import LabelKey, Spec, checked
 from taintwarden.engine.affinity import (

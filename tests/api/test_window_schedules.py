@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taintwarden.api.windows import MAX_SCHEDULE_LENGTH, check_windows, parse_duration
+from taintwarden.api.window_schedules import MAX_SCHEDULE_LENGTH, check_windows, parse_duration
 from taintwarden.engine.limits.windows import Windows
 from taintwarden.engine.model import Window
 

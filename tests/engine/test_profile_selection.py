@@ -13,7 +13,7 @@ from taintwarden.engine.interning import Interner
 from taintwarden.engine.machine import Outcome, commands, events
 from taintwarden.engine.model import GuardSettings, Profile, SharedTolerations, Taint, Toleration, Tolerations
 from taintwarden.engine.operators import Match, match
-from taintwarden.engine.profiles import Profiles, matching
+from taintwarden.engine.profile_selection import Profiles, matching
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
 
 GRACE = gt("950", violation_grace_seconds=30)

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from taintwarden.api.policies import parse_policy
-from taintwarden.controller.guards import GuardStore
+from taintwarden.controller.guard_store import GuardStore
 from taintwarden.controller.policy_changes import PolicyChanges
 from taintwarden.controller.stores import Store
 from taintwarden.engine.model import Mode, Policy

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from controller import GT_950, NOW, Clock
 from kube.scripted import ScriptedClient, refusal
 from simulated import policy
-from taintwarden.controller.status import (
+from taintwarden.controller.status_writer import (
     PAUSE,
     PROFILES_PER_TURN,
     REFRESH_SECONDS,

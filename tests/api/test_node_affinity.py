@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taintwarden.api.affinity import parse_node_affinity, parse_volume_affinity
 from taintwarden.api.annotations import MAX_CHARACTERS, MAX_FAULTS
+from taintwarden.api.node_affinity import parse_node_affinity, parse_volume_affinity
 from taintwarden.engine.affinity import NOWHERE, NodeAffinity, NodeOperator, NodeRequirement, Preference
 
 PATH = "metadata.annotations[taintwarden.io/node-affinity]"

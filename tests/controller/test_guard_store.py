@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from controller import NOW
 from taintwarden.controller.guard_record import written
-from taintwarden.controller.guards import GuardStore
+from taintwarden.controller.guard_store import GuardStore
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import events
 
