@@ -25,7 +25,7 @@ SBOM := dist/taintwarden.cdx.json
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-$(READY): pyproject.toml uv.lock $(UV) packages/localcluster/pyproject.toml packages/demo/pyproject.toml
+$(READY): pyproject.toml uv.lock $(UV) packages/localcluster/pyproject.toml packages/demo/pyproject.toml packages/publisher/pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Taintwarden needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 ..." >&2; rm -rf $(VENV); exit 1; }

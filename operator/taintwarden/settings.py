@@ -81,6 +81,10 @@ class ExtenderSettings(ServedSettings, frozen=True, kw_only=True):
     webhook_service: Annotated[str, msgspec.Meta(min_length=1)] = "taintwarden-scheduler-extender"
 
 
+class PublisherSettings(CommonSettings, frozen=True, kw_only=True):
+    """Settings of ``taintwarden publisher``, whose ``namespace`` has the Secrets with credentials."""
+
+
 class Settings(CommonSettings, frozen=True, kw_only=True):
     """Settings of ``taintwarden run``."""
 
@@ -145,6 +149,16 @@ def load_extender_settings(environment: Mapping[str, str], **flags: Any) -> Exte
 
     """
     return _load(ExtenderSettings, environment, flags)
+
+
+def load_publisher_settings(environment: Mapping[str, str], **flags: Any) -> PublisherSettings:
+    """The same for the publisher.
+
+    Raises:
+        SettingsError: a value is of the wrong type or out of range.
+
+    """
+    return _load(PublisherSettings, environment, flags)
 
 
 def _load(kind: type[AnySettings], environment: Mapping[str, str], flags: Mapping[str, Any]) -> AnySettings:

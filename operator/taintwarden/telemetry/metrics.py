@@ -25,6 +25,7 @@ class Process(StrEnum):
     OPERATOR = "operator"
     WEBHOOK = "webhook"
     EXTENDER = "scheduler-extender"
+    PUBLISHER = "publisher"
 
 
 class Metrics:
@@ -38,7 +39,7 @@ class Metrics:
 
     def __init__(self, process: Process | None = None) -> None:
         self.registry = registry = CollectorRegistry()
-        operator, webhook, extender = (registry if process in (None, one) else None for one in Process)
+        operator, webhook, extender, publisher = (registry if process in (None, one) else None for one in Process)
         ProcessCollector(registry=registry)
         GCCollector(registry=registry)
         Info("taintwarden_build", "Version of this build.", registry=registry).info({"version": __version__})
@@ -260,6 +261,7 @@ class Metrics:
             registry=operator,
         )
         self._make_webhook(webhook)
+        self._make_publisher(publisher)
 
     def _make_webhook(self, registry: CollectorRegistry | None) -> None:
         """Those of the webhooks."""
@@ -293,6 +295,52 @@ class Metrics:
             ["configuration"],
             registry=registry,
         )
+
+    def _make_publisher(self, registry: CollectorRegistry | None) -> None:
+        """Those of the publisher."""
+        self.publisher_stuck = Gauge(
+            "taintwarden_publisher_stuck",
+            "1 while the taints of a TaintPublisher do not follow their values, whatever the reason; a dry run is 0.",
+            ["publisher"],
+            registry=registry,
+        )
+        self.publisher_answers = Counter(
+            "taintwarden_publisher_answers",
+            "Rounds of a TaintPublisher, by the reason of its condition Answered.",
+            ["publisher", "reason"],
+            registry=registry,
+        )
+        self.publisher_last_answer = Gauge(
+            "taintwarden_publisher_last_answer_timestamp_seconds",
+            "When Prometheus last answered a query with usable samples, in seconds since 1970.",
+            ["publisher"],
+            registry=registry,
+        )
+        self.publisher_nodes = Gauge(
+            "taintwarden_publisher_nodes",
+            "Selected nodes: published, waiting (for minDwellSeconds), stale, without-value, conflicting (something "
+            "else wrote the taint) or pending (to be changed, but not changed).",
+            ["publisher", "state"],
+            registry=registry,
+        )
+        self.publisher_writes = Counter(
+            "taintwarden_publisher_writes",
+            "Writes of the taint of a node: change is added, changed or removed, result is done, conflict (the node "
+            "has changed meanwhile), gone, failed or refused.",
+            ["publisher", "change", "result"],
+            registry=registry,
+        )
+
+    def forget_publisher(self, name: str) -> None:
+        """Remove the series of a TaintPublisher that is deleted."""
+        for one in (
+            self.publisher_stuck,
+            self.publisher_answers,
+            self.publisher_last_answer,
+            self.publisher_nodes,
+            self.publisher_writes,
+        ):
+            one.remove_by_labels({"publisher": name})
 
     def exposition(self) -> bytes:
         """The text that Prometheus scrapes."""

@@ -1,0 +1,213 @@
+"""The API server, by the official client: nodes, the status of objects, and Secrets with credentials."""
+
+import asyncio
+import dataclasses
+import os
+import ssl
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import kopf
+import msgspec
+from kubernetes.aio import client, config
+
+from taintwarden.api.text import printable
+from taintwarden.api.types import GROUP, VERSION
+from taintwarden.kube.errors import ConfigError
+from taintwarden_publisher.nodes import Node
+from taintwarden_publisher.prometheus import Access
+from taintwarden_publisher.spec import PLURAL
+from taintwarden_publisher.troubles import NoAnswerError, Trouble
+
+PAGE = 500
+"""Nodes of one page of a list."""
+CALL_SECONDS = 30.0
+MERGE_PATCH = "application/merge-patch+json"
+MANAGER = "taintwarden-publisher"
+MAX_REASON = 500
+"""Characters of a refusal that are repeated."""
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
+
+
+class Written(StrEnum):
+    """What came of a write."""
+
+    DONE = "done"
+    CONFLICT = "conflict"
+    """The node has changed since it was read: the next round reads it again."""
+    GONE = "gone"
+    FAILED = "failed"
+    REFUSED = "refused"
+    """Rights or admission policies do not allow it; trying again does not help."""
+
+
+class ClusterError(Exception):
+    """A read failed; the message says why."""
+
+
+class _Continue(msgspec.Struct, frozen=True):
+    token: str = msgspec.field(name="continue", default="")
+
+
+class _Page(msgspec.Struct, frozen=True):
+    items: tuple[Node, ...]
+    metadata: _Continue = _Continue()
+
+
+_OUTCOMES = {404: Written.GONE, 409: Written.CONFLICT, 403: Written.REFUSED, 422: Written.REFUSED}
+FAULTS = (client.ApiException, aiohttp.ClientError, TimeoutError, OSError)
+"""What a call raises: the server's refusal, and what happens on the way to it."""
+
+
+class Cluster:
+    """One client.
+
+    Args:
+        api: the official client.
+        namespace: where the Secrets are.
+
+    """
+
+    def __init__(self, api: client.ApiClient, namespace: str) -> None:
+        self._core = client.CoreV1Api(api)
+        self._objects = client.CustomObjectsApi(api)
+        self._namespace = namespace
+
+    async def nodes(self) -> list[Node]:
+        """All nodes, as they are now.
+
+        Raises:
+            ClusterError: they cannot be listed.
+
+        """
+        found: list[Node] = []
+        token: str | None = None
+        while token != "":
+            try:
+                answer = await self._core.list_node_without_preload_content(
+                    limit=PAGE, _continue=token, _request_timeout=CALL_SECONDS
+                )
+                if answer.status != 200:
+                    msg = f"the nodes cannot be listed: {answer.status} {_message(await answer.read())}"
+                    raise ClusterError(msg)
+                page = msgspec.json.decode(await answer.read(), type=_Page)
+            except (*FAULTS, msgspec.DecodeError) as error:
+                msg = f"the nodes cannot be listed: {reason(error)}"
+                raise ClusterError(msg) from error
+            found += page.items
+            token = page.metadata.token
+        return found
+
+    async def patch_node(self, name: str, body: dict[str, Any]) -> tuple[Written, str]:
+        """Write, and what came of it; with the server's words if it refuses."""
+        try:
+            await self._core.patch_node(
+                name, body, field_manager=MANAGER, _content_type=MERGE_PATCH, _request_timeout=CALL_SECONDS
+            )
+        except client.ApiException as error:
+            return _OUTCOMES.get(error.status, Written.FAILED), reason(error)
+        except FAULTS as error:
+            return Written.FAILED, reason(error)
+        return Written.DONE, ""
+
+    async def patch_status(self, name: str, status: dict[str, Any]) -> None:
+        """Write the status of a TaintPublisher.
+
+        Raises:
+            ClusterError: it cannot be written.
+
+        """
+        try:
+            await self._objects.patch_cluster_custom_object_status(
+                GROUP,
+                VERSION,
+                PLURAL,
+                name,
+                {"status": status},
+                field_manager=MANAGER,
+                _content_type=MERGE_PATCH,
+                _request_timeout=CALL_SECONDS,
+            )
+        except FAULTS as error:
+            msg = f"the status of {name} cannot be written: {reason(error)}"
+            raise ClusterError(msg) from error
+
+    async def access(self, secret: str) -> Access:
+        """What a Secret holds.
+
+        Raises:
+            NoAnswerError: it cannot be read, or holds nothing of use.
+
+        """
+        try:
+            found = await self._core.read_namespaced_secret(secret, self._namespace, _request_timeout=CALL_SECONDS)
+        except FAULTS as error:
+            message = f"Secret {self._namespace}/{secret} cannot be read: {reason(error)}"
+            raise NoAnswerError(Trouble.SECRET_UNUSABLE, message) from error
+        return Access.of_secret(f"{self._namespace}/{secret}", found.data or {})
+
+
+def reason(error: BaseException) -> str:
+    """In one line: the words of the API server if it answered."""
+    if isinstance(error, client.ApiException):
+        return f"{error.status} {_message(str(error.body or '').encode())}".strip()
+    return printable(str(error) or type(error).__name__, MAX_REASON)
+
+
+def _message(body: bytes) -> str:
+    try:
+        return printable(str(msgspec.json.decode(body)["message"]), MAX_REASON)
+    except (msgspec.DecodeError, UnicodeError, TypeError, KeyError):
+        return ""
+
+
+async def configuration(kubeconfig: str | None, context: str | None) -> client.Configuration:
+    """How to reach the API server: by a kubeconfig as kubectl finds it, else by the pod's service account.
+
+    Raises:
+        ConfigError: there is neither.
+
+    """
+    found = client.Configuration()
+    found.disable_strict_ssl_verification = True
+    path = kubeconfig or os.environ.get("KUBECONFIG")
+    try:
+        if path is None and context is None and await asyncio.to_thread(SERVICE_ACCOUNT.exists):
+            config.load_incluster_config(  # type: ignore[no-untyped-call]
+                client_configuration=found
+            )
+        else:
+            await config.load_kube_config(  # type: ignore[no-untyped-call]
+                config_file=path, context=context, client_configuration=found
+            )
+    except (config.ConfigException, OSError, ValueError) as error:
+        msg = f"cannot use {path or 'the default kubeconfig'}: {printable(str(error), MAX_REASON)}"
+        raise ConfigError(msg) from error
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Login(kopf.ConnectionInfo):
+    """In kopf's form."""
+
+    def as_ssl_context(self) -> ssl.SSLContext:
+        """Without the strict checks of Python 3.13: certificates of API servers often lack what they ask for."""
+        context = super().as_ssl_context()
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        return context
+
+
+def connection_info(found: client.Configuration) -> kopf.ConnectionInfo:
+    """The same credentials for kopf, which asks again when the server rejects them."""
+    scheme, _, token = str((found.api_key or {}).get("BearerToken", "")).partition(" ")
+    return Login(
+        server=found.host,
+        ca_path=found.ssl_ca_cert,
+        insecure=not found.verify_ssl,
+        certificate_path=found.cert_file,
+        private_key_path=found.key_file,
+        scheme=scheme.capitalize() or None,
+        token=token or None,
+    )

@@ -1,0 +1,24 @@
+"""``taintwarden publisher``: the command. It imports kopf and the official client when it runs, not for its help."""
+
+import click
+
+from taintwarden.cli.serving import connection_options, listening_options, log_options, serve
+from taintwarden.settings import PublisherSettings, load_publisher_settings
+
+
+@click.command(short_help="Publish values of Prometheus as taints of nodes.")
+@connection_options
+@click.option("--namespace", help=f"Namespace of Secrets with credentials. [default: {PublisherSettings().namespace}]")
+@listening_options
+@log_options
+def publisher(**flags: object) -> None:
+    """Publish values of Prometheus as taints of nodes, as TaintPublisher objects ask for.
+
+    It changes nothing but taints of the keys that its account may publish, and evicts no pod. Every flag is also an
+    environment variable, for example TAINTWARDEN_HTTP_PORT=8081.
+
+    Exit codes: 0 stopped as asked, 1 the cluster cannot be used or a fault, 2 wrong flags or kubeconfig.
+    """
+    from taintwarden_publisher.running import run  # noqa: PLC0415
+
+    serve(load_publisher_settings, run, flags)

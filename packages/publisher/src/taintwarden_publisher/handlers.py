@@ -1,0 +1,116 @@
+"""What kopf calls: a daemon for each TaintPublisher, its deletion, and an index of who has which key."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import kopf
+from kubernetes.aio import client
+
+from taintwarden.api.types import GROUP, POLICY_PLURAL, VERSION
+from taintwarden_publisher import claims, reporting
+from taintwarden_publisher.claims import Claim
+from taintwarden_publisher.cluster import connection_info
+from taintwarden_publisher.rounds import Rounds, Tools
+from taintwarden_publisher.spec import PLURAL, read_spec
+
+FINALIZER = f"publisher.{GROUP}/taints"
+LOOK_SECONDS = 1.0
+"""How soon a round follows a change of an object."""
+INVALID_SECONDS = 30
+"""Between two rounds of an object whose interval cannot be read."""
+RETRY_SECONDS = 5
+"""Between two tries to remove what a deleted object wrote."""
+FAULT_SECONDS = 30
+"""Until the next try after a fault of ours."""
+STOP_SECONDS = 40.0
+"""A write that has begun ends within this time."""
+
+
+class NoDiffBase(kopf.DiffBaseStorage):
+    """Stores no copy of each object in itself: nothing here asks what has changed."""
+
+    def fetch(self, *, body: kopf.Body) -> kopf.BodyEssence | None:
+        """What was handled last: always what is there now."""
+        return self.build(body=body)
+
+    def store(self, *, body: kopf.Body, patch: kopf.Patch, essence: kopf.BodyEssence) -> None:
+        """Nothing."""
+
+
+def register(
+    registry: kopf.OperatorRegistry, tools: Tools, load: Callable[[], Awaitable[client.Configuration]]
+) -> None:
+    """All handlers of the process. ``load`` reads how to reach the API server, as it is now."""
+
+    @kopf.on.startup(registry=registry)
+    def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
+        settings.scanning.disabled = True  # the definitions are there before the Deployment
+        settings.peering.standalone = True
+        settings.persistence.finalizer = FINALIZER
+        settings.persistence.diffbase_storage = NoDiffBase()
+        settings.persistence.progress_storage = kopf.StatusProgressStorage(field="status.kopf.progress")
+        settings.posting.reporting_component = "taintwarden-publisher"
+        settings.process.ultimate_exiting_timeout = STOP_SECONDS
+
+    @kopf.on.login(registry=registry)
+    async def login(**_: Any) -> kopf.ConnectionInfo:
+        return connection_info(await load())
+
+    @kopf.index(GROUP, VERSION, PLURAL, registry=registry)
+    def publishers(name: str, body: kopf.Body, **_: Any) -> dict[str, Claim]:
+        return {name: claims.claim(body)}
+
+    @kopf.index(GROUP, VERSION, POLICY_PLURAL, registry=registry)
+    def sources(name: str, body: kopf.Body, **_: Any) -> dict[str, str]:
+        return dict.fromkeys(claims.source_keys(body), name)
+
+    @kopf.daemon(
+        GROUP,
+        VERSION,
+        PLURAL,
+        registry=registry,
+        backoff=FAULT_SECONDS,
+        cancellation_backoff=STOP_SECONDS,
+        cancellation_timeout=STOP_SECONDS,
+    )
+    async def publish(
+        name: str,
+        body: kopf.Body,
+        memo: kopf.Memo,
+        stopped: kopf.DaemonStopped,
+        **kwargs: Any,
+    ) -> None:
+        publishers: kopf.Index[str, Claim] = kwargs["publishers"]
+        sources: kopf.Index[str, str] = kwargs["sources"]
+        rounds = memo.setdefault("rounds", Rounds(name, tools))
+
+        def is_wanted() -> bool:
+            return not stopped and "deletionTimestamp" not in body.metadata
+
+        while is_wanted():
+            generation = body.metadata.get("generation")
+            others = [one for store in list(publishers.values()) for one in store]
+            policies = {key: list(store) for key, store in list(sources.items())}
+            report, news = await rounds.play(body, claims.taken(claims.claim(body), others, policies), is_wanted)
+            _tell(body, report, news)
+            spec, _fault = read_spec(body)
+            seconds = float(spec.interval_seconds if spec else INVALID_SECONDS)
+            while seconds > 0 and is_wanted() and body.metadata.get("generation") == generation:
+                await stopped.wait(min(seconds, LOOK_SECONDS))
+                seconds -= LOOK_SECONDS
+
+    @kopf.on.delete(GROUP, VERSION, PLURAL, registry=registry)
+    async def withdraw(name: str, body: kopf.Body, memo: kopf.Memo, **_: Any) -> None:
+        rounds = memo.setdefault("rounds", Rounds(name, tools))
+        if left := await rounds.withdraw(body.get("spec", {}).get("key", "")):
+            raise kopf.TemporaryError(left, delay=RETRY_SECONDS)
+
+
+def _tell(body: kopf.Body, report: reporting.Report, news: list[reporting.Condition]) -> None:
+    """One Event for each condition that is new, and one for what a round has written."""
+    for one in news:
+        is_usual = one.status or one.reason in (reporting.Reason.NOT_ACCEPTED, reporting.Reason.DRY_RUN)
+        kopf.event(body, type="Normal" if is_usual else "Warning", reason=one.reason, message=one.text())
+    if report.written:
+        key = body.get("spec", {}).get("key", "")
+        kopf.event(body, type="Normal", reason="TaintsPublished", message=reporting.changes_text(report.written, key))

@@ -1,0 +1,171 @@
+"""The one question that is asked of Prometheus. Every answer is bounded in time and size, and may be anything."""
+
+import asyncio
+import base64
+import ssl
+from collections.abc import Mapping
+
+import aiohttp
+import msgspec
+
+from taintwarden.api.text import printable
+from taintwarden_publisher.samples import Series
+from taintwarden_publisher.troubles import NoAnswerError, Trouble
+
+TIMEOUT_SECONDS = 10.0
+"""For one query, from the first byte sent to the last one read."""
+MAX_BODY_BYTES = 16 * 2**20
+"""Some 60,000 series with labels of a usual length."""
+MAX_TEXT = 300
+"""Characters of a text of Prometheus that are repeated."""
+AHEAD_SECONDS = 60.0
+"""So much may the clock of Prometheus be ahead of ours."""
+_CHUNK = 2**16
+
+
+class Access(msgspec.Struct, frozen=True):
+    """What a Secret holds: a ``token``, or ``username`` and ``password``; and ``ca.crt`` to trust."""
+
+    authorization: str = ""
+    ca: str = ""
+
+    @classmethod
+    def of_secret(cls, name: str, data: Mapping[str, str | bytes]) -> "Access":
+        """The contents, encoded as the API server sends them.
+
+        Raises:
+            NoAnswerError: they are of no use.
+
+        """
+        try:
+            texts = {key: base64.b64decode(value, validate=True).decode().strip() for key, value in data.items()}
+            authorization = ""
+            if token := texts.get("token"):
+                authorization = f"Bearer {token}"
+            elif "username" in texts and "password" in texts:
+                authorization = aiohttp.encode_basic_auth(texts["username"], texts["password"])
+        except ValueError as error:  # which names no content
+            raise NoAnswerError(Trouble.SECRET_UNUSABLE, f"Secret {name} holds no usable text") from error
+        if not authorization.isprintable():
+            raise NoAnswerError(Trouble.SECRET_UNUSABLE, f"Secret {name} holds a token of several lines")
+        if not authorization and "ca.crt" not in texts:
+            message = f"Secret {name} holds neither token, nor username and password, nor ca.crt"
+            raise NoAnswerError(Trouble.SECRET_UNUSABLE, message)
+        return cls(authorization, texts.get("ca.crt", ""))
+
+    def tls(self) -> ssl.SSLContext | bool:
+        """What to trust.
+
+        Raises:
+            NoAnswerError: ``ca.crt`` is no certificate.
+
+        """
+        if not self.ca:
+            return True
+        try:
+            return ssl.create_default_context(cadata=self.ca)
+        except (ssl.SSLError, ValueError) as error:
+            raise NoAnswerError(Trouble.SECRET_UNUSABLE, "ca.crt of the Secret is no certificate") from error
+
+
+class _Sample(msgspec.Struct, frozen=True):
+    metric: dict[str, str]
+    value: tuple[float, str]
+
+
+class _Data(msgspec.Struct, frozen=True):
+    result_type: str = msgspec.field(name="resultType")
+    result: msgspec.Raw
+
+
+class _Envelope(msgspec.Struct, frozen=True):
+    status: str
+    data: _Data | None = None
+    error: str = ""
+
+
+async def ask(session: aiohttp.ClientSession, url: str, query: str, access: Access, now: float) -> list[Series]:
+    """The instant vector that a query gives now, by the clock of Prometheus.
+
+    Args:
+        session: for connections. It must not decompress.
+        url: of the server, without ``/api/v1/query``.
+        query: in PromQL.
+        access: credentials, and certificates to trust.
+        now: seconds since 1970, by our clock.
+
+    Raises:
+        NoAnswerError: there is no answer, or none that can be used.
+
+    """
+    try:
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            status, body = await _get(session, url, query, access)
+    except TimeoutError as error:
+        message = f"{url} did not answer the query within {TIMEOUT_SECONDS:g} s"
+        raise NoAnswerError(Trouble.TIMED_OUT, message) from error
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        raise NoAnswerError(
+            Trouble.UNREACHABLE, f"{url} cannot be reached: {printable(str(error), MAX_TEXT)}"
+        ) from error
+    return _vector(url, status, body, now)
+
+
+async def _get(session: aiohttp.ClientSession, url: str, query: str, access: Access) -> tuple[int, bytes]:
+    headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+    if access.authorization:
+        headers["Authorization"] = access.authorization
+    async with session.get(
+        f"{url.rstrip('/')}/api/v1/query",
+        params={"query": query, "timeout": f"{TIMEOUT_SECONDS:g}s"},
+        headers=headers,
+        ssl=access.tls(),
+        allow_redirects=False,  # credentials would be sent to whoever the redirection names
+    ) as answer:
+        if 300 <= answer.status < 400:
+            target = printable(answer.headers.get("Location", ""), MAX_TEXT)
+            raise NoAnswerError(
+                Trouble.REDIRECTED, f"{url} redirects to {target}, which is not followed: set url to the server"
+            )
+        body = bytearray()
+        async for chunk in answer.content.iter_chunked(_CHUNK):
+            body += chunk
+            if len(body) > MAX_BODY_BYTES:
+                message = f"the answer of {url} has more than {MAX_BODY_BYTES // 2**20} MiB: make the query narrower"
+                raise NoAnswerError(Trouble.TOO_LARGE, message)
+        return answer.status, bytes(body)
+
+
+def _vector(url: str, status: int, body: bytes, now: float) -> list[Series]:
+    if status in (401, 403):
+        raise NoAnswerError(Trouble.REFUSED, f"{url} refuses the credentials of spec.auth, or needs some: {status}")
+    try:
+        envelope = msgspec.json.decode(body, type=_Envelope)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise NoAnswerError(Trouble.WRONG_CONTENT, f"{url} answers {status} and no JSON of Prometheus") from error
+    if envelope.status != "success" or envelope.data is None:
+        trouble = Trouble.QUERY_INVALID if status in (400, 422) else Trouble.WRONG_CONTENT
+        raise NoAnswerError(trouble, f"Prometheus cannot answer the query: {printable(envelope.error, MAX_TEXT)}")
+    if envelope.data.result_type != "vector":
+        found_type = printable(envelope.data.result_type, MAX_TEXT)
+        message = f"the query gives a {found_type}, not an instant vector with one series for each node"
+        raise NoAnswerError(Trouble.QUERY_INVALID, message)
+    try:
+        found = msgspec.json.decode(envelope.data.result, type=list[_Sample])
+        series = [Series(one.metric, one.value[0], float(one.value[1])) for one in found]
+    except (msgspec.DecodeError, UnicodeError, ValueError, RecursionError) as error:
+        raise NoAnswerError(Trouble.WRONG_CONTENT, f"{url} answers with no samples of Prometheus") from error
+    if not series:
+        raise NoAnswerError(Trouble.EMPTY, "the query gives no series")
+    ahead = max(one.at for one in series) - now
+    if not abs(ahead) <= AHEAD_SECONDS:
+        message = f"its samples are of {abs(ahead):.0f} s {'after' if ahead > 0 else 'before'} now: a clock is wrong"
+        raise NoAnswerError(Trouble.CLOCK_SKEW, f"the answer of {url} is not used, since {message}")
+    return series
+
+
+def open_session() -> aiohttp.ClientSession:
+    """For :func:`ask`: no cookies, no decompression, no limit but its own."""
+    return aiohttp.ClientSession(
+        auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar(), timeout=aiohttp.ClientTimeout()
+    )

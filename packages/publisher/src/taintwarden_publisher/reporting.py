@@ -1,0 +1,231 @@
+"""What a round says of itself: conditions, numbers and sentences, for the status, Events and metrics. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from taintwarden_publisher.deciding import Change, Decision, Kind, State
+from taintwarden_publisher.samples import Fault
+from taintwarden_publisher.spec import PublisherMode
+from taintwarden_publisher.troubles import NoAnswerError, Trouble
+
+SHOWN = 5
+"""Nodes that a sentence names."""
+
+
+class Condition(msgspec.Struct, frozen=True):
+    """One condition of the status."""
+
+    type: str
+    status: bool
+    reason: str
+    message: str
+
+    def text(self) -> str:
+        """As an Event says it."""
+        return f"{self.type} is {self.status}: {self.message}"
+
+
+class Reason(StrEnum):
+    """Reasons of conditions, apart from those of an answer that is missing."""
+
+    ACCEPTED = "Accepted"
+    INVALID_SPEC = "InvalidSpec"
+    KEY_TAKEN = "KeyTaken"
+    ANSWERED = "Answered"
+    PUBLISHING = "Publishing"
+    DRY_RUN = "DryRun"
+    TOO_MANY_CHANGES = "TooManyChanges"
+    WRITE_REFUSED = "WriteRefused"
+    CLUSTER_UNREACHABLE = "ClusterUnreachable"
+    NOT_ACCEPTED = "NotAccepted"
+
+
+class Report(msgspec.Struct, frozen=True):
+    """The outcome of a round."""
+
+    conditions: tuple[Condition, ...]
+    decision: Decision | None = None
+    faults: Mapping[Fault, int] = {}
+    written: tuple[Change, ...] = ()
+    answered_at: datetime | None = None
+
+    def condition(self, kind: str) -> Condition:
+        """The condition of a type."""
+        return next(one for one in self.conditions if one.type == kind)
+
+    @property
+    def summary(self) -> str:
+        """What a user reads first: the first condition that does not hold, else the last."""
+        return next((one for one in self.conditions if not one.status), self.conditions[-1]).message
+
+    @property
+    def stuck(self) -> str:
+        """The reason for which taints do not follow their values; empty if they do, or if the object is a dry run."""
+        for one in self.conditions:
+            if not one.status:
+                return "" if one.reason == Reason.DRY_RUN else one.reason
+        return ""
+
+
+def named(names: Sequence[str]) -> str:
+    """Some of the names."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def change_text(change: Change, key: str) -> str:
+    """Of one node: ``a1 sla=980 -> 940 (from 939.6)``."""
+    measured = "" if change.measured is None else f" (from {change.measured:g})"
+    match change.kind:
+        case Kind.ADDED:
+            return f"{change.node.name} {key}={change.after}{measured}"
+        case Kind.CHANGED:
+            return f"{change.node.name} {key}={change.before} -> {change.after}{measured}"
+        case Kind.REMOVED:
+            return f"{change.node.name} {key}={change.before} removed"
+
+
+def changes_text(changes: Sequence[Change], key: str) -> str:
+    """Of all nodes, some of them named."""
+    return named([change_text(change, key) for change in changes])
+
+
+def nodes_text(count: int) -> str:
+    """A number of nodes."""
+    return f"{count} node" if count == 1 else f"{count} nodes"
+
+
+def publishing(
+    decision: Decision, key: str, mode: PublisherMode, limit: int | str, written: Sequence[Change], refusal: str
+) -> Condition:
+    """The condition ``Publishing``, after a round that had an answer."""
+    changes = decision.changes
+    if decision.is_too_much:
+        message = (
+            f"nothing is changed: {nodes_text(decision.counted)} of {decision.selected} would change within ten "
+            f"minutes, more than maxChangedNodes allows ({limit}: {decision.limit}), such as "
+            f"{changes_text(changes, key)}. If the values are right, raise maxChangedNodes"
+        )
+        return Condition("Publishing", False, Reason.TOO_MANY_CHANGES, message)
+    if mode is PublisherMode.DRY_RUN:
+        would = (
+            f"would change {nodes_text(len(changes))}: {changes_text(changes, key)}" if changes else "nothing to change"
+        )
+        return Condition("Publishing", False, Reason.DRY_RUN, f"mode is DryRun: {would}")
+    if refusal:
+        return Condition(
+            "Publishing", False, Reason.WRITE_REFUSED, f"the API server refuses to change nodes: {refusal}"
+        )
+    state = {one: len(names) for one, names in decision.states.items()}
+    have = state[State.PUBLISHED] + state[State.WAITING] + sum(one.kind is not Kind.REMOVED for one in written)
+    message = (
+        f"{nodes_text(have)} of {decision.selected} {'has' if have == 1 else 'have'} the taint {key} with its value"
+    )
+    return Condition(
+        "Publishing", True, Reason.PUBLISHING, message + _shortfalls(decision, len(changes) - len(written))
+    )
+
+
+def accepted(trouble: NoAnswerError | None) -> Condition:
+    """The condition ``Accepted`` of an object whose key is its own: only Prometheus knows whether a query is one."""
+    if trouble is not None and trouble.trouble is Trouble.QUERY_INVALID:
+        return Condition("Accepted", False, trouble.trouble, str(trouble))
+    return Condition("Accepted", True, Reason.ACCEPTED, "spec is valid")
+
+
+def answered(trouble: NoAnswerError | None, faults: Mapping[Fault, int]) -> Condition:
+    """The condition ``Answered``."""
+    if trouble is not None:
+        return Condition("Answered", False, trouble.trouble, str(trouble))
+    unused = ", ".join(f"{count} {fault}" for fault, count in faults.items())
+    message = f"Prometheus answers; series that are not used: {unused}" if unused else "Prometheus answers"
+    return Condition("Answered", True, Reason.ANSWERED, message)
+
+
+def unaccepted(reason: Reason, message: str) -> Report:
+    """Of an object that cannot be used: nothing is asked and nothing written."""
+    return Report(
+        (
+            Condition("Accepted", False, reason, message),
+            Condition("Answered", False, Reason.NOT_ACCEPTED, "Prometheus is not asked"),
+            Condition("Publishing", False, Reason.NOT_ACCEPTED, "no taint is changed"),
+        )
+    )
+
+
+def cut_off(trouble: NoAnswerError | None, message: str) -> tuple[Condition, ...]:
+    """The conditions of a round that cannot read nodes."""
+    unreachable = Condition("Publishing", False, Reason.CLUSTER_UNREACHABLE, message)
+    return accepted(trouble), answered(trouble, {}), unreachable
+
+
+def _shortfalls(decision: Decision, unwritten: int) -> str:
+    found = [
+        f"{nodes_text(len(decision.states[state]))} {text} ({named(decision.states[state])})"
+        for state, text in _SAID.items()
+        if decision.states[state]
+    ]
+    if unwritten:
+        found.append(f"{nodes_text(unwritten)} to be written again in the next round")
+    return "".join(f"; {one}" for one in found)
+
+
+_SAID = {
+    State.STALE: "without a value for too long, whose taint is held",
+    State.WITHOUT_VALUE: "without a value",
+    State.CONFLICTING: "left alone, since something else wrote the taint",
+}
+
+
+def status(report: Report, generation: int, before: Mapping[str, Any], now: str) -> dict[str, Any]:
+    """The ``status``. Times of conditions that did not change are those of ``before``."""
+    earlier = {one.get("type"): one for one in before.get("conditions") or ()}
+    conditions = []
+    for one in report.conditions:
+        text = "True" if one.status else "False"
+        old = earlier.get(one.type, {})
+        since = old.get("lastTransitionTime", now) if old.get("status") == text else now
+        conditions.append(
+            {
+                "type": one.type,
+                "status": text,
+                "reason": one.reason,
+                "message": one.message,
+                "observedGeneration": generation,
+                "lastTransitionTime": since,
+            }
+        )
+    found: dict[str, Any] = {"observedGeneration": generation, "conditions": conditions, "summary": report.summary}
+    if report.answered_at is not None:
+        found["lastAnswerTime"] = report.answered_at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    if (decision := report.decision) is not None:
+        counts = {state: len(names) for state, names in decision.states.items()}
+        found["nodes"] = {
+            "selected": decision.selected,
+            "published": counts[State.PUBLISHED] + counts[State.WAITING] + counts[State.STALE] + _kept(report),
+            "pending": len(decision.changes) - len(report.written),
+            "stale": counts[State.STALE],
+            "withoutValue": counts[State.WITHOUT_VALUE],
+            "conflicting": counts[State.CONFLICTING],
+        }
+    return found
+
+
+def _kept(report: Report) -> int:
+    """Changed nodes that have a taint of the publisher after the round."""
+    assert report.decision is not None  # noqa: S101 - asked only then
+    written = {change.node.name for change in report.written}
+    return sum(
+        (change.kind is not Kind.REMOVED) if change.node.name in written else change.kind is not Kind.ADDED
+        for change in report.decision.changes
+    )
+
+
+def news(report: Report, before: Iterable[Condition]) -> list[Condition]:
+    """Conditions whose status or reason is not what the round before had: each is one Event."""
+    known = {(one.type, one.status, one.reason) for one in before}
+    return [one for one in report.conditions if (one.type, one.status, one.reason) not in known]

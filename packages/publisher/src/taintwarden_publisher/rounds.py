@@ -1,0 +1,202 @@
+"""One round of one publisher: ask, decide, write, report. The only module that has both clocks."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import aiohttp
+import msgspec
+import structlog
+
+from taintwarden.telemetry.metrics import Metrics
+from taintwarden_publisher import reporting
+from taintwarden_publisher.cluster import Cluster, ClusterError, Written
+from taintwarden_publisher.deciding import Change, View, decide, patch, withdrawals
+from taintwarden_publisher.nodes import Node
+from taintwarden_publisher.prometheus import Access, ask
+from taintwarden_publisher.reporting import Condition, Reason, Report
+from taintwarden_publisher.samples import Samples, samples
+from taintwarden_publisher.spec import PublisherMode, PublisherSpec, read_spec
+from taintwarden_publisher.troubles import NoAnswerError
+
+WRITERS = 8
+"""Writes at the same time."""
+STATUS_SECONDS = 60.0
+"""How old ``lastAnswerTime`` in the status may become while nothing else changes there."""
+log = structlog.get_logger()
+
+
+class Tools(msgspec.Struct, frozen=True):
+    """What rounds share."""
+
+    cluster: Cluster
+    session: aiohttp.ClientSession
+    metrics: Metrics
+    clock: Callable[[], float] = time.time
+    monotonic: Callable[[], float] = time.monotonic
+
+
+class Rounds:
+    """The rounds of one object, one after the other.
+
+    Args:
+        name: of the object.
+        tools: see there.
+
+    """
+
+    def __init__(self, name: str, tools: Tools) -> None:
+        self.lock = asyncio.Lock()
+        """Held while nodes are changed."""
+        self._name = name
+        self._tools = tools
+        self._seen: dict[str, float] = {}
+        """When each node last had a usable value, on the monotonic clock."""
+        self._since = tools.monotonic()
+        self._before: tuple[Condition, ...] = ()
+        self._answered_at: datetime | None = None
+        self._status: dict[str, Any] = {}
+        self._status_at = float("-inf")
+
+    async def play(
+        self, body: Mapping[str, Any], taken: str, may_write: Callable[[], bool]
+    ) -> tuple[Report, list[Condition]]:
+        """Play one round, and write its status.
+
+        Args:
+            body: the object.
+            taken: why its key is not its own; empty if it is.
+            may_write: asked before each write.
+
+        Returns:
+            The report, and the conditions that are new.
+
+        """
+        spec, fault = read_spec(body)
+        if spec is None:
+            report = reporting.unaccepted(Reason.INVALID_SPEC, fault)
+        elif taken:
+            report = reporting.unaccepted(Reason.KEY_TAKEN, taken)
+        else:
+            report = await self._accepted(spec, may_write)
+        news = reporting.news(report, self._before)
+        self._before = report.conditions
+        self._measure(report)
+        for one in report.written:
+            log.info(
+                "taint-published", publisher=self._name, change=reporting.change_text(one, spec.key if spec else "")
+            )
+        await self._tell(body, report)
+        return report, news
+
+    async def withdraw(self, key: str) -> str:
+        """Remove what this object wrote.
+
+        Returns:
+            Why something is left; empty if nothing is.
+
+        """
+        async with self.lock:
+            try:
+                changes = withdrawals(self._name, key, await self._tools.cluster.nodes())
+            except ClusterError as error:
+                return str(error)
+            written, refusal = await self._write(changes, key, lambda: True)
+        left = len(changes) - len(written)
+        if not left:
+            self._tools.metrics.forget_publisher(self._name)
+        return (
+            f"{reporting.nodes_text(left)} still to be freed of the taint {key}" + f": {refusal}" * bool(refusal)
+            if left
+            else ""
+        )
+
+    async def _accepted(self, spec: PublisherSpec, may_write: Callable[[], bool]) -> Report:
+        tools, series, trouble = self._tools, None, None
+        try:
+            access = await tools.cluster.access(spec.auth.secret_name) if spec.auth else Access()
+            series = await ask(tools.session, spec.url, spec.query, access, tools.clock())
+            self._answered_at = self._now()
+        except NoAnswerError as error:
+            trouble = error
+        async with self.lock:
+            try:
+                nodes = await tools.cluster.nodes()
+            except ClusterError as error:
+                return Report(reporting.cut_off(trouble, str(error)), answered_at=self._answered_at)
+            found = None if series is None else samples(series, spec.node_label, nodes)
+            decision = decide(self._view(spec, nodes, found))
+            written: list[Change] = []
+            refusal = ""
+            if spec.mode is PublisherMode.PUBLISH and not decision.is_too_much:
+                written, refusal = await self._write(decision.changes, spec.key, may_write)
+        publishing = reporting.publishing(decision, spec.key, spec.mode, spec.max_changed_nodes, written, refusal)
+        faults = found.faults if found else {}
+        conditions = (reporting.accepted(trouble), reporting.answered(trouble, faults), publishing)
+        return Report(conditions, decision, faults, tuple(written), self._answered_at)
+
+    def _view(self, spec: PublisherSpec, nodes: Sequence[Node], found: Samples | None) -> View:
+        now = self._tools.monotonic()
+        values = found.values if found else {}
+        self._seen = {
+            node.name: now if node.name in values else self._seen.get(node.name, self._since) for node in nodes
+        }
+        stale = frozenset(name for name, seen in self._seen.items() if now - seen >= spec.stale_after_seconds)
+        return View(self._name, spec, nodes, values, stale, self._now())
+
+    async def _write(
+        self, changes: Sequence[Change], key: str, may_write: Callable[[], bool]
+    ) -> tuple[list[Change], str]:
+        """Write, some at the same time, until one is refused. Returns what is written, and the words of a refusal."""
+        left = iter(changes)
+        written: list[Change] = []
+        refusals: list[str] = []
+
+        async def work() -> None:
+            for change in left:
+                if refusals or not may_write():
+                    return
+                outcome, words = await self._tools.cluster.patch_node(change.node.name, patch(change, key))
+                self._tools.metrics.publisher_writes.labels(self._name, change.kind, outcome).inc()
+                if outcome in (Written.DONE, Written.GONE):
+                    written.append(change)
+                elif outcome is Written.REFUSED:
+                    refusals.append(words)
+                elif outcome is Written.FAILED:
+                    log.warning("taint-not-published", publisher=self._name, node=change.node.name, reason=words)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(WRITERS, len(changes))):
+                group.create_task(work())
+        return sorted(written, key=lambda change: change.node.name), "".join(refusals[:1])
+
+    async def _tell(self, body: Mapping[str, Any], report: Report) -> None:
+        metadata = body.get("metadata", {})
+        before = self._status or body.get("status") or {}
+        now = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        status = reporting.status(report, metadata.get("generation", 0), before, now)
+        unchanged = {**status, "lastAnswerTime": ""} == {**self._status, "lastAnswerTime": ""}
+        if unchanged and self._tools.monotonic() - self._status_at < STATUS_SECONDS:
+            return
+        try:
+            await self._tools.cluster.patch_status(self._name, status)
+        except ClusterError as error:
+            log.warning("status-not-written", publisher=self._name, reason=str(error))
+            return
+        self._status, self._status_at = status, self._tools.monotonic()
+
+    def _measure(self, report: Report) -> None:
+        metrics, name = self._tools.metrics, self._name
+        metrics.publisher_stuck.labels(name).set(bool(report.stuck))
+        metrics.publisher_answers.labels(name, report.condition("Answered").reason).inc()
+        if self._answered_at is not None:
+            metrics.publisher_last_answer.labels(name).set(self._answered_at.timestamp())
+        for state, nodes in report.decision.states.items() if report.decision else ():
+            metrics.publisher_nodes.labels(name, state).set(len(nodes))
+        if report.decision is not None:
+            metrics.publisher_nodes.labels(name, "pending").set(len(report.decision.changes) - len(report.written))
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._tools.clock(), UTC)

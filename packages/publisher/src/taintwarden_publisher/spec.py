@@ -1,0 +1,120 @@
+"""What users write in a ``TaintPublisher``. The file in ``crds/`` says the same to the API server."""
+
+import re
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from itertools import pairwise
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta
+
+from taintwarden.api import names
+from taintwarden.api.decode import decode
+from taintwarden.api.errors import FieldError
+from taintwarden.api.types import LabelSelectorSpec, Spec, checked, no_duplicates
+from taintwarden.engine.model import Effect
+
+KIND = "TaintPublisher"
+PLURAL = "taintpublishers"
+SECRET = "taintwarden-publisher"  # noqa: S105 - the name of one
+"""The Secret that the shipped role lets the publisher read."""
+LARGEST_VALUE = 2**53
+"""The numbers of Prometheus are exact up to here."""
+RESERVED = re.compile(r"([^/]+[.])?(kubernetes|k8s|taintwarden)[.]io/.*")
+"""Keys of Kubernetes itself and of its projects, and ours."""
+DOMAIN = "published.taintwarden.io"
+MAX_KEY_PREFIX_LENGTH = names.MAX_PREFIX_LENGTH - len(f".{DOMAIN}")
+URL = r"https?://[^\s/?#@]+(/[^\s?#]*)?"
+"""With neither a user nor a query."""
+
+
+class PublisherMode(StrEnum):
+    """Whether taints are written."""
+
+    DRY_RUN = "DryRun"
+    PUBLISH = "Publish"
+
+
+class OnStale(StrEnum):
+    """What becomes of a taint whose value is no longer known."""
+
+    HOLD = "Hold"
+    REMOVE = "Remove"
+
+
+def annotation(key: str) -> str:
+    """The annotation of a key: ``published.taintwarden.io/sla``, or ``example.com.published.taintwarden.io/sla``."""
+    prefix, _, name = key.rpartition("/")
+    return f"{prefix}.{DOMAIN}/{name}" if prefix else f"{DOMAIN}/{name}"
+
+
+def check_own_key(key: str) -> Iterator[FieldError]:
+    """A taint that only Kubernetes writes is none of ours."""
+    yield from names.check_key(key)
+    if RESERVED.fullmatch(key):
+        yield FieldError("", key, "belongs to Kubernetes or to Taintwarden", "choose a key of your own, such as sla")
+    if len(key.rpartition("/")[0]) > MAX_KEY_PREFIX_LENGTH:
+        yield FieldError("", key, f"the prefix of the key may have at most {MAX_KEY_PREFIX_LENGTH} characters")
+
+
+def check_url(url: str) -> Iterator[FieldError]:
+    """The path of the API is added to it."""
+    if not re.fullmatch(URL, url):
+        remedy = "write for example http://prometheus.monitoring:9090"
+        yield FieldError("", url, "is not an http or https URL without user and query", remedy)
+
+
+def check_steps(steps: tuple[int, ...]) -> Iterator[FieldError]:
+    """Each value has a step: the largest that is not above it."""
+    if steps and steps[0] != 0:
+        yield FieldError("[0]", steps[0], "the first step must be 0", "lower values than the second step become 0")
+    for index, (before, after) in enumerate(pairwise(steps), 1):
+        if after <= before:
+            yield FieldError(f"[{index}]", after, "steps must increase")
+
+
+class AuthSpec(Spec, frozen=True):
+    """How the publisher proves to Prometheus who it is."""
+
+    secret_name: Annotated[str, Meta(min_length=1, max_length=253)] = SECRET
+
+
+class PublisherSpec(Spec, frozen=True):
+    """The ``spec``."""
+
+    key: Annotated[str, checked(check_own_key, max_length=names.MAX_KEY_LENGTH)]
+    url: Annotated[str, checked(check_url, max_length=2048)]
+    query: Annotated[str, Meta(min_length=1, max_length=4096)]
+    mode: PublisherMode = PublisherMode.DRY_RUN
+    effects: Annotated[tuple[Effect, ...], checked(no_duplicates, min_length=1, max_length=3)] = (Effect.NO_EXECUTE,)
+    node_label: Annotated[str, Meta(min_length=1, max_length=128)] = "node"
+    auth: AuthSpec | None = None
+    interval_seconds: Annotated[int, Meta(ge=1, le=3600)] = 30
+    steps: Annotated[tuple[Annotated[int, Meta(ge=0, le=LARGEST_VALUE)], ...], checked(check_steps, max_length=64)] = ()
+    round: Annotated[int, Meta(ge=1, le=LARGEST_VALUE)] | None = None
+    hysteresis: Annotated[float, Meta(ge=0, le=LARGEST_VALUE)] = 0.0
+    min_dwell_seconds: Annotated[int, Meta(ge=0, le=86400)] = 60
+    on_stale: OnStale = OnStale.HOLD
+    stale_after_seconds: Annotated[int, Meta(ge=1, le=604800)] = 300
+    max_changed_nodes: Annotated[int, Meta(ge=1, le=1_000_000)] | Annotated[str, checked(names.check_percentage)] = (
+        "10%"
+    )
+    node_selector: LabelSelectorSpec = LabelSelectorSpec()
+
+
+def check_spec(spec: PublisherSpec) -> Iterator[FieldError]:
+    """Rules between fields."""
+    if bool(spec.steps) == (spec.round is not None):
+        yield FieldError("steps", UNSET, "exactly one of steps and round must be given")
+
+
+class Publisher(Spec, frozen=True, forbid_unknown_fields=False):
+    """The part of the object that users write."""
+
+    spec: Annotated[PublisherSpec, checked(check_spec)]
+
+
+def read_spec(body: Mapping[str, Any]) -> tuple[PublisherSpec | None, str]:
+    """The ``spec`` of an object and no fault; or None, and what is wrong with it in one sentence."""
+    read, faults = decode(body, Publisher)
+    return (None, "; ".join(map(str, faults))) if read is None else (read.spec, "")

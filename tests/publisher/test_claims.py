@@ -1,0 +1,41 @@
+"""One key has one publisher."""
+
+from publisher.scene import body
+from taintwarden_publisher.claims import Claim, claim, source_keys, taken
+
+FIRST, SECOND = Claim("2026-01-01", "b", "sla"), Claim("2026-01-02", "a", "sla")
+
+
+def test_a_claim_is_read_from_the_object():
+    assert claim(body()) == Claim("2026-11-01T00:00:00Z", "sla", "sla")
+
+
+def test_the_oldest_object_has_the_key():
+    assert taken(FIRST, [FIRST, SECOND], {}) == ""
+    assert taken(SECOND, [FIRST, SECOND], {}) == (
+        "TaintPublisher b has the key sla already: choose another key, or delete one of the two"
+    )
+
+
+def test_then_the_first_by_name():
+    twin = Claim("2026-01-01", "a", "sla")
+    assert taken(twin, [FIRST, twin], {}) == ""
+    assert "TaintPublisher a" in taken(FIRST, [FIRST, twin], {})
+
+
+def test_other_keys_are_others():
+    assert taken(SECOND, [SECOND, Claim("2025-01-01", "c", "other")], {}) == ""
+
+
+def test_before_the_object_itself_is_indexed_nobody_is_first():
+    assert taken(SECOND, [], {}) == ""
+
+
+def test_a_policy_may_read_the_key_from_elsewhere():
+    policy = {"spec": {"taints": [{"key": "sla", "from": {"label": "x"}}, {"key": "other"}]}}
+    assert source_keys(policy) == ["sla"]
+    assert "TaintEvictionPolicy p reads the key sla from the node" in taken(FIRST, [FIRST], {"sla": ["p"]})
+
+
+def test_a_policy_without_taints_reads_none():
+    assert source_keys({}) == []

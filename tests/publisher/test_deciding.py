@@ -1,0 +1,295 @@
+"""What changes on which node, and above all what does not."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from publisher.scene import NOW, STEPS, after, node, owned, record, taint, view
+from taintwarden_publisher.deciding import Kind, State, allowed, decide, patch, withdrawals
+from taintwarden_publisher.records import read_record
+
+
+def only(decision):
+    [change] = decision.changes
+    return change
+
+
+def states(decision):
+    return {state: names for state, names in decision.states.items() if names}
+
+
+def test_a_first_value_adds_the_taint_and_its_record():
+    change = only(decide(view([node("a1", taint("x", key="other"))], {"a1": 939.6})))
+    assert (change.kind, change.after) == (Kind.ADDED, "900")
+    assert list(change.taints) == [taint("x", key="other"), taint("900")]
+    assert change.record.value == "900"
+    assert change.record.from_value == 939.6
+
+
+def test_a_value_that_falls_changes_the_taint_in_its_place():
+    has = node("a1", taint("980", timeAdded="2026-01-01T00:00:00Z"), taint("x", key="other"), record=record("980"))
+    change = only(decide(view([has], {"a1": 950})))
+    assert (change.kind, change.before, change.after) == (Kind.CHANGED, "980", "940")
+    assert list(change.taints) == [taint("940", timeAdded="2026-01-01T00:00:00Z"), taint("x", key="other")]
+
+
+def test_a_value_of_the_same_step_changes_nothing():
+    assert states(decide(view([owned("a1", "940")], {"a1": 945}))) == {State.PUBLISHED: ("a1",)}
+
+
+def test_each_effect_has_its_taint():
+    change = only(decide(view([node("a1")], {"a1": 950}, effects=["NoSchedule", "NoExecute"])))
+    assert {one["effect"] for one in change.taints} == {"NoSchedule", "NoExecute"}
+
+
+def test_another_effect_replaces_that_of_before():
+    change = only(decide(view([owned("a1", "940")], {"a1": 945}, effects=["NoSchedule"])))
+    assert (change.kind, list(change.taints)) == (Kind.CHANGED, [taint("940", effect="NoSchedule")])
+
+
+def test_what_somebody_removed_is_added_again():
+    change = only(decide(view([node("a1", record=record("940"))], {"a1": 945})))
+    assert (change.kind, list(change.taints)) == (Kind.ADDED, [taint("940")])
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        node("a1", taint("800")),
+        node("a1", taint("800", effect="NoSchedule")),
+        node("a1", taint("800"), record=record("940")),
+        node("a1", taint("940"), taint("1", effect="NoSchedule"), record=record("940")),
+        node("a1", taint("940"), record=record("940", publisher="another")),
+        node("a1", taint("940"), record="not json"),
+        node(
+            "a1",
+            taint("940"),
+            record='{"publisher": "sla", "effects": [], "value": "940", "from": 1, "at": "2026-01-01"}',
+        ),
+    ],
+)
+@pytest.mark.parametrize("values", [{"a1": 950.0}, {}])
+def test_a_taint_that_the_publisher_did_not_write_is_never_touched(foreign, values):
+    decision = decide(view([foreign], values, stale=["a1"], onStale="Remove"))
+    assert (decision.changes, states(decision)) == ((), {State.CONFLICTING: ("a1",)})
+
+
+def test_without_a_value_nothing_is_added():
+    assert states(decide(view([node("a1")], {}))) == {State.WITHOUT_VALUE: ("a1",)}
+
+
+def test_a_value_that_is_missing_for_a_while_changes_nothing():
+    assert states(decide(view([owned("a1", "940")], {}, onStale="Remove"))) == {State.PUBLISHED: ("a1",)}
+
+
+def test_a_value_that_is_missing_for_long_is_held():
+    assert states(decide(view([owned("a1", "940")], {}, stale=["a1"]))) == {State.STALE: ("a1",)}
+
+
+def test_or_removed():
+    change = only(decide(view([owned("a1", "940")], {}, stale=["a1"], onStale="Remove")))
+    assert (change.kind, change.taints, change.record) == (Kind.REMOVED, (), None)
+
+
+def test_a_node_that_is_selected_no_more_loses_only_what_is_ours():
+    has = node("a1", taint("x", key="other"), taint("940"), record=record("940"))
+    change = only(decide(view([has], {"a1": 100.0}, nodeSelector={"matchLabels": {"pool": "spot"}})))
+    assert (change.kind, list(change.taints)) == (Kind.REMOVED, [taint("x", key="other")])
+
+
+def test_a_node_that_is_not_selected_gets_nothing():
+    decision = decide(view([node("a1"), node("a2", taint("1"))], {"a1": 1.0}, nodeSelector={"matchLabels": {"a": "b"}}))
+    assert (decision.selected, decision.changes, states(decision)) == (0, (), {})
+
+
+# -- how long a value stays -------------------------------------------------------------------------------------------
+
+
+def aged(seconds: float):
+    return node("a1", taint("940"), record=record("940", at=NOW - timedelta(seconds=seconds)))
+
+
+def test_a_value_stays_for_the_time_that_it_has_to():
+    assert states(decide(view([aged(59)], {"a1": 100.0}, minDwellSeconds=60))) == {State.WAITING: ("a1",)}
+
+
+def test_and_no_longer():
+    assert only(decide(view([aged(60)], {"a1": 100.0}, minDwellSeconds=60))).after == "0"
+
+
+def test_a_record_of_the_future_delays_nothing():
+    """The clock that wrote it was wrong, or ours is."""
+    assert only(decide(view([aged(-3600)], {"a1": 100.0}, minDwellSeconds=60))).after == "0"
+
+
+def test_what_somebody_removed_comes_back_at_once():
+    gone = node("a1", record=record("940", at=NOW))
+    assert only(decide(view([gone], {"a1": 100.0}, minDwellSeconds=60))).after == "0"
+
+
+# -- how many may change ----------------------------------------------------------------------------------------------
+
+
+def fleet(count: int, value: str = "980"):
+    return [owned(f"n{index:04}", value) for index in range(count)]
+
+
+def test_5000_nodes_that_fall_at_once_are_too_many():
+    nodes = fleet(5000)
+    decision = decide(view(nodes, {one.name: 0.0 for one in nodes}, maxChangedNodes="10%"))
+    assert (decision.counted, decision.limit, decision.is_too_much) == (5000, 500, True)
+
+
+def test_so_many_as_are_allowed_may_change():
+    nodes = fleet(10)
+    values = {one.name: 985.0 for one in nodes} | {"n0000": 0.0}
+    assert not decide(view(nodes, values, maxChangedNodes="10%")).is_too_much
+    assert decide(view(nodes, values | {"n0001": 0.0}, maxChangedNodes="10%")).is_too_much
+
+
+@pytest.mark.parametrize(
+    ("limit", "selected", "wanted"), [("10%", 6, 1), ("10%", 11, 2), (3, 1000, 3), ("100%", 7, 7), ("1%", 0, 0)]
+)
+def test_a_share_is_rounded_up(limit, selected, wanted):
+    assert allowed(limit, selected) == wanted
+
+
+def test_what_changed_lately_counts():
+    """A wrong value that spreads from node to node is one wrong value."""
+    nodes = fleet(10)
+    nodes[1] = node("n0001", taint("0"), record=record("0", at=NOW - timedelta(minutes=9)))
+    values = {one.name: 985.0 for one in nodes} | {"n0000": 0.0, "n0001": 0.0}
+    assert decide(view(nodes, values, maxChangedNodes=1)).is_too_much
+    nodes[1] = node("n0001", taint("0"), record=record("0", at=NOW - timedelta(minutes=10)))
+    assert not decide(view(nodes, values, maxChangedNodes=1)).is_too_much
+
+
+def test_without_a_change_what_changed_lately_is_not_too_much():
+    nodes = [node("a1", taint("980"), record=record("980", at=NOW)), owned("a2", "980")]
+    assert not decide(view(nodes, {"a1": 985.0, "a2": 985.0}, maxChangedNodes=1)).is_too_much
+
+
+def test_the_first_values_of_new_nodes_do_not_count():
+    nodes = [node(f"a{index}", created=NOW - timedelta(minutes=9)) for index in range(9)]
+    decision = decide(view(nodes, {one.name: 980.0 for one in nodes}, maxChangedNodes=1))
+    assert (len(decision.changes), decision.is_too_much) == (9, False)
+
+
+def test_the_first_values_of_nodes_that_are_there_already_count():
+    nodes = [node(f"a{index}") for index in range(9)]
+    assert decide(view(nodes, {one.name: 980.0 for one in nodes}, maxChangedNodes=8)).is_too_much
+
+
+def test_removals_count():
+    nodes = fleet(10)
+    stale = [one.name for one in nodes]
+    assert decide(view(nodes, {}, stale=stale, onStale="Remove", maxChangedNodes=9)).is_too_much
+
+
+# -- deletion ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_deleted_object_takes_what_is_its_own():
+    nodes = [
+        owned("a1", "940"),
+        node("a2", taint("940"), record=record("940", publisher="another")),
+        node("a3", taint("940")),
+        node("a4", taint("800"), record=record("940")),
+        node("a5", record=record("940")),
+    ]
+    changes = withdrawals("sla", "sla", nodes)
+    assert [change.node.name for change in changes] == ["a1", "a4", "a5"]
+    assert [list(change.taints) for change in changes] == [[], [taint("800")], []]
+    assert all(change.record is None for change in changes)
+
+
+# -- what is written --------------------------------------------------------------------------------------------------
+
+
+def test_a_write_fails_where_the_node_has_changed_since():
+    change = only(decide(view([node("a1")], {"a1": 950})))
+    written = patch(change, "sla")
+    assert written["metadata"]["resourceVersion"] == "7"
+    assert written.keys() == {"metadata", "spec"}
+    assert written["spec"].keys() == {"taints"}
+
+
+def test_a_removal_takes_the_record_too():
+    change = only(decide(view([owned("a1", "940")], {}, stale=["a1"], onStale="Remove")))
+    assert patch(change, "sla")["metadata"]["annotations"] == {"published.taintwarden.io/sla": None}
+
+
+def test_the_record_says_which_values_keep_the_taint():
+    change = only(decide(view([node("a1")], {"a1": 950.0}, hysteresis=2)))
+    assert read_record({"published.taintwarden.io/sla": change.record.text()}, "sla").keeps == (938, 962)
+
+
+# -- in general -------------------------------------------------------------------------------------------------------
+
+TAINTS = st.lists(
+    st.builds(
+        taint,
+        st.sampled_from(["0", "900", "940", "x"]),
+        key=st.sampled_from(["sla", "other"]),
+        effect=st.sampled_from(["NoExecute", "NoSchedule"]),
+    ),
+    max_size=3,
+    unique_by=lambda one: (one["key"], one["effect"]),
+)
+RECORDS = st.just("") | st.builds(
+    record,
+    st.sampled_from(["0", "900", "940"]),
+    publisher=st.sampled_from(["sla", "another"]),
+    effects=st.sampled_from([["NoExecute"], ["NoSchedule"], ["NoExecute", "NoSchedule"]]),
+)
+NODES = st.builds(lambda taints, written: node("a1", *taints, record=written), TAINTS, RECORDS)
+VALUES = st.just({}) | st.floats(0, 2000).map(lambda value: {"a1": value})
+FIELDS = st.fixed_dictionaries(
+    {
+        "effects": st.sampled_from([["NoExecute"], ["NoSchedule"], ["NoExecute", "NoSchedule"]]),
+        "onStale": st.sampled_from(["Hold", "Remove"]),
+        "hysteresis": st.sampled_from([0, 3]),
+        "nodeSelector": st.sampled_from([{}, {"matchLabels": {"pool": "spot"}}]),
+    }
+)
+
+
+@given(NODES, VALUES, st.booleans(), FIELDS)
+def test_only_taints_that_the_publisher_wrote_ever_change(has, values, is_stale, fields):
+    decision = decide(view([has], values, stale=["a1"] if is_stale else [], **fields))
+    written = read_record(has.metadata.annotations, "sla")
+    mine = written is not None and written.publisher == "sla"
+    for change in decision.changes:
+        for one in has.spec.taints:
+            if one not in change.taints:
+                assert mine
+                assert one["key"] == "sla"
+                assert (one["effect"] in written.effects, one["value"]) == (True, written.value)
+
+
+@given(NODES, VALUES, FIELDS)
+def test_a_second_round_changes_nothing(has, values, fields):
+    for change in decide(view([has], values, **fields)).changes:
+        assert decide(view([after(has, change)], values, **fields)).changes == ()
+
+
+@given(NODES, VALUES, FIELDS)
+def test_each_taint_that_is_written_has_a_step_and_all_effects(has, values, fields):
+    for change in decide(view([has], values, **fields)).changes:
+        ours = {one["effect"]: one["value"] for one in change.taints if one["key"] == "sla"}
+        if change.kind is Kind.REMOVED:
+            continue
+        assert ours.keys() == set(fields["effects"])
+        assert set(ours.values()) <= {str(step) for step in STEPS}
+
+
+@given(NODES, VALUES, FIELDS)
+def test_what_is_published_is_withdrawn_without_a_trace(has, values, fields):
+    for change in decide(view([has], values, **fields)).changes:
+        if change.kind is Kind.ADDED:
+            written = after(has, change)
+            [removal] = withdrawals("sla", "sla", [written])
+            assert after(written, removal).taints("sla") == {}
+            assert after(written, removal).metadata.annotations == {}

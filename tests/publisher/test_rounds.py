@@ -1,0 +1,338 @@
+"""One round: what is asked, written and reported, with an API server that a test scripts."""
+
+import asyncio
+import time
+from typing import Any
+
+import aiohttp
+import msgspec
+import pytest
+
+from publisher.answering import Answers, never, vector
+from publisher.scene import body, node_object, record, taint
+from taintwarden.telemetry.metrics import Metrics
+from taintwarden_publisher import prometheus as module
+from taintwarden_publisher.cluster import ClusterError, Written
+from taintwarden_publisher.nodes import Node
+from taintwarden_publisher.prometheus import Access
+from taintwarden_publisher.rounds import Rounds, Tools
+from taintwarden_publisher.troubles import NoAnswerError, Trouble
+
+YES = lambda: True  # noqa: E731
+
+
+class Scripted:
+    """Nodes in memory, and what was written."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, Any] = {}
+        self.patches: list[str] = []
+        self.statuses: list[Any] = []
+        self.outcomes: dict[str, Written] = {}
+        self.is_away = False
+        self.most_at_once = self._now = 0
+
+    def has(self, *objects: Any) -> None:
+        self.objects |= {one["metadata"]["name"]: one for one in objects}
+
+    def taint(self, name: str) -> str:
+        return " ".join(f"{one['key']}={one['value']}" for one in self.objects[name]["spec"]["taints"])
+
+    async def nodes(self) -> list[Node]:
+        if self.is_away:
+            msg = "the nodes cannot be listed: away"
+            raise ClusterError(msg)
+        return [msgspec.convert(one, Node) for one in self.objects.values()]
+
+    async def patch_node(self, name: str, patch: Any) -> tuple[Written, str]:
+        self._now += 1
+        self.most_at_once = max(self.most_at_once, self._now)
+        await asyncio.sleep(0)
+        self._now -= 1
+        self.patches.append(name)
+        outcome = self.outcomes.get(name, Written.DONE)
+        if outcome is Written.DONE:
+            one = self.objects[name]
+            given = one["metadata"]["annotations"] | patch["metadata"]["annotations"]
+            one["metadata"]["annotations"] = {key: value for key, value in given.items() if value is not None}
+            one["spec"]["taints"] = patch["spec"]["taints"]
+        return outcome, "no right" if outcome is Written.REFUSED else ""
+
+    async def patch_status(self, name: str, status: Any) -> None:
+        self.statuses.append(status)
+
+    async def access(self, secret: str) -> Access:
+        raise NoAnswerError(Trouble.SECRET_UNUSABLE, f"Secret {secret} cannot be read: 403")
+
+
+class Stage:
+    """A publisher, its nodes, and its Prometheus."""
+
+    def __init__(self, prometheus: Answers, session: aiohttp.ClientSession) -> None:
+        self.prometheus = prometheus
+        self.cluster = Scripted()
+        self.metrics = Metrics()
+        self.clock = 0.0
+        tools = Tools(self.cluster, session, self.metrics, lambda: time.time() + self.clock, lambda: self.clock)
+        self.rounds = Rounds("sla", tools)
+        self.fields: dict[str, Any] = {"mode": "Publish", "maxChangedNodes": "100%", "minDwellSeconds": 0}
+
+    async def play(self, *, taken: str = "", may_write: Any = YES, **fields: Any) -> Any:
+        given = body(**self.fields | {"url": self.prometheus.url} | fields)
+        self.report, self.news = await self.rounds.play(given, taken, may_write)
+        return self.report
+
+    def reasons(self) -> dict[str, str]:
+        return {one.type: one.reason for one in self.report.conditions}
+
+    def value(self, name: str, **labels: str) -> float | None:
+        return self.metrics.registry.get_sample_value(name, {"publisher": "sla", **labels})
+
+
+@pytest.fixture
+def stage(prometheus: Answers, session: aiohttp.ClientSession) -> Stage:
+    stage = Stage(prometheus, session)
+    stage.cluster.has(node_object("a1"), node_object("a2"))
+    prometheus.says(vector({"a1": 985, "a2": 950}))
+    return stage
+
+
+async def test_values_become_taints(stage):
+    await stage.play()
+    assert (stage.cluster.taint("a1"), stage.cluster.taint("a2")) == ("sla=980", "sla=940")
+    assert stage.reasons() == {"Accepted": "Accepted", "Answered": "Answered", "Publishing": "Publishing"}
+    assert stage.report.summary == "2 nodes of 2 have the taint sla with its value"
+
+
+async def test_a_second_round_writes_nothing(stage):
+    await stage.play()
+    stage.cluster.patches.clear()
+    await stage.play()
+    assert stage.cluster.patches == []
+    assert stage.news == []
+
+
+async def test_a_dry_run_says_what_it_would_write_and_writes_nothing(stage):
+    await stage.play(mode="DryRun")
+    assert stage.cluster.patches == []
+    assert stage.report.summary == (
+        "mode is DryRun: would change 2 nodes: a1 sla=980 (from 985), a2 sla=940 (from 950)"
+    )
+    assert stage.report.stuck == ""
+
+
+async def test_falls_and_recoveries_are_followed(stage):
+    await stage.play()
+    stage.prometheus.says(vector({"a1": 100, "a2": 950}))
+    await stage.play()
+    assert stage.cluster.taint("a1") == "sla=0"
+    stage.prometheus.says(vector({"a1": 999, "a2": 950}))
+    await stage.play()
+    assert stage.cluster.taint("a1") == "sla=980"
+
+
+async def test_5000_nodes_that_fall_at_once_change_nothing_with_one_event(stage):
+    stage.cluster.has(*(node_object(f"n{index:04}", taint("980"), record=record("980")) for index in range(4998)))
+    stage.prometheus.says(vector(dict.fromkeys(stage.cluster.objects, 0)))
+    await stage.play(maxChangedNodes="10%")
+    assert stage.cluster.patches == []
+    assert stage.reasons()["Publishing"] == "TooManyChanges"
+    assert "5000 nodes of 5000 would change within ten minutes" in stage.report.summary
+    assert [one.reason for one in stage.news if not one.status] == ["TooManyChanges"]
+    await stage.play(maxChangedNodes="10%")
+    assert stage.news == []
+    assert stage.value("taintwarden_publisher_stuck") == 1
+
+
+async def test_few_writes_happen_at_the_same_time(stage):
+    stage.cluster.has(*(node_object(f"n{index:03}") for index in range(100)))
+    stage.prometheus.says(vector(dict.fromkeys(stage.cluster.objects, 985)))
+    await stage.play()
+    assert len(stage.cluster.patches) == 102
+    assert stage.cluster.most_at_once == 8
+
+
+async def test_a_refusal_ends_the_round(stage):
+    stage.cluster.has(*(node_object(f"n{index:03}") for index in range(100)))
+    stage.cluster.outcomes = dict.fromkeys(stage.cluster.objects, Written.REFUSED)
+    stage.prometheus.says(vector(dict.fromkeys(stage.cluster.objects, 985)))
+    await stage.play()
+    assert len(stage.cluster.patches) <= 8
+    assert stage.report.summary == "the API server refuses to change nodes: no right"
+    assert stage.report.stuck == "WriteRefused"
+
+
+@pytest.mark.parametrize("outcome", [Written.CONFLICT, Written.FAILED])
+async def test_what_could_not_be_written_is_written_in_the_next_round(stage, outcome):
+    stage.cluster.outcomes["a1"] = outcome
+    await stage.play()
+    assert "1 node to be written again in the next round" in stage.report.summary
+    assert stage.value("taintwarden_publisher_writes_total", change="added", result=outcome) == 1
+    stage.cluster.outcomes.clear()
+    await stage.play()
+    assert stage.cluster.taint("a1") == "sla=980"
+
+
+async def test_an_object_that_is_deleted_meanwhile_writes_no_more(stage):
+    await stage.play(may_write=lambda: False)
+    assert stage.cluster.patches == []
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "reason"),
+    [
+        (vector({}), 200, "Empty"),
+        ("<html>", 200, "WrongContent"),
+        (vector({"a1": 1}, at=1.0), 200, "ClockSkew"),
+        ("", 302, "Redirected"),
+    ],
+)
+async def test_without_an_answer_every_taint_stays(stage, content, status, reason):
+    await stage.play()
+    stage.prometheus.says(content, status)
+    await stage.play()
+    assert (stage.cluster.taint("a1"), stage.cluster.taint("a2")) == ("sla=980", "sla=940")
+    assert stage.reasons()["Answered"] == reason
+    assert stage.report.stuck == reason
+
+
+async def test_a_query_of_thirty_seconds_changes_nothing(stage, monkeypatch):
+    await stage.play()
+    monkeypatch.setattr(module, "TIMEOUT_SECONDS", 0.1)
+    stage.prometheus.handler = never
+    await stage.play()
+    assert stage.reasons()["Answered"] == "TimedOut"
+    assert stage.cluster.taint("a1") == "sla=980"
+
+
+async def test_prometheus_down_for_long_keeps_taints_or_removes_them(stage):
+    await stage.play()
+    stage.prometheus.says("", 503)
+    stage.clock = 299
+    await stage.play(onStale="Remove")
+    assert stage.cluster.taint("a1") == "sla=980"
+    stage.clock = 300
+    await stage.play(onStale="Hold")
+    assert (
+        "2 nodes without a value for too long, whose taint is held (a1, a2)"
+        in stage.report.condition("Publishing").message
+    )
+    await stage.play(onStale="Remove", maxChangedNodes=1)
+    assert stage.cluster.taint("a1") == "sla=980"
+    await stage.play(onStale="Remove")
+    assert stage.cluster.taint("a1") == ""
+
+
+async def test_a_process_that_starts_while_prometheus_is_down_removes_nothing_early(stage):
+    stage.cluster.has(node_object("a1", taint("980"), record=record("980")))
+    stage.prometheus.says("", 503)
+    await stage.play(onStale="Remove")
+    assert stage.cluster.taint("a1") == "sla=980"
+
+
+async def test_values_that_are_none_are_counted_and_the_rest_is_published(stage):
+    stage.prometheus.says(vector({"a1": "NaN", "a2": 950, "gone": 1}))
+    await stage.play()
+    assert (stage.cluster.taint("a1"), stage.cluster.taint("a2")) == ("", "sla=940")
+    assert stage.report.condition("Answered").message == (
+        "Prometheus answers; series that are not used: 1 of a node that does not exist, 1 with the value NaN"
+    )
+
+
+async def test_a_query_that_does_not_parse(stage):
+    stage.prometheus.says({"status": "error", "errorType": "bad_data", "error": "parse error"}, 400)
+    await stage.play()
+    assert stage.reasons()["Accepted"] == "QueryInvalid"
+    assert stage.report.summary == "Prometheus cannot answer the query: parse error"
+    assert stage.cluster.patches == []
+
+
+async def test_a_key_that_another_has_is_neither_asked_for_nor_written(stage):
+    await stage.play(taken="TaintPublisher other has the key sla already")
+    assert stage.reasons() == {"Accepted": "KeyTaken", "Answered": "NotAccepted", "Publishing": "NotAccepted"}
+    assert (stage.prometheus.requests, stage.cluster.patches) == ([], [])
+
+
+async def test_an_invalid_object_is_neither_asked_for_nor_written(stage):
+    await stage.play(key="node.kubernetes.io/unreachable")
+    assert stage.reasons()["Accepted"] == "InvalidSpec"
+    assert "belongs to Kubernetes" in stage.report.summary
+    assert (stage.prometheus.requests, stage.cluster.patches) == ([], [])
+
+
+async def test_a_secret_that_cannot_be_read_is_told(stage):
+    await stage.play(auth={})
+    assert stage.reasons()["Answered"] == "SecretUnusable"
+    assert stage.prometheus.requests == []
+
+
+async def test_without_the_nodes_nothing_is_decided(stage):
+    stage.cluster.is_away = True
+    await stage.play()
+    assert stage.reasons()["Publishing"] == "ClusterUnreachable"
+
+
+# -- what is told -----------------------------------------------------------------------------------------------------
+
+
+async def test_the_status_is_written_when_it_changes_and_once_a_minute(stage):
+    await stage.play()
+    await stage.play()
+    first = len(stage.cluster.statuses)
+    stage.clock = 30
+    await stage.play()
+    assert len(stage.cluster.statuses) == first
+    stage.clock = 90
+    await stage.play()
+    assert len(stage.cluster.statuses) == first + 1
+
+
+async def test_the_status_counts_nodes(stage):
+    stage.cluster.has(node_object("a3"), node_object("a4", taint("1")))
+    await stage.play()
+    assert stage.cluster.statuses[-1]["nodes"] == {
+        "selected": 4,
+        "published": 2,
+        "pending": 0,
+        "stale": 0,
+        "withoutValue": 1,
+        "conflicting": 1,
+    }
+
+
+async def test_a_condition_keeps_the_time_since_when_it_holds(stage):
+    await stage.play()
+    first = stage.cluster.statuses[-1]["conditions"][0]["lastTransitionTime"]
+    stage.clock = 3600
+    stage.prometheus.says("", 503)
+    await stage.play()
+    accepted, answered, _ = stage.cluster.statuses[-1]["conditions"]
+    assert accepted["lastTransitionTime"] == first
+    assert answered["lastTransitionTime"] > first
+
+
+async def test_metrics_count_nodes_and_answers(stage):
+    await stage.play()
+    await stage.play()
+    assert stage.value("taintwarden_publisher_nodes", state="published") == 2
+    assert stage.value("taintwarden_publisher_answers_total", reason="Answered") == 2
+    assert stage.value("taintwarden_publisher_stuck") == 0
+
+
+# -- the end ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_deleted_object_takes_its_taints_with_it(stage):
+    await stage.play()
+    assert await stage.rounds.withdraw("sla") == ""
+    assert (stage.cluster.taint("a1"), stage.cluster.objects["a1"]["metadata"]["annotations"]) == ("", {})
+    assert stage.value("taintwarden_publisher_stuck") is None
+
+
+async def test_what_cannot_be_removed_is_told(stage):
+    await stage.play()
+    stage.cluster.outcomes["a1"] = Written.REFUSED
+    stage.cluster.outcomes["a2"] = Written.REFUSED
+    assert await stage.rounds.withdraw("sla") == "2 nodes still to be freed of the taint sla: no right"
+    stage.cluster.is_away = True
+    assert await stage.rounds.withdraw("sla") == "the nodes cannot be listed: away"

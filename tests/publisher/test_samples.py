@@ -1,0 +1,96 @@
+"""From series to one value for each node: nothing that Prometheus can say gives a node a wrong value."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from publisher.scene import node
+from taintwarden_publisher.samples import Fault, Series, samples
+
+NODES = [node("a1", addresses=["10.0.0.1", "a1.internal"]), node("a2", addresses=["10.0.0.2"])]
+
+
+def series(name: str, value: float = 940.0, label: str = "node") -> Series:
+    return Series({label: name, "job": "node"}, 0.0, value)
+
+
+def test_a_series_gives_its_node_a_value():
+    found = samples([series("a1"), series("a2", 980)], "node", NODES)
+    assert (dict(found.values), dict(found.faults)) == ({"a1": 940.0, "a2": 980.0}, {})
+
+
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [
+        (math.nan, Fault.NOT_A_NUMBER),
+        (math.inf, Fault.INFINITE),
+        (-math.inf, Fault.INFINITE),
+        (-1.0, Fault.OUT_OF_RANGE),
+        (1e300, Fault.OUT_OF_RANGE),
+    ],
+)
+def test_a_value_that_is_none_gives_nothing(value, fault):
+    found = samples([series("a1", value), series("a2")], "node", NODES)
+    assert (dict(found.values), dict(found.faults)) == ({"a2": 940.0}, {fault: 1})
+
+
+def test_a_series_of_a_node_that_does_not_exist_gives_nothing():
+    found = samples([series("gone"), series("a1")], "node", NODES)
+    assert (dict(found.values), dict(found.faults)) == ({"a1": 940.0}, {Fault.NO_NODE: 1})
+
+
+def test_two_series_of_one_node_give_it_no_value_even_if_they_agree():
+    found = samples([series("a1"), series("a1"), series("a2")], "node", NODES)
+    assert (dict(found.values), dict(found.faults)) == ({"a2": 940.0}, {Fault.TWO_SERIES: 2})
+
+
+def test_a_series_without_the_label_gives_nothing():
+    assert dict(samples([series("a1", label="host")], "node", NODES).faults) == {Fault.NO_LABEL: 1}
+
+
+@pytest.mark.parametrize("name", ["a1", "a1:9100", "10.0.0.1", "10.0.0.1:9100", "a1.internal:9100"])
+def test_an_instance_may_be_an_address_with_a_port(name):
+    assert dict(samples([series(name, label="instance")], "instance", NODES).values) == {"a1": 940.0}
+
+
+def test_an_instance_may_be_an_address_of_version_6():
+    nodes = [node("a1", addresses=["fd00::1"])]
+    assert dict(samples([series("[fd00::1]:9100", label="instance")], "instance", nodes).values) == {"a1": 940.0}
+
+
+@pytest.mark.parametrize("name", ["a1:9100", "10.0.0.1"])
+def test_only_an_instance_may_be_an_address(name):
+    assert dict(samples([series(name)], "node", NODES).values) == {}
+
+
+def test_an_address_of_two_nodes_is_of_neither():
+    nodes = [node("a1", addresses=["10.0.0.9"]), node("a2", addresses=["10.0.0.9"])]
+    found = samples([series("10.0.0.9:9100", label="instance")], "instance", nodes)
+    assert (dict(found.values), dict(found.faults)) == ({}, {Fault.NO_NODE: 1})
+
+
+def test_the_name_of_a_node_is_never_the_address_of_another():
+    nodes = [node("a1", addresses=["a2"]), node("a2")]
+    assert dict(samples([series("a2", label="instance")], "instance", nodes).values) == {"a2": 940.0}
+
+
+@given(
+    st.lists(
+        st.builds(
+            Series,
+            st.dictionaries(
+                st.sampled_from(["node", "instance"]), st.sampled_from(["a1", "a2", "10.0.0.1:1", ":", ""])
+            ),
+            st.floats(),
+            st.floats(),
+        )
+    ),
+    st.sampled_from(["node", "instance"]),
+)
+def test_each_value_is_one_that_was_measured_and_each_series_counts_once(found, label):
+    result = samples(found, label, NODES)
+    assert len(result.values) + sum(result.faults.values()) == len(found)
+    assert all(value in [one.value for one in found] for value in result.values.values())
+    assert result.values.keys() <= {"a1", "a2"}

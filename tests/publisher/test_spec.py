@@ -1,0 +1,74 @@
+"""What a TaintPublisher may say, and the sentence for what it may not."""
+
+import pytest
+
+from publisher.scene import body
+from taintwarden_publisher.spec import annotation, read_spec
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"key": "example.com/sla"},
+        {"steps": None, "round": 10},
+        {"effects": ["NoSchedule", "NoExecute"]},
+        {"maxChangedNodes": 3},
+        {"maxChangedNodes": "25%"},
+        {"url": "https://thanos.example.com:443/query/"},
+        {"auth": {}},
+        {"nodeSelector": {"matchLabels": {"pool": "spot"}}},
+    ],
+)
+def test_is_taken(fields):
+    spec, fault = read_spec(body(**fields))
+    assert fault == ""
+    assert spec is not None
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"key": "node.kubernetes.io/unreachable"}, "belongs to Kubernetes"),
+        ({"key": "kubernetes.io/x"}, "belongs to Kubernetes"),
+        ({"key": "readiness.k8s.io/x"}, "belongs to Kubernetes"),
+        ({"key": "value.taintwarden.io/sla"}, "belongs to Kubernetes or to Taintwarden"),
+        ({"key": "a b"}, "spec.key"),
+        ({"key": f"{'a' * 229}/x"}, "at most 228 characters"),
+        ({"round": 10}, "exactly one of steps and round"),
+        ({"steps": None}, "exactly one of steps and round"),
+        ({"steps": []}, "exactly one of steps and round"),
+        ({"steps": [900, 940]}, "the first step must be 0"),
+        ({"steps": [0, 940, 940]}, "steps must increase"),
+        ({"effects": []}, "spec.effects"),
+        ({"effects": ["NoExecute", "NoExecute"]}, "spec.effects"),
+        ({"maxChangedNodes": "0%"}, "spec.maxChangedNodes"),
+        ({"maxChangedNodes": 0}, "spec.maxChangedNodes"),
+        ({"url": "http://user:secret@prometheus"}, "spec.url"),
+        ({"url": "file:///etc/passwd"}, "spec.url"),
+        ({"url": "http://prometheus?x=1"}, "spec.url"),
+        ({"hysteresis": -1}, "spec.hysteresis"),
+        ({"interval": "30s"}, "unknown field"),
+        ({"query": ""}, "spec.query"),
+    ],
+)
+def test_is_refused_with_a_sentence(fields, said):
+    spec, fault = read_spec(body(**fields))
+    assert spec is None
+    assert said in fault
+
+
+def test_what_is_no_object_is_refused():
+    assert read_spec({"spec": [1]})[0] is None
+    assert read_spec({})[0] is None
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        ("sla", "published.taintwarden.io/sla"),
+        ("example.com/sla", "example.com.published.taintwarden.io/sla"),
+    ],
+)
+def test_each_key_has_an_annotation_of_its_own(key, name):
+    assert annotation(key) == name
