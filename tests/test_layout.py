@@ -71,7 +71,7 @@ def test_every_package_says_what_is_forbidden_in_it():
 def test_each_package_of_the_workspace_has_the_products_version():
     """They are released together, and ask for each other by that version."""
     texts = [path.read_text() for path in (ROOT / "pyproject.toml", *ROOT.glob("packages/*/pyproject.toml"))]
-    assert len(texts) == 3
+    assert len(texts) == 4
     version = metadata.version("taintwarden")
     assert all(tomllib.loads(text)["project"]["version"] == version for text in texts)
     asked = {one for text in texts for one in re.findall(r'"taintwarden[\w-]*==([^"]+)"', text)}

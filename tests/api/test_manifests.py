@@ -17,6 +17,8 @@ ROOT = Path(__file__).parents[2]
 BASE = ROOT / "deploy" / "base"
 SAMPLES = {path.stem: path for path in sorted((ROOT / "deploy" / "samples").glob("*.yaml"))}
 PROFILE = SAMPLES.pop("toleration-profile")
+PUBLISHER = SAMPLES.pop("publisher")
+"""What tests/publisher reads."""
 KUSTOMIZATION = yaml.safe_load((BASE / "kustomization.yaml").read_text())
 FILES = [
     path for path in BASE.glob("*.yaml") if path.name not in ("kustomization.yaml", *KUSTOMIZATION["configurations"])

@@ -24,7 +24,7 @@ def complete(line: str) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "wanted"),
     [
-        ("taintwarden p", ["pause", "placement", "plan"]),
+        ("taintwarden p", ["pause", "placement", "plan", "publisher"]),
         ("taintwarden placement ", ["labels", "list", "remove"]),
         ("taintwarden guard ", ["reset"]),
         ("taintwarden doctor --only budget", ["budget-failed", "budgets-several", "budget-never-allows"]),
@@ -48,6 +48,7 @@ def test_kubectl_completes_commands_and_flags():
         "pause\tStop policies.",
         "placement\tShow and remove labels of placement.",
         "plan\tShow what follows from changed taints.",
+        "publisher\tPublish values of Prometheus as taints of nodes.",
         ":4",
     ]
     assert complete_for_kubectl("status", "-o", "") == [

@@ -17,7 +17,7 @@ from controlplane.control_plane import ControlPlane
 from controlplane.eviction_denial import EvictionDenial
 from controlplane.kubelet import STOP_SECONDS_ANNOTATION, Kubelet
 from controlplane.lagging_proxy import LaggingProxy
-from controlplane.operator_process import Extender, Operator, Webhook
+from controlplane.operator_process import Extender, Operator, Publisher, Webhook
 from controlplane.processes import Process, ProcessFailedError
 from controlplane.pulse import Pulse
 from controlplane.target import OPERATOR_NAMESPACE, OPERATOR_USER, Target
@@ -44,6 +44,7 @@ __all__ = [
     "Operator",
     "Process",
     "ProcessFailedError",
+    "Publisher",
     "Pulse",
     "Target",
     "Webhook",

@@ -24,7 +24,7 @@ GROUPS = {
     "policy/v1": "poddisruptionbudgets",
     "rbac.authorization.k8s.io/v1": "clusterroles clusterrolebindings roles rolebindings",
     "scheduling.k8s.io/v1": "priorityclasses",
-    "taintwarden.io/v1alpha1": "taintevictionpolicies tolerationprofiles",
+    "taintwarden.io/v1alpha1": "taintevictionpolicies taintpublishers tolerationprofiles",
 }
 GROUP_OF = {resource: group for group, resources in GROUPS.items() for resource in resources.split()}
 PATCHES = {

@@ -136,6 +136,15 @@ class Extender(Webhook):
         super().__init__(kubeconfig, folder, port, args=args, name="scheduler-extender")
 
 
+class Publisher(Operator):
+    """`taintwarden publisher` outside the cluster."""
+
+    COMMAND = "publisher"
+
+    def __init__(self, kubeconfig: Path, folder: Path) -> None:
+        super().__init__(kubeconfig, folder, name="publisher")
+
+
 def parse_line(line: str) -> dict[str, Any]:
     try:
         value = json.loads(line)

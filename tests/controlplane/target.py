@@ -19,7 +19,9 @@ OPERATOR_SERVICE_ACCOUNT = "taintwarden"
 WEBHOOK_SERVICE_ACCOUNT = "taintwarden-webhook"
 TRUST_SERVICE_ACCOUNT = "taintwarden-webhook-trust"
 EXTENDER_SERVICE_ACCOUNT = "taintwarden-scheduler-extender"
+PUBLISHER_SERVICE_ACCOUNT = "taintwarden-publisher"
 EXTENDER = ROOT / "deploy" / "components" / "scheduler-extender"
+PUBLISHER = ROOT / "deploy" / "components" / "publisher"
 MANIFESTS = (
     ROOT / "deploy" / "base",
     ROOT / "deploy" / "components" / "allow-delete",
@@ -106,6 +108,11 @@ class Target:
         """The same of the scheduler extender's service account. Needs apply_manifests(EXTENDER) before."""
         token = self.token(EXTENDER_SERVICE_ACCOUNT)
         return write_kubeconfig(self.folder / "extender.kubeconfig", self.server, self.ca, token=token)
+
+    def publisher_kubeconfig(self) -> Path:
+        """The same of the publisher's service account. Needs apply_manifests(PUBLISHER) before."""
+        token = self.token(PUBLISHER_SERVICE_ACCOUNT)
+        return write_kubeconfig(self.folder / "publisher.kubeconfig", self.server, self.ca, token=token)
 
     def operator_client(self) -> Cluster:
         """A client with the operator's rights, to see what it may not do. Close it."""

@@ -67,7 +67,7 @@ def play(stage: Stage, root: Path) -> None:
     for instruction, rest in stage.steps:
         if instruction == "WORKDIR":
             work = root / rest.lstrip("/")
-            work.mkdir(parents=True)
+            work.mkdir(parents=True, exist_ok=True)
         elif instruction == "COPY":
             *sources, target = rest.split()
             for source in sources:

@@ -57,6 +57,9 @@ ORDINARY: Mapping[str, str] = {
     UNANSWERED % "other.example.com": "0+9x80",
     'taintwarden_extender_requests_total{instance="x", verb="filter", result="answered"}': "0+7x80",
     'taintwarden_extender_certificate_expiry_timestamp_seconds{instance="x"}': f"{3650 * DAY}x80",
+    # Prometheus restarts, and the publisher waits for it.
+    'taintwarden_publisher_stuck{instance="p", publisher="sla"}': "0x20 1x3 0x60",
+    'taintwarden_publisher_stuck{instance="p", publisher="tried"}': "0x80",
 }
 """An hour in which replicas, policies, webhooks and extender do what they should, and one policy is in a dry run."""
 
@@ -155,6 +158,11 @@ CASES = [
         "TaintwardenSchedulerExtenderCertificateExpires",
         {'taintwarden_extender_certificate_expiry_timestamp_seconds{instance="x"}': f"{3650 * DAY}x9 0x60"},
     ),
+    Case(
+        "TaintwardenPublisherStuck",
+        {'taintwarden_publisher_stuck{instance="p", publisher="sla"}': "0x9 1x60"},
+        {"publisher": "sla"},
+    ),
 ]
 FOR = {alert.name: alert.seconds // 60 for alert in alerts()}
 SEVERITY = {alert.name: alert.labels["severity"] for alert in alerts()}
@@ -215,4 +223,4 @@ def test_an_alert_fires_in_time_and_alone(faults, case):
 
 
 def test_each_source_is_one_object():
-    assert [path.read_text().count("kind: PrometheusRule") for path in SOURCES] == [1, 1]
+    assert [path.read_text().count("kind: PrometheusRule") for path in SOURCES] == [1, 1, 1]

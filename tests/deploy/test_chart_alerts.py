@@ -14,12 +14,13 @@ from monitoring.rules import SOURCES, alerts, spec
 COMPONENTS = BASE.parent / "components"
 RULE, DASHBOARD = ("PrometheusRule", "taintwarden"), ("ConfigMap", "taintwarden-dashboard")
 OF_EXTENDER = ("PrometheusRule", "taintwarden-scheduler-extender")
+OF_PUBLISHER = ("PrometheusRule", "taintwarden-publisher")
 
 
 def objects(**values: Any) -> list[Json]:
     """The PrometheusRules of a release with everything that alerts are about."""
     found = by_key(chart({"prometheusRule": {"enabled": True, **values}, "schedulerExtender": {"enabled": True}}))
-    return [found[RULE], found[OF_EXTENDER]]
+    return [found[RULE], found[OF_EXTENDER], found[OF_PUBLISHER]]
 
 
 def groups(**values: Any) -> list[Json]:
@@ -88,13 +89,13 @@ def test_a_name_that_is_no_alert_is_refused():
 
 def test_without_webhooks_no_alert_is_about_them():
     rendered = by_key(chart({"prometheusRule.enabled": True, "webhooks.enabled": False}))[RULE]
-    absent = {"taintwarden.webhook", "taintwarden.scheduler-extender"}
+    absent = {"taintwarden.webhook", "taintwarden.scheduler-extender", "taintwarden.publisher"}
     others = {alert.name for alert in alerts() if alert.group not in absent}
     assert rules(rendered["spec"]["groups"]).keys() == others
 
 
 def test_without_the_extender_no_alert_is_about_it():
-    assert OF_EXTENDER not in by_key(chart({"prometheusRule.enabled": True}))
+    assert not {OF_EXTENDER, OF_PUBLISHER} & by_key(chart({"prometheusRule.enabled": True})).keys()
 
 
 def test_what_the_chart_renders_is_read_by_prometheus(tmp_path):
@@ -113,7 +114,9 @@ def test_the_dashboard_is_where_the_sidecar_of_grafana_looks():
     assert json.loads(text) == json.loads((COMPONENTS / "dashboard" / "taintwarden.json").read_text())
 
 
-@pytest.mark.parametrize(("source", "added"), [(SOURCES[0], RULE), (SOURCES[1], OF_EXTENDER)])
+@pytest.mark.parametrize(
+    ("source", "added"), [(SOURCES[0], RULE), (SOURCES[1], OF_EXTENDER), (SOURCES[2], OF_PUBLISHER)]
+)
 def test_kustomize_adds_the_same_rules(tmp_path, source, added):
     found = by_key(component(tmp_path, source.parent.name))
     assert found.keys() - by_key(kustomize(BASE)).keys() == {added}

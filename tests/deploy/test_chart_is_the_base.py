@@ -2,6 +2,7 @@
 
 import copy
 import os
+from pathlib import Path
 
 import pytest
 import yaml
@@ -17,6 +18,7 @@ HELMS_LABELS = {
 HOOKS = {"helm.sh/hook", "helm.sh/hook-weight", "helm.sh/hook-delete-policy"}
 KEPT = {"helm.sh/resource-policy": "keep"}
 EXTENDER = BASE.parent / "components" / "scheduler-extender"
+PUBLISHER = BASE.parent / "components" / "publisher"
 NOT_HELMS = ("Namespace", NAMESPACE)  # helm makes it before anything is rendered, or the user did
 
 
@@ -33,8 +35,12 @@ def rendered() -> dict[tuple[str, str], Json]:
 @pytest.fixture(scope="module")
 def with_extender(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Json]:
     """The base with the component of the scheduler extender."""
-    folder = tmp_path_factory.mktemp("overlay")
-    paths = [os.path.relpath(path, folder.resolve()) for path in (BASE, EXTENDER)]
+    return base_with(EXTENDER, tmp_path_factory.mktemp("overlay"))
+
+
+def base_with(component: Path, folder: Path) -> dict[tuple[str, str], Json]:
+    """The base with a component."""
+    paths = [os.path.relpath(path, folder.resolve()) for path in (BASE, component)]
     kind = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(kind | {"resources": paths[:1], "components": paths[1:]}))
     return {name: document for name, document in by_key(kustomize(folder)).items() if name != NOT_HELMS}
@@ -73,6 +79,14 @@ def test_the_scheduler_extender_is_that_of_the_component(with_extender, base):
     )  # the chart binds all accounts at once
     assert found == {name: one for name, one in with_extender.items() if name != alone}
     assert len(found.keys() - base.keys()) == 9
+
+
+def test_the_publisher_is_that_of_the_component(base, tmp_path):
+    found = {name: without_helms(one) for name, one in by_key(chart({"publisher.enabled": True})).items()}
+    wanted = base_with(PUBLISHER, tmp_path)
+    alone = ("ClusterRoleBinding", "taintwarden-publisher-metrics-access")  # the chart binds all accounts at once
+    assert found == {name: one for name, one in wanted.items() if name != alone}
+    assert len(found.keys() - base.keys()) == 14
 
 
 def test_every_object_carries_helms_labels(rendered):

@@ -16,6 +16,7 @@ DISTRIBUTIONS = {
     "taintwarden": "taintwarden",
     "taintwarden_demo": "taintwarden_demo",
     "taintwarden_localcluster": "localcluster",
+    "taintwarden_publisher": "taintwarden_publisher",
 }
 
 
@@ -56,10 +57,8 @@ def test_the_source_distribution_holds_the_product_alone(built):
     assert folders == {"operator", "crds", "deploy"}
 
 
-def test_the_demo_is_an_extra(built):
+def test_demo_and_publisher_are_extras(built):
     [name] = [one for one in wheel(built, "taintwarden").namelist() if one.endswith(".dist-info/METADATA")]
     asked = Parser().parsestr(wheel(built, "taintwarden").read(name).decode()).get_all("Requires-Dist") or []
-    assert [one for one in asked if "taintwarden" in one] == [
-        one for one in asked if one.startswith("taintwarden-demo==") and one.endswith("extra == 'demo'")
-    ]
-    assert any(one.startswith("taintwarden-demo==") for one in asked)
+    ours = [re.split(r"==\S+ ?; ?", one) for one in asked if "taintwarden" in one]
+    assert ours == [[f"taintwarden-{extra}", f"extra == '{extra}'"] for extra in ("demo", "publisher")]

@@ -15,7 +15,10 @@ from deploy.test_supply_chain import locked_for_the_image, normal
 
 READ_ONLY = Path(__file__).with_name("read_only")
 SECONDS = 60
-[BUILD, FINAL] = stages()
+[BUILD, PUBLISHER_BUILD, PUBLISHER, FINAL] = stages()
+PUBLISHER_TEMPLATE = yaml.safe_load((ROOT / "deploy" / "components" / "publisher" / "deployment.yaml").read_text())[
+    "spec"
+]["template"]["spec"]
 TEMPLATE = yaml.safe_load((ROOT / "deploy" / "base" / "deployment.yaml").read_text())["spec"]["template"]["spec"]
 
 
@@ -24,6 +27,15 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the last stage copies: the environment with the wheel in it. The sources are gone by then."""
     root = tmp_path_factory.mktemp("image")
     play(BUILD, root)
+    (root / "src").rename(root / "gone")
+    return root / "opt" / "taintwarden"
+
+
+@pytest.fixture(scope="module")
+def publisher(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same of the publisher's image, whose stage continues the first one."""
+    root = tmp_path_factory.mktemp("publisher-image")
+    play(Stage(BUILD.base, [*BUILD.steps, *PUBLISHER_BUILD.steps]), root)
     (root / "src").rename(root / "gone")
     return root / "opt" / "taintwarden"
 
@@ -104,6 +116,31 @@ def test_neither_the_demo_nor_its_api_server_is_installed(installed):
     assert "pip install 'taintwarden[demo]'" in done.stderr
 
 
+def test_the_publisher_is_not_installed(installed):
+    assert not list(installed.glob("lib/python3*/site-packages/taintwarden_publisher"))
+    done = run(installed, "taintwarden", "publisher", "--http-port", "1")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "pip install 'taintwarden[publisher]'" in done.stderr
+
+
+def test_the_publishers_image_comes_as_far_as_the_cluster_it_does_not_find(publisher):
+    """All imports of a real start, those of kopf and of the official client included."""
+    words = [*PUBLISHER.exec_form("ENTRYPOINT"), *PUBLISHER.exec_form("CMD")]
+    done = run(publisher, *words, environment={"KUBECONFIG": "/none"})
+    assert done.returncode == 2
+    assert "cannot use /none" in done.stderr
+    assert "Read-only" not in done.stderr
+
+
+def test_in_the_publishers_image_is_what_is_locked_and_nothing_else(publisher):
+    found = [path.name.removesuffix(".dist-info") for path in publisher.glob("lib/python3*/site-packages/*.dist-info")]
+    versions = {normal(name): version for name, _, version in (one.rpartition("-") for one in found)}
+    ours = {name: versions.pop(name) for name in ("taintwarden", "taintwarden-publisher")}
+    assert set(ours.values()) == {version("taintwarden")}
+    assert versions == locked_for_the_image("--extra=publisher")
+    assert not list(publisher.rglob("uv_cache.json"))
+
+
 def test_it_is_compiled_since_nobody_can_do_it_later(installed):
     [package] = installed.glob("lib/python3*/site-packages/taintwarden")
     assert len(list(package.rglob("*.pyc"))) == len(list(package.rglob("*.py")))
@@ -120,7 +157,7 @@ def test_what_is_compiled_is_the_same_in_every_build(installed):
 # -- what is written in it --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("stage", [BUILD, FINAL], ids=["build", "final"])
+@pytest.mark.parametrize("stage", [BUILD, PUBLISHER, FINAL], ids=["build", "publisher", "final"])
 def test_the_base_is_pinned_by_digest(stage: Stage):
     assert re.fullmatch(r"python:3\.\d+\.\d+-slim-\w+@sha256:[0-9a-f]{64}", stage.base)
     assert stage.base == BUILD.base
@@ -135,12 +172,12 @@ def test_the_python_of_the_base_is_one_that_the_project_names():
 def test_nothing_is_installed_without_its_hash():
     installs = [
         words
-        for name, rest in BUILD.steps
+        for name, rest in (*BUILD.steps, *PUBLISHER_BUILD.steps)
         if name == "RUN"
         for words in rest.split("&&")
         if re.search(r"\b(pip install|uv build)\b", words)
     ]
-    assert len(installs) == 4
+    assert len(installs) == 7
     assert [words for words in installs if "--require-hashes" not in words and "--no-index" not in words] == []
 
 
@@ -172,3 +209,14 @@ def test_the_last_stage_takes_nothing_but_the_environment():
     assert [rest for name, rest in FINAL.steps if name in ("COPY", "ADD", "RUN")] == [
         "--from=build /opt/taintwarden /opt/taintwarden"
     ]
+
+
+def test_the_publishers_stage_differs_in_nothing_but_what_it_takes_and_starts():
+    text = (
+        str(PUBLISHER.steps)
+        .replace("publisher-build", "build")
+        .replace("title=taintwarden-publisher", "title=taintwarden")
+    )
+    assert text.replace('["publisher"]', '["run"]') == str(FINAL.steps)
+    [container] = PUBLISHER_TEMPLATE["containers"]
+    assert container["args"] == PUBLISHER.exec_form("CMD")

@@ -78,10 +78,12 @@ def test_no_job_with_secrets_runs_before_the_tests_have_passed():
 
 
 def test_the_image_is_that_of_the_dockerfile_for_two_architectures():
-    [build] = [one["with"] for one in JOB["steps"] if "build-push-action" in one.get("uses", "")]
-    assert (ROOT / build["file"]).samefile(ROOT / "deploy" / "Dockerfile")
-    assert build["platforms"].split(",") == ["linux/amd64", "linux/arm64"]
-    assert build["sbom"] is True
+    builds = [one["with"] for one in JOB["steps"] if "build-push-action" in one.get("uses", "")]
+    assert [one.get("target") for one in builds] == [None, "publisher"]
+    for build in builds:
+        assert (ROOT / build["file"]).samefile(ROOT / "deploy" / "Dockerfile")
+        assert build["platforms"].split(",") == ["linux/amd64", "linux/arm64"]
+        assert build["sbom"] is True
 
 
 def test_the_targets_exist():
@@ -100,20 +102,22 @@ def test_a_tag_that_is_not_the_version_ends_it(tmp_path, tag, goes_on):
         assert (tmp_path / "env").read_text() == "VERSION=0.1.0\nIMAGE=registry.example.com/some/where\n"
 
 
-def test_the_chart_that_is_published_names_the_image_that_is_published(tmp_path):
+def test_the_chart_that_is_published_names_the_images_that_are_published(tmp_path):
     """The step's own lines, as far as the archive."""
     shutil.copytree(CHART, tmp_path / "deploy" / "chart" / "taintwarden")
-    script = step("Push and sign the chart, which names that image").partition("helm registry")[0]
-    image = {"IMAGE": "registry.example.com/some/where", "DIGEST": DIGEST, "VERSION": "0.1.0"}
+    script = step("Push and sign the chart, which names these images").partition("helm registry")[0]
+    other = DIGEST.replace("0", "1")
+    image = {"IMAGE": "registry.example.com/some/where", "DIGEST": DIGEST, "PUBLISHER": other, "VERSION": "0.1.0"}
     done = shell(script, tmp_path, image | {"PATH": f"{tool('helm').parent}:/usr/bin:/bin", "HOME": str(tmp_path)})
     assert done.returncode == 0, done.stderr
     named = [
         container["image"]
-        for one in chart(chart=tmp_path / "dist" / "taintwarden-0.1.0.tgz")
+        for one in chart({"publisher.enabled": True}, chart=tmp_path / "dist" / "taintwarden-0.1.0.tgz")
         if one["kind"] == "Deployment"
         for container in one["spec"]["template"]["spec"]["containers"]
     ]
-    assert named == [f"registry.example.com/some/where@{DIGEST}"] * 2
+    wanted = [f"registry.example.com/some/where@{DIGEST}"] * 2
+    assert sorted(named) == sorted([*wanted, f"registry.example.com/some/where-publisher@{other}"])
 
 
 def shell(script: str, folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:

@@ -44,10 +44,10 @@ def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def locked_for_the_image() -> dict[str, str]:
-    """Name and version of what uv would install for this Python."""
+def locked_for_the_image(*more: str) -> dict[str, str]:
+    """Name and version of what uv would install for this Python; ``more`` names extras."""
     text = run(UV, "export", "--quiet", "--frozen", "--no-emit-workspace", "--no-default-groups", "--no-hashes",
-               "--no-annotate", "--no-header", f"--project={ROOT}")  # fmt: skip
+               "--no-annotate", "--no-header", f"--project={ROOT}", *more)  # fmt: skip
     asked = [Requirement(line) for line in text.splitlines()]
     return {one.name: str(one.specifier).removeprefix("==") for one in asked if not one.marker or one.marker.evaluate()}
 

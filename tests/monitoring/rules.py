@@ -10,8 +10,10 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPONENTS = ROOT / "deploy" / "components"
-SOURCES = (COMPONENTS / "alerts" / "alerts.yaml", COMPONENTS / "scheduler-extender-alerts" / "alerts.yaml")
-"""Each is one PrometheusRule: the second is for those who install the scheduler extender."""
+SOURCES = tuple(
+    COMPONENTS / name / "alerts.yaml" for name in ("alerts", "scheduler-extender-alerts", "publisher-alerts")
+)
+"""Each is one PrometheusRule: the second is for those who install the scheduler extender, the third the publisher."""
 RUNBOOKS = ROOT / "docs" / "runbooks"
 TARGET_LABELS = {"instance", "job"}
 """What Prometheus itself adds to every series."""

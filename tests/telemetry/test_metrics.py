@@ -59,8 +59,8 @@ def test_no_metric_is_labelled_by_pod_or_node(metrics):
     """Budgets and zones are few beside pods, and those that hold nobody are left out."""
     labels = {label for one in ours(metrics) for label in one._labelnames}
     of_enums = {"outcome", "reason", "operator", "result", "side", "resource", "limit", "accepted", "mode"}
-    of_enums |= {"webhook", "configuration", "verb"}
-    assert labels <= of_enums | {"policy", "zone", "budget"}
+    of_enums |= {"webhook", "configuration", "verb", "state", "change"}
+    assert labels <= of_enums | {"policy", "publisher", "zone", "budget"}
 
 
 def test_no_label_is_one_that_prometheus_gives_to_targets(metrics):

@@ -15,8 +15,12 @@ FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "chart" / "taintwarden
 SHIPPED = {
     "alerts.yaml": "deploy/components/alerts/alerts.yaml",
     "crds/taintevictionpolicies.yaml": "crds/taintevictionpolicies.yaml",
+    "crds/taintpublishers.yaml": "crds/taintpublishers.yaml",
     "crds/tolerationprofiles.yaml": "crds/tolerationprofiles.yaml",
     "metrics-access.yaml": "deploy/components/protected-metrics/metrics-access.yaml",
+    "publisher-admission-policy.yaml": "deploy/components/publisher/admission-policy.yaml",
+    "publisher-alerts.yaml": "deploy/components/publisher-alerts/alerts.yaml",
+    "publisher-rbac.yaml": "deploy/components/publisher/rbac.yaml",
     "scheduler-extender-alerts.yaml": "deploy/components/scheduler-extender-alerts/alerts.yaml",
     "scheduler-extender-rbac.yaml": "deploy/components/scheduler-extender/rbac.yaml",
     "scheduler-extender-service.yaml": "deploy/components/scheduler-extender/service.yaml",

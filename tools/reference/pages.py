@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES: dict[str, tuple[str, str, Callable[[], str]]] = {
     "policy": ("TaintEvictionPolicy", "crds/taintevictionpolicies.yaml", lambda: _definition("taintevictionpolicies")),
     "profile": ("TolerationProfile", "crds/tolerationprofiles.yaml", lambda: _definition("tolerationprofiles")),
+    "publisher": ("TaintPublisher", "crds/taintpublishers.yaml", lambda: _definition("taintpublishers")),
     "metrics": ("Metrics", "operator/taintwarden/telemetry/metrics.py", metrics_page),
     "command-line": ("Command line", "operator/taintwarden/cli/main.py", commands_page),
 }

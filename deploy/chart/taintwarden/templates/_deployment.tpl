@@ -1,7 +1,7 @@
 {{/*
 The Deployment of a process. Arguments: root; name, also what selects its pods; account; process, the command that it
 runs; values, those of the process; settings, the names of those that it knows; podFields and variables of its
-environment, ports, volumes and volumeMounts of its own.
+environment, ports, volumes and volumeMounts of its own; image, if it has one of its own.
 */}}
 {{- define "taintwarden.deployment" -}}
 {{- $values := .values -}}
@@ -89,7 +89,7 @@ spec:
       {{- end }}
       containers:
         - name: taintwarden
-          image: {{ include "taintwarden.image" .root }}
+          image: {{ .image | default (include "taintwarden.image" .root) }}
           {{- with (.root.Values.image).pullPolicy }}
           imagePullPolicy: {{ . }}
           {{- end }}

@@ -135,6 +135,10 @@ rules:
 {{ required "schedulerExtender.serviceAccountName is needed: the extender's account" (.Values.schedulerExtender).serviceAccountName }}
 {{- end -}}
 
+{{- define "taintwarden.publisherAccount" -}}
+{{ required "publisher.serviceAccountName is needed: the publisher's account" (.Values.publisher).serviceAccountName }}
+{{- end -}}
+
 {{/* The processes beside the operator that are called: by API servers, and by schedulers. As JSON: name, account. */}}
 {{- define "taintwarden.served" -}}
 {{- $name := include "taintwarden.name" . -}}

@@ -56,11 +56,11 @@ def register(
     async def login(**_: Any) -> kopf.ConnectionInfo:
         return connection_info(await load())
 
-    @kopf.index(GROUP, VERSION, PLURAL, registry=registry)
+    @kopf.index(GROUP, VERSION, PLURAL, registry=registry, id="publishers")
     def publishers(name: str, body: kopf.Body, **_: Any) -> dict[str, Claim]:
         return {name: claims.claim(body)}
 
-    @kopf.index(GROUP, VERSION, POLICY_PLURAL, registry=registry)
+    @kopf.index(GROUP, VERSION, POLICY_PLURAL, registry=registry, id="sources")
     def sources(name: str, body: kopf.Body, **_: Any) -> dict[str, str]:
         return dict.fromkeys(claims.source_keys(body), name)
 
@@ -69,6 +69,7 @@ def register(
         VERSION,
         PLURAL,
         registry=registry,
+        id="publish",
         backoff=FAULT_SECONDS,
         cancellation_backoff=STOP_SECONDS,
         cancellation_timeout=STOP_SECONDS,
@@ -99,7 +100,7 @@ def register(
                 await stopped.wait(min(seconds, LOOK_SECONDS))
                 seconds -= LOOK_SECONDS
 
-    @kopf.on.delete(GROUP, VERSION, PLURAL, registry=registry)
+    @kopf.on.delete(GROUP, VERSION, PLURAL, registry=registry, id="withdraw")
     async def withdraw(name: str, body: kopf.Body, memo: kopf.Memo, **_: Any) -> None:
         rounds = memo.setdefault("rounds", Rounds(name, tools))
         if left := await rounds.withdraw(body.get("spec", {}).get("key", "")):

@@ -177,7 +177,7 @@ def _shortfalls(decision: Decision, unwritten: int) -> str:
 _SAID = {
     State.STALE: "without a value for too long, whose taint is held",
     State.WITHOUT_VALUE: "without a value",
-    State.CONFLICTING: "left alone, since something else wrote the taint",
+    State.CONFLICTING: "not changed, since something else wrote the taint",
 }
 
 

@@ -1,0 +1,344 @@
+"""The publisher on a real API server with a real Prometheus: values fall and recover, and taints follow.
+
+Then what its account may do: every verb on every resource, and within a node with and without the admission policy.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from controlplane import ApiError, Cluster, ControlPlane, Json, Operator, wait_until
+from controlplane.manifests import access_documents
+from controlplane.target import MANIFESTS, PUBLISHER, PUBLISHER_SERVICE_ACCOUNT
+from e2e.publisher_scene import RECORD, SEEN_SECONDS, Loop, installed, running
+from e2e.test_rights_tried import METHODS, bound, everybodys, is_refused, may, metadata, reviewed, rights, served
+
+pytestmark = pytest.mark.timeout(180)
+
+NODES = ["a1", "a2", "a3", "a4"]
+GOOD = dict.fromkeys(NODES, "980")
+
+
+@pytest.fixture(scope="module")
+def ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    if request.config.getoption("--kubeconfig"):
+        pytest.skip("needs a control plane of its own, not --kubeconfig")
+    with installed(tmp_path_factory.mktemp("publisher")) as started:
+        yield started
+
+
+# -- the account ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def account(ground: ControlPlane) -> Iterator[Cluster]:
+    """With the token of the publisher."""
+    client = Cluster(ground.server, ground.ca, token=ground.token(PUBLISHER_SERVICE_ACCOUNT))
+    yield client
+    client.close()
+
+
+LIMITED = ("taintwarden.io", "publisheraccounts", "limit")
+KEY = ("taintwarden.io", "taintkeys", "publish")
+"""No such resources exist."""
+
+
+def granted() -> set[tuple[str, str, str]]:
+    """What the shipped roles say."""
+    documents = [one for folder in (*MANIFESTS, PUBLISHER) for one in access_documents(folder)]
+    roles = {(one["kind"], one["metadata"]["name"]): one["rules"] for one in documents if "rules" in one}
+    return rights(rule for role in bound(documents, {PUBLISHER_SERVICE_ACCOUNT}) for rule in roles[role])
+
+
+def test_the_api_server_says_of_the_account_what_the_roles_say(ground, account):
+    assert reviewed(account) == granted() | {KEY} | everybodys(ground.client)
+
+
+def test_every_verb_on_every_resource_is_what_the_roles_say(ground, account):
+    """Called with the account's own token, one after the other, for all that the API server has."""
+    found = {
+        (version.rpartition("/")[0], resource, verb)
+        for version, resource, namespaced in served(ground.client)
+        for verb in METHODS
+        if may(account, version, resource, verb, namespaced=namespaced)
+    }
+    assert found | {("", "secrets", "get")} == granted() - {LIMITED} | everybodys(ground.client)
+
+
+TRIED = "tried"
+FULL = '{"publisher":"sla","effects":["NoExecute"],"value":"1","from":1.0,"at":"2026-01-01T00:00:00Z"}'
+
+
+def taint(key: str, value: str = "1") -> Json:
+    return {"key": key, "value": value, "effect": "NoExecute"}
+
+
+BEFORE = [taint("tested"), taint("mine"), taint("mass")]
+"""Of which tested has a record."""
+
+
+def change(
+    taints: list[Json] | None = None, annotations: Json | None = None, **more: Any
+) -> Callable[[Cluster], object]:
+    body: Json = {"metadata": {"annotations": annotations or {}, **more.pop("metadata", {})}}
+    spec = more | ({} if taints is None else {"taints": taints})
+    return lambda cluster: cluster.patch("nodes", TRIED, body | ({"spec": spec} if spec else {}), dryRun="All")
+
+
+TESTED = "published.taintwarden.io/tested"
+MASS = "published.taintwarden.io/mass"
+ALLOWED = {
+    "a new value, with its record": change([taint("tested", "2"), *BEFORE[1:]], {TESTED: FULL + " "}),
+    "a removal with its record": change(BEFORE[1:], {TESTED: None}),
+    "another key, with a record": change(
+        [*BEFORE, taint("example.com/sla")], {"example.com.published.taintwarden.io/sla": FULL}
+    ),
+    "a record alone": change(None, {MASS: FULL}),
+    "nothing": change(),
+}
+REFUSED = {
+    "a key without the right": change([*BEFORE, taint("other")], {"published.taintwarden.io/other": FULL}),
+    "a key of Kubernetes": change(
+        [*BEFORE, taint("node.kubernetes.io/x")], {"node.kubernetes.io.published.taintwarden.io/x": FULL}
+    ),
+    "a taint that it did not write": change([BEFORE[0], BEFORE[2]]),
+    "a value that it did not write": change([*BEFORE[:2], taint("mass", "2")]),
+    "a removal of what has no record": change(BEFORE[:2]),
+    "a taint without a record": change([*BEFORE, taint("example.com/sla")]),
+    "a record of a key without the right": change(None, {"published.taintwarden.io/other": FULL}),
+    "another annotation": change(None, {"who": "you"}),
+    "an annotation that looks like a record": change(None, {"published.taintwarden.io.evil.io/sla": FULL}),
+    "the end of another annotation": change(None, {"who": None}),
+    "a cordon": change(unschedulable=True),
+    "the pods' addresses": change(podCIDR="10.0.0.0/24", podCIDRs=["10.0.0.0/24"]),
+    "a label": change(metadata={"labels": {"a": "b"}}),
+    "the end of a label": change(metadata={"labels": {"kubernetes.io/os": None}}),
+    "a finalizer": change(metadata={"finalizers": ["a.io/b"]}),
+    "an owner": change(
+        metadata={
+            "ownerReferences": [
+                {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "00000000-0000-0000-0000-000000000000"}
+            ]
+        }
+    ),
+    "the status": lambda cluster: cluster.patch(
+        "nodes", TRIED, {"status": {"phase": "x"}}, subresource="status", dryRun="All"
+    ),
+    "the spec of an object": lambda cluster: cluster.patch(
+        "taintpublishers", TRIED, {"spec": {"mode": "Publish"}}, dryRun="All"
+    ),
+    "a label of an object": lambda cluster: cluster.patch(
+        "taintpublishers", TRIED, metadata(labels={"a": "b"}), dryRun="All"
+    ),
+    "another finalizer of an object": lambda cluster: cluster.patch(
+        "taintpublishers", TRIED, metadata(finalizers=["a.io/b"]), dryRun="All"
+    ),
+}
+NO_RIGHT = {"the status"}
+
+
+def refused_now(account: Cluster) -> set[str]:
+    return {name for name, one in REFUSED.items() if is_refused(partial(one, account))}
+
+
+@pytest.fixture(scope="module")
+def tried(ground: ControlPlane, account: Cluster) -> Iterator[ControlPlane]:
+    """A node and an object to change."""
+    admin = ground.client
+    admin.create_node(TRIED, taints=BEFORE, annotations={TESTED: FULL, "who": "me"})
+    spec = {"key": "tried", "url": "http://127.0.0.1:1", "query": "up", "round": 1}
+    kind = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintPublisher", "metadata": {"name": TRIED}}
+    admin.create("taintpublishers", {**kind, "spec": spec})
+    wait_until(lambda: refused_now(account) == set(REFUSED), SEEN_SECONDS, "the admission policies to be heard of")
+    yield ground
+    admin.delete("taintpublishers", TRIED)
+    admin.delete("nodes", TRIED)
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_the_publisher_may_change(tried, account, name):
+    ALLOWED[name](account)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_the_publisher_may_not_change(tried, account, name):
+    assert is_refused(partial(REFUSED[name], account))
+
+
+def test_its_finalizer_is_its_own(tried, account):
+    account.patch("taintpublishers", TRIED, metadata(finalizers=["publisher.taintwarden.io/taints"]), dryRun="All")
+
+
+def test_the_policies_concern_nobody_else(tried):
+    for name in set(REFUSED) - {"the pods' addresses", "an owner", "a finalizer"}:
+        REFUSED[name](tried.client)
+
+
+# -- the loop ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def loop(ground: ControlPlane) -> Iterator[Loop]:
+    """With the object `sla`, whose taints all nodes have."""
+    with running(ground, NODES) as loop:
+        loop.publish("sla")
+        loop.wait_taints(GOOD)
+        yield loop
+
+
+@pytest.fixture(autouse=True)
+def recovered(request: pytest.FixtureRequest) -> Iterator[None]:
+    """After each test of the loop the nodes are good again."""
+    yield
+    if "loop" in request.fixturenames:
+        loop: Loop = request.getfixturevalue("loop")
+        loop.exporter.values = dict.fromkeys(NODES, 0.985)
+        loop.wait_taints(GOOD)
+
+
+def test_a_value_that_falls_becomes_a_taint_and_one_that_recovers_does(loop):
+    loop.exporter.values |= {"a1": 0.951, "a2": 0.5}
+    loop.wait_taints({**GOOD, "a1": "940", "a2": "0"})
+    record = loop.client.get("nodes", "a1")["metadata"]["annotations"][RECORD]
+    assert '"publisher":"sla"' in record
+    assert '"from":951.0' in record
+    loop.exporter.values = dict.fromkeys(NODES, 0.985)
+    loop.wait_taints(GOOD)
+    assert loop.condition("sla", "Publishing")["message"] == "4 nodes of 4 have the taint sla with its value"
+    assert any("a2 sla=980 -> 0 (from 500)" in one["message"] for one in loop.events("sla", "TaintsPublished"))
+
+
+def test_the_operator_beside_it_evicts_what_does_not_tolerate_the_new_value(loop, tmp_path):
+    """The loop: a metric falls, and a pod that needs more leaves; the pod that does not stays."""
+    policy = {"taints": [{"key": "sla"}], "limits": {"base": "None"}}
+    kind = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintEvictionPolicy", "metadata": {"name": "sla"}}
+    loop.client.create("taintevictionpolicies", {**kind, "spec": policy})
+    for name, least in (("strict", "950"), ("tolerant", "100")):
+        tolerations = f'[{{"key": "sla", "operator": "Gt", "value": "{least}", "effect": "NoExecute"}}]'
+        annotations = {"taintwarden.io/tolerations": tolerations}
+        loop.client.create_pod(name, node="a1", annotations=annotations, grace_seconds=0)
+    with Operator(loop.control_plane.operator_kubeconfig(), tmp_path) as operator:
+        operator.wait_leading()
+        loop.exporter.values["a1"] = 0.945
+        wait_until(lambda: not loop.client.find("pods", "strict", "default"), SEEN_SECONDS, "strict to be evicted")
+        assert loop.taints()["a1"] == "940"
+        assert loop.client.find("pods", "tolerant", "default")
+    loop.client.delete("pods", "tolerant", "default", grace_seconds=0)
+    loop.client.delete("taintevictionpolicies", "sla")
+
+
+def test_a_series_of_no_node_and_a_value_that_is_none_change_nothing(loop):
+    loop.exporter.values |= {"ghost": 0.1, "a1": "NaN", "a2": "+Inf"}
+    answered = lambda: loop.condition("sla", "Answered").get("message", "")  # noqa: E731
+    wait_until(lambda: "NaN" in answered() and "infinite" in answered(), SEEN_SECONDS, "the faults to be told")
+    assert "1 of a node that does not exist" in answered()
+    assert loop.taints() == GOOD
+
+
+def test_a_taint_of_somebody_else_is_left_alone(loop):
+    has = loop.client.get("nodes", "a3")["spec"]["taints"]
+    loop.client.set_taints("a3", [one | {"value": "1"} if one["key"] == "sla" else one for one in has])
+    message = lambda: loop.condition("sla", "Publishing").get("message", "")  # noqa: E731
+    wait_until(
+        lambda: "not changed, since something else wrote the taint (a3)" in message(), SEEN_SECONDS, "the conflict"
+    )
+    assert loop.taints()["a3"] == "1"
+    loop.client.set_taints("a3", [one for one in has if one["key"] != "sla"])
+
+
+def test_all_nodes_that_fall_at_once_change_nothing_and_are_told_once(loop):
+    loop.client.patch("taintpublishers", "sla", {"spec": {"maxChangedNodes": 3}})
+    loop.exporter.values = dict.fromkeys(NODES, 0.0)
+    told = loop.wait_reason("sla", "Publishing", "TooManyChanges")
+    assert "4 nodes of 4 would change within ten minutes" in told["message"]
+    rounds = loop.rounds("sla")
+    wait_until(lambda: loop.rounds("sla") >= rounds + 3, SEEN_SECONDS, "three more rounds")
+    assert loop.taints() == GOOD
+    assert len(loop.events("sla", "TooManyChanges")) == 1
+    loop.client.patch("taintpublishers", "sla", {"spec": {"maxChangedNodes": "100%"}})
+    loop.wait_taints(dict.fromkeys(NODES, "0"))
+
+
+def test_a_query_that_does_not_parse_is_told_in_the_words_of_prometheus(loop):
+    loop.publish("bad", query="sum(")
+    assert "parse error" in loop.wait_reason("bad", "Accepted", "QueryInvalid")["message"]
+    assert loop.taints("bad") == {}
+    loop.remove("bad")
+
+
+def test_a_key_that_another_publisher_has(loop):
+    loop.publish("second", key="sla")
+    assert "TaintPublisher sla has the key sla" in loop.wait_reason("second", "Accepted", "KeyTaken")["message"]
+    loop.remove("second")
+    assert loop.taints() == GOOD
+
+
+def test_a_key_without_the_right_to_publish_it(loop):
+    loop.publish("other")
+    message = loop.wait_reason("other", "Publishing", "WriteRefused")["message"]
+    assert "the publisher has no right to publish other" in message
+    assert loop.taints("other") == {}
+    loop.remove("other")
+
+
+def test_a_dry_run_writes_nothing(loop):
+    loop.publish("mass", mode="DryRun")
+    assert "would change 4 nodes: a1 mass=980" in loop.wait_reason("mass", "Publishing", "DryRun")["message"]
+    assert loop.taints("mass") == {}
+    loop.remove("mass")
+
+
+def test_a_deleted_object_takes_its_taints_with_it_and_no_others(loop):
+    loop.publish("example", key="example.com/sla")
+    loop.wait_taints(GOOD, "example.com/sla")
+    loop.remove("example")
+    assert loop.taints("example.com/sla") == {}
+    assert loop.taints() == GOOD
+    annotations = loop.client.get("nodes", "a1")["metadata"]["annotations"]
+    assert "example.com.published.taintwarden.io/sla" not in annotations
+    assert RECORD in annotations
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"key": "node.kubernetes.io/unreachable"}, "belongs to Kubernetes"),
+        ({"key": "readiness.k8s.io/x"}, "belongs to Kubernetes"),
+        ({"round": 10}, "exactly one of steps and round"),
+        ({"steps": [900, 940]}, "the first step must be 0"),
+        ({"steps": [0, 940, 900]}, "steps must increase"),
+        ({"steps": [0, 940, 940]}, "steps must increase"),
+        ({"url": "http://user:secret@prometheus"}, "without user and query"),
+        ({"maxChangedNodes": "0%"}, "whole percentage"),
+        ({"effects": []}, "at least 1"),
+    ],
+)
+def test_the_api_server_refuses(loop, fields, said):
+    with pytest.raises(ApiError, match=said):
+        loop.publish("refused", **fields)
+
+
+def test_a_key_cannot_be_changed(loop):
+    with pytest.raises(ApiError, match="cannot be changed"):
+        loop.client.patch("taintpublishers", "sla", {"spec": {"key": "other"}})
+
+
+# -- without what bounds the rights ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def unbounded(tried: ControlPlane, account: Cluster) -> Iterator[ControlPlane]:
+    """The policies bind nobody. Comes last: each test of the module before it needs them."""
+    for one in tried.client.items("validatingadmissionpolicybindings"):
+        if one["metadata"]["name"].startswith("taintwarden-publisher"):
+            tried.client.delete("validatingadmissionpolicybindings", one["metadata"]["name"])
+    wait_until(lambda: refused_now(account) == NO_RIGHT, SEEN_SECONDS, "the policies to be gone")
+    return tried
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_without_the_admission_policies_only_rights_bound_it(unbounded, account, name):
+    """What the policies are worth: all but this they refuse, and nothing else does."""
+    assert is_refused(partial(REFUSED[name], account)) is (name in NO_RIGHT)

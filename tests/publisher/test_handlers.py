@@ -1,0 +1,115 @@
+"""The handlers under kopf itself and with the official client, on the embedded API server.
+
+It knows no JSON patches, by which kopf writes finalizers: deletions are tried on the real one.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import kopf
+import pytest
+import yaml
+from kubernetes.aio import client
+
+from localcluster import LocalCluster
+from publisher.answering import Answers, vector
+from publisher.scene import body
+from taintwarden.telemetry.metrics import Metrics
+from taintwarden_publisher import handlers
+from taintwarden_publisher.cluster import Cluster, configuration
+from taintwarden_publisher.rounds import Tools
+
+CRDS = Path(__file__).parents[2] / "crds"
+SECONDS = 60
+"""For what happens within a second on a machine that is not busy."""
+
+
+class Running:
+    """kopf with our handlers, in this process."""
+
+    def __init__(self, cluster: LocalCluster, prometheus: Answers) -> None:
+        self.cluster = cluster
+        self.prometheus = prometheus
+
+    def create(self, name: str = "sla", **fields: Any) -> None:
+        fast = {"mode": "Publish", "maxChangedNodes": "100%", "intervalSeconds": 1, "minDwellSeconds": 0}
+        made = body(name, **fast | {"url": self.prometheus.url} | fields)
+        self.cluster.create("taintpublishers", made | {"metadata": {"name": name}})
+
+    def values(self, key: str = "sla") -> list[str]:
+        taints = self.cluster.store.get("nodes", "a1")["spec"].get("taints", ())
+        return [one["value"] for one in taints if one["key"] == key]
+
+    def reason(self, kind: str, name: str = "sla") -> str:
+        conditions = self.cluster.store.get("taintpublishers", name).get("status", {}).get("conditions", ())
+        return next((one["reason"] for one in conditions if one["type"] == kind), "")
+
+    def events(self) -> list[str]:
+        return [one["reason"] for one in self.cluster.store.list("events", "default")]
+
+
+async def until(holds: Callable[[], object], what: str) -> None:
+    for _ in range(SECONDS * 50):
+        if holds():
+            return
+        await asyncio.sleep(0.02)
+    pytest.fail(f"waited {SECONDS} s for {what}")
+
+
+@asynccontextmanager
+async def running(prometheus: Answers, session: aiohttp.ClientSession, tmp_path: Path) -> AsyncIterator[Running]:
+    """In the task of the test: when kopf ends, it cancels all tasks that are newer than itself."""
+    cluster = LocalCluster(bookmark_seconds=1.0)
+    cluster.create("nodes", {"metadata": {"name": "a1"}})
+    for name in ("taintpublishers", "taintevictionpolicies"):
+        cluster.create("customresourcedefinitions", yaml.safe_load((CRDS / f"{name}.yaml").read_text()))
+    prometheus.says(vector({"a1": 985}))
+    async with cluster.serve() as server:
+        kubeconfig = str(server.write_kubeconfig(tmp_path / "kubeconfig"))
+
+        async def load() -> client.Configuration:
+            return await configuration(kubeconfig, None)
+
+        async with client.ApiClient(await load()) as api:
+            registry, ready, stop = kopf.OperatorRegistry(), asyncio.Event(), asyncio.Event()
+            handlers.register(registry, Tools(Cluster(api, "default"), session, Metrics()), load)
+            task = asyncio.create_task(
+                kopf.operator(registry=registry, clusterwide=True, standalone=True, ready_flag=ready, stop_flag=stop)
+            )
+            await ready.wait()
+            yield Running(cluster, prometheus)
+            stop.set()
+            await task
+
+
+async def test_an_object_is_published_and_followed(prometheus, session, tmp_path):
+    async with running(prometheus, session, tmp_path) as run:
+        run.create()
+        await until(lambda: run.values() == ["980"], "the taint")
+        run.prometheus.says(vector({"a1": 100}))
+        await until(lambda: run.values() == ["0"], "the new value")
+        await until(lambda: run.reason("Publishing") == "Publishing", "the status")
+        await until(lambda: run.events().count("TaintsPublished") == 2, "an Event for each round that wrote")
+
+
+async def test_a_second_object_with_the_key_writes_nothing(prometheus, session, tmp_path):
+    async with running(prometheus, session, tmp_path) as run:
+        run.create(mode="DryRun")
+        await until(lambda: run.reason("Publishing") == "DryRun", "the first one")
+        run.create("younger")
+        await until(lambda: run.reason("Accepted", "younger") == "KeyTaken", "the second one")
+        assert run.values() == []
+
+
+async def test_a_change_of_the_object_is_followed_before_its_interval_is_over(prometheus, session, tmp_path):
+    async with running(prometheus, session, tmp_path) as run:
+        run.create(mode="DryRun", intervalSeconds=3600)
+        await until(lambda: run.reason("Publishing") == "DryRun", "the first round")
+        run.cluster.apply(
+            {**body(url=run.prometheus.url, mode="Publish", maxChangedNodes="100%"), "metadata": {"name": "sla"}}
+        )
+        await until(lambda: run.values() == ["980"], "the taint")
