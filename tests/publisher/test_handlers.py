@@ -1,6 +1,6 @@
 """The handlers under kopf itself and with the official client, on the embedded API server.
 
-It knows no JSON patches, by which kopf writes finalizers: deletions are tried on the real one.
+It knows no JSON patches, by which kopf writes finalizers: objects have theirs, and deletions are tried on the real one.
 """
 
 import asyncio
@@ -38,7 +38,8 @@ class Running:
     def create(self, name: str = "sla", **fields: Any) -> None:
         fast = {"mode": "Publish", "maxChangedNodes": "100%", "intervalSeconds": 1, "minDwellSeconds": 0}
         made = body(name, **fast | {"url": self.prometheus.url} | fields)
-        self.cluster.create("taintpublishers", made | {"metadata": {"name": name}})
+        metadata = {"name": name, "finalizers": [handlers.FINALIZER]}
+        self.cluster.create("taintpublishers", made | {"metadata": metadata})
 
     def values(self, key: str = "sla") -> list[str]:
         taints = self.cluster.store.get("nodes", "a1")["spec"].get("taints", ())
