@@ -14,7 +14,9 @@ _COMMANDS = {
     "scheduler-extender": CommandEntry(
         "taintwarden.cli.serve.scheduler_extender:scheduler_extender", "Run the scheduler extender."
     ),
-    "publisher": CommandEntry("taintwarden.cli.publisher:publisher", "Publish values of Prometheus as taints of nodes."),
+    "publisher": CommandEntry(
+        "taintwarden.cli.publisher:publisher", "Publish values of Prometheus as taints of nodes."
+    ),
     "demo": CommandEntry("taintwarden.cli.demo:demo", "Show the operator at work on a cluster in this process."),
     "explain": CommandEntry("taintwarden.cli.explain.command:explain", "Say why pods stay or leave, and when."),
     "init": CommandEntry("taintwarden.cli.files.init_command:init", "Print a first policy and profile."),

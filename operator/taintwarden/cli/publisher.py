@@ -2,7 +2,7 @@
 
 import click
 
-from taintwarden.cli.errors import fail
+from taintwarden.cli.failures import fail
 
 PACKAGE = "taintwarden_publisher"
 

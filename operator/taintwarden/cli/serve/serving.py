@@ -10,10 +10,10 @@ import uvloop
 from taintwarden.cli.failures import fail
 from taintwarden.cli.lazy import imported
 from taintwarden.kube.errors import ConfigError, KubeError
-from taintwarden.settings import ExtenderSettings, Settings, SettingsError, WebhookSettings
+from taintwarden.settings import ExtenderSettings, PublisherSettings, Settings, SettingsError, WebhookSettings
 from taintwarden.telemetry.logs import configure_logs
 
-OneOf = TypeVar("OneOf", Settings, WebhookSettings, ExtenderSettings)
+OneOf = TypeVar("OneOf", Settings, WebhookSettings, ExtenderSettings, PublisherSettings)
 
 
 def serve(place: str, load: Callable[..., OneOf], flags: Mapping[str, object]) -> NoReturn:

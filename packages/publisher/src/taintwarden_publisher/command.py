@@ -2,7 +2,8 @@
 
 import click
 
-from taintwarden.cli.serving import connection_options, listening_options, log_options, serve
+from taintwarden.cli.lazy import imported
+from taintwarden.cli.serve.serving_options import connection_options, listening_options, log_options
 from taintwarden.settings import PublisherSettings, load_publisher_settings
 
 
@@ -19,6 +20,5 @@ def publisher(**flags: object) -> None:
 
     Exit codes: 0 stopped as asked, 1 the cluster cannot be used or a fault, 2 wrong flags or kubeconfig.
     """
-    from taintwarden_publisher.running import run  # noqa: PLC0415
-
-    serve(load_publisher_settings, run, flags)
+    serve = imported("taintwarden.cli.serve.serving:serve", with_rich=False)
+    serve("taintwarden_publisher.running:run", load_publisher_settings, flags)

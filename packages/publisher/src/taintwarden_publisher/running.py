@@ -9,10 +9,10 @@ import structlog
 from kubernetes.aio import client
 
 from taintwarden.controller.clock import system_clock
-from taintwarden.handlers.metrics_server import MetricsServer
-from taintwarden.handlers.probes import ProbeServer
-from taintwarden.kube.client import Client
-from taintwarden.kube.connection import Connection
+from taintwarden.kube.auth.connection import Connection
+from taintwarden.kube.http.client import Client
+from taintwarden.serving.metrics_server import MetricsServer
+from taintwarden.serving.probes import ProbeServer
 from taintwarden.settings import PublisherSettings
 from taintwarden.telemetry.metrics import Metrics, Process
 from taintwarden_publisher import handlers

@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta
 
 from taintwarden.api import names
 from taintwarden.api.decode import decode
-from taintwarden.api.errors import FieldError
+from taintwarden.api.field_errors import FieldError
 from taintwarden.api.types import LabelSelectorSpec, Spec, checked, no_duplicates
 from taintwarden.engine.model import Effect
 
