@@ -19,7 +19,8 @@ OF_PUBLISHER = ("PrometheusRule", "taintwarden-publisher")
 
 def objects(**values: Any) -> list[Json]:
     """The PrometheusRules of a release with everything that alerts are about."""
-    found = by_key(chart({"prometheusRule": {"enabled": True, **values}, "schedulerExtender": {"enabled": True}}))
+    parts = {"schedulerExtender.enabled": True, "publisher.enabled": True}
+    found = by_key(chart({"prometheusRule": {"enabled": True, **values}, **parts}))
     return [found[RULE], found[OF_EXTENDER], found[OF_PUBLISHER]]
 
 
