@@ -1,7 +1,7 @@
 # Everything a developer or a newcomer runs. `make help` lists it.
 # The environment is .venv, made on first use from Python 3.11+ and the package index alone.
 .DEFAULT_GOAL := help
-.PHONY: help demo test search fuzz check fmt reference lock sbom audit pictures diagrams site control-plane cluster deploy-tools karpenter prometheus test-deploy test-e2e on-call kind kind-image kind-e2e kind-stories kind-conformance kind-down bench clean
+.PHONY: help demo test chaos search fuzz check fmt reference lock sbom audit pictures diagrams site control-plane cluster deploy-tools karpenter prometheus test-deploy test-e2e on-call kind kind-image kind-e2e kind-stories kind-conformance kind-down bench clean
 PYTHON ?= python3
 # Another control plane for the end-to-end tests: a version in tests/controlplane/versions.
 export KUBERNETES ?=
@@ -103,6 +103,9 @@ cluster: $(READY) control-plane ## the real control plane with six nodes and the
 
 test-e2e: $(READY) control-plane deploy-tools karpenter prometheus ## end-to-end tests on the real control plane (KUBERNETES=v1.30.14)
 	@$(BIN)/python -m pytest tests/e2e --numprocesses $(E2E_WORKERS) $(ARGS)
+
+chaos: $(READY) control-plane ## faults on the real control plane, judged by its audit log (ARGS=--list, docs/reliability.md)
+	@PYTHONPATH=tests $(BIN)/python -m chaos $(ARGS)
 
 on-call: $(READY) control-plane prometheus ## all incidents of docs/runbooks on the real control plane (five minutes)
 	@INCIDENTS=all $(BIN)/python -m pytest tests/e2e/test_incidents.py $(ARGS)

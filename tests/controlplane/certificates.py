@@ -11,7 +11,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 LIFETIME = datetime.timedelta(days=2)
-CLOCK_SLACK = datetime.timedelta(minutes=5)
+CLOCK_SLACK = datetime.timedelta(hours=2)
+"""A client whose clock is an hour behind can still connect."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,48 @@
+"""The faults, by name."""
+
+from chaos.faults import network, objects, processes, server, webhooks
+from chaos.faults.base import Fault, Nothing, Scene
+
+FAULTS: dict[str, type[Fault]] = {
+    kind.name: kind
+    for kind in (
+        Nothing,
+        server.ApiKilled,
+        server.ApiDown,
+        server.StoreStopped,
+        server.StoreKilled,
+        server.StoreRestored,
+        server.Compacted,
+        network.Cut,
+        network.HalfOpen,
+        network.Silent,
+        network.Partitioned,
+        network.Delayed,
+        network.DelayedMuch,
+        network.Narrow,
+        network.Errors,
+        objects.Starved,
+        objects.Credentials,
+        processes.ClockAhead,
+        processes.ClockBehind,
+        processes.Memory,
+        processes.LeaderStopped,
+        processes.LeaderKilled,
+        processes.BothKilled,
+        processes.FiftyKills,
+        processes.NoLease,
+        processes.Upgrade,
+        objects.DefinitionsDeleted,
+        objects.DefinitionsReplaced,
+        objects.PoliciesDeleted,
+        objects.NamespaceDeleted,
+        objects.LeaseDeleted,
+        webhooks.WebhookHangs,
+        webhooks.WebhookDenies,
+        webhooks.WebhookBusy,
+    )
+}
+SHORT = ("none", "api-killed", "cut", "errors")
+"""What continuous integration plays."""
+
+__all__ = ["FAULTS", "SHORT", "Fault", "Nothing", "Scene"]

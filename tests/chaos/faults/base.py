@@ -1,0 +1,64 @@
+"""What a fault is, and what it may do."""
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from chaos.judge import Judge
+from chaos.network import Network
+from chaos.plane import Plane
+from chaos.replicas import Replicas
+from chaos.town import Town
+
+
+@dataclass
+class Scene:
+    """Everything that a fault can break."""
+
+    plane: Plane
+    network: Network
+    replicas: Replicas
+    town: Town
+    judge: Judge
+    random: random.Random
+
+
+class Fault:
+    """Begins with `start`, is refreshed by `tick` twice a second, and is over after `end`.
+
+    A fault is made for one run, so it may keep what it needs to end.
+    """
+
+    name: ClassVar[str]
+    seconds: ClassVar[float] = 20
+    """How long it lasts."""
+    staleness_seconds: ClassVar[float] = 2
+    """For how long an eviction may rest on what was true before. More where the network itself holds things back."""
+    in_flight: ClassVar[int] = 10
+    """How many calls may arrive at once that were sent apart."""
+    bound_seconds: ClassVar[float] = 60
+    """After so long everybody who has to leave has left."""
+    excused: ClassVar[Mapping[str, str]] = {}
+    """Counts of the verdict for which zero is not promised, with the reason."""
+
+    def prepare(self, scene: Scene) -> None:
+        """Before anything is judged."""
+
+    def start(self, scene: Scene) -> None:
+        """Break something."""
+
+    def tick(self, scene: Scene, elapsed_seconds: float) -> None:
+        """Go on breaking it."""
+
+    def end(self, scene: Scene) -> None:
+        """Mend it."""
+
+    def clear(self, scene: Scene) -> None:
+        """After everything was judged."""
+
+
+class Nothing(Fault):
+    """No fault: what the others are compared with."""
+
+    name = "none"

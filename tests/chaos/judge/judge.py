@@ -1,0 +1,220 @@
+"""From the audit log and the objects to a verdict."""
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import time
+from typing import Any
+
+from kubernetes import client, config
+
+from chaos.judge import limits
+from chaos.judge.audit import Record, read
+from chaos.judge.history import Between, History, Pod, Policy
+from chaos.judge.leading import Leading
+from chaos.judge.limits import Eviction
+from chaos.judge.rules import FOREVER, demand
+from chaos.judge.verdict import Verdict
+
+Json = dict[str, Any]
+
+LEASE = "taintwarden-system/taintwarden"
+ANSWER_SECONDS = 60.0
+"""A request of which nobody knows the answer had its effect within this time, if it had one."""
+GROUP, VERSION = "taintwarden.io", "v1alpha1"
+
+
+@dataclass(frozen=True)
+class Restoration:
+    """The store went back to a revision."""
+
+    revision: int
+    at: Between
+    nodes: list[Json]
+    pods: list[Json]
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """What is stated, and no more."""
+
+    staleness_seconds: float
+    """For how long a pod may still be evicted after the world has changed its mind."""
+    in_flight: int
+    """How many calls may be held back on their way and arrive at once."""
+
+
+class Judge:
+    """Reads as an administrator, and writes nothing."""
+
+    def __init__(self, kubeconfig: Path, log: Path, operator: str) -> None:
+        self._api = config.new_client_from_config(str(kubeconfig))
+        self._core = client.CoreV1Api(self._api)
+        self._custom = client.CustomObjectsApi(self._api)
+        self._log = log
+        self._operator = operator
+        self._restorations: list[Restoration] = []
+
+    def close(self) -> None:
+        self._api.close()
+
+    # -- the objects as they are
+
+    def must_leave(self) -> list[str]:
+        """The pods that have to leave as things stand now, at once or soon, and are not terminating."""
+        policies = [Policy.of(body) for body in self._policies()]
+        nodes = {node["metadata"]["name"]: node["spec"].get("taints") or [] for node in self._list("node")}
+        graces = {key: policy.grace for policy in policies for key in policy.keys}
+        return [
+            f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+            for pod in self._list("pod_for_all_namespaces")
+            if "deletionTimestamp" not in pod["metadata"]
+            and any(
+                demand(pod, taint, graces[taint["key"]]).seconds != FOREVER
+                for taint in nodes.get(pod["spec"].get("nodeName", ""), [])
+                if taint["key"] in graces and taint["effect"] == "NoExecute"
+            )
+        ]
+
+    def restored(self, revision: int, began: float) -> None:
+        """The store has just gone back to this revision: note what there is now."""
+        nodes, pods = self._list("node"), self._list("pod_for_all_namespaces")
+        self._restorations.append(Restoration(revision, Between(began, time()), nodes, pods))
+
+    def _policies(self) -> list[Json]:
+        return self._custom.list_cluster_custom_object(GROUP, VERSION, "taintevictionpolicies")["items"]
+
+    def _list(self, what: str) -> list[Json]:
+        response = getattr(self._core, f"list_{what}")(_preload_content=False)
+        return json.loads(response.data)["items"]
+
+    # -- what happened
+
+    def verdict(self, begin: float, end: float, settled: float, tolerance: Tolerance) -> Verdict:
+        """Judge every eviction that began between two moments. After `settled` there should be none."""
+        pods = self._list("pod_for_all_namespaces")
+        terminating = {pod["metadata"]["uid"] for pod in pods if "deletionTimestamp" in pod["metadata"]}
+        return judged(self._log, self._operator, self._restorations, terminating, begin, end, settled, tolerance)
+
+
+def judged(
+    log: Path,
+    operator: str,
+    restorations: Sequence[Restoration],
+    terminating: Collection[str],
+    begin: float,
+    end: float,
+    settled: float,
+    tolerance: Tolerance,
+) -> Verdict:
+    """The verdict from the log alone, and from the UIDs of the pods that are terminating now."""
+    pasts = _histories(read(log), operator, restorations)
+    for _, history in pasts:
+        history.decide(terminating)
+    last = pasts[-1][1]
+    leading = Leading(last.leases, LEASE)
+    verdict = Verdict()
+    evictions = [
+        Eviction(record, pod, _judge(record, pod, truths, tolerance, verdict))
+        for record, pod, truths in _evictions(pasts, tolerance)
+        if begin <= record.received <= end
+    ]
+    evictions.sort(key=lambda one: one.record.received)
+    verdict.evictions = len(evictions)
+    first: dict[str, Eviction] = {}
+    for one in evictions:
+        record, key = one.record, one.pod.key
+        if not leading.led(record.credential, record.received, min(record.completed, record.received + ANSWER_SECONDS)):
+            verdict.count("not_leader", f"{key} by {record.credential} at {record.received:.3f}")
+        if record.succeeded and (known := first.setdefault(one.pod.uid, one)) is not one:
+            undone = any(known.record.received < each.at.high <= record.completed for each in restorations)
+            if not undone:
+                verdict.count("doubled", f"{key} at {record.received:.3f}, first at {known.record.received:.3f}")
+    for sentence in limits.breaches(evictions, last, tolerance.in_flight):
+        verdict.count("over", sentence)
+    for record in last.deletions:
+        if begin <= record.received <= end:
+            verdict.count("over", f"{record.namespace}/{record.name} was deleted, not evicted")
+    for record in last.evictions:
+        if settled < record.received <= end:
+            verdict.count("restless", f"{record.namespace}/{record.name} at {record.received:.3f}")
+    verdict.leaderless_seconds = leading.longest_gap(begin, end)
+    return verdict
+
+
+def _histories(
+    records: Sequence[Record], operator: str, restorations: Sequence[Restoration]
+) -> list[tuple[float, History]]:
+    """The truth, and for each restoration of the store the truth that began with it."""
+    pasts: list[tuple[float, History]] = []
+    begins = [-FOREVER, *(one.at.low for one in restorations)]
+    for index, begin in enumerate(begins):
+        history = History(operator)
+        for earlier, restoration in zip(begins, restorations[:index], strict=False):
+            history.take(_between(records, earlier, restoration.at.low))
+            history.restored(restoration.revision, restoration.at, restoration.nodes, restoration.pods)
+        end = begins[index + 1] if index + 1 < len(begins) else FOREVER
+        history.take(_between(records, begin, end))
+        pasts.append((begin, history))
+    return pasts
+
+
+def _evictions(
+    pasts: Sequence[tuple[float, History]], tolerance: Tolerance
+) -> Iterator[tuple[Record, Pod, list[History]]]:
+    """Each eviction with the truth of its time, and just after a restoration with that before, too."""
+    for index, (since, history) in enumerate(pasts):
+        until = pasts[index + 1][0] if index + 1 < len(pasts) else FOREVER
+        for pod in history.pods.values():
+            for record in pod.evicted:
+                if since <= record.received < until:
+                    is_new = index > 0 and record.received - since <= tolerance.staleness_seconds
+                    yield record, pod, [history, *([pasts[index - 1][1]] if is_new else [])]
+
+
+def _judge(
+    record: Record, pod: Pod, truths: Sequence[History], tolerance: Tolerance, verdict: Verdict
+) -> Policy | None:
+    """Judge one accepted eviction; the policy by which the pod had to leave."""
+    best, least = None, FOREVER
+    early: list[float] = []
+    for truth in truths:
+        for span in truth.spans(truth.pods.get(pod.uid, pod)):
+            policy = truth.policy_of(span.key)
+            assert policy is not None
+            stale = max(record.received - span.end.high, _absent_for(record, truth, policy), 0.0)
+            if record.received >= span.due_low:
+                if stale < least:
+                    best, least = (span, policy), stale
+            elif span.base.low <= record.completed and stale == 0:
+                early.append(span.due_low - record.received)
+    where = f"{pod.key} on {pod.node} at {record.received:.3f}"
+    if best is None or least > tolerance.staleness_seconds:
+        if early:
+            verdict.count("early", f"{where}, by {min(early):.3f} s")
+        else:
+            ended = f"had to leave until {least:.3f} s before" if best else "never had to leave"
+            verdict.count("wrong", f"{where}: {ended}")
+        return best[1] if best else None
+    span, policy = best
+    verdict.stalest_seconds = max(verdict.stalest_seconds, least)
+    if record.succeeded:
+        verdict.latest_seconds = max(verdict.latest_seconds, record.completed - span.due_high)
+    return policy
+
+
+def _absent_for(record: Record, history: History, policy: Policy) -> float:
+    """For how long the policy had not existed when an eviction by it came in."""
+    return max(
+        (
+            record.received - since
+            for since, until in history.absences(policy)
+            if since <= record.received and record.completed < until
+        ),
+        default=0.0,
+    )
+
+
+def _between(records: Iterable[Record], begin: float, end: float) -> list[Record]:
+    return [record for record in records if begin <= record.received < end]

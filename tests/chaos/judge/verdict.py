@@ -1,0 +1,45 @@
+"""What the judge found about one run of one fault."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+COUNTS = ("lost", "wrong", "early", "doubled", "over", "not_leader", "restless")
+"""Where zero is promised, unless a fault says why not."""
+
+
+@dataclass
+class Verdict:
+    """Counts, and for each thing that should not be a sentence that says what was seen."""
+
+    evictions: int = 0
+    """Accepted by the API server, and judged."""
+    lost: int = 0
+    """Pods that had to leave and were still there at the end of the bound."""
+    wrong: int = 0
+    """Evictions of pods that might stay, also by the truth of the stated staleness before."""
+    early: int = 0
+    doubled: int = 0
+    """Evictions of a pod that had been evicted already."""
+    over: int = 0
+    """Over a rate, the guard, or what a workload may miss; and deletions, which no budget sees."""
+    not_leader: int = 0
+    restless: int = 0
+    """Calls for evictions after everybody who had to leave had left."""
+    stalest_seconds: float = 0.0
+    latest_seconds: float = 0.0
+    leaderless_seconds: float = 0.0
+    calls_per_second: int = 0
+    settled_seconds: float = 0.0
+    """From the end of the changes until nobody was left who had to leave."""
+    findings: list[str] = field(default_factory=list)
+
+    def count(self, column: str, finding: str) -> None:
+        setattr(self, column, getattr(self, column) + 1)
+        self.findings.append(f"{column}: {finding}")
+
+    def breaches(self) -> dict[str, int]:
+        """The counts that are not zero."""
+        return {name: value for name in COUNTS if (value := getattr(self, name))}
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)

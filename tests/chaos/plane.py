@@ -1,0 +1,97 @@
+"""The control plane of the tests with an audit log for the judge, and with a store that can be stopped and restored."""
+
+import json
+import os
+import shutil
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import urllib3
+
+from chaos.judge.audit import audit_policy
+from controlplane import ControlPlane, wait_until
+from controlplane.health import is_healthy
+
+BUDGETS = "disruption-controller"
+CLIENT_LIMITS = ("--kube-api-qps=500", "--kube-api-burst=1000")
+
+
+class Plane(ControlPlane):
+    """Starts the controller of budgets as well: the only one that the town needs."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        policy = folder / "audit-policy-of-the-judge.json"
+        policy.write_text(json.dumps(audit_policy()))
+        self.api_server.command.append(f"--audit-policy-file={policy}")
+        self._etcd_url = self._etcd_health.removesuffix("/health")
+        self._copy = folder / "etcd-copy"
+
+    @property
+    def audit_log(self) -> Path:
+        return self.folder / "audit.log"
+
+    def start(self) -> None:
+        super().start()
+        self.start_controller_manager(BUDGETS, CLIENT_LIMITS)
+
+    # -- the store
+
+    def stop_store(self) -> None:
+        """SIGSTOP: connections stay open, and nobody answers."""
+        self._signal(signal.SIGSTOP)
+
+    def continue_store(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def restart_store(self, seconds_down: float) -> None:
+        self.etcd.kill()
+        time.sleep(seconds_down)
+        self._start_store()
+
+    def copy_store(self) -> None:
+        """Copy its files while it stands still: what a machine would have on its disk after a crash."""
+        self.stop_store()
+        try:
+            shutil.rmtree(self._copy, ignore_errors=True)
+            shutil.copytree(self.folder / "etcd", self._copy)
+        finally:
+            self.continue_store()
+
+    def restore_store(self) -> tuple[float, int]:
+        """Go back to the copy, the API server killed. Returns when that began, and to which revision it went back."""
+        began = time.time()
+        self.stop_api_server(kill=True)
+        self.etcd.kill()
+        shutil.rmtree(self.folder / "etcd")
+        shutil.copytree(self._copy, self.folder / "etcd")
+        self._start_store()
+        revision = self.revision()
+        self.start_api_server()
+        return began, revision
+
+    def revision(self) -> int:
+        """The newest revision in the store."""
+        return int(self._ask("/v3/kv/range", {"key": "AA=="})["header"]["revision"])
+
+    def compact(self) -> None:
+        """Forget every revision but the newest; somebody else may have been faster."""
+        with suppress(RuntimeError):
+            self._ask("/v3/kv/compaction", {"revision": str(self.revision())})
+
+    def _start_store(self) -> None:
+        self.etcd.start()
+        wait_until(lambda: is_healthy(self._etcd_health), self.ready_seconds, "etcd to be healthy")
+
+    def _ask(self, path: str, body: dict[str, Any]) -> Any:
+        answer = urllib3.request("POST", f"{self._etcd_url}{path}", json=body, retries=False, timeout=10)
+        if answer.status >= 400:
+            raise RuntimeError(answer.data.decode())
+        return answer.json()
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self.etcd.pid is not None
+        os.kill(self.etcd.pid, number)

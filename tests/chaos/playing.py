@@ -1,0 +1,114 @@
+"""One run of one fault: warm up, break, mend, freeze, wait until everybody has left, judge."""
+
+import random
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from chaos.faults import FAULTS, Fault, Scene
+from chaos.judge import Judge, Verdict
+from chaos.judge.judge import Tolerance
+from chaos.network import Network
+from chaos.plane import Plane
+from chaos.replicas import Replicas
+from chaos.town import Scale, Town
+from controlplane.target import OPERATOR_USER
+
+WARM_SECONDS = 6.0
+AFTER_SECONDS = 3.0
+QUIET_SECONDS = 6.0
+LOOK_SECONDS = 1.0
+TICK_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run and what the judge says."""
+
+    fault: str
+    seed: int
+    scale: Scale
+    verdict: Verdict
+    seconds: float
+
+    @property
+    def breaches(self) -> dict[str, int]:
+        """The counts that should be zero and are not."""
+        excused = FAULTS[self.fault].excused
+        return {name: count for name, count in self.verdict.breaches().items() if name not in excused}
+
+
+@contextmanager
+def opened(scale: Scale, *, keep: bool = False) -> Iterator[Scene]:
+    """A control plane with a town and two replicas of the operator, one of which leads."""
+    folder = Path(tempfile.mkdtemp(prefix="chaos-"))
+    try:
+        with ExitStack() as stack:
+            plane = stack.enter_context(Plane(folder))
+            plane.apply_crds()
+            plane.apply_manifests()
+            assert plane.ca is not None
+            network = stack.enter_context(Network(plane.server, plane.ca, plane.server_certificate("chaos-proxy")))
+            town = stack.enter_context(Town(plane.client, scale))
+            judge = Judge(plane.admin_kubeconfig, plane.audit_log, OPERATOR_USER)
+            stack.callback(judge.close)
+            replicas = stack.enter_context(Replicas(plane, network))
+            yield Scene(plane, network, replicas, town, judge, random.Random(0))
+    finally:
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def play(scene: Scene, name: str, seed: int, scale: Scale) -> Run:
+    """Play one fault and judge it."""
+    fault = FAULTS[name]()
+    scene.random.seed(seed)
+    began = time.monotonic()
+    scene.town.recover()
+    fault.prepare(scene)
+    begin = time.time()
+    scene.town.begin(seed)
+    time.sleep(WARM_SECONDS)
+    _break(scene, fault)
+    fault.end(scene)
+    time.sleep(AFTER_SECONDS)
+    scene.town.freeze()
+    frozen = time.time()
+    left = _settle(scene, frozen + fault.bound_seconds)
+    settled = time.time()
+    time.sleep(QUIET_SECONDS)
+    end = time.time()
+    tolerance = Tolerance(fault.staleness_seconds, fault.in_flight)
+    verdict = scene.judge.verdict(begin, end, settled if not left else end, tolerance)
+    verdict.settled_seconds = settled - frozen
+    verdict.calls_per_second = scene.replicas.most_calls_per_second(begin, end)
+    for pod in left:
+        verdict.count("lost", pod)
+    fault.clear(scene)
+    return Run(name, seed, scale, verdict, time.monotonic() - began)
+
+
+def _break(scene: Scene, fault: Fault) -> None:
+    """The time in which the fault lasts, with a mistake of somebody in the middle."""
+    began = time.monotonic()
+    fault.start(scene)
+    is_mistaken = False
+    while (elapsed := time.monotonic() - began) < fault.seconds:
+        fault.tick(scene, elapsed)
+        if elapsed > fault.seconds / 2 and not is_mistaken:
+            is_mistaken = True
+            scene.town.mistake()
+        time.sleep(TICK_SECONDS)
+
+
+def _settle(scene: Scene, until: float) -> list[str]:
+    """Wait until nobody is left who has to leave; who is left at the end."""
+    while left := scene.judge.must_leave():
+        if time.time() > until:
+            break
+        time.sleep(LOOK_SECONDS)
+    return left

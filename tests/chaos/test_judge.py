@@ -1,0 +1,242 @@
+"""The judge finds what is wrong, and nothing else: on audit logs that are written by hand."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+from chaos import judge as package
+from chaos.judge.judge import Tolerance, judged
+from chaos.judge.verdict import Verdict
+from chaos.written import OPERATOR, POLICY, Log, moment
+
+TOLERANCE = Tolerance(staleness_seconds=2, in_flight=0)
+
+
+class Case:
+    """A leader, a policy, a node with a good value; then what a test adds."""
+
+    def __init__(self, path: Path) -> None:
+        self.log = Log(path)
+        self.log.policy(0)
+        self.log.value(0, "980")
+        for second in range(0, 200, 2):
+            self.log.lease(second, "a")
+
+    def verdict(self, settled: float = 200, terminating: frozenset[str] = frozenset()) -> Verdict:
+        return judged(self.log.path, OPERATOR, [], terminating, moment(0), moment(200), moment(settled), TOLERANCE)
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Case:
+    return Case(tmp_path / "audit.log")
+
+
+def test_an_eviction_after_the_grace_is_right(case: Case) -> None:
+    case.log.pod(1, "web")
+    case.log.value(10, "940")
+    case.log.evict(13.5, "web")
+    verdict = case.verdict()
+    assert verdict.breaches() == {}
+    assert verdict.evictions == 1
+    assert verdict.latest_seconds == pytest.approx(0.5, abs=0.02)
+
+
+def test_an_eviction_before_the_grace_is_early(case: Case) -> None:
+    case.log.pod(1, "web")
+    case.log.value(10, "940")
+    case.log.evict(12.9, "web")
+    assert case.verdict().breaches() == {"early": 1}
+
+
+def test_the_grace_of_the_toleration_counts_before_that_of_the_policy(case: Case) -> None:
+    case.log.pod(1, "web", grace=60)
+    case.log.value(10, "940")
+    case.log.evict(40, "web")
+    assert case.verdict().breaches() == {"early": 1}
+
+
+def test_a_further_fall_does_not_start_the_grace_again(case: Case) -> None:
+    case.log.pod(1, "web")
+    case.log.value(10, "940")
+    case.log.value(12, "930")
+    case.log.evict(13.5, "web")
+    assert case.verdict().breaches() == {}
+
+
+def test_a_recovery_starts_the_grace_again(case: Case) -> None:
+    case.log.pod(1, "web")
+    case.log.value(10, "940")
+    case.log.value(11, "980")
+    case.log.value(12, "940")
+    case.log.evict(13.5, "web")
+    assert case.verdict().breaches() == {"early": 1}
+
+
+def test_an_eviction_of_a_pod_that_may_stay_is_wrong(case: Case) -> None:
+    case.log.pod(1, "web")
+    case.log.evict(20, "web")
+    assert case.verdict().breaches() == {"wrong": 1}
+
+
+@pytest.mark.parametrize(("at", "found"), [(21.5, {}), (22.5, {"wrong": 1})])
+def test_what_was_true_before_counts_for_the_stated_staleness(case: Case, at: float, found: dict[str, int]) -> None:
+    case.log.pod(1, "web")
+    case.log.value(10, "940")
+    case.log.value(20, "980")
+    case.log.evict(at, "web")
+    assert case.verdict().breaches() == found
+
+
+def test_a_value_whose_write_was_never_answered_may_have_been_there_since_it_was_sent(case: Case) -> None:
+    case.log.pod(1, "web")
+    case.log.value(10, "940", code=None)
+    case.log.value(30, "940")
+    case.log.evict(13.5, "web")
+    assert case.verdict().breaches() == {}
+
+
+def test_without_its_policy_a_pod_may_stay(case: Case) -> None:
+    case.log.pod(1, "web")
+    case.log.value(10, "940")
+    case.log.policy(12, verb="delete")
+    case.log.evict(20, "web")
+    assert case.verdict().breaches() == {"wrong": 1}
+
+
+def test_a_policy_that_is_created_again_counts_again(case: Case) -> None:
+    case.log.pod(1, "web")
+    case.log.value(10, "940")
+    case.log.policy(12, verb="delete")
+    case.log.policy(19)
+    case.log.evict(20, "web")
+    assert case.verdict().breaches() == {}
+
+
+def test_an_eviction_of_a_pod_that_was_evicted_is_doubled(case: Case) -> None:
+    case.log.pod(1, "web")
+    case.log.value(10, "940")
+    case.log.evict(14, "web")
+    case.log.evict(15, "web")
+    assert case.verdict().breaches() == {"doubled": 1}
+
+
+def test_an_eviction_that_was_refused_is_not_one(case: Case) -> None:
+    case.log.pod(1, "web")
+    case.log.evict(14, "web", code=429)
+    assert case.verdict().evictions == 0
+
+
+def test_an_unanswered_eviction_counts_if_the_pod_has_left(case: Case) -> None:
+    case.log.pod(1, "web")
+    case.log.evict(14, "web", code=None)
+    case.log.remove(15, "web")
+    assert case.verdict().breaches() == {"wrong": 1}
+
+
+def test_an_unanswered_eviction_of_a_pod_that_is_there_is_not_one(case: Case) -> None:
+    case.log.pod(1, "web")
+    case.log.evict(14, "web", code=None)
+    assert case.verdict().evictions == 0
+
+
+def test_an_eviction_by_the_other_replica_is_not_the_leaders(case: Case) -> None:
+    case.log.lease(200, "b")
+    case.log.pod(1, "web")
+    case.log.value(10, "940")
+    case.log.evict(14, "web", by="b")
+    assert case.verdict().breaches() == {"not_leader": 1}
+
+
+def test_after_its_lease_has_run_out_nobody_is_the_leader(tmp_path: Path) -> None:
+    case = Case(tmp_path / "audit.log")
+    case.log.pod(1, "web")
+    case.log.value(10, "940")
+    case.log.evict(214.5, "web")
+    assert case.verdict().evictions == 0  # after the end
+    verdict = judged(case.log.path, OPERATOR, [], frozenset(), moment(0), moment(300), moment(300), TOLERANCE)
+    assert verdict.breaches() == {"not_leader": 1}
+    assert verdict.leaderless_seconds == pytest.approx(102, abs=0.1)
+
+
+def test_more_evictions_than_the_rate_are_over_it(case: Case) -> None:
+    for number in range(30):
+        case.log.pod(1, f"web-{number}")
+    case.log.value(10, "940")
+    for number in range(30):
+        case.log.evict(14 + number / 100, f"web-{number}")
+    assert case.verdict().breaches()["over"] >= 10
+
+
+def test_a_burst_and_the_rate_are_within_it(case: Case) -> None:
+    for number in range(30):
+        case.log.pod(1, f"web-{number}")
+    case.log.value(10, "940")
+    for number in range(30):
+        case.log.evict(14 + max(0, number - 9) / 10, f"web-{number}")
+    assert case.verdict().breaches() == {}
+
+
+def test_more_evictions_than_the_guard_allows_are_over_it(case: Case) -> None:
+    limits = {"evictionsPerSecond": 10, "burst": 10, "guard": {"maxPods": 5, "windowSeconds": 60}}
+    case.log.policy(0.5, {**POLICY, "spec": {**POLICY["spec"], "limits": limits}}, verb="update")
+    for number in range(7):
+        case.log.pod(1, f"web-{number}")
+    case.log.value(10, "940")
+    for number in range(7):
+        case.log.evict(14 + number * 5, f"web-{number}")
+    assert case.verdict().breaches() == {"over": 2}
+
+
+def test_more_pods_of_a_workload_than_may_be_missing_are_over_the_limit(case: Case) -> None:
+    case.log.replicas(0, "rs", 10)
+    for number in range(10):
+        case.log.pod(1, f"web-{number}", owner="rs")
+    case.log.value(10, "940")
+    for number in range(3):
+        case.log.evict(14 + number, f"web-{number}")
+    assert case.verdict().breaches() == {"over": 1}
+
+
+def test_a_replacement_that_is_ready_makes_room_for_the_next(case: Case) -> None:
+    case.log.replicas(0, "rs", 10)
+    for number in range(10):
+        case.log.pod(1, f"web-{number}", owner="rs")
+    case.log.value(10, "940")
+    case.log.evict(14, "web-0")
+    case.log.evict(15, "web-1")
+    case.log.pod(16, "web-10", owner="rs")
+    case.log.evict(17, "web-2")
+    assert case.verdict().breaches() == {}
+
+
+def test_a_deletion_by_the_operator_is_over_the_limit(case: Case) -> None:
+    case.log.pod(1, "web")
+    case.log.remove(14, "web", user=OPERATOR)
+    assert case.verdict().breaches() == {"over": 1}
+
+
+def test_a_call_after_everybody_has_left_is_restless(case: Case) -> None:
+    case.log.pod(1, "web")
+    case.log.value(10, "940")
+    case.log.evict(100, "web", code=404)
+    assert case.verdict(settled=90).breaches() == {"restless": 1}
+
+
+def test_half_a_line_of_a_killed_server_is_no_error(case: Case) -> None:
+    with case.log.path.open("a") as file:
+        file.write('{"auditID": "half')
+    assert case.verdict().breaches() == {}
+
+
+def test_the_judge_shares_no_code_with_the_product_or_with_the_world() -> None:
+    folder = Path(package.__file__).parent
+    allowed = {*sys.stdlib_module_names, "kubernetes", "chaos.judge"}
+    for path in folder.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            for name in names:
+                root = "chaos.judge" if name.startswith("chaos.judge") else name.split(".")[0]
+                assert root in allowed, f"{path.name} imports {name}"

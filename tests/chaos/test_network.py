@@ -1,0 +1,125 @@
+"""The proxy does what its name says, and nothing while it is asked for nothing."""
+
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import urllib3
+
+from chaos.network import Link, Network, most_per_second
+from controlplane.api_server import LOOPBACK
+from controlplane.certificates import Authority
+
+BODY = b"x" * 20_000
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(BODY)))
+        self.end_headers()
+        self.wfile.write(BODY)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def link(tmp_path: Path) -> Iterator[Link]:
+    pair = Authority(tmp_path).server("server", ("localhost",), (LOOPBACK,))
+    server = ThreadingHTTPServer((LOOPBACK, 0), Handler)
+    server.daemon_threads = True
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(pair.certificate, pair.key)
+    server.socket = tls.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        with Network(f"https://{LOOPBACK}:{server.server_port}", tmp_path / "ca.crt", pair) as network:
+            yield Link(network)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.fixture
+def pool(tmp_path: Path, link: Link) -> Iterator[urllib3.PoolManager]:
+    with urllib3.PoolManager(ca_certs=str(tmp_path / "ca.crt"), retries=False, timeout=60) as pool:
+        yield pool
+
+
+def post(pool: urllib3.PoolManager, link: Link, seconds: float = 60) -> urllib3.BaseHTTPResponse:
+    return pool.request("POST", f"{link.url}/", body=b"hello", timeout=seconds)
+
+
+def test_requests_pass_and_are_counted(pool: urllib3.PoolManager, link: Link) -> None:
+    assert [post(pool, link).data for _ in range(3)] == [BODY] * 3
+    assert len(link.requests) == 3
+
+
+def test_a_cut_ends_what_is_open(pool: urllib3.PoolManager, link: Link, tmp_path: Path) -> None:
+    tls = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
+    port = urlsplit(link.url).port
+    with (
+        socket.create_connection((LOOPBACK, port), 60) as plain,
+        tls.wrap_socket(plain, server_hostname="localhost") as connection,
+    ):
+        connection.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+        assert connection.recv(1)
+        link.cut()
+        with suppress(OSError):
+            while connection.recv(2**16):
+                pass
+    assert post(pool, link).data == BODY
+
+
+def test_what_is_lost_says_nothing_and_new_connections_work(pool: urllib3.PoolManager, link: Link) -> None:
+    post(pool, link)
+    link.lose()
+    with pytest.raises(urllib3.exceptions.TimeoutError):
+        post(pool, link, seconds=0.5)
+    assert post(pool, link).data == BODY
+
+
+def test_silence_holds_what_then_arrives(pool: urllib3.PoolManager, link: Link) -> None:
+    link.weather.is_silent = True
+    threading.Timer(0.5, lambda: setattr(link.weather, "is_silent", False)).start()
+    began = time.monotonic()
+    assert post(pool, link).data == BODY
+    assert time.monotonic() - began >= 0.5
+
+
+def test_a_delay_holds_for_each_direction(pool: urllib3.PoolManager, link: Link) -> None:
+    link.weather.delay_seconds = 0.2
+    began = time.monotonic()
+    post(pool, link)
+    assert time.monotonic() - began >= 0.4
+
+
+def test_few_bytes_pass_in_a_second(pool: urllib3.PoolManager, link: Link) -> None:
+    link.weather.bytes_per_second = 40_000
+    began = time.monotonic()
+    assert post(pool, link).data == BODY
+    assert time.monotonic() - began >= 0.5
+
+
+def test_errors_are_said_by_the_proxy(pool: urllib3.PoolManager, link: Link) -> None:
+    link.weather.error_share = 1.0
+    answers = [post(pool, link) for _ in range(20)]
+    assert {answer.status for answer in answers} == {500, 429, 504}
+    assert all(answer.headers["Retry-After"] == "1" for answer in answers if answer.status == 429)
+
+
+def test_the_busiest_second_is_any_second() -> None:
+    assert most_per_second([0.0, 0.9, 1.5, 1.6, 1.7, 5.0], 0, 10) == 4
