@@ -2,13 +2,14 @@
 
 import argparse
 import random
+import signal
 import sys
 from pathlib import Path
 
 from chaos.faults import FAULTS, SHORT
 from chaos.playing import Run, opened, play
 from chaos.report import load, save, table
-from chaos.town import Scale
+from chaos.world import Scale
 from controlplane.binaries import MissingBinariesError
 
 SHOWN = 12
@@ -17,6 +18,7 @@ SHOWN = 12
 def main() -> int:
     """Play what is asked for; 1 if something is not as promised."""
     options = _options().parse_args()
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if options.list:
         for name, kind in FAULTS.items():
             first = (kind.__doc__ or "").strip().splitlines()[0]

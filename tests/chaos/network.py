@@ -30,13 +30,13 @@ ERRORS: tuple[Answer, ...] = (
 
 
 @dataclass
-class Weather:
+class Conditions:
     """How the network is now. Read for each request and each piece of an answer; set from other threads."""
 
     refuses: bool = False
     """New connections end at once."""
     is_silent: bool = False
-    """Nothing passes, and nobody says so: no FIN, no RST."""
+    """Nothing passes, without FIN or RST."""
     delay_seconds: float = 0.0
     bytes_per_second: float = 0.0
     """Of all answers together; 0 for no limit."""
@@ -79,7 +79,7 @@ class Link:
     """A replica's proxy. Its address stays the same over everything that happens to it."""
 
     def __init__(self, network: Network, seed: int = 0) -> None:
-        self.weather = Weather()
+        self.conditions = Conditions()
         self.requests: list[float] = []
         """When each request came, of every kind and with every outcome (seconds since 1970)."""
         self._network = network
@@ -92,7 +92,7 @@ class Link:
         network.links.append(self)
 
     def close(self) -> None:
-        """In the thread of the network: nobody is served any more."""
+        """In the thread of the network: no connection is served any more."""
         self._server.close()
         self._each(Connection.abort)
 
@@ -109,7 +109,7 @@ class Link:
             do(connection)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self.weather.refuses:
+        if self.conditions.refuses:
             writer.transport.abort()
             return
         connection = Connection(self, reader, writer)
@@ -121,14 +121,14 @@ class Link:
 
     def error(self) -> Answer | None:
         """What the proxy says instead of passing a request on, if it is this one's turn."""
-        if self._random.random() >= self.weather.error_share:
+        if self._random.random() >= self.conditions.error_share:
             return None
         return self._random.choice(ERRORS)
 
     async def throttle(self, size: int) -> None:
-        if self.weather.bytes_per_second:
+        if self.conditions.bytes_per_second:
             async with self._throttle:
-                await asyncio.sleep(size / (self.weather.bytes_per_second or float("inf")))
+                await asyncio.sleep(size / (self.conditions.bytes_per_second or float("inf")))
 
 
 class Connection:
@@ -176,7 +176,7 @@ class Connection:
     async def _open(self) -> None:
         """Wait until this connection carries something."""
         await self._passes.wait()
-        while self._link.weather.is_silent:
+        while self._link.conditions.is_silent:
             await asyncio.sleep(0.05)
         await self._passes.wait()
 
@@ -190,15 +190,15 @@ class Connection:
                 self._writer.write(_written(error))
                 await self._writer.drain()
                 continue
-            if before := self._link.weather.before:
+            if before := self._link.conditions.before:
                 await asyncio.to_thread(before, head.split(b"\r\n", 1)[0].decode())
-            await asyncio.sleep(self._link.weather.delay_seconds)
+            await asyncio.sleep(self._link.conditions.delay_seconds)
             upstream.write(head + body)
             await upstream.drain()
 
     async def _answers(self, answers: asyncio.StreamReader, coming: "asyncio.Queue[tuple[float, bytes]]") -> None:
         while chunk := await answers.read(CHUNK_BYTES):
-            await coming.put((time.monotonic() + self._link.weather.delay_seconds, chunk))
+            await coming.put((time.monotonic() + self._link.conditions.delay_seconds, chunk))
         await coming.put((0.0, b""))
         await asyncio.Event().wait()
 
@@ -208,7 +208,7 @@ class Connection:
             if not chunk:
                 return
             await asyncio.sleep(max(0.0, at - time.monotonic()))
-            size = THROTTLED_BYTES if self._link.weather.bytes_per_second else len(chunk)
+            size = THROTTLED_BYTES if self._link.conditions.bytes_per_second else len(chunk)
             for begin in range(0, len(chunk), size):
                 piece = chunk[begin : begin + size]
                 await self._link.throttle(len(piece))

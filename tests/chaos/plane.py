@@ -20,7 +20,7 @@ CLIENT_LIMITS = ("--kube-api-qps=500", "--kube-api-burst=1000")
 
 
 class Plane(ControlPlane):
-    """Starts the controller of budgets as well: the only one that the town needs."""
+    """Starts the controller of budgets as well: the only one that the world needs."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -41,7 +41,7 @@ class Plane(ControlPlane):
     # -- the store
 
     def stop_store(self) -> None:
-        """SIGSTOP: connections stay open, and nobody answers."""
+        """SIGSTOP: connections stay open, without an answer."""
         self._signal(signal.SIGSTOP)
 
     def continue_store(self) -> None:
@@ -78,7 +78,7 @@ class Plane(ControlPlane):
         return int(self._ask("/v3/kv/range", {"key": "AA=="})["header"]["revision"])
 
     def compact(self) -> None:
-        """Forget every revision but the newest; somebody else may have been faster."""
+        """Forget every revision but the newest; the API server compacts as well, and may have been faster."""
         with suppress(RuntimeError):
             self._ask("/v3/kv/compaction", {"revision": str(self.revision())})
 

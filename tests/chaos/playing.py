@@ -1,4 +1,4 @@
-"""One run of one fault: warm up, break, mend, freeze, wait until everybody has left, judge."""
+"""One run of one fault: warm up, break, repair, freeze, wait until every pod that has to leave has left, judge."""
 
 import random
 import shutil
@@ -15,12 +15,12 @@ from chaos.judge.judge import Tolerance
 from chaos.network import Network
 from chaos.plane import Plane
 from chaos.replicas import Replicas
-from chaos.town import Scale, Town
+from chaos.world import Scale, World
 from controlplane.target import OPERATOR_USER
 
-WARM_SECONDS = 6.0
-AFTER_SECONDS = 3.0
-QUIET_SECONDS = 6.0
+WARM_SECONDS = 5.0
+AFTER_SECONDS = 2.0
+QUIET_SECONDS = 5.0
 LOOK_SECONDS = 1.0
 TICK_SECONDS = 0.5
 
@@ -44,7 +44,7 @@ class Run:
 
 @contextmanager
 def opened(scale: Scale, *, keep: bool = False) -> Iterator[Scene]:
-    """A control plane with a town and two replicas of the operator, one of which leads."""
+    """A control plane with a world and two replicas of the operator, one of which leads."""
     folder = Path(tempfile.mkdtemp(prefix="chaos-"))
     try:
         with ExitStack() as stack:
@@ -53,11 +53,11 @@ def opened(scale: Scale, *, keep: bool = False) -> Iterator[Scene]:
             plane.apply_manifests()
             assert plane.ca is not None
             network = stack.enter_context(Network(plane.server, plane.ca, plane.server_certificate("chaos-proxy")))
-            town = stack.enter_context(Town(plane.client, scale))
+            world = stack.enter_context(World(plane.client, scale))
             judge = Judge(plane.admin_kubeconfig, plane.audit_log, OPERATOR_USER)
             stack.callback(judge.close)
             replicas = stack.enter_context(Replicas(plane, network))
-            yield Scene(plane, network, replicas, town, judge, random.Random(0))
+            yield Scene(plane, network, replicas, world, judge, random.Random(0))
     finally:
         if not keep:
             shutil.rmtree(folder, ignore_errors=True)
@@ -68,15 +68,15 @@ def play(scene: Scene, name: str, seed: int, scale: Scale) -> Run:
     fault = FAULTS[name]()
     scene.random.seed(seed)
     began = time.monotonic()
-    scene.town.recover()
+    scene.world.recover()
     fault.prepare(scene)
     begin = time.time()
-    scene.town.begin(seed)
+    scene.world.begin(seed)
     time.sleep(WARM_SECONDS)
     _break(scene, fault)
     fault.end(scene)
     time.sleep(AFTER_SECONDS)
-    scene.town.freeze()
+    scene.world.freeze()
     frozen = time.time()
     left = _settle(scene, frozen + fault.bound_seconds)
     settled = time.time()
@@ -93,7 +93,7 @@ def play(scene: Scene, name: str, seed: int, scale: Scale) -> Run:
 
 
 def _break(scene: Scene, fault: Fault) -> None:
-    """The time in which the fault lasts, with a mistake of somebody in the middle."""
+    """The time in which the fault lasts, with a wrong value on every node in the middle."""
     began = time.monotonic()
     fault.start(scene)
     is_mistaken = False
@@ -101,12 +101,12 @@ def _break(scene: Scene, fault: Fault) -> None:
         fault.tick(scene, elapsed)
         if elapsed > fault.seconds / 2 and not is_mistaken:
             is_mistaken = True
-            scene.town.mistake()
+            scene.world.mistake()
         time.sleep(TICK_SECONDS)
 
 
 def _settle(scene: Scene, until: float) -> list[str]:
-    """Wait until nobody is left who has to leave; who is left at the end."""
+    """Wait until no pod has to leave; the pods that are left at the end."""
     while left := scene.judge.must_leave():
         if time.time() > until:
             break

@@ -59,7 +59,7 @@ class Replica:
         self.operator.process.start()
 
     def stop(self) -> None:
-        """In order, with a good-bye to the Lease."""
+        """In order: it releases the Lease."""
         self.is_wanted = False
         self.operator.process.stop()
 
@@ -102,7 +102,7 @@ class Replica:
 
 
 class Replicas:
-    """All replicas, with somebody who starts those again that end."""
+    """All replicas, with a thread that starts those again that end."""
 
     def __init__(self, cluster: ControlPlane, network: Network) -> None:
         self._cluster = cluster

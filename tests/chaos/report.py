@@ -8,7 +8,7 @@ from pathlib import Path
 from chaos.faults import FAULTS
 from chaos.judge import Verdict
 from chaos.playing import Run
-from chaos.town import Scale
+from chaos.world import Scale
 
 HEADS = (
     "fault",

@@ -149,7 +149,7 @@ def test_an_eviction_by_the_other_replica_is_not_the_leaders(case: Case) -> None
     assert case.verdict().breaches() == {"not_leader": 1}
 
 
-def test_after_its_lease_has_run_out_nobody_is_the_leader(tmp_path: Path) -> None:
+def test_after_the_lease_has_run_out_no_replica_leads(tmp_path: Path) -> None:
     case = Case(tmp_path / "audit.log")
     case.log.pod(1, "web")
     case.log.value(10, "940")
@@ -217,7 +217,7 @@ def test_a_deletion_by_the_operator_is_over_the_limit(case: Case) -> None:
     assert case.verdict().breaches() == {"over": 1}
 
 
-def test_a_call_after_everybody_has_left_is_restless(case: Case) -> None:
+def test_a_call_after_every_pod_has_left_is_restless(case: Case) -> None:
     case.log.pod(1, "web")
     case.log.value(10, "940")
     case.log.evict(100, "web", code=404)

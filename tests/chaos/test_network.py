@@ -93,29 +93,29 @@ def test_what_is_lost_says_nothing_and_new_connections_work(pool: urllib3.PoolMa
 
 
 def test_silence_holds_what_then_arrives(pool: urllib3.PoolManager, link: Link) -> None:
-    link.weather.is_silent = True
-    threading.Timer(0.5, lambda: setattr(link.weather, "is_silent", False)).start()
+    link.conditions.is_silent = True
+    threading.Timer(0.5, lambda: setattr(link.conditions, "is_silent", False)).start()
     began = time.monotonic()
     assert post(pool, link).data == BODY
     assert time.monotonic() - began >= 0.5
 
 
 def test_a_delay_holds_for_each_direction(pool: urllib3.PoolManager, link: Link) -> None:
-    link.weather.delay_seconds = 0.2
+    link.conditions.delay_seconds = 0.2
     began = time.monotonic()
     post(pool, link)
     assert time.monotonic() - began >= 0.4
 
 
 def test_few_bytes_pass_in_a_second(pool: urllib3.PoolManager, link: Link) -> None:
-    link.weather.bytes_per_second = 40_000
+    link.conditions.bytes_per_second = 40_000
     began = time.monotonic()
     assert post(pool, link).data == BODY
     assert time.monotonic() - began >= 0.5
 
 
 def test_errors_are_said_by_the_proxy(pool: urllib3.PoolManager, link: Link) -> None:
-    link.weather.error_share = 1.0
+    link.conditions.error_share = 1.0
     answers = [post(pool, link) for _ in range(20)]
     assert {answer.status for answer in answers} == {500, 429, 504}
     assert all(answer.headers["Retry-After"] == "1" for answer in answers if answer.status == 429)

@@ -9,7 +9,7 @@ from chaos.judge import Judge
 from chaos.network import Network
 from chaos.plane import Plane
 from chaos.replicas import Replicas
-from chaos.town import Town
+from chaos.world import World
 
 
 @dataclass
@@ -19,7 +19,7 @@ class Scene:
     plane: Plane
     network: Network
     replicas: Replicas
-    town: Town
+    world: World
     judge: Judge
     random: random.Random
 
@@ -38,7 +38,7 @@ class Fault:
     in_flight: ClassVar[int] = 10
     """How many calls may arrive at once that were sent apart."""
     bound_seconds: ClassVar[float] = 60
-    """After so long everybody who has to leave has left."""
+    """After so long every pod that has to leave has left."""
     excused: ClassVar[Mapping[str, str]] = {}
     """Counts of the verdict for which zero is not promised, with the reason."""
 
@@ -52,7 +52,7 @@ class Fault:
         """Go on breaking it."""
 
     def end(self, scene: Scene) -> None:
-        """Mend it."""
+        """Repair it."""
 
     def clear(self, scene: Scene) -> None:
         """After everything was judged."""

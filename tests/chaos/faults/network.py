@@ -16,13 +16,13 @@ class Networked(Fault):
 
     def end(self, scene: Scene) -> None:
         for link in scene.replicas.links():
-            self.mend(link)
+            self.repair(link)
 
     def spoil(self, link: Link) -> None:
         """Break one."""
 
-    def mend(self, link: Link) -> None:
-        """Mend one."""
+    def repair(self, link: Link) -> None:
+        """Repair one."""
 
 
 class Cut(Networked):
@@ -52,7 +52,7 @@ class HalfOpen(Networked):
 
 
 class Silent(Networked):
-    """Nothing passes, on old connections and new ones, and nobody says so; then everything that was held arrives."""
+    """Nothing passes, on old and new connections, without FIN or RST; then everything that was held arrives."""
 
     name = "silent"
     seconds = 30
@@ -60,10 +60,10 @@ class Silent(Networked):
     in_flight = 40
 
     def spoil(self, link: Link) -> None:
-        link.weather.is_silent = True
+        link.conditions.is_silent = True
 
-    def mend(self, link: Link) -> None:
-        link.weather.is_silent = False
+    def repair(self, link: Link) -> None:
+        link.conditions.is_silent = False
 
 
 class Partitioned(Fault):
@@ -76,10 +76,10 @@ class Partitioned(Fault):
 
     def start(self, scene: Scene) -> None:
         self._link = scene.replicas.leader().link
-        self._link.weather.is_silent = True
+        self._link.conditions.is_silent = True
 
     def end(self, scene: Scene) -> None:
-        self._link.weather.is_silent = False
+        self._link.conditions.is_silent = False
 
 
 class Delayed(Networked):
@@ -90,10 +90,10 @@ class Delayed(Networked):
     in_flight = 40
 
     def spoil(self, link: Link) -> None:
-        link.weather.delay_seconds = 1.0
+        link.conditions.delay_seconds = 1.0
 
-    def mend(self, link: Link) -> None:
-        link.weather.delay_seconds = 0.0
+    def repair(self, link: Link) -> None:
+        link.conditions.delay_seconds = 0.0
 
 
 class DelayedMuch(Delayed):
@@ -103,11 +103,11 @@ class DelayedMuch(Delayed):
     staleness_seconds = 2 + 6
 
     def spoil(self, link: Link) -> None:
-        link.weather.delay_seconds = 3.0
+        link.conditions.delay_seconds = 3.0
 
 
 class Narrow(Networked):
-    """Answers come at 100 kB/s, all together; one replica has to list everything anew."""
+    """Answers come at 100 kB/s, all together; one replica has to list everything again."""
 
     name = "narrow"
     seconds = 30
@@ -118,10 +118,10 @@ class Narrow(Networked):
         scene.replicas.leader().link.cut()
 
     def spoil(self, link: Link) -> None:
-        link.weather.bytes_per_second = 100_000
+        link.conditions.bytes_per_second = 100_000
 
-    def mend(self, link: Link) -> None:
-        link.weather.bytes_per_second = 0
+    def repair(self, link: Link) -> None:
+        link.conditions.bytes_per_second = 0
 
 
 class Errors(Networked):
@@ -131,7 +131,7 @@ class Errors(Networked):
     seconds = 25
 
     def spoil(self, link: Link) -> None:
-        link.weather.error_share = 0.3
+        link.conditions.error_share = 0.3
 
-    def mend(self, link: Link) -> None:
-        link.weather.error_share = 0.0
+    def repair(self, link: Link) -> None:
+        link.conditions.error_share = 0.0

@@ -1,9 +1,9 @@
-"""Faults that people make: objects that are deleted, rights that end, a server that is told to starve somebody."""
+"""Faults that people make: objects deleted, tokens revoked, a level of flow control without seats."""
 
 import time
 
 from chaos.faults.base import Fault, Scene
-from chaos.town import policies
+from chaos.world import policies
 from controlplane import ApiError, wait_until
 from controlplane.binaries import ROOT
 from controlplane.manifests import documents
@@ -62,11 +62,11 @@ class NamespaceDeleted(Fault):
     name = "namespace-deleted"
 
     def start(self, scene: Scene) -> None:
-        self._namespace = scene.random.choice(scene.town.namespaces)
-        self._names = scene.town.abandon(self._namespace)
+        self._namespace = scene.random.choice(scene.world.namespaces)
+        self._names = scene.world.abandon(self._namespace)
 
     def end(self, scene: Scene) -> None:
-        scene.town.settle(self._namespace, self._names)
+        scene.world.settle(self._namespace, self._names)
 
 
 class LeaseDeleted(Fault):

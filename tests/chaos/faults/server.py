@@ -78,7 +78,7 @@ class StoreRestored(Fault):
             self._restored = True
             began, revision = scene.plane.restore_store()
             scene.judge.restored(revision, began)
-            scene.town.rewrite()
+            scene.world.rewrite()
 
 
 class Compacted(Fault):
@@ -88,11 +88,11 @@ class Compacted(Fault):
 
     def start(self, scene: Scene) -> None:
         for link in scene.replicas.links():
-            link.weather.before = lambda line: scene.plane.compact() if "continue=" in line else None
+            link.conditions.before = lambda line: scene.plane.compact() if "continue=" in line else None
         scene.replicas.all[0].kill(again=True)
         scene.plane.stop_api_server(kill=True)
         scene.plane.start_api_server()
 
     def end(self, scene: Scene) -> None:
         for link in scene.replicas.links():
-            link.weather.before = None
+            link.conditions.before = None

@@ -29,7 +29,7 @@ class Webhook(Fault):
         tls.load_cert_chain(pair.certificate, pair.key)
         self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        half = scene.town.namespaces[::2]
+        half = scene.world.namespaces[::2]
         assert scene.plane.ca is not None
         bundle = base64.b64encode(scene.plane.ca.read_bytes()).decode()
         webhook = {

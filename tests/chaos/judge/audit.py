@@ -56,7 +56,7 @@ class Record:
     credential: str
     """Which token was shown: each replica has its own."""
     code: int
-    """0 when nobody knows the answer: the server was killed, or its own store did not answer."""
+    """0 when the result is unknown: the server was killed, or its own store did not answer."""
     sent: Json
     answer: Json
 

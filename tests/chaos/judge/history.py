@@ -63,9 +63,9 @@ class Pod:
     ready: float = FOREVER
     """When the server had confirmed that it is Ready."""
     evicted: list[Record] = field(default_factory=list)
-    """Evictions that the server accepted, and those of which nobody knows."""
+    """Evictions that the server accepted, and those with an unknown result."""
     removed: float = FOREVER
-    """When somebody else deleted it."""
+    """When another client deleted it."""
 
     @property
     def uid(self) -> str:
@@ -237,7 +237,7 @@ class History:
                 known.append((at, None))
 
     def decide(self, terminating: Collection[str]) -> None:
-        """Of the evictions of a pod keep those that had an effect: accepted ones, or the last of which nobody knows."""
+        """Of the evictions of a pod keep those that had an effect: accepted ones, or the last with an unknown result."""
         for pod in self.pods.values():
             pod.evicted.sort(key=lambda record: record.received)
             accepted = [record for record in pod.evicted if record.succeeded]

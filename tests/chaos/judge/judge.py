@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 LEASE = "taintwarden-system/taintwarden"
 ANSWER_SECONDS = 60.0
-"""A request of which nobody knows the answer had its effect within this time, if it had one."""
+"""A request with an unknown result had its effect within this time, if it had one."""
 GROUP, VERSION = "taintwarden.io", "v1alpha1"
 
 
@@ -40,7 +40,7 @@ class Tolerance:
     """What is stated, and no more."""
 
     staleness_seconds: float
-    """For how long a pod may still be evicted after the world has changed its mind."""
+    """For how long a pod may still be evicted after it may stay."""
     in_flight: int
     """How many calls may be held back on their way and arrive at once."""
 

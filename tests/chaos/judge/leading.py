@@ -37,7 +37,7 @@ class Leading:
         return bool(name) and any(received - one.at <= LEASE_SECONDS for one in held)
 
     def longest_gap(self, begin: float, end: float) -> float:
-        """The longest time without a renewal between two moments: for so long at most nobody led."""
+        """The longest time without a renewal between two moments: for so long at most no replica led."""
         times = [one.at for one in self.renewals if begin <= one.at <= end and one.holder]
         times = [begin, *times, end]
         return max(later - earlier for earlier, later in pairwise(times))

@@ -24,13 +24,13 @@ class Verdict:
     """Over a rate, the guard, or what a workload may miss; and deletions, which no budget sees."""
     not_leader: int = 0
     restless: int = 0
-    """Calls for evictions after everybody who had to leave had left."""
+    """Calls for evictions after every pod that had to leave had left."""
     stalest_seconds: float = 0.0
     latest_seconds: float = 0.0
     leaderless_seconds: float = 0.0
     calls_per_second: int = 0
     settled_seconds: float = 0.0
-    """From the end of the changes until nobody was left who had to leave."""
+    """From the end of the changes until no pod had to leave."""
     findings: list[str] = field(default_factory=list)
 
     def count(self, column: str, finding: str) -> None:

@@ -1,7 +1,7 @@
 """The world that the operator acts on: nodes whose values change all the time, workloads that are kept full, budgets.
 
-No controller of Kubernetes is needed except the one for budgets, so that a fault hits nobody but operator and server.
-The town keeps trying: what it wants becomes true as soon as the API server answers.
+No controller of Kubernetes is needed except the one for budgets, so that a fault affects only the operator and the server.
+The world retries each write until the API server has confirmed it.
 """
 
 import heapq
@@ -95,7 +95,7 @@ def _policy(name: str, taints: list[Json], timing: Json, limits: Json) -> Json:
     return {**kind, "metadata": {"name": name}, "spec": spec}
 
 
-class Town:
+class World:
     """`build` it once; for each run `begin` and `freeze`."""
 
     def __init__(self, client: Cluster, scale: Scale) -> None:
@@ -116,7 +116,7 @@ class Town:
         """Held while nodes are written: two writes of one node must not overtake each other."""
         self._stopping = threading.Event()
         self._lock = threading.Lock()
-        self._pool = ThreadPoolExecutor(WRITERS, "town")
+        self._pool = ThreadPoolExecutor(WRITERS, "world")
         self._threads = [threading.Thread(target=each, daemon=True) for each in (self._change, self._keep)]
         self.changes = 0
 
@@ -219,11 +219,11 @@ class Town:
         self._changing.set()
 
     def mistake(self) -> None:
-        """Somebody writes a wrong value on every node. The guard of its policy has to hold back most of it."""
+        """Write a wrong value on every node. The guard of its policy has to hold most of the pods."""
         self._mistaken.set()
 
     def freeze(self) -> None:
-        """No value changes any more. The mistake is mended; what is bad stays bad."""
+        """No value changes any more. The mistake is repaired; what is bad stays bad."""
         self._changing.clear()
         self._mistaken.clear()
         with self._busy:
@@ -315,7 +315,7 @@ class Town:
         self.changes += 1
 
     def _persist(self, do: Callable[[], Any]) -> None:
-        """Until the server has confirmed it; an object that is gone is nobody's any more."""
+        """Until the server has confirmed it, or the object does not exist any more."""
         while not self._stopping.is_set():
             try:
                 do()
