@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from chaos import judge as package
-from chaos.judge.judge import Tolerance, judged
+from chaos.judge.audit import read
+from chaos.judge.history import Between
+from chaos.judge.judge import Restoration, Tolerance, judged
 from chaos.judge.verdict import Verdict
 from chaos.written import OPERATOR, POLICY, Log, moment
 
@@ -240,3 +242,44 @@ def test_the_judge_shares_no_code_with_the_product_or_with_the_world() -> None:
             for name in names:
                 root = "chaos.judge" if name.startswith("chaos.judge") else name.split(".")[0]
                 assert root in allowed, f"{path.name} imports {name}"
+
+
+# -- a store that goes back to an older revision
+
+
+def restored(case: Case, revision: int, at: float, value: str, *pods: str) -> Verdict:
+    """The verdict when the store has gone back: the node has this value again, and these pods are there."""
+    taints = [{"key": "sla", "value": value, "effect": "NoExecute"}]
+    node = {"metadata": {"name": "n", "resourceVersion": str(revision)}, "spec": {"taints": taints}}
+    known = {record.name: record.answer for record in read(case.log.path) if record.resource == "pods"}
+    back = Restoration(revision, Between(moment(at), moment(at + 1)), [node], [known[pod] for pod in pods])
+    return judged(case.log.path, OPERATOR, [back], frozenset(), moment(0), moment(200), moment(200), TOLERANCE)
+
+
+def revision_of(case: Case) -> int:
+    return max(record.revision for record in read(case.log.path))
+
+
+def test_a_pod_that_a_restored_store_brings_back_may_be_evicted_again(case: Case) -> None:
+    case.log.pod(1, "web")
+    case.log.value(10, "940")
+    revision = revision_of(case)
+    case.log.evict(14, "web")
+    case.log.evict(24, "web")
+    assert restored(case, revision, 20, "940", "web").breaches() == {}
+
+
+def test_a_value_that_a_restored_store_takes_back_does_not_count_any_more(case: Case) -> None:
+    case.log.pod(1, "web")
+    revision = revision_of(case)
+    case.log.value(10, "940")
+    case.log.evict(24, "web")
+    assert restored(case, revision, 20, "980", "web").breaches() == {"wrong": 1}
+
+
+def test_just_after_the_restoration_the_truth_before_counts_as_well(case: Case) -> None:
+    case.log.pod(1, "web")
+    revision = revision_of(case)
+    case.log.value(10, "940")
+    case.log.evict(21.5, "web")
+    assert restored(case, revision, 20, "980", "web").breaches() == {}

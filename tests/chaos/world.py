@@ -1,7 +1,7 @@
 """The world that the operator acts on: nodes whose values change all the time, workloads that are kept full, budgets.
 
-No controller of Kubernetes is needed except the one for budgets, so that a fault affects only the operator and the server.
-The world retries each write until the API server has confirmed it.
+No controller of Kubernetes is needed except the one for budgets, so that a fault affects only the operator and the
+server. The world retries each write until the API server has confirmed it.
 """
 
 import heapq

@@ -237,7 +237,7 @@ class History:
                 known.append((at, None))
 
     def decide(self, terminating: Collection[str]) -> None:
-        """Of the evictions of a pod keep those that had an effect: accepted ones, or the last with an unknown result."""
+        """Keep the evictions that had an effect: of a pod the accepted ones, else the last with an unknown result."""
         for pod in self.pods.values():
             pod.evicted.sort(key=lambda record: record.received)
             accepted = [record for record in pod.evicted if record.succeeded]
