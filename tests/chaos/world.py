@@ -203,11 +203,15 @@ class World:
         with self._lock:
             self._fresh[name] = workload, time.monotonic()
         self._client.create("pods", body, of.namespace)
+        self._report(name, of.namespace)
+
+    def _report(self, name: str, namespace: str) -> None:
+        """What a kubelet would say: the pod runs and is Ready."""
         conditions = [condition("PodScheduled"), condition("Ready"), condition("ContainersReady")]
         status = {"phase": "Running", "startTime": now(), "conditions": conditions}
         self._persist(
             lambda: self._client.patch(
-                "pods", name, {"status": status}, of.namespace, subresource="status", kind="strategic"
+                "pods", name, {"status": status}, namespace, subresource="status", kind="strategic"
             )
         )
 
@@ -271,7 +275,7 @@ class World:
                 with self._busy:
                     self._tick()
             except Exception as error:  # noqa: BLE001 - an outage; the next tick tries again
-                _report(error)
+                _explain(error)
 
     def _tick(self) -> None:
         while self._ends and self._ends[0][0] <= time.monotonic():
@@ -336,7 +340,7 @@ class World:
             try:
                 self._look()
             except Exception as error:  # noqa: BLE001 - an outage; the next look tries again
-                _report(error)
+                _explain(error)
 
     def _look(self) -> None:
         query = {"labelSelector": f"{LABEL}=yes", "resourceVersion": "0"}
@@ -351,6 +355,8 @@ class World:
                     self._pool.submit(self._end, metadata)
             else:
                 live[metadata["labels"]["app"]] += 1
+                if pod["status"].get("phase") == "Pending" and metadata["name"] not in self._fresh:
+                    self._pool.submit(self._report, metadata["name"], metadata["namespace"])
         with self._lock:
             for name, (workload, at) in list(self._fresh.items()):
                 if name in here or moment - at > FRESH_SECONDS:
@@ -380,9 +386,9 @@ class World:
         try:
             self._create_pod(workload, self._random.choice(good or self.nodes))
         except (ApiError, urllib3.exceptions.HTTPError) as error:
-            _report(error)
+            _explain(error)
 
 
-def _report(error: Exception) -> None:
+def _explain(error: Exception) -> None:
     if not isinstance(error, ApiError | urllib3.exceptions.HTTPError):
         traceback.print_exception(error)

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from chaos.judge.audit import DEFINITIONS, POLICIES, Record
@@ -137,6 +138,8 @@ class History:
         self.evictions: list[Record] = []
         self.deletions: list[Record] = []
         """Of pods, by the operator: it has no business with that here."""
+        self.strangers: list[Record] = []
+        """Accepted evictions of pods of which the log says nothing else: they cannot be judged."""
         self._unsure: dict[str, float] = {}
 
     def take(self, records: Iterable[Record]) -> None:
@@ -185,6 +188,8 @@ class History:
 
     def _status(self, record: Record) -> None:
         pod = self.by_name.get(f"{record.namespace}/{record.name}")
+        if pod is None and "spec" in record.answer:  # the answer to its creation is not in the log
+            pod = self.pod(record.answer, Between(_created(record.answer), record.completed))
         conditions = record.answer.get("status", {}).get("conditions") or []
         if pod and any(one["type"] == "Ready" and one["status"] == "True" for one in conditions):
             pod.ready = min(pod.ready, record.completed)
@@ -205,6 +210,8 @@ class History:
         pod = self.by_name.get(f"{record.namespace}/{record.name}")
         if pod and (record.succeeded or record.is_open):
             pod.evicted.append(record)
+        elif record.succeeded:
+            self.strangers.append(record)
 
     def _policy(self, record: Record) -> None:
         if not record.succeeded:
@@ -305,3 +312,8 @@ class History:
             pod = self.pod(body, at)
             if "deletionTimestamp" not in body["metadata"]:
                 pod.evicted, pod.removed = [], FOREVER
+
+
+def _created(body: Json) -> float:
+    """When a pod was created, at the earliest."""
+    return datetime.fromisoformat(body["metadata"]["creationTimestamp"]).timestamp()

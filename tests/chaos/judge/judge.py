@@ -122,6 +122,7 @@ def judged(
     ]
     evictions.sort(key=lambda one: one.record.received)
     verdict.evictions = len(evictions)
+    verdict.unjudged = sum(begin <= record.received <= end for _, past in pasts[-1:] for record in past.strangers)
     first: dict[str, Eviction] = {}
     for one in evictions:
         record, key = one.record, one.pod.key

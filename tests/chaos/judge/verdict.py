@@ -13,6 +13,8 @@ class Verdict:
 
     evictions: int = 0
     """Accepted by the API server, and judged."""
+    unjudged: int = 0
+    """Accepted, of pods whose creation was never answered and which nothing else names."""
     lost: int = 0
     """Pods that had to leave and were still there at the end of the bound."""
     wrong: int = 0
