@@ -153,7 +153,7 @@ class Replicas:
 
     def most_calls_per_second(self, begin: float, end: float) -> int:
         """Of one replica, of every kind, whatever became of them."""
-        return max(most_per_second(replica.link.requests, begin, end) for replica in self.all)
+        return max(most_per_second(link.requests, begin, end) for link in self._network.links)
 
     def links(self) -> Sequence[Link]:
         return [replica.link for replica in self.all]

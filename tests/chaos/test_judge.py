@@ -191,6 +191,22 @@ def test_more_evictions_than_the_guard_allows_are_over_it(case: Case) -> None:
     assert case.verdict().breaches() == {"over": 2}
 
 
+def test_a_policy_that_is_created_again_has_a_new_guard(case: Case) -> None:
+    limits = {"evictionsPerSecond": 10, "burst": 10, "guard": {"maxPods": 5, "windowSeconds": 60}}
+    guarded = {**POLICY, "spec": {**POLICY["spec"], "limits": limits}}
+    case.log.policy(0.5, guarded, verb="update")
+    for number in range(10):
+        case.log.pod(1, f"web-{number}")
+    case.log.value(10, "940")
+    for number in range(5):
+        case.log.evict(14, f"web-{number}")
+    case.log.policy(15, guarded, verb="delete")
+    case.log.policy(16, guarded)
+    for number in range(5, 10):
+        case.log.evict(20, f"web-{number}")
+    assert case.verdict().breaches() == {}
+
+
 def test_more_pods_of_a_workload_than_may_be_missing_are_over_the_limit(case: Case) -> None:
     case.log.replicas(0, "rs", 10)
     for number in range(10):

@@ -102,7 +102,12 @@ class Starved(Fault):
     name = "starved"
 
     def start(self, scene: Scene) -> None:
-        limited = {"nominalConcurrencyShares": 0, "lendablePercent": 0, "limitResponse": {"type": "Reject"}}
+        limited = {
+            "nominalConcurrencyShares": 0,
+            "lendablePercent": 0,
+            "borrowingLimitPercent": 0,
+            "limitResponse": {"type": "Reject"},
+        }
         level = {"metadata": {"name": STARVED}, "spec": {"type": "Limited", "limited": limited}}
         subject = {
             "kind": "ServiceAccount",

@@ -270,6 +270,15 @@ class History:
                 gone = False
         return [*found, *([(since, FOREVER)] if gone else [])]
 
+    def incarnation(self, policy: Policy, moment: float) -> int:
+        """How often a policy had been created until then: one that is created again has a new guard."""
+        known = self.policies[policy.name]
+        return sum(
+            at.low <= moment and (index == 0 or known[index - 1][1] is None)
+            for index, (at, body) in enumerate(known)
+            if body is not None
+        )
+
     def spans(self, pod: Pod) -> list[Span]:
         """Every time in which some taint made this pod leave."""
         changes = self.nodes.get(pod.node, [])

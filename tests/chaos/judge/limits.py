@@ -31,7 +31,8 @@ def breaches(evictions: Sequence[Eviction], history: History, in_flight: int) ->
         assert policy is not None
         times = [one.record.received for one in found]
         yield from rate_breaches(times, policy, in_flight)
-        yield from guard_breaches(times, policy)
+        for number in sorted({history.incarnation(policy, time) for time in times}):
+            yield from guard_breaches([time for time in times if history.incarnation(policy, time) == number], policy)
     for one in evictions:
         if one.policy and (sentence := _missing(one, evictions, history)):
             yield sentence
