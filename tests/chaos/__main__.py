@@ -12,6 +12,7 @@ from chaos.report import load, save, table
 from chaos.world import Scale
 from controlplane.binaries import MissingBinariesError
 
+SHORT_SCALE = Scale(40, 400)
 SHOWN = 12
 
 
@@ -28,7 +29,8 @@ def main() -> int:
         print(table(load(options.table)))
         return 0
     names = options.fault or list(SHORT if options.short else FAULTS)
-    scale = Scale(options.nodes, options.pods)
+    usual = SHORT_SCALE if options.short else Scale()
+    scale = Scale(options.nodes or usual.nodes, options.pods or usual.pods)
     runs = []
     try:
         with opened(scale, keep=options.keep) as scene:
@@ -58,9 +60,9 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--fault", action="append", choices=FAULTS, help="play this one; may be repeated")
     parser.add_argument("--seed", type=int, help="in which order values change and faults strike; printed for each run")
     parser.add_argument("--repeat", type=int, default=1, help="how often, each time with the next seed")
-    parser.add_argument("--short", action="store_true", help=f"play only {', '.join(SHORT)}")
-    parser.add_argument("--nodes", type=int, default=Scale.nodes)
-    parser.add_argument("--pods", type=int, default=Scale.pods)
+    parser.add_argument("--short", action="store_true", help=f"play only {', '.join(SHORT)}, with few pods")
+    parser.add_argument("--nodes", type=int, help=f"how many nodes: {Scale.nodes}, or {SHORT_SCALE.nodes} if short")
+    parser.add_argument("--pods", type=int, help=f"how many pods: {Scale.pods}, or {SHORT_SCALE.pods} if short")
     parser.add_argument("--save", type=Path, metavar="FILE", help="add each run to this file")
     parser.add_argument("--table", type=Path, metavar="FILE", help="print the table of the runs in this file")
     parser.add_argument("--keep", action="store_true", help="keep the folder with the logs")

@@ -42,7 +42,7 @@ FAULTS: dict[str, type[Fault]] = {
         webhooks.WebhookBusy,
     )
 }
-SHORT = ("none", "api-killed", "cut", "errors")
+SHORT = ("api-killed", "cut", "leader-killed")
 """What continuous integration plays."""
 
 __all__ = ["FAULTS", "SHORT", "Fault", "Nothing", "Scene"]
