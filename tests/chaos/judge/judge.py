@@ -129,7 +129,7 @@ def judged(
         if not leading.led(record.credential, record.received, min(record.completed, record.received + ANSWER_SECONDS)):
             verdict.count("not_leader", f"{key} by {record.credential} at {record.received:.3f}")
         if record.succeeded and (known := first.setdefault(one.pod.uid, one)) is not one:
-            undone = any(known.record.received < each.at.high <= record.completed for each in restorations)
+            undone = any(known.record.received < each.at.low <= record.received for each in restorations)
             if not undone:
                 verdict.count("doubled", f"{key} at {record.received:.3f}, first at {known.record.received:.3f}")
     for sentence in limits.breaches(evictions, last, tolerance.in_flight):
