@@ -7,6 +7,12 @@ SILENT_STREAM_SECONDS = 5
 """A node whose stream has been silent for longer is read before a pod is evicted from it, by the documents."""
 
 
+HELD = {
+    "not_leader": "a request that the network holds arrives when another replica may lead",
+    "doubled": "the replica that leads then may have evicted the pod: it is terminating",
+}
+
+
 class Networked(Fault):
     """A fault of all links at once."""
 
@@ -58,6 +64,7 @@ class Silent(Networked):
     seconds = 30
     staleness_seconds = 30 + 2
     in_flight = 40
+    excused = HELD
 
     def spoil(self, link: Link) -> None:
         link.conditions.is_silent = True
@@ -73,6 +80,7 @@ class Partitioned(Fault):
     seconds = 30
     staleness_seconds = 30 + 2
     in_flight = 40
+    excused = HELD
 
     def start(self, scene: Scene) -> None:
         self._link = scene.replicas.leader().link
