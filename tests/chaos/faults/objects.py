@@ -116,7 +116,7 @@ class Starved(Fault):
         everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "clusterScope": True, "namespaces": ["*"]}
         flow = {
             "priorityLevelConfiguration": {"name": STARVED},
-            "matchingPrecedence": 1,
+            "matchingPrecedence": 2,
             "rules": [{"subjects": [subject], "resourceRules": [everything]}],
         }
         client = scene.plane.client
