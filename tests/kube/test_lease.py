@@ -199,6 +199,29 @@ async def test_a_lease_that_is_deleted_is_made_anew(store: LeaseStore, one: Cand
     assert store.holder == "a"
 
 
+async def test_a_lease_that_is_deleted_is_its_holders_until_it_would_have_run_out(
+    store: LeaseStore, one: Candidate
+) -> None:
+    """Its holder may be sending a request, and does not know yet."""
+    store.lease = foreign()
+    one.start()
+    await asyncio.sleep(1)
+    store.lease = None
+    await asyncio.sleep(LEASE_SECONDS - 2)
+    assert store.lease is None
+    await asyncio.sleep(2.5)
+    assert one.lease.held
+
+
+async def test_a_lease_that_is_deleted_continues_to_count_its_terms(store: LeaseStore, one: Candidate) -> None:
+    store.lease = foreign(leaseTransitions=7)
+    one.start()
+    await asyncio.sleep(1)
+    store.lease = None
+    await asyncio.sleep(LEASE_SECONDS + 1)
+    assert one.lease.term == 8
+
+
 # -- the API fails ----------------------------------------------------------------------------------------------------
 
 

@@ -78,6 +78,8 @@ class Lease:
         self._on_change = on_change
         self._on_error = on_error
         self._renewed_at: float | None = None
+        self._seen = LeaseSpec(lease_transitions=-1)
+        """The lease as it was read last; before, one that does not exist yet."""
         self._observed: tuple[str, float] = ("", float("-inf"))
         self._expires: float | None = None
         """When another holder's lease runs out as far as we have seen."""
@@ -163,11 +165,9 @@ class Lease:
     async def _try(self) -> bool:
         self._expires = None
         lease = await self._read()
-        if lease is None:
-            none = LeaseSpec(lease_transitions=-1)
-            fresh = LeaseObject({"name": self._name}, self._renewed(none))
-            return self._won(none, await self._write("POST", self._path, fresh))
-        spec = lease.spec or LeaseSpec()
+        if lease is not None:
+            self._seen = lease.spec or LeaseSpec()
+        spec = self._seen  # also of a Lease that was deleted: its holder may act until it would have run out
         seen = msgspec.json.encode(spec).decode()
         if seen != self._observed[0]:
             # Others' clocks are not compared with ours: what counts is how long *we* have seen no renewal.
@@ -177,6 +177,9 @@ class Lease:
             self._expires = expires
             return False
         renewed = self._renewed(spec)
+        if lease is None:
+            fresh = LeaseObject({"name": self._name}, renewed)
+            return self._won(spec, await self._write("POST", self._path, fresh))
         done = await self._write("PUT", f"{self._path}/{self._name}", LeaseObject(lease.metadata, renewed))
         return self._won(spec, done or await self._is_stored(renewed))
 
