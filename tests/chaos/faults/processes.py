@@ -51,7 +51,7 @@ class FiftyKills(Fault):
     """Fifty kills while a wave goes on: always one that runs, at any moment of its life."""
 
     name = "fifty-kills"
-    seconds = 120
+    seconds = 90
     kills = 50
     bound_seconds = 90
 
