@@ -138,6 +138,9 @@ class Clock(Fault):
 
     step_seconds: int
     seconds = 25
+    excused: ClassVar[Mapping[str, str]] = {
+        "early": "the moment of a deadline is read from the clock: a clock that is stepped ahead makes it earlier",
+    }
 
     def prepare(self, scene: Scene) -> None:
         self._file = scene.plane.folder / "faketime"
@@ -167,6 +170,10 @@ class ClockAhead(Clock):
 
     name = "clock-ahead"
     step_seconds = AN_HOUR
+    excused: ClassVar[Mapping[str, str]] = {
+        **Clock.excused,
+        "lost": "graces that began while the clock was ahead count from its times, until the operator starts again",
+    }
 
 
 class ClockBehind(Clock):
