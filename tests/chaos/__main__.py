@@ -2,7 +2,6 @@
 
 import argparse
 import random
-import signal
 import sys
 from pathlib import Path
 
@@ -19,7 +18,6 @@ SHOWN = 12
 def main() -> int:
     """Play what is asked for; 1 if something is not as promised."""
     options = _options().parse_args()
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if options.list:
         for name, kind in FAULTS.items():
             first = (kind.__doc__ or "").strip().splitlines()[0]

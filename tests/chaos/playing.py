@@ -19,7 +19,6 @@ from chaos.world import Scale, World
 from controlplane.target import OPERATOR_USER
 
 WARM_SECONDS = 5.0
-AFTER_SECONDS = 2.0
 QUIET_SECONDS = 5.0
 LOOK_SECONDS = 1.0
 TICK_SECONDS = 0.5
@@ -75,7 +74,7 @@ def play(scene: Scene, name: str, seed: int, scale: Scale) -> Run:
     time.sleep(WARM_SECONDS)
     _break(scene, fault)
     fault.end(scene)
-    time.sleep(AFTER_SECONDS)
+    time.sleep(fault.after_seconds)
     scene.world.freeze()
     frozen = time.time()
     left = _settle(scene, frozen + fault.bound_seconds)

@@ -33,6 +33,8 @@ class Fault:
     name: ClassVar[str]
     seconds: ClassVar[float] = 20
     """How long it lasts."""
+    after_seconds: ClassVar[float] = 2
+    """For how long values change after it has ended."""
     staleness_seconds: ClassVar[float] = 2
     """For how long an eviction may rest on what was true before. More where the network itself holds things back."""
     in_flight: ClassVar[int] = 10

@@ -127,7 +127,7 @@ class NoLease(Fault):
             client.create("rolebindings", body, STRAY)
         self._third = scene.replicas.add(f"operator-stray-{scene.random.randrange(16**4):04x}", STRAY)
         self._third.start()
-        self._third.operator.wait_leading(90)
+        wait_until(lambda: self._third.leads, 90, "the third one to lead")
 
     def end(self, scene: Scene) -> None:
         scene.replicas.remove(self._third)

@@ -8,6 +8,7 @@ class ApiKilled(Fault):
 
     name = "api-killed"
     seconds = 25
+    after_seconds = 8
 
     def start(self, scene: Scene) -> None:
         self._again = False
@@ -27,6 +28,7 @@ class ApiDown(Fault):
     """The API server is away for a minute."""
 
     name = "api-down"
+    after_seconds = 8
     seconds = 60
 
     def start(self, scene: Scene) -> None:
@@ -40,6 +42,7 @@ class StoreStopped(Fault):
     """etcd stands still (SIGSTOP): the API server hangs."""
 
     name = "etcd-stopped"
+    after_seconds = 12
     staleness_seconds = 22
 
     def start(self, scene: Scene) -> None:
