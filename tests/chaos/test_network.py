@@ -94,8 +94,8 @@ def test_what_is_lost_says_nothing_and_new_connections_work(pool: urllib3.PoolMa
 
 def test_silence_holds_what_then_arrives(pool: urllib3.PoolManager, link: Link) -> None:
     link.conditions.is_silent = True
-    threading.Timer(0.5, lambda: setattr(link.conditions, "is_silent", False)).start()
     began = time.monotonic()
+    threading.Timer(0.5, lambda: setattr(link.conditions, "is_silent", False)).start()
     assert post(pool, link).data == BODY
     assert time.monotonic() - began >= 0.5
 
