@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
+from taintwarden.engine.derived import concerns
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.model import (
     Gates,
@@ -256,7 +257,7 @@ class Evaluator:
         taints: Iterable[tuple[Taint, TaintHistory]],
         policies: tuple[Policy, ...],
     ) -> tuple[TaintVerdict, ...]:
-        """The verdict for each taint that one of ``policies`` acts on.
+        """The verdict for each taint that one of ``policies`` acts on, and that concerns the pods.
 
         ``tolerations`` are all of the class, including those of its profiles. ``policies`` are those that select
         both node and pod class: see :func:`exclusion` and :func:`selects_node`.
@@ -264,9 +265,11 @@ class Evaluator:
         found = []
         for taint, history in taints:
             acting = self.acting_on(taint, policies)
-            if acting is None:
+            if acting is None or (taint.source and not concerns(taint, tolerations)):
                 continue
             policy, selector = acting
+            if taint.source and policy.quarantine:  # it evicts whatever the value is, and every node has one
+                continue
             counted = _NO_TOLERATIONS if policy.quarantine else tolerations
             verdict = self._verdict(counted, taint, history, policy, selector)
             if pod_class.protected_seconds and policy.exclude.respect_do_not_disrupt and verdict.evicts:

@@ -73,6 +73,8 @@ class Taint(msgspec.Struct, frozen=True, gc=False):
     key: str
     value: str = ""
     effect: str = Effect.NO_EXECUTE
+    source: str = ""
+    """What of the node it is derived from; empty: it is a taint of the node's spec, which Kubernetes knows as well."""
 
     def __str__(self) -> str:
         return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
@@ -128,6 +130,44 @@ class ValueType(StrEnum):
     STRING = "String"
 
 
+class NodeInfo(StrEnum):
+    """The fields of ``status.nodeInfo`` of a node that say what runs on it, rather than which node it is."""
+
+    ARCHITECTURE = "architecture"
+    CONTAINER_RUNTIME_VERSION = "containerRuntimeVersion"
+    KERNEL_VERSION = "kernelVersion"
+    KUBE_PROXY_VERSION = "kubeProxyVersion"
+    KUBELET_VERSION = "kubeletVersion"
+    OPERATING_SYSTEM = "operatingSystem"
+    OS_IMAGE = "osImage"
+
+
+class SourceKind(StrEnum):
+    """Where a node carries a value."""
+
+    NODE_INFO = "nodeInfo"
+    CONDITION = "condition"
+    LABEL = "label"
+    ANNOTATION = "annotation"
+
+
+class ValueSource(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
+    """A value that a node carries anyway: a field, or a condition, label or annotation of this name."""
+
+    kind: SourceKind
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind.value} {self.name}"
+
+
+class SourceValue(msgspec.Struct, frozen=True, gc=False):
+    """The value of a source on a node. ``since``: when its writer says that it began, if it does."""
+
+    text: str
+    since: float | None = None
+
+
 class TolerationSecondsMode(StrEnum):
     """``tolerationSeconds`` of a comparison: the grace once it no longer holds, or how long it tolerates the taint."""
 
@@ -158,6 +198,8 @@ class TaintSelector(msgspec.Struct, frozen=True):
     value_type: ValueType | None = None
     placement: bool = False
     """Whether labels of nodes repeat taints with the key, of any effect, so that the scheduler avoids these nodes."""
+    source: ValueSource | None = None
+    """The taints with the key and ``effects`` are derived from this."""
 
     def specificity(self, taint: Taint) -> int:
         """How specifically this selects ``taint``: 0 not at all, 1 by ``*``, 2 and up by prefix, 1000 by exact key."""
@@ -525,3 +567,5 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     """The text of the ``taint-history`` annotation."""
     do_not_evict: bool = False
     """``taintwarden.io/do-not-evict``: no pod is evicted from the node."""
+    values: dict[ValueSource, SourceValue] = {}
+    """Of the sources that policies name, those that have a value here."""

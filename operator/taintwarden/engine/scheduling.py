@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from taintwarden.engine.affinity import NodeAffinity, Term
+from taintwarden.engine.derived import concerns
 from taintwarden.engine.model import Effect, Gates, Taint, Toleration, Tolerations
 from taintwarden.engine.node_matching import LabelMatch, describe, match_label, matches, weight
 from taintwarden.engine.operators import ALL_GATES, Match, match
@@ -153,6 +154,8 @@ class Judge:
         if relevant is None:
             self._make_room(self._relevant)
             relevant = self._relevant[taint.key] = self._demand.tolerations.relevant_to(taint.key)
+        if not concerns(taint, self._demand.tolerations):
+            return None
         answers: list[tuple[Toleration, Match]] = []
         for toleration in relevant:
             answer = match(toleration, taint, self._gates)

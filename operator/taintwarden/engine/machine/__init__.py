@@ -13,7 +13,14 @@ from taintwarden.engine.machine.events import Event, WriteOutcome
 from taintwarden.engine.machine.machine import Machine
 from taintwarden.engine.machine.outbox import key_of
 from taintwarden.engine.machine.reclaims import NodeEnd
-from taintwarden.engine.machine.reports import GuardReport, InvalidTaint, LimitReport, PolicyReport, ZoneReport
+from taintwarden.engine.machine.reports import (
+    GuardReport,
+    InvalidTaint,
+    LimitReport,
+    PolicyReport,
+    SourceReport,
+    ZoneReport,
+)
 from taintwarden.engine.machine.timings import Timings
 from taintwarden.engine.machine.view import NodeView, View
 from taintwarden.engine.outcomes import Outcome
@@ -33,6 +40,7 @@ __all__ = [
     "Outcome",
     "Phase",
     "PolicyReport",
+    "SourceReport",
     "Timings",
     "View",
     "WriteOutcome",

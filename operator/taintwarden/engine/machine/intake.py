@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from taintwarden.engine.derived import with_derived
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.cluster import NodeState
 from taintwarden.engine.machine.draining import Draining
@@ -56,6 +57,8 @@ class Intake:
         """A node was listed, added or modified."""
         world = self._world
         state = world.cluster.state(node.name)
+        if world.verdicts.derivations:
+            node = with_derived(node, world.verdicts.derivations, state.node)
         known = state.node
         if known is not None and known.uid != node.uid:
             state = self._replace_node(state)
@@ -193,13 +196,25 @@ class Intake:
     def policies_changed(self, event: events.PoliciesChanged) -> None:
         """Other policies are in force."""
         world = self._world
+        before = world.verdicts.derivations
         world.verdicts.set_policies(event.policies)
+        if world.verdicts.derivations != before:
+            self._derive_again()
         world.limiter.configure(world.verdicts.policies, world.now)
         self._guarding.policies_changed()
         for state in world.cluster.nodes.values():
             state.policies = None
             state.population = {}
         self._judging.all_again()
+
+    def _derive_again(self) -> None:
+        """Policies derive other taints. The caller has all pods judged again."""
+        world = self._world
+        for state in world.cluster.nodes.values():
+            if state.node is not None:
+                node = with_derived(state.node, world.verdicts.derivations)
+                if node.taints != state.node.taints:
+                    state.update(node, world.now.wall, adopt=False, gap=False)
 
     def set_profile(self, namespace: str, name: str, profile: Profile | None) -> None:
         """A profile changed, or is gone (None): evaluate the pods again whose tolerations changed."""

@@ -16,7 +16,7 @@ from taintwarden.engine.machine.cluster import NodeState
 from taintwarden.engine.machine.commands import BadNodes
 from taintwarden.engine.machine.reclaims import NodeEnd, Reclaims
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import GuardAction, Instant, MonotonicTime, Pod, PodClass, Policy
+from taintwarden.engine.model import GuardAction, Instant, MonotonicTime, Pod, PodClass, Policy, ValueSource
 from taintwarden.engine.order import SAME_URGENCY_SECONDS, OrderKey, place_of
 from taintwarden.engine.outcomes import Outcome
 
@@ -50,6 +50,14 @@ class InvalidTaint(msgspec.Struct, frozen=True):
     node: str
     taint: str
     pods: int
+
+
+class SourceReport(msgspec.Struct, frozen=True):
+    """What a policy reads from nodes as the taints with a key, and on how many of the nodes that it selects."""
+
+    key: str
+    source: str
+    nodes: int
 
 
 class GuardReport(msgspec.Struct, frozen=True):
@@ -90,6 +98,8 @@ class PolicyReport(msgspec.Struct, frozen=True):
     evicted: int = 0
     invalid: tuple[InvalidTaint, ...] = ()
     """Taints whose values cannot be compared, the most pods first."""
+    sources: tuple[SourceReport, ...] = ()
+    """In the order of the policy."""
     next_deadline: float | None = None
     blocked_by: Mapping[str, int] = {}
     """Pods by the outcome of their last call, where that did not evict them."""
@@ -158,13 +168,13 @@ class Reports:
             self._count(claims[first : first + CLAIMS_AT_ONCE], tallies, now)
         if len(claims) > CLAIMS_AT_ONCE:
             yield
-        selected, invalid = self._count_nodes()
+        selected, invalid, found = self._count_nodes()
         bouncing = self._world.limiter.bounces.bouncing(now.monotonic)
         for name, ended in self._reclaims.ended(now).items():
             if name in tallies:
                 tallies[name].end(*ended)
         return [
-            self._report(policy, tallies.get(policy.name) or _Tally(), selected, invalid, bouncing, now)
+            self._report(policy, tallies.get(policy.name) or _Tally(), selected, invalid, found, bouncing, now)
             for policy in self._world.verdicts.policies
         ]
 
@@ -193,6 +203,7 @@ class Reports:
         tally: "_Tally",
         selected: Mapping[str, int],
         invalid: Mapping[tuple[str, str, str], int],
+        found: Mapping[tuple[str, ValueSource], int],
         bouncing: Mapping[str, int],
         now: Instant,
     ) -> PolicyReport:
@@ -209,6 +220,11 @@ class Reports:
             blocked=tally.blocked_by.get(Outcome.BLOCKED.value, 0),
             evicted=self._acting.accepted[name],
             invalid=_invalid(name, invalid),
+            sources=tuple(
+                SourceReport(one.key, str(one.source), found.get((name, one.source), 0))
+                for one in policy.taints
+                if one.source is not None
+            ),
             next_deadline=tally.next_deadline,
             blocked_by=dict(tally.blocked_by),
             next_pods=tuple(view for view in views if view is not None),
@@ -245,17 +261,24 @@ class Reports:
             own_holds=tuple(guard.own_holds),
         )
 
-    def _count_nodes(self) -> tuple[Counter[str], Counter[tuple[str, str, str]]]:
-        """By policy the nodes that it selects; by policy, node and taint the pods affected by an invalid value."""
+    def _count_nodes(self) -> tuple[Counter[str], Counter[tuple[str, str, str]], Counter[tuple[str, ValueSource]]]:
+        """By policy the nodes that it selects; by policy, node and taint the pods affected by an invalid value.
+
+        And by policy and source the nodes with a value, of those that it selects.
+        """
+        found: Counter[tuple[str, ValueSource]] = Counter()
         selected: Counter[str] = Counter()
         invalid: Counter[tuple[str, str, str]] = Counter()
         for state in self._world.cluster.nodes.values():
             if state.node is not None:
                 for policy in state.policies or ():
                     selected[policy.name] += 1
+                    if state.node.values:
+                        named = {one.source: None for one in policy.taints if one.source in state.node.values}
+                        found.update((policy.name, source) for source in named if source is not None)
                 if state.reported_invalid:
                     self._count_invalid(state, invalid)
-        return selected, invalid
+        return selected, invalid, found
 
     def _count_invalid(self, state: NodeState, invalid: Counter[tuple[str, str, str]]) -> None:
         for pod in state.pods.values():

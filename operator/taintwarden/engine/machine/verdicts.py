@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from weakref import WeakKeyDictionary
 
+from taintwarden.engine.derived import Derivations, derivations
 from taintwarden.engine.evaluate import (
     Evaluator,
     Grounds,
@@ -30,6 +31,8 @@ class Verdicts:
     def __init__(self, gates: Gates) -> None:
         self.evaluator = Evaluator(gates)
         self.policies: tuple[Policy, ...] = ()
+        self.derivations: Derivations = {}
+        """The taints that policies derive."""
         self._is_reclaiming = False
         self._namespaces: dict[str, dict[str, str]] = {}
         self._selecting: WeakKeyDictionary[PodClass, tuple[Policy, ...]] = WeakKeyDictionary()
@@ -43,6 +46,7 @@ class Verdicts:
     def set_policies(self, policies: Iterable[Policy]) -> None:
         """The policies in force changed. The caller discards what was computed for nodes."""
         self.policies = tuple(sorted(policies, key=lambda policy: policy.name))
+        self.derivations = derivations(self.policies)
         self._is_reclaiming = any(policy.reclaim is not None for policy in self.policies)
         self._selecting.clear()
         self._sparing.clear()

@@ -1,5 +1,6 @@
 """Translates the taints of a node, and the versions in its labels, into the labels that repeat them."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -23,6 +24,8 @@ LEFT_OUT = ""
 """Replaces a value that cannot be expressed: not an integer, so no comparison of the scheduler holds for it."""
 
 
+_IS_LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?").fullmatch
+"""``validation.IsValidLabelValue``. Taints of a node's spec have no other values, but what is derived may."""
 _TOO_LONG = "the version {} has too many digits for an integer that sorts as it does"
 
 
@@ -137,6 +140,9 @@ def _expressed(taints: Sequence[Taint], types: Sequence[ValueType | None]) -> tu
     if is_misread(value):
         fault = f"{value} is no canonical integer, but the scheduler would compare it as {int(value)}"
         return LEFT_OUT, number or LEFT_OUT, fault
+    if _IS_LABEL_VALUE(value) is None:
+        told = fault or f"{value} cannot be the value of a label"
+        return LEFT_OUT, number or LEFT_OUT, "" if number and ValueType.VERSION in types else told
     if value == HIGHEST:
         fault = f"{value} stands for a node without the taint"
     return value, number or None, fault

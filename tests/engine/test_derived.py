@@ -1,0 +1,418 @@
+"""Taints that policies derive from what a node carries: which there are, whom they concern, and since when."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.rig import NO_LIMITS, START, Rig, exists, gt
+from taintwarden.engine.derived import concerns, derivations, rivals, with_derived
+from taintwarden.engine.history import decode_histories
+from taintwarden.engine.machine import commands, events
+from taintwarden.engine.model import (
+    Effect,
+    Node,
+    NodeInfo,
+    Policy,
+    SourceKind,
+    SourceValue,
+    Taint,
+    TaintSelector,
+    Toleration,
+    Tolerations,
+    ValueSource,
+    ValueType,
+)
+from taintwarden.engine.placement import node_labels
+from taintwarden.engine.scheduling import untolerated
+from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
+
+KUBELET = ValueSource(SourceKind.NODE_INFO, NodeInfo.KUBELET_VERSION)
+KERNEL = ValueSource(SourceKind.NODE_INFO, NodeInfo.KERNEL_VERSION)
+HEALTHY = ValueSource(SourceKind.CONDITION, "GPUHealthy")
+NO_EXECUTE = (Effect.NO_EXECUTE,)
+
+
+def reading(key="kubelet", source=KUBELET, *, name="p", effects=NO_EXECUTE, created_at=0.0, **more):
+    return acting(TaintSelector(key, effects, source=source, **more), name=name, created_at=created_at)
+
+
+def acting(*selectors, name="p", **more):
+    return Policy(name=name, taints=selectors or (TaintSelector("*"),), limits=NO_LIMITS, **more)
+
+
+def newer(value="v1.31.0", key="kubelet", **more):
+    return Toleration(key, "SemverGt", value, **more)
+
+
+NOBODY = Requirement("app", SelectorOperator.EXISTS)
+
+
+class Nodes(Rig):
+    """Nodes whose values are given instead of taints."""
+
+    def reports(self, *taints, name="n1", listed=False, since=None, history="", **values):
+        found = {KUBELET: values.get("kubelet"), HEALTHY: values.get("healthy")}
+        given = {source: SourceValue(text, since) for source, text in found.items() if text is not None}
+        pairs = self.make_taints(*taints)
+        node = Node(name, f"uid-{name}", {}, pairs, self.version(), history, values=given)
+        self.feed(events.NodeSeen(node, listed))
+        self.wake()
+
+    @property
+    def derived(self):
+        return [str(taint) for taint, _ in self.machine.view.node("n1").taints if taint.source]
+
+
+# -- which taints there are -------------------------------------------------------------------------------------------
+
+
+def test_a_value_is_a_taint_of_the_node():
+    rig = Nodes(reading())
+    rig.reports(kubelet="v1.30.1")
+    [(taint, history)] = rig.machine.view.node("n1").taints
+    assert taint == Taint("kubelet", "v1.30.1", Effect.NO_EXECUTE, "nodeInfo kubeletVersion")
+    assert (str(taint), history.added_at) == ("kubelet=v1.30.1:NoExecute", START)
+
+
+def test_a_missing_value_is_no_taint():
+    rig = Nodes(reading())
+    rig.reports()
+    assert rig.derived == []
+
+
+def test_each_effect_is_a_taint():
+    rig = Nodes(reading(effects=(Effect.NO_EXECUTE, Effect.NO_SCHEDULE)))
+    rig.reports(kubelet="v1.30.1")
+    assert rig.derived == ["kubelet=v1.30.1:NoExecute", "kubelet=v1.30.1:NoSchedule"]
+
+
+def test_a_taint_of_the_spec_counts_instead():
+    rig = Nodes(reading(effects=(Effect.NO_EXECUTE, Effect.NO_SCHEDULE)))
+    rig.reports("kubelet=v1.99.0", kubelet="v1.30.1")
+    assert rig.derived == ["kubelet=v1.30.1:NoSchedule"]
+    assert rig.machine.view.node("n1").taints[0][0] == Taint("kubelet", "v1.99.0")
+
+
+def test_policies_that_come_and_go_derive_and_stop():
+    rig = Nodes(acting())
+    rig.reports("sla=940", kubelet="v1.30.1")
+    assert rig.derived == []
+    rig.change(reading())
+    assert rig.derived == ["kubelet=v1.30.1:NoExecute"]
+    rig.change(acting())
+    assert rig.derived == []
+    assert [taint.key for taint, _ in rig.machine.view.node("n1").taints] == ["sla"]
+
+
+def test_another_source_for_a_key_takes_effect_at_once():
+    rig = Nodes(reading(key="k"))
+    rig.reports(kubelet="v1.30.1", healthy="False")
+    rig.change(reading("k", HEALTHY))
+    assert rig.derived == ["k=False:NoExecute"]
+
+
+def test_a_source_that_was_not_read_yet_is_no_taint():
+    rig = Nodes(reading(key="k"))
+    rig.reports(kubelet="v1.30.1")
+    rig.change(reading("k", KERNEL))
+    assert rig.derived == []
+
+
+def test_several_policies_with_one_source_add_their_effects():
+    found = derivations([reading(name="b", effects=(Effect.NO_SCHEDULE,)), reading(name="a")])
+    assert found["kubelet"].effects == (Effect.NO_EXECUTE, Effect.NO_SCHEDULE)
+
+
+def test_the_source_of_the_oldest_policy_counts():
+    found = derivations([reading(created_at=2.0), reading(source=KERNEL, name="z", created_at=1.0)])
+    assert found["kubelet"].source == KERNEL
+
+
+# -- policies that contradict each other ------------------------------------------------------------------------------
+
+
+def test_a_younger_policy_with_another_source_is_a_rival():
+    found = rivals([reading(name="a", created_at=2.0), reading(source=KERNEL, name="z", created_at=1.0)])
+    assert list(found) == ["a"]
+    assert "policy z, which is older, reads the taint kubelet from nodeInfo kernelVersion" in found["a"]
+
+
+def test_of_one_age_the_name_decides():
+    assert list(rivals([reading(name="b"), reading(source=KERNEL, name="a")])) == ["b"]
+
+
+def test_one_source_is_no_contradiction():
+    assert rivals([reading(name="a"), reading(name="b"), acting(name="c")]) == {}
+
+
+def test_a_rival_takes_no_key_itself():
+    """What is not followed must not stop a third policy."""
+    both = (TaintSelector("kubelet", source=KERNEL), TaintSelector("kernel", source=KUBELET))
+    rival = acting(*both, name="b", created_at=2.0)
+    third = reading("kernel", KERNEL, name="c", created_at=3.0)
+    assert list(rivals([reading(name="a", created_at=1.0), rival, third])) == ["b"]
+
+
+# -- whom it concerns -------------------------------------------------------------------------------------------------
+
+
+def test_a_value_that_is_not_tolerated_evicts():
+    rig = Nodes(reading())
+    rig.reports(kubelet="v1.30.1")
+    rig.pod("old", newer("1.31.0"))
+    rig.pod("new", newer("1.30.0"))
+    assert rig.evictions() == ["old"]
+
+
+def test_a_pod_without_a_toleration_for_the_key_is_not_concerned():
+    rig = Nodes(reading())
+    rig.reports(kubelet="v1.30.1")
+    rig.pod("unaware")
+    rig.pod("other", gt("950"))
+    assert rig.evictions() == []
+
+
+def test_a_taint_of_the_spec_concerns_every_pod():
+    rig = Nodes(reading())
+    rig.reports("kubelet=v1.30.1", kubelet="v1.30.1")
+    rig.pod("unaware")
+    assert rig.evictions() == ["unaware"]
+
+
+def test_a_quarantine_does_not_act_on_it():
+    rig = Nodes(
+        acting(TaintSelector("kubelet", source=KUBELET), pod_selector=LabelSelector((NOBODY,))),
+        acting(name="q", quarantine=True),
+    )
+    rig.reports(kubelet="v1.31.1")
+    rig.pod("new", newer("1.30.0"))
+    assert rig.evictions() == []
+
+
+def test_the_annotation_is_a_toleration_as_well():
+    rig = Nodes(reading())
+    rig.reports(kubelet="v1.30.1")
+    rig.pod("old", exists("kubelet"), extended=[newer("1.31.0")])
+    assert rig.evictions() == ["old"]
+
+
+@pytest.mark.parametrize("sources", [{"native": (exists("k"),)}, {"annotated": (exists("k"),)}])
+def test_each_kind_of_toleration_names_the_key(sources):
+    derived = Taint("k", "1", source="label k")
+    assert concerns(derived, Tolerations(**sources))
+    assert not concerns(derived, Tolerations((exists("other"), exists(""))))
+    assert concerns(Taint("k", "1"), Tolerations())
+
+
+def test_the_scheduler_extender_judges_likewise():
+    derived = Taint("kubelet", "v1.30.1", source="nodeInfo kubeletVersion")
+    assert untolerated(Tolerations((), (newer(),)), [derived])
+    assert untolerated(Tolerations((gt(),)), [derived]) == []
+
+
+# -- changes ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_value_that_changes_evicts():
+    rig = Nodes(reading("gpu", HEALTHY))
+    rig.reports(healthy="True")
+    rig.pod("p", Toleration("gpu", "Equal", "True"))
+    assert rig.evictions() == []
+    rig.reports(healthy="False")
+    assert rig.evictions() == ["p"]
+
+
+def test_a_status_that_is_unknown_is_a_value():
+    rig = Nodes(reading("gpu", HEALTHY))
+    rig.reports(healthy="Unknown")
+    rig.pod("strict", Toleration("gpu", "In", values=("True",)))
+    rig.pod("lenient", Toleration("gpu", "In", values=("True", "Unknown")))
+    assert rig.evictions() == ["strict"]
+
+
+def test_a_value_that_returns_within_the_grace_keeps_the_pod():
+    rig = Nodes(reading("gpu", HEALTHY))
+    rig.reports(healthy="True")
+    rig.pod("p", Toleration("gpu", "NotIn", values=("False",), violation_grace_seconds=10))
+    rig.reports(healthy="False")
+    rig.advance(9)
+    rig.reports(healthy="True")
+    rig.advance(60)
+    assert rig.evictions() == []
+
+
+def test_a_value_that_disappears_evicts_nobody():
+    rig = Nodes(reading("gpu", HEALTHY))
+    rig.reports(healthy="False")
+    rig.pod("p", Toleration("gpu", "NotIn", values=("False",), violation_grace_seconds=10))
+    rig.reports()
+    rig.advance(60)
+    assert rig.evictions() == []
+
+
+def test_a_heartbeat_changes_nothing():
+    rig = Nodes(reading())
+    rig.reports(kubelet="v1.30.1")
+    rig.pod("p", newer())
+    rig.out.clear()
+    before = rig.machine.view.evaluations
+    rig.reports(kubelet="v1.30.1")
+    assert (rig.out, rig.machine.view.evaluations) == ([], before)
+
+
+# -- clocks -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_condition_counts_from_its_transition():
+    rig = Nodes(reading("gpu", HEALTHY))
+    rig.reports(healthy="False", since=START - 20)
+    rig.pod("p", Toleration("gpu", "NotIn", values=("False",), violation_grace_seconds=30), bound_at=START - 100)
+    rig.advance(9.75)
+    assert rig.evictions() == []
+    rig.advance(0.25)
+    assert rig.evictions() == ["p"]
+
+
+def test_a_transition_in_the_future_counts_from_now():
+    rig = Nodes(reading("gpu", HEALTHY))
+    rig.reports(healthy="False", since=START + 100)
+    assert rig.machine.view.node("n1").taints[0][1].added_at == START
+
+
+def test_other_values_count_from_when_they_were_seen():
+    rig = Nodes(reading())
+    rig.advance(5)
+    rig.reports(kubelet="v1.30.1")
+    assert rig.machine.view.node("n1").taints[0][1].added_at == START + 5
+
+
+def test_the_history_is_kept_on_the_node():
+    rig = Nodes(reading())
+    rig.reports(kubelet="v1.30.1")
+    [order] = [one for one in rig.ordered if isinstance(one, commands.SaveHistory)]
+    assert decode_histories(order.text)["kubelet:NoExecute"].value == "v1.30.1"
+
+
+def test_a_restart_moves_no_deadline():
+    before = Nodes(reading("gpu", HEALTHY))
+    before.reports(healthy="True")
+    before.answer(commands.SaveHistory)
+    before.advance(50)
+    before.reports(healthy="False")
+    stored = [one.text for one in before.ordered if isinstance(one, commands.SaveHistory)][-1]
+    after = Nodes(reading("gpu", HEALTHY))
+    after.wall += 60
+    after.reports(healthy="False", history=stored, listed=True)
+    after.pod("p", Toleration("gpu", "NotIn", values=("False",), violation_grace_seconds=30), bound_at=START)
+    after.advance(19)
+    assert after.evictions() == []
+    after.advance(2)
+    assert after.evictions() == ["p"]
+
+
+def test_a_transition_in_a_gap_starts_the_clock_again():
+    """The condition was True in between: the time of its transition is later than the one that is known."""
+    rig = Nodes(reading("gpu", HEALTHY))
+    rig.reports(healthy="False", since=START - 100)
+    rig.reports(healthy="False", since=START - 5, listed=True)
+    assert rig.machine.view.node("n1").taints[0][1].added_at == START - 5
+
+
+# -- placement --------------------------------------------------------------------------------------------------------
+
+
+def placed(value, value_type=None):
+    return node_labels([Taint("k", value)], [TaintSelector("k", value_type=value_type, placement=True)])
+
+
+def test_placement_repeats_what_is_derived():
+    rig = Nodes(reading(placement=True, value_type=ValueType.VERSION))
+    rig.reports(kubelet="v1.30.1")
+    [order] = [one for one in rig.ordered if isinstance(one, commands.SaveLabels)]
+    assert order.labels["value.taintwarden.io/kubelet"] == "v1.30.1"
+    assert int(order.labels["version.taintwarden.io/kubelet"]) > 0
+
+
+def test_a_value_that_no_label_can_have_is_left_out():
+    found = placed("v1.31.2+k3s1", ValueType.VERSION)
+    assert found.labels["value.taintwarden.io/k"] == ""
+    assert found.labels["version.taintwarden.io/k"] == placed("v1.31.2").labels["version.taintwarden.io/k"]
+    assert found.faults == (), "the version is expressed, and nothing else is asked for"
+
+
+def test_what_is_left_out_without_a_version_is_told():
+    found = placed("blue+red")
+    assert set(found.labels.values()) <= {""}
+    assert "cannot be the value of a label" in found.faults[0][1]
+
+
+# -- reports ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_report_counts_the_selected_nodes_with_a_value():
+    rig = Nodes(acting(TaintSelector("kubelet", source=KUBELET), TaintSelector("gpu", source=HEALTHY)))
+    rig.reports(kubelet="v1.36.0")
+    rig.reports(name="n2", kubelet="v1.36.0")
+    rig.reports(name="n3")
+    [report] = rig.machine.view.report(rig.now)
+    assert [(one.key, one.source, one.nodes) for one in report.sources] == [
+        ("kubelet", "nodeInfo kubeletVersion", 2),
+        ("gpu", "condition GPUHealthy", 0),
+    ]
+
+
+# -- laws -------------------------------------------------------------------------------------------------------------
+
+KEYS = st.sampled_from(["a", "b", "c"])
+SOURCES = st.sampled_from([KUBELET, KERNEL, HEALTHY])
+EFFECTS = st.lists(st.sampled_from(list(Effect)), min_size=1, max_size=3, unique=True).map(tuple)
+SELECTORS = st.builds(TaintSelector, KEYS, EFFECTS, source=SOURCES | st.none())
+POLICIES = st.lists(
+    st.builds(
+        lambda name, taints, at: acting(*taints, name=name, created_at=at),
+        st.sampled_from(["p", "q", "r", "s"]),
+        st.lists(SELECTORS, min_size=1, max_size=3),
+        st.sampled_from([0.0, 1.0]),
+    ),
+    max_size=4,
+    unique_by=lambda one: one.name,
+)
+NODES = st.builds(
+    lambda taints, values: Node("n", "u", {}, tuple((Taint(*one), None) for one in taints), 1, values=values),
+    st.lists(
+        st.tuples(KEYS, st.just("x"), st.sampled_from(list(Effect))), max_size=3, unique_by=lambda one: (one[0], one[2])
+    ),
+    st.dictionaries(SOURCES, st.builds(SourceValue, st.sampled_from(["1", "2"]))),
+)
+
+
+@given(NODES, POLICIES, POLICIES)
+def test_only_the_policies_in_force_decide(node, earlier, later):
+    derived = derivations(later)
+    assert with_derived(with_derived(node, derivations(earlier)), derived) == with_derived(node, derived)
+    assert with_derived(with_derived(node, derived), {}) == node
+
+
+@given(NODES, POLICIES)
+def test_a_node_has_each_key_and_effect_once(node, policies):
+    found = [(taint.key, taint.effect) for taint, _ in with_derived(node, derivations(policies)).taints]
+    assert len(found) == len(set(found))
+    assert set(node.taints) <= set(with_derived(node, derivations(policies)).taints)
+
+
+@given(POLICIES, st.randoms(use_true_random=False))
+def test_the_order_of_the_policies_does_not_matter(policies, chance):
+    shuffled = list(policies)
+    chance.shuffle(shuffled)
+    assert (derivations(shuffled), rivals(shuffled)) == (derivations(policies), rivals(policies))
+
+
+@given(POLICIES)
+def test_without_rivals_no_key_has_two_sources(policies):
+    policies = [msgspec.structs.replace(one, taints=tuple({t.key: t for t in one.taints}.values())) for one in policies]
+    refused = rivals(policies)
+    accepted = [one for one in policies if one.name not in refused]
+    named = {(t.key, t.source) for one in accepted for t in one.taints if t.source is not None}
+    assert len(named) == len({key for key, _ in named})
+    assert {key: one.source for key, one in derivations(accepted).items()} == dict(named)
