@@ -30,6 +30,10 @@ def _key(key: Any) -> Json:
     return {"taints": [{"key": key}]}
 
 
+def _from(source: Any, **fields: Any) -> Json:
+    return {"taints": [{"key": "sla", "from": source, **fields}]}
+
+
 def _order(*order: str) -> Json:
     return _with(eviction={"order": list(order)})
 
@@ -62,6 +66,7 @@ def _expression(**fields: Any) -> Json:
     return _with(podSelector={"matchExpressions": [{"key": "app", **fields}]})
 
 
+SOURCES_OF_ONE_KEY = (("a", "NoSchedule"), ("b", "NoExecute"))
 GOOD: dict[str, Json] = {
     "least": _with(),
     "all_keys": _key("*"),
@@ -71,6 +76,16 @@ GOOD: dict[str, Json] = {
     "longest_prefix": _key(f"{'a' * 253}/b"),
     "all_effects": {"taints": [{"key": "sla", "effects": ["NoSchedule", "PreferNoSchedule", "NoExecute"]}]},
     "one_key_twice": {"taints": [{"key": "sla"}, {"key": "sla", "effects": ["NoSchedule"], "valueType": "Integer"}]},
+    "from_node_info": _from({"nodeInfo": "kubeletVersion"}, valueType="Version", placement=True),
+    "from_a_condition": _from({"condition": "GPUHealthy"}, effects=["NoSchedule"]),
+    "from_a_label": _from({"label": "example.com/rack"}),
+    "from_an_annotation": _from({"annotation": "example.com/team"}),
+    "from_once_and_selected_twice": {
+        "taints": [{"key": "sla", "from": {"label": "a"}}, {"key": "sla", "effects": ["NoSchedule"]}]
+    },
+    "from_one_source_twice": {
+        "taints": [{"key": "k", "from": {"label": "a"}, "effects": [effect]} for effect in ("NoSchedule", "NoExecute")]
+    },
     "quarantine": _with(quarantine=True),
     "quarantine_of_namespaces": _with(
         quarantine=True,
@@ -181,6 +196,25 @@ BAD: dict[str, Bad] = {
     "taint_null": Bad("spec.taints[1]", {"taints": [{"key": "sla"}, None]}),
     "no_key": Bad("spec.taints[0].key", {"taints": [{"effects": ["NoExecute"]}]}),
     "empty_key": Bad("spec.taints[0].key", _key("")),
+    "from_nothing": Bad("spec.taints[0].from", _from({})),
+    "from_two_sources": Bad("spec.taints[0].from", _from({"nodeInfo": "kubeletVersion", "label": "a"})),
+    "from_no_field": Bad("spec.taints[0].from.nodeInfo", _from({"nodeInfo": "kubletVersion"})),
+    "from_the_identity_of_a_node": Bad("spec.taints[0].from.nodeInfo", _from({"nodeInfo": "machineID"})),
+    "from_a_condition_that_is_no_name": Bad("spec.taints[0].from.condition", _from({"condition": "GPU healthy"})),
+    "from_a_label_that_is_none": Bad("spec.taints[0].from.label", _from({"label": "-a"})),
+    "from_an_annotation_that_is_none": Bad("spec.taints[0].from.annotation", _from({"annotation": ""})),
+    "from_something_else": Bad("spec.taints[0].from.metric", _from({"metric": "sla"})),
+    "from_for_all_keys": Bad("spec.taints[0].key", {"taints": [{"key": "*", "from": {"label": "a"}}]}),
+    "from_for_a_prefix": Bad("spec.taints[0].key", {"taints": [{"key": "a.io/*", "from": {"label": "a"}}]}),
+    "from_for_a_key_of_kubernetes": Bad(
+        "spec.taints[0].key", {"taints": [{"key": "node.kubernetes.io/not-ready", "from": {"label": "a"}}]}
+    ),
+    "from_without_effect": Bad("spec.taints[0].effects", _from({"label": "a"}, effects=[], placement=True)),
+    "from_other_sources": Bad(
+        "spec.taints",
+        {"taints": [{"key": "k", "from": {"label": one}, "effects": [two]} for one, two in SOURCES_OF_ONE_KEY]},
+    ),
+    "from_in_a_quarantine": Bad("spec.quarantine", _from({"label": "a"}) | {"quarantine": True}),
     "placement_of_all_keys": Bad("spec.taints[0].placement", {"taints": [{"key": "*", "placement": True}]}),
     "placement_of_a_prefix": Bad("spec.taints[0].placement", {"taints": [{"key": "a.io/*", "placement": True}]}),
     "placement_of_a_long_prefix": Bad(

@@ -8,7 +8,16 @@ import msgspec
 
 from taintwarden.api.field_errors import FieldError, InvalidObject
 from taintwarden.api.objects import label_selector, read_object
-from taintwarden.api.types import POLICY_KIND, LimitsBase, LimitsSpec, PolicyMode, PolicyObject, WindowSpec
+from taintwarden.api.types import (
+    POLICY_KIND,
+    LimitsBase,
+    LimitsSpec,
+    PolicyMode,
+    PolicyObject,
+    SourceSpec,
+    TaintSelectorSpec,
+    WindowSpec,
+)
 from taintwarden.api.window_schedules import parse_duration
 from taintwarden.engine.model import (
     BounceSettings,
@@ -20,8 +29,10 @@ from taintwarden.engine.model import (
     Policy,
     Reclaim,
     Share,
+    SourceKind,
     TaintSelector,
     Timing,
+    ValueSource,
     Window,
     ZoneHealth,
 )
@@ -53,7 +64,7 @@ def parse_policy(obj: Mapping[str, Any]) -> Policy:
         generation=read.metadata.generation,
         created_at=created_at,
         mode=Mode.PAUSED if spec.paused else Mode(spec.mode),
-        taints=tuple(_same_fields(taint, TaintSelector) for taint in spec.taints),
+        taints=tuple(map(_taint, spec.taints)),
         version_labels=spec.version_labels,
         node_selector=label_selector(spec.node_selector),
         pod_selector=label_selector(spec.pod_selector),
@@ -97,6 +108,15 @@ def _quarantine(policy: Policy) -> Policy:
 
 def _same_fields(value: msgspec.Struct, wanted: type[T]) -> T:
     return msgspec.convert(value, wanted, from_attributes=True)
+
+
+def _taint(spec: TaintSelectorSpec) -> TaintSelector:
+    return TaintSelector(spec.key, spec.effects, spec.value_type, spec.placement, _source(spec.from_))
+
+
+def _source(spec: SourceSpec | None) -> ValueSource | None:
+    given = {} if spec is None else msgspec.to_builtins(spec)
+    return next((ValueSource(SourceKind(kind), name) for kind, name in given.items() if name is not None), None)
 
 
 def _limits(spec: LimitsSpec) -> Limits:

@@ -18,6 +18,7 @@ from taintwarden.engine.model import (
     Effect,
     GuardAction,
     Method,
+    NodeInfo,
     OnInvalidValue,
     OrderBy,
     TolerationSecondsMode,
@@ -88,6 +89,22 @@ class LabelSelectorSpec(Spec, frozen=True):
     ] = ()
 
 
+class SourceSpec(Spec, frozen=True):
+    """What of a node the value of a taint is read from: exactly one of these."""
+
+    node_info: NodeInfo | None = None
+    condition: LabelKey | None = None
+    label: LabelKey | None = None
+    annotation: LabelKey | None = None
+
+
+def check_source(source: SourceSpec) -> Iterator[FieldError]:
+    """A taint has one value."""
+    given = [field.encode_name for field in msgspec.structs.fields(source) if getattr(source, field.name) is not None]
+    if len(given) != 1:
+        yield FieldError("", given or msgspec.UNSET, "names one of nodeInfo, condition, label and annotation")
+
+
 class TaintSelectorSpec(Spec, frozen=True):
     """Which taints a policy acts on."""
 
@@ -95,10 +112,27 @@ class TaintSelectorSpec(Spec, frozen=True):
     effects: Annotated[tuple[Effect, ...], checked(no_duplicates, max_length=3)] = (Effect.NO_EXECUTE,)
     value_type: ValueType | None = None
     placement: bool = False
+    from_: Annotated[SourceSpec, checked(check_source)] | None = field(name="from", default=None)
+
+
+KUBERNETES_KEYS = "node.kubernetes.io/"
+"""The prefix of the taints that Kubernetes writes itself."""
+
+
+def check_derived(taint: TaintSelectorSpec) -> Iterator[FieldError]:
+    """What is derived needs a key and an effect, and must not be taken for what Kubernetes says of a node."""
+    if taint.from_ is None:
+        return
+    if taint.key.endswith("*") or taint.key.startswith(KUBERNETES_KEYS):
+        reason = f"needs the exact key of a taint that is not of {KUBERNETES_KEYS}"
+        yield FieldError("key", taint.key, reason, "choose a key that tolerations name")
+    if not taint.effects:
+        yield FieldError("effects", (), "a taint that is read from a node needs an effect")
 
 
 def check_taint(taint: TaintSelectorSpec) -> Iterator[FieldError]:
     """A label repeats one taint, whose key must fit into the label's."""
+    yield from check_derived(taint)
     if not taint.placement:
         if not taint.effects:
             yield FieldError("effects", (), "selects no taint", "list effects that evict, or set placement")
@@ -113,7 +147,12 @@ def check_taint(taint: TaintSelectorSpec) -> Iterator[FieldError]:
 def check_taints(taints: tuple[TaintSelectorSpec, ...]) -> Iterator[FieldError]:
     """Two entries for one key and effect could contradict each other."""
     seen: dict[tuple[str, Effect], int] = {}
+    sources: dict[str, SourceSpec] = {}
     for index, taint in enumerate(taints):
+        if taint.from_ is not None and sources.setdefault(taint.key, taint.from_) != taint.from_:
+            yield FieldError(
+                "", taint.key, f"has another source in [{index}] than before", "name one source for each key"
+            )
         for effect in taint.effects:
             first = seen.setdefault((taint.key, effect), index)
             if first != index:
@@ -317,6 +356,9 @@ def check_spec(spec: PolicySpec) -> Iterator[FieldError]:
     """What would have no effect: at all, or on nodes that will be gone."""
     if not (spec.taints or spec.version_labels):
         yield FieldError("taints", msgspec.UNSET, "a policy has taints, versionLabels, or both")
+    if spec.quarantine and any(taint.from_ is not None for taint in spec.taints):
+        reason = "evicts pods whatever the value is, and every node has one of a taint with from"
+        yield FieldError("quarantine", True, reason, "use a taint of the spec of nodes")  # noqa: FBT003
     if spec.quarantine and spec.pod_selector != LabelSelectorSpec():
         reason = "compares labels that the owners of pods write, which a quarantine does not"
         yield FieldError("podSelector", "a selector", reason, "use namespaceSelector or nodeSelector")
