@@ -31,7 +31,7 @@ from taintwarden.controller.store_handler import StoreHandler
 from taintwarden.controller.stream_handlers import NodeHandler, PodHandler, StreamHandler
 from taintwarden.engine.limits.calls import SLOW_FACTOR
 from taintwarden.engine.machine import Machine, events
-from taintwarden.engine.model import Gates
+from taintwarden.engine.model import Gates, Policy
 from taintwarden.health import Health
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.auth.credentials import CredentialsError
@@ -113,7 +113,7 @@ class App:
             on_change=lambda held: self.leadership.changed(held),  # noqa: PLW0108 - it does not exist yet
             on_error=lambda reason: log.warning("lease-not-renewed", reason=reason),
         )
-        decoder = Decoder(clock, self.issues.pod)
+        self._decoder = decoder = Decoder(clock, self.issues.pod)
         self.effector = Effector(
             client=self.client,
             evictor=Evictor(self.client),
@@ -128,7 +128,7 @@ class App:
         self.loop = Loop(self.machine, clock, self.effector.carry_out, self.notifier.tell)
         self.guards = GuardStore(self._feed, self.issues)
         self.policies = PolicyStore(
-            changed=lambda policies: self._feed(events.PoliciesChanged(policies)),
+            changed=self._policies_changed,
             issue=self.issues.policy,
             guards=self.guards,
             changes=PolicyChanges(self.issues.policy_change),
@@ -230,6 +230,13 @@ class App:
         self._task(self.loop.run())
         self._task(self.status.run())
         self._task(self.lease.run())
+
+    def _policies_changed(self, policies: tuple[Policy, ...]) -> None:
+        """Other policies are in force. If they derive taints from more than was read of nodes, these are read again."""
+        reads_more = self._decoder.follow(policies)
+        self._feed(events.PoliciesChanged(policies))
+        if reads_more:
+            self.following.read_again(NODES)
 
     # -- tasks ----------------------------------------------------------------------------------------------------
 

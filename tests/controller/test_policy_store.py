@@ -322,3 +322,54 @@ def test_a_deleted_policy_has_no_guard(fed):
     fed.guards.lead(True)
     fed.guards.restore()
     assert fed.events == []
+
+
+# -- two sources for one key ------------------------------------------------------------------------------------------
+
+
+def derived(name: str, source: str, *, created: int = 1, generation: int = 1) -> Json:
+    found = stored(name, generation=generation)
+    found["metadata"]["creationTimestamp"] = f"2026-01-0{created}T00:00:00Z"
+    found["spec"] = {"taints": [{"key": "kubelet", "from": {"nodeInfo": source}}]}
+    return found
+
+
+def test_the_younger_of_two_that_contradict_is_not_followed(store):
+    store.load([derived("a", "kubeletVersion", created=2), derived("b", "kernelVersion", created=1)])
+    assert list(store.published[-1]) == ["b"]
+    assert "policy b, which is older" in store.observed["a"].problem
+    assert [(name, why) for name, _, why in store.issues] == [("a", store.observed["a"].problem)]
+
+
+def test_it_is_followed_once_the_other_is_gone(store):
+    store.load([derived("a", "kubeletVersion"), derived("b", "kernelVersion")])
+    store.gone("a", "uid-a")
+    assert (list(store.published[-1]), store.observed["b"].problem) == (["b"], "")
+
+
+def test_it_is_followed_once_they_agree(store):
+    store.load([derived("a", "kubeletVersion"), derived("b", "kernelVersion")])
+    store.seen(derived("b", "kubeletVersion", generation=2))
+    assert (sorted(store.published[-1]), store.observed["b"].problem) == (["a", "b"], "")
+
+
+def test_an_edit_of_the_older_one_can_stop_the_younger(store):
+    store.load([derived("a", "kubeletVersion"), derived("b", "kubeletVersion")])
+    store.seen(derived("a", "kernelVersion", generation=2))
+    assert list(store.published[-1]) == ["a"]
+    assert store.observed["b"].problem
+
+
+def test_a_contradiction_is_reported_once(store):
+    store.load([derived("a", "kubeletVersion"), derived("b", "kernelVersion")])
+    store.seen(stored("c"))
+    store.seen(stored("d"))
+    assert len(store.issues) == 1
+
+
+def test_what_is_invalid_says_so_rather_than_that_it_contradicts(store):
+    store.load([derived("a", "kubeletVersion"), derived("b", "kubeletVersion")])
+    store.seen(stored("b", "Wrong", generation=2))
+    store.seen(derived("a", "kernelVersion", generation=2))
+    assert "spec.mode" in store.observed["b"].problem
+    assert list(store.published[-1]) == ["a"]

@@ -19,6 +19,7 @@ from taintwarden.engine.machine import (
     Outcome,
     Phase,
     PolicyReport,
+    SourceReport,
     ZoneReport,
 )
 from taintwarden.engine.model import (
@@ -322,3 +323,28 @@ def test_a_pod_that_was_let_back_into_its_line_waits():
 @pytest.mark.parametrize("outcome", [Outcome.BLOCKED, Outcome.REFUSED])
 def test_a_pod_that_the_api_server_did_not_let_go_is_blocked(outcome):
     assert state(Phase.DELAYED, outcome=outcome) is PodState.BLOCKED
+
+
+# -- values that are read from nodes ----------------------------------------------------------------------------------
+
+
+def test_a_policy_that_reads_only_taints_says_nothing_of_sources() -> None:
+    assert "SourcesFound" not in [one[0] for one in conditions(entry(), "")]
+
+
+def test_a_source_that_no_node_has() -> None:
+    sources = (SourceReport("kubelet", "nodeInfo kubeletVersion", 3), SourceReport("gpu", "condition GPUHealthy", 0))
+    assert told("SourcesFound", sources=sources, selected_nodes=3) == (
+        "False",
+        "NoNode",
+        "none of 3 nodes has condition GPUHealthy, so none has the taint gpu and no pod is evicted by it",
+    )
+
+
+def test_sources_that_nodes_have() -> None:
+    sources = (SourceReport("kubelet", "nodeInfo kubeletVersion", 3), SourceReport("gpu", "condition GPUHealthy", 1))
+    assert told("SourcesFound", sources=sources, selected_nodes=3) == (
+        "True",
+        "Found",
+        "nodeInfo kubeletVersion on 3 nodes, condition GPUHealthy on 1 node",
+    )

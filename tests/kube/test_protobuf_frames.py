@@ -10,7 +10,7 @@ from taintwarden.kube.calls.own_kinds import POLICIES
 from taintwarden.kube.errors import Unreachable
 from taintwarden.kube.watch.frames import FrameDecoder
 from taintwarden.kube.wire.formats import ExpiredError, Undecodable
-from taintwarden.kube.wire.kinds import Identity, ObjectCondition, OwnerReference, PodAnnotations
+from taintwarden.kube.wire.kinds import NODE_INFO, Identity, ObjectCondition, OwnerReference, PodAnnotations
 from taintwarden.kube.wire.resources import BUDGETS, DAEMON_SETS, JOBS, NAMESPACES, NODES, PODS, REPLICA_SETS
 
 BAD_TEXT = b"\xff\xfe"
@@ -205,10 +205,10 @@ def test_a_node() -> None:
     meta = {1: "n1", 5: "uid", 6: "7", 11: labels(zone="a"), 12: labels(**{"taintwarden.io/taint-history": "{}"})}
     taints = [{1: "sla", 2: "950", 3: "NoExecute", 4: MOMENT}, {1: "spot", 3: "NoExecute"}]
     [found] = decoded({1: meta, 2: {5: taints}}, resource=NODES)
-    assert (found.metadata.name, found.metadata.labels, found.metadata.annotations.history) == (
+    assert (found.metadata.name, found.metadata.labels, dict(found.metadata.annotations)) == (
         "n1",
         {"zone": "a"},
-        "{}",
+        {"taintwarden.io/taint-history": "{}"},
     )
     assert [(one.key, one.value, one.time_added) for one in found.spec.taints] == [
         ("sla", "950", MOMENT_TEXT),
@@ -216,10 +216,62 @@ def test_a_node() -> None:
     ]
 
 
-def test_a_node_that_opts_out() -> None:
+def test_the_annotations_of_a_node() -> None:
     meta = {1: "n1", 12: labels(**{"taintwarden.io/do-not-evict": "true", "other.example.com/x": "y"})}
     [found] = decoded({1: meta}, resource=NODES)
-    assert (found.metadata.annotations.do_not_evict, found.metadata.annotations.history) == ("true", "")
+    annotations = found.metadata.annotations
+    assert (annotations.get("taintwarden.io/do-not-evict"), annotations.get("other")) == ("true", None)
+    with pytest.raises(KeyError):
+        annotations["other"]
+    assert len(annotations) == 2, "looking for one adds none"
+
+
+def test_the_conditions_of_a_node() -> None:
+    ready = {1: "Ready", 2: "True", 3: MOMENT, 4: MOMENT, 5: "KubeletReady", 6: "kubelet is ready"}
+    ready_too = {1: "ReadyToo", 2: "Unknown"}
+    [found] = decoded({1: {1: "n1"}, 3: {4: [ready_too, ready]}}, resource=NODES)
+    assert found.status.condition("Ready") == ObjectCondition("Ready", "True", MOMENT_TEXT)
+    assert found.status.condition("ReadyToo") == ObjectCondition("ReadyToo", "Unknown", None)
+    assert found.status.condition("GPUHealthy") is None
+
+
+def test_the_system_info_of_a_node() -> None:
+    info = {1: "machine", 4: "6.1.0-28-amd64", 5: "Debian GNU/Linux 12", 6: "containerd://2.1.4", 7: "v1.36.0"}
+    more = {8: "v1.35.0", 9: "linux", 10: "arm64"}
+    [found] = decoded({1: {1: "n1"}, 3: {7: info | more}}, resource=NODES)
+    assert {field: found.status.info(field) for field in NODE_INFO} == {
+        "architecture": "arm64",
+        "containerRuntimeVersion": "containerd://2.1.4",
+        "kernelVersion": "6.1.0-28-amd64",
+        "kubeProxyVersion": "v1.35.0",
+        "kubeletVersion": "v1.36.0",
+        "operatingSystem": "linux",
+        "osImage": "Debian GNU/Linux 12",
+    }
+
+
+def test_a_node_without_status() -> None:
+    [found] = decoded({1: {1: "n1"}}, resource=NODES)
+    assert (found.status.condition("Ready"), found.status.info("kubeletVersion")) == (None, "")
+
+
+def test_a_condition_that_cannot_be_read_is_not_there() -> None:
+    type_only = b"\n\x05Ready"
+    for broken in (type_only + b"\x12\x7f", type_only + b"\x22\x0a\x08" + b"\xff" * 8 + b"\x7f"):
+        [found] = decoded({1: {1: "n1"}, 3: {4: broken}}, resource=NODES)
+        assert found.status.condition("Ready") is None
+
+
+def test_system_info_that_cannot_be_read_is_empty() -> None:
+    [found] = decoded({1: {1: "n1"}, 3: {7: b"\x12\x7f"}}, resource=NODES)
+    assert found.status.info("kubeletVersion") == ""
+
+
+def test_a_condition_whose_type_is_long() -> None:
+    """Its length takes two bytes."""
+    name = f"{'a' * 200}/b"
+    [found] = decoded({1: {1: "n1"}, 3: {4: [{1: name, 2: "True"}]}}, resource=NODES)
+    assert found.status.condition(name) == ObjectCondition(name, "True", None)
 
 
 def test_a_namespace() -> None:

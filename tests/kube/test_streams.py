@@ -606,3 +606,42 @@ async def test_pauses_are_spread(jitter, expected):
     with pytest.raises(EndOfScriptError):
         await Stream(client, NODES, EventHandler(), sleep=sleep, jitter=lambda: jitter).run()
     assert sleeps == [pytest.approx(expected)]
+
+
+# -- a list that is asked for -----------------------------------------------------------------------------------------
+
+
+class Asking(EventHandler):
+    """Asks for another list when it hears something for the first time."""
+
+    def __init__(self, on: str) -> None:
+        super().__init__()
+        self.on = on
+        self.stream: Any = None
+
+    def _ask(self, what: str) -> None:
+        if what == self.on:
+            self.on = ""
+            self.stream.list_again()
+
+    def listed(self, objects: Sequence[Any]) -> None:
+        super().listed(objects)
+        self._ask("list")
+
+    def seen(self, obj: Any) -> None:
+        super().seen(obj)
+        self._ask("watch")
+
+
+@pytest.mark.parametrize("on", ["list", "watch"])
+async def test_a_list_that_is_asked_for_follows_the_one_before(on):
+    handler = Asking(on)
+    first, changes = page(obj("a")), [frame("ADDED", obj("b", 11)), Silence(30)]
+    client = ScriptedClient(first, changes, page(obj("a"), obj("b"), version="20"), [Silence(30)])
+    handler.stream = Stream(client, PODS, handler)
+    with pytest.raises(EndOfScriptError):
+        await handler.stream.run()
+    lists = [one for one in handler.heard if one[0] in ("list ended", "listed", "restarted")]
+    assert ("listed", ["a", "b"]) in lists
+    assert [one for one in lists if one[0] == "list ended"][:2] == [("list ended", "10"), ("list ended", "20")]
+    assert not [one for one in lists if one[0] == "restarted" and one[1] == "expired"]

@@ -1,7 +1,7 @@
 """From objects of the API to values of the engine: interned, small, and only what a decision needs."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from sys import intern
 from weakref import WeakKeyDictionary, ref
@@ -23,6 +23,7 @@ from taintwarden.api.text import printable
 from taintwarden.api.tolerations import parse_tolerations
 from taintwarden.controller import bounds
 from taintwarden.controller.clock import Clock
+from taintwarden.controller.node_values import values_of
 from taintwarden.controller.remembered import Remembered
 from taintwarden.controller.selecting import Spreads, label_selector
 from taintwarden.controller.times import latest_moment
@@ -33,14 +34,16 @@ from taintwarden.engine.model import (
     Owner,
     Pod,
     PodClass,
+    Policy,
     SpreadConstraint,
     Taint,
     Toleration,
     Tolerations,
+    ValueSource,
 )
+from taintwarden.kube.calls.node_calls import HISTORY_ANNOTATION
 from taintwarden.kube.wire.kinds import (
     BudgetObject,
-    NodeAnnotations,
     NodeObject,
     OwnerReference,
     PodAnnotations,
@@ -54,7 +57,6 @@ from taintwarden.kube.wire.kinds import (
 MAX_REMEMBERED_REPORTS = 50_000
 """Number of pods whose reported errors are stored, a few dozen bytes each."""
 NO_ANNOTATIONS = PodAnnotations()
-NO_NODE_ANNOTATIONS = NodeAnnotations()
 ALWAYS_ALLOW = "AlwaysAllow"
 MAX_PROBLEM_CHARACTERS = 200
 """Of what the controller of a budget says when it fails."""
@@ -88,6 +90,8 @@ class Decoder:
     """Decodes objects into engine values. Equal values become the same object."""
 
     def __init__(self, clock: Clock, on_issue: Callable[[PodIssue], None] = lambda _: None) -> None:
+        self.sources: frozenset[ValueSource] = frozenset()
+        """What is read of nodes beside their taints."""
         self._clock = clock
         self._on_issue = on_issue
         self._interner = Interner()
@@ -169,6 +173,12 @@ class Decoder:
             self._shapes[made] = shape
         return made
 
+    def follow(self, policies: Iterable[Policy]) -> bool:
+        """Read from now on what these policies derive taints from. Whether nodes read before lack some of it."""
+        before = self.sources
+        self.sources = frozenset(one.source for policy in policies for one in policy.taints if one.source is not None)
+        return not self.sources <= before
+
     def node(self, obj: NodeObject) -> Node:
         """The node with its taints. A ``timeAdded`` that is not a time counts as not set.
 
@@ -184,10 +194,11 @@ class Decoder:
                 except ValueError:
                     log.warning("time-added-unreadable", node=meta.name, taint=taint.key, value=taint.time_added)
             taints.append((Taint(taint.key, taint.value, taint.effect), added_at))
-        ours = meta.annotations or NO_NODE_ANNOTATIONS
+        history = meta.annotations.get(HISTORY_ANNOTATION, "")
+        opts_out = meta.annotations.get(DO_NOT_EVICT) == "true"
         version = version_number(meta.resource_version)
-        opts_out = ours.do_not_evict == "true"
-        return Node(intern(meta.name), meta.uid, meta.labels, tuple(taints), version, ours.history, opts_out)
+        values = values_of(obj, self.sources) if self.sources else {}
+        return Node(intern(meta.name), meta.uid, meta.labels, tuple(taints), version, history, opts_out, values)
 
     def _owner(self, references: Sequence[OwnerReference]) -> Owner | None:
         for reference in references:

@@ -5,10 +5,11 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from taintwarden.controller.stream_handlers import StreamHandler
+from taintwarden.kube.calls.own_kinds import POLICIES
 from taintwarden.kube.http.client import Client
 from taintwarden.kube.watch.stream_timings import StreamTimings
 from taintwarden.kube.watch.streams import Stream
-from taintwarden.kube.wire.resources import Resource
+from taintwarden.kube.wire.resources import NODES, Resource
 
 Spawn = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 """Starts a task that the caller ends."""
@@ -39,13 +40,16 @@ class Following:
         self._streams: dict[Resource[Any], tuple[Stream[Any], asyncio.Task[None]]] = {}
 
     def start(self) -> None:
-        """Begin with a list of every kind."""
+        """Begin with a list of every kind but nodes: policies say what is read of these."""
         for resource, handler in self.handlers.items():
-            self._follow(resource)
+            if resource is not NODES:
+                self._follow(resource)
             self._spawn(handler.run())
 
     async def all_listed(self) -> None:
         """Wait until every kind was listed once."""
+        await self._streams[POLICIES][0].listed.wait()
+        self._follow(NODES)
         for stream, _ in self._streams.values():
             await stream.listed.wait()
 
@@ -58,6 +62,11 @@ class Following:
         finally:  # also when the caller is cancelled
             following = self._follow(resource)
         await following.listed.wait()
+
+    def read_again(self, resource: Resource[Any]) -> None:
+        """Have a kind listed once more if it is followed: its handler reads more of the objects than before."""
+        if resource in self._streams:
+            self._streams[resource][0].list_again()
 
     @property
     def cut_off(self) -> list[str]:

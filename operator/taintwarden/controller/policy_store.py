@@ -9,6 +9,7 @@ from taintwarden.api.policies import parse_policy
 from taintwarden.controller.guard_store import GuardStore
 from taintwarden.controller.policy_changes import PolicyChanges
 from taintwarden.controller.stores import Store
+from taintwarden.engine.derived import rivals
 from taintwarden.engine.model import Mode, Policy
 
 
@@ -35,6 +36,8 @@ class PolicyStore(Store[Policy]):
     ) -> None:
         super().__init__(_parse_dry if dry_run else parse_policy, issue)
         self._changed = changed
+        self._rivals: dict[str, str] = {}
+        """The policies that name another source for a key than an older one does, with the reason."""
         self._guards = guards
         self._changes = changes
 
@@ -52,7 +55,16 @@ class PolicyStore(Store[Policy]):
             self._changes.gone(key)
 
     def _tell(self, changes: Mapping[str, Policy | None]) -> None:
-        self._changed(tuple(self.valid.values()))
+        before, self._rivals = self._rivals, rivals(self.valid.values())
+        for name in self.valid:
+            if self.observed[name].problem not in ("", before.get(name)):
+                continue  # its newest version is invalid, and the one before it is meant
+            if name in self._rivals:
+                self._refuse(name, self._rivals[name])
+            elif name in before:
+                self._issued.pop(name, None)
+                self._observe(name, problem="")
+        self._changed(tuple(one for name, one in self.valid.items() if name not in self._rivals))
 
     def _publish(self) -> None:
         super()._publish()

@@ -73,6 +73,7 @@ def conditions(entry: PolicyReport | None, problem: str, *, dry_run: bool = Fals
         ("Enforcing", *_enforcing(entry, dry_run=dry_run)),
         ("Progressing", *_progressing(entry)),
         ("GuardTripped", *_guard_tripped(entry)),
+        *_sources(entry),
     ]
 
 
@@ -84,6 +85,17 @@ def accepted(problem: str, *, in_force: bool) -> Said:
 
 def _accepted(problem: str) -> Said:
     return ("Accepted", "False", "Invalid", problem) if problem else ("Accepted", "True", "Valid", "")
+
+
+def _sources(entry: PolicyReport) -> list[Said]:
+    """Whether what the policy reads from nodes is there; nothing for one that reads only taints."""
+    if not entry.sources:
+        return []
+    if missing := [one for one in entry.sources if not one.nodes]:
+        told = "; ".join(wording.no_value(one.source, one.key, entry.selected_nodes) for one in missing)
+        return [("SourcesFound", "False", "NoNode", told)]
+    told = ", ".join(f"{one.source} on {wording.several(one.nodes, 'node')}" for one in entry.sources)
+    return [("SourcesFound", "True", "Found", told)]
 
 
 def _enforcing(entry: PolicyReport, *, dry_run: bool) -> tuple[str, str, str]:

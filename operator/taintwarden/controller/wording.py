@@ -262,3 +262,8 @@ def why(verdict: TaintVerdict, gates: Gates | None = None) -> str:
 def _protected(verdict: TaintVerdict) -> str:
     seconds = verdict.protected_seconds
     return f", not within {duration(seconds)} of its binding (karpenter.sh/do-not-disrupt)" if seconds else ""
+
+
+def no_value(source: str, key: str, nodes: int) -> str:
+    """That no node has what a policy derives a taint from. ``nodes``: how many the policy selects."""
+    return f"none of {several(nodes, 'node')} has {source}, so none has the taint {key} and no pod is evicted by it"

@@ -69,6 +69,8 @@ class Stream(Generic[Object]):
         self._back_off = BackOff(handler.restarted, timings.back_off, sleep=sleep, jitter=jitter)
         self._listed_at = float("-inf")
         """When the last list ended, or began if it did not end."""
+        self._again = asyncio.Event()
+        """The list is to be read once more."""
         self._decoder: FrameDecoder[Object] = FrameDecoder(resource)
         self._liveness = StreamLiveness(timings.gap)
         """Of what the handler has."""
@@ -81,6 +83,10 @@ class Stream(Generic[Object]):
                 await self._follow()
         finally:
             self._liveness.lose()
+
+    def list_again(self) -> None:
+        """List once more, after a list that is in progress: the handler reads more of the objects than before."""
+        self._again.set()
 
     async def _follow(self) -> None:
         try:
@@ -98,12 +104,13 @@ class Stream(Generic[Object]):
 
     async def _list_and_watch(self) -> None:
         began = self._listed_at = _now()
+        self._again.clear()
         self._handler.list_began()
         async with aclosing(self._pages()) as pages:
             first = await anext(pages)
             version = first.head.resource_version
             watch = self._watch(version, began)
-            watching = asyncio.create_task(watch.run())
+            watching, asked = asyncio.create_task(watch.run()), asyncio.create_task(self._again.wait())
             try:
                 await self._take(first, pages)
                 del first  # it holds what it was decoded from
@@ -111,15 +118,19 @@ class Stream(Generic[Object]):
                 self.listed.set()
                 self._listed_at = _now()
                 await self._adopt(watch)
-                await watching
-                await watch.run()  # it held as much as it may, and resumes
+                while not asked.done():
+                    if watching.done():
+                        watching.result()
+                        watching = asyncio.create_task(watch.run())  # it held as much as it may, and resumes
+                    await asyncio.wait({watching, asked}, return_when=asyncio.FIRST_COMPLETED)
             except KubeError:
                 if watching.done() and not isinstance(watching.exception(), KubeError):
                     watching.result()  # a fault of the watch is not lost with the list
                 raise
             finally:
                 watching.cancel()
-                await asyncio.wait({watching})
+                asked.cancel()
+                await asyncio.wait({watching, asked})
 
     # -- list ---------------------------------------------------------------------------------------------------
 

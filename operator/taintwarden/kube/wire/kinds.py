@@ -3,7 +3,7 @@
 Everything has a default, so that a ``BOOKMARK`` frame decodes with the same decoder as an object.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -214,13 +214,6 @@ class VolumeObject(msgspec.Struct):
     metadata: VolumeMeta = msgspec.field(default_factory=VolumeMeta)
 
 
-class NodeAnnotations(msgspec.Struct, gc=False):
-    """The annotations that mean something to us."""
-
-    history: str = msgspec.field(default="", name="taintwarden.io/taint-history")
-    do_not_evict: str = msgspec.field(default="", name="taintwarden.io/do-not-evict")
-
-
 class NodeMeta(msgspec.Struct, rename="camel"):
     """``metadata`` of a node."""
 
@@ -228,7 +221,7 @@ class NodeMeta(msgspec.Struct, rename="camel"):
     uid: str = ""
     resource_version: str = ""
     labels: dict[str, str] = {}
-    annotations: NodeAnnotations | None = None
+    annotations: Mapping[str, str] = {}
 
 
 class TaintObject(msgspec.Struct, rename="camel"):
@@ -246,11 +239,42 @@ class NodeSpec(msgspec.Struct):
     taints: list[TaintObject] = []
 
 
+class NodeInfoObject(msgspec.Struct, gc=False, rename="camel"):
+    """``status.nodeInfo`` of a node."""
+
+    architecture: str = ""
+    container_runtime_version: str = ""
+    kernel_version: str = ""
+    kube_proxy_version: str = ""
+    kubelet_version: str = ""
+    operating_system: str = ""
+    os_image: str = ""
+
+
+class NodeStatus(msgspec.Struct, rename="camel"):
+    """``status`` of a node."""
+
+    conditions: list[ObjectCondition] = []
+    node_info: NodeInfoObject | None = None
+
+    def condition(self, kind: str) -> ObjectCondition | None:
+        """The condition of this type."""
+        return next((one for one in self.conditions if one.type == kind), None)
+
+    def info(self, field: str) -> str:
+        """A field of ``nodeInfo`` by its name there; empty if it is not set."""
+        return "" if self.node_info is None else str(getattr(self.node_info, NODE_INFO[field]))
+
+
+NODE_INFO = {field.encode_name: field.name for field in msgspec.structs.fields(NodeInfoObject)}
+
+
 class NodeObject(msgspec.Struct):
     """A v1 Node."""
 
     metadata: NodeMeta = msgspec.field(default_factory=NodeMeta)
     spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
+    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
 
 
 class NamespaceMeta(msgspec.Struct, rename="camel"):

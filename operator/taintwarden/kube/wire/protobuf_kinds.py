@@ -4,7 +4,7 @@ There are more pods than anything else, so they are decoded fast: what the pods 
 encoding, and decoded once.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -29,10 +29,10 @@ from taintwarden.kube.wire.kinds import (
     Followed,
     NamespaceMeta,
     NamespaceObject,
-    NodeAnnotations,
     NodeMeta,
     NodeObject,
     NodeSpec,
+    NodeStatus,
     ObjectCondition,
     OwnerReference,
     PodAnnotations,
@@ -53,21 +53,26 @@ from taintwarden.kube.wire.kinds import (
     WorkloadSpec,
     WorkloadStatus,
 )
-from taintwarden.kube.wire.protobuf_schema import messages
+from taintwarden.kube.wire.protobuf_schema import DecodeError, messages
 
 MESSAGES = messages()
 _TIME = MESSAGES["meta.v1.Time"]
 _ENTRY = MESSAGES["meta.v1.Entry"]
 _OWNER = MESSAGES["meta.v1.OwnerReference"]
 _CONDITION = MESSAGES["core.v1.PodCondition"]
+_NODE_CONDITION = MESSAGES["core.v1.NodeCondition"]
+_NODE_INFO = MESSAGES["core.v1.NodeSystemInfo"]
 _TOLERATION = MESSAGES["core.v1.Toleration"]
 _SPREAD = MESSAGES["core.v1.TopologySpreadConstraint"]
 _VOLUME = MESSAGES["core.v1.Volume"]
 
 
+@lru_cache(maxsize=1_000)
 def _first_field(text: str) -> bytes:
     """How a message begins whose field 1 is this text, as every encoder writes fields in the order of their numbers."""
-    return b"\n" + bytes([len(text)]) + text.encode()
+    raw = text.encode()
+    length = bytes([len(raw)]) if len(raw) < 0x80 else bytes([len(raw) & 0x7F | 0x80, len(raw) >> 7])
+    return b"\n" + length + raw
 
 
 _ANNOTATIONS = {field.encode_name: field.name for field in msgspec.structs.fields(PodAnnotations)}
@@ -179,19 +184,90 @@ def reader(kind: str) -> Callable[[Any], Followed]:
     return PodReader() if kind == "core.v1.Pod" else _MAKERS[kind]
 
 
+class EncodedAnnotations(Mapping[str, str]):
+    """The annotations of a node, of which few are read: the others are not decoded."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, entries: Mapping[str, bytes]) -> None:
+        self._entries = entries
+
+    def __getitem__(self, key: str) -> str:
+        if key not in self._entries:  # a map of protobuf would add it
+            raise KeyError(key)
+        return _text(self._entries[key])
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The text of one."""
+        return _text(self._entries[key]) if key in self._entries else default
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+class EncodedNodeStatus(NodeStatus):
+    """The status of a node. Every heartbeat brings it: what is not asked for stays encoded."""
+
+    encoded: Any = None
+
+    def condition(self, kind: str) -> ObjectCondition | None:
+        """The condition of this type."""
+        begins = _first_field(kind)
+        for raw in self.encoded.conditions[:]:
+            if raw.startswith(begins):
+                return _node_condition(_without_heartbeat(raw, len(begins)))
+        return None
+
+    def info(self, field: str) -> str:
+        """A field of ``nodeInfo`` by its name there; empty if it is not set."""
+        return _text(getattr(_node_info(self.encoded.nodeInfo), field))
+
+
 def _node(found: Any) -> NodeObject:
     meta = found.metadata
-    ours = {name: _text(meta.annotations[key]) for key, name in _NODE_ANNOTATIONS.items() if key in meta.annotations}
     return NodeObject(
-        NodeMeta(
-            meta.name,
-            meta.uid,
-            meta.resourceVersion,
-            _texts(meta.labels),
-            NodeAnnotations(**ours) if ours else None,
-        ),
+        NodeMeta(meta.name, meta.uid, meta.resourceVersion, _texts(meta.labels), EncodedAnnotations(meta.annotations)),
         NodeSpec([TaintObject(one.key, one.value, one.effect, _time(one.timeAdded)) for one in found.spec.taints]),
+        EncodedNodeStatus(encoded=found.status),
     )
+
+
+def _without_heartbeat(raw: bytes, at: int) -> bytes:
+    """The type, status and ``lastTransitionTime`` of a condition. The others change with each heartbeat.
+
+    The fields 2, 3 and 4 follow the type, which ends at ``at``, and are shorter than 128 bytes. What is not so, is not
+    taken apart.
+    """
+    try:
+        head = at + 2 + raw[at + 1]
+        since = head + 2 + raw[head + 1] if raw[head] == 0x1A else head
+        end = since + 2 + raw[since + 1]
+        is_usual = raw[at] == 0x12 and raw[since] == 0x22 and not (raw[at + 1] | raw[head + 1] | raw[since + 1]) & 0x80
+        return raw[:head] + raw[since:end] if is_usual else raw
+    except IndexError:
+        return raw
+
+
+@lru_cache(maxsize=20_000)
+def _node_condition(raw: bytes) -> ObjectCondition | None:
+    """Read after the object was: what is not what it should be is not there."""
+    try:
+        found = _NODE_CONDITION.FromString(raw)
+        return ObjectCondition(_text(found.type), _text(found.status), _time(found.lastTransitionTime))
+    except (DecodeError, ValueError, OverflowError, OSError):
+        return None
+
+
+@lru_cache(maxsize=20_000)
+def _node_info(raw: bytes) -> Any:
+    """A node sends the same until it is upgraded or booted."""
+    try:
+        return _NODE_INFO.FromString(raw)
+    except DecodeError:
+        return _NODE_INFO()
 
 
 def _namespace(found: Any) -> NamespaceObject:
@@ -256,7 +332,6 @@ def _volume(found: Any) -> VolumeObject:
 
 
 _AFFINITY = msgspec.structs.fields(VolumeAnnotations)[0].encode_name
-_NODE_ANNOTATIONS = {field.encode_name: field.name for field in msgspec.structs.fields(NodeAnnotations)}
 _MAKERS: Mapping[str, Callable[[Any], Followed]] = {
     "core.v1.Node": _node,
     "core.v1.Namespace": _namespace,

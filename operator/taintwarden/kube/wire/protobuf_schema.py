@@ -8,7 +8,9 @@ where the API server does not check what clients write: an object with text that
 from collections.abc import Mapping
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
+
+DecodeError = message.DecodeError
 
 Fields = Mapping[str, tuple[int, str]]
 """By name: number and type. The type is a scalar, perhaps with a default; a message; ``repeated`` one of those; or
@@ -115,7 +117,22 @@ SCHEMA: Mapping[str, Fields] = {
         "labelSelector": (4, "meta.v1.LabelSelector"),
         "matchLabelKeys": (8, "repeated string"),
     },
-    "core.v1.Node": {"metadata": (1, META), "spec": (2, "core.v1.NodeSpec")},
+    "core.v1.Node": {
+        "metadata": (1, META),
+        "spec": (2, "core.v1.NodeSpec"),
+        "status": (3, "core.v1.NodeStatus"),
+    },
+    "core.v1.NodeStatus": {"conditions": (4, "repeated bytes"), "nodeInfo": (7, "bytes")},
+    "core.v1.NodeCondition": {"type": (1, "bytes"), "status": (2, "bytes"), "lastTransitionTime": (4, "bytes")},
+    "core.v1.NodeSystemInfo": {
+        "kernelVersion": (4, "bytes"),
+        "osImage": (5, "bytes"),
+        "containerRuntimeVersion": (6, "bytes"),
+        "kubeletVersion": (7, "bytes"),
+        "kubeProxyVersion": (8, "bytes"),
+        "operatingSystem": (9, "bytes"),
+        "architecture": (10, "bytes"),
+    },
     "core.v1.NodeSpec": {"taints": (5, "repeated core.v1.Taint")},
     "core.v1.Taint": {"key": (1, "string"), "value": (2, "string"), "effect": (3, "string"), "timeAdded": (4, "bytes")},
     "core.v1.Namespace": {"metadata": (1, META)},

@@ -1,0 +1,60 @@
+"""The values of sources on a node, as taints can have them."""
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from taintwarden.controller.times import latest_moment
+from taintwarden.engine.model import NodeInfo, SourceKind, SourceValue, ValueSource
+from taintwarden.kube.wire.kinds import NodeObject
+
+MAX_VALUE_LENGTH = 63
+"""Of a taint's value. What is longer is no value."""
+_SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://")
+_OTHERS = re.compile(r"[^A-Za-z0-9._+-]+")
+"""What no value has: only ``+`` is allowed beside the characters of taints, since versions have it."""
+
+
+def values_of(node: NodeObject, sources: Iterable[ValueSource]) -> dict[ValueSource, SourceValue]:
+    """Those of these sources that have a value on the node."""
+    return {source: value for source in sources if (value := _value_of(node, source)) is not None}
+
+
+def _value_of(node: NodeObject, source: ValueSource) -> SourceValue | None:
+    match source.kind:
+        case SourceKind.NODE_INFO:
+            text = node.status.info(source.name) or None
+            if text is not None and source.name == NodeInfo.CONTAINER_RUNTIME_VERSION:
+                text = _SCHEME.sub("", text)
+        case SourceKind.CONDITION:
+            condition = node.status.condition(source.name)
+            return (
+                None
+                if condition is None or not condition.status
+                else _made(condition.status, condition.last_transition_time)
+            )
+        case SourceKind.LABEL:
+            text = node.metadata.labels.get(source.name)
+        case SourceKind.ANNOTATION:
+            text = node.metadata.annotations.get(source.name)
+    return None if text is None else _made(text)
+
+
+@lru_cache(maxsize=20_000)
+def _made(text: str, timestamp: str | None = None) -> SourceValue | None:
+    """One object for equal values: heartbeats bring the same repeatedly."""
+    value = as_value(text)
+    return None if value is None else SourceValue(value, _moment(timestamp))
+
+
+def as_value(text: str) -> str | None:
+    """The text as the value of a taint: what no value has becomes ``_``. None if it is too long."""
+    value = _OTHERS.sub("_", text).strip("_")
+    return value if len(value) <= MAX_VALUE_LENGTH else None
+
+
+def _moment(timestamp: str | None) -> float | None:
+    try:
+        return None if timestamp is None else latest_moment(timestamp)
+    except ValueError:
+        return None
