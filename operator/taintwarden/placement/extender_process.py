@@ -1,23 +1,26 @@
 """The composition root of ``taintwarden scheduler-extender``: answers schedulers, in a process of its own.
 
-It reads nodes, profiles and volumes, and manages its own certificate. It can change nothing else in the cluster, and
-without it schedulers schedule as before.
+It reads nodes, policies, profiles and volumes, and manages its own certificate. It can change nothing else in the
+cluster, and without it schedulers schedule as before.
 """
 
+from collections.abc import Sequence
 from functools import partial
 
 from taintwarden.api.node_affinity import Parsed, parse_volume_affinity
 from taintwarden.controller.clock import Clock, system_clock
 from taintwarden.controller.decoding import Decoder
 from taintwarden.controller.mirror import Mirror
+from taintwarden.controller.policy_store import PolicyStore
 from taintwarden.controller.profile_store import ProfileStore
 from taintwarden.controller.remembered import Remembered
 from taintwarden.controller.store_handler import StoreHandler
+from taintwarden.engine.derived import derivations
 from taintwarden.engine.machine import events
-from taintwarden.engine.model import Gates
+from taintwarden.engine.model import Gates, Policy
 from taintwarden.engine.profile_selection import Profiles
 from taintwarden.kube.auth.connection import Connection
-from taintwarden.kube.calls.own_kinds import PROFILES
+from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES
 from taintwarden.kube.wire.kinds import ClaimObject, NodeObject, VolumeObject
 from taintwarden.kube.wire.resources import CLAIMS, NODES, VOLUMES
 from taintwarden.placement.scheduling.decisions import Decisions, NodeFacts, NodeReader
@@ -49,11 +52,13 @@ class ExtenderApp(ServedApp):
 
     def follow(self) -> Followed:
         """Nodes, profiles, and what leads from a pod to the node affinity of its volumes."""
-        self._nodes = Mirror[NodeObject, NodeFacts](NODES.name, self.metrics, NodeReader(), self._news.came)
+        self._reader = NodeReader()
+        self._nodes = Mirror[NodeObject, NodeFacts](NODES.name, self.metrics, self._reader, self._news.came)
         self._claims = Mirror[ClaimObject, str](CLAIMS.name, self.metrics, lambda one: one.spec.volume_name or None)
         self._volumes = Mirror[VolumeObject, Parsed](VOLUMES.name, self.metrics, self._affinity)
-        profiles = ProfileStore(self._feed, lambda _key, _uid, _reason: None)  # the operator reports errors of these
+        profiles = ProfileStore(self._feed, _unreported)
         return {
+            POLICIES: StoreHandler(POLICIES.name, self._feed, self.metrics, PolicyStore(self._derive, _unreported)),
             NODES: self._nodes,
             PROFILES: StoreHandler(PROFILES.name, self._feed, self.metrics, profiles),
             CLAIMS: self._claims,
@@ -67,7 +72,15 @@ class ExtenderApp(ServedApp):
         demands = Demands(Decoder(self._clock), self.profiles, self._claims, self._volumes)
         decisions = Decisions(Gates(self.settings.numeric_operators, self.settings.semver_operators))
         is_closed = self.settings.webhook_client_ca is not None
-        extender = SchedulerExtender(self._nodes, demands, decisions, self._news, self._refused, shows_values=is_closed)
+        extender = SchedulerExtender(
+            self._nodes,
+            demands,
+            decisions,
+            self._news,
+            self._refused,
+            derived=lambda: self._reader.derived,
+            shows_values=is_closed,
+        )
         observe = observer(self.metrics.extender_requests, self.metrics.extender_duration, VERBS, RESULTS)
         return HttpsServer(
             self.settings,
@@ -86,6 +99,15 @@ class ExtenderApp(ServedApp):
             case _:
                 pass
 
+    def _derive(self, policies: Sequence[Policy]) -> None:
+        """Policies are in force. If they derive other taints than those before, nodes are read again."""
+        derived = derivations(policies)
+        if derived != self._reader.derived:
+            self._reader.derived = derived
+            for stream in self._streams:
+                if stream.name == NODES.name:
+                    stream.list_again()
+
     def _affinity(self, volume: VolumeObject) -> Parsed | None:
         annotations = volume.metadata.annotations
         if annotations is None or annotations.node_affinity is None:
@@ -94,6 +116,10 @@ class ExtenderApp(ServedApp):
 
     def _refused(self, reason: str, nodes: int) -> None:
         self.metrics.extender_refusals.labels(reason).inc(nodes)
+
+
+def _unreported(_key: str, _uid: str, _reason: str) -> None:
+    """The operator reports what is wrong with policies and profiles."""
 
 
 async def run(settings: ExtenderSettings) -> BaseException | None:

@@ -4,6 +4,8 @@ from collections import OrderedDict
 
 import msgspec
 
+from taintwarden.controller.node_values import values_of
+from taintwarden.engine.derived import Derivations, derived_taints
 from taintwarden.engine.model import Effect, Gates, Taint
 from taintwarden.engine.scheduling import REPELLING, Demand, Judge
 from taintwarden.kube.wire.kinds import NodeObject
@@ -27,9 +29,15 @@ class NodeFacts(msgspec.Struct, frozen=True):
 
 
 class NodeReader:
-    """Reads nodes. Equal taints become one object."""
+    """Reads nodes. Equal taints become one object.
+
+    Attributes:
+        derived: the taints that policies derive.
+
+    """
 
     def __init__(self) -> None:
+        self.derived: Derivations = {}
         self._known: dict[Taint, Taint] = {}
 
     def __call__(self, node: NodeObject) -> NodeFacts:
@@ -37,6 +45,9 @@ class NodeReader:
         if len(self._known) >= MAX_TAINTS:
             self._known.clear()
         taints = [Taint(one.key, one.value, one.effect) for one in node.spec.taints]
+        if self.derived:
+            values = values_of(node, [one.source for one in self.derived.values()])
+            taints += [taint for taint, _ in derived_taints(taints, values, self.derived)]
         shared = [self._known.setdefault(taint, taint) for taint in taints]
         return NodeFacts(
             tuple(taint for taint in shared if taint.effect in REPELLING),

@@ -5,7 +5,7 @@ nodes, and the extender knows the nodes.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -93,6 +93,7 @@ class SchedulerExtender:
         decisions: decides.
         news: tells when a node changes.
         refused: counts refused nodes by reason.
+        derived: the keys of taints that policies derive, of which schedulers know nothing.
         shows_values: whether answers quote taints, labels and tolerations: only where callers are authenticated.
 
     """
@@ -105,6 +106,7 @@ class SchedulerExtender:
         news: News,
         refused: Callable[[str, int], None],
         *,
+        derived: Callable[[], Container[str]] = frozenset,
         shows_values: bool,
     ) -> None:
         self._nodes = nodes
@@ -112,6 +114,7 @@ class SchedulerExtender:
         self._decisions = decisions
         self._news = news
         self._refused = refused
+        self._derived = derived
         self._shows_values = shows_values
 
     async def filter(self, args: Args) -> FilterResult:
@@ -120,7 +123,7 @@ class SchedulerExtender:
         If none will do, or one is not known yet, the answer waits a moment for news.
         """
         demand = self._demands.of(args.pod)
-        if demand.is_native:
+        if self._is_known_to_scheduler(demand):
             return FilterResult(args.node_names)
         found = self._filtered(demand, args.node_names)
         if args.node_names and not found.is_settled and not demand.is_invalid:
@@ -135,7 +138,8 @@ class SchedulerExtender:
         """The score of each node."""
         demand = self._demands.of(args.pod)
         judge = self._decisions.of(demand)
-        found = [] if demand.is_native else [self._preferences(judge, name) for name in args.node_names]
+        is_known = self._is_known_to_scheduler(demand)
+        found = [] if is_known else [self._preferences(judge, name) for name in args.node_names]
         scores = scored(found) or [0] * len(args.node_names)
         return [HostPriority(name, score) for name, score in zip(args.node_names, scores, strict=True)]
 
@@ -143,10 +147,17 @@ class SchedulerExtender:
         """Those of the nodes that will do: on the others pods would be preempted in vain."""
         demand = self._demands.of(args.pod)
         victims = args.node_name_to_meta_victims
-        if not demand.is_native:
+        if not self._is_known_to_scheduler(demand):
             judge = self._decisions.of(demand)
             victims = {name: those for name, those in victims.items() if self._refusal(judge, name) is None}
         return PreemptionResult(victims)
+
+    def _is_known_to_scheduler(self, demand: Demand) -> bool:
+        """Whether the scheduler itself evaluates all that the pod demands."""
+        if not demand.is_native:
+            return False
+        derived = self._derived()
+        return not any(one.key in derived for one in demand.tolerations.native)
 
     def _shown(self, reason: str, told: str) -> str:
         return told if self._shows_values else WITHOUT_VALUES[reason]

@@ -1,0 +1,77 @@
+"""The scheduler extender and taints that policies derive: schedulers know nothing of them."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from scheduling.scene import Scene, pod_json
+from taintwarden.engine.derived import derivations
+from taintwarden.engine.model import Effect, NodeInfo, Policy, SourceKind, TaintSelector, ValueSource
+from taintwarden.kube.wire.kinds import NodeObject, UnboundPod
+from taintwarden.placement.scheduling.decisions import NodeReader
+from taintwarden.placement.scheduling.extender import Args, SchedulerExtender
+
+KUBELET = ValueSource(SourceKind.NODE_INFO, NodeInfo.KUBELET_VERSION)
+NEWER = {"key": "kubelet", "operator": "SemverGt", "value": "1.35.0"}
+OLD, NEW = "v1.34.1", "v1.36.1"
+
+
+def reader(*effects: Effect) -> NodeReader:
+    found = NodeReader()
+    found.derived = derivations([Policy(name="p", taints=(TaintSelector("kubelet", effects, source=KUBELET),))])
+    return found
+
+
+def node(version: str, *taints: Any) -> NodeObject:
+    return msgspec.convert(
+        {"spec": {"taints": list(taints)}, "status": {"nodeInfo": {"kubeletVersion": version}}}, NodeObject
+    )
+
+
+@pytest.fixture
+def scene() -> Scene:
+    """An old kubelet and a new one."""
+    found, read = Scene(), reader(Effect.NO_EXECUTE)
+    found.nodes |= {"old": read(node(OLD)), "new": read(node(NEW))}
+    found.extender = SchedulerExtender(
+        found.nodes,
+        found.demands,
+        found.decisions,
+        found.news,
+        lambda *_: None,
+        derived=lambda: read.derived,
+        shows_values=True,
+    )
+    return found
+
+
+async def fitting(scene: Scene, **pod: Any) -> list[str] | None:
+    asked = msgspec.convert(pod_json(native=pod.pop("native", ()), **pod), UnboundPod)
+    return (await scene.extender.filter(Args(asked, ["old", "new"]))).node_names
+
+
+async def test_a_pod_that_compares_gets_the_new_one(scene):
+    assert await fitting(scene, tolerations=[NEWER]) == ["new"]
+
+
+async def test_a_native_toleration_is_compared_too(scene):
+    native = [{"key": "kubelet", "operator": "Equal", "value": NEW}]
+    assert await fitting(scene, native=native) == ["new"]
+
+
+async def test_another_pod_may_go_to_both(scene):
+    assert await fitting(scene) == ["old", "new"]
+    assert await fitting(scene, tolerations=[{"key": "sla", "operator": "Exists"}]) == ["old", "new"]
+
+
+def test_a_taint_of_the_spec_counts_instead():
+    facts = reader(Effect.NO_EXECUTE, Effect.NO_SCHEDULE)(
+        node(OLD, {"key": "kubelet", "value": "v9", "effect": "NoExecute"})
+    )
+    assert [str(taint) for taint in facts.repelling] == ["kubelet=v9:NoExecute", f"kubelet={OLD}:NoSchedule"]
+
+
+def test_one_that_is_preferred():
+    facts = reader(Effect.PREFER_NO_SCHEDULE)(node(OLD))
+    assert (facts.repelling, [str(taint) for taint in facts.disliked]) == ((), [f"kubelet={OLD}:PreferNoSchedule"])
