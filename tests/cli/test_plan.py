@@ -496,3 +496,30 @@ async def test_what_is_no_sweep(run, text):
 
 async def test_a_sweep_is_a_plan_of_its_own(run):
     assert (await run("plan", "--sweep", "sla=9..1", *DROP, "--node", "a1")).exit_code == 2
+
+
+# -- values that policies read from nodes -----------------------------------------------------------------------------
+
+KUBELET = {"key": "kubelet", "from": {"nodeInfo": "kubeletVersion"}}
+NEWER = {"key": "kubelet", "operator": "SemverGt", "value": "1.35.0", "effect": "NoExecute"}
+
+
+@pytest.fixture
+def reporting(cluster: LocalCluster) -> LocalCluster:
+    """The nodes report new kubelets, and one of the four pods has a toleration for that."""
+    replace_policy(cluster, taints=[KUBELET], limits=NO_LIMITS)
+    for name in ("a1", "b1"):
+        node = cluster.store.get("nodes", name)
+        cluster.store.update("nodes", {**node, "status": {"nodeInfo": {"kubeletVersion": "v1.36.1"}}})
+    add_pod(cluster, "demanding", annotations={"taintwarden.io/tolerations": json.dumps([NEWER])})
+    return cluster
+
+
+async def test_a_planned_value_is_that_of_its_source(reporting, run):
+    plan = await planned(run, "--node", "a1", "--taint", "kubelet=v1.30.0:NoExecute")
+    assert [(one["name"], one["replacedOn"]) for one in plan["pods"]] == [("demanding", "b1")]
+
+
+async def test_a_swept_value_concerns_the_same_pods(reporting, run):
+    result = await run("plan", "--sweep", "kubelet=v1.36.0,v1.30.0", "-o", "json")
+    assert [step["leaving"] for step in json.loads(result.stdout)["steps"]] == [0, 1]

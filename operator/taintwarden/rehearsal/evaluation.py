@@ -7,7 +7,7 @@ from taintwarden.engine.evaluate import TaintVerdict, acting_policy, exclusion, 
 from taintwarden.engine.history import TaintHistory, decode_histories
 from taintwarden.engine.limits import Refusal
 from taintwarden.engine.machine import ClaimView, history_name
-from taintwarden.engine.model import Budget, Gates, Node, Pod, Policy, Taint
+from taintwarden.engine.model import Budget, Gates, Node, Pod, Policy, Taint, Tolerations
 from taintwarden.kube.wire.kinds import PodObject
 from taintwarden.rehearsal.conditions import is_kept_from_enforcing
 from taintwarden.rehearsal.manifests import BadInput
@@ -38,7 +38,7 @@ class Evaluation:
         self.policy_problems = taught.policy_problems
         self.profiles = taught.profiles
         self.profile_problems = {key.partition("/")[2]: why for key, why in taught.profile_problems.items()}
-        self.nodes = [taught.decoder.node(node) for node in sorted(snapshot.nodes, key=lambda one: one.metadata.name)]
+        self.nodes = [node.node for name in sorted(self._view.nodes) if (node := self._view.node(name)) is not None]
         """The node of the pod; all nodes if it is not bound."""
         self.node: Node | None = self.nodes[0] if self.nodes and self.object.spec.node_name else None
         self.candidates = Candidates(snapshot, taught, gates)
@@ -65,6 +65,11 @@ class Evaluation:
         """The taints of the pod's node with their histories."""
         node = self._view.node(self.pod.node) if self.pod else None
         return () if node is None else node.taints
+
+    @property
+    def tolerations(self) -> Tolerations:
+        """All tolerations of the pod, those of profiles included."""
+        return Tolerations() if self.pod is None else self._view.tolerations_of(self.pod.shared)
 
     def verdict(self, taint: Taint) -> TaintVerdict | None:
         """What ``taint`` means for the pod; None: no policy acts on it."""

@@ -111,7 +111,9 @@ class Candidate:
         return self._judge.preferences([taint for taint, _ in node.taints], node.labels)
 
     def _is_rejected(self, taint: Taint) -> bool:
-        """Whether the scheduler rejects it, which reads native tolerations only."""
+        """Whether the scheduler rejects it, which reads native tolerations only, and does not know what is derived."""
+        if taint.source:
+            return False
         answers = (match(one, taint, self._gates) for one in self._native)
         return taint.effect in REPELLING and Match.HOLDS not in answers
 

@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 
 from taintwarden.controller import wording
+from taintwarden.engine.derived import derivations
 from taintwarden.engine.guard.guard import NARROW_SECONDS
 from taintwarden.engine.limits.refusal import GUARD
 from taintwarden.engine.machine import Command, Outcome, Phase, WriteOutcome, commands, events
-from taintwarden.engine.model import Gates, Instant, Mode, MonotonicTime, Pod, WallTime
+from taintwarden.engine.model import Gates, Instant, Mode, MonotonicTime, Node, Pod, SourceValue, WallTime
 from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden.rehearsal.changes import Change, apply, enforce
 from taintwarden.rehearsal.conditions import is_kept_from_enforcing
@@ -88,7 +89,7 @@ class Play:
         """
         changed = apply(changes, self._snapshot.nodes)
         for node in changed:
-            self._rehearsal.feed(events.NodeSeen(self._rehearsal.decoder.node(node)))
+            self._rehearsal.feed(events.NodeSeen(self._planned(node, changes)))
         self._rehearsal.rest()
         candidates = Candidates(self._snapshot, self._rehearsal, self._gates)
         self._places = Places(self._view, candidates, self._returning(), self._snapshot.pods)
@@ -111,6 +112,14 @@ class Play:
             notes=[*paused, *self._notes(), *self._ineffective(changes, changed)],
             **self._recording.end(self.instant, self._places),
         )
+
+    def _planned(self, node: NodeObject, changes: Sequence[Change]) -> Node:
+        """The node after the changes. One that names a taint which a policy derives changes the value at its source."""
+        found, named = self._rehearsal.decoder.node(node), {one.key for change in changes for one in change.taints}
+        derived = {key: one for key, one in derivations(self._view.policies).items() if key in named}
+        given = {derived[one.key].source: SourceValue(one.value) for one, _ in found.taints if one.key in derived}
+        written = tuple([one for one in found.taints if one[0].key not in derived])
+        return msgspec.structs.replace(found, taints=written, values=found.values | given)
 
     def _returning(self) -> Returning:
         spaces = self._snapshot.namespaces

@@ -119,6 +119,7 @@ class Rehearsal:
 
     def _set_policies(self, policies: tuple[Policy, ...]) -> None:
         self.policies = tuple(sorted(policies, key=lambda policy: policy.name))
+        self.decoder.follow(self.policies)
 
     def _list(self, handler: StreamHandler[Any], objects: Sequence[Any]) -> None:
         handler.list_began()

@@ -53,7 +53,7 @@ def repairs(view: View, policy: Policy, gates: Gates, now: float) -> list[Repair
 
 
 def _is_bad(view: View, node: NodeView, policy: Policy, taint: Taint, history: TaintHistory) -> bool:
-    if acting_policy(taint, node.policies) is not policy:
+    if taint.source or acting_policy(taint, node.policies) is not policy:  # no command sets what is derived
         return False
     return history.drains or any(one.evicts or one.invalid for one, _ in _verdicts(view, node, policy, taint))
 

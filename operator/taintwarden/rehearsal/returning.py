@@ -6,6 +6,7 @@ annotation or profile comes back to the node it was evicted from, unless placeme
 
 from collections.abc import Collection, Iterator
 
+from taintwarden.engine.derived import derivations
 from taintwarden.engine.machine import NodeView, View
 from taintwarden.engine.model import Gates, Operator, PodClass, Policy, Taint, TaintSelector
 from taintwarden.engine.operators import Match, match
@@ -52,15 +53,17 @@ class Returning:
         """The keys of taints that evict the pod by an extended toleration, and that the scheduler does not compare."""
         if self._has_extender:
             return []
+        derived = {key: one.text for key, one in derivations(self._view.policies).items()}
         named = [one for one in self._view.tolerations_of(pod_class).extended if one.operator != Operator.EXISTS]
         effects = {(one.key, effect) for one in named for effect in ([one.effect] if one.effect else REPELLING)}
+        taints = [Taint(key, effect=effect, source=derived.get(key, "")) for key, effect in effects]
         found = {
-            key
-            for key, effect in effects
-            if self._evicts(pod_class, Taint(key, effect=effect))
-            and self._is_accepted(pod_class, Taint(key, effect=effect))
-            and not _names_labels(place, key)
-            and not self._is_placed(pod_class, key)
+            taint.key
+            for taint in taints
+            if self._evicts(pod_class, taint)
+            and self._is_accepted(pod_class, taint)
+            and not _names_labels(place, taint.key)
+            and not self._is_placed(pod_class, taint.key)
         }
         return sorted(found)
 
@@ -76,7 +79,7 @@ class Returning:
         return place.fits(name, labels) and all(self._is_accepted(pod_class, taint) for taint in taints)
 
     def _is_accepted(self, pod_class: PodClass, taint: Taint) -> bool:
-        if taint.effect not in REPELLING:
+        if taint.source or taint.effect not in REPELLING:
             return True
         return any(match(one, taint, self._gates) is Match.HOLDS for one in pod_class.tolerations.native)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from taintwarden.controller import wording
+from taintwarden.engine.derived import concerns
 from taintwarden.engine.evaluate import acting_policy, judge
 from taintwarden.engine.machine import NodeView, View
 from taintwarden.engine.model import Effect, Gates, Instant, Mode, Pod, Policy, Taint
@@ -137,6 +138,9 @@ class _Counter:
         self.nodes = [node for name in names or sorted(view.nodes) if (node := view.node(name)) is not None]
         if not names:
             self.nodes = [node for node in self.nodes if _carries(node, wanted)]
+        carried = (taint for node in self.nodes for taint, _ in node.taints)
+        same = (one.source for one in carried if (one.key, one.effect) == (wanted.key, wanted.effect))
+        self._source = next(same, "")
         self.policies: set[str] = set()
         self.pods = 0
         self._groups: dict[tuple[int, str, str], tuple[Pod, Policy, int]] = {}
@@ -158,7 +162,7 @@ class _Counter:
 
     def count(self, value: str) -> tuple[Counter[str], Counter[str]]:
         """The pods that have to leave at a value, by policy and by workload."""
-        taint = Taint(self._wanted.key, value, self._wanted.effect)
+        taint = Taint(self._wanted.key, value, self._wanted.effect, self._source)
         by_policy, workloads = Counter[str](), Counter[str]()
         for (_, name, workload), (pod, policy, number) in self._groups.items():
             if self._leaves(pod, policy, taint):
@@ -167,8 +171,10 @@ class _Counter:
         return by_policy, workloads
 
     def _leaves(self, pod: Pod, policy: Policy, taint: Taint) -> bool:
-        selector = policy.selector_for(taint)
-        relevant = self._view.tolerations_of(pod.shared).relevant_to(taint.key)
+        selector, tolerations = policy.selector_for(taint), self._view.tolerations_of(pod.shared)
+        if not concerns(taint, tolerations):
+            return False
+        relevant = tolerations.relevant_to(taint.key)
         mode = policy.timing.toleration_seconds_mode
         judgement = judge(relevant, taint, mode, selector.value_type if selector else None, self._gates)
         return not judgement.tolerated and not judgement.invalid

@@ -17,6 +17,7 @@ from taintwarden.cli.explain.explanation import (
     TolerationAnswer,
 )
 from taintwarden.controller import wording
+from taintwarden.engine.derived import concerns
 from taintwarden.engine.evaluate import Kind
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.limits.refusal import BUDGET_LIMITS, GUARD
@@ -199,8 +200,9 @@ def _taint(evaluation: Evaluation, taint: Taint, history: TaintHistory) -> Taint
         key=taint.key,
         value=taint.value,
         effect=taint.effect,
+        source=taint.source,
         verdict=NOT_SELECTED,
-        reason="no policy acts on it: it is left to Kubernetes",
+        reason=_not_selected(evaluation, taint),
         other_policies=list(_others(evaluation, taint, acting)),
         tolerations=list(_answers(evaluation, seen)),
         added_at=wording.at(history.added_at) if recorded else None,
@@ -218,6 +220,14 @@ def _taint(evaluation: Evaluation, taint: Taint, history: TaintHistory) -> Taint
         answer.deadline = wording.at(due_at)
         answer.seconds_left = round(due_at - evaluation.now)
     return answer
+
+
+def _not_selected(evaluation: Evaluation, taint: Taint) -> str:
+    if not taint.source:
+        return "no policy acts on it: it is left to Kubernetes"
+    if not concerns(taint, evaluation.tolerations):
+        return f"the pod has no toleration for {taint.key}, so a value that is read from the node does not concern it"
+    return "no policy acts on it for this pod"
 
 
 def _others(evaluation: Evaluation, taint: Taint, acting: Policy | None) -> Iterator[Passed]:

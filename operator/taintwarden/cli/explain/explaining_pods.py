@@ -13,6 +13,7 @@ from taintwarden.cli.output import printable
 from taintwarden.cli.rendering import Lines, render, rows
 from taintwarden.controller import wording
 from taintwarden.engine.model import Gates
+from taintwarden.rehearsal.rehearsal import Rehearsal, at_once
 from taintwarden.rehearsal.snapshot import Snapshot
 from taintwarden.rehearsal.surroundings import around
 
@@ -52,16 +53,25 @@ def explain_pods(snapshot: Snapshot, subject: str, gates: Gates) -> PodsExplanat
     """
     found = sorted((explain(around(snapshot, pod), gates) for pod in snapshot.pods), key=_rank)
     fates = [one.fate for one in found]
-    carried = snapshot.nodes[0].spec.taints if subject.startswith("Node") and snapshot.nodes else []
     return PodsExplanation(
         at=wording.at(snapshot.now),
         subject=subject,
         problem=snapshot.operator_problem or None,
         leaving=fates.count(Fate.LEAVES),
         would_leave=fates.count(Fate.WOULD_LEAVE),
-        taints=[f"{one.key}={one.value}:{one.effect}" if one.value else f"{one.key}:{one.effect}" for one in carried],
+        taints=list(_carried(snapshot, gates)) if subject.startswith("Node") else [],
         pods=found,
     )
+
+
+def _carried(snapshot: Snapshot, gates: Gates) -> Iterator[str]:
+    """The taints of the node, those that policies derive included."""
+    rehearsal = Rehearsal(msgspec.structs.replace(snapshot, pods=()), gates, at_once(snapshot.now))
+    rehearsal.teach()
+    for name in rehearsal.view.nodes:
+        node = rehearsal.view.node(name)
+        for taint, _ in node.taints if node is not None else ():
+            yield f"{taint} (from {taint.source})" if taint.source else str(taint)
 
 
 def _rank(one: PodExplanation) -> tuple[float, str, str]:

@@ -50,6 +50,8 @@ class TaintExplanation(msgspec.Struct, rename="camel", kw_only=True):
     key: str
     value: str
     effect: str
+    source: str = ""
+    """What of the node it is derived from; empty: it is in the node's spec."""
     verdict: str
     """``Tolerated``, ``ToleratedFor``, ``Violated``, ``Held`` or ``NotSelected`` (no policy acts on it)."""
     reason: str

@@ -102,6 +102,7 @@ def _refusals(nodes: Sequence[NodeExplanation]) -> Iterator[tuple[str, str]]:
 
 def _taint(taint: TaintExplanation) -> Lines:
     lines = Lines()
+    lines.add("read from", taint.source)
     if taint.verdict in ("Held", "NotSelected"):  # otherwise the lines below state why
         lines.add("why", taint.reason)
     lines.add("policy", taint.policy and f"{taint.policy} ({taint.mode})")

@@ -36,6 +36,8 @@ def _evicts(context: Context) -> Iterator[Found]:
 
 
 def _lets_stay(verdict: TaintVerdict) -> bool:
+    if verdict.taint.source:  # the built-in controller does not know it
+        return False
     is_enforced = verdict.policy.mode is Mode.ENFORCE and verdict.taint.effect == Effect.NO_EXECUTE
     return is_enforced and verdict.kind in (Kind.TOLERATED, Kind.HELD)
 
@@ -54,7 +56,8 @@ def _reads_otherwise(context: Context) -> Iterator[Found]:
         for one in comparisons(every.native):
             if one.toleration_seconds is None or one not in every.relevant_to(one.key):
                 continue
-            taints = [taint for taint in context.taints if taint.effect == Effect.NO_EXECUTE and applies(one, taint)]
+            written = [taint for taint in context.taints if taint.effect == Effect.NO_EXECUTE and not taint.source]
+            taints = [taint for taint in written if applies(one, taint)]
             if policy := _after_violation(policies, taints):
                 message = (
                     f"{one}: for policy {policy} these seconds are the grace once it no longer holds; the built-in "

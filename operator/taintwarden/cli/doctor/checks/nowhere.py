@@ -119,7 +119,7 @@ def _blocking(context: Context, group: PodGroup, node: NodeView) -> Taint | None
 def _schedules(context: Context, group: PodGroup, taint: Taint) -> bool:
     """Whether the scheduler, which reads native tolerations only, accepts the taint."""
     tolerations = group.pod_class.tolerations
-    if taint.effect == Effect.PREFER_NO_SCHEDULE:
+    if taint.source or taint.effect == Effect.PREFER_NO_SCHEDULE:
         return True
     if any(match(one, taint, context.gates) is Match.HOLDS for one in tolerations.native):
         return True
