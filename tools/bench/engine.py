@@ -14,6 +14,10 @@ CASES = (
     "decision_pass",
     "token_bucket",
     "feed",
+    "heartbeats_protobuf",
+    "heartbeats_protobuf_read",
+    "heartbeats_json",
+    "heartbeats_json_read",
 )
 LIMIT_SECONDS = 300
 

@@ -13,6 +13,12 @@ from contextlib import asynccontextmanager
 from uuid import UUID
 
 from bench import population
+from bench.heartbeat_cases import (
+    heartbeats_json,
+    heartbeats_json_read,
+    heartbeats_protobuf,
+    heartbeats_protobuf_read,
+)
 from bench.limit_cases import NONE, decision_pass
 from bench.profile_cases import profile_change
 from bench.step_cases import paused, reclaims
@@ -264,6 +270,10 @@ CASES: dict[str, Callable[[float], Result]] = {
         decision_pass,
         token_bucket,
         feed,
+        heartbeats_protobuf,
+        heartbeats_protobuf_read,
+        heartbeats_json,
+        heartbeats_json_read,
     )
 }
 
