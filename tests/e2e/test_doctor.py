@@ -313,6 +313,18 @@ def _(ground: Ground) -> None:
     ground.policy(taints=[{"key": "sla", "valueType": "Integer"}])
 
 
+@fault("source-without-value")
+def _(ground: Ground) -> None:
+    ground.node("a")
+    ground.policy(taints=[{"key": ground.name, "from": {"condition": "GPUHealthy"}}])
+
+
+@fault("source-hidden")
+def _(ground: Ground) -> None:
+    ground.node("a", taint("9", ground.name))
+    ground.policy(taints=[{"key": ground.name, "from": {"label": "ground"}}])
+
+
 @fault("taint-value-held")
 def _(ground: Ground) -> None:
     ground.policy()
