@@ -28,6 +28,8 @@ APART = {"app.kubernetes.io/name", "app.kubernetes.io/part-of"}
 """Labels by which objects are selected: the same everywhere."""
 LEASE = ("leases", "taintwarden")
 """The operator creates it, in its namespace, with a name that is part of its program."""
+CREDENTIALS = ("secrets", "taintwarden-publisher")
+"""Yours, for Prometheus: the name is the one that the documents give it, and nothing that is shipped."""
 
 
 def moved(folder: Path, made: Path, move: Mapping[str, Any], components: bool) -> list[Json]:
@@ -106,8 +108,10 @@ def means_no_object(path: tuple[str, ...], document: Json) -> bool:
         return True
     if path[-2:] == ("matchExpressions", "values"):  # of labels
         return True
-    leases = [rule.get("resourceNames") for rule in document.get("rules", ()) if LEASE[0] in rule.get("resources", ())]
-    return path[-1] == "resourceNames" and leases == [[LEASE[1]], None]
+    rules = document.get("rules", ())
+    leases = [rule.get("resourceNames") for rule in rules if LEASE[0] in rule.get("resources", ())]
+    secrets = [rule.get("resourceNames") for rule in rules if CREDENTIALS[0] in rule.get("resources", ())]
+    return path[-1] == "resourceNames" and (leases == [[LEASE[1]], None] or secrets == [[CREDENTIALS[1]]])
 
 
 def test_the_webhooks_call_the_service_whose_name_their_process_has(case):
