@@ -22,6 +22,7 @@ import pytest
 from admission.workloads import ANNOTATION
 from controlplane import ApiError, Cluster, ControlPlane, Operator, Webhook, webhook_setup
 from controlplane.api_server import LOOPBACK, free_port
+from e2e.tenants import LATEST_SECONDS, MOST_BYTES
 
 pytestmark = pytest.mark.timeout(600)  # the first test waits for the whole story
 
@@ -30,7 +31,6 @@ VICTIMS, EVERY_SECONDS, FIRST_SECONDS = 60, 1.0, 15.0
 HOSTILE_PODS = 300
 IDLE, UNFINISHED, STRANGE = 1_500, 60, 500
 TAINT = {"key": "sla", "value": "900", "effect": "NoExecute"}
-LATEST_SECONDS, MOST_BYTES = 2.0, 300 * 2**20
 
 
 @dataclass

