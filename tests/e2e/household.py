@@ -73,12 +73,13 @@ class Household:
             self._add_node(node, {POOL: self.name, DRIVER: OLD if value == BAD else NEW}, value)
         self.client.create("taintevictionpolicies", policy(self.name, **self.spec))
         self.wait_labels({self.first: GOOD, self.bad: BAD})
-        wait_until(self._is_completed, SECONDS, "pods to be completed")
+        wait_until(self.is_completed, SECONDS, "pods to be completed")
 
     def _add_node(self, name: str, labels: dict[str, str], value: str) -> None:
         self.client.create_node(name, labels, self.taints(value))
 
-    def _is_completed(self) -> bool:
+    def is_completed(self) -> bool:
+        """Whether a pod that is created now gets node affinity."""
         spec = self.template("probe")["spec"]
         pod = {"metadata": {"name": "probe", "annotations": self.annotations()}, "spec": spec}
         return "affinity" in self.client.create("pods", pod, self.name, dryRun="All")["spec"]

@@ -68,6 +68,7 @@ class State(ABC):
 
     def inject(self, *, on: bool) -> None:
         self.client.patch("namespaces", self.house.name, {"metadata": {"labels": {INJECT: str(on).lower()}}})
+        wait_until(lambda: self.house.is_completed() is on, SECONDS, "the API server to hear of it")
 
     def workload(self, resource: str, template: Json, **spec: object) -> None:
         app = template["metadata"]["labels"]["app"]
@@ -211,7 +212,6 @@ class DaemonsetWaits(State):
         self.workload("daemonsets", template)
         wait_until(lambda: len(self.house.pods("web")) == 3, SECONDS, "its pods")
         self.inject(on=True)
-        time.sleep(1)
         self.delete_pods("web")
         self.wait_refused("web")
 
@@ -326,7 +326,6 @@ class DaemonsetIncomplete(State):
 
     def follow(self) -> None:
         self.inject(on=True)
-        time.sleep(1)
         self.restart("daemonsets", "web")
 
 
