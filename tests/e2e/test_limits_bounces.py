@@ -129,9 +129,10 @@ def replicas_that_bounce_leave_together(scene: LimitScene) -> None:
     nodes = scene.zones(GOOD, a=1)["a"]
     scene.deploy("web", 4, **UNREAD)
     fell = scene.degrade(*nodes)
-    left = scene.wait_departures(12, fell)
-    noticed, first, last = (left[index].at for index in (7, 8, 11))
-    assert first - noticed > PAUSE_SECONDS / 4
+    left = scene.wait_departures(16, fell, PAUSE_SECONDS + ALL_SECONDS)
+    pauses = [late.at - early.at for early, late in pairwise(left)]
+    noticed = next(number for number, pause in enumerate(pauses, 1) if pause > PAUSE_SECONDS - SLACK_SECONDS)
+    first, *_, last = (one.at for one in left[noticed : noticed + 4])
     assert last - first < PAUSE_SECONDS - SLACK_SECONDS + scene.lost(first, last)
 
 
