@@ -3,6 +3,7 @@
 Nodes have no kubelet: their versions and conditions are set as kubelets and other agents set them, in the status.
 """
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -51,8 +52,8 @@ POLICIES: dict[str, Json] = {
 }
 STORIES = Stories()
 OBSERVED_SECONDS, GRACE_SECONDS = 3, 8
-TRIES = 50
-"""Of the latency: the figures of docs/performance.md."""
+TRIES = int(os.environ.get("TRIES", "5"))
+"""How often a condition turns, and a taint changes: docs/performance.md has the times of 50."""
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -291,8 +292,8 @@ def test_two_sources_for_one_key(cluster: Cluster, namespace: str, told: Told) -
 # -- latency ----------------------------------------------------------------------------------------------------------
 
 
-def test_latency_beside_that_of_a_taint(cluster: Cluster, namespace: str, told: Told) -> None:
-    """From the write of a condition, or of a taint, until the eviction is stored. Figures only: nothing is asserted."""
+def test_each_turn_of_a_condition_evicts_as_a_taint_does(cluster: Cluster, namespace: str, told: Told) -> None:
+    """From the write of a condition, or of a taint, until the eviction is stored. The times are printed, not judged."""
     taints = [{"key": "gpu", "from": {"condition": "GPUHealthy"}}, {"key": "sla"}]
     node, spec = f"{namespace}-n1", {"taints": taints, "timing": {}, "limits": {**NO_LIMITS}}
     cluster.create_node(node, {POLICY_LABEL: namespace})
