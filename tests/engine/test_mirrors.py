@@ -13,6 +13,7 @@ from taintwarden.engine.placement import neutral_labels
 
 SLA = "value.taintwarden.io/sla"
 NUMBER_OF_950 = "9500000000000001"
+ORDER_OF_950 = "4610400139578703873"
 NOT_THERE = neutral_labels(["sla"])
 
 
@@ -52,6 +53,7 @@ def test_value_of_a_new_taint_is_written():
                 "value-or-min.taintwarden.io/sla": "950",
                 "version.taintwarden.io/sla": NUMBER_OF_950,
                 "version-or-min.taintwarden.io/sla": NUMBER_OF_950,
+                "order.taintwarden.io/sla": ORDER_OF_950,
             },
         )
     ]

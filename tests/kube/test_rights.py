@@ -22,6 +22,7 @@ from taintwarden.kube.calls.evictor import Evictor
 from taintwarden.kube.calls.lease import LEASE_NAME, Lease
 from taintwarden.kube.calls.recorder import NORMAL, EventSubject, Message, Recorder
 from taintwarden.kube.calls.webhook_calls import ConfigurationKind, read_bundles, read_secret, write_secret
+from taintwarden.kube.wire.resources import Resource
 from taintwarden.placement import extender_process, webhook_process
 from taintwarden.placement.trust import spread
 from taintwarden.settings import ExtenderSettings, Settings, WebhookSettings
@@ -51,10 +52,10 @@ def used(calls: Iterable[Call]) -> set[Right]:
     return {right(call) for call in calls}
 
 
-def followed(process: Any) -> set[Right]:
+def followed(resources: Iterable[Resource[Any]]) -> set[Right]:
     return {
         (group, resource, verb)
-        for source in process._followed
+        for source in resources
         for group, resource, _ in [right(Call("GET", source.path, {}))]
         for verb in ("list", "watch")
     }
@@ -105,7 +106,7 @@ async def test_the_operator_has_the_rights_that_it_uses_and_no_other():
     await policy_calls.clear_guard_reset(client, "p", "u", standing)
     calls = [*client.calls, *await lease_calls(), *await event_calls()]
     operator = app.App(Settings(identity="me"), Connection(SOURCE), system_clock)
-    assert used(calls) | followed(operator) == shipped("rbac.yaml", "taintwarden")
+    assert used(calls) | followed(operator.following.handlers) == shipped("rbac.yaml", "taintwarden")
 
 
 async def test_deleting_uses_the_rights_of_its_role_and_no_other():
@@ -122,7 +123,7 @@ async def test_the_webhook_has_the_rights_that_it_uses_and_no_other():
     for kind in ConfigurationKind:
         await read_bundles(client, kind, "home", "webhook")
     process = webhook_process.WebhookApp(WebhookSettings(), Connection(SOURCE), system_clock)
-    assert used(client.calls) | followed(process) == shipped("webhook-rbac.yaml", "taintwarden-webhook")
+    assert used(client.calls) | followed(process.followed) == shipped("webhook-rbac.yaml", "taintwarden-webhook")
 
 
 async def test_who_writes_what_the_webhooks_trust_has_the_rights_that_it_uses_and_no_other():
@@ -140,7 +141,7 @@ async def test_the_scheduler_extender_has_the_rights_that_it_uses_and_no_other()
     await write_secret(client, "home", "webhook", {}, str(api.version))
     process = extender_process.ExtenderApp(ExtenderSettings(), Connection(SOURCE), system_clock)
     found = shipped("rbac.yaml", "taintwarden-scheduler-extender", folder=EXTENDER)
-    assert used(client.calls) | followed(process) == found
+    assert used(client.calls) | followed(process.followed) == found
     assert {verb for _, resource, verb in found if resource != "secrets"} == {"list", "watch"}
 
 

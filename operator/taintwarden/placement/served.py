@@ -55,8 +55,8 @@ class ServedApp(ABC):
         self._probes = ProbeServer(settings, unready=self._unready, dead=self._dead, metrics=self.metrics.exposition)
         self._metrics_server: MetricsServer | None = None
         self._clock = clock
-        self._followed = self.follow()
-        self._streams = [Stream(self.client, *one) for one in self._followed.items()]
+        self.followed = self.follow()
+        self._streams = [Stream(self.client, *one) for one in self.followed.items()]
         self.server = self.serve()
 
     @abstractmethod
@@ -84,7 +84,7 @@ class ServedApp(ABC):
         self._task(self.server.keeper.run())
         for stream in self._streams:
             self._task(stream.run())
-        for handler in self._followed.values():
+        for handler in self.followed.values():
             self._task(handler.run())
         self._task(self._release_memory())
         log.info(
