@@ -25,6 +25,7 @@ STRICT = toleration("Gt", "950")
 EXISTS = toleration("Exists")
 FINE = [condition("Accepted", "True"), condition("GuardTripped", "False", reason="Armed")]
 SYSTEM = "taintwarden-system"
+PUBLISHERS = "/apis/taintwarden.io/v1alpha1/taintpublishers"
 
 
 def placed(value: str) -> dict[str, str]:
@@ -146,6 +147,41 @@ async def test_what_is_only_useful_makes_a_check_partial(cluster, run):
         ("you may not read deployments", True)
     ]
     assert checks(found) == ["uses-annotation"]
+
+
+async def test_publishers_that_may_not_be_listed_are_asked_once_and_not_told(cluster, run):
+    cluster.faults.answer(403, path=PUBLISHERS, times=1_000)
+    found = await told(run)
+    assert not [one for one in found["notChecked"] if "publisher" in one["reason"]]
+    assert [one.path for one in cluster.faults.requests].count(PUBLISHERS) == 1
+
+
+async def test_only_checks_of_publishers_that_may_not_be_listed_fail(cluster, run):
+    cluster.faults.answer(403, path=PUBLISHERS, times=1_000)
+    result = await run("doctor", "--only", "publisher-stuck")
+    assert (result.exit_code, "you may not read taintpublishers" in result.stderr) == (1, True)
+
+
+async def test_cluster_without_publishers_is_asked_once_and_not_told(cluster, run):
+    cluster.faults.answer(404, path=PUBLISHERS, times=1_000)
+    found = await told(run, "--only", "publisher-stuck", "--only", "publisher-key-shared")
+    assert (found["notChecked"], found["findings"]) == ([], [])
+    assert [one.path for one in cluster.faults.requests].count(PUBLISHERS) == 1
+
+
+async def test_publishers_that_cannot_be_read_for_another_reason_are_told(cluster, run):
+    cluster.faults.answer(500, path=PUBLISHERS, times=1_000)
+    found = await told(run, "--only", "publisher-stuck", "--only", "policy-paused")
+    assert [one["checks"] for one in found["notChecked"]] == [["publisher-stuck"]]
+
+
+async def test_publishers_are_read(cluster, run):
+    for name in ("one", "two"):
+        spec = {"key": "sla", "url": "http://prometheus", "query": "up", "round": 1}
+        made = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintPublisher", "metadata": {"name": name}}
+        cluster.create("taintpublishers", made | {"spec": spec})
+    found = await told(run, "--only", "publisher-key-shared")
+    assert [(one["kind"], one["name"]) for one in found["findings"]] == [("TaintPublisher", "two")]
 
 
 async def test_cluster_that_says_nothing_is_one_clear_line(cluster, run):

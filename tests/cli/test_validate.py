@@ -416,6 +416,13 @@ def test_shipped_samples_are_valid(cli):
     assert (result.exit_code, result.stdout[-21:]) == (0, "0 errors, 0 warnings\n")
 
 
+def test_publisher_is_left_to_the_api_server(cli, samples):
+    publisher = {"kind": "TaintPublisher", "apiVersion": "taintwarden.io/v1alpha1"}
+    shown = cli("validate", write("f.yaml", publisher)).stdout
+    assert "; ignored: taintwarden.io/TaintPublisher 1; only the API server checks TaintPublishers; " in shown
+    assert "API server" not in cli("validate", write("f.yaml", {"kind": "Service"})).stdout
+
+
 # -- volumes beside policies -----------------------------------------------------------------------------------------
 
 DRIVER, NUMBER = "example.com/driver", "example.com.label-version.taintwarden.io/driver"

@@ -33,6 +33,7 @@ VERSION = "v1alpha1"
 POLICY_KIND = "TaintEvictionPolicy"
 POLICY_PLURAL = "taintevictionpolicies"
 PROFILE_KIND = "TolerationProfile"
+PUBLISHER_KIND = "TaintPublisher"
 PROFILE_PLURAL = "tolerationprofiles"
 
 MAX_INT32 = 2**31 - 1

@@ -30,8 +30,15 @@ class ChangedMeanwhileError(ClusterError):
     """Another client has written the object since it was read."""
 
 
+class ForbiddenError(ClusterError):
+    """The user has no right to make the request."""
+
+
 class NotServedError(ClusterError):
     """The cluster does not serve a kind."""
+
+
+_KINDS = {403: ForbiddenError, 409: ChangedMeanwhileError}
 
 
 class Renewals:
@@ -93,6 +100,7 @@ class Session:
 
         Raises:
             NotServedError: the cluster does not serve it.
+            ForbiddenError: the user may not list it.
             ClusterError: they cannot be read.
 
         """
@@ -207,7 +215,7 @@ class Session:
             if error.code == 404 and method == "GET":
                 raise _NothingThereError from error
             verb = "you may not" if error.code == 403 else "cannot"
-            kind = ChangedMeanwhileError if error.code == 409 else ClusterError
+            kind = _KINDS.get(error.code, ClusterError)
             who = "; the credentials of the kubeconfig are not accepted" if error.code == 401 else ""
             msg = f"{verb} {action}: {one_line(error)}{who}"
             raise kind(msg) from error

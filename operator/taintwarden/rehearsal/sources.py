@@ -4,6 +4,8 @@ from enum import StrEnum
 
 import msgspec
 
+from taintwarden.api.types import GROUP, PUBLISHER_KIND
+from taintwarden.kube.calls.own_kinds import GROUP_PATH
 from taintwarden.kube.wire.resources import (
     BUDGETS,
     DAEMON_SETS,
@@ -71,6 +73,7 @@ class Source(StrEnum):
     CRON_JOBS = "cronjobs"
     POLICIES = "taintevictionpolicies"
     PROFILES = "tolerationprofiles"
+    PUBLISHERS = "taintpublishers"
     MUTATING = "mutatingwebhookconfigurations"
     VALIDATING = "validatingwebhookconfigurations"
     LEASE = "the operator's lease"
@@ -101,6 +104,7 @@ OBJECTS = {
     Source.PODS: Listing(PODS.path, "", "Pod", PODS.field_selector),
     Source.PENDING: Listing(PODS.path, "", "Pod", "spec.nodeName=,status.phase=Pending"),
     Source.VOLUMES: Listing(VOLUMES.path, "", "PersistentVolume"),
+    Source.PUBLISHERS: Listing(f"{GROUP_PATH}/taintpublishers", GROUP, PUBLISHER_KIND),
 }
 _APPS, _BATCH = "/apis/apps/v1", "/apis/batch/v1"
 WORKLOADS = {

@@ -55,10 +55,13 @@ async def read_node(session: Session, name: str, now: float) -> Snapshot:
         ClusterError: the node does not exist, or a required source cannot be read.
 
     """
-    if await session.read(f"{NODES.path}/{quote(name, safe='')}", NodeObject, "nodes") is None:
+    node = await session.read(f"{NODES.path}/{quote(name, safe='')}", NodeObject, "nodes")
+    if node is None:
         msg = f"there is no node {name} in the cluster at {session.cluster}"
         raise ClusterError(msg)
-    return await _read(session, PODS.path, f"spec.nodeName={name}", "", now)
+    found = await _read(session, PODS.path, f"spec.nodeName={name}", "", now)
+    found.nodes = found.nodes or [node]  # without pods no node is read there
+    return found
 
 
 async def _read(session: Session, path: str, fields: str, labels: str, now: float) -> Snapshot:

@@ -9,7 +9,7 @@ import msgspec
 from cli.world import NOON, Json, node, pod
 from taintwarden.cli.doctor.check import Diagnosis, Finding
 from taintwarden.cli.doctor.diagnose import chosen, diagnose
-from taintwarden.cli.doctor.doctor_snapshot import DoctorSnapshot, FullBudget, WebhookConfiguration
+from taintwarden.cli.doctor.doctor_snapshot import DoctorSnapshot, FullBudget, PublisherObject, WebhookConfiguration
 from taintwarden.cli.doctor.inventory import Inventory
 from taintwarden.engine.model import Gates
 from taintwarden.kube.wire.kinds import NamespaceObject, NodeObject
@@ -27,6 +27,7 @@ Taking: dict[str, tuple[str, type[Any]]] = {
     "TaintEvictionPolicy": ("policies", dict),
     "TolerationProfile": ("profiles", dict),
     "PersistentVolume": ("volumes", PlacedVolume),
+    "TaintPublisher": ("publishers", PublisherObject),
 }
 
 

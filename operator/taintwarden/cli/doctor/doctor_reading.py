@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 
 from taintwarden.cli.doctor import probing
-from taintwarden.cli.doctor.doctor_snapshot import DoctorSnapshot, FullBudget, WebhookConfiguration
+from taintwarden.cli.doctor.doctor_snapshot import DoctorSnapshot, FullBudget, PublisherObject, WebhookConfiguration
 from taintwarden.cli.doctor.inventory import Inventory
 from taintwarden.rehearsal.deployments import has_extender
 from taintwarden.rehearsal.liveness import watch_lease
 from taintwarden.rehearsal.reading import Progress, Reader
-from taintwarden.rehearsal.session import ClusterError, Session
+from taintwarden.rehearsal.session import ClusterError, ForbiddenError, NotServedError, Session
 from taintwarden.rehearsal.sources import OBJECTS, WORKLOADS, Source
 
 MAX_CONNECTIONS = 12
@@ -51,6 +51,8 @@ class _DoctorReader(Reader):
                 found.mutating = await self._webhooks(source)
             case Source.VALIDATING:
                 found.validating = await self._webhooks(source)
+            case Source.PUBLISHERS:
+                await self._publishers(source)
             case Source.LEASE:
                 found.lease, found.lease_is_late = await watch_lease(session, found.namespace, found.now)
             case Source.OPERATOR:
@@ -65,6 +67,15 @@ class _DoctorReader(Reader):
                 found.rights = await probing.read_rights(session, found.namespace)
             case _:
                 await super()._read(source)
+
+    async def _publishers(self, source: Source) -> None:
+        try:
+            self._all.publishers = await self._objects(source, PublisherObject)
+        except NotServedError:
+            return  # the kind is optional
+        except ForbiddenError:
+            self._all.publishers_hidden = True  # RBAC answers before the kind is looked up
+            raise
 
     async def _webhooks(self, source: Source) -> list[WebhookConfiguration]:
         return await self._session.items(f"{WEBHOOKS}/{source}", WebhookConfiguration, source.value)

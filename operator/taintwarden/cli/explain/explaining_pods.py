@@ -9,6 +9,7 @@ from rich.text import Text
 
 from taintwarden.cli.explain.explaining import explain
 from taintwarden.cli.explain.explanation import Fate, PodExplanation
+from taintwarden.cli.explain.published_taints import PublishedTaint, published
 from taintwarden.cli.output import printable
 from taintwarden.cli.rendering import Lines, render, rows
 from taintwarden.controller import wording
@@ -27,7 +28,10 @@ FATES = {
 
 
 class PodsExplanation(msgspec.Struct, rename="camel", kw_only=True):
-    """The whole explanation. ``taints`` are those of the node; empty for a workload, whose nodes may be many."""
+    """The whole explanation.
+
+    ``taints`` and ``published`` are those of the node; empty for a workload, whose nodes may be many.
+    """
 
     at: str
     subject: str
@@ -35,6 +39,8 @@ class PodsExplanation(msgspec.Struct, rename="camel", kw_only=True):
     leaving: int
     would_leave: int
     taints: list[str]
+    published: list[PublishedTaint]
+    """The taints of the node that a publisher wrote, by its record."""
     pods: list[PodExplanation]
     """The earliest deadline first; then pods without a deadline, by name."""
 
@@ -52,14 +58,15 @@ def explain_pods(snapshot: Snapshot, subject: str, gates: Gates) -> PodsExplanat
 
     """
     found = sorted((explain(around(snapshot, pod), gates) for pod in snapshot.pods), key=_rank)
-    fates = [one.fate for one in found]
+    fates, is_node = [one.fate for one in found], subject.startswith("Node")
     return PodsExplanation(
         at=wording.at(snapshot.now),
         subject=subject,
         problem=snapshot.operator_problem or None,
         leaving=fates.count(Fate.LEAVES),
         would_leave=fates.count(Fate.WOULD_LEAVE),
-        taints=list(_carried(snapshot, gates)) if subject.startswith("Node") else [],
+        taints=list(_carried(snapshot, gates)) if is_node else [],
+        published=[one for node in snapshot.nodes for one in published(node)] if is_node else [],
         pods=found,
     )
 
@@ -90,6 +97,8 @@ def _parts(answer: PodsExplanation) -> Iterator[RenderableType]:
     lines.add("Explains", answer.subject, "bold")
     lines.add("As of", answer.at)
     lines.add("Taints", ", ".join(answer.taints))
+    for one in answer.published:
+        lines.add("Published", one.told(answer.at))
     lines.add("Leaving", f"{answer.leaving} of {wording.pods(len(answer.pods))}", "bold red" if answer.leaving else "")
     lines.add("Pending", _pending(answer), "yellow")
     lines.add("Would", f"{wording.pods(answer.would_leave)} would leave" if answer.would_leave else None, "yellow")

@@ -13,7 +13,8 @@ Checked are TaintEvictionPolicies and TolerationProfiles; Pods and the pod templ
 DaemonSets, ReplicaSets, Jobs and CronJobs, and of any other kind that contains pod templates, such as Rollouts,
 RayClusters and JobSets (the annotation taintwarden.io/tolerations, and native tolerations that an API server may
 refuse); and the taints of Nodes. Policies in the same input say what the values of taints have to be. Other objects are
-counted and ignored, lists are unfolded. Render the templates of a Helm chart first.
+counted and ignored, TaintPublishers too: only the API server checks them. Lists are unfolded. Render the templates
+of a Helm chart first.
 
 \b
 Examples:

@@ -4,11 +4,13 @@ import sys
 
 import click
 
+from taintwarden.api.types import GROUP, PUBLISHER_KIND
 from taintwarden.cli.data_output import write_data
 from taintwarden.cli.files.file_checks import FileReport, check_files
 from taintwarden.cli.output import printable, write
 
 FINE, FAULTY, UNREADABLE = 0, 1, 2
+_PUBLISHERS = f"{GROUP}/{PUBLISHER_KIND}"
 
 
 def validate(files: tuple[str, ...], named: tuple[str, ...], recursive: bool, output: str) -> None:
@@ -41,6 +43,7 @@ def _summary(report: FileReport) -> str:
         [
             f"{_count(report.files, 'file')}: {checked} checked",
             *([f"ignored: {printable(ignored)}"] if ignored else []),
+            *(["only the API server checks TaintPublishers"] if _PUBLISHERS in report.ignored else []),
             *([f"{_count(len(report.unreadable), 'file')} not readable"] if report.unreadable else []),
             f"{_count(report.errors, 'error')}, {_count(report.warnings, 'warning')}",
         ]

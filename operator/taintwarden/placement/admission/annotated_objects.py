@@ -11,7 +11,7 @@ from taintwarden.api.field_errors import FieldError, InvalidObject, join
 from taintwarden.api.node_affinity import AFFINITY_ANNOTATION, parse_volume_affinity
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
-from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND
+from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND, PUBLISHER_KIND
 from taintwarden.engine.model import Policy, Profile
 from taintwarden.placement.admission.checking import FaultSeverity, Found, check_annotation_names, look
 from taintwarden.placement.admission.node_cache import check_node
@@ -54,7 +54,7 @@ def subject_of(group: str, kind: str) -> ObjectRole:
     """What an object of this API group and kind is. Our own kinds are known by name, whatever the group says."""
     if kind in (POLICY_KIND, PROFILE_KIND):
         return ObjectRole.POLICY if kind == POLICY_KIND else ObjectRole.PROFILE
-    if not kind or group == GROUP:
+    if not kind or (group == GROUP and kind != PUBLISHER_KIND):  # its rules are those of another package
         return ObjectRole.STRANGER
     if (group, kind) in TEMPLATES:
         return ObjectRole.POD
@@ -150,5 +150,5 @@ def _check_workload(obj: Mapping[str, Any], path: str, profiles: Sequence[Profil
 def _strange(kind: str) -> FieldError:
     if not kind:
         return FieldError("kind", UNSET, "is no Kubernetes object: it has no kind")
-    remedy = f"write {nearest(kind, (POLICY_KIND, PROFILE_KIND)) or POLICY_KIND}"
+    remedy = f"write {nearest(kind, (POLICY_KIND, PROFILE_KIND, PUBLISHER_KIND)) or POLICY_KIND}"
     return FieldError("kind", kind, f"{GROUP} has no such kind", remedy)

@@ -11,10 +11,10 @@ from msgspec import UNSET, Meta
 from taintwarden.api import names
 from taintwarden.api.decode import decode
 from taintwarden.api.field_errors import FieldError
-from taintwarden.api.types import LabelSelectorSpec, Spec, checked, no_duplicates
+from taintwarden.api.types import PUBLISHER_KIND, LabelSelectorSpec, Spec, checked, no_duplicates
 from taintwarden.engine.model import Effect
 
-KIND = "TaintPublisher"
+KIND = PUBLISHER_KIND
 PLURAL = "taintpublishers"
 SECRET = "taintwarden-publisher"  # noqa: S105 - the name of one
 """The Secret that the shipped role lets the publisher read."""

@@ -1,0 +1,97 @@
+"""TaintPublishers that cannot publish, as their specs and statuses say."""
+
+from typing import Any
+
+import pytest
+
+from cli.doctor.scene import asking, subjects
+from cli.world import NOON, Json, policy
+from taintwarden.controller.wording import at
+
+shared, derived, stuck = map(asking, ("publisher-key-shared", "publisher-key-derived", "publisher-stuck"))
+
+
+def condition(kind: str, status: str = "True", reason: str = "Test") -> Json:
+    return {"type": kind, "status": status, "reason": reason, "message": f"told by {reason}"}
+
+
+def publisher(
+    name: str = "sla", *conditions: Json, key: str = "sla", age: float = 3600, answered: float = 30, **more: Any
+) -> Json:
+    """One that publishes, if no conditions are given."""
+    held = conditions or tuple(condition(kind) for kind in ("Accepted", "Answered", "Publishing"))
+    status = {"observedGeneration": 1, "conditions": list(held), "lastAnswerTime": at(NOON - answered)}
+    return {
+        "kind": "TaintPublisher",
+        "metadata": {"name": name, "creationTimestamp": at(NOON - age), "generation": 1} | more.pop("metadata", {}),
+        "spec": {"key": key, "intervalSeconds": 30} | more.pop("spec", {}),
+        "status": more.pop("status", status),
+    }
+
+
+def test_publisher_that_publishes_is_left_in_peace():
+    one = publisher()
+    assert (shared(one), derived(one, policy()), stuck(one)) == ([], [], [])
+
+
+def test_the_older_of_two_has_the_key():
+    found = shared(publisher("a", age=10), publisher("b", age=20), publisher("c", key="other"))
+    assert subjects(found) == ["TaintPublisher a"]
+    assert found[0].message == "names the key sla, which the older publisher b has"
+
+
+def test_other_effects_share_the_key_too():
+    effects = ({"effects": ["NoExecute"]}, {"effects": ["NoSchedule"]})
+    assert subjects(shared(*(publisher(name, spec=spec) for name, spec in zip("ab", effects, strict=True)))) == [
+        "TaintPublisher b"
+    ]
+
+
+def test_key_that_a_policy_reads_from_nodes():
+    reading = policy("facts", taints=[{"key": "sla", "from": {"label": "example.com/sla"}}])
+    found = derived(publisher(), reading)
+    assert (subjects(found), found[0].message) == (
+        ["TaintPublisher sla"],
+        "names the key sla, which policy facts reads from nodes",
+    )
+
+
+def test_condition_that_does_not_hold_is_told():
+    found = stuck(publisher("sla", condition("Accepted"), condition("Publishing", "False", "WriteRefused")))
+    assert [one.message for one in found] == ["Publishing is False: told by WriteRefused"]
+
+
+@pytest.mark.parametrize(("kind", "reason"), [("Publishing", "DryRun"), ("Accepted", "KeyTaken")])
+def test_what_is_intended_or_found_by_others_is_not_told(kind, reason):
+    assert stuck(publisher("sla", condition(kind, "False", reason))) == []
+
+
+@pytest.mark.parametrize(("answered", "count"), [(239, 0), (242, 1)])
+def test_status_that_nobody_renews(answered, count):
+    found = stuck(publisher(answered=answered))
+    assert [one.message for one in found] == ["has a status that is 4m2s old: no publisher renews it"] * count
+
+
+def test_dry_run_that_nobody_renews():
+    conditions = condition("Answered"), condition("Publishing", "False", "DryRun")
+    assert len(stuck(publisher("sla", *conditions, answered=1_000))) == 1
+
+
+def test_slow_queries_have_more_time():
+    assert stuck(publisher(answered=242, spec={"intervalSeconds": 60})) == []
+
+
+@pytest.mark.parametrize(("age", "count"), [(10, 0), (1_000, 1)])
+def test_status_that_is_absent(age, count):
+    found = stuck(publisher(age=age, status={}))
+    assert [one.message for one in found] == ["has no status: no publisher has looked at it"] * count
+
+
+def test_status_of_an_earlier_version():
+    (found,) = stuck(publisher(metadata={"generation": 2}))
+    assert found.message == "has a status of an earlier version of its spec"
+
+
+def test_time_that_is_none_is_not_old():
+    status = {"observedGeneration": 1, "conditions": [condition("Answered")], "lastAnswerTime": "soon"}
+    assert stuck(publisher(status=status)) == []
