@@ -203,6 +203,10 @@ BAD: dict[str, Bad] = {
     "from_a_condition_that_is_no_name": Bad("spec.taints[0].from.condition", _from({"condition": "GPU healthy"})),
     "from_a_label_that_is_none": Bad("spec.taints[0].from.label", _from({"label": "-a"})),
     "from_an_annotation_that_is_none": Bad("spec.taints[0].from.annotation", _from({"annotation": ""})),
+    "from_a_label_of_ours": Bad("spec.taints[0].from.label", _from({"label": "value.taintwarden.io/sla"})),
+    "from_an_annotation_of_ours": Bad(
+        "spec.taints[0].from.annotation", _from({"annotation": "taintwarden.io/taint-history"})
+    ),
     "from_something_else": Bad("spec.taints[0].from.metric", _from({"metric": "sla"})),
     "from_for_all_keys": Bad("spec.taints[0].key", {"taints": [{"key": "*", "from": {"label": "a"}}]}),
     "from_for_a_prefix": Bad("spec.taints[0].key", {"taints": [{"key": "a.io/*", "from": {"label": "a"}}]}),

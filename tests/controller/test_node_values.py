@@ -1,5 +1,6 @@
 """Values of sources: what of a node is read, and how it becomes the value of a taint."""
 
+import tracemalloc
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from controller import NOW, Clock, node_object
 from kube.wire_format import enveloped, labels, message
 from taintwarden.controller.decoding import Decoder
-from taintwarden.controller.node_values import MAX_VALUE_LENGTH, as_value, values_of
+from taintwarden.controller.node_values import MAX_TEXT_LENGTH, MAX_VALUE_LENGTH, as_value, values_of
 from taintwarden.engine.model import NodeInfo, Policy, SourceKind, SourceValue, TaintSelector, ValueSource
 from taintwarden.kube.watch.frames import FrameDecoder as Frames
 from taintwarden.kube.wire.kinds import NODE_INFO, NodeObject
@@ -158,3 +159,24 @@ def test_only_more_has_nodes_read_again():
     assert not decoder.follow([reading(RACK)])
     assert not decoder.follow([])
     assert decoder.follow([reading(TEAM)])
+
+
+def test_text_that_is_too_long_is_no_value_however_short_it_would_become():
+    assert values_of(node(labels={RACK.name: "a" + "/" * MAX_TEXT_LENGTH}), [RACK]) == {}
+
+
+def test_what_a_kubelet_writes_at_each_report_is_not_kept():
+    """A megabyte of ``osImage``, another one each time: the memory of every replica would be its own."""
+    source = ValueSource(SourceKind.NODE_INFO, NodeInfo.OS_IMAGE)
+    tracemalloc.start()
+    try:
+        for number in range(20):
+            info = message({NUMBERS["osImage"]: f"{number}" + "x" * 200_000})
+            body = message({1: {1: "n1", 6: "7"}, 3: {7: info}})
+            [read] = Frames(NODES).page(enveloped(message({1: {2: "9"}, 2: [body]}))).decode()[0]
+            assert values_of(read, [source]) == {}
+        del read, body, info
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 1_000_000

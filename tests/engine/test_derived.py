@@ -11,6 +11,7 @@ from taintwarden.engine.history import decode_histories
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.model import (
     Effect,
+    Mode,
     Node,
     NodeInfo,
     Policy,
@@ -416,3 +417,28 @@ def test_without_rivals_no_key_has_two_sources(policies):
     named = {(t.key, t.source) for one in accepted for t in one.taints if t.source is not None}
     assert len(named) == len({key for key, _ in named})
     assert {key: one.source for key, one in derivations(accepted).items()} == dict(named)
+
+
+# -- a policy for all taints ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", ["*", "example.com/*"])
+def test_a_pattern_does_not_select_what_another_policy_derives(key):
+    taint = Taint("example.com/gpu", "False", Effect.NO_EXECUTE, source="condition GPUHealthy")
+    assert TaintSelector(key).specificity(taint) == 0
+    assert TaintSelector(key).specificity(msgspec.structs.replace(taint, source="")) > 0
+    assert TaintSelector(taint.key).specificity(taint) == 1_000
+
+
+@pytest.mark.parametrize("mode", [Mode.DRY_RUN, Mode.PAUSED])
+def test_a_policy_that_only_rehearses_has_no_pod_evicted_by_a_policy_for_all_taints(mode):
+    everything = acting(name="everything")
+    rig = Nodes(everything)
+    rig.reports(healthy="Unknown")
+    rig.pod("p", Toleration("gpu", "In", values=("True",)), bound_at=START - 1000)
+    elsewhere = LabelSelector((NOBODY,))
+    rig.change(
+        everything, msgspec.structs.replace(reading("gpu", HEALTHY, name="b"), mode=mode, node_selector=elsewhere)
+    )
+    rig.advance(1)
+    assert rig.evictions() == []

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from scheduling.scene import Scene, pod_json
-from taintwarden.engine.derived import derivations
-from taintwarden.engine.model import Effect, NodeInfo, Policy, SourceKind, TaintSelector, ValueSource
+from taintwarden.engine.model import Effect, Mode, NodeInfo, Policy, SourceKind, TaintSelector, ValueSource
+from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 from taintwarden.kube.wire.kinds import NodeObject, UnboundPod
 from taintwarden.placement.scheduling.decisions import NodeReader
 from taintwarden.placement.scheduling.extender import Args, SchedulerExtender
@@ -19,14 +19,14 @@ OLD, NEW = "v1.34.1", "v1.36.1"
 
 def reader(*effects: Effect) -> NodeReader:
     found = NodeReader()
-    found.derived = derivations([Policy(name="p", taints=(TaintSelector("kubelet", effects, source=KUBELET),))])
+    found.follow([Policy(name="p", taints=(TaintSelector("kubelet", effects, source=KUBELET),))])
     return found
 
 
-def node(version: str, *taints: Any) -> NodeObject:
-    return msgspec.convert(
-        {"spec": {"taints": list(taints)}, "status": {"nodeInfo": {"kubeletVersion": version}}}, NodeObject
-    )
+def node(version: str, *taints: Any, labels: Any = ()) -> NodeObject:
+    status = {"nodeInfo": {"kubeletVersion": version}}
+    body = {"metadata": {"labels": dict(labels)}, "spec": {"taints": list(taints)}, "status": status}
+    return msgspec.convert(body, NodeObject)
 
 
 @pytest.fixture
@@ -75,3 +75,25 @@ def test_a_taint_of_the_spec_counts_instead():
 def test_one_that_is_preferred():
     facts = reader(Effect.PREFER_NO_SCHEDULE)(node(OLD))
     assert (facts.repelling, [str(taint) for taint in facts.disliked]) == ((), [f"kubelet={OLD}:PreferNoSchedule"])
+
+
+@pytest.mark.parametrize("mode", [Mode.DRY_RUN, Mode.PAUSED])
+def test_a_policy_that_does_not_enforce_restricts_no_pod(mode):
+    found = NodeReader()
+    found.follow([Policy(name="p", taints=(TaintSelector("kubelet", source=KUBELET),), mode=mode)])
+    assert (found(node(OLD)).repelling, found.derived) == ((), {})
+
+
+def test_a_node_that_the_policy_does_not_select_has_no_derived_taint():
+    spot = LabelSelector((Requirement("spot", SelectorOperator.EXISTS),))
+    found = NodeReader()
+    assert found.follow([Policy(name="p", taints=(TaintSelector("kubelet", source=KUBELET),), node_selector=spot)])
+    assert found(node(OLD)).repelling == ()
+    assert found(node(OLD, labels={"spot": "yes"})).repelling != ()
+
+
+def test_nodes_are_read_again_only_for_other_taints_or_other_nodes():
+    policy, found = Policy(name="p", taints=(TaintSelector("kubelet", source=KUBELET),)), NodeReader()
+    assert found.follow([policy])
+    assert not found.follow([msgspec.structs.replace(policy, generation=2)])
+    assert found.follow([msgspec.structs.replace(policy, mode=Mode.DRY_RUN)])

@@ -104,6 +104,18 @@ def check_source(source: SourceSpec) -> Iterator[FieldError]:
     given = [field.encode_name for field in msgspec.structs.fields(source) if getattr(source, field.name) is not None]
     if len(given) != 1:
         yield FieldError("", given or msgspec.UNSET, "names one of nodeInfo, condition, label and annotation")
+    for name in ("label", "annotation"):
+        key = getattr(source, name)
+        if key is not None and is_ours(key):
+            yield FieldError(
+                name, key, "is a key that Taintwarden writes itself", "name one that another client writes"
+            )
+
+
+def is_ours(key: str) -> bool:
+    """Whether a label or annotation is one that Taintwarden writes, from the value of a taint for example."""
+    domain = key.partition("/")[0]
+    return domain == GROUP or domain.endswith(f".{GROUP}")
 
 
 class TaintSelectorSpec(Spec, frozen=True):

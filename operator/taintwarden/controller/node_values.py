@@ -10,6 +10,8 @@ from taintwarden.kube.wire.kinds import NodeObject
 
 MAX_VALUE_LENGTH = 63
 """Of a taint's value. What is longer is no value."""
+MAX_TEXT_LENGTH = 256
+"""Of what a node carries. A kubelet writes its own node: longer text is no value, and is not kept."""
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://")
 _OTHERS = re.compile(r"[^A-Za-z0-9._+-]+")
 """What no value has: only ``+`` is allowed beside the characters of taints, since versions have it."""
@@ -40,8 +42,13 @@ def _value_of(node: NodeObject, source: ValueSource) -> SourceValue | None:
     return None if text is None else _made(text)
 
 
-@lru_cache(maxsize=20_000)
 def _made(text: str, timestamp: str | None = None) -> SourceValue | None:
+    is_short = len(text) <= MAX_TEXT_LENGTH and len(timestamp or "") <= MAX_TEXT_LENGTH
+    return _kept(text, timestamp) if is_short else None
+
+
+@lru_cache(maxsize=20_000)
+def _kept(text: str, timestamp: str | None) -> SourceValue | None:
     """One object for equal values: heartbeats bring the same repeatedly."""
     value = as_value(text)
     return None if value is None else SourceValue(value, _moment(timestamp))

@@ -202,9 +202,14 @@ class TaintSelector(msgspec.Struct, frozen=True):
     """The taints with the key and ``effects`` are derived from this."""
 
     def specificity(self, taint: Taint) -> int:
-        """How specifically this selects ``taint``: 0 not at all, 1 by ``*``, 2 and up by prefix, 1000 by exact key."""
+        """How specifically this selects ``taint``: 0 not at all, 1 by ``*``, 2 and up by prefix, 1000 by exact key.
+
+        Only an exact key selects a derived taint: a policy for all taints does not evict for what another one derives.
+        """
         if taint.effect not in self.effects:
             return 0
+        if taint.source:
+            return 1_000 if self.key == taint.key else 0
         if self.key == "*":
             return 1
         if self.key.endswith("/*"):

@@ -15,7 +15,6 @@ from taintwarden.controller.policy_store import PolicyStore
 from taintwarden.controller.profile_store import ProfileStore
 from taintwarden.controller.remembered import Remembered
 from taintwarden.controller.store_handler import StoreHandler
-from taintwarden.engine.derived import derivations
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Gates, Policy
 from taintwarden.engine.profile_selection import Profiles
@@ -101,9 +100,7 @@ class ExtenderApp(ServedApp):
 
     def _derive(self, policies: Sequence[Policy]) -> None:
         """Policies are in force. If they derive other taints than those before, nodes are read again."""
-        derived = derivations(policies)
-        if derived != self._reader.derived:
-            self._reader.derived = derived
+        if self._reader.follow(policies):
             for stream in self._streams:
                 if stream.name == NODES.name:
                     stream.list_again()

@@ -7,7 +7,7 @@ encoding, and decoded once.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -88,6 +88,10 @@ _KNOWN_CONDITIONS = {
 """How such conditions begin: type and status, fields 1 and 2."""
 
 
+T = TypeVar("T")
+
+MAX_KEPT_BYTES = 4_096
+"""What is longer is no usual part of a node, and is read again each time."""
 MAX_SHAPE_BYTES = 16_384
 """Of what the pods of a shape have in common, as it is encoded: it is kept. Larger pods are decoded each time."""
 
@@ -251,7 +255,13 @@ def _without_heartbeat(raw: bytes, at: int) -> bytes:
         return raw
 
 
-@lru_cache(maxsize=20_000)
+def _kept(read: Callable[[bytes], T]) -> Callable[[bytes], T]:
+    """Remember what short bytes mean. A kubelet may write long ones into its own node, other ones at each report."""
+    remembered = lru_cache(maxsize=20_000)(read)
+    return lambda raw: remembered(raw) if len(raw) <= MAX_KEPT_BYTES else read(raw)
+
+
+@_kept
 def _node_condition(raw: bytes) -> ObjectCondition | None:
     """Read after the object was: what is not what it should be is not there."""
     try:
@@ -261,7 +271,7 @@ def _node_condition(raw: bytes) -> ObjectCondition | None:
         return None
 
 
-@lru_cache(maxsize=20_000)
+@_kept
 def _node_info(raw: bytes) -> Any:
     """A node sends the same until it is upgraded or booted."""
     try:

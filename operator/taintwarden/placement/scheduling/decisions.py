@@ -1,13 +1,16 @@
 """What is known of nodes, and who judges them for which pods."""
 
 from collections import OrderedDict
+from collections.abc import Iterable
 
 import msgspec
 
 from taintwarden.controller.node_values import values_of
-from taintwarden.engine.derived import Derivations, derived_taints
-from taintwarden.engine.model import Effect, Gates, Taint
+from taintwarden.engine.derived import Derivations, derivations, derived_taints
+from taintwarden.engine.evaluate import selects_node
+from taintwarden.engine.model import Effect, Gates, Mode, Policy, Taint, TaintSelector
 from taintwarden.engine.scheduling import REPELLING, Demand, Judge
+from taintwarden.engine.selectors import LabelSelector
 from taintwarden.kube.wire.kinds import NodeObject
 
 MAX_DEMANDS = 200
@@ -32,28 +35,41 @@ class NodeReader:
     """Reads nodes. Equal taints become one object.
 
     Attributes:
-        derived: the taints that policies derive.
+        derived: the taints that policies derive on any node. Those in DryRun or paused restrict no pod.
 
     """
 
     def __init__(self) -> None:
         self.derived: Derivations = {}
+        self._policies: tuple[Policy, ...] = ()
         self._known: dict[Taint, Taint] = {}
+
+    def follow(self, policies: Iterable[Policy]) -> bool:
+        """These policies are in force. Returns whether nodes have to be read again."""
+        before = self._policies
+        self._policies = tuple(one for one in policies if one.mode is Mode.ENFORCE and derivations((one,)))
+        self.derived = derivations(self._policies)
+        return _derive(before) != _derive(self._policies)
 
     def __call__(self, node: NodeObject) -> NodeFacts:
         """What is needed of the node."""
         if len(self._known) >= MAX_TAINTS:
             self._known.clear()
         taints = [Taint(one.key, one.value, one.effect) for one in node.spec.taints]
-        if self.derived:
-            values = values_of(node, [one.source for one in self.derived.values()])
-            taints += [taint for taint, _ in derived_taints(taints, values, self.derived)]
+        if derived := derivations(one for one in self._policies if selects_node(one, node.metadata.labels)):
+            values = values_of(node, [one.source for one in derived.values()])
+            taints += [taint for taint, _ in derived_taints(taints, values, derived)]
         shared = [self._known.setdefault(taint, taint) for taint in taints]
         return NodeFacts(
             tuple(taint for taint in shared if taint.effect in REPELLING),
             tuple(taint for taint in shared if taint.effect == Effect.PREFER_NO_SCHEDULE),
             node.metadata.labels,
         )
+
+
+def _derive(policies: Iterable[Policy]) -> list[tuple[tuple[TaintSelector, ...], LabelSelector]]:
+    """What of them decides which taints a node gets."""
+    return [(one.taints, one.node_selector) for one in policies]
 
 
 class Decisions:
