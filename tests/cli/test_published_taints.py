@@ -44,7 +44,7 @@ def test_taint_that_is_not_as_recorded_is_not_the_publishers(other):
     assert carrying(other) == []
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", "\ud800", RECORD.text().replace("Z", "")])
+@pytest.mark.parametrize("text", ["", "{}", "[]", "\ud800", RECORD.text().replace("Z", ""), '{"a":' * 20_000])
 def test_record_that_cannot_be_read_is_none(text):
     assert carrying(taint("940"), text=text) == []
 

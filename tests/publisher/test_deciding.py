@@ -63,6 +63,7 @@ def test_what_somebody_removed_is_added_again():
         node("a1", taint("940"), taint("1", effect="NoSchedule"), record=record("940")),
         node("a1", taint("940"), record=record("940", publisher="another")),
         node("a1", taint("940"), record="not json"),
+        node("a1", taint("940"), record='{"a":' * 20_000 + "1" + "}" * 20_000),
         node(
             "a1",
             taint("940"),

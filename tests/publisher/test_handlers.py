@@ -19,7 +19,7 @@ from localcluster import LocalCluster
 from publisher.answering import Answers, vector
 from publisher.scene import body
 from taintwarden.telemetry.metrics import Metrics
-from taintwarden_publisher import handlers
+from taintwarden_publisher import handlers, rounds
 from taintwarden_publisher.cluster import Cluster, configuration
 from taintwarden_publisher.rounds import Tools
 
@@ -31,15 +31,19 @@ SECONDS = 60
 class Running:
     """kopf with our handlers, in this process."""
 
-    def __init__(self, cluster: LocalCluster, prometheus: Answers) -> None:
+    def __init__(self, cluster: LocalCluster, prometheus: Answers, tools: Tools) -> None:
         self.cluster = cluster
         self.prometheus = prometheus
+        self.tools = tools
 
     def create(self, name: str = "sla", **fields: Any) -> None:
         fast = {"mode": "Publish", "maxChangedNodes": "100%", "intervalSeconds": 1, "minDwellSeconds": 0}
         made = body(name, **fast | {"url": self.prometheus.url} | fields)
         metadata = {"name": name, "finalizers": [handlers.FINALIZER]}
         self.cluster.create("taintpublishers", made | {"metadata": metadata})
+
+    def stuck(self) -> float | None:
+        return self.tools.metrics.registry.get_sample_value("taintwarden_publisher_stuck", {"publisher": "sla"})
 
     def values(self, key: str = "sla") -> list[str]:
         taints = self.cluster.store.get("nodes", "a1")["spec"].get("taints", ())
@@ -77,12 +81,13 @@ async def running(prometheus: Answers, session: aiohttp.ClientSession, tmp_path:
 
         async with client.ApiClient(await load()) as api:
             registry, ready, stop = kopf.OperatorRegistry(), asyncio.Event(), asyncio.Event()
-            handlers.register(registry, Tools(Cluster(api, "default"), session, Metrics()), load)
+            tools = Tools(Cluster(api, "default"), session, Metrics())
+            handlers.register(registry, tools, load)
             task = asyncio.create_task(
                 kopf.operator(registry=registry, clusterwide=True, standalone=True, ready_flag=ready, stop_flag=stop)
             )
             await ready.wait()
-            yield Running(cluster, prometheus)
+            yield Running(cluster, prometheus, tools)
             stop.set()
             await task
 
@@ -114,3 +119,10 @@ async def test_a_change_of_the_object_is_followed_before_its_interval_is_over(pr
             {**body(url=run.prometheus.url, mode="Publish", maxChangedNodes="100%"), "metadata": {"name": "sla"}}
         )
         await until(lambda: run.values() == ["980"], "the taint")
+
+
+async def test_a_fault_of_ours_is_measured(prometheus, session, tmp_path, monkeypatch):
+    async with running(prometheus, session, tmp_path) as run:
+        monkeypatch.setattr(rounds, "decide", lambda _: {}["a fault"])
+        run.create()
+        await until(lambda: run.stuck() == 1, "the metric")

@@ -272,6 +272,16 @@ async def test_without_the_nodes_nothing_is_decided(stage):
     assert stage.reasons()["Publishing"] == "ClusterUnreachable"
 
 
+async def test_a_record_that_cannot_be_read_stops_nothing_on_other_nodes(stage):
+    await stage.play()
+    stage.cluster.has(node_object("evil", taint("940"), record='{"a":' * 20_000 + "1" + "}" * 20_000))
+    stage.prometheus.says(vector({"a1": 100, "a2": 950, "evil": 985}))
+    await stage.play()
+    assert (stage.cluster.taint("a1"), stage.cluster.taint("evil")) == ("sla=0", "sla=940")
+    assert await stage.rounds.withdraw("sla") == ""
+    assert (stage.cluster.taint("a1"), stage.cluster.taint("evil")) == ("", "sla=940")
+
+
 # -- what is told -----------------------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from taintwarden.controller import wording
 from taintwarden.controller.times import moment
+from taintwarden.kube.errors import NOT_JSON
 from taintwarden.kube.wire.kinds import NodeObject
 
 DOMAIN = "published.taintwarden.io"
@@ -62,6 +63,6 @@ def published(node: NodeObject) -> Iterator[PublishedTaint]:
 def _read(text: str | None) -> _Record | None:
     try:
         record = msgspec.json.decode(text or "", type=_Record)
-    except (msgspec.DecodeError, UnicodeError):
+    except (*NOT_JSON, UnicodeError):
         return None
     return record if record.at.tzinfo is not None else None

@@ -15,7 +15,8 @@ from kubernetes.aio import client, config
 
 from taintwarden.api.text import printable
 from taintwarden.api.types import GROUP, VERSION
-from taintwarden.kube.errors import ConfigError
+from taintwarden.kube.errors import NOT_JSON, ConfigError
+from taintwarden.kube.wire.nesting import decoded_flat
 from taintwarden_publisher.nodes import Node
 from taintwarden_publisher.prometheus import Access
 from taintwarden_publisher.spec import PLURAL
@@ -56,6 +57,7 @@ class _Page(msgspec.Struct, frozen=True):
     metadata: _Continue = _Continue()
 
 
+_PAGES = msgspec.json.Decoder(_Page)
 _OUTCOMES = {404: Written.GONE, 409: Written.CONFLICT, 403: Written.REFUSED, 422: Written.REFUSED}
 FAULTS = (client.ApiException, aiohttp.ClientError, TimeoutError, OSError)
 """What a call raises: the server's refusal, and what happens on the way to it."""
@@ -92,8 +94,8 @@ class Cluster:
                 if answer.status != 200:
                     msg = f"the nodes cannot be listed: {answer.status} {_message(await answer.read())}"
                     raise ClusterError(msg)
-                page = msgspec.json.decode(await answer.read(), type=_Page)
-            except (*FAULTS, msgspec.DecodeError) as error:
+                page = decoded_flat(_PAGES.decode, await answer.read())
+            except (*FAULTS, *NOT_JSON) as error:
                 msg = f"the nodes cannot be listed: {reason(error)}"
                 raise ClusterError(msg) from error
             found += page.items
@@ -103,14 +105,15 @@ class Cluster:
     async def patch_node(self, name: str, body: dict[str, Any]) -> tuple[Written, str]:
         """Write, and what came of it; with the server's words if it refuses."""
         try:
-            await self._core.patch_node(
+            answer = await self._core.patch_node_without_preload_content(  # the node in the answer is not decoded
                 name, body, field_manager=MANAGER, _content_type=MERGE_PATCH, _request_timeout=CALL_SECONDS
             )
-        except client.ApiException as error:
-            return _OUTCOMES.get(error.status, Written.FAILED), reason(error)
+            text = await answer.read()
         except FAULTS as error:
             return Written.FAILED, reason(error)
-        return Written.DONE, ""
+        if answer.status == 200:
+            return Written.DONE, ""
+        return _OUTCOMES.get(answer.status, Written.FAILED), f"{answer.status} {_message(text)}".strip()
 
     async def patch_status(self, name: str, status: dict[str, Any]) -> None:
         """Write the status of a TaintPublisher.
@@ -159,7 +162,7 @@ def reason(error: BaseException) -> str:
 def _message(body: bytes) -> str:
     try:
         return printable(str(msgspec.json.decode(body)["message"]), MAX_REASON)
-    except (msgspec.DecodeError, UnicodeError, TypeError, KeyError):
+    except (*NOT_JSON, TypeError, KeyError):
         return ""
 
 

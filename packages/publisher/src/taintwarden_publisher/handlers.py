@@ -1,6 +1,7 @@
 """What kopf calls: a daemon for each TaintPublisher, its deletion, and an index of who has which key."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import kopf
@@ -90,9 +91,10 @@ def register(
 
         while is_wanted():
             generation = body.metadata.get("generation")
-            others = [one for store in list(publishers.values()) for one in store]
-            policies = {key: list(store) for key, store in list(sources.items())}
-            report, news = await rounds.play(body, claims.taken(claims.claim(body), others, policies), is_wanted)
+            with _stuck_if_it_fails(name, tools, is_wanted):
+                others = [one for store in list(publishers.values()) for one in store]
+                policies = {key: list(store) for key, store in list(sources.items())}
+                report, news = await rounds.play(body, claims.taken(claims.claim(body), others, policies), is_wanted)
             _tell(body, report, news)
             spec, _fault = read_spec(body)
             seconds = float(spec.interval_seconds if spec else INVALID_SECONDS)
@@ -105,6 +107,17 @@ def register(
         rounds = memo.setdefault("rounds", Rounds(name, tools))
         if left := await rounds.withdraw(body.get("spec", {}).get("key", "")):
             raise kopf.TemporaryError(left, delay=RETRY_SECONDS)
+
+
+@contextmanager
+def _stuck_if_it_fails(name: str, tools: Tools, is_wanted: Callable[[], bool]) -> Iterator[None]:
+    """A fault of ours ends a round before it is measured. kopf logs it, and tries again."""
+    try:
+        yield
+    except Exception:
+        if is_wanted():
+            tools.metrics.publisher_stuck.labels(name).set(1)
+        raise
 
 
 def _tell(body: kopf.Body, report: reporting.Report, news: list[reporting.Condition]) -> None:

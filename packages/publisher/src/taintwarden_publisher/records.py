@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from taintwarden.engine.model import Effect
+from taintwarden.kube.errors import NOT_JSON
 from taintwarden_publisher.levels import Interval
 from taintwarden_publisher.spec import annotation
 
@@ -49,7 +50,7 @@ def read_record(annotations: Mapping[str, str], key: str) -> Record | None:
         return None
     try:
         record = msgspec.json.decode(text, type=Record)
-    except (msgspec.DecodeError, UnicodeError):
+    except (*NOT_JSON, UnicodeError):
         return UNREADABLE
     return record if record.at.tzinfo is not None else UNREADABLE
 

@@ -1,0 +1,75 @@
+"""Nodes as the official client reads and writes them: what one node holds cannot hide the others."""
+
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import web
+from kubernetes.aio import client
+
+from publisher.answering import Answers
+from taintwarden_publisher.cluster import Cluster, ClusterError, Written
+
+DEEP = '{"f:a":' * 20_000 + "{}" + "}" * 20_000
+NESTED = '{"metadata":{"name":"evil","managedFields":[{"fieldsV1":' + DEEP + "}]}}"
+
+
+@pytest.fixture
+async def cluster(prometheus: Answers) -> AsyncIterator[Cluster]:
+    """Whose API server is a server that answers as a test wants it to."""
+    async with client.ApiClient(client.Configuration(host=prometheus.url)) as api:
+        yield Cluster(api, "default")
+
+
+async def test_a_node_with_deeply_nested_managed_fields_is_read_without_them(cluster, prometheus):
+    prometheus.says('{"items":[{"metadata":{"name":"a1"}},' + NESTED + '],"metadata":{}}')
+    assert [one.name for one in await cluster.nodes()] == ["a1", "evil"]
+
+
+@pytest.mark.parametrize("text", ["<html>", '{"items":[],"metadata":' + DEEP + "}", '{"items":[{}]}'])
+async def test_a_list_that_cannot_be_read_is_told(cluster, prometheus, text):
+    prometheus.says(text)
+    with pytest.raises(ClusterError, match="the nodes cannot be listed"):
+        await cluster.nodes()
+
+
+async def test_all_pages_are_read(cluster, prometheus):
+    async def pages(request: web.Request) -> web.Response:
+        is_first = "continue" not in request.query
+        name, token = ("a1", "more") if is_first else ("a2", "")
+        return web.json_response({"items": [{"metadata": {"name": name}}], "metadata": {"continue": token}})
+
+    prometheus.handler = pages
+    assert [one.name for one in await cluster.nodes()] == ["a1", "a2"]
+
+
+async def test_a_write_is_done_whatever_the_node_holds(cluster, prometheus):
+    prometheus.says(NESTED)
+    assert await cluster.patch_node("evil", {}) == (Written.DONE, "")
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"),
+    [
+        (403, Written.REFUSED),
+        (404, Written.GONE),
+        (409, Written.CONFLICT),
+        (422, Written.REFUSED),
+        (500, Written.FAILED),
+    ],
+)
+async def test_what_the_server_says_of_a_write(cluster, prometheus, status, outcome):
+    prometheus.says(json.dumps({"message": "no"}), status)
+    assert await cluster.patch_node("a1", {}) == (outcome, f"{status} no")
+
+
+async def test_an_error_that_is_nested_deeply_has_no_words(cluster, prometheus):
+    prometheus.says('{"message":' + DEEP + "}", 403)
+    assert await cluster.patch_node("a1", {}) == (Written.REFUSED, "403")
+
+
+async def test_a_server_that_does_not_answer_fails_a_write(prometheus):
+    async with client.ApiClient(client.Configuration(host="http://127.0.0.1:1")) as api:
+        outcome, words = await Cluster(api, "default").patch_node("a1", {})
+    assert outcome is Written.FAILED
+    assert words
