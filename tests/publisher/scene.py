@@ -76,8 +76,14 @@ def owned(name: str, value: str, **more: Any) -> Node:
     return node(name, taint(value), record=record(value), **more)
 
 
-def view(nodes: Iterable[Node], values: Mapping[str, float], stale: Iterable[str] = (), **fields: Any) -> View:
-    return View("sla", spec(**fields), tuple(nodes), values, frozenset(stale), NOW)
+def view(
+    nodes: Iterable[Node],
+    values: Mapping[str, float],
+    stale: Iterable[str] = (),
+    recent: Iterable[str] = (),
+    **fields: Any,
+) -> View:
+    return View("sla", spec(**fields), tuple(nodes), values, frozenset(stale), NOW, frozenset(recent))
 
 
 def after(node: Node, change: Change) -> Node:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from publisher.scene import NOW, STEPS, after, node, owned, record, taint, view
-from taintwarden_publisher.deciding import Kind, State, allowed, decide, patch, withdrawals
+from taintwarden_publisher.deciding import Kind, State, allowed, decide, patch, recorded, withdrawals
 from taintwarden_publisher.records import read_record
 
 
@@ -160,11 +160,44 @@ def test_a_share_is_rounded_up(limit, selected, wanted):
 def test_what_changed_lately_counts():
     """A wrong value that spreads from node to node is one wrong value."""
     nodes = fleet(10)
-    nodes[1] = node("n0001", taint("0"), record=record("0", at=NOW - timedelta(minutes=9)))
-    values = {one.name: 985.0 for one in nodes} | {"n0000": 0.0, "n0001": 0.0}
-    assert decide(view(nodes, values, maxChangedNodes=1)).is_too_much
-    nodes[1] = node("n0001", taint("0"), record=record("0", at=NOW - timedelta(minutes=10)))
+    values = {one.name: 985.0 for one in nodes} | {"n0000": 0.0}
+    assert decide(view(nodes, values, recent=["n0001"], maxChangedNodes=1)).is_too_much
     assert not decide(view(nodes, values, maxChangedNodes=1)).is_too_much
+
+
+def test_a_node_that_changed_lately_and_changes_again_counts_once():
+    decision = decide(view(fleet(2), {"n0000": 0.0, "n0001": 985.0}, recent=["n0000"], maxChangedNodes=1))
+    assert decision.counted == 1
+
+
+@pytest.mark.parametrize("nodes", [[], fleet(9)], ids=["gone", "selected no more"])
+def test_what_changed_lately_counts_whatever_became_of_the_node(nodes):
+    nodes = [*nodes, owned("a1", "980", labels={"pool": "spot"})]
+    fields = {"nodeSelector": {"matchLabels": {"pool": "spot"}}, "maxChangedNodes": 9}
+    assert decide(view(nodes, {"a1": 0.0}, recent=[f"n{index:04}" for index in range(9)], **fields)).is_too_much
+
+
+def test_a_record_limits_nothing():
+    """A kubelet may write that of its own node."""
+    nodes = [node("evil", taint("980"), record=record("980", at=NOW)), owned("a1", "980")]
+    assert not decide(view(nodes, {"evil": 985.0, "a1": 0.0}, maxChangedNodes=1)).is_too_much
+
+
+@pytest.mark.parametrize(
+    ("has", "age"),
+    [
+        (node("a1", record=record("0", at=NOW - timedelta(minutes=9))), timedelta(minutes=9)),
+        (node("a1", record=record("0", at=NOW - timedelta(minutes=10))), None),
+        (node("a1", record=record("0", at=NOW + timedelta(minutes=1))), None),
+        (node("a1", record=record("0", at=NOW, publisher="another")), None),
+        (node("a1", record=record("0", at=NOW), created=NOW - timedelta(minutes=9)), None),
+        (node("a1", record="not json"), None),
+        (node("a1"), None),
+    ],
+    ids=["lately", "earlier", "in the future", "of another", "a first value", "unreadable", "none"],
+)
+def test_records_tell_a_publisher_that_starts_what_changed_lately(has, age):
+    assert recorded("sla", "sla", [has], NOW).get("a1") == age
 
 
 def test_without_a_change_what_changed_lately_is_not_too_much():

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import aiohttp
@@ -280,6 +281,80 @@ async def test_a_record_that_cannot_be_read_stops_nothing_on_other_nodes(stage):
     assert (stage.cluster.taint("a1"), stage.cluster.taint("evil")) == ("sla=0", "sla=940")
     assert await stage.rounds.withdraw("sla") == ""
     assert (stage.cluster.taint("a1"), stage.cluster.taint("evil")) == ("", "sla=940")
+
+
+# -- how many may change ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def fleet(stage: Stage) -> list[str]:
+    """20 nodes with the taint 940, that a round has seen; two of them may change within ten minutes."""
+    names = [f"n{index:02}" for index in range(20)]
+    stage.cluster.objects.clear()
+    stage.cluster.has(*(node_object(name, taint("940"), record=record("940")) for name in names))
+    stage.fields |= {"maxChangedNodes": "10%"}
+    stage.prometheus.says(vector(dict.fromkeys(names, 945)))
+    return names
+
+
+async def test_removals_count_for_ten_minutes(stage, fleet):
+    fields = {"onStale": "Remove", "staleAfterSeconds": 1}
+    await stage.play(**fields)
+    for stage.clock, first, removed in ((30, 2, 2), (60, 4, 2), (629, 4, 2), (630, 4, 4)):
+        stage.prometheus.says(vector(dict.fromkeys(fleet[first:], 945), at=time.time() + stage.clock))
+        await stage.play(**fields)
+        assert sum(not stage.cluster.taint(name) for name in fleet) == removed
+
+
+async def test_nodes_that_are_selected_no_more_count_for_ten_minutes(stage, fleet):
+    def label(*names: str) -> None:
+        for name in names:
+            stage.cluster.objects[name]["metadata"]["labels"] = {"pool": "spot"}
+
+    fields = {"nodeSelector": {"matchExpressions": [{"key": "pool", "operator": "DoesNotExist"}]}}
+    for names in (fleet[:2], fleet[2:4]):
+        label(*names)
+        await stage.play(**fields)
+    assert sum(not stage.cluster.taint(name) for name in fleet) == 2
+    assert stage.reasons()["Publishing"] == "TooManyChanges"
+
+
+async def test_a_record_that_a_kubelet_renews_limits_nothing(stage, fleet):
+    await stage.play()
+    renewed = record("940", at=datetime.now(UTC))
+    stage.cluster.has(*(node_object(name, taint("940"), record=renewed) for name in fleet[:5]))
+    stage.prometheus.says(vector(dict.fromkeys(fleet, 945) | {"n19": 10}))
+    await stage.play()
+    assert stage.cluster.taint("n19") == "sla=0"
+
+
+async def test_a_process_that_starts_takes_what_changed_lately_from_records(stage, fleet):
+    lately = record("940", at=datetime.now(UTC) - timedelta(minutes=9))
+    stage.cluster.has(*(node_object(name, taint("940"), record=lately) for name in fleet[:2]))
+    for stage.clock, value in ((0, "940"), (30, "940"), (60, "0")):
+        moment = time.time() + stage.clock
+        stage.prometheus.says(vector(dict.fromkeys(fleet, 945) | {"n19": 10}, at=moment))
+        await stage.play()
+        assert stage.cluster.taint("n19") == f"sla={value}"
+
+
+async def test_a_write_whose_outcome_is_not_known_counts(stage, fleet):
+    stage.cluster.outcomes["n00"] = Written.FAILED
+    stage.prometheus.says(vector(dict.fromkeys(fleet, 945) | {"n00": 10}))
+    await stage.play()
+    stage.prometheus.says(vector(dict.fromkeys(fleet, 945) | {"n01": 10, "n02": 10}))
+    await stage.play()
+    assert stage.reasons()["Publishing"] == "TooManyChanges"
+
+
+@pytest.mark.parametrize("outcome", [Written.REFUSED, Written.CONFLICT, Written.GONE])
+async def test_a_write_that_was_not_done_does_not_count(stage, fleet, outcome):
+    stage.cluster.outcomes["n00"] = outcome
+    stage.prometheus.says(vector(dict.fromkeys(fleet, 945) | {"n00": 10}))
+    await stage.play()
+    stage.prometheus.says(vector(dict.fromkeys(fleet, 945) | {"n01": 10, "n02": 10}))
+    await stage.play()
+    assert stage.cluster.taint("n02") == "sla=0"
 
 
 # -- what is told -----------------------------------------------------------------------------------------------------

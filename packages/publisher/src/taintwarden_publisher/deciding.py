@@ -88,6 +88,8 @@ class View(msgspec.Struct, frozen=True):
     stale: frozenset[str]
     """Nodes without a usable value for ``staleAfterSeconds``."""
     now: datetime
+    recent: frozenset[str] = frozenset()
+    """Nodes that the publisher changed within ``WINDOW``, as far as that counts for ``maxChangedNodes``."""
 
 
 def decide(view: View) -> Decision:
@@ -95,7 +97,7 @@ def decide(view: View) -> Decision:
     selector = label_selector(view.spec.node_selector)
     changes: list[Change] = []
     states: dict[State, list[str]] = {state: [] for state in State}
-    selected = recent = 0
+    selected = 0
     for node in sorted(view.nodes, key=lambda node: node.name):
         is_selected = selector.selects(node.metadata.labels)
         selected += is_selected
@@ -104,16 +106,32 @@ def decide(view: View) -> Decision:
             changes.append(outcome)
         elif outcome is not None:
             states[outcome].append(node.name)
-            recent += _is_recent(view, node)
-    counted = sum(change.counts for change in changes)
+    counting = {change.node.name for change in changes if change.counts}
+    counted = len(counting | view.recent) if counting else 0
     limit = allowed(view.spec.max_changed_nodes, selected)
     kept = {state: tuple(names) for state, names in states.items()}
-    return Decision(selected, tuple(changes), kept, counted + recent if counted else 0, limit)
+    return Decision(selected, tuple(changes), kept, counted, limit)
 
 
 def allowed(limit: int | str, selected: int) -> int:
     """``maxChangedNodes`` of so many nodes; a percentage is rounded up."""
     return limit if isinstance(limit, int) else -(-selected * int(limit.removesuffix("%")) // 100)
+
+
+def recorded(name: str, key: str, nodes: Iterable[Node], now: datetime) -> dict[str, timedelta]:
+    """How long ago nodes were changed, by their records: of changes within ``WINDOW`` that count.
+
+    For a publisher that starts. A removal has no record, and a kubelet may write that of its own node.
+    """
+    ages: dict[str, timedelta] = {}
+    for node in nodes:
+        record = read_record(node.metadata.annotations, key)
+        if record is None or record.publisher != name:
+            continue
+        is_first = record.at - node.metadata.creation_timestamp < YOUNG
+        if timedelta() <= now - record.at < WINDOW and not is_first:
+            ages[node.name] = now - record.at
+    return ages
 
 
 def withdrawals(name: str, key: str, nodes: Iterable[Node]) -> list[Change]:
@@ -185,14 +203,6 @@ def _dwells(view: View, record: Record) -> bool:
     """Whether the value is too new to be changed. One from the future tells nothing: a clock was wrong."""
     age = view.now - record.at
     return timedelta() <= age < timedelta(seconds=view.spec.min_dwell_seconds)
-
-
-def _is_recent(view: View, node: Node) -> bool:
-    record = read_record(node.metadata.annotations, view.spec.key)
-    if record is None or record.publisher != view.name:
-        return False
-    is_first = record.at - node.metadata.creation_timestamp < YOUNG
-    return timedelta() <= view.now - record.at < WINDOW and not is_first
 
 
 def _with(node: Node, spec: PublisherSpec, value: str) -> tuple[Taint, ...]:

@@ -13,7 +13,7 @@ import structlog
 from taintwarden.telemetry.metrics import Metrics
 from taintwarden_publisher import reporting
 from taintwarden_publisher.cluster import Cluster, ClusterError, Written
-from taintwarden_publisher.deciding import Change, View, decide, patch, withdrawals
+from taintwarden_publisher.deciding import WINDOW, Change, View, decide, patch, recorded, withdrawals
 from taintwarden_publisher.nodes import Node
 from taintwarden_publisher.prometheus import Access, ask
 from taintwarden_publisher.reporting import Condition, Reason, Report
@@ -54,6 +54,8 @@ class Rounds:
         self._tools = tools
         self._seen: dict[str, float] = {}
         """When each node last had a usable value, on the monotonic clock."""
+        self._changed: dict[str, float] | None = None
+        """When a write that counts last changed each node, on the same clock; None until nodes are listed."""
         self._since = tools.monotonic()
         self._before: tuple[Condition, ...] = ()
         self._answered_at: datetime | None = None
@@ -143,8 +145,12 @@ class Rounds:
         self._seen = {
             node.name: now if node.name in values else self._seen.get(node.name, self._since) for node in nodes
         }
+        if self._changed is None:
+            ages = recorded(self._name, spec.key, nodes, self._now())
+            self._changed = {name: now - age.total_seconds() for name, age in ages.items()}
+        self._changed = {name: at for name, at in self._changed.items() if now - at < WINDOW.total_seconds()}
         stale = frozenset(name for name, seen in self._seen.items() if now - seen >= spec.stale_after_seconds)
-        return View(self._name, spec, nodes, values, stale, self._now())
+        return View(self._name, spec, nodes, values, stale, self._now(), frozenset(self._changed))
 
     async def _write(
         self, changes: Sequence[Change], key: str, may_write: Callable[[], bool]
@@ -160,6 +166,8 @@ class Rounds:
                     return
                 outcome, words = await self._tools.cluster.patch_node(change.node.name, patch(change, key))
                 self._tools.metrics.publisher_writes.labels(self._name, change.kind, outcome).inc()
+                if outcome in (Written.DONE, Written.FAILED) and change.counts and self._changed is not None:
+                    self._changed[change.node.name] = self._tools.monotonic()  # one that failed may have been done
                 if outcome in (Written.DONE, Written.GONE):
                     written.append(change)
                 elif outcome is Written.REFUSED:
