@@ -8,6 +8,7 @@ from typing import Any
 import aiohttp
 import msgspec
 import pytest
+from aiohttp import web
 
 from publisher.answering import Answers, never, vector
 from publisher.scene import body, node_object, record, taint
@@ -421,3 +422,23 @@ async def test_what_cannot_be_removed_is_told(stage):
     assert await stage.rounds.withdraw("sla") == "2 nodes still to be freed of the taint sla: no right"
     stage.cluster.is_away = True
     assert await stage.rounds.withdraw("sla") == "the nodes cannot be listed: away"
+
+
+async def test_a_round_that_ends_after_the_deletion_measures_nothing(stage):
+    """The handler of the deletion runs beside the daemon."""
+    asked, go = asyncio.Event(), asyncio.Event()
+
+    async def late(_: web.Request) -> web.Response:
+        asked.set()
+        await go.wait()
+        return web.Response(status=503)
+
+    stage.prometheus.handler = late
+    is_deleted = False
+    playing = asyncio.create_task(stage.play(may_write=lambda: not is_deleted))
+    await asked.wait()
+    is_deleted = True
+    assert await stage.rounds.withdraw("sla") == ""
+    go.set()
+    await playing
+    assert stage.value("taintwarden_publisher_stuck") is None

@@ -70,7 +70,7 @@ class Rounds:
         Args:
             body: the object.
             taken: why its key is not its own; empty if it is.
-            may_write: asked before each write.
+            may_write: asked before each write, and before the round is measured.
 
         Returns:
             The report, and the conditions that are new.
@@ -85,7 +85,8 @@ class Rounds:
             report = await self._accepted(spec, may_write)
         news = reporting.news(report, self._before)
         self._before = report.conditions
-        self._measure(report)
+        if may_write():  # else the object may be gone, and its metrics with it
+            self._measure(report)
         for one in report.written:
             log.info(
                 "taint-published", publisher=self._name, change=reporting.change_text(one, spec.key if spec else "")
