@@ -241,6 +241,16 @@ async def test_values_that_are_none_are_counted_and_the_rest_is_published(stage)
     )
 
 
+async def test_nodes_that_claim_one_address_are_named(stage):
+    stage.cluster.has(*(node_object(name, addresses=["10.0.0.9"]) for name in ("a1", "a2")))
+    stage.prometheus.says(vector({"10.0.0.9:9100": 950}, label="instance"))
+    await stage.play(nodeLabel="instance")
+    assert stage.cluster.patches == []
+    assert stage.report.condition("Answered").message == (
+        "Prometheus answers; series that are not used: 1 of an address that several nodes have (10.0.0.9: a1, a2)"
+    )
+
+
 async def test_a_query_that_does_not_parse(stage):
     stage.prometheus.says({"status": "error", "errorType": "bad_data", "error": "parse error"}, 400)
     await stage.play()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from publisher.scene import node
 from taintwarden_publisher.samples import Fault, Series, samples
 
-NODES = [node("a1", addresses=["10.0.0.1", "a1.internal"]), node("a2", addresses=["10.0.0.2"])]
+NODES = [node("a1", addresses=["10.0.0.1", "a1", "a1.internal"]), node("a2", addresses=["10.0.0.2"])]
 
 
 def series(name: str, value: float = 940.0, label: str = "node") -> Series:
@@ -50,14 +50,30 @@ def test_a_series_without_the_label_gives_nothing():
     assert dict(samples([series("a1", label="host")], "node", NODES).faults) == {Fault.NO_LABEL: 1}
 
 
-@pytest.mark.parametrize("name", ["a1", "a1:9100", "10.0.0.1", "10.0.0.1:9100", "a1.internal:9100"])
+@pytest.mark.parametrize("name", ["a1", "a1:9100", "10.0.0.1", "10.0.0.1:9100"])
 def test_an_instance_may_be_an_address_with_a_port(name):
     assert dict(samples([series(name, label="instance")], "instance", NODES).values) == {"a1": 940.0}
 
 
-def test_an_instance_may_be_an_address_of_version_6():
-    nodes = [node("a1", addresses=["fd00::1"])]
-    assert dict(samples([series("[fd00::1]:9100", label="instance")], "instance", nodes).values) == {"a1": 940.0}
+@pytest.mark.parametrize("name", ["[fd00::1]:9100", "[fd00::1]", "fd00::1", "[FD00:0::1]:9100"])
+@pytest.mark.parametrize("address", ["fd00::1", "fd00:0:0::1"])
+def test_an_instance_may_be_an_address_of_version_6(name, address):
+    nodes = [node("a1", addresses=[address])]
+    assert dict(samples([series(name, label="instance")], "instance", nodes).values) == {"a1": 940.0}
+
+
+@pytest.mark.parametrize("name", ["a1.internal:9100", "10.0.0.7:9100", ":9100", "[]", "", "10.0.0.1:9100:1"])
+def test_an_instance_that_is_neither_a_name_nor_an_address_names_no_node(name):
+    found = samples([series(name, label="instance")], "instance", NODES)
+    assert (dict(found.values), dict(found.faults)) == ({}, {Fault.NO_NODE: 1})
+
+
+@pytest.mark.parametrize("claimed", ["10.0.0.1:9100", "victim.internal", "victim", "victim:9100", "[10.0.0.1]"])
+@pytest.mark.parametrize("name", ["10.0.0.1:9100", "victim.internal:9100", "victim:9100"])
+def test_a_kubelet_cannot_get_the_value_of_another_node(claimed, name):
+    nodes = [node("victim", addresses=["10.0.0.1"]), node("evil", addresses=["10.0.0.6", claimed])]
+    assert "evil" not in samples([series(name, label="instance")], "instance", nodes).values
+    assert samples([series("10.0.0.1:9100", label="instance")], "instance", nodes).values == {"victim": 940.0}
 
 
 @pytest.mark.parametrize("name", ["a1:9100", "10.0.0.1"])
@@ -66,9 +82,16 @@ def test_only_an_instance_may_be_an_address(name):
 
 
 def test_an_address_of_two_nodes_is_of_neither():
+    nodes = [node("a2", addresses=["fd00::1"]), node("a1", addresses=["fd00:0::1", "fd00::1"])]
+    found = samples([series("[fd00::1]:9100", label="instance")], "instance", nodes)
+    assert (dict(found.values), dict(found.faults)) == ({}, {Fault.SHARED_ADDRESS: 1})
+    assert dict(found.shared) == {"fd00::1": ("a1", "a2")}
+
+
+def test_an_address_of_two_nodes_that_no_series_has_is_no_fault():
     nodes = [node("a1", addresses=["10.0.0.9"]), node("a2", addresses=["10.0.0.9"])]
-    found = samples([series("10.0.0.9:9100", label="instance")], "instance", nodes)
-    assert (dict(found.values), dict(found.faults)) == ({}, {Fault.NO_NODE: 1})
+    found = samples([series("a1:9100", label="instance")], "instance", nodes)
+    assert (dict(found.values), dict(found.faults), dict(found.shared)) == ({"a1": 940.0}, {}, {})
 
 
 def test_the_name_of_a_node_is_never_the_address_of_another():

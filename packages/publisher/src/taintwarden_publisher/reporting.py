@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -137,11 +138,15 @@ def accepted(trouble: NoAnswerError | None) -> Condition:
     return Condition("Accepted", True, Reason.ACCEPTED, "spec is valid")
 
 
-def answered(trouble: NoAnswerError | None, faults: Mapping[Fault, int]) -> Condition:
-    """The condition ``Answered``."""
+def answered(
+    trouble: NoAnswerError | None, faults: Mapping[Fault, int], shared: Mapping[str, Sequence[str]]
+) -> Condition:
+    """The condition ``Answered``. ``shared``: the nodes of addresses that several have."""
     if trouble is not None:
         return Condition("Answered", False, trouble.trouble, str(trouble))
-    unused = ", ".join(f"{count} {fault}" for fault, count in faults.items())
+    claims = "; ".join(f"{address}: {named(nodes)}" for address, nodes in islice(shared.items(), SHOWN))
+    more = {Fault.SHARED_ADDRESS: f" ({claims})"}
+    unused = ", ".join(f"{count} {fault}{more.get(fault, '')}" for fault, count in faults.items())
     message = f"Prometheus answers; series that are not used: {unused}" if unused else "Prometheus answers"
     return Condition("Answered", True, Reason.ANSWERED, message)
 
@@ -160,7 +165,7 @@ def unaccepted(reason: Reason, message: str) -> Report:
 def cut_off(trouble: NoAnswerError | None, message: str) -> tuple[Condition, ...]:
     """The conditions of a round that cannot read nodes."""
     unreachable = Condition("Publishing", False, Reason.CLUSTER_UNREACHABLE, message)
-    return accepted(trouble), answered(trouble, {}), unreachable
+    return accepted(trouble), answered(trouble, {}, {}), unreachable
 
 
 def _shortfalls(decision: Decision, unwritten: int) -> str:

@@ -136,8 +136,9 @@ class Rounds:
             if spec.mode is PublisherMode.PUBLISH and not decision.is_too_much:
                 written, refusal = await self._write(decision.changes, spec.key, may_write)
         publishing = reporting.publishing(decision, spec.key, spec.mode, spec.max_changed_nodes, written, refusal)
-        faults = found.faults if found else {}
-        conditions = (reporting.accepted(trouble), reporting.answered(trouble, faults), publishing)
+        faults, shared = (found.faults, found.shared) if found else ({}, {})
+        answered = reporting.answered(trouble, faults, shared)
+        conditions = (reporting.accepted(trouble), answered, publishing)
         return Report(conditions, decision, faults, tuple(written), self._answered_at)
 
     def _view(self, spec: PublisherSpec, nodes: Sequence[Node], found: Samples | None) -> View:
