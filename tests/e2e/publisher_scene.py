@@ -170,11 +170,10 @@ def running(control_plane: ControlPlane, names: list[str]) -> Iterator[Loop]:
     for name in names:
         control_plane.client.create_node(name, LABELS)
     try:
-        with (
-            Prometheus(control_plane.folder / "prometheus", {"exporter": exporter.url}) as prometheus,
-            Publisher(control_plane.publisher_kubeconfig(), control_plane.folder) as publisher,
-        ):
-            prometheus.wait_scraped(["exporter"])
-            yield Loop(control_plane, exporter, prometheus, publisher)
+        with Publisher(control_plane.publisher_kubeconfig(), control_plane.folder) as publisher:
+            targets = {"exporter": exporter.url, "publisher": publisher.url}
+            with Prometheus(control_plane.folder / "prometheus", targets) as prometheus:
+                prometheus.wait_scraped(targets)
+                yield Loop(control_plane, exporter, prometheus, publisher)
     finally:
         exporter.close()

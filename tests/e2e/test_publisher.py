@@ -268,6 +268,14 @@ def test_a_query_that_does_not_parse_is_told_in_the_words_of_prometheus(loop):
     loop.remove("bad")
 
 
+def test_the_alert_fires_while_it_publishes_nothing_and_is_over_with_the_object(loop):
+    loop.publish("bad", query="sum(")
+    found = loop.prometheus.wait_firing("TaintwardenPublisherStuck", {"publisher": "bad"})
+    assert found.annotations["summary"] == "Taints do not follow their values."
+    loop.remove("bad")
+    loop.prometheus.wait_over("TaintwardenPublisherStuck", {"publisher": "bad"})
+
+
 def test_a_key_that_another_publisher_has(loop):
     loop.publish("second", key="sla")
     assert "TaintPublisher sla has the key sla" in loop.wait_reason("second", "Accepted", "KeyTaken")["message"]
