@@ -135,6 +135,15 @@ class SchedulingScene:
             raise TimeoutError(f"{error}: {self.reason(pod)}") from error
         assert self.node_of(pod) == node
 
+    def wait_both_known(self, node: str) -> None:
+        """Wait until the scheduler knows this node, ``which="best"``, and so those that were created before it.
+
+        A pod that prefers a node gets another one while there is only that.
+        """
+        chosen = {NODE_LABEL: self.namespace, "which": "best"}
+        first = self.pod("first", {"key": "any", "operator": "Exists"}, spec={"nodeSelector": chosen})
+        self.wait_placed(first, node)
+
     def wait_pending(self, pod: str, why: str) -> None:
         """Wait until the scheduler says of the pod that no node will do, and this why."""
         try:

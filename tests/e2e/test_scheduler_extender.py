@@ -220,7 +220,8 @@ def test_the_order_of_pre_releases_counts(scene):
 
 def test_a_taint_that_is_preferably_avoided_is_avoided_where_there_is_a_choice(scene):
     scene.node("low", sla(900, "PreferNoSchedule"))
-    high = scene.node("high", sla(990, "PreferNoSchedule"))
+    high = scene.node("high", sla(990, "PreferNoSchedule"), which="best")
+    scene.wait_both_known(high)
     for number in range(3):
         scene.pod(f"app-{number}", compares("Gt", 950, effect="PreferNoSchedule"))
         scene.wait_placed(f"app-{number}", high)
@@ -228,7 +229,8 @@ def test_a_taint_that_is_preferably_avoided_is_avoided_where_there_is_a_choice(s
 
 def test_preferred_versions_are_chosen_where_there_is_a_choice(scene):
     scene.node("old", **{KUBELET: "v1.31.0"})
-    new = scene.node("new", **{KUBELET: "v1.32.0"})
+    new = scene.node("new", which="best", **{KUBELET: "v1.32.0"})
+    scene.wait_both_known(new)
     term = required(KUBELET, "SemverGt", "v1.31.99").popitem()[1]["nodeSelectorTerms"][0]
     preferred = [{"weight": 100, "preference": term}]
     for number in range(3):
