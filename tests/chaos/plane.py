@@ -49,7 +49,7 @@ class Plane(ControlPlane):
 
     def restart_store(self, seconds_down: float) -> None:
         self.etcd.kill()
-        time.sleep(seconds_down)
+        time.sleep(seconds_down)  # this is the fault
         self._start_store()
 
     def copy_store(self) -> None:

@@ -18,8 +18,11 @@ from chaos.replicas import Replicas
 from chaos.world import Scale, World
 from controlplane.target import OPERATOR_USER
 
+# Faults last for a time of the real world, in which programs of others run: no clock can be injected.
 WARM_SECONDS = 5.0
+"""Values change before the fault begins."""
 QUIET_SECONDS = 5.0
+"""No eviction may follow once all pods are settled."""
 LOOK_SECONDS = 1.0
 TICK_SECONDS = 0.5
 

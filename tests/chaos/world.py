@@ -331,7 +331,9 @@ class World:
                     raise
             except urllib3.exceptions.HTTPError:
                 pass
-            time.sleep(RETRY_SECONDS)
+            time.sleep(
+                RETRY_SECONDS
+            )  # the server is the one that is disturbed: the world has to become what it should be
 
     # -- keeping workloads full
 

@@ -91,7 +91,7 @@ class Credentials(Fault):
 
     def start(self, scene: Scene) -> None:
         old = [(replica, replica.rotate()) for replica in scene.replicas.all]
-        time.sleep(1)
+        time.sleep(1)  # requests with the old token are in progress when it is revoked
         for replica, secret in old:
             replica.revoke(secret)
 

@@ -64,7 +64,7 @@ class FiftyKills(Fault):
             if not running:
                 return
             self._killed += 1
-            time.sleep(scene.random.uniform(0, 1))
+            time.sleep(scene.random.uniform(0, 1))  # a kill may come at any moment of a wave
             leading = [one for one in running if one.leads]
             scene.random.choice(leading or running).kill(again=True)
 
