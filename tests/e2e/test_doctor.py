@@ -43,6 +43,12 @@ NOT_TO_BE_HAD = {"object-unreadable"}
 NATIVE = {"builtin-seconds", "uses-native-comparison"}
 """Checks of pods that compare in spec.tolerations."""
 
+KINDS = {
+    "taintevictionpolicies": "TaintEvictionPolicy",
+    "taintpublishers": "TaintPublisher",
+    "tolerationprofiles": "TolerationProfile",
+}
+
 Doctor = Callable[..., tuple[int, Json]]
 
 
@@ -73,10 +79,14 @@ class Ground:
         return self.create("taintevictionpolicies", name or self.name, spec=whole)["metadata"]["name"]
 
     def create(self, resource: str, name: str, namespace: str = "", **fields: Any) -> Json:
-        kinds = {"taintevictionpolicies": "TaintEvictionPolicy", "tolerationprofiles": "TolerationProfile"}
-        head = {"apiVersion": "taintwarden.io/v1alpha1", "kind": kinds[resource]} if resource in kinds else {}
+        head = {"apiVersion": "taintwarden.io/v1alpha1", "kind": KINDS[resource]} if resource in KINDS else {}
         metadata = {"name": name, **fields.pop("metadata", {})}
         return self.client.create(resource, {**head, "metadata": metadata, **fields}, namespace)
+
+    def publisher(self, name: str, key: str) -> str:
+        """One of nodes that nobody has: no publisher runs here."""
+        spec = {"key": key, "url": "http://prometheus.monitoring:9090", "query": "up", "round": 1}
+        return self.create("taintpublishers", f"{self.name}-{name}", spec=spec)["metadata"]["name"]
 
     def profile(self, *tolerations: Json, **labels: str) -> None:
         selector = {"podSelector": {"matchLabels": labels}} if labels else {}
@@ -157,6 +167,7 @@ def ground(clinic: WorkingCluster, doctor: Doctor) -> Iterator[Ground]:
     for one in client.items("taintevictionpolicies"):
         if one["metadata"]["name"] not in policies:
             client.delete("taintevictionpolicies", one["metadata"]["name"])
+    client.delete_all("taintpublishers")
     client.delete_all("tolerationprofiles", name)
     client.remove_namespace(name)
     client.delete_all("nodes", labelSelector=f"ground={name}")
@@ -382,6 +393,28 @@ def _(ground: Ground) -> None:
 def _(ground: Ground) -> None:
     ground.node("a", taint("0950"))
     ground.policy(taints=[{"key": "sla", "placement": True}])
+
+
+@fault("publisher-key-shared")
+def _(ground: Ground) -> None:
+    for name in ("one", "two"):
+        ground.publisher(name, ground.name)
+
+
+@fault("publisher-key-derived")
+def _(ground: Ground) -> None:
+    ground.node("a")
+    ground.policy(taints=[{"key": ground.name, "from": {"label": "ground"}}])
+    ground.publisher("one", ground.name)
+
+
+@fault("publisher-stuck")
+def _(ground: Ground) -> None:
+    name = ground.publisher("one", ground.name)
+    told = {"message": "the API server refuses to change nodes", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    conditions = [{"type": "Publishing", "status": "False", "reason": "WriteRefused", **told}]
+    status = {"observedGeneration": 1, "conditions": conditions}
+    ground.client.patch("taintpublishers", name, {"status": status}, subresource="status")
 
 
 @fault("uses-annotation")
