@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from kube import wire
+from taintwarden.kube.http.http_session import HttpSession
 from taintwarden.kube.http.messages import Answer, Request
-from taintwarden.kube.http.pool import HttpPool
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\n\r\n"
@@ -50,14 +50,13 @@ class Server:
 
 
 @asynccontextmanager
-async def serving(serve: Callable[..., Awaitable[None]], path: str = "", most: int = 8) -> AsyncIterator[HttpPool]:
+async def serving(serve: Callable[..., Awaitable[None]], path: str = "", most: int = 8) -> AsyncIterator[HttpSession]:
     listening = await asyncio.start_server(serve, "127.0.0.1", 0)
     async with asyncio.timeout(10), listening:
-        made = HttpPool(wire.connection(f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}{path}"), most)
+        made = HttpSession(wire.connection(f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}{path}"), most)
         yield made
-        assert not made._busy or made._is_closed
         await made.close()
 
 
-async def send(made: HttpPool, method: str = "GET", path: str = "/a", seconds: float = 5.0) -> Answer:
+async def send(made: HttpSession, method: str = "GET", path: str = "/a", seconds: float = 5.0) -> Answer:
     return await made.send(Request(method, path, {}, {}), seconds)

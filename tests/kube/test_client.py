@@ -90,7 +90,7 @@ async def test_only_a_client_that_is_paced_joins_chunks(
     kmock: RawHandler, monkeypatch: pytest.MonkeyPatch, is_paced: bool
 ) -> None:
     joined: list[object] = []
-    monkeypatch.setattr("taintwarden.kube.http.pool.paced", lambda body: joined.append(body) or paced(body))
+    monkeypatch.setattr("taintwarden.kube.http.http_session.paced", lambda *body: joined.append(body) or paced(*body))
     kmock["/a"] << (b"one\n", b"two\n")
     async with Client(wire.connection(kmock.url), is_paced=is_paced) as client, client.stream("/a", {}, 5.0) as chunks:
         assert b"".join([chunk async for chunk in chunks]) == b"one\ntwo\n"

@@ -48,7 +48,7 @@ async def read(*sent: tuple[float, bytes]) -> list[tuple[float, bytes]]:
     for at, chunk in sent:
         loop.call_at(at, body.receive, chunk)
     loop.call_at(10, body.waiting.put_nowait, None)
-    return [(round(loop.time(), 3), chunk) async for chunk in paced(body)]
+    return [(round(loop.time(), 3), chunk) async for chunk in paced(aiter(body), body.paused)]
 
 
 async def test_chunks_of_a_quiet_stream_arrive_at_once():
@@ -83,7 +83,7 @@ async def test_a_reader_that_is_cancelled_leaves_the_connection_reading():
     body = Body()
     body.receive(b"a")
     body.receive(b"b")
-    reader = asyncio.create_task(anext(_second(paced(body))))
+    reader = asyncio.create_task(anext(_second(paced(aiter(body), body.paused))))
     await asyncio.sleep(QUIET_SECONDS / 2)
     assert body.is_paused
     reader.cancel()

@@ -1,16 +1,16 @@
 """Requests to the API server, with no retries of their own: every caller knows best what an answer means."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Protocol
+from contextlib import asynccontextmanager
+from typing import Any
 
 import msgspec
 
 from taintwarden.api.text import printable
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.errors import TooLong, Unreachable
-from taintwarden.kube.http.messages import MAX_ANSWER_BYTES, Answer, Request, TooLongError
-from taintwarden.kube.http.pool import HttpPool
+from taintwarden.kube.http.http_session import HttpSession
+from taintwarden.kube.http.messages import MAX_ANSWER_BYTES, Request, TooLongError
 from taintwarden.kube.wire.answers import read_refusal
 
 REQUEST_TIMEOUT_SECONDS = 30.0
@@ -24,25 +24,13 @@ APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML
 _HEADERS = {"Accept-Encoding": "identity", "User-Agent": "taintwarden"}
 
 
-class _Http(Protocol):
-    """What transports requests."""
-
-    async def close(self) -> None: ...
-
-    async def send(self, request: Request, timeout_seconds: float) -> Answer: ...
-
-    def stream(
-        self, request: Request, idle_seconds: float
-    ) -> AbstractAsyncContextManager[tuple[Answer, AsyncIterator[bytes]]]: ...
-
-
 class Client:
     """Requests to one API server. Use as an async context manager.
 
     Args:
         connection: address and credentials.
         max_connections: so many requests are in progress at a time; others wait.
-        is_paced: busy streams are read in few chunks, each up to 30 ms later. Not through a proxy.
+        is_paced: busy streams are read in few chunks, each up to 30 ms later.
 
     """
 
@@ -50,15 +38,10 @@ class Client:
         self._connection = connection
         self._max_connections = max_connections
         self._is_paced = is_paced
-        self._http: _Http | None = None
+        self._http: HttpSession | None = None
 
     async def __aenter__(self) -> "Client":
-        if self._connection.proxy is None:
-            self._http = HttpPool(self._connection, self._max_connections, is_paced=self._is_paced)
-        else:
-            from taintwarden.kube.http.proxied import ProxiedHttp  # noqa: PLC0415 - most need no aiohttp
-
-            self._http = ProxiedHttp(self._connection, self._max_connections)
+        self._http = HttpSession(self._connection, self._max_connections, is_paced=self._is_paced)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -130,7 +113,7 @@ class Client:
         except OSError as error:
             raise _unreachable(error) from error
 
-    def _opened(self) -> _Http:
+    def _opened(self) -> HttpSession:
         if self._http is None:
             msg = "the client is used outside its context"
             raise RuntimeError(msg)

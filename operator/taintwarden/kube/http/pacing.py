@@ -4,9 +4,8 @@ Not for the scheduler extender: it must know what kube-scheduler knows, which re
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager
-from typing import Protocol
 
 QUIET_SECONDS = 0.03
 """After a chunk that came so soon after the last one, nothing is read for so long: the next chunk has all of it."""
@@ -14,23 +13,21 @@ BACKLOG_BYTES = 2**16
 """A chunk as long as this is part of a backlog, and the next one is read at once."""
 
 
-class Pausable(Protocol):
-    """Chunks as they come, of a connection from which nothing is read while it is paused."""
+async def paced(
+    chunks: AsyncIterator[bytes], paused: Callable[[], AbstractContextManager[None]]
+) -> AsyncIterator[bytes]:
+    """The chunks of a body as they come while they are few. Those of a busy stream are joined, 33 a second at most.
 
-    def __aiter__(self) -> AsyncIterator[bytes]: ...
+    Args:
+        chunks: as they come.
+        paused: a context in which nothing is read from the connection.
 
-    def paused(self) -> AbstractContextManager[None]:
-        """Nothing is read in the block."""
-        ...
-
-
-async def paced(body: Pausable) -> AsyncIterator[bytes]:
-    """The chunks of a body as they come while they are few. Those of a busy stream are joined, 33 a second at most."""
+    """
     now = asyncio.get_running_loop().time
     last = float("-inf")
-    async for chunk in body:
+    async for chunk in chunks:
         yield chunk
         if now() - last < QUIET_SECONDS and len(chunk) < BACKLOG_BYTES:
-            with body.paused():
+            with paused():
                 await asyncio.sleep(QUIET_SECONDS)
         last = now()

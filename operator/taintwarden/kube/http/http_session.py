@@ -1,0 +1,240 @@
+"""HTTP with the API server, by aiohttp: kept connections, proxies, TLS. Here is what it does not know by itself."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from typing import Any, Final
+
+import aiohttp
+from yarl import URL
+
+from taintwarden.api.text import printable, without_userinfo
+from taintwarden.kube.auth.connection import Connection
+from taintwarden.kube.errors import Fenced
+from taintwarden.kube.http.messages import Answer, Request, TooLongError
+from taintwarden.kube.http.pacing import paced
+
+CONNECT_SECONDS: Final = 5.0
+IDLE_SECONDS: Final = 60.0
+"""After that an unused connection is closed; the API server closes it after 90 s."""
+LOOKUP_SECONDS: Final = 10
+"""How long the addresses of the host are used, so that the connections of a wave share one look-up."""
+NEXT_ADDRESS_SECONDS: Final = 0.25
+"""Until another address of the host is tried beside the one that does not answer (RFC 8305)."""
+READ_BYTES: Final = 2**18
+"""Of a body that are read ahead, doubled. With aiohttp's own 64 KiB a page of a list stops and starts fifty times."""
+
+_fence: ContextVar[Callable[[], bool] | None] = ContextVar("fence", default=None)
+
+
+class _FencedRequest(aiohttp.ClientRequest):
+    """Asks the fence of a request when it has a connection, immediately before it is written, each time it is."""
+
+    async def send(self, conn: Any) -> aiohttp.ClientResponse:
+        fence = _fence.get()
+        if fence is not None and not fence():
+            raise Fenced
+        return await super().send(conn)
+
+
+class HttpSession:
+    """Sends requests to the server of one connection. Needs a running event loop.
+
+    Args:
+        connection: address, proxy, TLS and server name.
+        max_connections: so many requests are in progress at a time, apart from streams; others wait.
+        is_paced: busy streams are read in few chunks.
+
+    """
+
+    def __init__(self, connection: Connection, max_connections: int, *, is_paced: bool = False) -> None:
+        self._connection = connection
+        url = URL(connection.server)
+        # Certificates have no root label.
+        self._tls_name = (connection.tls_server_name or url.host or "").rstrip(".") if url.scheme == "https" else None
+        self._slots = asyncio.Semaphore(max_connections)
+        self._is_paced, self._is_closed = is_paced, False
+        connector = aiohttp.TCPConnector(
+            limit=0,
+            keepalive_timeout=IDLE_SECONDS,
+            ttl_dns_cache=LOOKUP_SECONDS,
+            happy_eyeballs_delay=NEXT_ADDRESS_SECONDS,
+        )
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            read_bufsize=READ_BYTES,
+            request_class=_FencedRequest,
+        )
+
+    async def close(self) -> None:
+        """Close all connections. Requests in progress fail, and so do those that wait for one, and later ones."""
+        self._is_closed = True
+        await self._session.close()
+
+    async def send(self, request: Request, timeout_seconds: float) -> Answer:
+        """One request and its answer, whatever its status.
+
+        It is sent a second time if its method is idempotent and the kept connection ended before the answer began.
+
+        Raises:
+            Fenced: its reason is gone.
+            OSError: no connection, or it broke. TimeoutError is one.
+
+        """
+        with self._os_errors(), _in_time(timeout_seconds):
+            async with asyncio.timeout(timeout_seconds), self._slots, await self._answering(request, None) as response:
+                return await _whole(response, request.max_bytes)
+
+    @asynccontextmanager
+    async def stream(self, request: Request, idle_seconds: float) -> AsyncIterator[tuple[Answer, AsyncIterator[bytes]]]:
+        """One request whose answer, if it is a success, is returned without its body, with the chunks of that.
+
+        Raises:
+            OSError: as of ``send``, also by the chunks, if none comes for so long or the connection breaks.
+
+        """
+        with self._os_errors(), _in_time(idle_seconds):
+            response = await self._answering(request, idle_seconds)
+        async with response:
+            answer, chunks = Answer(response.status, b""), self._chunks(response, idle_seconds)
+            if not answer.is_success:
+                with self._os_errors(), _in_time(idle_seconds):
+                    answer = await _whole(response, request.max_bytes)
+            try:
+                yield answer, paced(chunks, lambda: _paused(response)) if self._is_paced else chunks
+            finally:
+                if not response.content.at_eof():
+                    _abort(response)
+
+    async def _answering(self, request: Request, idle_seconds: float | None) -> aiohttp.ClientResponse:
+        """The head of the answer. Its body is still to be read."""
+        if self._is_closed:
+            msg = "the client is closed"
+            raise ConnectionError(msg)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=idle_seconds)
+        fence = _fence.set(request.fence)
+        try:
+            return await self._session.request(**self._parameters(request), timeout=timeout)
+        finally:
+            _fence.reset(fence)
+
+    def _parameters(self, request: Request) -> dict[str, Any]:
+        """Of aiohttp."""
+        return {
+            "method": request.method,
+            "url": URL(self._connection.server.rstrip("/") + request.target(), encoded=True),
+            "data": request.body,
+            "headers": _checked(request.headers),
+            "allow_redirects": False,
+            # The context of now: that of before may hold certificates that have expired.
+            "ssl": self._connection.ssl,
+            "proxy": self._connection.proxy,
+            "server_hostname": self._tls_name,
+        }
+
+    @contextmanager
+    def _os_errors(self) -> Iterator[None]:
+        """Each error of aiohttp as an OSError, without the password of the proxy."""
+        try:
+            yield
+        except aiohttp.ClientError as error:
+            raise ConnectionError(_described(error)) from None
+        except RuntimeError as error:  # of uvloop and of aiohttp, when what they use was closed meanwhile
+            msg = f"the connection is closed: {error}"
+            raise ConnectionError(msg) from error
+        except UnicodeError as error:
+            msg = f"cannot connect to {URL(self._connection.server).host_port_subcomponent}: {error}"
+            raise ConnectionError(msg) from error
+
+    async def _chunks(self, response: aiohttp.ClientResponse, idle_seconds: float) -> AsyncIterator[bytes]:
+        with self._os_errors(), _in_time(idle_seconds, "nothing came for"):
+            async for chunk in response.content.iter_any():
+                yield chunk
+
+
+@contextmanager
+def _paused(response: aiohttp.ClientResponse) -> Iterator[None]:
+    """Read nothing from the socket, so that the kernel collects what comes."""
+    if (transport := _transport(response)) is None:
+        yield
+        return
+    # A TLS transport that is paused continues to read from its socket, up to a limit; without one, to its default.
+    limit = getattr(transport, "set_read_buffer_limits", lambda *_: None)
+    limit(1, 0)
+    transport.pause_reading()
+    try:
+        yield
+    finally:
+        if not transport.is_closing():
+            transport.resume_reading()
+            limit()
+
+
+def _transport(response: aiohttp.ClientResponse) -> asyncio.Transport | None:
+    """Of its connection, while it has one that can be used."""
+    connection = response.connection
+    transport = None if connection is None else connection.transport
+    return None if transport is None or transport.is_closing() else transport
+
+
+@contextmanager
+def _in_time(seconds: float, what: str = "no answer within") -> Iterator[None]:
+    try:
+        yield
+    except aiohttp.ConnectionTimeoutError:
+        raise
+    except TimeoutError as error:
+        msg = f"{what} {seconds:g} s"
+        raise TimeoutError(msg) from error
+
+
+def _checked(headers: Mapping[str, str]) -> Mapping[str, str]:
+    for value in headers.values():
+        if not value.isascii() or not value.isprintable():
+            msg = "a header contains a control character, or one outside ASCII"  # not which: it may be a token
+            raise OSError(msg)
+    return headers
+
+
+def _described(error: aiohttp.ClientError) -> str:
+    match error:
+        case aiohttp.ClientHttpProxyError():
+            return f"the proxy answers {error.status} {printable(error.message, 100)}".rstrip()
+        case aiohttp.ClientConnectorCertificateError():
+            return f"cannot connect to {error.host}:{error.port}: {error.certificate_error}"
+        case aiohttp.ClientConnectorError():
+            return f"cannot connect to {error.host}:{error.port}: {_reason(error.os_error)}"
+        case aiohttp.ConnectionTimeoutError():
+            return f"cannot connect: {_reason(error)}"
+        case aiohttp.ClientResponseError():
+            return f"the answer is not HTTP/1.1: {printable(error.message, 100)}"
+        case aiohttp.ClientPayloadError() | aiohttp.ClientOSError() | aiohttp.ServerDisconnectedError():
+            return f"the connection ended before the end of the answer: {_reason(error)}"
+    return _reason(error)
+
+
+def _reason(error: Exception) -> str:
+    return without_userinfo(str(error)) or type(error).__name__
+
+
+async def _whole(response: aiohttp.ClientResponse, max_bytes: int) -> Answer:
+    parts, size = [], 0
+    async for part in response.content.iter_any():
+        parts.append(part)
+        size += len(part)
+        if size > max_bytes:
+            _abort(response)
+            raise TooLongError(max_bytes)
+    return Answer(response.status, b"".join(parts), response.headers.get("Retry-After", ""))
+
+
+def _abort(response: aiohttp.ClientResponse) -> None:
+    """End the connection of a body that was not read to its end, without the messages that end TLS.
+
+    aiohttp would send them, and the connection could still be open when the event loop ends.
+    """
+    if (transport := _transport(response)) is not None:
+        transport.abort()
