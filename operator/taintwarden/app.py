@@ -14,7 +14,7 @@ from typing import Any, Self
 import structlog
 
 from taintwarden.controller import memory
-from taintwarden.controller.clock import Clock, system_clock
+from taintwarden.controller.clock import CheckedClock, Clock, system_clock
 from taintwarden.controller.decoding import Decoder
 from taintwarden.controller.effector import Effector
 from taintwarden.controller.following import Following
@@ -91,13 +91,18 @@ class App:
         self.settings = settings
         self.connection = connection
         self.failure: BaseException | None = None
-        self._clock = clock
+        self._clock = clock = CheckedClock(clock)
         self._tasks: set[asyncio.Task[None]] = set()
         self._calls: set[asyncio.Task[None]] = set()
         self._metrics_server: MetricsServer | None = None
         gates = Gates(settings.numeric_operators, settings.semver_operators)
         self.metrics = Metrics(Process.OPERATOR)
-        self.client = Client(connection, max_connections=(1 + SLOW_FACTOR) * settings.max_in_flight + 32, is_paced=True)
+        self.client = Client(
+            connection,
+            max_connections=(1 + SLOW_FACTOR) * settings.max_in_flight + 32,
+            is_paced=True,
+            on_date=clock.heard,
+        )
         self.machine = Machine(gates=gates, overall_rate=settings.overall_rate, max_in_flight=settings.max_in_flight)
         self.recorder = Recorder(
             self.client, settings.identity, settings.events_per_second, lambda: self.machine.view.is_busy

@@ -1,10 +1,12 @@
 """The session on a real connection: what is sent, and every way of getting no answer."""
 
 import asyncio
+import contextlib
 import socket
 import ssl
 import traceback
 from collections.abc import AsyncIterator, Callable
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import cast
 
@@ -64,6 +66,17 @@ async def test_nothing_compressed_is_asked_for(kmock: RawHandler, client: Client
     [request] = kmock
     assert request.headers["Accept-Encoding"] == "identity"
     assert request.headers["User-Agent"] == "taintwarden"
+
+
+@pytest.mark.parametrize("status", [200, 429])
+async def test_the_time_of_the_server_is_passed_on(kmock: RawHandler, status: int) -> None:
+    kmock["/a"] << status << {}
+    dates: list[str] = []
+    async with Client(wire.connection(kmock.url), on_date=dates.append) as client:
+        with contextlib.suppress(ApiError):
+            await client.request("GET", "/a")
+    [date] = dates
+    assert parsedate_to_datetime(date).tzinfo is not None
 
 
 async def test_a_refusal_is_an_error_with_its_code(kmock: RawHandler, client: Client) -> None:

@@ -2,12 +2,79 @@
 
 import time
 from collections.abc import Callable
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+import structlog
 
 from taintwarden.engine.model import Instant, MonotonicTime, WallTime
 
 Clock = Callable[[], Instant]
+STEP_SECONDS: Final = 1.0
+"""By so much NTP may move a clock without a step. Times in answers have whole seconds."""
+
+log = structlog.get_logger(__name__)
 
 
 def system_clock() -> Instant:
     """The machine's own clocks."""
     return Instant(WallTime(time.time()), MonotonicTime(time.monotonic()))
+
+
+class CheckedClock:
+    """The clocks of a machine, without steps of the wall clock that lead away from the API server's.
+
+    Times in objects come from the clocks of the API server, the scheduler and other clients. If the clock of this
+    machine alone were stepped ahead by an hour, each grace would be over; and what was seen until it is set back would
+    be an hour late. A step that leads towards the API server's clock is a correction, and is followed at once. Without
+    a step nothing is corrected: several API servers may differ.
+
+    Args:
+        clock: what to check.
+
+    """
+
+    def __init__(self, clock: Clock = system_clock) -> None:
+        self._clock = clock
+        self._offset: float | None = None
+        """Wall time minus monotonic time, as it counts."""
+        self._server_offset: float | None = None
+        """The same of the API server, as of its last answer."""
+        self._date = ""
+        self._ignored_at: float | None = None
+        """The offset that was reported as ignored."""
+
+    def __call__(self) -> Instant:
+        """Now."""
+        now = self._clock()
+        offset = now.wall - now.monotonic
+        if self._offset is None or abs(offset - self._offset) <= STEP_SECONDS or not self._leads_away(offset):
+            self._offset, self._ignored_at = offset, None
+            return now
+        self._report(offset)
+        return Instant(WallTime(now.monotonic + self._offset), now.monotonic)
+
+    def heard(self, date: str) -> None:
+        """The API server gave this time, as in the header ``Date`` of HTTP."""
+        if date == self._date:  # an answer of the same second says nothing more
+            return
+        try:
+            at = parsedate_to_datetime(date).timestamp()
+        except ValueError:
+            return
+        self._date, self._server_offset = date, at - self._clock().monotonic
+
+    def _leads_away(self, offset: float) -> bool:
+        """Whether this one is farther from the API server's than the one that counts."""
+        server = self._server_offset
+        return server is not None and self._offset is not None and abs(offset - server) > abs(self._offset - server)
+
+    def _report(self, offset: float) -> None:
+        if self._offset is not None and (self._ignored_at is None or abs(offset - self._ignored_at) > STEP_SECONDS):
+            self._ignored_at = offset
+            log.warning(
+                "clock-step-ignored",
+                seconds=round(offset - self._offset, 1),
+                reason="it leads away from the clock of the API server",
+                remedy="check NTP on the node",
+            )

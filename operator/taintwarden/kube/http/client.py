@@ -31,13 +31,22 @@ class Client:
         connection: address and credentials.
         max_connections: so many requests are in progress at a time; others wait.
         is_paced: busy streams are read in few chunks, each up to 30 ms later.
+        on_date: gets the time of the API server from each answer, as in the header ``Date``.
 
     """
 
-    def __init__(self, connection: Connection, max_connections: int = 100, *, is_paced: bool = False) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        max_connections: int = 100,
+        *,
+        is_paced: bool = False,
+        on_date: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._connection = connection
         self._max_connections = max_connections
         self._is_paced = is_paced
+        self._on_date = on_date
         self._http: HttpSession | None = None
 
     async def __aenter__(self) -> "Client":
@@ -86,6 +95,8 @@ class Client:
                 answer = await self._opened().send(request, timeout_seconds)
         except OSError as error:
             raise _unreachable(error) from error
+        if answer.date:
+            self._on_date(answer.date)
         if not answer.is_success:
             raise read_refusal(answer.status, answer.body, answer.retry_after)
         return answer.body

@@ -228,7 +228,8 @@ async def _whole(response: aiohttp.ClientResponse, max_bytes: int) -> Answer:
         if size > max_bytes:
             _abort(response)
             raise TooLongError(max_bytes)
-    return Answer(response.status, b"".join(parts), response.headers.get("Retry-After", ""))
+    headers = response.headers
+    return Answer(response.status, b"".join(parts), headers.get("Retry-After", ""), headers.get("Date", ""))
 
 
 def _abort(response: aiohttp.ClientResponse) -> None:

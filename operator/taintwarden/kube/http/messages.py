@@ -50,11 +50,12 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """An HTTP response. ``retry_after`` is the header, or empty."""
+    """An HTTP response. ``retry_after`` and ``date`` are headers, or empty."""
 
     status: int
     body: bytes
     retry_after: str = ""
+    date: str = ""
 
     @property
     def is_success(self) -> bool:
