@@ -372,6 +372,51 @@ async def test_between_the_parts_of_a_report_evictions_have_time(monkeypatch):
     assert len(await stage.run(pauses + 0.05)) == 1
 
 
+def while_it_is_written(seconds: float, stage: Stage) -> Callable[[Any], Json]:
+    """The answer to a write that takes so long; a node is added meanwhile."""
+
+    def answer(_: Any) -> Json:
+        stage.clock.advance(seconds)
+        stage.step(events.NodeSeen(stage.node("n2")))
+        stage.wake()
+        return {}
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("seconds", "nodes", "at"),
+    [(60.0, 2, "2023-11-14T22:14:20Z"), (REFRESH_SECONDS - 1, 1, TODAY)],
+    ids=["slow", "fast"],
+)
+async def test_a_status_says_what_holds_at_the_time_that_it_names(seconds, nodes, at):
+    """However long the writes of others take before: with many policies and a slow server, minutes."""
+    stage = Stage()
+    stage.step(events.PoliciesChanged((policy("a"), policy("p"))))
+    stage.observed = stage.writer._observed = {"a": ObservedObject(1), "p": ObservedObject(1)}
+    stage.wake()
+    stage.client.answers.append(while_it_is_written(seconds, stage))
+    first, second = (await stage.run())[:2]
+    assert (first["selectedNodes"], first["observedAt"]) == (1, TODAY)
+    assert (second["selectedNodes"], second["observedAt"]) == (nodes, at)
+
+
+async def test_while_many_are_written_reports_cost_no_more_than_between_rounds():
+    stage = Stage(cost=0.25)
+    names = [f"p{number}" for number in range(10)]
+    stage.step(events.PoliciesChanged(tuple(map(policy, names))))
+    stage.observed = stage.writer._observed = {name: ObservedObject(1) for name in names}
+    stage.client.default = while_it_is_written(0.25 * REST / 4, stage)
+    written = await stage.run()
+    assert [written[number]["observedAt"] for number in (0, 3, 4, 7, 8)] == [
+        TODAY,
+        TODAY,
+        "2023-11-14T22:13:35Z",
+        "2023-11-14T22:13:35Z",
+        "2023-11-14T22:13:50Z",
+    ]
+
+
 async def test_what_could_not_be_written_is_tried_again():
     stage = Stage(refusal(500))
     with capture_logs() as logs:

@@ -4,9 +4,11 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
+
+import msgspec
 
 from taintwarden.api.status import PolicyStatus, ProfileStatus
 from taintwarden.controller import wording
@@ -16,6 +18,7 @@ from taintwarden.controller.status_patches import StatusPatcher
 from taintwarden.controller.stores import ObservedObject
 from taintwarden.controller.summary import accepted, conditions, summary
 from taintwarden.engine.machine import PolicyReport, View
+from taintwarden.engine.model import Instant
 from taintwarden.kube.calls.policy_calls import patch_status
 from taintwarden.kube.calls.profile_calls import patch_profile_status
 from taintwarden.kube.http.client import Client
@@ -32,6 +35,19 @@ PROFILES_PER_TURN = 50
 """Profiles may be many, and pods come and go: their numbers must not keep the API server busy."""
 PROFILES_AT_ONCE = 200
 """So many are compared with what was written in one step of the event loop."""
+
+
+class _Round(msgspec.Struct, frozen=True):
+    """The reports of all policies by name, as of a time, and the CPU seconds that they took."""
+
+    reports: Mapping[str, PolicyReport]
+    at: Instant
+    cost: float
+
+    @property
+    def lasts_seconds(self) -> float:
+        """After what time the next one is made."""
+        return max(REFRESH_SECONDS, min(REST * self.cost, REPORT_SECONDS))
 
 
 class StatusWriter:
@@ -79,27 +95,27 @@ class StatusWriter:
         """Refresh the gauges and, while leading, the statuses, forever."""
         ledgers = (self._of_policies, self._of_profiles)
         while True:
-            reports, cost = await self._report()
-            refused = ((name, bool(observed.problem)) for name, observed in self._observed.items())
-            self._gauges.measure(reports.values(), refused)
-            self._gauges.count_profiles(bool(observed.problem) for observed in self._profiles.values())
+            latest = await self._report()
             for status_patcher in ledgers:
                 status_patcher.prune()
             if self._may_write() and self._view.is_synced:
                 for name, observed in list(self._observed.items()):
-                    await self._write(name, observed, reports.get(name))
+                    if self._clock().monotonic - latest.at.monotonic >= latest.lasts_seconds:  # the writes take long
+                        latest = await self._report()
+                    await self._write(name, observed, latest)
                 await self._write_profiles()
             else:
                 for status_patcher in ledgers:
                     status_patcher.clear()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(max(REFRESH_SECONDS, min(REST * cost, REPORT_SECONDS))):
+                async with asyncio.timeout(latest.lasts_seconds):
                     await self._wanted.wait()
             self._wanted.clear()
 
-    async def _report(self) -> tuple[dict[str, PolicyReport], float]:
-        """The report of every policy, by name, and its CPU time. Evictions do not wait until all claims are counted."""
-        slices = self._view.report_in_slices(self._clock())
+    async def _report(self) -> _Round:
+        """Report every policy, and set the gauges. Evictions do not wait until all claims are counted."""
+        at = self._clock()
+        slices = self._view.report_in_slices(at)
         reports: list[PolicyReport] | None = None
         cost = took = 0.0
         while reports is None:
@@ -111,18 +127,21 @@ class StatusWriter:
                 reports = done.value
             took = self._cpu() - began
             cost += took
-        return {report.policy.name: report for report in reports}, cost
+        refused = ((name, bool(observed.problem)) for name, observed in self._observed.items())
+        self._gauges.measure(reports, refused)
+        self._gauges.count_profiles(bool(observed.problem) for observed in self._profiles.values())
+        return _Round({report.policy.name: report for report in reports}, at, cost)
 
     def refresh(self) -> None:
         """Write soon, without waiting for the next turn."""
         self._wanted.set()
 
-    async def _write(self, name: str, observed: ObservedObject, entry: PolicyReport | None) -> None:
-        now = self._clock()
-        told = PolicyStatus() if entry is None else summary(entry, now)
+    async def _write(self, name: str, observed: ObservedObject, latest: _Round) -> None:
+        entry = latest.reports.get(name)
+        told = PolicyStatus() if entry is None else summary(entry, latest.at)
         said = conditions(entry, observed.problem, dry_run=self._dry_run)
-        more: dict[str, Any] = {"observedAt": wording.at(now.wall)}
-        if entry is not None and self._view.guard(name, now) is None:
+        more: dict[str, Any] = {"observedAt": wording.at(latest.at.wall)}
+        if entry is not None and self._view.guard(name, self._clock()) is None:
             more["guard"] = None  # no other writer removes a guard that no longer exists
         await self._of_policies.tell(name, told, observed, said, more)
 
