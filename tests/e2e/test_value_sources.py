@@ -3,6 +3,7 @@
 Nodes have no kubelet: their versions and conditions are set as kubelets and other agents set them, in the status.
 """
 
+import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -167,6 +168,23 @@ def a_status_that_is_unknown_is_a_value(scene: Scene) -> None:
     lenient = scene.pod("lenient", node, annotations=extended)
     scene.leaves(strict, began, slack=3.5 + 2)
     scene.stays(lenient, until=time.monotonic() + OBSERVED_SECONDS)
+
+
+@STORIES.under(GPU)
+def a_time_that_is_renewed_with_each_report_starts_no_clock_again(scene: Scene) -> None:
+    """The agent writes the same status every second, each time as if the condition had just turned."""
+    node = scene.node()
+    turns(scene.cluster, node, "GPUHealthy", "True")
+    wanted = toleration("In", key=GPU, values=["True"], violationGraceSeconds=GRACE_SECONDS)
+    pod = scene.pod("patient", node, annotations=annotation(wanted))
+    turned = turns(scene.cluster, node, "GPUHealthy", "False")
+    scene.event(pod, "EvictionScheduled")
+    while time.monotonic() < turned + GRACE_SECONDS - 1:
+        turns(scene.cluster, node, "GPUHealthy", "False")
+        time.sleep(1)
+    scene.leaves(pod, turned, GRACE_SECONDS)
+    stored = json.loads(scene.cluster.get("nodes", node)["metadata"]["annotations"]["taintwarden.io/taint-history"])
+    assert stored[f"{GPU}:NoExecute"]["renewed"]
 
 
 @STORIES.under(GPU)

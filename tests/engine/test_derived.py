@@ -320,6 +320,84 @@ def test_a_transition_in_a_gap_starts_the_clock_again():
     assert rig.machine.view.node("n1").taints[0][1].added_at == START - 5
 
 
+# -- a writer that renews the time with each report, although the status stays -----------------------------------------
+
+
+def renewing(times):
+    """A node whose agent reports the same status every 10 s, each time as if it had just changed; what was stored."""
+    rig, stored = Nodes(reading("gpu", HEALTHY)), [""]
+    rig.reports(healthy="False", since=START)
+    for _ in range(times):
+        while any(isinstance(one, commands.SaveHistory) for one in rig.ordered):
+            stored.append(rig.answer(commands.SaveHistory).text)
+        rig.advance(10)
+        rig.reports(healthy="False", since=rig.wall, history=stored[-1])
+    return rig, stored
+
+
+def test_a_time_that_is_renewed_starts_no_clock_again():
+    rig, _ = renewing(times=2)
+    rig.pod("p", Toleration("gpu", "NotIn", values=("False",), violation_grace_seconds=30), bound_at=START - 100)
+    rig.advance(9.75)
+    assert rig.evictions() == []
+    rig.advance(0.25)
+    assert rig.evictions() == ["p"]
+
+
+def test_a_time_that_is_renewed_is_not_stored_with_each_report():
+    _, stored = renewing(times=10)
+    assert len(stored[1:]) == 2  # that it began, and that its time is renewed
+
+
+def test_a_time_that_is_renewed_makes_no_report_more_than_a_heartbeat():
+    rig, stored = renewing(times=3)
+    rig.pod("p", Toleration("gpu", "NotIn", values=("False",), violation_grace_seconds=99))
+    rig.out.clear()
+    before = rig.machine.view.evaluations
+    rig.reports(healthy="False", since=rig.wall + 10, history=stored[-1])
+    assert (rig.out, rig.machine.view.evaluations) == ([], before)
+    rig.reports(healthy="True", since=rig.wall + 10, history=stored[-1])
+    assert rig.machine.view.evaluations != before
+
+
+def test_a_time_that_is_renewed_starts_no_clock_again_at_a_restart():
+    before, stored = renewing(times=4)
+    after = Nodes(reading("gpu", HEALTHY))
+    after.wall = before.wall + 5
+    after.reports(healthy="False", since=after.wall, history=stored[-1], listed=True)
+    after.pod("p", Toleration("gpu", "NotIn", values=("False",), violation_grace_seconds=46), bound_at=START - 100)
+    after.advance(0.75)
+    assert after.evictions() == []
+    after.advance(0.25)
+    assert after.evictions() == ["p"]
+
+
+def test_a_time_that_is_renewed_starts_no_clock_again_after_a_gap():
+    rig, _ = renewing(times=2)
+    rig.advance(10)
+    rig.reports(healthy="False", since=rig.wall, listed=True)
+    assert rig.machine.view.node("n1").taints[0][1].added_at == START
+
+
+def test_the_time_of_the_next_status_counts_again_until_it_is_renewed_too():
+    rig, _ = renewing(times=2)
+    rig.reports(healthy="True", since=rig.wall)
+    rig.advance(50)
+    rig.reports(healthy="True", since=rig.wall - 5, listed=True)
+    assert rig.machine.view.node("n1").taints[0][1].added_at == START + 65
+
+
+def test_the_time_of_a_taint_of_the_spec_still_counts_after_a_gap():
+    rig = Nodes(acting())
+    for since in (START, START + 10):
+        rig.advance(10)
+        rig.node("n1", "sla=940", added=since)
+    rig.advance(10)
+    node = Node("n1", "uid-n1", {}, rig.make_taints("sla=940", added=START + 25), rig.version())
+    rig.feed(events.NodeSeen(node, listed=True))
+    assert rig.machine.view.node("n1").taints[0][1].added_at == START + 25
+
+
 # -- placement --------------------------------------------------------------------------------------------------------
 
 

@@ -39,7 +39,8 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"add
     ``added_at`` is when the taint appeared. ``spans`` are its values, oldest first, the last one current.
     ``forgotten``: values before the first span were dropped and nothing is known of them. ``drains``: pods had to leave
     because of the taint, so the node still counts as drained in its zone although it is empty. ``stamp`` is the
-    taint's ``timeAdded`` as it was written, by a clock of its own: it is compared with other stamps only.
+    taint's ``timeAdded`` as it was written, by a clock of its own: it is compared with other stamps only. ``renewed``:
+    its writer was seen to write another stamp although the value stayed, so stamps do not say when it began.
     """
 
     added_at: float
@@ -47,6 +48,7 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"add
     forgotten: bool = False
     drains: bool = False
     stamp: float | None = None
+    renewed: bool = False
 
     @classmethod
     def begin(cls, value: str, now: float, stamp: float | None = None) -> Self:
@@ -65,10 +67,22 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"add
         A stamp that changes while the node is watched moves nothing: the taint was there all the time. After a ``gap``
         one that is later than the one remembered means that the taint was removed and added again.
         """
+        if self.renewed and value == self.value:
+            return self
         if gap and self._is_added_again(stamp):
             return self.begin(value, now, stamp)
         known = self if stamp == self.stamp else msgspec.structs.replace(self, stamp=stamp)
         return known.observe(value, now)
+
+    def reported(self, value: str, stamp: float | None, now: float, *, gap: bool) -> Self:
+        """The same for a value that a node reports, with the time at which its writer says that it began.
+
+        There are writers that renew this time with each report. Of those it means nothing, also after a gap, and it is
+        not stored again, until there is another value.
+        """
+        is_renewed = value == self.value and not gap and None not in (stamp, self.stamp) and stamp != self.stamp
+        known = self.seen(value, stamp, now, gap=gap)
+        return msgspec.structs.replace(known, renewed=True) if is_renewed else known
 
     def _is_added_again(self, stamp: float | None) -> bool:
         if stamp is None or self.stamp is None:
@@ -83,7 +97,7 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"add
         spans = (*self.spans, Span(value, max(_milliseconds(since), last.since)))
         if len(spans) > MAX_SPANS:
             spans = tuple(_without_dominated(spans))
-        return msgspec.structs.replace(self, spans=spans).newest(MAX_SPANS)
+        return msgspec.structs.replace(self, spans=spans, renewed=False).newest(MAX_SPANS)
 
     def extended(self, other: Self) -> Self:
         """The same, with the later values of what another process saw: one of them may have missed what was short.

@@ -24,6 +24,9 @@ _CORDONED = "node.kubernetes.io/unschedulable:NoSchedule"
 """The name of the history of the taint that ``kubectl cordon`` brings."""
 
 
+TimedTaints = tuple[tuple[Taint, float | None], ...]
+
+
 class NodeState:
     """A node, the pods bound to it, and what was computed from both. ``node`` is None while only pods refer to it."""
 
@@ -101,10 +104,17 @@ class NodeState:
         return (
             known is not None
             and known.uid == node.uid
-            and known.taints == node.taints
+            and (known.taints == node.taints or self._are_renewed(known.taints, node.taints))
             and known.labels == node.labels
             and known.history == node.history
             and known.do_not_evict == node.do_not_evict
+        )
+
+    def _are_renewed(self, known: TimedTaints, taints: TimedTaints) -> bool:
+        """Whether they differ only in times that mean nothing: some writers renew them with each report."""
+        return len(known) == len(taints) and all(
+            one == other or (one[0] == other[0] and self.histories[history_name(one[0])].renewed)
+            for one, other in zip(known, taints, strict=True)
         )
 
     def update(self, node: Node, now: float, *, adopt: bool, gap: bool) -> list[str]:
@@ -261,7 +271,8 @@ def _observed(
 ) -> TaintHistory:
     history = known.get(history_name(taint))
     if history is not None:
-        return history.seen(taint.value, stamp, now, gap=gap)
+        see = history.reported if taint.source else history.seen
+        return see(taint.value, stamp, now, gap=gap)
     began = TaintHistory.begin(taint.value, now, stamp)
     other = known.get(f"{_SAME_CONDITION[taint.key]}:{taint.effect}") if taint.key in _SAME_CONDITION else None
     return began if other is None else began.continuing(other)
