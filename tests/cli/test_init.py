@@ -9,6 +9,7 @@ import yaml
 from cli.policies import POLICIES, Run, empty_cluster, running
 from cli.world import Json, namespace, pod, policy, taint, toleration
 from localcluster import LocalCluster
+from taintwarden.engine.natural import parse_natural
 from taintwarden.engine.versions import parse_version
 
 ANY = toleration("Exists", effect="")
@@ -101,6 +102,35 @@ async def test_versions(run, cluster, values, threshold):
     (tolerated,) = profile["spec"]["tolerations"]
     assert (tolerated["operator"], tolerated["value"], tolerated["effect"]) == ("SemverGt", threshold, "NoSchedule")
     assert all(parse_version(value) > parse_version(threshold) for value in values)
+
+
+@pytest.mark.parametrize(
+    ("values", "lowest", "threshold"),
+    [
+        (("5.15.0-100-generic", "5.15.0-97-generic"), "5.15.0-97-generic", "5.15.0-97~"),
+        (("v1.31.3-gke.1162000", "v1.31.3-gke.900"), "v1.31.3-gke.900", "v1.31.3-gke.900~"),
+        (("5.14.0-427.el9.x86_64", "5.14.0-503.el9.aarch64"), "5.14.0-427.el9.x86_64", "5.14.0-427.el9.x86_64~"),
+        (("1.1.1k", "1.1.1w", "1.1.1"), "1.1.1", "1.1.1~"),
+        (("6.8", "6.8.0-1042-gke"), "6.8", "6.8~"),
+    ],
+)
+async def test_versions_of_vendors_are_compared_in_the_natural_order(run, cluster, values, lowest, threshold):
+    for number, value in enumerate(values):
+        add_node(cluster, f"v{number}", taint(value, key="example.com/kernel"))
+    add_pods(cluster, 1, "gpu", toleration("Exists", key="example.com/kernel"))
+    text, (first, profile) = await written(run, "--key", "example.com/kernel")
+    assert first["spec"]["taints"][0]["valueType"] == "Version"
+    (tolerated,) = profile["spec"]["tolerations"]
+    assert (tolerated["operator"], tolerated["value"]) == ("VersionGt", threshold)
+    assert all(parse_natural(value) > parse_natural(threshold) for value in values)
+    assert f"as the lowest has {lowest}: raise it" in text
+
+
+async def test_text_with_a_number_is_no_version(run, cluster):
+    for number in range(2):
+        add_node(cluster, f"v{number}", taint(f"rack-{number}", key="example.com/rack"))
+    _, (first,) = await written(run, "--key", "example.com/rack")
+    assert first["spec"]["taints"][0]["valueType"] == "String"
 
 
 async def test_a_value_that_is_mistyped_is_named(run, cluster):

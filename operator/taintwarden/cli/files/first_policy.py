@@ -1,5 +1,6 @@
 """What a first policy and profile for the taints of a cluster contain, by its nodes and pods."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -9,9 +10,10 @@ import msgspec
 from taintwarden.cli.doctor.checks.policy_checks import STATIC_MARKERS
 from taintwarden.engine.machine import View
 from taintwarden.engine.model import Effect, Gates, Operator, PodClass, Taint, ValueType
+from taintwarden.engine.natural import parse_natural
 from taintwarden.engine.numeric import parse_integer
 from taintwarden.engine.operators import is_comparison
-from taintwarden.engine.versions import parse_version
+from taintwarden.engine.versions import parse_version, text_in
 from taintwarden.rehearsal.rehearsal import Rehearsal, at_once
 from taintwarden.rehearsal.snapshot import Snapshot
 
@@ -35,7 +37,8 @@ class Workload(msgspec.Struct, frozen=True):
 class Beginning(msgspec.Struct, frozen=True):
     """What is known of one key.
 
-    ``lowest`` and ``highest`` are values that can be compared; ``threshold`` is one that all of them are above.
+    ``lowest`` and ``highest`` are values that can be compared, as ``operator`` does; ``threshold`` is one that all of
+    them are above.
     """
 
     key: str
@@ -45,6 +48,7 @@ class Beginning(msgspec.Struct, frozen=True):
     value_type: ValueType | None
     lowest: str = ""
     highest: str = ""
+    operator: str = ""
     threshold: str = ""
     invalid: tuple[tuple[str, Taint], ...] = ()
     """Nodes with a value that is not of this type."""
@@ -106,8 +110,8 @@ def _beginning(
 ) -> Beginning:
     effects = {taint.effect for _, taint in seen}
     values = [taint.value for _, taint in seen]
-    value_type, is_valid = _type_of(values)
-    valid = sorted({value for value in values if is_valid(value)}, key=_rank(value_type))
+    order = _order_of(values)
+    valid = sorted((one for one in set(values) if order.is_valid(one)), key=order.parse) if order else []
     comparing, tolerating = 0, Counter[tuple[str, tuple[str, str] | None]]()
     for pod, number in pods.items():
         relevant = [one for one in view.tolerations_of(pod).relevant_to(key) if one.key == key]
@@ -120,11 +124,12 @@ def _beginning(
         _name(key, taken),
         tuple(effect.value for effect in Effect if effect.value in effects),
         len(seen),
-        value_type,
-        lowest=valid[0] if value_type else "",
-        highest=valid[-1] if value_type else "",
-        threshold=_below(valid[0], value_type) if value_type else "",
-        invalid=tuple((name, taint) for name, taint in seen if value_type and not is_valid(taint.value)),
+        order.value_type if order else None,
+        lowest=valid[0] if order else "",
+        highest=valid[-1] if order else "",
+        operator=order.operator.value if order else "",
+        threshold=order.below(valid[0]) if order else "",
+        invalid=tuple((name, taint) for name, taint in seen if order and not order.is_valid(taint.value)),
         comparing=comparing,
         tolerating=tuple(
             Workload(namespace, label, number)
@@ -133,36 +138,58 @@ def _beginning(
     )
 
 
-def _type_of(values: Sequence[str]) -> tuple[ValueType | None, Callable[[str], bool]]:
-    """The type that most values are of: whole numbers are also versions."""
-    for value_type, is_valid in ((ValueType.INTEGER, _is_integer), (ValueType.VERSION, _is_version)):
-        if sum(map(is_valid, values)) > MOSTLY * len(values):
-            return value_type, is_valid
-    return None, lambda _: False
+def _order_of(values: Sequence[str]) -> "_Order | None":
+    """The order in which most values have a place: whole numbers are also versions.
+
+    Versions are compared semantically only if none has a suffix whose semantic order is not what users expect.
+    """
+    for order in _ORDERS:
+        if sum(map(order.is_valid, values)) > MOSTLY * len(values) and not any(map(order.misreads, values)):
+            return order
+    return None
 
 
-def _is_integer(text: str) -> bool:
-    return parse_integer(text) is not None
-
-
-def _is_version(text: str) -> bool:
-    return parse_version(text) is not None
-
-
-def _rank(value_type: ValueType | None) -> Callable[[str], Any]:
-    return parse_integer if value_type is ValueType.INTEGER else parse_version
-
-
-def _below(value: str, value_type: ValueType | None) -> str:
+def _below_integer(value: str) -> str:
     """The highest value of a toleration that this value is above."""
-    if value_type is ValueType.INTEGER:
-        number = parse_integer(value)
-        return str((number or 0) - 1) if number is not None and number > -(2**63) else value
+    number = parse_integer(value)
+    return str((number or 0) - 1) if number is not None and number > -(2**63) else value
+
+
+def _below_release(value: str) -> str:
+    """The lowest pre-release is below its release; a pre-release has no such neighbour."""
     version = parse_version(value)
-    if version is None:
-        return value
-    # The lowest prerelease is below its release; a prerelease has no such neighbour, and its release is far below.
-    return f"{version.major}.{version.minor}.{version.patch}-0"
+    return value if version is None else f"{version.major}.{version.minor}.{version.patch}-0"
+
+
+def _below_build(value: str) -> str:
+    """Nothing is between a number and the number with ``~``, so what follows the last one may be left out."""
+    return re.sub(r"[^0-9]+$", "", value) + "~"
+
+
+def _parse_build(text: str) -> object:
+    """Only what looks like a version: the natural order has a place for every text with a digit."""
+    return parse_natural(text) if re.match(r"v?[0-9]+\.[0-9]", text) else None
+
+
+class _Order(msgspec.Struct, frozen=True):
+    """An order of values, and the comparison for which high ones are good."""
+
+    value_type: ValueType
+    operator: Operator
+    parse: Callable[[str], Any]
+    below: Callable[[str], str]
+    misreads: Callable[[str], object] = lambda _: False
+
+    def is_valid(self, value: str) -> bool:
+        """Whether the value has a place in it."""
+        return self.parse(value) is not None
+
+
+_ORDERS = (
+    _Order(ValueType.INTEGER, Operator.GT, parse_integer, _below_integer),
+    _Order(ValueType.VERSION, Operator.SEMVER_GT, parse_version, _below_release, text_in),
+    _Order(ValueType.VERSION, Operator.VERSION_GT, _parse_build, _below_build),
+)
 
 
 def _label(pod: PodClass) -> tuple[str, str] | None:
@@ -177,8 +204,3 @@ def _name(key: str, taken: Iterable[str]) -> str:
     while name in taken:
         name, number = f"{base}-{number}", number + 1
     return name
-
-
-def operator_of(value_type: ValueType | None) -> Operator:
-    """The comparison for which high values are good."""
-    return Operator.GT if value_type is ValueType.INTEGER else Operator.SEMVER_GT

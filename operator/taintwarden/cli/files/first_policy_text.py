@@ -11,7 +11,7 @@ from taintwarden.api.text import printable
 from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND, VERSION
 from taintwarden.cli.cluster_session import ask, settings_of
 from taintwarden.cli.failures import fail
-from taintwarden.cli.files.first_policy import Beginning, Beginnings, Workload, beginnings, operator_of
+from taintwarden.cli.files.first_policy import Beginning, Beginnings, Workload, beginnings
 from taintwarden.controller.wording import pods, several
 from taintwarden.engine.model import Effect
 from taintwarden.rehearsal.reading import read_for_policies
@@ -114,11 +114,10 @@ def _profile(one: Beginning, workload: Workload) -> Iterator[str]:
         yield "    matchLabels:"
         yield f"      {workload.label[0]}: {_quoted(workload.label[1])}"
     yield "  tolerations:"
-    operator = operator_of(one.value_type).value
     for effect in one.effects:
         yield f"    - key: {_quoted(one.key)}"
-        yield f"      # Pods stay while the value of the node is above this one; {_opposite(operator)}: below."
-        yield f"      operator: {operator}"
+        yield f"      # Pods stay while the value of the node is above this one; {_opposite(one.operator)}: below."
+        yield f"      operator: {one.operator}"
         yield f"      # All nodes are, as the lowest has {printable(one.lowest)}: raise it to what the pods need."
         yield f"      value: {_quoted(one.threshold)}"
         yield f"      effect: {effect}"
