@@ -40,7 +40,7 @@ TRIAL = {"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]}
 NOT_TO_BE_HAD = {"object-unreadable"}
 """An API server gives out no object that cannot be read."""
 
-NATIVE = {"builtin-seconds", "uses-native-comparison"}
+NATIVE = {"builtin-seconds", "uses-native-comparison", "kueue-native-comparison"}
 """Checks of pods that compare in spec.tolerations."""
 
 KINDS = {
@@ -415,6 +415,25 @@ def _(ground: Ground) -> None:
     conditions = [{"type": "Publishing", "status": "False", "reason": "WriteRefused", **told}]
     status = {"observedGeneration": 1, "conditions": conditions}
     ground.client.patch("taintpublishers", name, {"status": status}, subresource="status")
+
+
+ASSIGNED = {"kueue.x-k8s.io/podset-required-topology": "kubernetes.io/hostname"}
+"""What Kueue knows its pods by; it does not run here."""
+
+
+@fault("kueue-native-comparison")
+def _(ground: Ground) -> None:
+    ground.deployment(STRICT, annotations=ASSIGNED, replicas=0)
+
+
+@fault("kueue-pinned")
+def _(ground: Ground) -> None:
+    ground.policy()
+    metadata = {"labels": {"app": "train"}, "annotations": {**ASSIGNED, **annotation(STRICT)}}
+    container = {"name": "main", "image": "train"}
+    spec = {"containers": [container], "restartPolicy": "Never", "tolerations": [EXISTS]}
+    job = {"suspend": True, "template": {"metadata": metadata, "spec": spec}}
+    ground.create("batch/v1/jobs", "train", ground.name, spec=job)
 
 
 @fault("uses-annotation")

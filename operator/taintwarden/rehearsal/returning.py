@@ -53,22 +53,14 @@ class Returning:
         """The keys of taints that evict the pod by an extended toleration, and that the scheduler does not compare."""
         if self._has_extender:
             return []
-        derived = {key: one.text for key, one in derivations(self._view.policies).items()}
-        named = [one for one in self._view.tolerations_of(pod_class).extended if one.operator != Operator.EXISTS]
-        effects = {(one.key, effect) for one in named for effect in ([one.effect] if one.effect else REPELLING)}
-        taints = [Taint(key, effect=effect, source=derived.get(key, "")) for key, effect in effects]
         found = {
             taint.key
-            for taint in taints
-            if self._evicts(pod_class, taint)
-            and self._is_accepted(pod_class, taint)
+            for taint in compared_taints(self._view, pod_class)
+            if self._is_accepted(pod_class, taint)
             and not _names_labels(place, taint.key)
             and not self._is_placed(pod_class, taint.key)
         }
         return sorted(found)
-
-    def _evicts(self, pod_class: PodClass, taint: Taint) -> bool:
-        return any(policy.selector_for(taint) for policy in self._view.policies_for(pod_class))
 
     def _accepts(self, pod_class: PodClass, place: Place, node: NodeView) -> bool:
         """Whether the scheduler accepts the node, once the operator has written its labels."""
@@ -88,6 +80,16 @@ class Returning:
         if pod_class.namespace not in self._injected or pod_class.labels.get(INJECT_LABEL) == "false":
             return False
         return any(_places(policy, key) for policy in self._view.policies_for(pod_class))
+
+
+def compared_taints(view: View, pod_class: PodClass) -> list[Taint]:
+    """The taints, without values, that evict pods of a class by a comparison in their extended tolerations."""
+    derived = {key: one.text for key, one in derivations(view.policies).items()}
+    named = [one for one in view.tolerations_of(pod_class).extended if one.operator != Operator.EXISTS]
+    pairs = {(one.key, effect) for one in named for effect in ([one.effect] if one.effect else REPELLING)}
+    taints = [Taint(key, effect=effect, source=derived.get(key, "")) for key, effect in sorted(pairs)]
+    policies = view.policies_for(pod_class)
+    return [taint for taint in taints if any(policy.selector_for(taint) for policy in policies)]
 
 
 def _places(policy: Policy, key: str) -> bool:

@@ -88,6 +88,11 @@ def test_native_exists_that_ends():
     assert "evicts by sla:NoExecute after 30 s" in found.message
 
 
+@pytest.mark.parametrize(("time", "found"), [(365 * 86_400 - 1, 1), (365 * 86_400, 0), (315_360_000, 0)])
+def test_native_exists_that_ends_after_years_is_left_in_peace(time, found):
+    assert len(seconds(replicas(2, EXISTS | {"tolerationSeconds": time}, extended=[STRICT]))) == found
+
+
 def test_native_exists_without_end_is_left_in_peace():
     assert (
         seconds(replicas(2, EXISTS, toleration("Exists", key="node") | {"tolerationSeconds": 1}, extended=[STRICT]))

@@ -7,6 +7,7 @@ from taintwarden.cli.doctor.checks import (
     daemon_sets,
     gates,
     incident,
+    kueue_checks,
     nowhere,
     operation,
     pending_pods,
@@ -39,6 +40,7 @@ CATALOGUE: tuple[Check, ...] = (
     *placement_checks.CHECKS,
     *daemon_sets.CHECKS,
     *pending_pods.CHECKS,
+    *kueue_checks.CHECKS,
     *undecodable.CHECKS,
     *usage.CHECKS,
 )

@@ -17,6 +17,8 @@ from taintwarden.rehearsal.sources import UNREADABLE, Listing, Subject, identity
 
 _NOWHERE = "a template"
 """The node name of a template, which is on no node: only bound pods are decoded."""
+_TOPOLOGY = tuple(f"kueue.x-k8s.io/podset-{kind}-topology" for kind in ("required", "preferred", "unconstrained"))
+"""The annotations by which Kueue knows pods of topology-aware scheduling, also where it was not asked for it."""
 DEEPEST = 8
 """Owners are not nested deeper in practice; the limit ends cycles of owner references."""
 _FINISHED = ("Complete", "Failed")
@@ -31,6 +33,8 @@ class PodShape(msgspec.Struct, frozen=True):
     tolerations: bytes = b"[]"
     honors_taints: bool = False
     """Whether a topology spread constraint leaves out nodes whose taints are not tolerated, and none other will do."""
+    kueue_assigns: bool = False
+    """Whether Kueue chooses the node: it is a pod of topology-aware scheduling."""
 
     def as_pod(self) -> dict[str, Any]:
         """The fields of the pod that the checks of admission read."""
@@ -227,8 +231,9 @@ class Inventory:
         pod = self._decoder.pod(obj)
         if pod is None:
             return None, more, obj
-        spec = more.spec
-        rest = (obj.spec.place, _ours(more.metadata.annotations), bytes(spec.tolerations), spec.honors_taints)
+        spec, annotations = more.spec, more.metadata.annotations
+        assigned = not annotations.keys().isdisjoint(_TOPOLOGY)
+        rest = (obj.spec.place, _ours(annotations), bytes(spec.tolerations), spec.honors_taints, assigned)
         # Equal pods of a workload share one shape, and the group that is derived from it.
         shape = self._shapes.setdefault((id(pod.shared), *rest), PodShape(pod.shared, *rest))
         return shape, more, obj

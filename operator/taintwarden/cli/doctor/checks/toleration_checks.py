@@ -15,6 +15,8 @@ from taintwarden.placement.admission.annotated_objects import check_object
 from taintwarden.placement.admission.pod_review import check_owner
 from taintwarden.rehearsal.sources import TEMPLATES, Source
 
+_ENDLESS_SECONDS = 365 * 86_400
+"""So long no evicted pod stays; there are controllers that distinguish it from no time, see docs/neighbours.md."""
 _COMPANION_PATHS = (PATH, "spec.tolerations")
 """The paths at which admission warns of a missing native toleration; other warnings have other paths."""
 
@@ -69,6 +71,7 @@ def _timed(context: Context) -> Iterator[Found]:
             if (
                 native.operator == Operator.EXISTS
                 and native.toleration_seconds is not None
+                and native.toleration_seconds < _ENDLESS_SECONDS
                 and native.effect in ("", Effect.NO_EXECUTE)
             ):
                 message = (
