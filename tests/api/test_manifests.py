@@ -10,7 +10,7 @@ import yaml
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.api.tolerations import parse_tolerations
-from taintwarden.engine.model import Effect, Exclude, Method, Mode, Reclaim
+from taintwarden.engine.model import Effect, Exclude, Method, Mode, Reclaim, Taint
 from taintwarden.engine.placement import Domain
 
 ROOT = Path(__file__).parents[2]
@@ -88,6 +88,26 @@ def test_samples_instead_of_the_built_in_controller_leave_nobody_out_and_ask_no_
     everybody = Exclude(namespaces=(), priority_at_least=2**31 - 1, daemon_sets=False, respect_do_not_disrupt=False)
     assert policy.exclude == everybody
     assert policy.eviction.method is Method.DELETE
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "chosen"),
+    [
+        ("node-readiness", "readiness.k8s.io/network-not-ready", True),
+        ("node-readiness", "node.kubernetes.io/not-ready", False),
+        ("nvsentinel", "nvidia.com/gpu-error", True),
+        ("nvsentinel", "nvidia.com/gpu", False),
+    ],
+)
+def test_samples_for_neighbours_act_on_what_those_write(name, key, chosen):
+    policy = parse_policy(yaml.safe_load(SAMPLES[name].read_text()))
+    assert bool(policy.selector_for(Taint(key, "x", Effect.NO_SCHEDULE))) == chosen
+    assert not policy.selector_for(Taint(key, "x", Effect.NO_EXECUTE))  # on which the built-in controller acts
+
+
+def test_the_sample_for_node_problems_reads_conditions():
+    policy = parse_policy(yaml.safe_load(SAMPLES["node-problems"].read_text()))
+    assert [str(one.source) for one in policy.taints] == ["condition KernelDeadlock", "condition ReadonlyFilesystem"]
 
 
 def test_version_sample_starts_dry():
