@@ -57,7 +57,7 @@ def trace(seed: str) -> list[str]:
     tests = Path(__file__).parent.parent
     environment = dict(os.environ) | {"PYTHONHASHSEED": seed, "PYTHONPATH": str(tests)}
     said = subprocess.run(
-        [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True, timeout=240
     )
     return said.stdout.splitlines()
 

@@ -24,7 +24,7 @@ for theme, seed in (("mixed", 3), ("records", 2), ("budgets", 1), ("nodes", 5), 
 def trace(seed: str) -> str:
     environment = dict(os.environ) | {"PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parent.parent)}
     run = [sys.executable, "-c", SCRIPT]
-    return subprocess.run(run, env=environment, capture_output=True, text=True, check=True, timeout=60).stdout
+    return subprocess.run(run, env=environment, capture_output=True, text=True, check=True, timeout=240).stdout
 
 
 def digest(plan) -> str:
