@@ -9,6 +9,7 @@ Plain HTTP on loopback. The same contract tests run against it and against kube-
 
 The steps of a request: `http` (path, media type, faults) -> `operations` (create, patch, apply, delete, evict) ->
 `kinds` (schema, admission, validation) and `merge` (patches, field owners) -> `store` (revisions, history, watches).
+What only kubectl asks for is in `kubectl`.
 
 Differences from a real server (it is simpler, and less strict only where this list states it):
 

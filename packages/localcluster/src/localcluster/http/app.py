@@ -11,11 +11,12 @@ from aiohttp import web
 
 from localcluster.errors import ApiError, no_such_path
 from localcluster.faults import Fault, Faults, Request
-from localcluster.http import discovery, media, openapi
+from localcluster.http import media
 from localcluster.http.handlers import Handlers, method_not_allowed
 from localcluster.http.paths import group_version, parse
 from localcluster.http.streams import Streams
 from localcluster.kinds.registry import Registry
+from localcluster.kubectl import discovery, openapi
 
 _BODY_BYTES_MAX = 3 * 1024 * 1024
 _EMPTY_OPENAPI_V2 = b"\x0a\x032.0"  # protobuf: swagger "2.0", and nothing else

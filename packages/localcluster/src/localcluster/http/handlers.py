@@ -10,9 +10,10 @@ from aiohttp import web
 
 from localcluster.errors import ApiError, bad_request
 from localcluster.faults import GARBLED, Faults
-from localcluster.http import media, tables
+from localcluster.http import media
 from localcluster.kinds.registry import Registry
 from localcluster.kinds.resource import Object, Resource, Target
+from localcluster.kubectl import tables
 from localcluster.operations.binding import bind
 from localcluster.operations.deleting import DeleteOptions, Deleter
 from localcluster.operations.evicting import Evictor

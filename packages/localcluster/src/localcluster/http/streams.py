@@ -12,9 +12,10 @@ from aiohttp import web
 
 from localcluster.errors import ApiError, Cause, bad_request, invalid
 from localcluster.faults import Faults
-from localcluster.http import media, tables
+from localcluster.http import media
 from localcluster.http.handlers import garbled, selection_of
 from localcluster.kinds.resource import Resource, Target
+from localcluster.kubectl import tables
 from localcluster.store.entries import Entry, encode
 from localcluster.store.store import Store
 from localcluster.store.watching import Frame, Watcher, error_line

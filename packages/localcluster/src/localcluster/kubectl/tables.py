@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from localcluster.http.jsonpath import value_at
 from localcluster.kinds.resource import Object, Resource
+from localcluster.kubectl.jsonpath import value_at
 from localcluster.store.entries import Entry
 
 Cells = Callable[[Object, datetime], list[Any]]
