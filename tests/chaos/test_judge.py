@@ -151,6 +151,19 @@ def test_an_eviction_by_the_other_replica_is_not_the_leaders(case: Case) -> None
     assert case.verdict().breaches() == {"not_leader": 1}
 
 
+def test_a_replica_that_was_killed_leads_again_by_another_name(case: Case) -> None:
+    case.log.lease(200, "a-started-again", by="a")
+    case.log.pod(1, "web")
+    case.log.value(10, "940")
+    case.log.evict(14, "web", by="a")
+    assert case.verdict().breaches() == {}
+
+
+def test_a_namespace_whose_replica_sets_are_deleted_in_one_is_read(case: Case) -> None:
+    case.log.write(5, "deletecollection", "replicasets", "", {"status": "Success"}, namespace="team")
+    assert case.verdict().breaches() == {}
+
+
 def test_after_the_lease_has_run_out_no_replica_leads(tmp_path: Path) -> None:
     case = Case(tmp_path / "audit.log")
     case.log.pod(1, "web")

@@ -86,9 +86,9 @@ class Log:
     def replicas(self, at: float, name: str, number: int) -> None:
         self.write(at, "create", "replicasets", name, {"spec": {"replicas": number}}, namespace="team", code=201)
 
-    def lease(self, at: float, holder: str) -> None:
+    def lease(self, at: float, holder: str, by: str = "") -> None:
         body = {"spec": {"holderIdentity": holder}}
-        where = {"namespace": "taintwarden-system", "user": OPERATOR, "token": f"JTI={holder}"}
+        where = {"namespace": "taintwarden-system", "user": OPERATOR, "token": f"JTI={by or holder}"}
         self.write(at, "update", "leases", "taintwarden", body, **where)
 
     def evict(self, at: float, name: str, by: str = "a", code: int | None = 201) -> None:

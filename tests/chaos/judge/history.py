@@ -161,7 +161,7 @@ class History:
                 self._status(record)
             case "pods/eviction":
                 self._eviction(record)
-            case "replicasets" if record.succeeded and record.verb != "delete":
+            case "replicasets" if record.succeeded and record.verb in ("create", "update", "patch"):
                 self.replicas[f"{record.namespace}/{record.name}"] = record.answer["spec"]["replicas"]
             case "leases" if record.succeeded:
                 self.leases.append(record)
