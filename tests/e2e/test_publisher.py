@@ -12,8 +12,9 @@ import pytest
 from controlplane import ApiError, Cluster, ControlPlane, Json, Operator, wait_until
 from controlplane.manifests import access_documents
 from controlplane.target import MANIFESTS, PUBLISHER, PUBLISHER_SERVICE_ACCOUNT
-from e2e.publisher_scene import RECORD, SEEN_SECONDS, Loop, installed, running
+from e2e.publisher_scene import RECORD, installed, running
 from e2e.test_rights_tried import METHODS, bound, everybodys, is_refused, may, metadata, reviewed, rights, served
+from monitoring.loop import SEEN_SECONDS, Loop
 
 pytestmark = pytest.mark.timeout(180)
 

@@ -1,0 +1,123 @@
+"""From a metric to a taint: an exporter with an availability for each node, a real Prometheus, and the publisher."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from controlplane import Cluster, ControlPlane, Json, Publisher, wait_until
+from monitoring.exporter import Exporter
+from monitoring.server import Prometheus
+
+SEEN_SECONDS = 45
+"""A scrape, a round, and a machine under load."""
+LABELS = {"loop": "yes"}
+GOOD = 0.985
+"""The availability of nodes at first."""
+AGGREGATED = "taintwarden.io/aggregate-to-publisher"
+
+
+class Loop:
+    """The whole of it, on one control plane."""
+
+    def __init__(
+        self, control_plane: ControlPlane, exporter: Exporter, prometheus: Prometheus, publisher: Publisher
+    ) -> None:
+        self.control_plane = control_plane
+        self.publisher = publisher
+        self.exporter = exporter
+        self.prometheus = prometheus
+
+    @property
+    def client(self) -> Cluster:
+        return self.control_plane.client
+
+    def publish(self, name: str, **fields: Any) -> Json:
+        """Create a TaintPublisher that asks often and follows at once."""
+        spec = {
+            "mode": "Publish",
+            "key": name,
+            "url": self.prometheus.url,
+            "query": "1000 * node_availability",
+            "steps": [0, 900, 940, 960, 980],
+            "hysteresis": 2,
+            "intervalSeconds": 1,
+            "minDwellSeconds": 0,
+            "maxChangedNodes": "100%",
+            "nodeSelector": {"matchLabels": LABELS},
+        }
+        kind = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintPublisher", "metadata": {"name": name}}
+        return self.client.create("taintpublishers", {**kind, "spec": {**spec, **fields}})
+
+    def taints(self, key: str = "sla") -> dict[str, str]:
+        """The value of the key on each node that has one."""
+        found = {}
+        for node in self.client.items("nodes", labelSelector="loop=yes"):
+            for taint in node["spec"].get("taints", ()):
+                if taint["key"] == key:
+                    found[node["metadata"]["name"]] = taint["value"]
+        return found
+
+    def wait_taints(self, wanted: Mapping[str, str], key: str = "sla") -> None:
+        wait_until(lambda: self.taints(key) == wanted, SEEN_SECONDS, f"{key} to be {dict(wanted)}")
+
+    def condition(self, name: str, kind: str) -> Json:
+        found = self.client.get("taintpublishers", name).get("status", {}).get("conditions", ())
+        return next((one for one in found if one["type"] == kind), {})
+
+    def wait_reason(self, name: str, kind: str, reason: str) -> Json:
+        """Wait until a condition has a reason."""
+        hit = lambda: (one := self.condition(name, kind)).get("reason") == reason and one  # noqa: E731
+        return wait_until(hit, SEEN_SECONDS, f"{kind} of {name} to be {reason}")
+
+    def events(self, name: str, reason: str) -> list[Json]:
+        """Those about an object."""
+        return [
+            one
+            for one in self.client.items("v1/events", "default")
+            if (one["involvedObject"].get("name"), one["reason"]) == (name, reason)
+        ]
+
+    def rounds(self, name: str) -> float:
+        """How many the publisher has played of an object."""
+        return self.publisher.metric("taintwarden_publisher_answers_total", publisher=name)
+
+    def remove(self, name: str) -> None:
+        """Delete an object, and wait until its finalizer is gone."""
+        self.client.delete("taintpublishers", name)
+        wait_until(lambda: not self.client.find("taintpublishers", name), SEEN_SECONDS, f"{name} to be gone")
+
+
+def key_role(*keys: str) -> Json:
+    """What lets the account publish these keys."""
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "test-publisher-keys", "labels": {AGGREGATED: "true"}},
+        "rules": [
+            {
+                "apiGroups": ["taintwarden.io"],
+                "resources": ["taintkeys"],
+                "resourceNames": list(keys),
+                "verbs": ["publish"],
+            }
+        ],
+    }
+
+
+def allow(control_plane: ControlPlane, *keys: str) -> None:
+    """Give the right, and wait until Kubernetes has added it to the account's role."""
+    control_plane.client.apply(key_role(*keys))
+    found = lambda: control_plane.client.get("clusterroles", "taintwarden-publisher-keys").get("rules")  # noqa: E731
+    wait_until(found, SEEN_SECONDS, "the role of the keys to be aggregated")
+
+
+@contextmanager
+def measured(control_plane: ControlPlane, names: list[str]) -> Iterator[Loop]:
+    """Nodes have a good availability, and a publisher with the shipped rights waits for objects."""
+    with Exporter() as exporter:
+        exporter.values = dict.fromkeys(names, GOOD)
+        with Publisher(control_plane.publisher_kubeconfig(), control_plane.folder) as publisher:
+            targets = {"exporter": exporter.url, "publisher": publisher.url}
+            with Prometheus(control_plane.folder / "prometheus", targets) as prometheus:
+                prometheus.wait_scraped(targets)
+                yield Loop(control_plane, exporter, prometheus, publisher)
