@@ -22,6 +22,22 @@ def test_a_line_goes_through_its_points():
     assert y0 - y2 == pytest.approx((y0 - y1) / 2)
 
 
+def test_a_line_begins_at_the_least_value_of_its_panel():
+    chart = Chart("A", [Series("one", [(100.0, 930.0), (200.0, 990.0)])], {}, least=930.0)
+    svg = draw_dashboard("Title", "Where it is from", [chart], 100.0, 200.0)
+    (places,) = re.findall(r'<polyline points="([^"]+)"', svg)
+    lowest, highest = re.findall(r'y1="([\d.]+)"', svg)[::2]
+    assert [place.split(",")[1] for place in places.split()] == [lowest, highest]
+
+
+def test_panels_stand_in_one_column_if_told_so():
+    charts = [Chart(name, [Series("one", [(100.0, 1.0)])], {}) for name in "ab"]
+    svg = draw_dashboard("Title", "Where it is from", charts, 100.0, 200.0, columns=1)
+    places = [tuple(map(int, one)) for one in re.findall(r"translate\((\d+) (\d+)\)", svg)]
+    assert len({x for x, _ in places}) == 1
+    assert len({y for _, y in places}) == 2
+
+
 def test_a_state_is_a_bar_from_its_change_to_the_next():
     states = {0.0: ("armed", "green"), 1.0: ("tripped", "red")}
     svg = drawn([(100.0, 0.0), (110.0, 0.0), (120.0, 1.0), (200.0, 1.0)], states)

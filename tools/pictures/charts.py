@@ -31,12 +31,16 @@ class Chart:
     title: str
     series: Sequence[Series]
     states: dict[float, tuple[str, str]]
+    least: float = 0.0
+    """The value at the bottom, if it shows lines."""
 
 
-def draw_dashboard(title: str, note: str, charts: Sequence[Chart], begin: float, end: float) -> str:
+def draw_dashboard(
+    title: str, note: str, charts: Sequence[Chart], begin: float, end: float, columns: int = COLUMNS
+) -> str:
     """All panels, from ``begin`` to ``end``; ``note`` states where the data are from."""
-    rows = (len(charts) + COLUMNS - 1) // COLUMNS
-    width = COLUMNS * (WIDTH + GAP) + GAP
+    rows = (len(charts) + columns - 1) // columns
+    width = columns * (WIDTH + GAP) + GAP
     height = TOP + rows * (HEIGHT + GAP)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="{_FONT}">',
@@ -45,8 +49,8 @@ def draw_dashboard(title: str, note: str, charts: Sequence[Chart], begin: float,
         _text(GAP, 36, note, size=11, colour="#9fa7b3"),
     ]
     for number, chart in enumerate(charts):
-        x = GAP + number % COLUMNS * (WIDTH + GAP)
-        y = TOP + number // COLUMNS * (HEIGHT + GAP)
+        x = GAP + number % columns * (WIDTH + GAP)
+        y = TOP + number // columns * (HEIGHT + GAP)
         parts.append(f'<g transform="translate({x} {y})">')
         parts.append(f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#181b1f" stroke="#2c3235"/>')
         parts.append(_text(10, 20, chart.title, size=12, colour="#d8d9da"))
@@ -57,17 +61,19 @@ def draw_dashboard(title: str, note: str, charts: Sequence[Chart], begin: float,
 
 
 def _lines(chart: Chart, begin: float, end: float) -> Iterable[str]:
-    most = max([1.0, *(value for one in chart.series for _, value in one.points)])
+    least = chart.least
+    most = max([least + 1.0, *(value for one in chart.series for _, value in one.points)])
     floor = HEIGHT - BOTTOM
     for share in (0.0, 0.5, 1.0):
         y = floor - share * (floor - HEAD)
         yield f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#2c3235"/>'
-        yield _text(LEFT - 6, y + 4, f"{share * most:.3g}", size=10, colour="#9fa7b3", anchor="end")
+        yield _text(LEFT - 6, y + 4, f"{least + share * (most - least):.3g}", size=10, colour="#9fa7b3", anchor="end")
     x = float(LEFT)
     for number, one in enumerate(chart.series):
         colour = COLOURS[number % len(COLOURS)]
         places = [
-            f"{_across(at, begin, end):.1f},{floor - value / most * (floor - HEAD):.1f}" for at, value in one.points
+            f"{_across(at, begin, end):.1f},{floor - (value - least) / (most - least) * (floor - HEAD):.1f}"
+            for at, value in one.points
         ]
         yield f'<polyline points="{" ".join(places)}" fill="none" stroke="{colour}" stroke-width="1.6"/>'
         yield f'<rect x="{x:.0f}" y="{HEIGHT - 16}" width="10" height="3" fill="{colour}"/>'
