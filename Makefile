@@ -72,7 +72,7 @@ sbom: $(READY) ## the bill of materials of what the image installs, with licence
 audit: $(READY) ## known vulnerabilities of what is locked (asks osv.dev)
 	@$(BIN)/uv audit --frozen --preview-features audit-command
 
-pictures: $(READY) prometheus ## draw docs/pictures from real commands on the demo's cluster (three minutes)
+pictures: $(READY) control-plane prometheus ## draw docs/pictures from real commands on clusters to try (six minutes)
 	@PYTHONPATH=tools $(BIN)/python -m pictures $(ARGS)
 
 diagrams: $(READY) ## draw docs/pictures/diagrams from the Mermaid of the documents (needs npm and Chromium)
@@ -98,8 +98,8 @@ prometheus: ## build promtool and prometheus once, into .cache/prometheus (needs
 test-deploy: $(READY) control-plane deploy-tools prometheus ## lint and render what deploy/ ships, build and try the wheel
 	@$(BIN)/python -m pytest tests/deploy $(ARGS)
 
-cluster: $(READY) control-plane ## the real control plane with six nodes and the operator, to try things on, until Ctrl-C
-	@PYTHONPATH=tests $(BIN)/python -m controlplane
+cluster: $(READY) control-plane $(if $(findstring --slo,$(ARGS)),prometheus) ## the real control plane with six nodes and the operator, to try things on, until Ctrl-C (ARGS=--slo: docs/slo-tutorial.md)
+	@PYTHONPATH=tests $(BIN)/python -m controlplane $(ARGS)
 
 test-e2e: $(READY) control-plane deploy-tools karpenter prometheus ## end-to-end tests on the real control plane (KUBERNETES=v1.30.14)
 	@$(BIN)/python -m pytest tests/e2e --numprocesses $(E2E_WORKERS) $(ARGS)

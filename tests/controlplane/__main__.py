@@ -3,79 +3,50 @@
 Started by `make cluster`. Pods have no containers: a stand-in for kubelets says that they run.
 """
 
+import argparse
 import os
 import signal
 import sys
-from pathlib import Path
 
-from controlplane import webhook_setup
 from controlplane.binaries import MissingBinariesError, binaries_folder
-from controlplane.client import Json
-from controlplane.operator_process import EXECUTABLE, Operator
-from controlplane.waiting import wait_until
-from controlplane.working_cluster import CONTROLLERS, WorkingCluster
+from controlplane.operator_process import EXECUTABLE
+from controlplane.to_try import NAMESPACE, ToTry, opened
+from monitoring.promtool import MissingPrometheusError
 
-COMPLETED_SECONDS = 60
-FOR_PEOPLE = ("serviceaccount-controller", "namespace-controller")
-"""People create and delete namespaces without the helpers of the tests."""
-NODES = {"zone-a": 2, "zone-b": 2, "zone-c": 2}
-TAINT = {"key": "sla", "value": "980", "effect": "NoExecute"}
-NAMESPACE, REPLICAS = "shop", 6
-TOLERATIONS = '[{"key": "sla", "operator": "Gt", "value": "950", "effect": "NoExecute", "violationGraceSeconds": 30}]'
+PLAIN = f"The policy is sla, the Deployment {NAMESPACE}/web.\n"
+SLO = f"""The policy is sla, the Deployments are {NAMESPACE}/web and {NAMESPACE}/batch. An exporter has the availability
+of each node, and Prometheus scrapes it. The publisher waits for a TaintPublisher: see docs/slo-tutorial.md.
+"""
 
 
 def main() -> int:
     """Run it; the exit code."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    parser = argparse.ArgumentParser(prog="make cluster ARGS=", description=__doc__)
+    parser.add_argument(
+        "--slo", action="store_true", help="values of nodes come from a real Prometheus, by the publisher"
+    )
+    slo: bool = parser.parse_args().slo
     try:
-        path = os.pathsep.join(map(str, (EXECUTABLE.parent, binaries_folder())))
-        with WorkingCluster(controllers=(*CONTROLLERS, *FOR_PEOPLE)) as cluster:
-            cluster.apply_crds()
-            cluster.apply_manifests()
-            names = cluster.create_zones("node", NODES, {}, TAINT)
-            with (
-                Operator(cluster.operator_kubeconfig(), cluster.folder),
-                webhook_setup.opened(cluster, cluster.folder),
-            ):
-                deploy(cluster)
-                say(cluster, names, path)
-                while True:
-                    signal.pause()
-    except MissingBinariesError as error:
+        with opened(slo=slo) as found:
+            say(found, slo=slo)
+            while True:
+                signal.pause()
+    except (MissingBinariesError, MissingPrometheusError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     except KeyboardInterrupt:
         return 0
 
 
-def deploy(cluster: WorkingCluster) -> None:
-    """The Deployment and the policy of the README: its pods are completed by the webhook."""
-    cluster.client.create_namespace(NAMESPACE, {"taintwarden.io/inject": "true"})
-    policy: Json = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintEvictionPolicy", "metadata": {"name": "sla"}}
-    taint = {"key": "sla", "valueType": "Integer", "placement": True}
-    cluster.client.create("taintevictionpolicies", policy | {"spec": {"taints": [taint]}})
-    wait_until(lambda: "affinity" in completed(cluster), COMPLETED_SECONDS, "pods to be completed by the webhook")
-    annotations = {"taintwarden.io/tolerations": TOLERATIONS}
-    web = cluster.create_deployment("web", NAMESPACE, REPLICAS, node_selector={}, annotations=annotations)
-    cluster.wait_complete(web)
-
-
-def completed(cluster: WorkingCluster) -> Json:
-    """The spec with which a pod of the Deployment would be stored."""
-    metadata = {"name": "trial", "annotations": {"taintwarden.io/tolerations": TOLERATIONS}}
-    spec = {"containers": [{"name": "main", "image": "none"}], "automountServiceAccountToken": False}
-    pod = cluster.client.create("pods", {"metadata": metadata, "spec": spec}, NAMESPACE, dryRun="All")
-    found: Json = pod["spec"]
-    return found
-
-
-def say(cluster: WorkingCluster, nodes: list[str], path: str) -> None:
+def say(found: ToTry, *, slo: bool) -> None:
     """What to type in another terminal."""
-    log = Path(cluster.folder) / "taintwarden.log"
+    cluster, path = found.cluster, os.pathsep.join(map(str, (EXECUTABLE.parent, binaries_folder())))
+    words = {"KUBECONFIG": cluster.admin_kubeconfig, "PATH": f"{path}:$PATH", **found.variables}
     sys.stdout.write(
-        f"\nKubernetes {cluster.version()} with nodes {nodes[0]} to {nodes[-1]}, the operator and the webhook (logs\n"
-        f"beside {log}),\nthe policy sla, and the Deployment {NAMESPACE}/web.\n"
-        f"\nIn another terminal:\n\n  export KUBECONFIG={cluster.admin_kubeconfig} PATH={path}:$PATH\n\nCtrl-C ends.\n"
+        f"\nKubernetes {cluster.version()} with nodes {found.nodes[0]} to {found.nodes[-1]}, operator and webhook.\n"
+        f"Logs are in {cluster.folder}.\n{SLO if slo else PLAIN}\nIn another terminal:\n\n"
+        f"  export {' '.join(f'{name}={value}' for name, value in words.items())}\n\nCtrl-C ends.\n"
     )
     sys.stdout.flush()
 

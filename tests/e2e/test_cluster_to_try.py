@@ -9,14 +9,19 @@ import sys
 import threading
 from pathlib import Path
 
+import pytest
+
 from controlplane.binaries import ROOT, binary
 
 SECONDS = 90
 
 
-def test_it_starts_says_how_to_use_it_and_ends() -> None:
+@pytest.mark.parametrize(
+    ("flags", "variables", "pods"), [([], [], 6), (["--slo"], ["EXPORTER", "PROMETHEUS"], 18)], ids=["plain", "slo"]
+)
+def test_it_starts_says_how_to_use_it_and_ends(flags: list[str], variables: list[str], pods: int) -> None:
     surroundings = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
-    command = [sys.executable, "-m", "controlplane"]
+    command = [sys.executable, "-m", "controlplane", *flags]
     with subprocess.Popen(command, env=surroundings, stdout=subprocess.PIPE, text=True) as process:
         killer = threading.Timer(SECONDS, process.kill)
         killer.start()
@@ -25,6 +30,7 @@ def test_it_starts_says_how_to_use_it_and_ends() -> None:
             said = "".join(itertools.takewhile(lambda line: line != "Ctrl-C ends.\n", process.stdout))
             found = re.search(r"export KUBECONFIG=(\S+) PATH=", said)
             assert found, said
+            assert re.findall(r" ([A-Z]+)=http://127", said) == variables
             shown = subprocess.run(
                 [binary("kubectl"), "--kubeconfig", found[1], "get", "nodes,tep", "-o", "name"],
                 capture_output=True,
@@ -33,13 +39,13 @@ def test_it_starts_says_how_to_use_it_and_ends() -> None:
             )
             nodes = [f"node/node-zone-{zone}-{number}" for zone in "abc" for number in (0, 1)]
             assert shown.stdout.split() == [*nodes, "taintevictionpolicy.taintwarden.io/sla"]
-            pods = subprocess.run(
+            listed = subprocess.run(
                 [binary("kubectl"), "--kubeconfig", found[1], "get", "pods", "-n", "shop", "--no-headers"],
                 capture_output=True,
                 text=True,
                 check=True,
             )
-            assert [line.split()[1:3] for line in pods.stdout.splitlines()] == [["1/1", "Running"]] * 6
+            assert [line.split()[1:3] for line in listed.stdout.splitlines()] == [["1/1", "Running"]] * pods
             process.send_signal(signal.SIGTERM)
             assert process.wait() == 0
         finally:
