@@ -34,9 +34,9 @@ class Done:
 
 
 class Desk:
-    """Where the commands are typed: a clone with an overlay of one's own, and a kubeconfig."""
+    """Where the commands are typed: a clone with an overlay of one's own, a kubeconfig, and variables of the shell."""
 
-    def __init__(self, folder: Path, kubeconfig: Path) -> None:
+    def __init__(self, folder: Path, kubeconfig: Path, variables: Mapping[str, str] | None = None) -> None:
         self.folder = folder
         for name in ("deploy", "crds"):
             shutil.copytree(ROOT / name, folder / name, symlinks=True)
@@ -52,7 +52,7 @@ class Desk:
         mine.joinpath("kustomization.yaml").write_text(yaml.safe_dump(overlay))
         path = os.pathsep.join([str(EXECUTABLE.parent), str(binaries_folder()), os.environ["PATH"]])
         plain = {"PATH": path, "KUBECONFIG": str(kubeconfig), "NO_COLOR": "1", "COLUMNS": "100", "HOME": str(folder)}
-        self._environment = {**os.environ, **BYTECODE, **plain}
+        self._environment = {**os.environ, **BYTECODE, **plain, **(variables or {})}
 
     def look(self, page: Path, words: Mapping[str, str]) -> list[Done]:
         """Run the first commands of a page. Each has to work; what it shows may be a problem."""
@@ -71,19 +71,22 @@ class Desk:
 
     def type(self, command: str, words: Mapping[str, str]) -> Done:
         """Run one command with names in place of words in capitals."""
-        typed = filled(command, words)
+        return self.run(filled(command, words))
+
+    def run(self, script: str, seconds: float = SECONDS) -> Done:
+        """Run a command, or several lines, as they are. Raises TimeoutExpired."""
         with _at_once:
             began = time.monotonic()
             ran = subprocess.run(
-                ["/bin/bash", "-c", typed],
+                ["/bin/bash", "-c", script],
                 cwd=self.folder,
                 env=self._environment,
                 capture_output=True,
                 text=True,
-                timeout=SECONDS,
+                timeout=seconds,
                 check=False,
             )
-        return Done(typed, ran.returncode, ran.stdout + ran.stderr, time.monotonic() - began)
+        return Done(script, ran.returncode, ran.stdout + ran.stderr, time.monotonic() - began)
 
 
 def commands(page: Path, heading: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Draw all pictures, or those of some scenes: ``python -m pictures [demo] [plan] [status] [incident]``."""
+"""Draw all pictures, or those of some scenes: ``python -m pictures [demo] [plan] [status] [incident] [slo]``."""
 
 import asyncio
 import sys

@@ -1,5 +1,5 @@
-"""What is shown: the demo in its middle and its verdict, a plan, the status of a policy whose pods have to wait, and an
-incident on the dashboard and as a timeline.
+"""What is shown: the demo in its middle and its verdict, a plan, the status of a policy whose pods have to wait, an
+incident on the dashboard and as a timeline, and the timeline of the tutorial about SLOs.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from localcluster import LocalCluster
 from pictures.charts import draw_dashboard
 from pictures.drawing import draw
 from pictures.prometheus import charts, free_port, prometheus
+from pictures.slo import timeline
 from pictures.terminal import record
 from taintwarden_demo.play import set_stage
 from taintwarden_demo.scenario import POLICY, tell_story
@@ -109,6 +110,11 @@ async def incident() -> Pictures:
     return iter([("dashboard", dashboard), ("history", timeline)])
 
 
+async def slo() -> Pictures:
+    """What the tutorial about SLOs does, as a timeline."""
+    return iter([("slo", timeline())])
+
+
 async def _degrade(cluster: LocalCluster, *nodes: str) -> None:
     await asyncio.sleep(4)
     for node in nodes:
@@ -144,4 +150,5 @@ SCENES: dict[str, Callable[[], Coroutine[None, None, Pictures]]] = {
     "top": top,
     "status": status,
     "incident": incident,
+    "slo": slo,
 }
