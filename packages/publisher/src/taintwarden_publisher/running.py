@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import AsyncExitStack
 from functools import partial
+from typing import Any
 
 import kopf
 import structlog
@@ -20,6 +21,8 @@ from taintwarden_publisher.cluster import Cluster, configuration
 from taintwarden_publisher.prometheus import open_session
 from taintwarden_publisher.rounds import Tools
 
+IDENTITY: Any = "taintwarden-publisher"
+"""For the peering of kopf, which is not used. Without it kopf looks for the name of its user, and a pod has none."""
 log = structlog.get_logger()
 
 
@@ -53,6 +56,6 @@ async def run(settings: PublisherSettings) -> BaseException | None:
         registry = kopf.OperatorRegistry()
         handlers.register(registry, Tools(Cluster(api, settings.namespace), session, metrics), load)
         log.info("process-started", process=Process.PUBLISHER.value, server=found.host)
-        await kopf.operator(registry=registry, clusterwide=True, standalone=True, ready_flag=ready)
+        await kopf.operator(registry=registry, clusterwide=True, standalone=True, identity=IDENTITY, ready_flag=ready)
     log.info("process-stopped", process=Process.PUBLISHER.value)
     return None

@@ -1,0 +1,107 @@
+"""The process as a pod runs it: from its start to the end that SIGTERM asks for."""
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import yaml
+
+from controlplane.api_server import LOOPBACK, free_port
+from localcluster import LocalCluster
+from publisher.answering import Answers, vector
+from publisher.scene import body
+from taintwarden_publisher import handlers
+
+CRDS = Path(__file__).parents[2] / "crds"
+SECONDS = 60
+"""For what happens within seconds on a machine that is not busy."""
+NAMELESS = """\
+import getpass, sys
+def getuser():
+    raise OSError("no name")
+getpass.getuser = getuser
+from taintwarden.entry import main
+sys.exit(main())
+"""
+"""In a pod the user has a number and no name."""
+
+
+class Started:
+    """The process, and what it answers."""
+
+    def __init__(self, process: asyncio.subprocess.Process, url: str, cluster: LocalCluster) -> None:
+        self.process = process
+        self.url = url
+        self.cluster = cluster
+
+    async def wait_ready(self, session: aiohttp.ClientSession) -> None:
+        for _ in range(SECONDS * 10):
+            assert self.process.returncode is None
+            try:
+                async with session.get(f"{self.url}/readyz") as answer:
+                    if answer.status == 200:
+                        return
+            except aiohttp.ClientConnectionError:
+                pass
+            await asyncio.sleep(0.1)
+        pytest.fail("not ready")
+
+    async def wait_published(self) -> None:
+        for _ in range(SECONDS * 10):
+            taints = self.cluster.store.get("nodes", "a1")["spec"].get("taints", ())
+            if any(one["key"] == "sla" for one in taints):
+                return
+            await asyncio.sleep(0.1)
+        pytest.fail("not published")
+
+    async def stop(self) -> tuple[int, list[dict[str, Any]]]:
+        """Exit code, and what it wrote."""
+        self.process.send_signal(signal.SIGTERM)
+        written, _ = await asyncio.wait_for(self.process.communicate(), SECONDS)
+        assert self.process.returncode is not None
+        return self.process.returncode, [json.loads(line) for line in written.decode().splitlines()]
+
+
+@asynccontextmanager
+async def started(prometheus: Answers, tmp_path: Path) -> AsyncIterator[Started]:
+    """With an object that publishes."""
+    cluster = LocalCluster(bookmark_seconds=1.0)
+    cluster.create("nodes", {"metadata": {"name": "a1"}})
+    for name in ("taintpublishers", "taintevictionpolicies"):
+        cluster.create("customresourcedefinitions", yaml.safe_load((CRDS / f"{name}.yaml").read_text()))
+    prometheus.says(vector({"a1": 985}))
+    fields = {"mode": "Publish", "maxChangedNodes": "100%", "intervalSeconds": 1, "url": prometheus.url}
+    cluster.create(
+        "taintpublishers", body(**fields) | {"metadata": {"name": "sla", "finalizers": [handlers.FINALIZER]}}
+    )
+    async with cluster.serve() as server:
+        port = free_port()
+        flags = ["--kubeconfig", str(server.write_kubeconfig(tmp_path / "kubeconfig"))]
+        flags += ["--http-host", LOOPBACK, "--http-port", str(port)]
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", NAMELESS, "publisher", *flags),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        try:
+            yield Started(process, f"http://{LOOPBACK}:{port}", cluster)
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.communicate()
+
+
+async def test_a_user_without_a_name_publishes_and_ends_in_order(prometheus, session, tmp_path):
+    async with started(prometheus, tmp_path) as one:
+        await one.wait_ready(session)
+        await one.wait_published()
+        code, lines = await one.stop()
+        assert [line["event"] for line in lines] == ["process-started", "taint-published", "process-stopped"]
+        assert code == 0
