@@ -116,10 +116,10 @@ kind: ## a kind cluster with this operator in it, and no built-in taint eviction
 kind-image: control-plane deploy-tools ## build kind's images where no registry can be reached (needs Debian, root, Go)
 	@DOCKER_HOST=$$(tests/kind/engine start) tests/kind/image
 
-kind-e2e: $(READY) control-plane deploy-tools ## the end-to-end tests on a kind cluster; starts an engine if none runs
+kind-e2e: $(READY) control-plane deploy-tools prometheus ## the end-to-end tests on a kind cluster; starts an engine if none runs
 	@tests/kind/e2e $(ARGS)
 
-kind-stories: $(READY) control-plane deploy-tools ## of these only the ones that need real kubelets
+kind-stories: $(READY) control-plane deploy-tools prometheus ## of these only the ones that need real kubelets
 	@tests/kind/e2e stories $(ARGS)
 
 kind-conformance: $(READY) control-plane deploy-tools ## Kubernetes' own tests for NoExecute taints, on that cluster

@@ -164,7 +164,12 @@ class Client:
     def watch(self, resource: str, resource_version: str, namespace: str = "", **query: Any) -> Iterator[Json]:
         """Yield watch events until the server ends the stream after WATCH_SECONDS. Raises ApiError."""
         query = {"watch": "1", "resourceVersion": resource_version, "timeoutSeconds": WATCH_SECONDS, **query}
-        url = f"{self.server}{resource_path(resource, '', namespace)}?{urlencode(query)}"
+        for line in self.lines(resource_path(resource, "", namespace), query):
+            yield json.loads(line)
+
+    def lines(self, path: str, query: Mapping[str, Any]) -> Iterator[str]:
+        """Yield the lines of an answer as they come, until the server ends it. Raises ApiError."""
+        url = f"{self.server}{path}?{urlencode(query)}"
         timeout = urllib3.Timeout(connect=5, read=WATCH_SECONDS + 30)
         response = self._pool.request("GET", url, headers=self._headers, preload_content=False, timeout=timeout)
         try:
@@ -173,7 +178,7 @@ class Client:
             rest = b""
             for chunk in response.stream(2**16):
                 *lines, rest = (rest + chunk).split(b"\n")
-                yield from (json.loads(line) for line in lines if line)
+                yield from (line.decode() for line in lines if line)
         finally:
             response.close()
 

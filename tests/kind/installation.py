@@ -2,7 +2,9 @@
 
 import logging
 import re
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from controlplane import OPERATOR_NAMESPACE, ApiError, Cluster, Json, wait_until
@@ -14,8 +16,11 @@ SECONDS = 120
 NAME = "taintwarden"
 WEBHOOK = "taintwarden-webhook"
 EXTENDER = "taintwarden-scheduler-extender"
+PUBLISHER = "taintwarden-publisher"
 KubeCtl = Callable[..., str]
 """Runs kubectl with these words; returns what it prints."""
+KEPT = "taintwarden-e2e/kept"
+"""A finalizer of a pod whose end is looked at."""
 READ = """\
 import ssl, urllib.request
 unverified = ssl.create_default_context()
@@ -25,8 +30,17 @@ print(urllib.request.urlopen(request, timeout=10, context=unverified).read().dec
 """
 
 
+@dataclass(frozen=True)
+class Ended:
+    """A container that is not there any more. Seconds are from its deletion until its kubelet reported the end."""
+
+    code: int
+    seconds: float
+    log: list[str]
+
+
 class Installation:
-    """One Deployment in the namespace of the operator: that of the operator, the webhook or the scheduler extender.
+    """One Deployment in the namespace of the operator: its own, or that of the webhook, an extender or a publisher.
 
     `token` is of an account that may get protected metrics.
     """
@@ -165,11 +179,36 @@ class Installation:
         return float(found[1]) if found else 0.0
 
     def log(self, pod: Json) -> str:
-        path = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/pods/{pod['metadata']['name']}/log"
-        return self.cluster.request("GET", path)
+        return self.cluster.request("GET", log_path(pod))
+
+    def stop(self, pod: Json) -> Ended:
+        """Delete a replica, as a drain or an upgrade does; how its container ended, and the lines of its log."""
+        name = pod["metadata"]["name"]
+        lines = self.cluster.lines(log_path(pod), {"follow": "true"})
+        read = [next(lines)]  # from now on nothing of the log can be missed
+        self.cluster.patch("pods", name, {"metadata": {"finalizers": [KEPT]}}, OPERATOR_NAMESPACE)
+        since = time.monotonic()
+        self.cluster.delete("pods", name, OPERATOR_NAMESPACE)
+        read += lines
+
+        def terminated() -> Json | None:
+            [status] = self.cluster.get("pods", name, OPERATOR_NAMESPACE)["status"]["containerStatuses"]
+            return status["state"].get("terminated")
+
+        try:
+            state = wait_until(terminated, SECONDS, f"{name} to end") or {}
+            took = time.monotonic() - since
+            log.info("%s ended after %.1f s", name, took)
+            return Ended(state["exitCode"], took, read)
+        finally:
+            self.cluster.patch("pods", name, {"metadata": {"finalizers": None}}, OPERATOR_NAMESPACE)
 
     def ready(self) -> list[Json]:
         return [pod for pod in self.pods() if is_ready(pod)]
+
+
+def log_path(pod: Json) -> str:
+    return f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/pods/{pod['metadata']['name']}/log"
 
 
 def container_id(pod: Json) -> str:

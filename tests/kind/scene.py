@@ -85,6 +85,7 @@ class Scene:
         grace_seconds: int = 30,
         on: str = "",
         tolerations: Sequence[Json] = (),
+        annotations: Mapping[str, str] | None = None,
         **spec: Any,
     ) -> Json:
         """A pod that runs a program which ends so many seconds after SIGTERM."""
@@ -103,7 +104,8 @@ class Scene:
             **({"nodeName": on} if on else {}),
             **spec,
         }
-        return {"metadata": {"labels": {"story": self.name, "app": "web"}}, "spec": body}
+        labels = {"story": self.name, "app": "web"}
+        return {"metadata": {"labels": labels, "annotations": {**(annotations or {})}}, "spec": body}
 
     def pod(self, name: str, **more: Any) -> str:
         """Create a bare pod; its UID."""
@@ -122,12 +124,13 @@ class Scene:
     def pods(self) -> list[Json]:
         return self.cluster.items("pods", self.name, labelSelector="app=web")
 
-    def running(self) -> dict[str, str]:
-        """Pods that are Ready and stay, with their nodes."""
+    def running(self, prefix: str = "") -> dict[str, str]:
+        """Pods that are Ready and stay, with their nodes; of these the ones whose names begin so."""
         return {
             pod["metadata"]["name"]: pod["spec"]["nodeName"]
             for pod in self.pods()
             if "deletionTimestamp" not in pod["metadata"] and is_ready(pod)
+            if pod["metadata"]["name"].startswith(prefix)
         }
 
     def wait_running(self, number: int = 1, *, off: str = "", seconds: float = RUN_SECONDS) -> dict[str, str]:

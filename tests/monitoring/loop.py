@@ -16,27 +16,19 @@ GOOD = 0.985
 AGGREGATED = "taintwarden.io/aggregate-to-publisher"
 
 
-class Loop:
-    """The whole of it, on one control plane."""
+class Publishing:
+    """TaintPublishers that ask the Prometheus of this URL, and what comes of them on the nodes with LABELS."""
 
-    def __init__(
-        self, control_plane: ControlPlane, exporter: Exporter, prometheus: Prometheus, publisher: Publisher
-    ) -> None:
-        self.control_plane = control_plane
-        self.publisher = publisher
-        self.exporter = exporter
-        self.prometheus = prometheus
-
-    @property
-    def client(self) -> Cluster:
-        return self.control_plane.client
+    def __init__(self, client: Cluster, url: str) -> None:
+        self.client = client
+        self.url = url
 
     def publish(self, name: str, **fields: Any) -> Json:
         """Create a TaintPublisher that asks often and follows at once."""
         spec = {
             "mode": "Publish",
             "key": name,
-            "url": self.prometheus.url,
+            "url": self.url,
             "query": "1000 * node_availability",
             "steps": [0, 900, 940, 960, 980],
             "hysteresis": 2,
@@ -77,14 +69,27 @@ class Loop:
             if (one["involvedObject"].get("name"), one["reason"]) == (name, reason)
         ]
 
-    def rounds(self, name: str) -> float:
-        """How many the publisher has played of an object."""
-        return self.publisher.metric("taintwarden_publisher_answers_total", publisher=name)
-
     def remove(self, name: str) -> None:
         """Delete an object, and wait until its finalizer is gone."""
         self.client.delete("taintpublishers", name)
         wait_until(lambda: not self.client.find("taintpublishers", name), SEEN_SECONDS, f"{name} to be gone")
+
+
+class Loop(Publishing):
+    """The whole of it, on one control plane."""
+
+    def __init__(
+        self, control_plane: ControlPlane, exporter: Exporter, prometheus: Prometheus, publisher: Publisher
+    ) -> None:
+        super().__init__(control_plane.client, prometheus.url)
+        self.control_plane = control_plane
+        self.publisher = publisher
+        self.exporter = exporter
+        self.prometheus = prometheus
+
+    def rounds(self, name: str) -> float:
+        """How many the publisher has played of an object."""
+        return self.publisher.metric("taintwarden_publisher_answers_total", publisher=name)
 
 
 def key_role(*keys: str) -> Json:
