@@ -4,15 +4,17 @@ import os
 import signal
 import sys
 
+SERVING = {"run", "webhook", "scheduler-extender", "publisher"}
+
 
 def main() -> None:
     """Run the command line.
 
-    The operator ends at SIGTERM from here on. As process 1 of a container it would ignore the signal until there is a
-    handler, and imports and the first answer of the API server take seconds. Nothing is held before ``app.run`` puts
-    its own handler in place, so there is nothing to give back.
+    A process that serves ends at SIGTERM from here on. As process 1 of a container it would ignore the signal until
+    there is a handler, and imports and the first answer of the API server take seconds. Nothing is held before the
+    process has a handler of its own, so there is nothing to give back.
     """
-    if sys.argv[1:2] == ["run"]:
+    if set(sys.argv[1:2]) & SERVING:
         signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     from taintwarden.cli import main as command_line  # noqa: PLC0415
 

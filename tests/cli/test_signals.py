@@ -1,4 +1,4 @@
-"""SIGTERM ends the operator from its first instruction on, as process 1 of a container has it.
+"""SIGTERM ends the operator, and what else serves, from its first instruction on, as process 1 of a container has it.
 
 The kernel drops a signal that process 1 has no handler for; here it is ignored until there is one, which is the same.
 """
@@ -14,15 +14,17 @@ from pathlib import Path
 import pytest
 import yaml
 
+from taintwarden.entry import SERVING
+
 PATIENCE_SECONDS = 30
 END_SECONDS = 1.0
 
 
 @contextmanager
-def operator(*args: str, path: Path | None = None) -> Iterator[subprocess.Popen[str]]:
-    """`taintwarden run`, with this folder before all others that hold packages."""
+def serving(command: str, *args: str, path: Path | None = None) -> Iterator[subprocess.Popen[str]]:
+    """A command of `taintwarden`, with this folder before all others that hold packages."""
     process = subprocess.Popen(
-        ["sh", "-c", 'trap "" TERM; exec "$@"', "sh", sys.executable, "-m", "taintwarden", "run", *args],
+        ["sh", "-c", 'trap "" TERM; exec "$@"', "sh", sys.executable, "-m", "taintwarden", command, *args],
         env={"PYTHONPATH": str(path)} if path else {},
         stderr=subprocess.PIPE,
         text=True,
@@ -58,12 +60,13 @@ def silent_server(tmp_path: Path) -> Iterator[tuple[socket.socket, Path]]:
         yield listening, kubeconfig
 
 
-def test_it_ends_while_it_imports(tmp_path):
+@pytest.mark.parametrize("command", sorted(SERVING))
+def test_it_ends_while_it_imports(command, tmp_path):
     """Imports take a second on a fast machine."""
     (tmp_path / "aiohttp.py").write_text(
         "print('importing', file=__import__('sys').stderr, flush=True)\nimport time\ntime.sleep(60)"
     )
-    with operator(path=tmp_path) as process:
+    with serving(command, path=tmp_path) as process:
         assert process.stderr is not None
         assert process.stderr.readline() == "importing\n"
         code, seconds = end(process)
@@ -72,7 +75,7 @@ def test_it_ends_while_it_imports(tmp_path):
 
 def test_it_ends_while_a_server_does_not_answer(silent_server):
     listening, kubeconfig = silent_server
-    with operator("--kubeconfig", str(kubeconfig)) as process, listening.accept()[0]:
+    with serving("run", "--kubeconfig", str(kubeconfig)) as process, listening.accept()[0]:
         code, seconds = end(process)
     assert (code, seconds < END_SECONDS) == (0, True), seconds
 
