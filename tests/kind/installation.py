@@ -203,6 +203,22 @@ class Installation:
         finally:
             self.cluster.patch("pods", name, {"metadata": {"finalizers": None}}, OPERATOR_NAMESPACE)
 
+    def stop_starting(self) -> float:
+        """Delete a pod of the Deployment's template as soon as its container runs; how many seconds it takes to go."""
+        template = self.deployment["spec"]["template"]
+        body = {"metadata": {"name": "brief"}, "spec": {**template["spec"], "restartPolicy": "Never"}}
+        self.cluster.create("pods", body, OPERATOR_NAMESPACE)
+
+        def status() -> Json:
+            pod = self.cluster.find("pods", "brief", OPERATOR_NAMESPACE) or {}
+            return pod.get("status", {})
+
+        wait_until(lambda: status().get("containerStatuses", [{}])[0].get("started"), 60, "its container")
+        since = time.monotonic()
+        self.cluster.delete("pods", "brief", OPERATOR_NAMESPACE)
+        wait_until(lambda: not status(), SECONDS, "it to be gone")
+        return time.monotonic() - since
+
     def ready(self) -> list[Json]:
         return [pod for pod in self.pods() if is_ready(pod)]
 

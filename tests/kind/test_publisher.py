@@ -1,6 +1,7 @@
 """The publisher in its pod: a value of Prometheus becomes a taint, and the operator in its pods evicts by it."""
 
 import json
+import logging
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from kind.monitoring import Monitoring, load_image
 from kind.scene import KEY, Scene, above, taint
 from monitoring.loop import LABELS, SEEN_SECONDS, Publishing
 
+log = logging.getLogger(__name__)
 MEMORY_BYTES = 256 * 2**20
 """Half of its limit."""
 END_SECONDS = 30.0
@@ -192,9 +194,16 @@ def test_a_pod_that_is_deleted_ends_in_order_and_the_next_one_continues(loop: Lo
     loop.wait_values("940", "980")
 
 
+def test_a_pod_that_is_deleted_as_it_starts_is_gone_at_once(publisher: Installation) -> None:
+    """SIGTERM ends it while it imports, and not SIGKILL after its grace."""
+    assert publisher.stop_starting() < END_SECONDS
+
+
 def test_it_needs_what_its_limits_give(loop: Loop, publisher: Installation) -> None:
     [pod] = publisher.pods()
-    assert int(publisher.execute(pod, PEAK)) * 1024 < MEMORY_BYTES
+    peak = int(publisher.execute(pod, PEAK)) * 1024
+    log.info("it has used %.0f MiB", peak / 2**20)
+    assert peak < MEMORY_BYTES
     [container] = pod["spec"]["containers"]
     assert "cpu" not in container["resources"]["limits"]
 

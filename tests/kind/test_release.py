@@ -8,7 +8,8 @@ import pytest
 
 from controlplane import OPERATOR_NAMESPACE, Cluster, wait_until
 from deploy.rendering import CHART, kustomize, run, tool
-from kind.installation import Installation
+from e2e.publisher_scene import Publishing
+from kind.installation import PUBLISHER, Installation
 from kind.test_nodes import manager_arguments, prompt, replacing, test_a_node_that_is_away_loses_its_pods_and_comes_back
 from kind.test_wave import test_an_upgrade_in_the_middle_of_a_wave_loses_nothing
 from kind.test_webhooks import (
@@ -38,9 +39,12 @@ VALUES = [
     "--set=rbac.allowDelete=true",
     "--set=metrics.protected=true",
     "--set=networkPolicy.enabled=true",
+    "--set=publisher.enabled=true",
+    "--set=publisher.keys={sla}",
 ]
 UNOWNED = {"NetworkPolicy/taintwarden-scheduler-extender"}
 """What the overlay installs, and the chart only with the scheduler extender: no release takes it over."""
+DEFINED = ("taintevictionpolicies", "taintpublishers", "tolerationprofiles")
 KINDS = {
     "Deployment": "deployments",
     "Service": "services",
@@ -89,6 +93,18 @@ def test_the_release_runs(operator: Installation) -> None:
     assert operator.metric(operator.leader(), "taintwarden_stale_view") == 0
 
 
+def test_its_publisher_asks_and_reports(cluster: Cluster, reader: str) -> None:
+    """With the rights and behind the metrics that the chart gives it."""
+    publisher = Installation(cluster, PUBLISHER, token=reader)
+    publisher.wait_complete()
+    publishing = Publishing(cluster, "http://nowhere.invalid:9090")
+    publishing.publish("sla")
+    publishing.wait_reason("sla", "Answered", "Unreachable")
+    [pod] = publisher.pods()
+    assert publisher.metric(pod, "taintwarden_publisher_stuck") == 1
+    publishing.remove("sla")
+
+
 def test_zz_an_uninstall_leaves_what_the_docs_say(cluster: Cluster, helm: list[str | Path]) -> None:
     """Definitions, the namespace and what the chart did not take over. Nothing of the operator runs or is called.
 
@@ -107,4 +123,4 @@ def test_zz_an_uninstall_leaves_what_the_docs_say(cluster: Cluster, helm: list[s
     assert named == UNOWNED
     wait_until(lambda: not Installation(cluster).pods(), 60, "the pods to be gone")
     definitions = {one["metadata"]["name"] for one in cluster.items("customresourcedefinitions")}
-    assert {"taintevictionpolicies.taintwarden.io", "tolerationprofiles.taintwarden.io"} <= definitions
+    assert {f"{one}.taintwarden.io" for one in DEFINED} <= definitions
