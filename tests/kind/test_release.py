@@ -8,7 +8,6 @@ import pytest
 
 from controlplane import OPERATOR_NAMESPACE, Cluster, wait_until
 from deploy.rendering import CHART, kustomize, run, tool
-from e2e.publisher_scene import Publishing
 from kind.installation import PUBLISHER, Installation
 from kind.test_nodes import manager_arguments, prompt, replacing, test_a_node_that_is_away_loses_its_pods_and_comes_back
 from kind.test_wave import test_an_upgrade_in_the_middle_of_a_wave_loses_nothing
@@ -18,6 +17,7 @@ from kind.test_webhooks import (
     test_nothing_is_stopped_while_all_are_gone,
     test_one_replica_that_is_gone_makes_no_difference,
 )
+from monitoring.loop import Publishing
 
 __all__ = [
     "manager_arguments",
