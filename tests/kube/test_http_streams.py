@@ -1,4 +1,4 @@
-"""Answers that are read while they come, over the connections of a pool."""
+"""Answers that are read while they come, over the connections of a session."""
 
 import asyncio
 from collections.abc import AsyncIterator

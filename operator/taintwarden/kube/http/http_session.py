@@ -77,7 +77,8 @@ class HttpSession:
     async def send(self, request: Request, timeout_seconds: float) -> Answer:
         """One request and its answer, whatever its status.
 
-        It is sent a second time if its method is idempotent and the kept connection ended before the answer began.
+        aiohttp sends it a second time if its method is idempotent and its connection ended before the head of the
+        answer was complete. Its fence is asked each time.
 
         Raises:
             Fenced: its reason is gone.

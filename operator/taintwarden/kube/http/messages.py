@@ -8,8 +8,6 @@ import msgspec
 
 MAX_ANSWER_BYTES: Final = 8 * 2**20
 """Of a whole answer, unless the caller expects more. An object of the API server has at most 3 MiB."""
-REPEATABLE: Final = frozenset({"GET", "PUT", "DELETE"})
-"""Methods whose second request has the effect of one (RFC 9110, 9.2.2)."""
 
 _PATH_CHARACTERS: Final = "/:@!$&'()*+,;=~%"  # what a path may contain as it is (RFC 3986)
 
@@ -37,11 +35,6 @@ class Request(msgspec.Struct, frozen=True):
     body: bytes | None = None
     fence: Callable[[], bool] | None = None
     max_bytes: int = MAX_ANSWER_BYTES
-
-    @property
-    def is_repeatable(self) -> bool:
-        """Whether it may be sent again if it is not known what the server did."""
-        return self.method in REPEATABLE
 
     def target(self) -> str:
         """Path and parameters as they are sent. A name from a command line may have any character."""
