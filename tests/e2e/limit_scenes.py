@@ -156,6 +156,10 @@ class LimitScene(Scene):
 
         self._wait_status(found, f"the zones to be {expected}")
 
+    def wait_degraded(self, nodes: int) -> None:
+        """Wait until the status counts so many nodes with pods that have to leave."""
+        self._wait_status(lambda: self.status().get("degradedNodes") == nodes, f"{nodes} nodes to be degraded")
+
     def policy_events(self, reason: str) -> list[Json]:
         """The Events about the story's policy with this reason."""
         return events(self.cluster, "default", self.policy, reason)

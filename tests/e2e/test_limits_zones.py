@@ -52,8 +52,12 @@ def of_zone(left: list[Departure], nodes: list[str]) -> list[float]:
 
 
 def fall(scene: LimitScene, *nodes: str) -> float:
-    """Let these nodes fall at the same moment, and return it."""
+    """Let these nodes, which have pods, fall at the same moment, and return it.
+
+    The watches of nodes and of policies are not ordered among each other: the operator says that it saw all nodes.
+    """
     scene.degrade(*nodes)
+    scene.wait_degraded(len(nodes))
     began = time.monotonic()
     scene.change_policy(paused=None)
     return began
