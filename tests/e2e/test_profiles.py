@@ -99,7 +99,7 @@ def test_the_shipped_rights_suffice(told: Told) -> None:
 @STORIES.under(AT_ONCE)
 def a_profile_keeps_the_pods_that_it_selects(scene: ProfileScene) -> None:
     scene.give("loose", LOOSE, app="web")
-    node = scene.node(taint("980"))
+    node = scene.node()
     chosen = scene.pod("chosen", node, labels={"app": "web"})
     other = scene.pod("other", scene.node(taint("980"), name="n2"), STRICT, labels={"app": "db"})
     scene.until_heeded("loose", 1)
@@ -149,7 +149,7 @@ def a_profile_that_comes_in_time_calls_the_eviction_off(scene: ProfileScene) -> 
 @STORIES.under(AT_ONCE)
 def a_profile_that_goes_makes_its_pods_leave(scene: ProfileScene) -> None:
     scene.give("loose", LOOSE)
-    pod = scene.pod("kept", scene.node(taint("980")))
+    pod = scene.pod("kept", scene.node())
     scene.until_heeded("loose", 1)
     fell = scene.taint(f"{scene.namespace}-n1", taint("940"))
     scene.stays(pod, until=fell + OBSERVED_SECONDS)
@@ -172,7 +172,7 @@ def a_changed_grace_times_its_pods_anew(scene: ProfileScene) -> None:
 @STORIES.under(AT_ONCE)
 def a_changed_selector_lets_go_of_the_pods_it_kept(scene: ProfileScene) -> None:
     scene.give("loose", LOOSE, app="web")
-    node = scene.node(taint("980"))
+    node = scene.node()
     web = scene.pod("web", node, labels={"app": "web"})
     scene.until_heeded("loose", 1)
     fell = scene.taint(node, taint("940"))
@@ -208,7 +208,7 @@ def pods_that_wait_their_turn_stay_when_the_profile_that_condemned_them_goes(sce
 @STORIES.under(AT_ONCE)
 def a_bad_version_is_refused_and_the_good_one_stays_in_force(scene: ProfileScene) -> None:
     scene.give("loose", LOOSE)
-    node = scene.node(taint("980"))
+    node = scene.node()
     pod = scene.pod("kept", node)
     scene.until_heeded("loose", 1)
     with pytest.raises(ApiError, match=r"spec\.tolerations\[0\]\.value.*whole number of 64 bits") as caught:
