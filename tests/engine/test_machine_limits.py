@@ -78,6 +78,17 @@ def test_a_held_pod_that_turns_unready_goes():
     assert rig.evictions() == ["c"]
 
 
+@pytest.mark.parametrize("ready", [True, False])
+def test_a_pod_that_is_not_ready_goes_only_if_it_still_is_not(ready):
+    """A stream may be late: what has become Ready counts for its workload."""
+    rig = Rig(limited(max_unavailable=ONE))
+    rig.wants(owner(), 1)
+    rig.pod("a", owner=owner(), ready=ready)
+    rig.node("n1", "sla=940")
+    [order] = rig.take(commands.Evict)
+    assert order.as_seen is not ready
+
+
 def test_pods_that_are_not_ready_all_go():
     rig = Rig(limited(max_unavailable=ONE))
     rig.wants(owner(), 3)

@@ -29,6 +29,10 @@ CANNOT = "Operation cannot be fulfilled on"
 WRONG_UID = f'{CANNOT} Pod "web-1": the UID in the precondition (uid-1) does not match the UID in record (uid-2)'
 WRONG_UID_STORED = f'{CANNOT} pods "web-1": Precondition failed: UID in precondition: uid-1, UID in object meta: uid-2'
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+WRONG_VERSION_STORED = (
+    f'{CANNOT} Pod "web-1": the ResourceVersion in the precondition (3) does not match the ResourceVersion '
+    "in record (5). The object might have been modified"
+)
 WRONG_VERSION = f'{CANNOT} pods "web-1": Precondition failed: ResourceVersion in precondition: 3, in object meta: 5'
 DENIES = 'admission webhook "freeze.example.com" denied the request: the namespace is frozen'
 POLICY_DENIES = (
@@ -65,7 +69,8 @@ ROWS = [
         Outcome.FAILED,
         "poddisruptionbudgets",
     ),
-    ("pod-modified", status(409, "Conflict", WRONG_VERSION), Outcome.FAILED, "ResourceVersion"),
+    ("pod-modified", status(409, "Conflict", WRONG_VERSION), Outcome.NOT_SENT, "ResourceVersion"),
+    ("pod-modified-stored", status(409, "Conflict", WRONG_VERSION_STORED), Outcome.NOT_SENT, "ResourceVersion"),
     (
         "another-uid-in-a-patch",
         status(
@@ -213,6 +218,17 @@ async def test_a_delete_carries_the_uid_in_both_calls() -> None:
     patch, delete = client.calls
     assert patch.body["metadata"] == {"uid": "uid-1"}
     assert delete.body["preconditions"] == {"uid": "uid-1"}
+
+
+async def test_a_pod_that_has_to_be_as_it_was_seen_is_named_by_its_version() -> None:
+    client = ScriptedClient({}, {}, {})
+    await Evictor(client).evict(POD, None, standing, as_seen=True)
+    await Evictor(client).delete(POD, None, "why", standing, as_seen=True)
+    evict, patch, delete = client.calls
+    named = {"uid": "uid-1", "resourceVersion": str(POD.resource_version)}
+    assert evict.body["deleteOptions"]["preconditions"] == named
+    assert patch.body["metadata"] == named
+    assert delete.body["preconditions"] == {"uid": "uid-1"}  # the patch has changed the version
 
 
 async def test_the_condition_comes_before_the_delete() -> None:

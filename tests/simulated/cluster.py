@@ -392,6 +392,8 @@ class Simulation:
         pod = next((pod for pod in self.pods.values() if pod["metadata"]["uid"] == uid), None)
         if pod is None:
             return events.Settled(uid, Outcome.GONE)
+        if command.as_seen and int(pod["metadata"]["resourceVersion"]) != command.pod.resource_version:
+            return events.Settled(uid, Outcome.NOT_SENT)
         if (verdict := self.judge(pod, command.delete)) is not None:
             return verdict
         mishap = self.mishap()

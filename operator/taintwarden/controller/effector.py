@@ -103,9 +103,9 @@ class Effector:
         with self._metrics.request_duration.time():
             if command.delete:
                 reason = f"Taintwarden: {wording.why(command.verdict)}"
-                result = await self._evictor.delete(pod, grace, reason, fence)
+                result = await self._evictor.delete(pod, grace, reason, fence, as_seen=command.as_seen)
             else:
-                result = await self._evictor.evict(pod, grace, fence)
+                result = await self._evictor.evict(pod, grace, fence, as_seen=command.as_seen)
         self._feed(events.Settled(pod.uid, result.outcome, result.message, result.retry_after))
 
     def _fence(self, order: commands.Order) -> Callable[[], bool]:

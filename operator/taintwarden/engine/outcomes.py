@@ -29,7 +29,9 @@ class Outcome(StrEnum):
     FAILED = "failed"
     """Timeout, 5xx or a lost connection: the call may or may not have been carried out."""
     NOT_SENT = "not-sent"
-    """Just before the call, the decision no longer held, or the lease was not held: no call was made."""
+    """Nothing was done: just before the call the decision no longer held or the lease was not held, or the pod had
+    changed when the API server looked (409).
+    """
 
     @property
     def row(self) -> "OutcomeRow":

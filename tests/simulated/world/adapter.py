@@ -309,7 +309,8 @@ def _translated(command: commands.Command) -> Order | Notice:
         case commands.Evict():
             policy = command.verdict.policy.name
             what = "delete" if command.delete else "evict"
-            return Order(what, command, command.pod.uid, policy, command.grace_period_seconds)
+            version = command.pod.resource_version if command.as_seen else -1
+            return Order(what, command, command.pod.uid, policy, command.grace_period_seconds, version=version)
         case commands.CheckNode():
             return Order("check", command, command.name)
         case commands.SaveHistory():

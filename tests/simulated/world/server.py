@@ -28,11 +28,13 @@ class Server:
 
     # -- pods ---------------------------------------------------------------------------------------------------------
 
-    def evict(self, uid: str, grace: int | None) -> Answer:
-        """POST pods/eviction with the UID as precondition."""
+    def evict(self, uid: str, grace: int | None, version: int = -1) -> Answer:
+        """POST pods/eviction with the UID as precondition, and with the version unless that is -1."""
         pod: Pod | None = self._store.get("pods", uid)
         if pod is None:
             return status(404, f'pods "{uid}" not found', "NotFound")
+        if version not in (-1, pod.version):
+            return status(409, f'Operation cannot be fulfilled on pods "{uid}": the ResourceVersion does not match')
         if pod.stopping_until is not None:
             return DONE
         budgets = self.budgets_of(pod) if pod.running else []

@@ -125,7 +125,7 @@ class Wire:
                 def settled(found: Answer) -> None:
                     answer(lambda: _settled(replica, order, found))
 
-                call(replica, order, "POST", lambda: server.evict(order.key, order.grace), settled)
+                call(replica, order, "POST", lambda: server.evict(order.key, order.grace, order.version), settled)
             case "delete":
                 self._delete(replica, order, lambda found: answer(lambda: _settled(replica, order, found)))
             case "check":

@@ -235,7 +235,8 @@ class Acting:
         if in_a_row:
             world.report(commands.Bounced(pod, verdict, in_a_row))
         grace, grace_cut = self._grace_of(claim, pod)
-        order = commands.Evict(pod, verdict, request.deletes, grace, world.term)
+        as_seen = not pod.ready and claim.policy.limits.max_unavailable is not None and not request.is_hard
+        order = commands.Evict(pod, verdict, request.deletes, grace, world.term, as_seen)
         evictee.call = Call(claim, order, grace_cut)
         world.command(order)
 

@@ -16,7 +16,8 @@ from taintwarden.engine.placement import Label
 class Evict(msgspec.Struct, frozen=True, gc=False):
     """Evict ``pod``, with its UID as precondition; answered by :class:`~.events.Settled`.
 
-    ``delete`` uses DELETE instead of the Eviction API. ``grace_period_seconds`` None keeps the pod's own.
+    ``delete`` uses DELETE instead of the Eviction API. ``grace_period_seconds`` None keeps the pod's own. ``as_seen``:
+    only if the pod has not changed since: it was not Ready, so its workload loses nothing by it.
     """
 
     pod: Pod
@@ -24,6 +25,7 @@ class Evict(msgspec.Struct, frozen=True, gc=False):
     delete: bool = False
     grace_period_seconds: int | None = None
     term: int = 0
+    as_seen: bool = False
 
 
 class CheckNode(msgspec.Struct, frozen=True):

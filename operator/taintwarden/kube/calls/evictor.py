@@ -24,23 +24,26 @@ class Result(msgspec.Struct, frozen=True):
 class Evictor:
     """The Eviction API and DELETE, both with the pod's UID as precondition.
 
-    A ``fence`` is asked immediately before each request is sent.
+    A ``fence`` is asked immediately before each request is sent. ``as_seen`` adds the version of the pod: one that has
+    changed meanwhile is not evicted.
     """
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def evict(self, pod: Pod, grace_period_seconds: int | None, fence: Fence) -> Result:
+    async def evict(self, pod: Pod, grace_period_seconds: int | None, fence: Fence, *, as_seen: bool = False) -> Result:
         """Ask the Eviction API, which asks the PodDisruptionBudgets."""
         body = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": {"name": pod.name, "namespace": pod.namespace},
-            "deleteOptions": _delete_options(pod, grace_period_seconds),
+            "deleteOptions": _delete_options(pod, grace_period_seconds, as_seen=as_seen),
         }
         return await self._call("POST", f"{_path(pod)}/eviction", body, fence)
 
-    async def delete(self, pod: Pod, grace_period_seconds: int | None, reason: str, fence: Fence) -> Result:
+    async def delete(
+        self, pod: Pod, grace_period_seconds: int | None, reason: str, fence: Fence, *, as_seen: bool = False
+    ) -> Result:
         """Delete without asking any budget, after saying why in the pod's ``DisruptionTarget`` condition (KEP-3329)."""
         condition = {
             "type": "DisruptionTarget",
@@ -48,7 +51,8 @@ class Evictor:
             "reason": "DeletionByTaintwarden",
             "message": reason,
         }
-        patch = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+        version = {"resourceVersion": str(pod.resource_version)} if as_seen else {}
+        patch = {"metadata": {"uid": pod.uid, **version}, "status": {"conditions": [condition]}}
         said = await self._call("PATCH", f"{_path(pod)}/status", patch, fence, STRATEGIC_PATCH)
         if said.outcome is not Outcome.EVICTED:
             return said
@@ -76,7 +80,8 @@ def outcome_of(error: ApiError) -> Result:
     ===== ============================== ============= ==================================================
     404                                  GONE          nothing to do
     409   "UID in (the) precondition"    GONE          the UID is another pod's
-    409   otherwise                      FAILED        of the budget, or of the pod, there is another version
+    409   about pods                     NOT_SENT      there is another version of the pod: nothing was done
+    409   otherwise                      FAILED        of the budget there is another version
     422   cause field ``metadata.uid``   GONE          the same, where a patch carries the UID
     429   cause ``DisruptionBudget``     BLOCKED       a budget allows nothing now
     429   reason ``TooManyRequests`` and BLOCKED       the budget was not looked at by its controller yet
@@ -94,6 +99,8 @@ def outcome_of(error: ApiError) -> Result:
         return Result(by_admission, message, error.retry_after)
     if error.is_about_another:
         return Result(Outcome.GONE, message)
+    if error.code == 409 and any(f"cannot be fulfilled on {kind} " in message for kind in ("Pod", "pods")):
+        return Result(Outcome.NOT_SENT, message)
     if error.code == 429:
         causes = [cause.message for cause in error.causes if cause.reason == "DisruptionBudget"]
         if causes or "disruption budget" in message.lower():
@@ -122,10 +129,10 @@ def _path(pod: Pod) -> str:
     return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
 
 
-def _delete_options(pod: Pod, grace_period_seconds: int | None) -> dict[str, Any]:
+def _delete_options(pod: Pod, grace_period_seconds: int | None, *, as_seen: bool = False) -> dict[str, Any]:
     options: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "DeleteOptions",
-        "preconditions": {"uid": pod.uid},
+        "preconditions": {"uid": pod.uid, **({"resourceVersion": str(pod.resource_version)} if as_seen else {})},
     }
     return options if grace_period_seconds is None else options | {"gracePeriodSeconds": grace_period_seconds}
