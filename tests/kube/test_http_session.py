@@ -360,3 +360,19 @@ async def test_the_fence_is_asked_again_when_a_request_is_sent_again() -> None:
         with pytest.raises(Fenced):
             await made.send(Request("PUT", "/b", {}, {}, b"{}", lambda: answers.pop(0)), 5.0)
     assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("fault", [RuntimeError("a fault"), OSError("a fault"), TimeoutError("a fault")])
+async def test_a_fault_of_a_fence_is_no_error_of_the_network(fault: Exception) -> None:
+    """It would be retried for ever, and nobody would see it."""
+
+    def fence() -> bool:
+        raise fault
+
+    server = Server(OK)
+    async with serving(server.serve) as made:
+        with pytest.raises(Exception, check=lambda error: error.__cause__ is fault) as caught:
+            await made.send(Request("POST", "/a", {}, {}, b"{}", fence), 5.0)
+        assert not isinstance(caught.value, OSError)
+        assert await send(made) == Answer(200, b"ok")
+    assert len(server.requests) == 1

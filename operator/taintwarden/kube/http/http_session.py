@@ -28,12 +28,20 @@ READ_BYTES: Final = 2**18
 _fence: ContextVar[Callable[[], bool] | None] = ContextVar("fence", default=None)
 
 
+class _FenceError(Exception):
+    """A fence failed. That is a fault of the program, whatever its kind, and no error of the network."""
+
+
 class _FencedRequest(aiohttp.ClientRequest):
     """Asks the fence of a request when it has a connection, immediately before it is written, each time it is."""
 
     async def send(self, conn: Any) -> aiohttp.ClientResponse:
         fence = _fence.get()
-        if fence is not None and not fence():
+        try:
+            is_declined = fence is not None and not fence()
+        except Exception as error:
+            raise _FenceError from error
+        if is_declined:
             raise Fenced
         return await super().send(conn)
 
