@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any, Final
 
 import aiohttp
@@ -24,6 +25,8 @@ NEXT_ADDRESS_SECONDS: Final = 0.25
 """Until another address of the host is tried beside the one that does not answer (RFC 8305)."""
 READ_BYTES: Final = 2**18
 """Of a body that are read ahead, doubled. With aiohttp's own 64 KiB a page of a list stops and starts fifty times."""
+
+_WITHOUT_IDLE: Final = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
 
 _fence: ContextVar[Callable[[], bool] | None] = ContextVar("fence", default=None)
 
@@ -93,9 +96,10 @@ class HttpSession:
             OSError: no connection, or it broke. TimeoutError is one.
 
         """
-        with self._os_errors(), _in_time(timeout_seconds):
-            async with asyncio.timeout(timeout_seconds), self._slots, await self._answering(request, None) as response:
-                return await _whole(response, request.max_bytes)
+        with self._os_errors(timeout_seconds):
+            async with asyncio.timeout(timeout_seconds), self._slots:
+                with closing(await self._answering(request, _WITHOUT_IDLE)) as response:
+                    return await _whole(response, request.max_bytes)
 
     @asynccontextmanager
     async def stream(self, request: Request, idle_seconds: float) -> AsyncIterator[tuple[Answer, AsyncIterator[bytes]]]:
@@ -105,12 +109,13 @@ class HttpSession:
             OSError: as of ``send``, also by the chunks, if none comes for so long or the connection breaks.
 
         """
-        with self._os_errors(), _in_time(idle_seconds):
-            response = await self._answering(request, idle_seconds)
+        timeouts = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=idle_seconds)
+        with self._os_errors(idle_seconds):
+            response = await self._answering(request, timeouts)
         async with response:
             answer, chunks = Answer(response.status, b""), self._chunks(response, idle_seconds)
             if not answer.is_success:
-                with self._os_errors(), _in_time(idle_seconds):
+                with self._os_errors(idle_seconds):
                     answer = await _whole(response, request.max_bytes)
             try:
                 yield answer, paced(chunks, lambda: _paused(response)) if self._is_paced else chunks
@@ -118,15 +123,14 @@ class HttpSession:
                 if not response.content.at_eof():
                     _abort(response)
 
-    async def _answering(self, request: Request, idle_seconds: float | None) -> aiohttp.ClientResponse:
+    async def _answering(self, request: Request, timeouts: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
         """The head of the answer. Its body is still to be read."""
         if self._is_closed:
             msg = "the client is closed"
             raise ConnectionError(msg)
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=idle_seconds)
         fence = _fence.set(request.fence)
         try:
-            return await self._session.request(**self._parameters(request), timeout=timeout)
+            return await self._session.request(**self._parameters(request), timeout=timeouts)
         finally:
             _fence.reset(fence)
 
@@ -135,7 +139,7 @@ class HttpSession:
         return {
             "method": request.method,
             "url": URL(self._connection.server.rstrip("/") + request.target(), encoded=True),
-            "data": request.body,
+            "data": None if request.body is None else aiohttp.BytesPayload(request.body),
             "headers": _checked(request.headers),
             "allow_redirects": False,
             # The context of now: that of before may hold certificates that have expired.
@@ -144,22 +148,11 @@ class HttpSession:
             "server_hostname": self._tls_name,
         }
 
-    @contextmanager
-    def _os_errors(self) -> Iterator[None]:
-        """Each error of aiohttp as an OSError, without the password of the proxy."""
-        try:
-            yield
-        except aiohttp.ClientError as error:
-            raise ConnectionError(_described(error)) from None
-        except RuntimeError as error:  # of uvloop and of aiohttp, when what they use was closed meanwhile
-            msg = f"the connection is closed: {error}"
-            raise ConnectionError(msg) from error
-        except UnicodeError as error:
-            msg = f"cannot connect to {URL(self._connection.server).host_port_subcomponent}: {error}"
-            raise ConnectionError(msg) from error
+    def _os_errors(self, seconds: float, late: str = "no answer within") -> "_OsErrors":
+        return _OsErrors(self._connection.server, seconds, late)
 
     async def _chunks(self, response: aiohttp.ClientResponse, idle_seconds: float) -> AsyncIterator[bytes]:
-        with self._os_errors(), _in_time(idle_seconds, "nothing came for"):
+        with self._os_errors(idle_seconds, "nothing came for"):
             async for chunk in response.content.iter_any():
                 yield chunk
 
@@ -189,23 +182,47 @@ def _transport(response: aiohttp.ClientResponse) -> asyncio.Transport | None:
     return None if transport is None or transport.is_closing() else transport
 
 
-@contextmanager
-def _in_time(seconds: float, what: str = "no answer within") -> Iterator[None]:
-    try:
-        yield
-    except aiohttp.ConnectionTimeoutError:
-        raise
-    except TimeoutError as error:
-        msg = f"{what} {seconds:g} s"
-        raise TimeoutError(msg) from error
+class _OsErrors:
+    """Each error of aiohttp as an OSError, without the password of the proxy.
+
+    A class, because entering and leaving a generator takes longer, and each request does.
+    """
+
+    __slots__ = ("_late", "_seconds", "_server")
+
+    def __init__(self, server: str, seconds: float, late: str) -> None:
+        self._server, self._seconds, self._late = server, seconds, late
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        match error:
+            case None:
+                return
+            case TimeoutError() if not isinstance(error, aiohttp.ConnectionTimeoutError):
+                msg = f"{self._late} {self._seconds:g} s"
+                raise TimeoutError(msg) from error
+            case aiohttp.ClientError():
+                raise ConnectionError(_described(error)) from None
+            case RuntimeError():  # of uvloop and of aiohttp, when what they use was closed meanwhile
+                msg = f"the connection is closed: {error}"
+                raise ConnectionError(msg) from error
+            case UnicodeError():
+                msg = f"cannot connect to {URL(self._server).host_port_subcomponent}: {error}"
+                raise ConnectionError(msg) from error
 
 
 def _checked(headers: Mapping[str, str]) -> Mapping[str, str]:
-    for value in headers.values():
-        if not value.isascii() or not value.isprintable():
-            msg = "a header contains a control character, or one outside ASCII"  # not which: it may be a token
-            raise OSError(msg)
+    if not all(map(_is_sendable, headers.values())):
+        msg = "a header contains a control character, or one outside ASCII"  # not which: it may be a token
+        raise OSError(msg)
     return headers
+
+
+@lru_cache(16)
+def _is_sendable(value: str) -> bool:
+    """Looked at once: a token has a thousand characters, and each request has it."""
+    return value.isascii() and value.isprintable()
 
 
 def _described(error: aiohttp.ClientError) -> str:
@@ -231,7 +248,9 @@ def _reason(error: Exception) -> str:
 
 async def _whole(response: aiohttp.ClientResponse, max_bytes: int) -> Answer:
     parts, size = [], 0
-    async for part in response.content.iter_any():
+    content = response.content
+    while not content.at_eof():
+        part = await content.readany()
         parts.append(part)
         size += len(part)
         if size > max_bytes:
