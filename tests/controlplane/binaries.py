@@ -13,12 +13,13 @@ class MissingBinariesError(Exception):
 
 
 def pinned_version() -> str:
-    """The Kubernetes version that go.mod pins, such as v1.36.3."""
-    for line in (Path(__file__).parent / "go.mod").read_text().splitlines():
-        words = line.split()
-        if words[:1] == ["k8s.io/kubernetes"]:
-            return words[1]
-    raise MissingBinariesError("tests/controlplane/go.mod names no version of k8s.io/kubernetes")
+    """The Kubernetes version that go.mod pins, such as v1.37.1."""
+    return _pinned(Path(__file__).parent)
+
+
+def node_version() -> str:
+    """The Kubernetes version of the kubelets, here (`build-kubelet`) and on kind: not newer than the control plane."""
+    return _pinned(ROOT / "tests" / "kind" / "kubernetes")
 
 
 def wanted_version() -> str:
@@ -26,9 +27,14 @@ def wanted_version() -> str:
     return os.environ.get("KUBERNETES") or pinned_version()
 
 
+def minor_of(version: str) -> int:
+    """The minor version, such as 37 of v1.37.1."""
+    return int(version.split(".")[1])
+
+
 def is_before(minor: int) -> bool:
     """Whether the Kubernetes under test is older than 1.MINOR."""
-    return int(wanted_version().split(".")[1]) < minor
+    return minor_of(wanted_version()) < minor
 
 
 def binaries_folder() -> Path:
@@ -52,3 +58,11 @@ def binary(name: str) -> Path:
     if not os.access(path, os.X_OK):
         raise MissingBinariesError(f"{path.parent} holds no executable {name}")
     return path
+
+
+def _pinned(module: Path) -> str:
+    for line in (module / "go.mod").read_text().splitlines():
+        words = line.split()
+        if words[:1] == ["k8s.io/kubernetes"]:
+            return words[1]
+    raise MissingBinariesError(f"{module / 'go.mod'} names no version of k8s.io/kubernetes")

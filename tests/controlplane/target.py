@@ -64,7 +64,7 @@ class Target:
         self.folder = folder
 
     def version(self) -> str:
-        """What the server calls itself, such as v1.36.3."""
+        """What the server calls itself, such as v1.37.1."""
         return self.client.request("GET", "/version")["gitVersion"]
 
     def apply_crds(self, folder: Path = ROOT / "crds") -> None:

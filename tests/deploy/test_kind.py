@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from controlplane.binaries import ROOT, binary, pinned_version
+from controlplane.binaries import ROOT, binary, minor_of, node_version
 from controlplane.target import ALLOWED_CONTEXTS
 from deploy.rendering import tool
 
@@ -138,9 +138,13 @@ def test_kubelets_may_run_on_the_old_control_groups(nodes):
     assert all(node["KubeletConfiguration"]["failCgroupV1"] is False for node in nodes.values())
 
 
-def test_the_published_node_is_of_the_minor_version_of_the_other_tests():
-    [image] = re.findall(r"NODE_IMAGE:-kindest/node:(v\d+\.\d+)\.\d+@sha256:[0-9a-f]{64}}", UP.read_text())
-    assert pinned_version().startswith(f"{image}.")
+def test_the_published_node_is_of_the_minor_version_of_the_built_one():
+    [image] = re.findall(r"NODE_IMAGE:-kindest/node:(v\d+\.\d+\.\d+)@sha256:[0-9a-f]{64}}", UP.read_text())
+    assert minor_of(image) == minor_of(node_version())
+
+
+def test_the_built_node_has_a_control_plane_of_its_version():
+    assert (ROOT / "tests" / "controlplane" / "versions" / f"{node_version()}.mod").is_file()
 
 
 # -- the script -------------------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
-// The parts of Kubernetes that run on a node, with the same versions of everything as the control plane: so most of
-// what they need is compiled already.
+// The parts of Kubernetes that run on a node, with the same versions of everything as the control plane that
+// tests/controlplane/versions pins for it: so most of what they need is compiled already.
 module taintwarden.io/kindnode/kubernetes
 
 go 1.26.0
