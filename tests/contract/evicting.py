@@ -137,6 +137,23 @@ async def an_exhausted_budget_says_no(api: Api) -> None:
     assert await _is_there(api, name)
 
 
+async def too_many_unconfirmed_evictions_name_the_budget(api: Api) -> None:
+    name = (await _running(api))["metadata"]["name"]
+    budget = await _budget(api, minAvailable=1)
+    await _allow(api, budget, 1, disruptedPods={f"pod-{number}": "2026-01-01T00:00:00Z" for number in range(2001)})
+    answer = await _evict(api, name)
+    assert (answer.status, answer.reason) == (403, "Forbidden")
+    which = budget["metadata"]["name"]
+    why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+    assert answer.message == f'poddisruptionbudget.policy "{which}" is forbidden: {why}'
+    text = (
+        f"The disruption budget {which} does not allow evicting pods currently: "
+        "too many pending evictions not confirmed by PDB controller"
+    )
+    assert answer.causes == [{"reason": "DisruptionBudget", "message": text}]
+    assert await _is_there(api, name)
+
+
 async def a_budget_is_spent(api: Api) -> None:
     first, second = [(await _running(api))["metadata"]["name"] for _ in range(2)]
     budget = await _budget(api, minAvailable=1)

@@ -19,7 +19,7 @@ from contract.api import Api  # noqa: E402 - the assertions of the cases are rew
 from contract.cases import CASES, GATED, Case, name_of  # noqa: E402
 from contract.etcd import compact  # noqa: E402
 from controlplane import ControlPlane  # noqa: E402
-from controlplane.binaries import wanted_version  # noqa: E402
+from controlplane.binaries import is_before  # noqa: E402
 
 OTHERWISE_IN_1_30 = {
     "custom-the_schema_is_enforced": "words a message otherwise",
@@ -35,6 +35,8 @@ OTHERWISE_IN_1_30 = {
 """Cases that do not apply to the oldest version that is supported, and what it does. The operator relies on none of
 them: it reads no generation of a pod, lists without streaming, and takes 500 and 400 as failures alike.
 """
+OTHERWISE_BEFORE_1_37 = {"evicting-too_many_unconfirmed_evictions_name_the_budget": "names no cause"}
+"""The operator then takes the answer as a refusal, and tries again less often."""
 CLIENT_URLS = "--advertise-client-urls="
 CLOSING_SECONDS = 0.25  # aiohttp closes TLS connections behind our back, and says nothing when it has
 
@@ -83,8 +85,8 @@ async def api_with_gate(own_control_plane: ControlPlane) -> AsyncIterator[Api]:
 
 def applicable(cases: list[Case]) -> list[Any]:
     """The cases, with those to be skipped that the version under test answers otherwise."""
-    otherwise = OTHERWISE_IN_1_30 if wanted_version().startswith("v1.30.") else {}
-    skip = {name: pytest.mark.skip(reason=f"Kubernetes 1.30 {does}") for name, does in otherwise.items()}
+    otherwise = {**(OTHERWISE_IN_1_30 if is_before(31) else {}), **(OTHERWISE_BEFORE_1_37 if is_before(37) else {})}
+    skip = {name: pytest.mark.skip(reason=f"this Kubernetes {does}") for name, does in otherwise.items()}
     assert skip.keys() <= {name_of(case) for case in CASES}
     return [pytest.param(case, marks=skip.get(name_of(case), ()), id=name_of(case)) for case in cases]
 

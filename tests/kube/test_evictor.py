@@ -24,6 +24,14 @@ POD = Pod("uid-1", "web-1", "n1", PodClass("shop", {}, Tolerations()), 0.0, 1)
 BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
 NEEDS = "The disruption budget web needs 2 healthy pods and has 2 currently"
 PROCESSING = "The disruption budget web is still being processed by the server."
+UNCONFIRMED = (
+    'poddisruptionbudget.policy "web" is forbidden: DisruptedPods map too big - too many evictions not confirmed by '
+    "PDB controller"
+)
+PENDING = (
+    "The disruption budget web does not allow evicting pods currently: too many pending evictions not confirmed by PDB "
+    "controller"
+)
 TWO = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 CANNOT = "Operation cannot be fulfilled on"
 WRONG_UID = f'{CANNOT} Pod "web-1": the UID in the precondition (uid-1) does not match the UID in record (uid-2)'
@@ -107,6 +115,13 @@ ROWS = [
         Outcome.BLOCKED,
         BUDGET,
     ),
+    (
+        "budget-with-evictions-to-confirm",
+        status(403, "Forbidden", UNCONFIRMED, causes=[{"reason": "DisruptionBudget", "message": PENDING}]),
+        Outcome.BLOCKED,
+        PENDING,
+    ),
+    ("budget-forbids-before-1.37", status(403, "Forbidden", UNCONFIRMED), Outcome.REFUSED, "too big"),
     ("flow-control", status(429, "TooManyRequests", "too many requests, please try again"), Outcome.THROTTLED, "again"),
     ("two-budgets", status(500, "", TWO), Outcome.MISCONFIGURED, "more than one"),
     ("server-error", status(500, "InternalError", "etcdserver: request timed out"), Outcome.FAILED, "etcdserver"),

@@ -15,7 +15,7 @@ class Outcome(StrEnum):
     GONE = "gone"
     """404, or 409 on the UID: the pod that was to be evicted no longer exists."""
     BLOCKED = "blocked"
-    """429 by a PodDisruptionBudget."""
+    """429 or 403 by a PodDisruptionBudget."""
     THROTTLED = "throttled"
     """429 by the API server's flow control."""
     MISCONFIGURED = "misconfigured"

@@ -84,6 +84,7 @@ def outcome_of(error: ApiError) -> Result:
     409   otherwise                      FAILED        of the budget there is another version
     422   cause field ``metadata.uid``   GONE          the same, where a patch carries the UID
     429   cause ``DisruptionBudget``     BLOCKED       a budget allows nothing now
+    403   cause ``DisruptionBudget``     BLOCKED       from 1.37 on: its controller has to confirm evictions first
     429   reason ``TooManyRequests`` and BLOCKED       the budget was not looked at by its controller yet
           "disruption budget" said
     429   a webhook said it              DENIED        not the API server's flow control
@@ -101,10 +102,11 @@ def outcome_of(error: ApiError) -> Result:
         return Result(Outcome.GONE, message)
     if error.code == 409 and any(f"cannot be fulfilled on {kind} " in message for kind in ("Pod", "pods")):
         return Result(Outcome.NOT_SENT, message)
+    causes = [cause.message for cause in error.causes if cause.reason == "DisruptionBudget"]
+    of_budget = bool(causes) or (error.code == 429 and "disruption budget" in message.lower())
+    if of_budget and error.code in (403, 429):
+        return Result(Outcome.BLOCKED, "; ".join(filter(None, causes)) or message, error.retry_after)
     if error.code == 429:
-        causes = [cause.message for cause in error.causes if cause.reason == "DisruptionBudget"]
-        if causes or "disruption budget" in message.lower():
-            return Result(Outcome.BLOCKED, "; ".join(filter(None, causes)) or message, error.retry_after)
         return Result(Outcome.THROTTLED, message, error.retry_after)
     if error.code == 500 and "more than one PodDisruptionBudget" in message:
         return Result(Outcome.MISCONFIGURED, message)

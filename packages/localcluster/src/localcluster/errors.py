@@ -95,10 +95,13 @@ def bad_request(message: str) -> ApiError:
     return ApiError(400, "BadRequest", message)
 
 
-def forbidden(resource: str, group: str, name: str, why: str) -> ApiError:
-    """403: refused by admission or authorization."""
+def forbidden(resource: str, group: str, name: str, why: str, causes: Sequence[tuple[str, str]] = ()) -> ApiError:
+    """403: refused by admission, authorization or a budget; causes are (reason, message)."""
     message = f'{_qualified(resource, group)} "{name}" is forbidden: {why}'
-    return ApiError(403, "Forbidden", message, details=_where(resource, group, name))
+    details = _where(resource, group, name)
+    if causes:
+        details["causes"] = [{"reason": reason, "message": text} for reason, text in causes]
+    return ApiError(403, "Forbidden", message, details=details)
 
 
 def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> ApiError:

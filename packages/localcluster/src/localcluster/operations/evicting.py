@@ -1,4 +1,4 @@
-"""The eviction subresource, step by step as `kubernetes/pkg/registry/core/pod/storage/eviction.go` of 1.36.
+"""The eviction subresource, step by step as `kubernetes/pkg/registry/core/pod/storage/eviction.go` of 1.37.
 
 Its special cases are kept: a budget is spent before the UID is compared, two budgets are a 500 without a reason, and an
 eviction of a Pending, terminal or terminating pod checks no budget. Forbidden here: computing budgets.
@@ -65,10 +65,10 @@ class Evictor:
             raise too_many_requests(_VIOLATES, [("DisruptionBudget", text)], retry_after_seconds=10)
         allowed = status.get("disruptionsAllowed", 0)
         if allowed < 0:
-            raise forbidden("poddisruptionbudget", "policy", name, "pdb disruptions allowed is negative")
+            raise _forbidden(name, "pdb disruptions allowed is negative")
         if len(status.get("disruptedPods") or {}) > _DISRUPTED_MAX:
             why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
-            raise forbidden("poddisruptionbudget", "policy", name, why)
+            raise _forbidden(name, why, "too many pending evictions not confirmed by PDB controller")
         if allowed == 0:
             healthy, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
             text = f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
@@ -117,6 +117,11 @@ def _options(name: str, body: Any, *, dry_run: bool) -> DeleteOptions:
         raise bad_request("name in URL does not match name in Eviction object")
     options = DeleteOptions.parse(value.get("deleteOptions"))
     return options._replace(dry_run=options.dry_run or dry_run)
+
+
+def _forbidden(name: str, why: str, cause: str = "") -> ApiError:
+    text = f"The disruption budget {name} does not allow evicting pods currently: {cause or why}"
+    return forbidden("poddisruptionbudget", "policy", name, why, [("DisruptionBudget", text)])
 
 
 def _unhealthy_may_go(budget: Object, status: Object) -> bool:
