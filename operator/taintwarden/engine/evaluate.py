@@ -1,4 +1,4 @@
-"""The verdicts on a pod: for each taint of its node, which policy acts, whether it is tolerated, and for how long.
+"""The verdicts on a pod: for each taint of its node and devices, which policy acts, whether it is tolerated, and for how long.
 
 Verdicts apply to a pod class on a node, not to a pod: a pod adds only the time at which it was bound.
 """
@@ -15,6 +15,8 @@ import msgspec
 from taintwarden.engine.derived import concerns
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.model import (
+    AnySelector,
+    DeviceOrigin,
     Gates,
     OnInvalidValue,
     Operator,
@@ -22,7 +24,6 @@ from taintwarden.engine.model import (
     Policy,
     SharedTolerations,
     Taint,
-    TaintSelector,
     Timing,
     Toleration,
     Tolerations,
@@ -246,7 +247,9 @@ class Evaluator:
         """They are dropped with the last pod that has these tolerations: tenants may create any number of others."""
         self._parts: WeakKeyDictionary[SharedTolerations, dict[Hashable, tuple[bool, _Part]]] = WeakKeyDictionary()
         self._number = 0
-        self._acting: dict[tuple[str, str, tuple[Policy, ...]], tuple[Policy, TaintSelector] | None] = {}
+        self._acting: dict[
+            tuple[str, str, DeviceOrigin | None, tuple[Policy, ...]], tuple[Policy, AnySelector] | None
+        ] = {}
         self.counts: Counter[tuple[str, str]] = Counter()
         """Judgements computed (not shared), by the operator that held and the result."""
 
@@ -270,19 +273,21 @@ class Evaluator:
             policy, selector = acting
             if taint.source and policy.quarantine:  # it evicts whatever the value is, and every node has one
                 continue
-            counted = _NO_TOLERATIONS if policy.quarantine else tolerations
-            verdict = self._verdict(counted, taint, history, policy, selector)
-            if pod_class.protected_seconds and policy.exclude.respect_do_not_disrupt and verdict.evicts:
-                verdict = msgspec.structs.replace(verdict, protected_seconds=pod_class.protected_seconds)
-            found.append(_reclaimed(verdict, pod_class, history) if policy.reclaim and verdict.evicts else verdict)
+            counting = (tolerations,) if taint.origin is None else _of_device(pod_class, tolerations, taint.origin)
+            for one in counting:
+                counted = _NO_TOLERATIONS if policy.quarantine else one
+                verdict = self._verdict(counted, taint, history, policy, selector)
+                if pod_class.protected_seconds and policy.exclude.respect_do_not_disrupt and verdict.evicts:
+                    verdict = msgspec.structs.replace(verdict, protected_seconds=pod_class.protected_seconds)
+                found.append(_reclaimed(verdict, pod_class, history) if policy.reclaim and verdict.evicts else verdict)
         return tuple(found)
 
-    def acting_on(self, taint: Taint, policies: tuple[Policy, ...]) -> tuple[Policy, TaintSelector] | None:
+    def acting_on(self, taint: Taint, policies: tuple[Policy, ...]) -> tuple[Policy, AnySelector] | None:
         """The policy that acts on the taint, if one does, and its selector.
 
         Remembered by key and effect, since selectors do not compare the values of taints.
         """
-        key = (taint.key, taint.effect, policies)
+        key = (taint.key, taint.effect, taint.origin, policies)
         try:
             return self._acting[key]
         except KeyError:
@@ -295,7 +300,7 @@ class Evaluator:
             return found
 
     def _verdict(
-        self, tolerations: Tolerations, taint: Taint, history: TaintHistory, policy: Policy, selector: TaintSelector
+        self, tolerations: Tolerations, taint: Taint, history: TaintHistory, policy: Policy, selector: AnySelector
     ) -> TaintVerdict:
         timing, value_type = policy.timing, selector.value_type
 
@@ -371,6 +376,16 @@ class Evaluator:
             self._parts.clear()
             self._number = 1
         kept.setdefault(tolerations, {})[key] = value
+
+
+def _of_device(pod_class: PodClass, tolerations: Tolerations, origin: DeviceOrigin) -> Iterator[Tolerations]:
+    """What counts for the taints of a device, for each claim by which the pods have it; nothing if none does.
+
+    The claim's tolerations take the place of the pod's native ones, which are for nodes.
+    """
+    for use in pod_class.devices:
+        if use.device == origin.device:
+            yield Tolerations(use.tolerations, tolerations.annotated, tolerations.shared)
 
 
 def _reclaimed(verdict: TaintVerdict, pod_class: PodClass, history: TaintHistory) -> TaintVerdict:

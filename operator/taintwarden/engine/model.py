@@ -4,7 +4,7 @@ Times are seconds since the Unix epoch as floats; names follow those of Kubernet
 """
 
 from enum import StrEnum
-from typing import Annotated, NewType, TypeVar
+from typing import Annotated, NamedTuple, NewType, TypeVar
 
 import msgspec
 
@@ -67,17 +67,62 @@ class Operator(StrEnum):
     VERSION_EQ = "VersionEq"
 
 
+class DeviceEffect(StrEnum):
+    """The effects of a device's taint. Kubernetes evicts because of ``NoExecute`` alone."""
+
+    NO_EXECUTE = "NoExecute"
+    NO_SCHEDULE = "NoSchedule"
+    NONE = "None"
+
+
+class DeviceId(NamedTuple):
+    """The name of a device: unique in its pool, which is unique for its driver. The pool may have slashes."""
+
+    driver: str
+    pool: str
+    device: str
+
+    def __str__(self) -> str:
+        return "/".join(self)
+
+
+class DeviceOrigin(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
+    """Which device has a taint, and from where.
+
+    Attributes:
+        device: its name.
+        attributes: of the device as texts, by name.
+        rule: the DeviceTaintRule that adds the taint; empty: the driver wrote it into its ResourceSlice.
+        number: among the taints with the same key and effect from there.
+
+    """
+
+    device: DeviceId
+    attributes: tuple[tuple[str, str], ...] = ()
+    rule: str = ""
+    number: int = 0
+
+    @property
+    def name(self) -> str:
+        """What distinguishes it from other origins."""
+        rule = f" by {self.rule}" if self.rule else ""
+        return f"{self.device}{rule} #{self.number}" if self.number else f"{self.device}{rule}"
+
+
 class Taint(msgspec.Struct, frozen=True, gc=False):
-    """A node's taint without its time: equal taints of different nodes are equal."""
+    """A taint without its time: equal taints of different nodes are equal."""
 
     key: str
     value: str = ""
     effect: str = Effect.NO_EXECUTE
     source: str = ""
     """What of the node it is derived from; empty: it is a taint of the node's spec, which Kubernetes knows as well."""
+    origin: DeviceOrigin | None = None
+    """The device that has it; None: the node has it."""
 
     def __str__(self) -> str:
-        return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+        text = f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+        return text if self.origin is None else f"{text} of device {self.origin.device}"
 
 
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -206,7 +251,7 @@ class TaintSelector(msgspec.Struct, frozen=True):
 
         Only an exact key selects a derived taint: a policy for all taints does not evict for what another one derives.
         """
-        if taint.effect not in self.effects:
+        if taint.effect not in self.effects or taint.origin is not None:
             return 0
         if taint.source:
             return 1_000 if self.key == taint.key else 0
@@ -215,6 +260,33 @@ class TaintSelector(msgspec.Struct, frozen=True):
         if self.key.endswith("/*"):
             return 1 + len(self.key) if taint.key.startswith(self.key[:-1]) else 0
         return 1_000 if self.key == taint.key else 0
+
+
+class DeviceTaintSelector(msgspec.Struct, frozen=True):
+    """Which taints of devices a policy acts on.
+
+    ``key`` is as in :class:`TaintSelector`; ``driver`` is exact, or empty for every driver; ``selector`` selects by the
+    attributes of the device.
+    """
+
+    key: str
+    driver: str = ""
+    effects: tuple[str, ...] = (DeviceEffect.NO_EXECUTE,)
+    value_type: ValueType | None = None
+    selector: LabelSelector = EVERYTHING
+
+    def specificity(self, taint: Taint) -> int:
+        """How specifically this selects ``taint``, as in :class:`TaintSelector`; a driver makes it more specific."""
+        origin = taint.origin
+        if origin is None or self.driver not in ("", origin.device.driver):
+            return 0
+        if not self.selector.selects(dict(origin.attributes)):
+            return 0
+        of_key = TaintSelector(self.key, self.effects).specificity(Taint(taint.key, effect=taint.effect))
+        return of_key and 2 * of_key + (self.driver != "")
+
+
+AnySelector = TaintSelector | DeviceTaintSelector
 
 
 class Exclude(msgspec.Struct, frozen=True):
@@ -381,6 +453,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     created_at: float = 0.0
     mode: Mode = Mode.ENFORCE
     taints: tuple[TaintSelector, ...] = ()
+    devices: tuple[DeviceTaintSelector, ...] = ()
     version_labels: tuple[str, ...] = ()
     """Labels of nodes whose values are versions: repeated as numbers, which node affinity can compare."""
     node_selector: LabelSelector = EVERYTHING
@@ -402,9 +475,10 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
         """Whether pods are placed by it: a rehearsal must change nothing, and who is placed during a pause stays."""
         return not (self.rehearses or self.mode is Mode.DRY_RUN)
 
-    def selector_for(self, taint: Taint) -> TaintSelector | None:
+    def selector_for(self, taint: Taint) -> AnySelector | None:
         """The most specific of this policy's selectors for ``taint``, if any selects it."""
-        best = max(self.taints, key=lambda selector: selector.specificity(taint), default=None)
+        selectors: tuple[AnySelector, ...] = self.taints if taint.origin is None else self.devices
+        best = max(selectors, key=lambda selector: selector.specificity(taint), default=None)
         return best if best is not None and best.specificity(taint) else None
 
 
@@ -487,6 +561,13 @@ WorkloadKey = tuple[str, str]
 """Namespace and UID of the controlling owner of pods."""
 
 
+class DeviceUse(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
+    """A device that is allocated to a pod by a claim, and what that claim tolerates of its taints."""
+
+    device: DeviceId
+    tolerations: tuple[Toleration, ...] = ()
+
+
 class PodClass(msgspec.Struct, frozen=True, weakref=True, eq=False):
     """The fields that pods of one workload revision have in common. They share one object, from the interner."""
 
@@ -507,6 +588,8 @@ class PodClass(msgspec.Struct, frozen=True, weakref=True, eq=False):
     """For so long after its binding the pod opts out of disruptions, as with ``do_not_disrupt``."""
     local_storage: bool = False
     """It has data on its node: a volume ``hostPath``, or an ``emptyDir`` that is not in memory."""
+    devices: tuple[DeviceUse, ...] = ()
+    """The devices that its claims have, as far as a policy selects taints of devices."""
 
     @property
     def workload(self) -> WorkloadKey | None:

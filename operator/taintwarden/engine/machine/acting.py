@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from taintwarden.engine.deadlines import DeadlineQueue
 from taintwarden.engine.limits import EvictionRequest, Refusal, Settlement
 from taintwarden.engine.limits.protocol import EVERY_POLICY, policy_key
-from taintwarden.engine.limits.refusal import BOUNCE, BUDGET_LIMITS, EVALUATION
+from taintwarden.engine.limits.refusal import BOUNCE, BUDGET_LIMITS, EVALUATION, STALE_VIEW
 from taintwarden.engine.limits.zones import zone_of
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.claims import QUEUED, Call, Claim, Evictee, Phase, retry_delay
@@ -18,6 +18,9 @@ from taintwarden.engine.machine.reclaims import Reclaims
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Instant, Method, Mode, MonotonicTime, Pod, later
 from taintwarden.engine.outcomes import Outcome
+
+DEVICES_KEY = "devices"
+"""The key of a refusal, shared by all pods that leave because of devices."""
 
 
 class Acting:
@@ -136,6 +139,9 @@ class Acting:
             if self._judging.is_pending(pod):
                 self._refuse(claim, pod, Refusal(EVALUATION, None, share_key(pod.namespace)))
                 continue
+            if self._is_blind_to(claim, pod):
+                self._refuse(claim, pod, Refusal(STALE_VIEW, None, DEVICES_KEY))
+                continue
             if not self._freshness.is_proven(claim):
                 world.command(*self._freshness.check(claim))
                 continue
@@ -149,6 +155,12 @@ class Acting:
                 claim.hold(refusal, is_reported=False)
                 refused[world.queues.lane_of(claim)] = refusal
         self.refused = refused
+
+    def _is_blind_to(self, claim: Claim, pod: Pod) -> bool:
+        """Whether what is known of the only taints for which the pod is due may be outdated: those of devices."""
+        if not self._world.blind_to_devices:
+            return False
+        return all(one.taint.origin is not None for one in claim.grounds.due(pod.bound_at, self._world.now.wall))
 
     def _request(self, claim: Claim, pod: Pod) -> EvictionRequest:
         world, policy = self._world, claim.policy
@@ -260,6 +272,8 @@ class Acting:
         if call is None or call.order is not order or call.is_answered:
             return False
         if not world.may_evict or order.term != world.term:
+            return False
+        if self._is_blind_to(call.claim, order.pod):
             return False
         return self._judging.stands(call.claim) and self._freshness.is_proven(call.claim)
 

@@ -8,11 +8,11 @@ import msgspec
 
 from taintwarden.engine.evaluate import Grounds, TaintVerdict
 from taintwarden.engine.history import TaintHistory, encode_histories, read_histories, until_now
-from taintwarden.engine.model import MonotonicTime, Node, Pod, PodClass, Policy, Taint, Tolerations
+from taintwarden.engine.model import DeviceUse, MonotonicTime, Node, Pod, PodClass, Policy, Taint, Tolerations
 
-Alike = tuple[Tolerations, tuple[Policy, ...], int, float]
-"""What verdicts on a node depend on: all tolerations, the policies, the grace if a policy reclaims its nodes, and how
-long a pod is protected.
+Alike = tuple[Tolerations, tuple[Policy, ...], int, float, tuple[DeviceUse, ...]]
+"""What verdicts on a node depend on: all tolerations, the policies, the grace if a policy reclaims its nodes, how long
+a pod is protected, and its devices.
 """
 
 _NOT_READY, _UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
@@ -37,6 +37,7 @@ class NodeState:
         "confirmed_at",
         "confirmed_version",
         "degraded",
+        "device_taints",
         "grounds",
         "histories",
         "is_unreadable",
@@ -46,6 +47,7 @@ class NodeState:
         "policies",
         "population",
         "reported_invalid",
+        "unclaimed",
         "verdicts",
     )
 
@@ -54,6 +56,10 @@ class NodeState:
         self.node: Node | None = None
         self.pods: dict[str, Pod] = {}
         self.histories: dict[str, TaintHistory] = {}
+        self.device_taints: TimedTaints = ()
+        """Of the devices that pods here have, and of those that drained the node."""
+        self.unclaimed: dict[str, TaintHistory] | None = {}
+        """The stored histories of taints of devices, until it is known which devices pods have; None: it is."""
         self.concerned: tuple[Policy, ...] = ()
         """The policies whose nodeSelector selects this node, also if it opts out: its history is kept for them."""
         self.policies: tuple[Policy, ...] | None = None
@@ -93,10 +99,17 @@ class NodeState:
         return self.node is not None and self.node.do_not_evict
 
     def taints(self) -> Iterator[tuple[Taint, TaintHistory]]:
-        """The node's taints with their histories."""
+        """The taints of the node and of its devices, with their histories."""
         if self.node is not None:
             for taint, _ in self.node.taints:
                 yield taint, self.histories[history_name(taint)]
+            for taint, _ in self.device_taints:
+                yield taint, self.histories[history_name(taint)]
+
+    @property
+    def is_tainted(self) -> bool:
+        """Whether it has any."""
+        return self.node is not None and bool(self.node.taints or self.device_taints)
 
     def is_heartbeat(self, node: Node) -> bool:
         """Whether no relevant field differs from what is known: most updates of a node change only its status."""
@@ -141,11 +154,32 @@ class NodeState:
         if self.node is None or self.node.labels != node.labels or self.node.do_not_evict != node.do_not_evict:
             self.policies = None
         self.node = node
+        of_devices = {name: history for name, history in (self.histories | known).items() if is_of_device(name)}
+        if self.unclaimed is not None:
+            self.unclaimed |= of_devices
         self.histories = {
             history_name(taint): _observed(known, taint, stamp, now, gap=gap or is_new) for taint, stamp in node.taints
+        } | {
+            history_name(taint): _observed(of_devices, taint, stamp, now, gap=is_new)
+            for taint, stamp in self.device_taints
         }
         self.forget_verdicts()
         return faults
+
+    def update_devices(self, taints: TimedTaints, now: float) -> bool:
+        """Store the newest taints of its devices, and extend their histories. Returns whether anything changed."""
+        if taints == self.device_taints and self.unclaimed is None:
+            return False
+        # What was stored before this process knew of devices: a later time means that the taint was added again.
+        known, gap = (self.histories, False) if self.unclaimed is None else (self.histories | self.unclaimed, True)
+        self.unclaimed = None
+        of_node = {name: history for name, history in self.histories.items() if not is_of_device(name)}
+        self.device_taints = taints
+        self.histories = of_node | {
+            history_name(taint): _observed(known, taint, stamp, now, gap=gap) for taint, stamp in taints
+        }
+        self.forget_verdicts()
+        return True
 
     def forget_verdicts(self) -> None:
         """The taints, policies or tolerations changed."""
@@ -164,6 +198,8 @@ class NodeState:
             for taint, history in self.taints()
             if any(policy.selector_for(taint) for policy in self.concerned)
         }
+        if self.unclaimed and any(policy.devices for policy in self.concerned):
+            selected = self.unclaimed | selected
         return encode_histories(selected)
 
 
@@ -237,8 +273,14 @@ class Cluster:
 
 
 def history_name(taint: Taint) -> str:
-    """The name of a taint's history: the key and effect, without the value."""
-    return f"{taint.key}:{taint.effect}"
+    """The name of a taint's history: the key and effect, without the value; and the device, if one has it."""
+    name = f"{taint.key}:{taint.effect}"
+    return name if taint.origin is None else f"{name}@{taint.origin.name}"
+
+
+def is_of_device(name: str) -> bool:
+    """Whether a history of this name is of a taint of a device."""
+    return "@" in name
 
 
 def _read(text: str, now: float) -> tuple[dict[str, TaintHistory], list[str]]:
@@ -271,7 +313,7 @@ def _observed(
 ) -> TaintHistory:
     history = known.get(history_name(taint))
     if history is not None:
-        see = history.reported if taint.source else history.seen
+        see = history.seen if taint.origin is None and not taint.source else history.reported
         return see(taint.value, stamp, now, gap=gap)
     began = TaintHistory.begin(taint.value, now, stamp)
     other = known.get(f"{_SAME_CONDITION[taint.key]}:{taint.effect}") if taint.key in _SAME_CONDITION else None

@@ -196,7 +196,7 @@ class Draining:
         """Whether a pod that has to leave another node could come to this one, and stay."""
         if any(one.evicts for one in self._world.verdicts.compute(state, pod_class)):
             return False
-        taints = [taint for taint, _ in state.taints() if taint.effect in REPELLING]
+        taints = [one for one, _ in state.taints() if one.effect in REPELLING and one.origin is None]
         return not (taints and untolerated(self._world.verdicts.tolerations(pod_class), taints))
 
     # -- samples --------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from enum import StrEnum
 
 import msgspec
 
+from taintwarden.engine.devices import DeviceClaim, Slice, TaintRule
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine.commands import Write
 from taintwarden.engine.model import Budget, Node, Pod, Policy, Profile, WorkloadKey
@@ -68,10 +69,14 @@ class CheckFailed(msgspec.Struct, frozen=True):
 
 
 class ViewChanged(msgspec.Struct, frozen=True):
-    """Whether a stream has delivered all that the API server had, or is cut off from it."""
+    """Whether a stream has delivered all that the API server had, or is cut off from it.
+
+    ``of_devices``: it is about devices, and matters only to pods that leave because of them.
+    """
 
     stream: str
     live: bool
+    of_devices: bool = False
 
 
 class PodSeen(msgspec.Struct, frozen=True):
@@ -144,6 +149,52 @@ class BudgetGone(msgspec.Struct, frozen=True):
 
     namespace: str
     name: str
+
+
+class SliceSeen(msgspec.Struct, frozen=True):
+    """A ResourceSlice was listed, added or modified."""
+
+    name: str
+    found: Slice
+
+
+class SliceGone(msgspec.Struct, frozen=True):
+    """A ResourceSlice was deleted."""
+
+    name: str
+
+
+class TaintRuleSeen(msgspec.Struct, frozen=True):
+    """A DeviceTaintRule was listed, added or modified."""
+
+    name: str
+    found: TaintRule
+
+
+class TaintRuleGone(msgspec.Struct, frozen=True):
+    """A DeviceTaintRule was deleted."""
+
+    name: str
+
+
+class DeviceClaimSeen(msgspec.Struct, frozen=True):
+    """A ResourceClaim that is allocated was listed, added or modified. ``key`` is ``namespace/name``."""
+
+    key: str
+    found: DeviceClaim
+
+
+class DeviceClaimGone(msgspec.Struct, frozen=True):
+    """A ResourceClaim was deleted, or is not allocated any more."""
+
+    key: str
+
+
+class DevicesKnown(msgspec.Struct, frozen=True):
+    """Slices, rules and claims of devices were listed; or not ``known``: no policy needs them, or for this ``problem``."""
+
+    known: bool
+    problem: str = ""
 
 
 class GuardRestored(msgspec.Struct, frozen=True):
@@ -254,6 +305,13 @@ Event = (
     | WorkloadGone
     | BudgetSeen
     | BudgetGone
+    | SliceSeen
+    | SliceGone
+    | TaintRuleSeen
+    | TaintRuleGone
+    | DeviceClaimSeen
+    | DeviceClaimGone
+    | DevicesKnown
     | GuardRestored
     | GuardReset
     | PoliciesChanged

@@ -1,10 +1,13 @@
 """What streams and reads deliver: changes what is known of nodes, pods and policies, and has pods evaluated."""
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from taintwarden.engine.derived import with_derived
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.cluster import NodeState
+from taintwarden.engine.machine.devices import Devices
 from taintwarden.engine.machine.draining import Draining
 from taintwarden.engine.machine.ending import Ending
 from taintwarden.engine.machine.freshness import Freshness
@@ -43,6 +46,7 @@ class Intake:
         guarding: Guarding,
     ) -> None:
         self._world = world
+        self._devices = Devices(world)
         self._judging = judging
         self._ending = ending
         self._draining = draining
@@ -75,6 +79,7 @@ class Intake:
             return
         is_relabelled, cordoned_at = known is None or known.labels != node.labels, state.cordoned_at
         faults = state.update(node, world.now.wall, adopt=not world.leading, gap=listed or was_unreadable)
+        self._devices.refresh(state)
         self._mirroring.saw(node)
         if is_relabelled:
             world.spread.relabel(node.name)
@@ -128,6 +133,7 @@ class Intake:
         """A running pod was listed, added or modified."""
         world = self._world
         self._leave_other_node(pod)
+        pod = self._devices.equip(pod)
         known = world.cluster.pod(pod.node, pod.uid)
         if known is not None and known.bound_at < pod.bound_at:
             # The object has its binding time in whole seconds; the time first observed may be more exact.
@@ -135,12 +141,16 @@ class Intake:
         world.cluster.put(pod)
         if known is None:
             world.limiter.bounces.came(pod)
-        elif known.shared is not pod.shared:
+        elif self._devices.plain(known.shared) is not self._devices.plain(pod.shared):
             world.cluster.changed[pod.uid] = world.now.wall
         self._count(pod, known)
         if known is not None:
             self._judging.changed(known, pod)
-        self._judging.judge_pod(world.cluster.nodes[pod.node], pod)
+        state = world.cluster.nodes[pod.node]
+        if (pod.shared.devices or (known is not None and known.shared.devices)) and self._devices.refresh(state):
+            self._judging.judge_node(state)
+        else:
+            self._judging.judge_pod(state, pod)
 
     def _leave_other_node(self, pod: Pod) -> None:
         """After a restore of etcd the pod may be bound to another node than before: its claims there end.
@@ -175,6 +185,9 @@ class Intake:
             world.limiter.gone(known, world.now)
             world.spread.gone(known)
             self._draining.lost(node)
+            if known.shared.devices:
+                self._devices.lost(uid)
+                self._refresh([node])
         self._ending.gone(uid)
 
     def pods_listed(self, event: events.PodsListed) -> None:
@@ -190,6 +203,36 @@ class Intake:
         for uid, node in departures.uids():
             if event.nodes.get(uid) != node:  # the pod itself was lost when it began to terminate
                 departures.terminating(uid, node, None, self._world.now)
+
+    # -- devices --------------------------------------------------------------------------------------------------
+
+    def devices_known(self, *, known: bool) -> None:
+        """Slices, rules and claims of devices were listed, or are not followed any more."""
+        for pod in self._devices.know(known=known):
+            self.see_pod(pod)
+        self._refresh(self._world.cluster.nodes)
+
+    def slice_changed(self, event: events.SliceSeen | events.SliceGone) -> None:
+        """A ResourceSlice is stored like this, or is gone."""
+        found = event.found if isinstance(event, events.SliceSeen) else None
+        self._refresh(self._devices.put_slice(event.name, found))
+
+    def rule_changed(self, event: events.TaintRuleSeen | events.TaintRuleGone) -> None:
+        """A DeviceTaintRule is stored like this, or is gone."""
+        found = event.found if isinstance(event, events.TaintRuleSeen) else None
+        self._refresh(self._devices.put_rule(event.name, found))
+
+    def claim_changed(self, event: events.DeviceClaimSeen | events.DeviceClaimGone) -> None:
+        """A ResourceClaim is allocated like this, or is not."""
+        found = event.found if isinstance(event, events.DeviceClaimSeen) else None
+        for pod in list(self._devices.put_claim(event.key, found)):
+            self.see_pod(pod)
+
+    def _refresh(self, nodes: Iterable[str]) -> None:
+        """The devices of these nodes, or their taints, may have changed."""
+        known = self._world.cluster.nodes
+        states = [state for name in nodes if (state := known.get(name)) is not None]
+        self._judging.nodes_again(state.name for state in states if self._devices.refresh(state))
 
     # -- policies, profiles, namespaces -------------------------------------------------------------------------
 

@@ -82,8 +82,12 @@ class Judging:
 
     def all_again(self) -> None:
         """Verdicts may have changed on all nodes."""
+        self.nodes_again(self._world.cluster.nodes)
+
+    def nodes_again(self, names: Iterable[str]) -> None:
+        """Verdicts may have changed on these nodes."""
         if self._world.synced:
-            self._nodes.update(dict.fromkeys(self._world.cluster.nodes))
+            self._nodes.update(dict.fromkeys(names))
 
     def classes_again(self, classes: Collection[PodClass], *, judged: bool = False) -> None:
         """Pods of these classes may have other verdicts.
@@ -197,7 +201,7 @@ class Judging:
         if not invalid and not state.reported_invalid:
             return
         # Reported once for a value, though pods that cannot be compared with it come and go.
-        values = {history_name(taint): taint.value for taint, _ in node.taints}
+        values = {history_name(taint): taint.value for taint, _ in state.taints()}
         standing = {name: value for name, value in state.reported_invalid.items() if values.get(name) == value}
         state.reported_invalid = standing | {name: verdict.taint.value for name, verdict in invalid.items()}
 

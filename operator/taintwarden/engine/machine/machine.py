@@ -18,7 +18,7 @@ its own pace and in slices, so that a wave never stalls the loop. The parts, in 
 from typing import assert_never
 
 from taintwarden.engine.machine import commands, events
-from taintwarden.engine.machine.acting import Acting
+from taintwarden.engine.machine.acting import DEVICES_KEY, Acting
 from taintwarden.engine.machine.draining import Draining
 from taintwarden.engine.machine.ending import Ending
 from taintwarden.engine.machine.events import Event
@@ -123,8 +123,17 @@ class Machine:
                 self._freshness.answered(name, version, pods_version)
             case events.CheckFailed(name):
                 self._freshness.failed(name)
-            case events.ViewChanged(stream, live):
-                self._see_stream(stream, live=live)
+            case events.ViewChanged():
+                self._see_stream(event)
+            case events.SliceSeen() | events.SliceGone():
+                intake.slice_changed(event)
+            case events.TaintRuleSeen() | events.TaintRuleGone():
+                intake.rule_changed(event)
+            case events.DeviceClaimSeen() | events.DeviceClaimGone():
+                intake.claim_changed(event)
+            case events.DevicesKnown(known, problem):
+                self._world.devices_problem = problem
+                intake.devices_known(known=known)
             case events.PodsListed():
                 intake.pods_listed(event)
             case events.NamespaceSeen(name, labels):
@@ -199,11 +208,14 @@ class Machine:
         self._acting.evict_due(most)
         self._guarding.save({lane.policy for lane in world.queues.ready_lanes()})
 
-    def _see_stream(self, stream: str, *, live: bool) -> None:
-        if live:
-            self._world.blind.pop(stream, None)
-        else:
-            self._world.blind[stream] = None
+    def _see_stream(self, event: events.ViewChanged) -> None:
+        blind = self._world.blind_to_devices if event.of_devices else self._world.blind
+        if not event.live:
+            blind[event.stream] = None
+            return
+        blind.pop(event.stream, None)
+        if event.of_devices and not blind:
+            self._world.limiter.freed.add(DEVICES_KEY)
 
     def _restore_guard(self, event: events.GuardRestored) -> None:
         guards = self._world.limiter.guards

@@ -60,6 +60,17 @@ class SourceReport(msgspec.Struct, frozen=True):
     nodes: int
 
 
+class DevicesReport(msgspec.Struct, frozen=True):
+    """What a policy for devices relies on."""
+
+    pods: int
+    """Pods with devices that a policy could evict."""
+    problem: str = ""
+    """Why devices are not known."""
+    blind: tuple[str, ...] = ()
+    """The streams about devices that are cut off: nothing is evicted because of devices."""
+
+
 class GuardReport(msgspec.Struct, frozen=True):
     """The guard of a policy: its record, and what it compares now."""
 
@@ -119,6 +130,8 @@ class PolicyReport(msgspec.Struct, frozen=True):
     """None if the policy has no guard."""
     blind: tuple[str, ...] = ()
     """The streams that are cut off."""
+    devices: DevicesReport | None = None
+    """None if the policy selects no taints of devices."""
 
     @property
     def held_invalid(self) -> int:
@@ -236,7 +249,14 @@ class Reports:
             bouncing=bouncing.get(name, 0),
             guard=self.guard(name, now),
             blind=tuple(sorted(self._world.blind)),
+            devices=self._devices() if policy.devices else None,
         )
+
+    def _devices(self) -> DevicesReport:
+        world = self._world
+        pods = sum(number for one, number in world.cluster.classes.items() if one.devices)
+        blind = () if world.devices_problem else tuple(sorted(world.blind_to_devices))
+        return DevicesReport(pods, world.devices_problem, blind)
 
     def guard(self, policy: str, now: Instant) -> GuardReport | None:
         """The guard of a policy; None if it has none."""

@@ -140,7 +140,7 @@ class Verdicts:
 
     def compute(self, state: NodeState, pod_class: PodClass) -> tuple[TaintVerdict, ...]:
         """The same for a class that need not have a pod on the node."""
-        if state.node is None or not state.node.taints:
+        if not state.is_tainted:
             return ()
         selecting = self.selecting(pod_class)
         policies = tuple([policy for policy in self.select(state) if policy in selecting])
@@ -165,7 +165,7 @@ class Verdicts:
     ) -> tuple[TaintVerdict, ...]:
         tolerations = self.tolerations(pod_class)
         grace_seconds = pod_class.grace_seconds if any(policy.reclaim for policy in policies) else 0
-        alike = (tolerations, policies, grace_seconds, pod_class.protected_seconds)
+        alike = (tolerations, policies, grace_seconds, pod_class.protected_seconds, pod_class.devices)
         found = state.alike.get(alike)
         if found is None:
             if len(state.alike) >= MAX_ALIKE:

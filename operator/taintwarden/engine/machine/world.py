@@ -41,6 +41,10 @@ class World:
         self.synced = False
         self.blind: dict[str, None] = {}
         """Streams that are cut off: no pod is evicted on data that may be outdated."""
+        self.blind_to_devices: dict[str, None] = {}
+        """The same of streams about devices: no pod is evicted because of those."""
+        self.devices_problem = ""
+        """Why devices are not known, although a policy selects their taints."""
         self.overall_rate = overall_rate
         self.cluster = Cluster()
         self.claims = Claims()

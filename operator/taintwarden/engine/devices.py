@@ -1,0 +1,190 @@
+"""Devices of Dynamic Resource Allocation: which taints each has, and which pods have which.
+
+The rules are those of Kubernetes' device taint eviction (``pkg/controller/devicetainteviction`` of 1.37), with one
+difference: while a pool is incomplete, its devices keep the taints that are known of them. A driver that replaces its
+slices would otherwise start every clock again.
+
+* A device has the taints of its ResourceSlice, and of every DeviceTaintRule that selects it. They are one list.
+* Of the slices of a pool only those of its newest generation count.
+* A pod has the devices of the claims that are reserved for it. What it tolerates of their taints, its claims say.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from typing import TypeVar
+
+import msgspec
+
+from taintwarden.engine.model import DeviceId, DeviceOrigin, DeviceUse, Taint
+
+Key = TypeVar("Key", str, DeviceId)
+TimedTaint = tuple[Taint, float | None]
+
+
+class DeviceTaint(msgspec.Struct, frozen=True, gc=False):
+    """A taint of a device as it is stored. ``added_at``: its ``timeAdded``, in seconds since the epoch."""
+
+    key: str
+    value: str
+    effect: str
+    added_at: float | None = None
+
+
+class Device(msgspec.Struct, frozen=True):
+    """A device in a slice. ``attributes`` are texts, whatever their type is."""
+
+    attributes: tuple[tuple[str, str], ...] = ()
+    taints: tuple[DeviceTaint, ...] = ()
+
+
+class Slice(msgspec.Struct, frozen=True):
+    """A ResourceSlice: some devices of a pool, which has ``slices`` of them in each generation."""
+
+    driver: str
+    pool: str
+    generation: int
+    slices: int
+    devices: dict[str, Device]
+
+
+class TaintRule(msgspec.Struct, frozen=True):
+    """A DeviceTaintRule. What it does not name selects every device; without ``selects`` it selects none."""
+
+    taint: DeviceTaint
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+    selects: bool = True
+
+    def concerns(self, device: DeviceId) -> bool:
+        """Whether it adds its taint to a device."""
+        wanted = (self.driver, self.pool, self.device)
+        return self.selects and all(one in (None, name) for one, name in zip(wanted, device, strict=True))
+
+
+class DeviceClaim(msgspec.Struct, frozen=True):
+    """A ResourceClaim that is allocated: its devices, and the UIDs of the pods for which it is reserved."""
+
+    uses: tuple[DeviceUse, ...]
+    pods: frozenset[str] = frozenset()
+
+
+class _Pool:
+    """The slices of a pool, and what they say together."""
+
+    def __init__(self) -> None:
+        self.slices: dict[str, Slice] = {}
+        self.devices: dict[str, Device] = {}
+
+    def combine(self) -> dict[str, Device]:
+        """Take what the newest generation says. Returns the devices as they were before."""
+        before = self.devices
+        newest = max((one.generation for one in self.slices.values()), default=0)
+        current = [one for one in self.slices.values() if one.generation == newest]
+        found = {name: device for one in current for name, device in one.devices.items()}
+        is_complete = not current or len(current) >= max(one.slices for one in current)
+        self.devices = found if is_complete else before | found
+        return before
+
+
+class Inventory:
+    """What is known of slices, rules and claims, each by name. Every change returns what it concerns."""
+
+    def __init__(self) -> None:
+        self._slices: dict[str, Slice] = {}
+        self._pools: dict[tuple[str, str], _Pool] = {}
+        self._rules: dict[str, TaintRule] = {}
+        self._claims: dict[str, DeviceClaim] = {}
+        self._claims_of: dict[str, dict[str, None]] = {}
+        """UID of a pod -> its claims."""
+        self._claims_on: dict[DeviceId, dict[str, None]] = {}
+        """Device -> the claims to which it is allocated."""
+
+    def put_slice(self, name: str, found: Slice | None) -> Collection[DeviceId]:
+        """A slice is stored like this, or is gone. Returns the devices in use whose taints changed."""
+        before = self._slices.pop(name, None)
+        if found is not None:
+            self._slices[name] = found
+        changed: dict[DeviceId, None] = {}
+        for place in dict.fromkeys((one.driver, one.pool) for one in (before, found) if one is not None):
+            pool = self._pools.setdefault(place, _Pool())
+            pool.slices.pop(name, None)
+            if found is not None and (found.driver, found.pool) == place:
+                pool.slices[name] = found
+            known = pool.combine()
+            if not pool.slices:
+                del self._pools[place]
+            for device in known.keys() | pool.devices.keys():
+                if known.get(device) != pool.devices.get(device):
+                    changed[DeviceId(*place, device)] = None
+        return [one for one in changed if one in self._claims_on]
+
+    def put_rule(self, name: str, found: TaintRule | None) -> Collection[DeviceId]:
+        """A rule is stored like this, or is gone. Returns the devices in use that it concerns."""
+        before = self._rules.pop(name, None)
+        if found is not None:
+            self._rules[name] = found
+        if found == before:
+            return ()
+        rules = [one for one in (before, found) if one is not None]
+        return [device for device in self._claims_on if any(rule.concerns(device) for rule in rules)]
+
+    def put_claim(self, key: str, found: DeviceClaim | None) -> Collection[str]:
+        """A claim is allocated like this, or is not. Returns the pods that have other devices because of it."""
+        before = self._claims.pop(key, None)
+        if found is not None:
+            self._claims[key] = found
+        if found == before:
+            return ()
+        if before is not None:
+            for pod in before.pods:
+                _drop(self._claims_of, pod, key)
+            for device in dict.fromkeys(use.device for use in before.uses):
+                _drop(self._claims_on, device, key)
+        if found is not None:
+            for pod in found.pods:
+                self._claims_of.setdefault(pod, {})[key] = None
+            for use in found.uses:
+                self._claims_on.setdefault(use.device, {})[key] = None
+        if before is not None and found is not None and before.uses == found.uses:
+            return sorted(before.pods ^ found.pods)
+        return sorted((before.pods if before else frozenset()) | (found.pods if found else frozenset()))
+
+    def uses(self, pod: str) -> tuple[DeviceUse, ...]:
+        """The devices that a pod (by UID) has, each once for each way in which its claims tolerate taints."""
+        found = dict.fromkeys(use for key in self._claims_of.get(pod, ()) for use in self._claims[key].uses)
+        return tuple(sorted(found, key=_device))
+
+    def pods(self, device: DeviceId) -> Iterator[str]:
+        """The pods that have a device."""
+        for key in self._claims_on.get(device, ()):
+            yield from sorted(self._claims[key].pods)
+
+    def users(self) -> Iterator[str]:
+        """All pods that have devices."""
+        return iter(list(self._claims_of))
+
+    def taints(self, device: DeviceId) -> tuple[TimedTaint, ...]:
+        """The taints of a device: those of its slice, then those of rules by name."""
+        pool = self._pools.get((device.driver, device.pool))
+        known = None if pool is None else pool.devices.get(device.device)
+        attributes = known.attributes if known is not None else ()
+        given = [("", taint) for taint in (known.taints if known is not None else ())]
+        given += [(name, rule.taint) for name, rule in sorted(self._rules.items()) if rule.concerns(device)]
+        numbers: Counter[tuple[str, str, str]] = Counter()
+        found = []
+        for rule, taint in given:
+            origin = DeviceOrigin(device, attributes, rule, numbers[rule, taint.key, taint.effect])
+            numbers[rule, taint.key, taint.effect] += 1
+            found.append((Taint(taint.key, taint.value, taint.effect, origin=origin), taint.added_at))
+        return tuple(found)
+
+
+def _drop(index: dict[Key, dict[str, None]], at: Key, key: str) -> None:
+    index[at].pop(key, None)
+    if not index[at]:
+        del index[at]
+
+
+def _device(use: DeviceUse) -> DeviceId:
+    return use.device

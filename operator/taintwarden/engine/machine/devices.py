@@ -1,0 +1,126 @@
+"""Devices and the pods that have them: such a pod has a class of its own, and its node has the taints of its devices.
+
+So everything that is true of a node's taints is true of them: verdicts, histories, guards, limits and reports know no
+other path. The histories are stored with those of the node, since drivers own their slices and replace them.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+from msgspec.structs import replace
+
+from taintwarden.engine.devices import DeviceClaim, Inventory, Slice, TaintRule
+from taintwarden.engine.machine.cluster import NodeState
+from taintwarden.engine.machine.world import World
+from taintwarden.engine.model import DeviceId, DeviceUse, Pod, PodClass
+
+
+class Devices:
+    """What is known of devices. Without a policy that selects their taints it is empty, and no pod has any.
+
+    Args:
+        world: the state.
+
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._inventory = Inventory()
+        self._nodes: dict[str, str] = {}
+        """UID -> the node of each pod that has devices."""
+        self._classes: WeakValueDictionary[tuple[PodClass, tuple[DeviceUse, ...]], PodClass] = WeakValueDictionary()
+        self._plain: WeakKeyDictionary[PodClass, PodClass] = WeakKeyDictionary()
+        """The class without devices of each class with some."""
+        self._tainted: dict[str, None] = {}
+        """Nodes that have taints of devices."""
+        self._are_known = False
+
+    # -- pods -----------------------------------------------------------------------------------------------------
+
+    def equip(self, pod: Pod) -> Pod:
+        """A pod as its stream delivers it, with its devices."""
+        uses = self._inventory.uses(pod.uid) if self._are_known else ()
+        if not uses:
+            self._nodes.pop(pod.uid, None)
+            return pod
+        self._nodes[pod.uid] = pod.node
+        key = (pod.shared, uses)
+        found = self._classes.get(key)
+        if found is None:
+            found = self._classes[key] = replace(pod.shared, devices=uses)
+            self._plain[found] = pod.shared
+        return replace(pod, shared=found)
+
+    def plain(self, pod_class: PodClass) -> PodClass:
+        """The class as streams deliver it, without devices."""
+        return self._plain.get(pod_class, pod_class)
+
+    def lost(self, uid: str) -> None:
+        """The pod is gone."""
+        self._nodes.pop(uid, None)
+
+    def refresh(self, state: NodeState) -> bool:
+        """Bring the taints of its devices to a node. Returns whether they changed.
+
+        Those of a device that drained the node stay when its pods are gone: the node is still drained.
+        """
+        if not self._are_known:
+            return bool(state.device_taints) and state.update_devices((), self._world.now.wall)
+        used = {use.device for pod in state.pods.values() for use in pod.shared.devices}
+        for taint, history in state.taints() if state.device_taints else ():
+            if taint.origin is not None and history.drains:
+                used.add(taint.origin.device)
+        taints = tuple([one for device in sorted(used) for one in self._inventory.taints(device)])
+        if taints:
+            self._tainted[state.name] = None
+        else:
+            self._tainted.pop(state.name, None)
+        return state.update_devices(taints, self._world.now.wall)
+
+    # -- what streams deliver ---------------------------------------------------------------------------------------
+
+    def know(self, *, known: bool) -> list[Pod]:
+        """Slices, rules and claims were listed; or no policy needs them any more. Returns the pods to be seen again."""
+        if known == self._are_known:
+            return []
+        self._are_known = known
+        if not known:
+            self._inventory = Inventory()
+            again = [self._as_delivered(uid, node) for uid, node in list(self._nodes.items())]
+            return [pod for pod in again if pod is not None]
+        having = set(self._inventory.users())
+        return [pod for state in self._world.cluster.nodes.values() for uid, pod in state.pods.items() if uid in having]
+
+    def put_slice(self, name: str, found: Slice | None) -> Iterable[str]:
+        """A slice is stored like this, or is gone. Returns the nodes that it concerns."""
+        return self._nodes_of(self._inventory.put_slice(name, found))
+
+    def put_rule(self, name: str, found: TaintRule | None) -> Iterable[str]:
+        """A rule is stored like this, or is gone. Returns the nodes that it concerns."""
+        return self._nodes_of(self._inventory.put_rule(name, found))
+
+    def put_claim(self, key: str, found: DeviceClaim | None) -> Iterator[Pod]:
+        """A claim is allocated like this, or is not. Returns the pods that have other devices because of it."""
+        for uid in self._inventory.put_claim(key, found):
+            pod = self._as_delivered(uid, self._nodes.get(uid)) if self._are_known else None
+            if pod is not None:
+                yield pod
+
+    def _nodes_of(self, devices: Collection[DeviceId]) -> Iterable[str]:
+        uids = (uid for device in devices for uid in self._inventory.pods(device))
+        found = dict.fromkeys(self._nodes[uid] for uid in uids if uid in self._nodes)
+        for name in list(self._tainted) if devices else ():  # nodes that are drained have such pods no longer
+            state = self._world.cluster.nodes.get(name)
+            if state is None:
+                del self._tainted[name]
+            elif any(one.origin is not None and one.origin.device in devices for one, _ in state.device_taints):
+                found[name] = None
+        return found
+
+    def _as_delivered(self, uid: str, node: str | None) -> Pod | None:
+        """A pod without its devices. Where it is, its stream may have said before its claim was known."""
+        nodes = self._world.cluster.nodes
+        if node is None:
+            node = next((name for name, state in nodes.items() if uid in state.pods), "")
+        pod = self._world.cluster.pod(node, uid)
+        return None if pod is None else replace(pod, shared=self.plain(pod.shared))

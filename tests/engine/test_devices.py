@@ -1,0 +1,513 @@
+"""Taints of devices: which pods they concern, what these tolerate, and since when."""
+
+from typing import Any
+
+import pytest
+
+from engine.rig import NO_LIMITS, START, Rig, exists
+from taintwarden.engine.devices import Device, DeviceClaim, DeviceTaint, Inventory, Slice, TaintRule
+from taintwarden.engine.history import decode_histories
+from taintwarden.engine.limits.refusal import STALE_VIEW
+from taintwarden.engine.machine import commands, events
+from taintwarden.engine.model import (
+    DeviceEffect,
+    DeviceId,
+    DeviceTaintSelector,
+    DeviceUse,
+    GuardSettings,
+    Limits,
+    Policy,
+    TaintSelector,
+    Timing,
+    Toleration,
+    ValueType,
+)
+from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
+
+DRIVER, POOL, KEY = "gpu.example.com", "n1", "gpu.example.com/health"
+GPU_0, GPU_1 = DeviceId(DRIVER, POOL, "gpu-0"), DeviceId(DRIVER, POOL, "gpu-1")
+
+
+def for_devices(key: str = KEY, *, name: str = "p", **more: Any) -> Policy:
+    of_selector = {field: more.pop(field) for field in ("driver", "effects", "value_type", "selector") if field in more}
+    return Policy(name=name, devices=(DeviceTaintSelector(key, **of_selector),), limits=NO_LIMITS, **more)
+
+
+def tainted(value: str = "bad", effect: str = "NoExecute", key: str = KEY, added_at: float | None = None) -> Device:
+    return Device((), (DeviceTaint(key, value, effect, added_at),))
+
+
+def slice_of(generation: int = 1, slices: int = 1, **devices: Device) -> Slice:
+    named = {name.replace("_", "-"): device for name, device in devices.items()}
+    return Slice(DRIVER, POOL, generation, slices, named)
+
+
+class Devices(Rig):
+    """Nodes whose pods have devices."""
+
+    def __init__(self, *policies: Policy, known: bool = True, history: str = "", **more: Any) -> None:
+        super().__init__(*(policies or (for_devices(),)), **more)
+        self.node(history=history)
+        if known:
+            self.feed(events.DevicesKnown(known=True))
+            self.wake()
+
+    def slice(self, name: str = "s", found: Slice | None = None, **devices: Device) -> None:
+        self.feed(events.SliceSeen(name, found or slice_of(**devices)))
+        self.wake()
+
+    def rule(self, name: str = "r", *, value: str = "bad", effect: str = "NoExecute", **selected: Any) -> None:
+        self.feed(events.TaintRuleSeen(name, TaintRule(DeviceTaint(KEY, value, effect), **selected)))
+        self.wake()
+
+    def claim(self, *uids: str, device: DeviceId = GPU_0, tolerations: Any = (), key: str = "shop/c") -> None:
+        found = DeviceClaim((DeviceUse(device, tuple(tolerations)),), frozenset(f"uid-{uid}" for uid in uids))
+        self.feed(events.DeviceClaimSeen(key, found))
+        self.wake()
+
+    @property
+    def evicted(self) -> list[str]:
+        return [one.pod.name for one in self.out if isinstance(one, commands.Evict)]
+
+
+def test_a_pod_with_a_tainted_device_is_evicted_and_no_other():
+    rig = Devices()
+    rig.slice(gpu_0=tainted(), gpu_1=Device())
+    rig.claim("a")
+    rig.claim("b", device=GPU_1, key="shop/d")
+    for name in ("a", "b", "c"):
+        rig.pod(name)
+    assert rig.evicted == ["a"]
+
+
+@pytest.mark.parametrize("order", ["claim-pod-slice", "pod-slice-claim", "slice-claim-pod", "slice-pod-claim"])
+def test_it_does_not_matter_what_is_seen_first(order):
+    rig = Devices()
+    act = {"claim": lambda: rig.claim("a"), "pod": lambda: rig.pod("a"), "slice": lambda: rig.slice(gpu_0=tainted())}
+    for one in order.split("-"):
+        assert rig.evicted == []
+        act[one]()
+    assert rig.evicted == ["a"]
+
+
+def test_nothing_is_evicted_before_devices_are_known():
+    rig = Devices(known=False)
+    rig.slice(gpu_0=tainted())
+    rig.claim("a")
+    rig.pod("a")
+    assert rig.evicted == []
+    rig.feed(events.DevicesKnown(known=True))
+    rig.wake()
+    assert rig.evicted == ["a"]
+
+
+def test_what_is_not_followed_any_more_evicts_nobody():
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
+    rig.slice(gpu_0=tainted())
+    rig.claim("a")
+    rig.pod("a")
+    rig.feed(events.DevicesKnown(known=False, problem="not served"))
+    rig.advance(120)
+    assert rig.evicted == []
+    assert rig.machine.view.report(rig.now)[0].devices.problem == "not served"
+
+
+def test_the_taint_goes_and_the_pod_stays():
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
+    rig.slice(gpu_0=tainted())
+    rig.claim("a")
+    rig.pod("a")
+    rig.slice(gpu_0=Device())
+    rig.advance(120)
+    assert rig.evicted == []
+
+
+def test_the_claim_is_deallocated_and_the_pod_stays():
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
+    rig.slice(gpu_0=tainted())
+    rig.claim("a")
+    rig.pod("a")
+    rig.feed(events.DeviceClaimGone("shop/c"))
+    rig.advance(120)
+    assert rig.evicted == []
+
+
+def test_all_pods_that_share_a_device_leave():
+    rig = Devices()
+    for name in ("a", "b"):
+        rig.pod(name)
+    rig.claim("a", "b")
+    rig.slice(gpu_0=tainted())
+    assert sorted(rig.evicted) == ["a", "b"]
+
+
+def test_pods_of_a_device_with_no_node_leave_every_node():
+    rig = Devices()
+    rig.node("n2")
+    rig.pod("a")
+    rig.pod("b", node="n2")
+    rig.claim("a", "b")
+    rig.slice(gpu_0=tainted())
+    assert sorted(rig.evicted) == ["a", "b"]
+
+
+# -- tolerations ------------------------------------------------------------------------------------------------------
+
+
+def native(operator: str = "Exists", value: str = "", seconds: int | None = None, effect: str = "") -> Toleration:
+    return Toleration(KEY, operator, value, effect, seconds)
+
+
+def above(value: str) -> Toleration:
+    return Toleration(KEY, "Gt", value)
+
+
+def test_the_claim_tolerates():
+    rig = Devices()
+    rig.slice(gpu_0=tainted())
+    rig.claim("a", tolerations=[native()])
+    rig.pod("a")
+    assert rig.evicted == []
+
+
+def test_tolerations_of_the_pod_are_for_nodes():
+    rig = Devices()
+    rig.slice(gpu_0=tainted())
+    rig.claim("a")
+    rig.pod("a", exists(KEY))
+    assert rig.evicted == ["a"]
+
+
+def test_the_claim_tolerates_for_a_time():
+    rig = Devices()
+    rig.slice(gpu_0=tainted(added_at=START))
+    rig.claim("a", tolerations=[native(seconds=60)])
+    rig.pod("a")
+    rig.advance(59)
+    assert rig.evicted == []
+    rig.advance(2)
+    assert rig.evicted == ["a"]
+
+
+@pytest.mark.parametrize(("value", "leaves"), [("960", False), ("940", True)])
+def test_the_annotation_narrows_what_the_claim_tolerates(value, leaves):
+    """KEP-5471, story 4."""
+    rig = Devices(for_devices(value_type=ValueType.INTEGER))
+    rig.slice(gpu_0=tainted(value))
+    rig.claim("a", tolerations=[native()])
+    rig.pod("a", extended=[above("950")])
+    assert rig.evicted == (["a"] if leaves else [])
+
+
+@pytest.mark.parametrize(("xid", "leaves"), [("79", True), ("43", False), ("31", False)])
+def test_codes_that_are_harmless_are_spared(xid, leaves):
+    """Decimal codes, as NVIDIA's driver writes them."""
+    rig = Devices(for_devices(effects=(DeviceEffect.NO_SCHEDULE, DeviceEffect.NONE)))
+    rig.slice(gpu_0=tainted(xid, "NoSchedule" if xid == "79" else "None"))
+    rig.claim("a")
+    rig.pod("a", extended=[Toleration(KEY, "In", values=("31", "43"))])
+    assert rig.evicted == (["a"] if leaves else [])
+
+
+def test_by_two_claims_the_one_that_tolerates_less_decides():
+    rig = Devices()
+    rig.slice(gpu_0=tainted())
+    rig.claim("a", tolerations=[native()])
+    rig.claim("a", key="shop/other")
+    rig.pod("a")
+    assert rig.evicted == ["a"]
+
+
+def test_a_value_that_cannot_be_compared_evicts_nobody():
+    rig = Devices(for_devices(value_type=ValueType.INTEGER))
+    rig.slice(gpu_0=tainted("9x0"))
+    rig.claim("a")
+    rig.pod("a", extended=[above("950")])
+    assert rig.evicted == []
+    [invalid] = rig.machine.view.report(rig.now)[0].invalid
+    assert (invalid.node, invalid.taint) == ("n1", f"{KEY}=9x0:NoExecute of device {GPU_0}")
+
+
+# -- which taints -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("selector", "leaves"),
+    [
+        ({"key": "*"}, True),
+        ({"key": "gpu.example.com/*"}, True),
+        ({"key": "other"}, False),
+        ({"driver": DRIVER}, True),
+        ({"driver": "nic.example.com"}, False),
+        ({"effects": ("NoSchedule",)}, False),
+    ],
+)
+def test_what_a_policy_selects(selector, leaves):
+    rig = Devices(for_devices(**selector))
+    rig.slice(gpu_0=tainted())
+    rig.claim("a")
+    rig.pod("a")
+    assert rig.evicted == (["a"] if leaves else [])
+
+
+@pytest.mark.parametrize(("model", "leaves"), [("H100", True), ("A100", False)])
+def test_a_policy_selects_by_attributes(model, leaves):
+    only = LabelSelector((Requirement("model", SelectorOperator.IN, ("H100",)),))
+    rig = Devices(for_devices(selector=only))
+    rig.slice(gpu_0=Device((("model", model),), tainted().taints))
+    rig.claim("a")
+    rig.pod("a")
+    assert rig.evicted == (["a"] if leaves else [])
+
+
+def test_a_policy_for_nodes_does_not_act_on_devices():
+    rig = Devices(Policy(name="p", taints=(TaintSelector("*"),), limits=NO_LIMITS))
+    rig.slice(gpu_0=tainted())
+    rig.claim("a")
+    rig.pod("a")
+    assert rig.evicted == []
+
+
+def test_a_policy_for_devices_does_not_act_on_nodes():
+    rig = Devices(for_devices("*"))
+    rig.node("n1", "sla=1")
+    rig.claim("a")
+    rig.pod("a")
+    assert rig.evicted == []
+
+
+@pytest.mark.parametrize(
+    ("selected", "leaves"),
+    [
+        ({}, True),
+        ({"driver": DRIVER}, True),
+        ({"driver": DRIVER, "pool": POOL, "device": "gpu-0"}, True),
+        ({"device": "gpu-1"}, False),
+        ({"pool": "n2"}, False),
+        ({"selects": False}, False),
+    ],
+)
+def test_a_rule_taints_what_it_selects(selected, leaves):
+    rig = Devices()
+    rig.claim("a")
+    rig.pod("a")
+    rig.rule(**selected)
+    assert rig.evicted == (["a"] if leaves else [])
+
+
+def test_a_rule_and_the_driver_may_add_the_same_taint():
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
+    rig.slice(gpu_0=tainted("1"))
+    rig.rule(value="2")
+    rig.claim("a", tolerations=[native("Equal", "1")])
+    rig.pod("a")
+    assert [str(taint) for taint, _ in rig.machine.view.node("n1").taints] == [
+        f"{KEY}=1:NoExecute of device {GPU_0}",
+        f"{KEY}=2:NoExecute of device {GPU_0}",
+    ]
+    rig.feed(events.TaintRuleGone("r"))
+    rig.advance(120)
+    assert rig.evicted == []
+
+
+# -- slices and pools -------------------------------------------------------------------------------------------------
+
+
+def test_an_older_generation_does_not_count():
+    rig = Devices()
+    rig.slice("old", slice_of(1, gpu_0=tainted()))
+    rig.slice("new", slice_of(2, gpu_0=Device()))
+    rig.claim("a")
+    rig.pod("a")
+    assert rig.evicted == []
+
+
+def test_an_incomplete_pool_keeps_the_taints_that_are_known():
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
+    rig.slice("one", slice_of(1, 2, gpu_0=tainted()))
+    rig.slice("two", slice_of(1, 2, gpu_1=Device()))
+    rig.claim("a")
+    rig.pod("a")
+    rig.advance(30)
+    rig.slice("two", slice_of(2, 2, gpu_1=Device()))
+    rig.feed(events.SliceGone("one"))
+    rig.advance(10)
+    rig.slice("one", slice_of(2, 2, gpu_0=tainted()))
+    rig.advance(21)
+    assert rig.evicted == ["a"]
+
+
+def test_a_pool_without_slices_has_no_devices():
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
+    rig.slice("one", slice_of(gpu_0=tainted()))
+    rig.claim("a")
+    rig.pod("a")
+    rig.feed(events.SliceGone("one"))
+    rig.advance(120)
+    assert rig.evicted == []
+
+
+def test_pools_of_the_same_name_are_those_of_different_drivers():
+    rig = Devices()
+    rig.slice("other", Slice("nic.example.com", POOL, 1, 1, {"gpu-0": tainted()}))
+    rig.claim("a")
+    rig.pod("a")
+    assert rig.evicted == []
+
+
+def test_a_slice_that_says_the_same_again_changes_nothing():
+    inventory = Inventory()
+    inventory.put_claim("shop/c", DeviceClaim((DeviceUse(GPU_0),), frozenset({"uid-a"})))
+    assert list(inventory.put_slice("s", slice_of(gpu_0=tainted()))) == [GPU_0]
+    assert list(inventory.put_slice("s", slice_of(gpu_0=tainted()))) == []
+
+
+# -- time -------------------------------------------------------------------------------------------------------------
+
+
+def stored(rig: Devices) -> str:
+    """The newest history, once it is stored."""
+    text = ""
+    while orders := [one for one in rig.ordered if isinstance(one, commands.SaveHistory)]:
+        text = orders[0].text
+        rig.ordered.remove(orders[0])
+        rig.written(orders[0])
+        rig.node(history=text)
+    return text
+
+
+def test_the_grace_counts_from_the_value():
+    rig = Devices(for_devices(value_type=ValueType.INTEGER, timing=Timing(violation_grace_seconds=60)))
+    rig.slice(gpu_0=tainted("990", added_at=START - 5_000))
+    rig.claim("a", tolerations=[native()])
+    rig.pod("a", extended=[above("950")])
+    rig.advance(100)
+    rig.slice(gpu_0=tainted("900", added_at=START - 5_000))
+    rig.advance(59)
+    assert rig.evicted == []
+    rig.advance(2)
+    assert rig.evicted == ["a"]
+
+
+def test_the_history_is_stored_with_the_node():
+    rig = Devices()
+    rig.slice(gpu_0=tainted("990"))
+    rig.claim("a", tolerations=[native()])
+    rig.pod("a")
+    [(name, history)] = decode_histories(stored(rig)).items()
+    assert name == f"{KEY}:NoExecute@{GPU_0}"
+    assert history.value == "990"
+
+
+@pytest.mark.parametrize("first", ["devices", "synced"])
+def test_a_restart_moves_no_deadline(first):
+    policy = for_devices(value_type=ValueType.INTEGER, timing=Timing(violation_grace_seconds=60))
+    before = Devices(policy)
+    before.slice(gpu_0=tainted("990", added_at=START - 5_000))
+    before.claim("a", tolerations=[native()])
+    before.pod("a", extended=[above("950")])
+    before.slice(gpu_0=tainted("900", added_at=START - 5_000))
+    rig = Devices(policy, known=False, synced=False, history=stored(before))
+    rig.wall += 40
+    rig.feed(events.SliceSeen("s", slice_of(gpu_0=tainted("900", added_at=START - 5_000))))
+    rig.claim("a", tolerations=[native()])
+    rig.pod("a", extended=[above("950")])
+    known, synced = events.DevicesKnown(known=True), events.Synced()
+    for event in (known, synced) if first == "devices" else (synced, known):
+        rig.feed(event)
+        rig.wake()
+    rig.advance(19)
+    assert rig.evicted == []
+    rig.advance(2)
+    assert rig.evicted == ["a"]
+
+
+def test_what_is_stored_stays_until_devices_are_known():
+    before = Devices()
+    before.slice(gpu_0=tainted("990"))
+    before.claim("a", tolerations=[native()])
+    before.pod("a")
+    rig = Devices(known=False, history=stored(before))
+    assert not [one for one in rig.ordered if isinstance(one, commands.SaveHistory)]
+
+
+def test_a_driver_that_renews_the_time_moves_nothing():
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
+    rig.slice(gpu_0=tainted(added_at=START))
+    rig.claim("a")
+    rig.pod("a")
+    for second in range(1, 59):
+        rig.advance(1)
+        rig.slice(gpu_0=tainted(added_at=START + second))
+    rig.advance(3)
+    assert rig.evicted == ["a"]
+
+
+def test_devices_are_not_a_change_by_the_pod_itself():
+    """The guard holds pods whose own namespace causes their eviction."""
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
+    rig.pod("a")
+    rig.slice(gpu_0=tainted())
+    rig.claim("a")
+    assert "uid-a" not in rig.machine._world.cluster.changed
+
+
+# -- what protects ----------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_evicted_while_devices_are_out_of_date():
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
+    rig.slice(gpu_0=tainted())
+    rig.claim("a")
+    rig.pod("a")
+    rig.feed(events.ViewChanged("resourceslices", live=False, of_devices=True))
+    rig.advance(120)
+    assert rig.evicted == []
+    assert rig.machine.view.claims("uid-a")[0].limit == STALE_VIEW
+    assert rig.machine.view.report(rig.now)[0].devices.blind == ("resourceslices",)
+    rig.feed(events.ViewChanged("resourceslices", live=True, of_devices=True))
+    rig.wake()
+    assert rig.evicted == ["a"]
+
+
+def test_taints_of_nodes_evict_while_devices_are_out_of_date():
+    both = Policy(name="p", taints=(TaintSelector("sla"),), devices=(DeviceTaintSelector(KEY),), limits=NO_LIMITS)
+    rig = Devices(both)
+    rig.feed(events.ViewChanged("resourceslices", live=False, of_devices=True))
+    rig.pod("a")
+    rig.node("n1", "sla=1")
+    assert rig.evicted == ["a"]
+
+
+def test_a_rule_for_every_device_trips_the_guard_before_the_first_eviction():
+    guarded = Limits(max_unavailable=None, zone_health=None, guard=GuardSettings(min_pods=10))
+    policy = Policy(name="p", devices=(DeviceTaintSelector("*"),), limits=guarded)
+    rig = Devices(policy)
+    for number in range(40):
+        node = f"n{number}"
+        rig.node(node)
+        rig.pod(f"a{number}", node=node)
+        rig.claim(f"a{number}", device=DeviceId(DRIVER, node, "gpu-0"), key=f"shop/c{number}")
+    rig.rule()
+    rig.advance(60)
+    assert rig.evicted == []
+    assert any(isinstance(one, commands.GuardTripped) for one in rig.out)
+
+
+def test_a_quarantine_heeds_no_toleration_of_a_claim():
+    rig = Devices(for_devices(quarantine=True))
+    rig.slice(gpu_0=tainted())
+    rig.claim("a", tolerations=[native()])
+    rig.pod("a")
+    assert rig.evicted == ["a"]
+
+
+def test_a_cluster_whose_policies_are_for_nodes_forgets_nothing_and_keeps_nothing():
+    rig = Devices()
+    rig.slice(gpu_0=tainted())
+    rig.claim("a", tolerations=[native()])
+    rig.pod("a")
+    rig.feed(events.PodGone("uid-a", "n1"))
+    rig.wake()
+    assert rig.machine.view.node("n1").taints == ()
+    assert rig.machine._intake._devices._nodes == {}
