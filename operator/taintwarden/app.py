@@ -16,6 +16,7 @@ import structlog
 from taintwarden.controller import memory
 from taintwarden.controller.clock import CheckedClock, Clock, system_clock
 from taintwarden.controller.decoding import Decoder
+from taintwarden.controller.device_following import DeviceFollowing
 from taintwarden.controller.effector import Effector
 from taintwarden.controller.following import Following
 from taintwarden.controller.guard_store import GuardStore
@@ -162,6 +163,7 @@ class App:
             **{resource: WorkloadHandler(resource.name, *parts) for resource in workloads},
         }
         self.following = Following(self.client, handlers, timings, self._task)
+        self._devices = DeviceFollowing(self.client, *parts, timings, self._task)
         self.leadership = Leadership(settings.identity, self.metrics, self._prepare, self._lead, self._task)
         self.health = Health(
             self.machine.view, self.following, self.lease, self.recorder, self.metrics, clock, lambda: self.failure
@@ -240,6 +242,7 @@ class App:
         """Other policies are in force. If they derive taints from more than was read of nodes, these are read again."""
         reads_more = self._decoder.follow(policies)
         self._feed(events.PoliciesChanged(policies))
+        self._devices.policies_changed(policies)
         if reads_more:
             self.following.read_again(NODES)
 

@@ -64,6 +64,7 @@ PATTERNS = {
     names.check_key: names.KEY,
     check_version_label: names.KEY,
     names.check_key_selector: names.KEY_SELECTOR,
+    names.check_driver: names.DNS_SUBDOMAIN,
     names.check_label_value: names.LABEL_VALUE,
     names.check_namespace: names.NAMESPACE,
     names.check_percentage: names.PERCENTAGE,

@@ -25,6 +25,7 @@ PUBLISHER = ROOT / "deploy" / "components" / "publisher"
 MANIFESTS = (
     ROOT / "deploy" / "base",
     ROOT / "deploy" / "components" / "allow-delete",
+    ROOT / "deploy" / "components" / "devices",
     ROOT / "deploy" / "components" / "protected-metrics",
 )
 OPERATOR_USER = f"system:serviceaccount:{OPERATOR_NAMESPACE}:{OPERATOR_SERVICE_ACCOUNT}"

@@ -56,14 +56,14 @@ def test_without_rights_people_may_still_look():
 
 def test_the_rights_go_to_the_service_account_that_was_named():
     named: Json = {"serviceAccount": {"create": False, "name": "mine"}, "webhooks": {"serviceAccountName": "other"}}
-    objects = by_key(chart(named | {"rbac": {"allowDelete": True}}))
+    objects = by_key(chart(named | {"rbac": {"allowDelete": True, "devices": True}}))
     bound = {
         name: subject["name"]
         for (kind, name), one in objects.items()
         if kind in ("RoleBinding", "ClusterRoleBinding")
         for subject in one["subjects"]
     }
-    mine = ("taintwarden", "taintwarden-delete", "taintwarden-limited")
+    mine = ("taintwarden", "taintwarden-delete", "taintwarden-devices", "taintwarden-limited")
     assert bound == dict.fromkeys(mine, "mine") | {"taintwarden-webhook": "other"}
     for name, account in (("taintwarden", "mine"), ("taintwarden-webhook", "other")):
         assert objects["Deployment", name]["spec"]["template"]["spec"]["serviceAccountName"] == account
@@ -80,6 +80,12 @@ def test_pods_are_deleted_only_where_that_was_asked_for():
     binding = ("ClusterRoleBinding", "taintwarden-delete")
     assert binding not in names()
     assert names(rbac={"allowDelete": True}) == names() | {binding}
+
+
+def test_devices_are_read_only_where_that_was_asked_for():
+    binding = ("ClusterRoleBinding", "taintwarden-devices")
+    assert binding not in names()
+    assert names(rbac={"devices": True}) == names() | {binding}
 
 
 def test_critical_pods_get_a_quota_only_where_that_was_asked_for():

@@ -87,6 +87,12 @@ def check_object_name(text: str) -> Iterator[FieldError]:
         yield FieldError("", text, "is not an object name: lower-case letters, digits, '-' and '.'")
 
 
+def check_driver(text: str) -> Iterator[FieldError]:
+    """The name of the driver of a device."""
+    if not re.fullmatch(DNS_SUBDOMAIN, text):
+        yield FieldError("", text, "is not the name of a driver", "write for example gpu.example.com, or leave it out")
+
+
 def check_percentage(text: str) -> Iterator[FieldError]:
     """A share of a workload's pods."""
     if re.fullmatch(PERCENTAGE, text):

@@ -10,6 +10,7 @@ from taintwarden.api.field_errors import FieldError, InvalidObject
 from taintwarden.api.objects import label_selector, read_object
 from taintwarden.api.types import (
     POLICY_KIND,
+    DeviceTaintSelectorSpec,
     LimitsBase,
     LimitsSpec,
     PolicyMode,
@@ -21,6 +22,7 @@ from taintwarden.api.types import (
 from taintwarden.api.window_schedules import parse_duration
 from taintwarden.engine.model import (
     BounceSettings,
+    DeviceTaintSelector,
     EvictionSettings,
     Exclude,
     GuardSettings,
@@ -65,6 +67,7 @@ def parse_policy(obj: Mapping[str, Any]) -> Policy:
         created_at=created_at,
         mode=Mode.PAUSED if spec.paused else Mode(spec.mode),
         taints=tuple(map(_taint, spec.taints)),
+        devices=tuple(map(_device, spec.devices)),
         version_labels=spec.version_labels,
         node_selector=label_selector(spec.node_selector),
         pod_selector=label_selector(spec.pod_selector),
@@ -112,6 +115,11 @@ def _same_fields(value: msgspec.Struct, wanted: type[T]) -> T:
 
 def _taint(spec: TaintSelectorSpec) -> TaintSelector:
     return TaintSelector(spec.key, spec.effects, spec.value_type, spec.placement, _source(spec.from_))
+
+
+def _device(spec: DeviceTaintSelectorSpec) -> DeviceTaintSelector:
+    selector = label_selector(spec.selector)
+    return DeviceTaintSelector(spec.key, spec.driver or "", spec.effects, spec.value_type, selector)
 
 
 def _source(spec: SourceSpec | None) -> ValueSource | None:

@@ -15,6 +15,7 @@ from taintwarden.api import names
 from taintwarden.api.field_errors import FieldError
 from taintwarden.api.window_schedules import MAX_DURATION_LENGTH, MAX_SCHEDULE_LENGTH, MAX_ZONE_LENGTH, check_windows
 from taintwarden.engine.model import (
+    DeviceEffect,
     Effect,
     GuardAction,
     Method,
@@ -175,6 +176,23 @@ def check_taints(taints: tuple[TaintSelectorSpec, ...]) -> Iterator[FieldError]:
                     f"stands in [{first}] and again in [{index}]",
                     "select each key and effect once",
                 )
+
+
+class DeviceTaintSelectorSpec(Spec, frozen=True):
+    """Which taints of devices a policy acts on."""
+
+    key: Annotated[str, checked(names.check_key_selector, max_length=names.MAX_KEY_LENGTH)]
+    driver: Annotated[str, checked(names.check_driver, max_length=names.MAX_NAME_LENGTH)] | None = None
+    effects: Annotated[tuple[DeviceEffect, ...], checked(no_duplicates, min_length=1, max_length=3)] = (
+        DeviceEffect.NO_EXECUTE,
+    )
+    value_type: ValueType | None = None
+    selector: LabelSelectorSpec = LabelSelectorSpec()
+
+
+def check_devices(devices: tuple[DeviceTaintSelectorSpec, ...]) -> Iterator[FieldError]:
+    """The same entry twice is a mistake."""
+    yield from no_duplicates(devices)
 
 
 def check_version_label(key: str) -> Iterator[FieldError]:
@@ -347,6 +365,7 @@ class PolicySpec(Spec, frozen=True):
         tuple[Annotated[TaintSelectorSpec, checked(check_taint)], ...],
         checked(check_taints, min_length=1, max_length=64),
     ] = ()
+    devices: Annotated[tuple[DeviceTaintSelectorSpec, ...], checked(check_devices, min_length=1, max_length=16)] = ()
     version_labels: Annotated[
         tuple[Annotated[str, checked(check_version_label, max_length=names.MAX_KEY_LENGTH)], ...],
         checked(no_duplicates, max_length=16),
@@ -367,8 +386,8 @@ class PolicySpec(Spec, frozen=True):
 
 def check_spec(spec: PolicySpec) -> Iterator[FieldError]:
     """What would have no effect: at all, or on nodes that will be gone."""
-    if not (spec.taints or spec.version_labels):
-        yield FieldError("taints", msgspec.UNSET, "a policy has taints, versionLabels, or both")
+    if not (spec.taints or spec.devices or spec.version_labels):
+        yield FieldError("taints", msgspec.UNSET, "a policy has taints, devices or versionLabels")
     if spec.quarantine and any(taint.from_ is not None for taint in spec.taints):
         reason = "evicts pods whatever the value is, and every node has one of a taint with from"
         yield FieldError("quarantine", True, reason, "use a taint of the spec of nodes")  # noqa: FBT003

@@ -74,6 +74,7 @@ def conditions(entry: PolicyReport | None, problem: str, *, dry_run: bool = Fals
         ("Progressing", *_progressing(entry)),
         ("GuardTripped", *_guard_tripped(entry)),
         *_sources(entry),
+        *_devices(entry),
     ]
 
 
@@ -96,6 +97,18 @@ def _sources(entry: PolicyReport) -> list[Said]:
         return [("SourcesFound", "False", "NoNode", told)]
     told = ", ".join(f"{one.source} on {wording.several(one.nodes, 'node')}" for one in entry.sources)
     return [("SourcesFound", "True", "Found", told)]
+
+
+def _devices(entry: PolicyReport) -> list[Said]:
+    """Whether devices are known; nothing for a policy that selects no taints of devices."""
+    devices = entry.devices
+    if devices is None:
+        return []
+    if devices.problem:
+        return [("DevicesKnown", "False", "NotFollowed", wording.devices_unknown(devices.problem))]
+    if devices.blind:
+        return [("DevicesKnown", "False", "Stale", wording.devices_unknown(wording.no_changes(devices.blind)))]
+    return [("DevicesKnown", "True", "Followed", f"{wording.pods(devices.pods)} with devices")]
 
 
 def _enforcing(entry: PolicyReport, *, dry_run: bool) -> tuple[str, str, str]:

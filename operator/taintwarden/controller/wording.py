@@ -105,6 +105,16 @@ def blind(streams: Iterable[str]) -> str:
     return f"nothing is evicted: the operator receives no changes of {told}, so it cannot know which pods have to leave"
 
 
+def no_changes(streams: Iterable[str]) -> str:
+    """The operator is cut off from these streams."""
+    return f"the operator receives no changes of {', '.join(streams)}"
+
+
+def devices_unknown(why: str) -> str:
+    """Without knowledge of devices none of their taints evicts."""
+    return f"no taint of a device evicts a pod: {why}"
+
+
 def would_be_due(due: int, later: int) -> str:
     """What would follow without a pause: so many pods whose deadline has passed, and so many with one ahead."""
     return f"paused, {pods(due)} would be due" + (f", {later} more later" if later else "")

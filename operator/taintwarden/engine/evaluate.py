@@ -1,4 +1,4 @@
-"""The verdicts on a pod: for each taint of its node and devices, which policy acts, whether it is tolerated, and for how long.
+"""The verdicts on a pod: for each taint of its node and its devices, who acts, whether it is tolerated, for how long.
 
 Verdicts apply to a pod class on a node, not to a pod: a pod adds only the time at which it was bound.
 """

@@ -191,7 +191,7 @@ class DeviceClaimGone(msgspec.Struct, frozen=True):
 
 
 class DevicesKnown(msgspec.Struct, frozen=True):
-    """Slices, rules and claims of devices were listed; or not ``known``: no policy needs them, or for this ``problem``."""
+    """Slices, rules and claims of devices were listed; or they are not ``known``, because of a ``problem``."""
 
     known: bool
     problem: str = ""

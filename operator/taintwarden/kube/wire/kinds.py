@@ -10,6 +10,7 @@ import msgspec
 
 from taintwarden.engine.model import Int64, Toleration
 from taintwarden.engine.selectors import Requirement
+from taintwarden.kube.wire.device_kinds import DeviceClaimObject, SliceObject, TaintRuleObject
 
 Made = TypeVar("Made")
 
@@ -417,7 +418,17 @@ class CustomObject(msgspec.Struct, rename="camel"):
 
 
 Followed = (
-    PodObject | NodeObject | NamespaceObject | WorkloadObject | BudgetObject | ClaimObject | VolumeObject | CustomObject
+    PodObject
+    | NodeObject
+    | NamespaceObject
+    | WorkloadObject
+    | BudgetObject
+    | ClaimObject
+    | VolumeObject
+    | SliceObject
+    | TaintRuleObject
+    | DeviceClaimObject
+    | CustomObject
 )
 """What is listed and watched."""
 Object = TypeVar("Object", bound=Followed)

@@ -1,0 +1,148 @@
+"""The fields we use of the objects of Dynamic Resource Allocation (``resource.k8s.io/v1``), as in :mod:`.kinds`."""
+
+import msgspec
+
+from taintwarden.engine.model import Int64
+
+
+class DeviceMeta(msgspec.Struct, gc=False, rename="camel"):
+    """``metadata``."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class DeviceTaintObject(msgspec.Struct, gc=False, rename="camel"):
+    """A taint of a device, of a ResourceSlice or of a DeviceTaintRule."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+    time_added: str | None = None
+
+
+class AttributeObject(msgspec.Struct, gc=False):
+    """``spec.devices[].attributes{}``: one of these. Lists have no text, and count as absent."""
+
+    string: str | None = None
+    int: Int64 | None = None
+    bool: bool | None = None
+    version: str | None = None
+
+    @property
+    def text(self) -> str | None:
+        """What selectors compare."""
+        if self.bool is not None:
+            return "true" if self.bool else "false"
+        if self.int is not None:
+            return str(self.int)
+        return self.version if self.string is None else self.string
+
+
+class DeviceObject(msgspec.Struct):
+    """``spec.devices[]``."""
+
+    name: str = ""
+    attributes: dict[str, AttributeObject] = {}
+    taints: list[DeviceTaintObject] = []
+
+
+class PoolObject(msgspec.Struct, gc=False, rename="camel"):
+    """``spec.pool``."""
+
+    name: str = ""
+    generation: Int64 = 0
+    resource_slice_count: Int64 = 0
+
+
+class SliceSpec(msgspec.Struct):
+    """``spec`` of a ResourceSlice."""
+
+    driver: str = ""
+    pool: PoolObject = msgspec.field(default_factory=PoolObject)
+    devices: list[DeviceObject] = []
+
+
+class SliceObject(msgspec.Struct):
+    """A resource.k8s.io/v1 ResourceSlice."""
+
+    metadata: DeviceMeta = msgspec.field(default_factory=DeviceMeta)
+    spec: SliceSpec = msgspec.field(default_factory=SliceSpec)
+
+
+class DeviceSelectorObject(msgspec.Struct, gc=False):
+    """``spec.deviceSelector`` of a DeviceTaintRule."""
+
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+
+class TaintRuleSpec(msgspec.Struct, rename="camel"):
+    """``spec`` of a DeviceTaintRule. An absent selector selects no device, an empty one all."""
+
+    device_selector: DeviceSelectorObject | None = None
+    taint: DeviceTaintObject = msgspec.field(default_factory=DeviceTaintObject)
+
+
+class TaintRuleObject(msgspec.Struct):
+    """A resource.k8s.io/v1 DeviceTaintRule."""
+
+    metadata: DeviceMeta = msgspec.field(default_factory=DeviceMeta)
+    spec: TaintRuleSpec = msgspec.field(default_factory=TaintRuleSpec)
+
+
+class DeviceTolerationObject(msgspec.Struct, gc=False, rename="camel"):
+    """``status.allocation.devices.results[].tolerations[]``."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: Int64 | None = None
+
+
+class AllocatedDevice(msgspec.Struct):
+    """``status.allocation.devices.results[]``."""
+
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    tolerations: list[DeviceTolerationObject] = []
+
+
+class AllocatedDevices(msgspec.Struct):
+    """``status.allocation.devices``."""
+
+    results: list[AllocatedDevice] = []
+
+
+class Allocation(msgspec.Struct):
+    """``status.allocation``."""
+
+    devices: AllocatedDevices = msgspec.field(default_factory=AllocatedDevices)
+
+
+class Consumer(msgspec.Struct, gc=False, rename={"api_group": "apiGroup"}):
+    """``status.reservedFor[]``."""
+
+    api_group: str = ""
+    resource: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class DeviceClaimStatus(msgspec.Struct, rename="camel"):
+    """``status`` of a ResourceClaim."""
+
+    allocation: Allocation | None = None
+    reserved_for: list[Consumer] = []
+
+
+class DeviceClaimObject(msgspec.Struct):
+    """A resource.k8s.io/v1 ResourceClaim."""
+
+    metadata: DeviceMeta = msgspec.field(default_factory=DeviceMeta)
+    status: DeviceClaimStatus = msgspec.field(default_factory=DeviceClaimStatus)
