@@ -23,6 +23,7 @@ GROUPS = {
     "events.k8s.io/v1": "events",
     "policy/v1": "poddisruptionbudgets",
     "rbac.authorization.k8s.io/v1": "clusterroles clusterrolebindings roles rolebindings",
+    "resource.k8s.io/v1": "deviceclasses devicetaintrules resourceclaims resourceclaimtemplates resourceslices",
     "scheduling.k8s.io/v1": "priorityclasses",
     "taintwarden.io/v1alpha1": "taintevictionpolicies taintpublishers tolerationprofiles",
 }

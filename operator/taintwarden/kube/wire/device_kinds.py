@@ -23,21 +23,21 @@ class DeviceTaintObject(msgspec.Struct, gc=False, rename="camel"):
     time_added: str | None = None
 
 
-class AttributeObject(msgspec.Struct, gc=False):
+class AttributeObject(msgspec.Struct, gc=False, rename={"number": "int", "flag": "bool"}):
     """``spec.devices[].attributes{}``: one of these. Lists have no text, and count as absent."""
 
     string: str | None = None
-    int: Int64 | None = None
-    bool: bool | None = None
+    number: Int64 | None = None
+    flag: bool | None = None
     version: str | None = None
 
     @property
     def text(self) -> str | None:
         """What selectors compare."""
-        if self.bool is not None:
-            return "true" if self.bool else "false"
-        if self.int is not None:
-            return str(self.int)
+        if self.flag is not None:
+            return "true" if self.flag else "false"
+        if self.number is not None:
+            return str(self.number)
         return self.version if self.string is None else self.string
 
 

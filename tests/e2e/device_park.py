@@ -1,0 +1,178 @@
+"""Nodes with devices: a small driver that publishes them, and workloads whose claims the real scheduler allocates."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from controlplane import Cluster, Json, WorkingCluster, wait_until
+from controlplane.cluster import IMAGE, SCHEDULER
+from e2e.stories import annotation, policy
+
+SECONDS = 60.0
+CLAIM = "gpu"
+
+
+class Driver:
+    """Publishes one pool for each node, as drivers do: one slice, whose taints it writes.
+
+    Args:
+        cluster: where.
+        name: of the driver.
+
+    """
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self.name = name
+        self._cluster = cluster
+        self._devices: dict[str, dict[str, Json]] = {}
+        self._generations: dict[str, int] = {}
+
+    def slice_name(self, pool: str) -> str:
+        return f"{pool}-{self.name.partition('.')[0]}"
+
+    def publish(self, pool: str, devices: Mapping[str, Json], node: str | None = "") -> None:
+        """The devices of a pool by name. `node`: the pool's by default; None: every node has them."""
+        self._devices[pool] = dict(devices)
+        self._generations[pool] = 1
+        where: Json = {"allNodes": True} if node is None else {"nodeName": node or pool}
+        spec = {"driver": self.name, "pool": self._pool(pool), **where, "devices": self._list(pool)}
+        self._cluster.create("resourceslices", {"metadata": {"name": self.slice_name(pool)}, "spec": spec})
+
+    def taint(self, pool: str, device: str, *taints: Json) -> None:
+        """Write these taints of a device, and no others."""
+        self._devices[pool][device]["taints"] = list(taints)
+        self._generations[pool] += 1
+        spec = {"pool": self._pool(pool), "devices": self._list(pool)}
+        self._cluster.patch("resourceslices", self.slice_name(pool), {"spec": spec})
+
+    def clear(self) -> None:
+        for pool in self._devices:
+            self._cluster.delete("resourceslices", self.slice_name(pool))
+
+    def _pool(self, pool: str) -> Json:
+        return {"name": pool, "generation": self._generations[pool], "resourceSliceCount": 1}
+
+    def _list(self, pool: str) -> list[Json]:
+        return [{"name": name, **device} for name, device in self._devices[pool].items()]
+
+
+class Park:
+    """Some nodes with two GPUs each, a driver of its own, and a policy for its taints.
+
+    Args:
+        ground: the cluster.
+        nodes: how many.
+
+    """
+
+    def __init__(self, ground: WorkingCluster, nodes: int = 2) -> None:
+        self.client = ground.client
+        self.ground = ground
+        self.name = f"park-{uuid.uuid4().hex[:6]}"
+        self.driver = Driver(self.client, f"{self.name}.example.com")
+        self.key = f"{self.driver.name}/health"
+        self.nodes = [f"{self.name}-{number}" for number in range(nodes)]
+
+    def begin(self) -> None:
+        """Its namespace, nodes, devices and their class."""
+        self.client.create_namespace(self.name)
+        selectors = [{"cel": {"expression": f'device.driver == "{self.driver.name}"'}}]
+        self.client.create("deviceclasses", {"metadata": {"name": self.name}, "spec": {"selectors": selectors}})
+        for node in self.nodes:
+            self.client.create_node(node, {"park": self.name})
+            self.driver.publish(
+                node, {f"gpu-{number}": {"attributes": {"model": {"string": "H100"}}} for number in (0, 1)}
+            )
+
+    def clear(self) -> None:
+        """Remove all of it."""
+        if self.client.find("taintevictionpolicies", self.name):
+            self.client.delete("taintevictionpolicies", self.name)
+        self.client.remove_namespace(self.name)
+        self.client.delete_all("resourceclaims", self.name)
+        self.client.delete("deviceclasses", self.name)
+        self.driver.clear()
+        self.client.delete_all("nodes", labelSelector=f"park={self.name}")
+
+    def set_policy(self, devices: Json | None = None, **spec: object) -> None:
+        """Create the policy; it is for the driver's taints, whatever their key, without limits by default."""
+        selected = {"key": self.key, "driver": self.driver.name, **(devices or {})}
+        body = policy(self.name, **{"nodeSelector": {}, "devices": [selected], **spec})
+        del body["spec"]["taints"]
+        self.client.create("taintevictionpolicies", body)
+
+    def bad(self, value: str = "", effect: str = "NoExecute", key: str = "", added_at: float | None = None) -> Json:
+        """A taint."""
+        at = (
+            {}
+            if added_at is None
+            else {"timeAdded": datetime.fromtimestamp(added_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
+        )
+        return {"key": key or self.key, "value": value, "effect": effect, **at}
+
+    def claim(self, name: str = CLAIM, *tolerations: Json, template: bool = False) -> None:
+        """A claim for one GPU, or a template for such claims, which tolerates this of its taints."""
+        exactly = {"deviceClassName": self.name, "tolerations": list(tolerations)}
+        spec = {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}
+        resource = "resourceclaimtemplates" if template else "resourceclaims"
+        self.client.create(
+            resource, {"metadata": {"name": name}, "spec": {"spec": spec} if template else spec}, self.name
+        )
+
+    def pod_spec(self, claim: str = CLAIM, *, template: bool = False, node: str = "") -> Json:
+        named = "resourceClaimTemplateName" if template else "resourceClaimName"
+        return {
+            "containers": [{"name": "main", "image": IMAGE, "resources": {"claims": [{"name": "gpu"}]}}],
+            "resourceClaims": [{"name": "gpu", named: claim}],
+            "nodeSelector": {"kubernetes.io/hostname": node} if node else {"park": self.name},
+            "schedulerName": SCHEDULER,
+            "terminationGracePeriodSeconds": 1,
+            "automountServiceAccountToken": False,
+        }
+
+    def pod(
+        self, name: str, *accepted: Json, claim: str = CLAIM, node: str = "", template: bool = False
+    ) -> tuple[str, str]:
+        """A pod with such a claim, placed by the scheduler. Returns its pool and device. `accepted` is its annotation."""
+        metadata = {"name": name, "labels": {"app": name}, "annotations": annotation(*accepted) if accepted else {}}
+        spec = self.pod_spec(claim, template=template, node=node)
+        self.client.create("pods", {"metadata": metadata, "spec": spec}, self.name)
+        wait_until(lambda: self._is_running(name), SECONDS, f"pod {name} to run")
+        return self.device_of(name)
+
+    def _is_running(self, name: str) -> bool:
+        self.ground.kubelet.check()
+        return bool(self.client.get("pods", name, self.name).get("status", {}).get("phase") == "Running")
+
+    def device_of(self, pod: str) -> tuple[str, str]:
+        """Pool and name of the device that is allocated to a pod."""
+        uid = self.client.get("pods", pod, self.name)["metadata"]["uid"]
+        for claim in self.client.items("resourceclaims", self.name):
+            status = claim.get("status", {})
+            if any(one["uid"] == uid for one in status.get("reservedFor", [])):
+                result = status["allocation"]["devices"]["results"][0]
+                return result["pool"], result["device"]
+        raise AssertionError(f"no claim is reserved for {pod}")
+
+    def left(self, *names: str) -> Sequence[str]:
+        """Those of these pods that are gone, or end."""
+        found = {one["metadata"]["name"]: one for one in self.client.items("pods", self.name)}
+        return [name for name in names if name not in found or "deletionTimestamp" in found[name]["metadata"]]
+
+    def wait_left(self, *names: str) -> None:
+        wait_until(lambda: len(self.left(*names)) == len(names), SECONDS, f"{', '.join(names)} to leave {self.name}")
+
+    def budget(self, app: str) -> None:
+        """No pod of this app may be disrupted."""
+        spec = {"selector": {"matchLabels": {"app": app}}, "maxUnavailable": 0}
+        self.client.create("poddisruptionbudgets", {"metadata": {"name": app}, "spec": spec}, self.name)
+        wait_until(lambda: self._is_counted(app), SECONDS, f"the budget {app} to be counted")
+
+    def _is_counted(self, name: str) -> bool:
+        found = self.client.get("poddisruptionbudgets", name, self.name)
+        return "observedGeneration" in found.get("status", {})
+
+    def condition(self, kind: str) -> Json:
+        """A condition of the policy; empty if it has none of this type."""
+        status = self.client.get("taintevictionpolicies", self.name).get("status", {})
+        return next((one for one in status.get("conditions", []) if one["type"] == kind), {})

@@ -1,0 +1,223 @@
+"""Taints of devices (Dynamic Resource Allocation) with the real API server, scheduler and claim controller.
+
+No kubelet prepares devices: a driver of the tests publishes them, and the scheduler allocates them.
+"""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from controlplane import Json, Operator, WorkingCluster, wait_until
+from controlplane.working_cluster import CONTROLLERS
+from e2e.conftest import started_working_cluster
+from e2e.device_park import SECONDS, Park
+
+CLAIMS = "resourceclaim-controller"
+OBSERVED_SECONDS = 5.0
+BINDING = "taintwarden-devices"
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture(scope="module")
+def ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkingCluster]:
+    folder = tmp_path_factory.mktemp("devices")
+    with started_working_cluster(request, folder, controllers=(*CONTROLLERS, CLAIMS)) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def operator(ground: WorkingCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+    with Operator(ground.operator_kubeconfig(), tmp_path_factory.mktemp("operator")) as started:
+        started.wait_leading()
+        yield started
+
+
+@pytest.fixture
+def park(ground: WorkingCluster, operator: Operator) -> Iterator[Park]:
+    park = Park(ground)
+    park.begin()
+    try:
+        yield park
+    finally:
+        park.clear()
+
+
+def exists(park: Park) -> Json:
+    """So that neither the scheduler nor Kubernetes' own eviction minds any value."""
+    return {"key": park.key, "operator": "Exists"}
+
+
+def above(park: Park, value: str) -> Json:
+    return {"key": park.key, "operator": "Gt", "value": value}
+
+
+def nobody_leaves(park: Park, *names: str, seconds: float = OBSERVED_SECONDS) -> None:
+    time.sleep(seconds)  # nothing tells that nothing happens
+    assert park.left(*names) == []
+
+
+def followed(park: Park) -> None:
+    wait_until(lambda: park.condition("DevicesKnown").get("status") == "True", SECONDS, "devices to be known")
+
+
+def test_a_reliability_below_the_threshold_evicts_who_asked_for_more(park: Park) -> None:
+    """KEP-5471, stories 4 and 5: the reliability of a GPU is the value of its taint."""
+    park.set_policy({"valueType": "Integer"})
+    for name, bound in (("training", "950"), ("batch", "800")):
+        park.claim(name, exists(park))
+        pool, device = park.pod(name, above(park, bound), claim=name)
+        park.driver.taint(pool, device, park.bad("990"))
+    followed(park)
+    nobody_leaves(park, "training", "batch")
+    for name in ("training", "batch"):
+        park.driver.taint(*park.device_of(name), park.bad("900"))
+    park.wait_left("training")
+    nobody_leaves(park, "batch")
+
+
+def test_a_sick_device_moves_its_pod_and_no_other(park: Park) -> None:
+    """As NVIDIA's driver writes codes: Kubernetes itself evicts for none of them."""
+    park.set_policy({"effects": ["NoSchedule", "None"]})
+    spared = {"key": park.key, "operator": "In", "values": ["31", "43"]}
+    codes = {"sick": ("79", "NoSchedule"), "noisy": ("43", "None"), "retried": ("31", "None")}
+    for name in codes:
+        park.claim(name)
+        park.pod(name, spared, claim=name)
+    followed(park)
+    for name, (value, effect) in codes.items():
+        park.driver.taint(*park.device_of(name), park.bad(value, effect))
+    park.wait_left("sick")
+    nobody_leaves(park, "noisy", "retried")
+
+
+def test_the_replacement_gets_another_device(park: Park) -> None:
+    park.set_policy({"effects": ["NoSchedule"]})
+    park.claim("gpu", template=True)
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": park.pod_spec("gpu", template=True)}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    park.client.create("deployments", {"metadata": {"name": "web"}, "spec": spec}, park.name)
+    park.ground.wait_complete(f"{park.name}/web")
+    followed(park)
+    [first] = [one["metadata"]["name"] for one in park.client.items("pods", park.name)]
+    sick = park.device_of(first)
+    park.driver.taint(*sick, park.bad("79", "NoSchedule"))
+    park.wait_left(first)
+    park.ground.wait_complete(f"{park.name}/web")
+    [second] = [one for one in park.client.items("pods", park.name) if one["metadata"]["name"] != first]
+    assert park.device_of(second["metadata"]["name"]) != sick
+
+
+def test_a_shared_device_evicts_all_its_pods(park: Park) -> None:
+    park.set_policy()
+    park.claim("shared")
+    names = [f"part-{number}" for number in range(5)]
+    for name in names:
+        park.pod(name, claim="shared")
+    followed(park)
+    park.driver.taint(*park.device_of(names[0]), park.bad())
+    park.wait_left(*names)
+
+
+def test_budgets_hold(park: Park) -> None:
+    park.set_policy()
+    park.claim("gpu")
+    park.pod("held", claim="gpu")
+    park.budget("held")
+    followed(park)
+    park.driver.taint(*park.device_of("held"), park.bad())
+    wait_until(
+        lambda: "held" in str(park.condition("Progressing")) or park_status(park)["blocked"], SECONDS, "the budget"
+    )
+    nobody_leaves(park, "held")
+
+
+def park_status(park: Park) -> Json:
+    found: Json = {"blocked": 0} | park.client.get("taintevictionpolicies", park.name).get("status", {})
+    return found
+
+
+def test_a_typo_in_a_value_evicts_nobody(park: Park) -> None:
+    park.set_policy({"valueType": "Integer"})
+    park.claim("gpu", exists(park))
+    pool, device = park.pod("a", above(park, "950"))
+    followed(park)
+    park.driver.taint(pool, device, park.bad("990"))
+    park.driver.taint(pool, device, park.bad("9x0"))
+    wait_until(lambda: park_status(park).get("invalidTaints"), SECONDS, "the typo to be told")
+    [told] = park_status(park)["invalidTaints"]
+    assert told["taint"] == f"{park.key}=9x0:NoExecute of device {park.driver.name}/{pool}/{device}"
+    nobody_leaves(park, "a")
+
+
+def test_a_restart_in_the_grace_moves_no_deadline(park: Park, operator: Operator) -> None:
+    park.set_policy({"valueType": "Integer"}, timing={"violationGraceSeconds": 25})
+    park.claim("gpu", exists(park))
+    pool, device = park.pod("a", above(park, "950"))
+    park.driver.taint(pool, device, park.bad("990"))
+    followed(park)
+    wait_until(lambda: "990" in history(park, pool), SECONDS, "the value to be stored")
+    began = time.monotonic()
+    park.driver.taint(pool, device, park.bad("900"))
+    wait_until(lambda: "900" in history(park, pool), SECONDS, "the value to be stored")
+    operator.restart()
+    operator.wait_leading()
+    park.wait_left("a")
+    assert 24 < time.monotonic() - began < 45
+
+
+def history(park: Park, node: str) -> str:
+    annotations = park.client.get("nodes", node)["metadata"].get("annotations", {})
+    return str(annotations.get("taintwarden.io/taint-history", ""))
+
+
+def test_a_rule_for_every_device_trips_the_guard_first(park: Park) -> None:
+    park.set_policy(limits={"guard": {"maxPercent": 20, "minPods": 1}})
+    for name in ("a", "b", "c", "d"):
+        park.claim(name)
+        park.pod(name, claim=name)
+    followed(park)
+    rule = {"deviceSelector": {}, "taint": park.bad("typo")}
+    park.client.create("devicetaintrules", {"metadata": {"name": park.name}, "spec": rule})
+    try:
+        wait_until(lambda: park.condition("GuardTripped").get("status") == "True", SECONDS, "the guard to trip")
+        nobody_leaves(park, "a", "b", "c", "d")
+    finally:
+        park.client.delete("devicetaintrules", park.name)
+
+
+def test_a_rule_for_one_device_evicts_its_pod(park: Park) -> None:
+    park.set_policy()
+    for name in ("a", "b"):
+        park.claim(name)
+        park.pod(name, claim=name)
+    followed(park)
+    pool, device = park.device_of("a")
+    selected = {"driver": park.driver.name, "pool": pool, "device": device}
+    rule = {"deviceSelector": selected, "taint": park.bad()}
+    park.client.create("devicetaintrules", {"metadata": {"name": park.name}, "spec": rule})
+    try:
+        park.wait_left("a")
+        nobody_leaves(park, "b")
+    finally:
+        park.client.delete("devicetaintrules", park.name)
+
+
+def test_without_the_right_a_condition_says_so_and_the_rest_goes_on(park: Park) -> None:
+    binding = park.client.get("clusterrolebindings", BINDING)
+    park.client.delete("clusterrolebindings", BINDING)
+    try:
+        sla = [{"key": "sla"}]
+        devices = [{"key": park.key}]
+        park.set_policy()
+        park.client.patch("taintevictionpolicies", park.name, {"spec": {"taints": sla, "devices": devices}})
+        wait_until(lambda: park.condition("DevicesKnown").get("status") == "False", SECONDS, "the fault to be told")
+        assert "resourceslices" in park.condition("DevicesKnown")["message"]
+        park.claim("gpu")
+        pool, _ = park.pod("a")
+        park.client.set_taints(pool, [{"key": "sla", "value": "1", "effect": "NoExecute"}])
+        park.wait_left("a")
+    finally:
+        body = {name: binding[name] for name in ("roleRef", "subjects")}
+        park.client.create("clusterrolebindings", {"metadata": {"name": BINDING}, **body})
