@@ -274,7 +274,7 @@ def test_all_errors_come_at_once():
             {"taints": [{"key": "sla=950"}]},
             'spec.taints[0].key: Invalid value: "sla=950": must be a key without value and effect; write sla',
         ),
-        ({"taints": None}, "spec.taints: Required value: a policy has taints, versionLabels, or both"),
+        ({"taints": None}, "spec.taints: Required value: a policy has taints, devices or versionLabels"),
         ({"taint": []}, "spec.taint: Invalid value: []: unknown field; did you mean taints?"),
         (
             {"mode": "enforce"},

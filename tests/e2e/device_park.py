@@ -133,7 +133,7 @@ class Park:
     def pod(
         self, name: str, *accepted: Json, claim: str = CLAIM, node: str = "", template: bool = False
     ) -> tuple[str, str]:
-        """A pod with such a claim, placed by the scheduler. Returns its pool and device. `accepted` is its annotation."""
+        """A pod with such a claim, placed by the scheduler; `accepted` is its annotation. Returns pool and device."""
         metadata = {"name": name, "labels": {"app": name}, "annotations": annotation(*accepted) if accepted else {}}
         spec = self.pod_spec(claim, template=template, node=node)
         self.client.create("pods", {"metadata": metadata, "spec": spec}, self.name)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from engine.rig import NO_LIMITS, START, Rig, exists
-from taintwarden.engine.devices import Device, DeviceClaim, DeviceTaint, Inventory, Slice, TaintRule
+from taintwarden.engine.device_inventory import Device, DeviceClaim, DeviceInventory, DeviceTaint, Slice, TaintRule
 from taintwarden.engine.history import decode_histories
 from taintwarden.engine.limits.refusal import STALE_VIEW
 from taintwarden.engine.machine import commands, events
@@ -356,7 +356,7 @@ def test_pools_of_the_same_name_are_those_of_different_drivers():
 
 
 def test_a_slice_that_says_the_same_again_changes_nothing():
-    inventory = Inventory()
+    inventory = DeviceInventory()
     inventory.put_claim("shop/c", DeviceClaim((DeviceUse(GPU_0),), frozenset({"uid-a"})))
     assert list(inventory.put_slice("s", slice_of(gpu_0=tainted()))) == [GPU_0]
     assert list(inventory.put_slice("s", slice_of(gpu_0=tainted()))) == []

@@ -27,7 +27,7 @@ from taintwarden.telemetry.metrics import Metrics
 
 API = "resource.k8s.io/v1"
 RETRY_SECONDS = 15.0
-"""After that the server is asked again whether it serves devices."""
+"""Between two requests whether the server serves devices."""
 TOLD_SECONDS = 1.0
 """How often it is looked whether lists fail."""
 

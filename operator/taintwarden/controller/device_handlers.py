@@ -1,6 +1,6 @@
 """Handlers for devices: what streams of slices, rules and claims deliver becomes events for the machine.
 
-What cannot be read counts as absent: a device whose taints are not known evicts nobody.
+What cannot be read counts as absent: no pod is evicted because of a device whose taints are not known.
 """
 
 from abc import abstractmethod
@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from taintwarden.controller.keyed_handlers import KeyedHandler
 from taintwarden.controller.loop import Feed
 from taintwarden.controller.times import latest_moment
-from taintwarden.engine.devices import Device, DeviceClaim, DeviceTaint, Slice, TaintRule
+from taintwarden.engine.device_inventory import Device, DeviceClaim, DeviceTaint, Slice, TaintRule
 from taintwarden.engine.machine import Event, events
 from taintwarden.engine.model import DeviceId, DeviceUse, Toleration
 from taintwarden.kube.wire.device_kinds import (
@@ -58,7 +58,7 @@ class DeviceHandler(KeyedHandler[Kind, str], Generic[Kind]):
         return str(what) if what.name else None
 
     def see(self, key: str, obj: Kind) -> None:
-        """Pass it on if anything that matters changed: drivers write their slices again and again."""
+        """Pass it on if anything that matters changed: drivers write their slices repeatedly."""
         event = self.event(key, obj)
         if event is None:
             self.lose(key)

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 import msgspec
 
-from taintwarden.engine.devices import DeviceClaim, Slice, TaintRule
+from taintwarden.engine.device_inventory import DeviceClaim, Slice, TaintRule
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine.commands import Write
 from taintwarden.engine.model import Budget, Node, Pod, Policy, Profile, WorkloadKey

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 from taintwarden.engine.derived import with_derived
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.cluster import NodeState
-from taintwarden.engine.machine.devices import Devices
 from taintwarden.engine.machine.draining import Draining
 from taintwarden.engine.machine.ending import Ending
+from taintwarden.engine.machine.equipping import Equipping
 from taintwarden.engine.machine.freshness import Freshness
 from taintwarden.engine.machine.guarding import Guarding
 from taintwarden.engine.machine.judging import Judging
@@ -46,7 +46,7 @@ class Intake:
         guarding: Guarding,
     ) -> None:
         self._world = world
-        self._devices = Devices(world)
+        self._devices = Equipping(world)
         self._judging = judging
         self._ending = ending
         self._draining = draining

@@ -87,7 +87,7 @@ class _Pool:
         return before
 
 
-class Inventory:
+class DeviceInventory:
     """What is known of slices, rules and claims, each by name. Every change returns what it concerns."""
 
     def __init__(self) -> None:

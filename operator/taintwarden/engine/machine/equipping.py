@@ -9,13 +9,13 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from msgspec.structs import replace
 
-from taintwarden.engine.devices import DeviceClaim, Inventory, Slice, TaintRule
+from taintwarden.engine.device_inventory import DeviceClaim, DeviceInventory, Slice, TaintRule
 from taintwarden.engine.machine.cluster import NodeState
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import DeviceId, DeviceUse, Pod, PodClass
 
 
-class Devices:
+class Equipping:
     """What is known of devices. Without a policy that selects their taints it is empty, and no pod has any.
 
     Args:
@@ -25,7 +25,7 @@ class Devices:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._inventory = Inventory()
+        self._inventory = DeviceInventory()
         self._nodes: dict[str, str] = {}
         """UID -> the node of each pod that has devices."""
         self._classes: WeakValueDictionary[tuple[PodClass, tuple[DeviceUse, ...]], PodClass] = WeakValueDictionary()
@@ -85,7 +85,7 @@ class Devices:
             return []
         self._are_known = known
         if not known:
-            self._inventory = Inventory()
+            self._inventory = DeviceInventory()
             again = [self._as_delivered(uid, node) for uid, node in list(self._nodes.items())]
             return [pod for pod in again if pod is not None]
         having = set(self._inventory.users())

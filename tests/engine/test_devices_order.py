@@ -1,0 +1,101 @@
+"""Whatever came before, and in whatever order it came: who has to leave depends on what is stored now."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.rig import NO_LIMITS, Rig
+from taintwarden.engine.device_inventory import Device, DeviceClaim, DeviceTaint, Slice, TaintRule
+from taintwarden.engine.machine import events
+from taintwarden.engine.model import DeviceId, DeviceTaintSelector, DeviceUse, Policy, Timing, Toleration
+
+KEY = "health"
+PODS = {"a": "n1", "b": "n1", "c": "n2"}
+DEVICES = [DeviceId("d", pool, name) for pool in ("p", "q") for name in ("x", "y")]
+POLICY = Policy(
+    name="p", devices=(DeviceTaintSelector(KEY),), limits=NO_LIMITS, timing=Timing(violation_grace_seconds=10**6)
+)
+
+taints = st.sampled_from([(), (DeviceTaint(KEY, "1", "NoExecute"),), (DeviceTaint(KEY, "2", "NoExecute"),)])
+devices = st.builds(Device, st.just(()), taints)
+slices = st.builds(
+    Slice,
+    st.just("d"),
+    st.sampled_from(["p", "q"]),
+    st.integers(1, 2),
+    st.just(1),
+    st.dictionaries(st.sampled_from(["x", "y"]), devices),
+)
+rules = st.builds(TaintRule, st.just(DeviceTaint(KEY, "3", "NoExecute")), pool=st.sampled_from([None, "p"]))
+tolerations = st.sampled_from([(), (Toleration(KEY, "Equal", "1"),), (Toleration(KEY, "Exists"),)])
+uses = st.builds(DeviceUse, st.sampled_from(DEVICES), tolerations)
+claims = st.builds(
+    DeviceClaim,
+    st.lists(uses, min_size=1, max_size=2, unique=True).map(tuple),
+    st.frozensets(st.sampled_from([f"uid-{name}" for name in PODS]), min_size=1),
+)
+changes = st.one_of(
+    st.tuples(st.just("slice"), st.sampled_from(["s", "t"]), st.none() | slices),
+    st.tuples(st.just("rule"), st.sampled_from(["r", "u"]), st.none() | rules),
+    st.tuples(st.just("claim"), st.sampled_from(["k", "l"]), st.none() | claims),
+    st.tuples(st.just("pod"), st.sampled_from(sorted(PODS)), st.booleans()),
+    st.tuples(st.just("known"), st.just(""), st.booleans()),
+)
+
+
+def event_of(kind: str, name: str, found: Any) -> events.Event:
+    made = {
+        "slice": (events.SliceSeen, events.SliceGone),
+        "rule": (events.TaintRuleSeen, events.TaintRuleGone),
+        "claim": (events.DeviceClaimSeen, events.DeviceClaimGone),
+    }
+    seen, gone = made[kind]
+    return gone(name) if found is None else seen(name, found)
+
+
+class Cluster(Rig):
+    def __init__(self) -> None:
+        super().__init__(POLICY)
+        for node in ("n1", "n2"):
+            self.node(node)
+
+    def change(self, kind: str, name: str, found: Any) -> None:
+        if kind == "known":
+            self.feed(events.DevicesKnown(found))
+        elif kind == "pod" and found:
+            self.pod(name, node=PODS[name])
+        elif kind == "pod":
+            self.feed(events.PodGone(f"uid-{name}", PODS[name]))
+        else:
+            self.feed(event_of(kind, name, found))
+        self.wake()
+
+    def leaving(self) -> dict[str, set[str]]:
+        """The pods that have to leave, each with the taints because of which."""
+        found = {}
+        for name in PODS:
+            for claim in self.machine.view.claims(f"uid-{name}"):
+                found[name] = {str(verdict.taint) for verdict in claim.grounds.verdicts}
+        return found
+
+
+@given(st.lists(changes, max_size=25))
+def test_what_came_before_does_not_matter(history):
+    rig = Cluster()
+    stored: dict[tuple[str, str], Any] = {}
+    known = False
+    for kind, name, found in history:
+        rig.change(kind, name, found)
+        if kind == "known":
+            known = found
+            if not found:  # the streams ended: what they said is forgotten
+                stored = {key: value for key, value in stored.items() if key[0] == "pod"}
+        else:
+            stored[kind, name] = found
+    fresh = Cluster()
+    for (kind, name), found in sorted(stored.items(), key=lambda one: one[0][0] == "slice"):
+        if found not in (None, False):
+            fresh.change(kind, name, found)
+    fresh.change("known", "", known)
+    assert rig.leaving() == fresh.leaving()
