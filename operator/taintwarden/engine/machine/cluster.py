@@ -151,18 +151,19 @@ class NodeState:
         if is_new or ((adopt or gap) and self.node is not None and self.node.history != node.history):
             stored, faults = _read(node.history, now)
             known = stored if is_new else _adopted(stored, known) if adopt else _later(stored, known)
+            if self.unclaimed is not None:
+                self.unclaimed |= {name: history for name, history in stored.items() if is_of_device(name)}
         if self.node is None or self.node.labels != node.labels or self.node.do_not_evict != node.do_not_evict:
             self.policies = None
         self.node = node
-        of_devices = {name: history for name, history in (self.histories | known).items() if is_of_device(name)}
-        if self.unclaimed is not None:
-            self.unclaimed |= of_devices
-        self.histories = {
+        histories = {
             history_name(taint): _observed(known, taint, stamp, now, gap=gap or is_new) for taint, stamp in node.taints
-        } | {
-            history_name(taint): _observed(of_devices, taint, stamp, now, gap=is_new)
-            for taint, stamp in self.device_taints
         }
+        if self.device_taints:
+            of_devices = self.histories | known
+            for taint, stamp in self.device_taints:
+                histories[history_name(taint)] = _observed(of_devices, taint, stamp, now, gap=is_new)
+        self.histories = histories
         self.forget_verdicts()
         return faults
 
