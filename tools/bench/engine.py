@@ -18,6 +18,7 @@ CASES = (
     "heartbeats_protobuf_read",
     "heartbeats_json",
     "heartbeats_json_read",
+    "devices",
 )
 LIMIT_SECONDS = 300
 

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from uuid import UUID
 
 from bench import population
+from bench.device_cases import devices
 from bench.heartbeat_cases import (
     heartbeats_json,
     heartbeats_json_read,
@@ -274,6 +275,7 @@ CASES: dict[str, Callable[[float], Result]] = {
         heartbeats_protobuf_read,
         heartbeats_json,
         heartbeats_json_read,
+        devices,
     )
 }
 

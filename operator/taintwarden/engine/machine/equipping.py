@@ -31,8 +31,8 @@ class Equipping:
         self._classes: WeakValueDictionary[tuple[PodClass, tuple[DeviceUse, ...]], PodClass] = WeakValueDictionary()
         self._plain: WeakKeyDictionary[PodClass, PodClass] = WeakKeyDictionary()
         """The class without devices of each class with some."""
-        self._tainted: dict[str, None] = {}
-        """Nodes that have taints of devices."""
+        self._drained: dict[str, frozenset[DeviceId]] = {}
+        """Node -> devices that drained it, and that no pod there has any more."""
         self._are_known = False
 
     # -- pods -----------------------------------------------------------------------------------------------------
@@ -59,6 +59,10 @@ class Equipping:
         """The pod is gone."""
         self._nodes.pop(uid, None)
 
+    def forget(self, node: str) -> None:
+        """The node is gone, or another one has its name."""
+        self._drained.pop(node, None)
+
     def refresh(self, state: NodeState) -> bool:
         """Bring the taints of its devices to a node. Returns whether they changed.
 
@@ -67,14 +71,15 @@ class Equipping:
         if not self._are_known:
             return bool(state.device_taints) and state.update_devices((), self._world.now.wall)
         used = {use.device for pod in state.pods.values() for use in pod.shared.devices}
-        for taint, history in state.taints() if state.device_taints else ():
-            if taint.origin is not None and history.drains:
-                used.add(taint.origin.device)
-        taints = tuple([one for device in sorted(used) for one in self._inventory.taints(device)])
-        if taints:
-            self._tainted[state.name] = None
-        else:
-            self._tainted.pop(state.name, None)
+        drained = frozenset(
+            taint.origin.device
+            for taint, history in (state.taints() if state.device_taints else ())
+            if taint.origin is not None and history.drains and taint.origin.device not in used
+        )
+        self._drained.pop(state.name, None)
+        if drained:
+            self._drained[state.name] = drained
+        taints = tuple([one for device in sorted(used | drained) for one in self._inventory.taints(device)])
         return state.update_devices(taints, self._world.now.wall)
 
     # -- what streams deliver ---------------------------------------------------------------------------------------
@@ -109,11 +114,8 @@ class Equipping:
     def _nodes_of(self, devices: Collection[DeviceId]) -> Iterable[str]:
         uids = (uid for device in devices for uid in self._inventory.pods(device))
         found = dict.fromkeys(self._nodes[uid] for uid in uids if uid in self._nodes)
-        for name in list(self._tainted) if devices else ():  # nodes that are drained have such pods no longer
-            state = self._world.cluster.nodes.get(name)
-            if state is None:
-                del self._tainted[name]
-            elif any(one.origin is not None and one.origin.device in devices for one, _ in state.device_taints):
+        for name, drained in self._drained.items():
+            if not drained.isdisjoint(devices):
                 found[name] = None
         return found
 

@@ -112,6 +112,7 @@ class Intake:
         self._mirroring.forget(name)
         self._outbox.forget(history_key(name))
         self._draining.forget(name)
+        self._devices.forget(name)
         self._freshness.forget(name)
 
     def nodes_listed(self, event: events.NodesListed) -> None:
