@@ -29,7 +29,9 @@ API = "resource.k8s.io/v1"
 RETRY_SECONDS = 15.0
 """Between two requests whether the server serves devices."""
 TOLD_SECONDS = 1.0
-"""How often it is looked whether lists fail."""
+"""Between two looks whether lists fail."""
+UPGRADED_SECONDS = 600.0
+"""Between two requests whether the server serves what it did not serve before."""
 
 log = structlog.get_logger()
 
@@ -88,27 +90,30 @@ class _Streams:
         self._timings = timings
 
     async def run(self) -> None:
-        """Wait until the server serves devices, then follow them."""
-        while served := await self._served():
-            if isinstance(served, frozenset):
-                break
-            self._tell(served)
-            await asyncio.sleep(RETRY_SECONDS)
+        """Wait until the server serves devices, then follow them; again, if it serves more than before."""
+        while True:
+            served = await self._served()
+            if isinstance(served, str):
+                self._tell(served)
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                await self._follow(served)
+
+    async def _follow(self, served: frozenset[str]) -> None:
         handlers = {one: handler for one, handler in self._handlers.items() if one.name in served}
         streams = [Stream(self._client, one, handler, self._timings) for one, handler in handlers.items()]
         following = [asyncio.create_task(stream.run()) for stream in streams]
         listing = [asyncio.create_task(stream.listed.wait()) for stream in streams]
         try:
             while not all(one.done() for one in listing):
-                await asyncio.wait([*following, *listing], timeout=TOLD_SECONDS, return_when=asyncio.FIRST_EXCEPTION)
-                _raise_faults(following)
-                problems = [handler.problem for handler in handlers.values() if handler.problem]
-                if problems:
-                    self._tell(problems[0])
+                await _look_after(following, TOLD_SECONDS)
+                if problem := next((handler.problem for handler in handlers.values() if handler.problem), ""):
+                    self._tell(problem)
             self._feed(events.DevicesKnown(known=True))
+            self._problem = None
             log.info("devices-followed", resources=[one.name for one in handlers])
-            await asyncio.wait(following, return_when=asyncio.FIRST_EXCEPTION)
-            _raise_faults(following)
+            while len(handlers) == len(self._handlers) or not await self._serves_more_than(served):
+                await _look_after(following, UPGRADED_SECONDS)
         finally:
             for task in (*following, *listing):
                 task.cancel()
@@ -146,6 +151,11 @@ class _Streams:
             return f"the API server does not serve {' and '.join(missing)} of {API}, which it does from Kubernetes 1.34"
         return found
 
+    async def _serves_more_than(self, before: frozenset[str]) -> bool:
+        """Whether the server was upgraded, for example to a version that serves rules."""
+        found = await self._served()
+        return not isinstance(found, str) and bool(found & {one.name for one in self._handlers} - before)
+
 
 class _ServedResource(msgspec.Struct):
     name: str = ""
@@ -155,7 +165,8 @@ class _Served(msgspec.Struct):
     resources: list[_ServedResource] = []
 
 
-def _raise_faults(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    for task in tasks:
-        if task.done():
-            task.result()
+async def _look_after(tasks: Iterable[asyncio.Task[Any]], seconds: float) -> None:
+    """Wait, and raise what ended one of these tasks, which never end in order."""
+    done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)
+    for task in done:
+        task.result()

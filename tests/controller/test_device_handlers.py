@@ -1,0 +1,186 @@
+"""From the API's objects of devices to events: what is read, what means nothing, what is not passed on twice."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from taintwarden.controller.device_handlers import (
+    DeviceClaimHandler,
+    DeviceHandler,
+    SliceHandler,
+    TaintRuleHandler,
+    device_claim,
+    device_slice,
+    taint_rule,
+)
+from taintwarden.controller.times import latest_moment
+from taintwarden.engine.device_inventory import Device, DeviceClaim, DeviceTaint, Slice, TaintRule
+from taintwarden.engine.machine import Event, events
+from taintwarden.engine.model import DeviceId, DeviceUse, Toleration
+from taintwarden.kube.wire.device_kinds import DeviceClaimObject, SliceObject, TaintRuleObject
+from taintwarden.kube.wire.kinds import Identity
+from taintwarden.telemetry.metrics import Metrics
+
+AT = "2026-01-01T00:00:00Z"
+TAINT = {"key": "health", "value": "79", "effect": "NoSchedule", "timeAdded": AT}
+GPU = {"driver": "gpu.example.com", "pool": "n1", "device": "gpu-0"}
+POD = {"resource": "pods", "name": "a", "uid": "uid-a"}
+
+
+def slice_object(*devices: dict[str, Any], name: str = "s", **pool: Any) -> SliceObject:
+    given = {"name": "n1", "generation": 3, "resourceSliceCount": 2, **pool}
+    body = {"metadata": {"name": name}, "spec": {"driver": "gpu.example.com", "pool": given, "devices": devices}}
+    return msgspec.convert(body, SliceObject)
+
+
+def rule_object(**spec: Any) -> TaintRuleObject:
+    return msgspec.convert({"metadata": {"name": "r"}, "spec": {"taint": TAINT, **spec}}, TaintRuleObject)
+
+
+def claim_object(*results: dict[str, Any], reserved: Any = (POD,)) -> DeviceClaimObject:
+    status = {"allocation": {"devices": {"results": list(results)}}, "reservedFor": list(reserved)}
+    body = {"metadata": {"name": "c", "namespace": "shop"}, "status": status}
+    return msgspec.convert(body, DeviceClaimObject)
+
+
+# -- decoding ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_slice_has_its_devices_with_their_taints():
+    found = device_slice(slice_object({"name": "gpu-0", "taints": [TAINT]}, {"name": "gpu-1"}), frozenset())
+    taint = DeviceTaint("health", "79", "NoSchedule", latest_moment(AT))
+    assert found == Slice("gpu.example.com", "n1", 3, 2, {"gpu-0": Device((), (taint,)), "gpu-1": Device()})
+
+
+def test_a_time_that_is_none_counts_as_not_set():
+    found = device_slice(slice_object({"name": "gpu-0", "taints": [TAINT | {"timeAdded": "now"}]}), frozenset())
+    assert found.devices["gpu-0"].taints[0].added_at is None
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"string": "NVIDIA H100 80GB HBM3"}, "NVIDIA H100 80GB HBM3"),
+        ({"int": 80}, "80"),
+        ({"bool": True}, "true"),
+        ({"bool": False}, "false"),
+        ({"version": "1.2.3"}, "1.2.3"),
+    ],
+)
+def test_attributes_are_texts(value, text):
+    found = device_slice(slice_object({"name": "gpu-0", "attributes": {"a": value}}), frozenset({"a"}))
+    assert found.devices["gpu-0"].attributes == (("a", text),)
+
+
+def test_attributes_by_which_no_policy_selects_are_not_kept():
+    found = device_slice(slice_object({"name": "gpu-0", "attributes": {"a": {"int": 1}}}), frozenset({"b"}))
+    assert found.devices["gpu-0"].attributes == ()
+
+
+@pytest.mark.parametrize(
+    ("spec", "selected"),
+    [
+        ({}, {"selects": False}),
+        ({"deviceSelector": {}}, {}),
+        ({"deviceSelector": {"driver": "d", "pool": "p"}}, {"driver": "d", "pool": "p"}),
+    ],
+)
+def test_a_rule_selects_as_it_says(spec, selected):
+    taint = DeviceTaint("health", "79", "NoSchedule", latest_moment(AT))
+    assert taint_rule(rule_object(**spec)) == TaintRule(taint, **selected)
+
+
+def test_a_claim_has_its_devices_and_its_pods():
+    assert device_claim(claim_object(GPU)) == DeviceClaim(
+        (DeviceUse(DeviceId("gpu.example.com", "n1", "gpu-0")),), frozenset({"uid-a"})
+    )
+
+
+def test_tolerations_stand_in_the_order_in_which_they_count():
+    given = [
+        {"key": "health", "operator": "Exists", "tolerationSeconds": 60},
+        {"key": "health", "operator": "Exists", "tolerationSeconds": 5},
+        {"key": "health", "operator": "Equal", "value": "1"},
+    ]
+    found = device_claim(claim_object({**GPU, "tolerations": given}))
+    assert found is not None
+    assert found.uses[0].tolerations == (
+        Toleration("health", "Equal", "1"),
+        Toleration("health", "Exists", toleration_seconds=5),
+        Toleration("health", "Exists", toleration_seconds=60),
+    )
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        claim_object(),
+        claim_object(GPU, reserved=()),
+        claim_object(GPU, reserved=[{"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "uid": "g"}]),
+        msgspec.convert({"metadata": {"name": "c"}}, DeviceClaimObject),
+    ],
+    ids=["without devices", "without pods", "of a group", "not allocated"],
+)
+def test_a_claim_by_which_no_pod_has_a_device_means_nothing(claim):
+    assert device_claim(claim) is None
+
+
+# -- handlers ---------------------------------------------------------------------------------------------------------
+
+
+class Fed:
+    def __init__(self, kind: type[DeviceHandler[Any]], *more: Any) -> None:
+        self.events: list[Event] = []
+        self.handler = kind("things", self.events.append, Metrics(), *more)
+
+    @property
+    def kinds(self) -> list[str]:
+        return [type(one).__name__ for one in self.events]
+
+
+def test_a_slice_that_says_the_same_again_is_not_passed_on():
+    fed = Fed(SliceHandler, frozenset())
+    for _ in range(3):
+        fed.handler.seen(slice_object({"name": "gpu-0", "taints": [TAINT]}))
+    assert fed.kinds == ["SliceSeen"]
+
+
+def test_a_claim_that_is_deallocated_is_gone():
+    fed = Fed(DeviceClaimHandler)
+    fed.handler.seen(claim_object(GPU))
+    fed.handler.seen(claim_object())
+    assert fed.events[1:] == [events.DeviceClaimGone("shop/c")]
+
+
+def test_what_a_list_does_not_name_is_gone():
+    fed = Fed(TaintRuleHandler)
+    fed.handler.seen(rule_object())
+    fed.handler.list_began()
+    fed.handler.listed([])
+    fed.handler.list_ended("7")
+    assert fed.events[1:] == [events.TaintRuleGone("r")]
+
+
+def test_what_cannot_be_read_any_more_is_gone():
+    fed = Fed(SliceHandler, frozenset())
+    fed.handler.seen(slice_object({"name": "gpu-0", "taints": [TAINT]}))
+    fed.handler.undecodable(Identity("s"), "spec.devices: expected an array")
+    assert fed.events[1:] == [events.SliceGone("s")]
+
+
+def test_an_outdated_view_concerns_devices_alone():
+    fed = Fed(TaintRuleHandler)
+    fed.handler.live(live=False)
+    fed.handler.live(live=False)
+    assert fed.events == [events.ViewChanged("things", live=False, of_devices=True)]
+
+
+@pytest.mark.parametrize(("reason", "problem"), [("refused", "403"), ("unreachable", "403"), ("ended", "")])
+def test_why_the_server_does_not_answer_is_remembered_until_it_does(reason, problem):
+    fed = Fed(TaintRuleHandler)
+    fed.handler.live(live=False)
+    fed.handler.restarted(reason, "403")
+    assert fed.handler.problem == problem
+    fed.handler.live(live=True)
+    assert fed.handler.problem == ""
