@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from engine.rig import NO_LIMITS, START, Rig, exists
+from engine.rig import NO_LIMITS, START, ZONE, Rig, exists
 from taintwarden.engine.device_inventory import Device, DeviceClaim, DeviceInventory, DeviceTaint, Slice, TaintRule
 from taintwarden.engine.history import decode_histories
 from taintwarden.engine.limits.refusal import STALE_VIEW
@@ -21,6 +21,7 @@ from taintwarden.engine.model import (
     Timing,
     Toleration,
     ValueType,
+    ZoneHealth,
 )
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 
@@ -492,6 +493,39 @@ def test_a_rule_for_every_device_trips_the_guard_before_the_first_eviction():
     rig.advance(60)
     assert rig.evicted == []
     assert any(isinstance(one, commands.GuardTripped) for one in rig.out)
+
+
+ZONED = Limits(
+    evictions_per_second=None, max_unavailable=None, guard=None, bounce=None, zone_health=ZoneHealth(min_nodes=1)
+)
+
+
+@pytest.mark.parametrize("by", ["slice", "rule"])
+def test_a_node_stays_drained_until_its_device_is_well(by):
+    rig = Devices(Policy(name="p", devices=(DeviceTaintSelector(KEY),), limits=ZONED))
+    for node in ("n1", "n2", "n3"):
+        rig.node(node, labels={ZONE: "z"})
+        rig.pod(node, node=node)
+        rig.claim(node, device=DeviceId(DRIVER, node, "gpu-0"), key=f"shop/{node}")
+
+    def drained() -> int:
+        return rig.machine.view.report(rig.now)[0].zones[0].degraded_nodes
+
+    if by == "slice":
+        rig.slice(gpu_0=tainted())
+    else:
+        rig.rule(pool="n1")
+    assert drained() == 1
+    rig.feed(events.PodGone("uid-n1", "n1"), events.DeviceClaimGone("shop/n1"))
+    rig.wake()
+    assert drained() == 1
+    if by == "slice":
+        rig.slice(gpu_0=Device())
+    else:
+        rig.feed(events.TaintRuleGone("r"))
+        rig.wake()
+    assert drained() == 0
+    assert rig.machine.view.node("n1").taints == ()
 
 
 def test_a_quarantine_heeds_no_toleration_of_a_claim():

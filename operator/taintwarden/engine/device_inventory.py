@@ -10,7 +10,7 @@ slices would otherwise start every clock again.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TypeVar
 
 import msgspec
@@ -101,7 +101,7 @@ class DeviceInventory:
         """Device -> the claims to which it is allocated."""
 
     def put_slice(self, name: str, found: Slice | None) -> Collection[DeviceId]:
-        """A slice is stored like this, or is gone. Returns the devices in use whose taints changed."""
+        """A slice is stored like this, or is gone. Returns the devices that changed."""
         before = self._slices.pop(name, None)
         if found is not None:
             self._slices[name] = found
@@ -117,17 +117,17 @@ class DeviceInventory:
             for device in known.keys() | pool.devices.keys():
                 if known.get(device) != pool.devices.get(device):
                     changed[DeviceId(*place, device)] = None
-        return [one for one in changed if one in self._claims_on]
+        return changed
 
-    def put_rule(self, name: str, found: TaintRule | None) -> Collection[DeviceId]:
-        """A rule is stored like this, or is gone. Returns the devices in use that it concerns."""
+    def put_rule(self, name: str, found: TaintRule | None, others: Iterable[DeviceId]) -> Collection[DeviceId]:
+        """A rule is stored like this, or is gone. Returns what it concerns of the devices in use, and of ``others``."""
         before = self._rules.pop(name, None)
         if found is not None:
             self._rules[name] = found
         if found == before:
             return ()
         rules = [one for one in (before, found) if one is not None]
-        return [device for device in self._claims_on if any(rule.concerns(device) for rule in rules)]
+        return [one for one in (*self._claims_on, *others) if any(rule.concerns(one) for rule in rules)]
 
     def put_claim(self, key: str, found: DeviceClaim | None) -> Collection[str]:
         """A claim is allocated like this, or is not. Returns the pods that have other devices because of it."""

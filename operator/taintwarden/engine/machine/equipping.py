@@ -102,7 +102,8 @@ class Equipping:
 
     def put_rule(self, name: str, found: TaintRule | None) -> Iterable[str]:
         """A rule is stored like this, or is gone. Returns the nodes that it concerns."""
-        return self._nodes_of(self._inventory.put_rule(name, found))
+        drained = [device for devices in self._drained.values() for device in devices]
+        return self._nodes_of(self._inventory.put_rule(name, found, drained))
 
     def put_claim(self, key: str, found: DeviceClaim | None) -> Iterator[Pod]:
         """A claim is allocated like this, or is not. Returns the pods that have other devices because of it."""
