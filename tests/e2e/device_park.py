@@ -71,13 +71,16 @@ class Park:
         self.name = f"park-{uuid.uuid4().hex[:6]}"
         self.driver = Driver(self.client, f"{self.name}.example.com")
         self.key = f"{self.driver.name}/health"
+        self.extended = f"{self.driver.name}/gpu"
+        """The extended resource for which the scheduler makes claims."""
         self.nodes = [f"{self.name}-{number}" for number in range(nodes)]
 
     def begin(self) -> None:
         """Its namespace, nodes, devices and their class."""
         self.client.create_namespace(self.name)
         selectors = [{"cel": {"expression": f'device.driver == "{self.driver.name}"'}}]
-        self.client.create("deviceclasses", {"metadata": {"name": self.name}, "spec": {"selectors": selectors}})
+        spec = {"selectors": selectors, "extendedResourceName": self.extended}
+        self.client.create("deviceclasses", {"metadata": {"name": self.name}, "spec": spec})
         for node in self.nodes:
             self.client.create_node(node, {"park": self.name})
             self.driver.publish(
@@ -134,11 +137,14 @@ class Park:
         self, name: str, *accepted: Json, claim: str = CLAIM, node: str = "", template: bool = False
     ) -> tuple[str, str]:
         """A pod with such a claim, placed by the scheduler; `accepted` is its annotation. Returns pool and device."""
+        self.run(name, self.pod_spec(claim, template=template, node=node), *accepted)
+        return self.device_of(name)
+
+    def run(self, name: str, spec: Json, *accepted: Json) -> None:
+        """A pod, placed by the scheduler."""
         metadata = {"name": name, "labels": {"app": name}, "annotations": annotation(*accepted) if accepted else {}}
-        spec = self.pod_spec(claim, template=template, node=node)
         self.client.create("pods", {"metadata": metadata, "spec": spec}, self.name)
         wait_until(lambda: self._is_running(name), SECONDS, f"pod {name} to run")
-        return self.device_of(name)
 
     def _is_running(self, name: str) -> bool:
         self.ground.kubelet.check()

@@ -120,6 +120,32 @@ def test_a_shared_device_evicts_all_its_pods(park: Park) -> None:
     park.wait_left(*names)
 
 
+def test_a_pod_that_asks_for_an_extended_resource_has_a_device_too(park: Park) -> None:
+    park.set_policy()
+    followed(park)
+    spec = park.pod_spec()
+    del spec["resourceClaims"]
+    spec["containers"][0]["resources"] = {"limits": {park.extended: "1"}}
+    park.run("old-style", spec)
+    park.driver.taint(*park.device_of("old-style"), park.bad())
+    park.wait_left("old-style")
+
+
+def test_a_device_without_a_node_evicts_from_every_node(park: Park) -> None:
+    park.set_policy()
+    fabric = f"{park.name}-fabric"
+    park.driver.publish(fabric, {"link": {"attributes": {"kind": {"string": "fabric"}}}}, node=None)
+    chosen = {"cel": {"expression": f'device.attributes["{park.driver.name}"].?kind.orValue("") == "fabric"'}}
+    exactly = {"deviceClassName": park.name, "selectors": [chosen]}
+    spec = {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}
+    park.client.create("resourceclaims", {"metadata": {"name": "link"}, "spec": spec}, park.name)
+    for name, node in zip(("a", "b"), park.nodes, strict=True):
+        assert park.pod(name, claim="link", node=node) == (fabric, "link")
+    followed(park)
+    park.driver.taint(fabric, "link", park.bad())
+    park.wait_left("a", "b")
+
+
 def test_budgets_hold(park: Park) -> None:
     park.set_policy()
     park.claim("gpu")
