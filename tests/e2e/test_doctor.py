@@ -18,6 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from controlplane import Cluster, Json, Operator, WorkingCluster, wait_until
+from controlplane.binaries import is_before
 from controlplane.client import resource_path
 from controlplane.comparisons import NOT_KNOWN, known_gates
 from controlplane.kubeconfig import write_kubeconfig
@@ -42,6 +43,10 @@ NOT_TO_BE_HAD = {"object-unreadable"}
 
 NATIVE = {"builtin-seconds", "uses-native-comparison", "kueue-native-comparison"}
 """Checks of pods that compare in spec.tolerations."""
+
+DEVICES_SINCE_MINOR, RULES_SINCE_MINOR = 34, 37
+OF_DEVICES = {"device-builtin-acts": DEVICES_SINCE_MINOR, "device-rule-selects-all": RULES_SINCE_MINOR}
+"""Checks of objects that older API servers do not have, and the minor version that does."""
 
 KINDS = {
     "taintevictionpolicies": "TaintEvictionPolicy",
@@ -169,6 +174,11 @@ def ground(clinic: WorkingCluster, doctor: Doctor) -> Iterator[Ground]:
             client.delete("taintevictionpolicies", one["metadata"]["name"])
     client.delete_all("taintpublishers")
     client.delete_all("tolerationprofiles", name)
+    if not is_before(DEVICES_SINCE_MINOR):
+        client.delete_all("resourceclaims", name)
+        client.delete_all("resourceslices")
+    if not is_before(RULES_SINCE_MINOR):
+        client.delete_all("devicetaintrules")
     client.remove_namespace(name)
     client.delete_all("nodes", labelSelector=f"ground={name}")
 
@@ -318,6 +328,46 @@ def _(ground: Ground) -> None:
     ground.deployment({**EXISTS, "tolerationSeconds": 60}, annotations=annotation(STRICT), replicas=0)
 
 
+def of_device(ground: Ground, effect: str) -> Json:
+    return {"key": f"{ground.name}.example.com/health", "value": "bad", "effect": effect}
+
+
+def for_devices(ground: Ground, name: str = "") -> str:
+    """A policy for the taints of this ground's devices alone."""
+    effects = ["NoExecute", "NoSchedule", "None"]
+    made = ground.policy(
+        name, devices=[{"key": f"{ground.name}.example.com/health", "effects": effects}], mode="DryRun"
+    )
+    ground.client.patch("taintevictionpolicies", made, {"spec": {"taints": None}})
+    return made
+
+
+@fault("device-builtin-acts")
+def _(ground: Ground) -> None:
+    """As if a scheduler had allocated a device: no driver runs here."""
+    for_devices(ground)
+    driver, node = f"{ground.name}.example.com", ground.node("a")
+    ground.pod(node)
+    pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+    devices = [{"name": "gpu-0", "taints": [of_device(ground, "NoExecute")]}]
+    ground.create("resourceslices", node, spec={"driver": driver, "nodeName": node, "pool": pool, "devices": devices})
+    requests = [{"name": "gpu", "exactly": {"deviceClassName": ground.name}}]
+    ground.create("resourceclaims", "web", ground.name, spec={"devices": {"requests": requests}})
+    uid = ground.client.get("pods", "web", ground.name)["metadata"]["uid"]
+    allocated = {"request": "gpu", "driver": driver, "pool": node, "device": "gpu-0"}
+    status = {
+        "allocation": {"devices": {"results": [allocated]}},
+        "reservedFor": [{"resource": "pods", "name": "web", "uid": uid}],
+    }
+    ground.client.patch("resourceclaims", "web", {"status": status}, ground.name, subresource="status")
+
+
+@fault("device-rule-selects-all")
+def _(ground: Ground) -> None:
+    for_devices(ground)
+    ground.create("devicetaintrules", ground.name, spec={"deviceSelector": {}, "taint": of_device(ground, "None")})
+
+
 @fault("taint-value-invalid")
 def _(ground: Ground) -> None:
     ground.node("a", taint("99.5"))
@@ -464,6 +514,14 @@ def _(ground: Ground) -> None:
     ground.client.patch("taintevictionpolicies", name, {"status": {"conditions": conditions}}, subresource="status")
 
 
+@fault("devices-not-served", ASLEEP)
+def _(ground: Ground) -> None:
+    name = for_devices(ground, f"{ground.name}-devices")
+    told = {"status": "False", "reason": "NotFollowed", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    conditions = [{"type": "DevicesKnown", "message": "no taint of a device evicts a pod: 403 Forbidden", **told}]
+    ground.client.patch("taintevictionpolicies", name, {"status": {"conditions": conditions}}, subresource="status")
+
+
 @fault("placement-labels", ASLEEP)
 def _(ground: Ground) -> None:
     ground.node("a", taint("980"))
@@ -486,6 +544,8 @@ def manager_lease(client: Cluster) -> Iterator[None]:
 def test_fault_is_found(ground: Ground, operator: Operator, check: str) -> None:
     if check in NATIVE and not known_gates():
         pytest.skip(NOT_KNOWN)
+    if check in OF_DEVICES and is_before(OF_DEVICES[check]):
+        pytest.skip(f"Kubernetes before 1.{OF_DEVICES[check]} does not serve them in resource.k8s.io/v1")
     with manager_lease(ground.client):
         assert ground.find(check) == []
         FAULTS[check](ground)
@@ -544,6 +604,11 @@ def test_rights_that_are_missing(ground: Ground, operator: Operator) -> None:
         lease = f"may not get, update leases.coordination.k8s.io taintwarden in {ground.name}"
         assert lease in [one["message"] for one in some]
         assert not [one for one in some if "pods" in one["message"]]
+        of_devices = "may not list, watch resourceslices.resource.k8s.io"
+        assert of_devices not in [one["message"] for one in some]
+        for_devices(ground)
+        some = ground.doctor("--only", "rights-missing", "--operator-namespace", ground.name)[1]["findings"]
+        assert of_devices in [one["message"] for one in some]
     finally:
         ground.client.delete("clusterrolebindings", ground.name)
 

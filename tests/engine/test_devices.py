@@ -302,7 +302,7 @@ def test_a_rule_and_the_driver_may_add_the_same_taint():
     rig.rule(value="2")
     rig.claim("a", tolerations=[native("Equal", "1")])
     rig.pod("a")
-    assert [str(taint) for taint, _ in rig.machine.view.node("n1").taints] == [
+    assert [str(taint) for taint, _ in rig.machine.view.node("n1").device_taints] == [
         f"{KEY}=1:NoExecute of device {GPU_0}",
         f"{KEY}=2:NoExecute of device {GPU_0}",
     ]
@@ -545,3 +545,14 @@ def test_a_cluster_whose_policies_are_for_nodes_forgets_nothing_and_keeps_nothin
     rig.wake()
     assert rig.machine.view.node("n1").taints == ()
     assert rig.machine._intake._devices._nodes == {}
+
+
+def test_the_view_of_a_node_has_its_taints_and_those_of_devices_apart():
+    rig = Devices()
+    rig.node("n1", "sla=1")
+    rig.slice(gpu_0=tainted())
+    rig.claim("a")
+    rig.pod("a")
+    view = rig.machine.view.node("n1")
+    assert [taint.key for taint, _ in view.taints] == ["sla"]
+    assert [taint.origin.device for taint, _ in view.device_taints] == [GPU_0]

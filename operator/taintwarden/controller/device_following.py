@@ -12,9 +12,11 @@ from taintwarden.controller.device_handlers import (
     DeviceHandler,
     SliceHandler,
     TaintRuleHandler,
+    selected_attributes,
 )
 from taintwarden.controller.following import Spawn
 from taintwarden.controller.loop import Feed
+from taintwarden.controller.wording import devices_unserved
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Policy
 from taintwarden.kube.errors import ApiError, KubeError
@@ -25,7 +27,6 @@ from taintwarden.kube.wire.answers import decoded
 from taintwarden.kube.wire.resources import DEVICE_CLAIMS, DEVICES_PATH, SLICES, TAINT_RULES, Resource
 from taintwarden.telemetry.metrics import Metrics
 
-API = "resource.k8s.io/v1"
 RETRY_SECONDS = 15.0
 """Between two requests whether the server serves devices."""
 TOLD_SECONDS = 1.0
@@ -59,8 +60,9 @@ class DeviceFollowing:
 
     def policies_changed(self, policies: Iterable[Policy]) -> None:
         """Other policies are in force: begin, end, or read more of devices."""
+        policies = tuple(policies)
         selectors = [one for policy in policies for one in policy.devices]
-        attributes = frozenset(one.key for selector in selectors for one in selector.selector.requirements)
+        attributes = selected_attributes(policies)
         if self._current is not None and not (selectors and attributes <= self._attributes):
             self._current.end()
             self._current = None
@@ -147,8 +149,8 @@ class _Streams:
             if not (isinstance(error, ApiError) and error.code == 404):
                 return str(error)
             found = frozenset()
-        if missing := sorted({SLICES.name, DEVICE_CLAIMS.name} - found):
-            return f"the API server does not serve {' and '.join(missing)} of {API}, which it does from Kubernetes 1.34"
+        if missing := {SLICES.name, DEVICE_CLAIMS.name} - found:
+            return devices_unserved(missing)
         return found
 
     async def _serves_more_than(self, before: frozenset[str]) -> bool:

@@ -13,7 +13,7 @@ from taintwarden.controller.loop import Feed
 from taintwarden.controller.times import latest_moment
 from taintwarden.engine.device_inventory import Device, DeviceClaim, DeviceTaint, Slice, TaintRule
 from taintwarden.engine.machine import Event, events
-from taintwarden.engine.model import DeviceId, DeviceUse, Toleration
+from taintwarden.engine.model import DeviceId, DeviceUse, Policy, Toleration
 from taintwarden.kube.wire.device_kinds import (
     DeviceClaimObject,
     DeviceObject,
@@ -133,6 +133,12 @@ class DeviceClaimHandler(DeviceHandler[DeviceClaimObject]):
     def gone(self, key: str) -> Event:
         """The claim is gone, or has no devices."""
         return events.DeviceClaimGone(key)
+
+
+def selected_attributes(policies: Iterable[Policy]) -> frozenset[str]:
+    """The attributes of devices by which policies select."""
+    selectors = (one.selector for policy in policies for one in policy.devices)
+    return frozenset(one.key for selector in selectors for one in selector.requirements)
 
 
 def device_slice(obj: SliceObject, attributes: frozenset[str]) -> Slice:

@@ -110,6 +110,12 @@ def no_changes(streams: Iterable[str]) -> str:
     return f"the operator receives no changes of {', '.join(streams)}"
 
 
+def devices_unserved(missing: Iterable[str]) -> str:
+    """The API server does not have these resources."""
+    told = " and ".join(sorted(missing))
+    return f"the API server does not serve {told} of resource.k8s.io/v1, which it does from Kubernetes 1.34"
+
+
 def devices_unknown(why: str) -> str:
     """Without knowledge of devices none of their taints evicts."""
     return f"no taint of a device evicts a pod: {why}"

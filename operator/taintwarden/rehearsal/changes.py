@@ -1,41 +1,58 @@
-"""Changes of taints on nodes: read from flags and files, applied to nodes."""
+"""Changes of taints on nodes or devices: read from flags and files, applied to both."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
 from taintwarden.api.names import check_key, check_label_value
 from taintwarden.engine.limits.zones import ZONE_LABEL, zone_of
-from taintwarden.engine.model import Effect, Mode, Taint
+from taintwarden.engine.model import DeviceEffect, DeviceId, Effect, Mode, Taint
+from taintwarden.kube.wire.device_kinds import DeviceObject, DeviceTaintObject, SliceObject
 from taintwarden.kube.wire.kinds import NodeObject, TaintObject
 from taintwarden.rehearsal.manifests import BadInput
 from taintwarden.rehearsal.node_requirements import NativeRequirement, parse_selector
 from taintwarden.rehearsal.rehearsal import named
 
+AnyTaint = TypeVar("AnyTaint", TaintObject, DeviceTaintObject)
+Effects = type[Effect] | type[DeviceEffect]
 _FORM = "write KEY=VALUE:EFFECT, for example sla=900:NoExecute"
 
 
 class Where(msgspec.Struct, frozen=True):
-    """Selects nodes by name, by zone (its label, or its name in ``status``) and by labels; each adds nodes."""
+    """Selects nodes by name, by zone (its label, or its name in ``status``) and by labels; each adds nodes.
+
+    Or it names devices, ``DRIVER/POOL/DEVICE``.
+    """
 
     nodes: tuple[str, ...] = ()
     zones: tuple[str, ...] = ()
     selectors: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         named = [", ".join(self.nodes), *(f"zone {one}" for one in self.zones), *self.selectors]
-        return ", ".join(one for one in named if one)
+        return ", ".join(one for one in (*named, *(f"device {one}" for one in self.devices)) if one)
 
     def check(self) -> None:
-        """Check that its selectors are valid.
+        """Check that its selectors and devices are valid.
 
         Raises:
-            BadInput: a selector cannot be parsed, or is empty.
+            BadInput: a selector cannot be parsed, or is empty; a device has no such name, or nodes are named, too.
 
         """
         for text in self.selectors:
             selector(text)
+        for text in self.devices:
+            device_id(text)
+        if self.devices and (self.nodes or self.zones or self.selectors):
+            msg = "nodes and devices are two changes: write them into a file (--file), one entry for each"
+            raise BadInput(msg)
+
+    @property
+    def effects(self) -> Effects:
+        """The effects that taints there may have."""
+        return DeviceEffect if self.devices else Effect
 
     def find(self, nodes: Sequence[NodeObject]) -> list[NodeObject]:
         """The selected nodes.
@@ -60,7 +77,10 @@ class Where(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """Taints that are set and removed. A taint with the same key and effect is replaced, as kubectl does."""
+    """Taints that are set and removed, on nodes or on devices.
+
+    A taint with the same key and effect is replaced, as kubectl does.
+    """
 
     where: Where
     taints: tuple[Taint, ...] = ()
@@ -102,16 +122,64 @@ def apply(changes: Iterable[Change], nodes: Sequence[NodeObject]) -> list[NodeOb
     changed: dict[str, NodeObject] = {}
     for change in changes:
         current = [changed.get(node.metadata.name, node) for node in change.where.find(nodes)]
-        _check_removals(change, current)
+        _check_removals(change, [one for node in current for one in node.spec.taints])
         for node in current:
             changed[node.metadata.name] = _changed(change, node)
     before = {node.metadata.name: node for node in nodes}
     return [node for name, node in changed.items() if node.spec.taints != before[name].spec.taints]
 
 
-def _check_removals(change: Change, nodes: Sequence[NodeObject]) -> None:
-    """Reject the removal of a taint that no node has: it is mistyped, and a plan without it would look harmless."""
-    there = [one for node in nodes for one in node.spec.taints]
+def apply_to_devices(changes: Iterable[Change], slices: Sequence[SliceObject]) -> list[SliceObject]:
+    """The slices that change, as if the driver of the devices wrote them.
+
+    Raises:
+        BadInput: a change names a device that is in no slice.
+
+    """
+    changed: dict[str, SliceObject] = {}
+    for change in changes:
+        for text in change.where.devices:
+            wanted = device_id(text)
+            known = (changed.get(one.metadata.name, one) for one in slices)
+            there = [one for one in known if (one.spec.driver, one.spec.pool.name) == wanted[:2]]
+            there = [one for one in there if any(device.name == wanted.device for device in one.spec.devices)]
+            if not there:
+                msg = f"there is no device {wanted}"
+                raise BadInput(msg)
+            devices = (device for one in there for device in one.spec.devices if device.name == wanted.device)
+            _check_removals(change, [taint for device in devices for taint in device.taints])
+            for one in there:
+                spec = msgspec.structs.replace(one.spec, devices=_changed_devices(change, wanted, one.spec.devices))
+                changed[one.metadata.name] = msgspec.structs.replace(one, spec=spec)
+    return list(changed.values())
+
+
+def _changed_devices(change: Change, wanted: DeviceId, devices: Iterable[DeviceObject]) -> list[DeviceObject]:
+    def of(device: DeviceObject) -> DeviceObject:
+        if device.name != wanted.device:
+            return device
+        return msgspec.structs.replace(device, taints=_changed_taints(change, device.taints, DeviceTaintObject))
+
+    return list(map(of, devices))
+
+
+def device_id(text: str) -> DeviceId:
+    """``DRIVER/POOL/DEVICE``; the pool may have slashes.
+
+    Raises:
+        BadInput: the text has another form.
+
+    """
+    driver, _, rest = text.partition("/")
+    pool, _, device = rest.rpartition("/")
+    if not (driver and pool and device):
+        msg = f"{text!r} is no device: write DRIVER/POOL/DEVICE, for example gpu.example.com/node-1/gpu-0"
+        raise BadInput(msg)
+    return DeviceId(driver, pool, device)
+
+
+def _check_removals(change: Change, there: Sequence[AnyTaint]) -> None:
+    """Reject the removal of a taint that is nowhere: it is mistyped, and a plan without it would look harmless."""
     for key, effect in change.remove:
         if not any(one.key == key and effect in ("", one.effect) for one in there):
             msg = f"no taint {key}:{effect} to remove on {change.where}" if effect else ""
@@ -119,23 +187,29 @@ def _check_removals(change: Change, nodes: Sequence[NodeObject]) -> None:
 
 
 def _changed(change: Change, node: NodeObject) -> NodeObject:
+    taints = _changed_taints(change, node.spec.taints, TaintObject)
+    return msgspec.structs.replace(node, spec=msgspec.structs.replace(node.spec, taints=taints))
+
+
+def _changed_taints(
+    change: Change, taints: Sequence[AnyTaint], make: Callable[[str, str, str], AnyTaint]
+) -> list[AnyTaint]:
     taken = {(taint.key, taint.effect) for taint in change.taints}
-    kept = [
+    kept: list[AnyTaint] = [
         one
-        for one in node.spec.taints
+        for one in taints
         if (one.key, one.effect) not in taken
         and not any(one.key == key and effect in ("", one.effect) for key, effect in change.remove)
     ]
-    known = {(one.key, one.value, one.effect): one for one in node.spec.taints}
-    added = [
-        known.get((one.key, one.value, one.effect)) or TaintObject(one.key, one.value, one.effect)
-        for one in change.taints
+    known = {(one.key, one.value, one.effect): one for one in taints}
+    added: list[AnyTaint] = [
+        known.get((one.key, one.value, one.effect)) or make(one.key, one.value, one.effect) for one in change.taints
     ]
-    return msgspec.structs.replace(node, spec=msgspec.structs.replace(node.spec, taints=[*kept, *added]))
+    return kept + added
 
 
-def parse_taint(text: str) -> Taint:
-    """``KEY=VALUE:EFFECT`` or ``KEY:EFFECT``.
+def parse_taint(text: str, effects: Effects = Effect) -> Taint:
+    """``KEY=VALUE:EFFECT`` or ``KEY:EFFECT``; of a device the effects are those of :class:`DeviceEffect`.
 
     Raises:
         BadInput: the text has another form.
@@ -146,10 +220,10 @@ def parse_taint(text: str) -> Taint:
     if not colon:
         msg = f"{text!r} has no effect: {_FORM}"
         raise BadInput(msg)
-    return _taint(key, value, effect, text)
+    return _taint(key, value, effect, text, effects)
 
 
-def parse_removal(text: str) -> tuple[str, str]:
+def parse_removal(text: str, effects: Effects = Effect) -> tuple[str, str]:
     """``KEY`` or ``KEY:EFFECT``.
 
     Raises:
@@ -157,12 +231,12 @@ def parse_removal(text: str) -> tuple[str, str]:
 
     """
     key, colon, effect = text.partition(":")
-    taint = _taint(key, "", effect if colon else Effect.NO_EXECUTE, text)
+    taint = _taint(key, "", effect if colon else Effect.NO_EXECUTE, text, effects)
     return taint.key, taint.effect if colon else ""
 
 
 def read_changes(content: object, place: str) -> list[Change]:
-    """The changes in a file: a list of ``{node | zone | selector, taints, remove}``.
+    """The changes in a file: a list of ``{node | zone | selector | device, taints, remove}``.
 
     Raises:
         BadInput: the file has another form.
@@ -187,6 +261,7 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True):
     node: str = ""
     zone: str = ""
     selector: str | dict[str, str] = ""
+    device: str = ""
     taints: list[str | dict[str, Any]] = []
     remove: list[str] = []
 
@@ -194,20 +269,22 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True):
         text = self.selector
         if isinstance(text, Mapping):
             text = ",".join(f"{key}={value}" for key, value in text.items())
-        where = Where(*(((one,) if one else ()) for one in (self.node, self.zone, text)))
+        where = Where(*(((one,) if one else ()) for one in (self.node, self.zone, text, self.device)))
         where.check()
-        if not (self.node or self.zone or text):
-            msg = "names no nodes: write node, zone or selector"
+        if not (self.node or self.zone or text or self.device):
+            msg = "names no nodes: write node, zone, selector or device"
             raise BadInput(msg)
         if not (self.taints or self.remove):
             msg = "changes nothing: write taints or remove"
             raise BadInput(msg)
-        return Change(where, tuple(map(_entry_taint, self.taints)), tuple(map(parse_removal, self.remove)))
+        effects = where.effects
+        taints = tuple(_entry_taint(one, effects) for one in self.taints)
+        return Change(where, taints, tuple(parse_removal(one, effects) for one in self.remove))
 
 
-def _entry_taint(entry: str | dict[str, Any]) -> Taint:
+def _entry_taint(entry: str | dict[str, Any], effects: Effects) -> Taint:
     if isinstance(entry, str):
-        return parse_taint(entry)
+        return parse_taint(entry, effects)
     unknown = set(map(str, entry)) - {"key", "value", "effect"}
     if unknown:
         msg = f"a taint has no {min(unknown)}: {_FORM}"
@@ -216,16 +293,16 @@ def _entry_taint(entry: str | dict[str, Any]) -> Taint:
         if not isinstance(value, str | None):
             msg = f'the {field} of a taint is text, and {value!r} is none: write it in quotes, as in value: "900"'
             raise BadInput(msg)
-    return _taint(entry.get("key") or "", entry.get("value") or "", entry.get("effect") or "", str(entry))
+    return _taint(entry.get("key") or "", entry.get("value") or "", entry.get("effect") or "", str(entry), effects)
 
 
-def _taint(key: str, value: str, effect: str, text: str) -> Taint:
+def _taint(key: str, value: str, effect: str, text: str, effects: Effects) -> Taint:
     faults = [*check_key(key), *check_label_value(value)]
     if faults:
         msg = f"{text!r} is no taint: {faults[0]}"
         raise BadInput(msg)
-    if effect not in list(Effect):
-        msg = f"{text!r} has effect {effect!r}: write {', '.join(Effect)}"
+    if effect not in list(effects):
+        msg = f"{text!r} has effect {effect!r}: write {', '.join(effects)}"
         raise BadInput(msg)
     return Taint(key, value, effect)
 

@@ -1,5 +1,6 @@
 """What the operator's machine decides about the first pod of a snapshot."""
 
+import math
 from collections.abc import Mapping
 
 from taintwarden.controller.decoding import Decoder, PodIssue
@@ -34,6 +35,9 @@ class Evaluation:
         self.pod = self._translate()
         taught = self._taught()
         self._view = taught.view
+        if self.pod is not None:  # with its devices
+            uid = self.pod.uid
+            self.pod = next((one for one in self._view.pods(self.pod.node) if one.uid == uid), self.pod)
         self.policies = taught.policies
         self.policy_problems = taught.policy_problems
         self.profiles = taught.profiles
@@ -62,9 +66,12 @@ class Evaluation:
         return [] if self.pod is None else list(self._view.claims(self.pod.uid))
 
     def taints(self) -> tuple[tuple[Taint, TaintHistory], ...]:
-        """The taints of the pod's node with their histories."""
+        """The taints of the pod's node and of its devices, with their histories."""
         node = self._view.node(self.pod.node) if self.pod else None
-        return () if node is None else node.taints
+        if self.pod is None or node is None:
+            return ()
+        used = {use.device for use in self.pod.shared.devices}
+        return (*node.taints, *(one for one in node.device_taints if (of := one[0].origin) and of.device in used))
 
     @property
     def tolerations(self) -> Tolerations:
@@ -72,11 +79,15 @@ class Evaluation:
         return Tolerations() if self.pod is None else self._view.tolerations_of(self.pod.shared)
 
     def verdict(self, taint: Taint) -> TaintVerdict | None:
-        """What ``taint`` means for the pod; None: no policy acts on it."""
+        """What ``taint`` means for the pod; None: no policy acts on it.
+
+        Claims of the same device may tolerate it differently: the one that evicts first counts.
+        """
         if self.pod is None:
             return None
-        verdicts = self._view.verdicts(self.pod.node, self.pod.shared)
-        return next((verdict for verdict in verdicts if verdict.taint == taint), None)
+        bound_at = self.pod.bound_at
+        found = [one for one in self._view.verdicts(self.pod.node, self.pod.shared) if one.taint == taint]
+        return min(found, key=lambda one: one.evicts_at(bound_at) if one.evicts else math.inf, default=None)
 
     def acting(self, taint: Taint) -> Policy | None:
         """The policy that acts on ``taint`` for the pod."""
@@ -116,11 +127,13 @@ class Evaluation:
         except ValueError:
             return {}
 
-    def is_recorded(self, taint: Taint) -> bool:
-        """Whether the node records since when it carries ``taint`` with this value."""
+    def is_recorded(self, taint: Taint, known: TaintHistory) -> bool:
+        """Whether the node, or the device, records since when it carries ``taint`` with this value."""
         history = self.recorded.get(history_name(taint))
         if history is not None:
             return history.value == taint.value
+        if taint.origin is not None:
+            return known.added_at < self.now
         return any(one == taint and added is not None for one, added in self.node.taints) if self.node else False
 
 

@@ -6,13 +6,15 @@ from typing import Any, TypeVar
 import msgspec
 
 from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND
+from taintwarden.kube.wire.device_kinds import DeviceClaimObject, SliceObject, TaintRuleObject
 from taintwarden.kube.wire.kinds import BudgetObject, ClaimObject, NamespaceObject, NodeObject, PodObject
 from taintwarden.rehearsal.manifests import BadInput, Document
 from taintwarden.rehearsal.places import PlacedPod, PlacedVolume
 from taintwarden.rehearsal.snapshot import Snapshot
 from taintwarden.rehearsal.sources import Source
 
-T = TypeVar("T", PlacedPod, NodeObject, NamespaceObject, BudgetObject, ClaimObject, PlacedVolume)
+T = TypeVar("T")
+DEVICES_GROUP = "resource.k8s.io"
 
 
 def snapshot_from_files(documents: Sequence[Document], namespace: str, name: str, now: float) -> Snapshot:
@@ -47,6 +49,9 @@ def snapshot_from_files(documents: Sequence[Document], namespace: str, name: str
         budgets=budgets,
         claims=claims,
         volumes=[_convert(one, PlacedVolume) for one in _of_kind(documents, "", "PersistentVolume")],
+        slices=[_convert(one, SliceObject) for one in _of_kind(documents, DEVICES_GROUP, "ResourceSlice")],
+        device_claims=[_convert(one, DeviceClaimObject) for one in _of_kind(documents, DEVICES_GROUP, "ResourceClaim")],
+        taint_rules=[_convert(one, TaintRuleObject) for one in _of_kind(documents, DEVICES_GROUP, "DeviceTaintRule")],
         profiles=list(_profiles(documents, namespace)),
         problems={} if namespaces else {Source.NAMESPACES: missing},
     )

@@ -64,7 +64,7 @@ class Places:
             view = self._view.node(name)
             if view is None or next(candidate.refusals(view.node), None) is not None:
                 continue
-            if not any(verdict.evicts for verdict in self._view.verdicts(name, pod.shared)):
+            if not any(one.evicts and one.taint.origin is None for one in self._view.verdicts(name, pod.shared)):
                 yield name, candidate.preferences(view.node)
 
     def take(self, pod: Pod) -> str | None:

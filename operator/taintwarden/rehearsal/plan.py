@@ -84,6 +84,7 @@ class Plan(msgspec.Struct, rename="camel", kw_only=True):
     at: str
     changes: list[str]
     changed_nodes: int
+    changed_devices: int = 0
     horizon_seconds: float
     ended_after_seconds: float
     """When no more events were to come, or the horizon."""

@@ -13,11 +13,24 @@ from taintwarden.engine.derived import derivations
 from taintwarden.engine.guard.guard import NARROW_SECONDS
 from taintwarden.engine.limits.refusal import GUARD
 from taintwarden.engine.machine import Command, Outcome, Phase, WriteOutcome, commands, events
-from taintwarden.engine.model import Gates, Instant, Mode, MonotonicTime, Node, Pod, SourceValue, WallTime
+from taintwarden.engine.model import (
+    DeviceId,
+    Gates,
+    Instant,
+    Mode,
+    MonotonicTime,
+    Node,
+    Pod,
+    PodClass,
+    SourceValue,
+    Taint,
+    WallTime,
+)
 from taintwarden.kube.wire.kinds import NodeObject
-from taintwarden.rehearsal.changes import Change, apply, enforce
+from taintwarden.rehearsal.changes import Change, apply, apply_to_devices, device_id, enforce
 from taintwarden.rehearsal.conditions import is_kept_from_enforcing
 from taintwarden.rehearsal.ideal import Allowances, Assumptions, Places
+from taintwarden.rehearsal.manifests import BadInput
 from taintwarden.rehearsal.node_candidates import Candidates
 from taintwarden.rehearsal.plan import Plan, Replacement
 from taintwarden.rehearsal.recording import Recording, is_replaced
@@ -66,6 +79,8 @@ class Play:
         self._gates = gates
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
+        self._has_left_devices = False
+        self._without_devices: dict[PodClass, PodClass] = {}
         self._rehearsal = Rehearsal(snapshot, gates, lambda: self.instant, self._carry_out, **limits)
         self._view = self._rehearsal.view
         self._recording = Recording(self._view)
@@ -84,16 +99,20 @@ class Play:
         """Make the changes, and simulate until no event is left or ``horizon`` seconds have passed.
 
         Raises:
-            BadInput: a change selects nodes that do not exist.
+            BadInput: a change selects nodes or devices that do not exist.
 
         """
-        changed = apply(changes, self._snapshot.nodes)
+        of_nodes = [one for one in changes if not one.where.devices]
+        of_devices = [one for one in changes if one.where.devices]
+        changed = apply(of_nodes, self._snapshot.nodes)
         for node in changed:
-            self._rehearsal.feed(events.NodeSeen(self._planned(node, changes)))
+            self._rehearsal.feed(events.NodeSeen(self._planned(node, of_nodes)))
+        self._change_devices(of_devices)
         self._rehearsal.rest()
         candidates = Candidates(self._snapshot, self._rehearsal, self._gates)
         self._places = Places(self._view, candidates, self._returning(), self._snapshot.pods)
         paused = list(self._paused())
+        ineffective = [*self._ineffective(of_nodes, changed), *self._ineffective_on_devices(of_devices)]
         while (moment := self._next(horizon)) is not None and moment <= horizon:
             self.at = max(self.at, moment)
             while self._queue and self._queue[0][0] <= self.at:
@@ -106,10 +125,11 @@ class Play:
             at=wording.at(self._now),
             changes=[*(f"policy {name} in mode Enforce" for name in self._enforced), *map(str, changes)],
             changed_nodes=len(changed),
+            changed_devices=len({name for change in of_devices for name in change.where.devices}),
             horizon_seconds=horizon,
             ended_after_seconds=round(ended, 3),
             assumptions=self._assumptions,
-            notes=[*paused, *self._notes(), *self._ineffective(changes, changed)],
+            notes=[*paused, *self._notes(), *ineffective],
             **self._recording.end(self.instant, self._places),
         )
 
@@ -120,6 +140,15 @@ class Play:
         given = {derived[one.key].source: SourceValue(one.value) for one, _ in found.taints if one.key in derived}
         written = tuple([one for one in found.taints if one[0].key not in derived])
         return msgspec.structs.replace(found, taints=written, values=found.values | given)
+
+    def _change_devices(self, changes: Sequence[Change]) -> None:
+        if not changes:
+            return
+        if self._rehearsal.slices is None or self._snapshot.devices_problem:
+            msg = self._snapshot.devices_problem or "no policy selects taints of devices"
+            raise BadInput(msg)
+        for one in apply_to_devices(changes, self._snapshot.slices):
+            self._rehearsal.slices.seen(one)
 
     def _returning(self) -> Returning:
         spaces = self._snapshot.namespaces
@@ -133,6 +162,19 @@ class Play:
         for taint in dict.fromkeys(taint for change in changes for taint in change.taints):
             if not any(policy.selector_for(taint) for policies in selecting for policy in policies):
                 yield f"no policy acts on {taint} on these nodes: it is left to Kubernetes"
+
+    def _ineffective_on_devices(self, changes: Sequence[Change]) -> Iterator[str]:
+        """The changed devices that no pod has, and their taints on which no policy acts."""
+        nodes = [node for name in self._view.nodes if (node := self._view.node(name)) is not None]
+        for change in changes:
+            for device in map(device_id, change.where.devices):
+                there = [(one, node) for node in nodes for one, _ in node.device_taints if _is_of(one, device)]
+                if change.taints and not there:
+                    yield f"no pod has device {device}"
+                for taint, node in there:
+                    is_set = (taint.key, taint.effect) in {(one.key, one.effect) for one in change.taints}
+                    if is_set and not any(policy.selector_for(taint) for policy in node.policies):
+                        yield f"no policy acts on {taint}: it is left to Kubernetes"
 
     def _paused(self) -> Iterator[str]:
         """What the paused policies would do after the change."""
@@ -148,6 +190,10 @@ class Play:
         known = self._rehearsal
         if self._snapshot.operator_problem:
             yield self._snapshot.operator_problem
+        if known.slices is not None and self._snapshot.devices_problem:
+            yield wording.devices_unknown(self._snapshot.devices_problem)
+        if self._has_left_devices:
+            yield "a pod that leaves because of a device is taken to get another device, on any node that accepts it"
         for name, why in known.policy_problems.items():
             yield f"policy {name} is not valid as stored and does nothing here: {why}"
         if any(map(is_kept_from_enforcing, self._snapshot.policies)):
@@ -223,6 +269,7 @@ class Play:
         pod = command.pod
         self.gone += 1
         told = self._recording.leave(command, self.instant, self.at, self.gone)
+        self._has_left_devices |= command.verdict.taint.origin is not None
         given = command.grace_period_seconds
         grace = pod.shared.grace_seconds if given is None else given
         stop = min(self._assumptions.stop_seconds, grace)
@@ -240,11 +287,16 @@ class Play:
                 self._replace(pod, node)
 
     def _replace(self, pod: Pod, node: str) -> None:
+        shared = pod.shared
+        if shared.devices:
+            without = msgspec.structs.replace(shared, devices=())
+            shared = self._without_devices.setdefault(shared, without)
         new = msgspec.structs.replace(
             pod,
             uid=f"{pod.uid}-replaced",
             name=f"{pod.name}-replaced",
             node=node,
+            shared=shared,
             bound_at=self.instant.wall,
             resource_version=0,
             ready=False,
@@ -256,3 +308,7 @@ class Play:
         self._rehearsal.feed(events.PodSeen(msgspec.structs.replace(pod, ready=True)))
         for budget in self._allowances.replaced(pod):
             self._rehearsal.feed(events.BudgetSeen(budget))
+
+
+def _is_of(taint: Taint, device: DeviceId) -> bool:
+    return taint.origin is not None and taint.origin.device == device

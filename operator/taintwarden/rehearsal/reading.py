@@ -8,21 +8,33 @@ from urllib.parse import quote
 
 import msgspec
 
+from taintwarden.controller import wording
 from taintwarden.kube.calls.own_kinds import PROFILES
 from taintwarden.kube.calls.profile_calls import path_in
+from taintwarden.kube.wire.device_kinds import DeviceClaimObject, SliceObject, TaintRuleObject
 from taintwarden.kube.wire.kinds import (
     BudgetObject,
     NamespaceObject,
     NodeObject,
     WorkloadObject,
 )
-from taintwarden.kube.wire.resources import BUDGETS, NODES
+from taintwarden.kube.wire.resources import BUDGETS, DEVICES_PATH, NODES
 from taintwarden.rehearsal.deployments import has_extender
 from taintwarden.rehearsal.liveness import read_liveness
 from taintwarden.rehearsal.places import PlacedPod, PlacedVolume
 from taintwarden.rehearsal.session import ClusterError, NotServedError, Session
 from taintwarden.rehearsal.snapshot import Snapshot
-from taintwarden.rehearsal.sources import COUNTED, FOLLOWED, OBJECTS, UNREADABLE, WORKLOADS, Listing, Source, identity
+from taintwarden.rehearsal.sources import (
+    COUNTED,
+    DEVICES,
+    FOLLOWED,
+    OBJECTS,
+    UNREADABLE,
+    WORKLOADS,
+    Listing,
+    Source,
+    identity,
+)
 from taintwarden.rehearsal.volumes import read_volumes
 
 MAX_BUDGETS = 500
@@ -38,19 +50,21 @@ class Reader:
         session: the cluster.
         found: receives what is read.
         progress: called with a sentence for each page that is read.
+        space: the namespace whose ResourceClaims are read; empty: all.
 
     """
 
-    def __init__(self, session: Session, found: Snapshot, progress: Progress = lambda _: None) -> None:
+    def __init__(self, session: Session, found: Snapshot, progress: Progress = lambda _: None, space: str = "") -> None:
         self._session = session
         self._found = found
         self._progress = progress
+        self._space = space
         self._undefined: set[Source] = set()
         self._budget_type: type[BudgetObject] = BudgetObject
         found.server = session.server
 
     async def read(self, wanted: Iterable[Source]) -> None:
-        """Read these sources concurrently."""
+        """Read these sources concurrently; those of devices after the policies, and only if one selects them."""
         wanted, problems = frozenset(wanted), dict[Source, str]()
 
         async def attempt(source: Source) -> None:
@@ -62,7 +76,9 @@ class Reader:
                     self._undefined.add(source)
 
         sources = [source for source in Source if source in wanted]
-        await asyncio.gather(*map(attempt, sources))
+        await asyncio.gather(*(attempt(source) for source in sources if source not in DEVICES))
+        if self._found.selects_devices:
+            await asyncio.gather(*(attempt(source) for source in sources if source in DEVICES))
         # In the order of the sources, not of the responses.
         self._found.problems = {source: problems[source] for source in sources if source in problems}
         self._found.undefined = [source for source in sources if source in self._undefined]
@@ -87,6 +103,8 @@ class Reader:
                 if listed is None:
                     self._undefined.add(source)
                 found.profiles = listed or []
+            case _ if source in DEVICES:
+                await self._read_devices(source)
             case _ if source in COUNTED:
                 workloads = await self._objects(source, WorkloadObject)  # others are read meanwhile
                 found.workloads = {**found.workloads, source.value: workloads}
@@ -101,9 +119,26 @@ class Reader:
             count += len(page)
             self._progress(f"reading the cluster: {count} {source}")
 
+    async def _read_devices(self, source: Source) -> None:
+        """Without rules, which Kubernetes serves from 1.37, devices have only the taints of their slices."""
+        found = self._found
+        try:
+            if source is Source.SLICES:
+                found.slices = await self._objects(source, SliceObject)
+            elif source is Source.DEVICE_CLAIMS:
+                found.device_claims = await self._objects(source, DeviceClaimObject)
+            else:
+                found.taint_rules = await self._objects(source, TaintRuleObject)
+        except NotServedError:
+            if source is not Source.TAINT_RULES:
+                found.devices_unserved = wording.devices_unserved([source])
+
     async def _objects(self, source: Source, kind: type[T]) -> list[T]:
         """The objects of a list that can be decoded; the others are recorded as unreadable."""
         listing = OBJECTS.get(source) or WORKLOADS[source]
+        if source is Source.DEVICE_CLAIMS and self._space:
+            path = f"{DEVICES_PATH}/namespaces/{quote(self._space, safe='')}/{source}"
+            listing = Listing(path, listing.group, listing.kind)
         decoder, found = msgspec.json.Decoder(kind), list[T]()
 
         def take(page: list[bytes]) -> None:
@@ -122,13 +157,14 @@ async def read_snapshot(session: Session, operator: str, now: float) -> Snapshot
     """Everything that the operator watches. ``operator``: its namespace.
 
     Raises:
-        ClusterError: a source cannot be read; all are required.
+        ClusterError: a source cannot be read; all are required, except those of devices.
 
     """
     found = Snapshot(now)
     await Reader(session, found).read(FOLLOWED)
-    for problem in found.problems.values():
-        raise ClusterError(problem)
+    for source, problem in found.problems.items():
+        if source not in DEVICES:
+            raise ClusterError(problem)
     for subject, why in found.unreadable:
         msg = f"cannot read {subject}: {why}"
         raise ClusterError(msg)
@@ -213,7 +249,8 @@ async def read_around(session: Session, operator: str, namespace: str, name: str
     found.profiles = profiles or []
     # By the clock: ``now`` may be the time of ``--at``.
     found.operator_problem = (await read_liveness(session, operator, found.policies, time.time())).problem
-    found.problems = problems
+    await Reader(session, found, space=namespace).read(DEVICES)
+    found.problems = {**problems, **found.problems}
     return found
 
 

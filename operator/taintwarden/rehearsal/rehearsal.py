@@ -7,13 +7,19 @@ from typing import Any
 
 from taintwarden.controller import guard_record
 from taintwarden.controller.decoding import Decoder, PodIssue
+from taintwarden.controller.device_handlers import (
+    DeviceClaimHandler,
+    SliceHandler,
+    TaintRuleHandler,
+    selected_attributes,
+)
 from taintwarden.controller.keyed_handlers import BudgetHandler, NamespaceHandler, WorkloadHandler
 from taintwarden.controller.policy_store import PolicyStore
 from taintwarden.controller.profile_store import ProfileStore
 from taintwarden.controller.stream_handlers import NodeHandler, PodHandler, StreamHandler
 from taintwarden.engine.machine import Command, Event, Machine, Timings, events
 from taintwarden.engine.model import Gates, Instant, MonotonicTime, Policy, Profile, WallTime
-from taintwarden.kube.wire.resources import BUDGETS, NAMESPACES, NODES, PODS
+from taintwarden.kube.wire.resources import BUDGETS, DEVICE_CLAIMS, NAMESPACES, NODES, PODS, SLICES, TAINT_RULES
 from taintwarden.rehearsal.snapshot import Snapshot
 from taintwarden.telemetry.metrics import Metrics
 
@@ -61,6 +67,8 @@ class Rehearsal:
         self.guard_problems: dict[str, str] = {}
         """Why the stored state of a policy's guard counts as absent, by policy."""
         self.pod_issues: list[PodIssue] = []
+        self.slices: SliceHandler | None = None
+        """Takes ResourceSlices; None: no policy selects taints of devices."""
         self._machine = Machine(gates=gates, timings=Timings(silence=math.inf), **options)
         self.view = self._machine.view
         self.wake_after = self._machine.wake_after
@@ -84,8 +92,19 @@ class Rehearsal:
             self._list(WorkloadHandler(plural, self.feed, metrics), workloads)
         self._list(BudgetHandler(BUDGETS.name, self.feed, metrics), snapshot.budgets)
         self._list(PodHandler(PODS.name, self.feed, metrics, self.decoder), snapshot.pods)
+        if any(policy.devices for policy in self.policies):
+            self._teach_devices()
         self.feed(events.NodesReached(NEWEST))
         self.feed(events.Synced())
+
+    def _teach_devices(self) -> None:
+        snapshot, metrics, problem = self._snapshot, _metrics(), self._snapshot.devices_problem
+        self.slices = SliceHandler(SLICES.name, self.feed, metrics, selected_attributes(self.policies))
+        if not problem:
+            self._list(self.slices, snapshot.slices)
+            self._list(DeviceClaimHandler(DEVICE_CLAIMS.name, self.feed, metrics), snapshot.device_claims)
+            self._list(TaintRuleHandler(TAINT_RULES.name, self.feed, metrics), snapshot.taint_rules)
+        self.feed(events.DevicesKnown(known=not problem, problem=problem))
 
     def lead(self) -> None:
         """Act as an operator that has been the leader for long."""

@@ -43,7 +43,8 @@ class Returning:
         """The nodes that the scheduler accepts for a pod, and that the pod has to leave, by name."""
         for name in () if self._has_extender else sorted(self._view.nodes):
             node = self._view.node(name)
-            evicting = [one.taint for one in self._view.verdicts(name, pod_class) if one.evicts]
+            verdicts = self._view.verdicts(name, pod_class)
+            evicting = [one.taint for one in verdicts if one.evicts and one.taint.origin is None]
             if node is None or not evicting or any(self._is_placed(pod_class, taint.key) for taint in evicting):
                 continue
             if self._accepts(pod_class, place, node):

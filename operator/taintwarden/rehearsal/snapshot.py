@@ -1,10 +1,11 @@
 """The objects of a cluster at one moment, read from its API server or from files."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from taintwarden.kube.wire.device_kinds import DeviceClaimObject, SliceObject, TaintRuleObject
 from taintwarden.kube.wire.kinds import (
     BudgetObject,
     ClaimObject,
@@ -13,7 +14,7 @@ from taintwarden.kube.wire.kinds import (
     WorkloadObject,
 )
 from taintwarden.rehearsal.places import PlacedPod, PlacedVolume
-from taintwarden.rehearsal.sources import Source, Subject
+from taintwarden.rehearsal.sources import DEVICES, Source, Subject
 
 
 class Snapshot(msgspec.Struct):
@@ -45,7 +46,31 @@ class Snapshot(msgspec.Struct):
     claims: Sequence[ClaimObject] = ()
     """Those of a pod that is explained, and their volumes."""
     volumes: Sequence[PlacedVolume] = ()
+    slices: Sequence[SliceObject] = ()
+    device_claims: Sequence[DeviceClaimObject] = ()
+    taint_rules: Sequence[TaintRuleObject] = ()
+    devices_unserved: str = ""
+    """Which objects about devices the cluster does not serve, although a policy needs them."""
 
     def knows(self, source: Source) -> bool:
         """Whether the source was read."""
         return source not in self.problems
+
+    @property
+    def devices_problem(self) -> str:
+        """Why devices are not known, although a policy selects their taints. Then none of those evicts."""
+        return self.devices_unserved or next((self.problems[one] for one in DEVICES if one in self.problems), "")
+
+    @property
+    def selects_devices(self) -> bool:
+        """Whether a stored policy selects taints of devices."""
+        specs = (one.get("spec") for one in self.policies)
+        return any(isinstance(spec, Mapping) and spec.get("devices") for spec in specs)
+
+    def of_pods(self, uids: Collection[str]) -> "Snapshot":
+        """The same with the devices of these pods only."""
+        claims = [one for one in self.device_claims if any(user.uid in uids for user in one.status.reserved_for)]
+        given = (one.status.allocation for one in claims)
+        pools = {(one.driver, one.pool) for allocation in given if allocation for one in allocation.devices.results}
+        slices = [one for one in self.slices if (one.spec.driver, one.spec.pool.name) in pools]
+        return msgspec.structs.replace(self, device_claims=claims, slices=slices)

@@ -9,13 +9,16 @@ from taintwarden.kube.calls.own_kinds import GROUP_PATH
 from taintwarden.kube.wire.resources import (
     BUDGETS,
     DAEMON_SETS,
+    DEVICE_CLAIMS,
     JOBS,
     NAMESPACES,
     NODES,
     PODS,
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
+    SLICES,
     STATEFUL_SETS,
+    TAINT_RULES,
     VOLUMES,
 )
 
@@ -64,6 +67,9 @@ class Source(StrEnum):
     NAMESPACES = "namespaces"
     BUDGETS = "poddisruptionbudgets"
     VOLUMES = "persistentvolumes"
+    SLICES = "resourceslices"
+    DEVICE_CLAIMS = "resourceclaims"
+    TAINT_RULES = "devicetaintrules"
     DEPLOYMENTS = "deployments"
     STATEFUL_SETS = "statefulsets"
     DAEMON_SETS = "daemonsets"
@@ -104,6 +110,9 @@ OBJECTS = {
     Source.PODS: Listing(PODS.path, "", "Pod", PODS.field_selector),
     Source.PENDING: Listing(PODS.path, "", "Pod", "spec.nodeName=,status.phase=Pending"),
     Source.VOLUMES: Listing(VOLUMES.path, "", "PersistentVolume"),
+    Source.SLICES: Listing(SLICES.path, "resource.k8s.io", "ResourceSlice"),
+    Source.DEVICE_CLAIMS: Listing(DEVICE_CLAIMS.path, "resource.k8s.io", "ResourceClaim"),
+    Source.TAINT_RULES: Listing(TAINT_RULES.path, "resource.k8s.io", "DeviceTaintRule"),
     Source.PUBLISHERS: Listing(f"{GROUP_PATH}/taintpublishers", GROUP, PUBLISHER_KIND),
 }
 _APPS, _BATCH = "/apis/apps/v1", "/apis/batch/v1"
@@ -124,5 +133,7 @@ OWNERS = (Source.REPLICA_SETS, Source.JOBS)
 TEMPLATES = tuple(WORKLOADS)
 EVALUATION = (Source.POLICIES, Source.PROFILES, Source.NAMESPACES, Source.NODES, Source.PODS)
 """Sources that the engine needs for the verdicts on pods."""
-FOLLOWED = (*EVALUATION, Source.BUDGETS, *COUNTED)
+DEVICES = (Source.SLICES, Source.DEVICE_CLAIMS, Source.TAINT_RULES)
+"""Sources that are read only if a stored policy selects taints of devices."""
+FOLLOWED = (*EVALUATION, Source.BUDGETS, *COUNTED, *DEVICES)
 """Sources that the operator itself watches."""

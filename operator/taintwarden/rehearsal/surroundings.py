@@ -13,7 +13,7 @@ from taintwarden.rehearsal.places import PlacedPod
 from taintwarden.rehearsal.reading import Reader
 from taintwarden.rehearsal.session import ClusterError, Session
 from taintwarden.rehearsal.snapshot import Snapshot
-from taintwarden.rehearsal.sources import Source
+from taintwarden.rehearsal.sources import DEVICES, Source
 
 WORKLOADS = {
     "Deployment": "deployments",
@@ -66,7 +66,8 @@ async def read_node(session: Session, name: str, now: float) -> Snapshot:
 
 async def _read(session: Session, path: str, fields: str, labels: str, now: float) -> Snapshot:
     found = Snapshot(now)
-    await Reader(session, found).read((Source.POLICIES, Source.PROFILES, Source.NAMESPACES, Source.BUDGETS))
+    wanted = (Source.POLICIES, Source.PROFILES, Source.NAMESPACES, Source.BUDGETS, *DEVICES)
+    await Reader(session, found).read(wanted)
     for source in (Source.POLICIES, Source.PROFILES):
         if source in found.problems:
             raise ClusterError(found.problems[source])
@@ -85,7 +86,7 @@ def around(snapshot: Snapshot, pod: PlacedPod) -> Snapshot:
     """The part of a snapshot that is relevant to one of its pods."""
     space = pod.metadata.namespace
     return msgspec.structs.replace(
-        snapshot,
+        snapshot.of_pods((pod.metadata.uid,)),
         pods=[pod],
         nodes=[node for node in snapshot.nodes if pod.is_pending or node.metadata.name == pod.spec.node_name],
         namespaces=[one for one in snapshot.namespaces if one.metadata.name == space],

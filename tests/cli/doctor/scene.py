@@ -12,6 +12,7 @@ from taintwarden.cli.doctor.diagnose import chosen, diagnose
 from taintwarden.cli.doctor.doctor_snapshot import DoctorSnapshot, FullBudget, PublisherObject, WebhookConfiguration
 from taintwarden.cli.doctor.inventory import Inventory
 from taintwarden.engine.model import Gates
+from taintwarden.kube.wire.device_kinds import DeviceClaimObject, SliceObject, TaintRuleObject
 from taintwarden.kube.wire.kinds import NamespaceObject, NodeObject
 from taintwarden.placement.admission.annotated_objects import TEMPLATES
 from taintwarden.rehearsal.places import PlacedVolume
@@ -28,6 +29,9 @@ Taking: dict[str, tuple[str, type[Any]]] = {
     "TolerationProfile": ("profiles", dict),
     "PersistentVolume": ("volumes", PlacedVolume),
     "TaintPublisher": ("publishers", PublisherObject),
+    "ResourceSlice": ("slices", SliceObject),
+    "ResourceClaim": ("device_claims", DeviceClaimObject),
+    "DeviceTaintRule": ("taint_rules", TaintRuleObject),
 }
 
 

@@ -126,6 +126,8 @@ POLICIES = st.builds(lambda made, status: made | {"status": status}, POLICY, STA
 CONTEXT = st.fixed_dictionaries(
     {},
     optional={
+        "built_in_for_devices": st.sampled_from(list(BuiltIn)),
+        "devices_unserved": st.sampled_from(["", "the API server does not serve resourceslices"]),
         "built_in": st.sampled_from(list(BuiltIn)),
         "trials": st.lists(st.builds(Trial, st.sampled_from(["Gt", "SemverGt"]), st.booleans()), max_size=2),
         "webhooks_answer": st.none() | st.booleans(),

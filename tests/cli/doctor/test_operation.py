@@ -111,6 +111,7 @@ def test_an_account_that_is_limited_is_left_in_peace():
 def test_rights_are_those_of_the_manifest():
     found = shipped_rights("mine")
     assert Right("", "pods", "eviction", "create") in found
+    assert Right("resource.k8s.io", "resourceslices", "", "watch") in found
     assert Right("coordination.k8s.io", "leases", "", "update", "mine", "taintwarden") in found
     assert not [one for one in found if one.resource == "tolerationprofiles" and one.verb == "delete"]
     assert len(found) == len(set(found)) > 30

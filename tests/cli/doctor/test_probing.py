@@ -84,7 +84,21 @@ def manager(*command: str, age: float = 1.0) -> dict[str, Json]:
     ],
 )
 async def test_built_in_controller(reads, wanted):
-    assert await probing.read_built_in(Answers(reads), NOON) is wanted
+    assert (await probing.read_built_in(Answers(reads), NOON))[0] is wanted
+
+
+@pytest.mark.parametrize(
+    ("controllers", "wanted"),
+    [
+        ("*", (BuiltIn.RUNS, BuiltIn.RUNS)),
+        ("*,-taint-eviction-controller", (BuiltIn.ABSENT, BuiltIn.RUNS)),
+        ("*,-device-taint-eviction-controller", (BuiltIn.RUNS, BuiltIn.ABSENT)),
+        ("device-taint-eviction-controller", (BuiltIn.ABSENT, BuiltIn.RUNS)),
+    ],
+)
+async def test_the_controllers_for_nodes_and_devices_are_two(controllers, wanted):
+    reads = manager("kube-controller-manager", f"--controllers={controllers}")
+    assert await probing.read_built_in(Answers(reads), NOON) == wanted
 
 
 def refusal(code: int, *fields: str) -> ApiError:

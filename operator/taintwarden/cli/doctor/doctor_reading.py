@@ -9,7 +9,7 @@ from taintwarden.rehearsal.deployments import has_extender
 from taintwarden.rehearsal.liveness import watch_lease
 from taintwarden.rehearsal.reading import Progress, Reader
 from taintwarden.rehearsal.session import ClusterError, ForbiddenError, NotServedError, Session
-from taintwarden.rehearsal.sources import OBJECTS, WORKLOADS, Source
+from taintwarden.rehearsal.sources import DEVICES, OBJECTS, WORKLOADS, Source
 
 MAX_CONNECTIONS = 12
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1"
@@ -25,7 +25,7 @@ async def read_for(wanted: Iterable[Source], session: Session, found: DoctorSnap
     wanted = frozenset(wanted)
     reader = _DoctorReader(session, found, progress)
     await reader.read(wanted)
-    if wanted and len(found.problems) == len(wanted):
+    if wanted and found.problems.keys() >= wanted - frozenset(DEVICES):  # these are read after the policies
         raise ClusterError(next(iter(found.problems.values())))
     found.take(reader.inventory)
 
@@ -59,7 +59,7 @@ class _DoctorReader(Reader):
                 found.operator = await probing.read_operator(session, found.namespace)
                 found.has_extender = await has_extender(session, found.namespace)
             case Source.BUILT_IN:
-                found.built_in = await probing.read_built_in(session, found.now)
+                found.built_in, found.built_in_for_devices = await probing.read_built_in(session, found.now)
             case Source.TRIAL:
                 found.trials = await probing.try_pods(session)
                 found.webhooks_answer = await probing.try_webhooks(session)

@@ -112,7 +112,7 @@ class OperatorSettings(msgspec.Struct):
 
 
 class BuiltIn(StrEnum):
-    """What is known about the built-in controller."""
+    """What is known about the built-in controller for taints of nodes, or the one for taints of devices."""
 
     ABSENT = "absent"
     """It does not run, or is switched off."""
@@ -167,6 +167,7 @@ class DoctorSnapshot(Snapshot):
     """It was not renewed while one looked at it."""
     operator: OperatorSettings | None = None
     built_in: BuiltIn = BuiltIn.PERHAPS
+    built_in_for_devices: BuiltIn = BuiltIn.PERHAPS
     trials: Sequence[Trial] = ()
     webhooks_answer: bool | None = None
     """Whether the API server rejects what only the webhooks reject; None if that is not known."""

@@ -30,7 +30,6 @@ LIMITS = ("taintwarden-nodes", "taintwarden-pods", "taintwarden-policies")
 _BINDINGS = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
 _TRIAL_NAMESPACE = "default"
 _TRIAL_PATH = f"/api/v1/namespaces/{_TRIAL_NAMESPACE}/pods"
-_SWITCHED = "taint-eviction-controller"
 
 
 class _Pods(msgspec.Struct):
@@ -67,8 +66,10 @@ def _settings(words: list[str], environment: Mapping[str, str]) -> Settings:
         return Settings()
 
 
-async def read_built_in(session: Session, now: float) -> BuiltIn:
-    """Whether the built-in taint eviction controller runs: by the manager's lease, and its flags if they can be read.
+async def read_built_in(session: Session, now: float) -> tuple[BuiltIn, BuiltIn]:
+    """Whether the built-in taint eviction controllers run, for nodes and for devices.
+
+    By the manager's lease, and its flags if they can be read.
 
     Raises:
         ClusterError: neither can be read.
@@ -76,13 +77,17 @@ async def read_built_in(session: Session, now: float) -> BuiltIn:
     """
     lease = await read_lease(session, "kube-system", "kube-controller-manager")
     if lease is None or lease.spec is None or _has_expired(lease.spec.renew_time, now):
-        return BuiltIn.ABSENT
+        return BuiltIn.ABSENT, BuiltIn.ABSENT
     selector = {"labelSelector": "component=kube-controller-manager"}
     found = await session.read("/api/v1/namespaces/kube-system/pods", _Pods, "pods of kube-system", selector)
     commands = [container.words for pod in (found.items if found else ()) for container in pod.spec.containers]
-    if not commands:
-        return BuiltIn.PERHAPS
-    return BuiltIn.RUNS if any(_is_on(command) for command in commands) else BuiltIn.ABSENT
+
+    def state(controller: str) -> BuiltIn:
+        if not commands:
+            return BuiltIn.PERHAPS
+        return BuiltIn.RUNS if any(_is_on(command, controller) for command in commands) else BuiltIn.ABSENT
+
+    return state("taint-eviction-controller"), state("device-taint-eviction-controller")
 
 
 def _has_expired(renewed: str | None, now: float) -> bool:
@@ -92,11 +97,11 @@ def _has_expired(renewed: str | None, now: float) -> bool:
         return True
 
 
-def _is_on(command: list[str]) -> bool:
+def _is_on(command: list[str], controller: str) -> bool:
     """As ``IsControllerEnabled`` of k8s.io/controller-manager: by name, else by the star."""
     flags = [word.partition("=")[2] for word in command if word.startswith("--controllers=")]
     names = [name for flag in flags for name in flag.split(",")] or ["*"]
-    return _SWITCHED in names or (f"-{_SWITCHED}" not in names and "*" in names)
+    return controller in names or (f"-{controller}" not in names and "*" in names)
 
 
 async def try_pods(session: Session) -> list[Trial]:

@@ -14,8 +14,8 @@ _PACKAGE = Path(taintwarden.__file__).parent
 PLACES = (_PACKAGE / "rbac.yaml", _PACKAGE.parent.parent / "deploy" / "base" / "rbac.yaml")
 """Next to the package in a wheel, in ``deploy/`` of a checkout."""
 ACCOUNT = "taintwarden"
-OPTIONAL_ROLE = "taintwarden-delete"
-"""Bound by a separate component, if policies delete pods."""
+OPTIONAL_ROLES = ("taintwarden-delete", "taintwarden-devices")
+"""Bound by separate components, if policies delete pods or select taints of devices."""
 
 
 class MissingRoleError(Exception):
@@ -51,7 +51,7 @@ def shipped_rights(namespace: str, places: Iterable[Path] = PLACES) -> list[Righ
 
 def _rights(documents: list[dict[str, Any]], namespace: str) -> Iterator[Right]:
     for role in documents:
-        if role["metadata"]["name"] == OPTIONAL_ROLE:
+        if role["metadata"]["name"] in OPTIONAL_ROLES:
             yield from _of_role(role, "")
     roles = {(one["kind"], one["metadata"]["name"]): one for one in documents if "rules" in one}
     for binding in documents:

@@ -14,8 +14,9 @@ why each failed, since when it is violated, and the deadline; then what the pod 
 
 The operator's own engine gives the answer. In a cluster it needs the right to get the pod, its node and namespace
 and to list taintevictionpolicies and tolerationprofiles; poddisruptionbudgets are included if they may be listed.
+For a policy with devices it also needs to list resourceslices, devicetaintrules and the namespace's resourceclaims.
 With -f no cluster is asked: the files hold the Pod, its Node, the TaintEvictionPolicies, the TolerationProfiles and,
-if a policy asks for its labels, the Namespace.
+if a policy asks for its labels, the Namespace; if one has devices, ResourceSlices, ResourceClaims and DeviceTaintRules.
 
 For a pod that is Pending it states which nodes may not get it and why: taints that it does not tolerate, and node
 affinity of the pod or its volumes that does not match. It computes what the webhook would write now, compares that
@@ -42,10 +43,10 @@ Exit codes:
 
 JSON and YAML have: at, pod, fate (Stays, Leaves, WouldLeave, Pending, NotActedOn), reason, problem, remedy (of a
 pending pod), waitsFor, nodeEnd, policy, deadline, secondsLeft, claims[] (of other policies: policy, mode, reason,
-deadline, secondsLeft, waitsFor), taints[] (key, value, effect, source, verdict, reason, policy, mode, otherPolicies,
-tolerations, judgedValue, addedAt, since, clockRecorded, graceSeconds, deadline, secondsLeft), policies[], profiles[],
-budgets[], budgetsProblem, nodes[] (of a pending pod: name, refusals), scheduler (its own reason), invalidTolerations[],
-ignoredValues[], notes[]. Times are RFC 3339 in UTC; what does not apply is null.
+deadline, secondsLeft, waitsFor), taints[] (key, value, effect, source, device, rule, verdict, reason, policy, mode,
+otherPolicies, tolerations, judgedValue, addedAt, since, clockRecorded, graceSeconds, deadline, secondsLeft),
+policies[], profiles[], budgets[], budgetsProblem, nodes[] (of a pending pod: name, refusals), scheduler (its own
+reason), invalidTolerations[], ignoredValues[], notes[]. Times are RFC 3339 in UTC; what does not apply is null.
 """
 
 

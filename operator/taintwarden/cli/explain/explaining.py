@@ -22,7 +22,18 @@ from taintwarden.engine.evaluate import Kind
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.limits.refusal import BUDGET_LIMITS, GUARD
 from taintwarden.engine.machine import ClaimView
-from taintwarden.engine.model import Gates, Method, Mode, Pod, Policy, Taint, TaintSelector, Toleration
+from taintwarden.engine.model import (
+    AnySelector,
+    Gates,
+    Method,
+    Mode,
+    Pod,
+    Policy,
+    Taint,
+    TaintSelector,
+    Toleration,
+    Tolerations,
+)
 from taintwarden.engine.operators import Match, applies, caution, match
 from taintwarden.engine.profile_selection import effective, matching
 from taintwarden.rehearsal.conditions import guard_says, limits_of, next_pod, node_end, would_be_due
@@ -195,12 +206,14 @@ def _taint(evaluation: Evaluation, taint: Taint, history: TaintHistory) -> Taint
     verdict = evaluation.verdict(taint)
     judged_value = verdict.judged_value if verdict else None
     seen = taint if judged_value is None else Taint(taint.key, judged_value, taint.effect)
-    recorded = evaluation.is_recorded(taint)
+    recorded = evaluation.is_recorded(taint, history)
     answer = TaintExplanation(
         key=taint.key,
         value=taint.value,
         effect=taint.effect,
         source=taint.source,
+        device=str(taint.origin.device) if taint.origin else "",
+        rule=taint.origin.rule if taint.origin else "",
         verdict=NOT_SELECTED,
         reason=_not_selected(evaluation, taint),
         other_policies=list(_others(evaluation, taint, acting)),
@@ -237,7 +250,10 @@ def _others(evaluation: Evaluation, taint: Taint, acting: Policy | None) -> Iter
         if policy is acting:
             continue
         if selector is None:
-            if effects := _effects_for_key(policy, taint):
+            effects = _effects_for_key(policy, taint)
+            if taint.effect in effects.split(", "):
+                yield Passed(policy.name, "its selector does not select the device")
+            elif effects:
                 yield Passed(policy.name, f"it selects this key only with effect {effects}")
         elif why := evaluation.refusal(policy):
             yield Passed(policy.name, why)
@@ -249,7 +265,11 @@ def _others(evaluation: Evaluation, taint: Taint, acting: Policy | None) -> Iter
 
 
 def _effects_for_key(policy: Policy, taint: Taint) -> str:
-    closest = [one for one in policy.taints if TaintSelector(one.key, (taint.effect,)).specificity(taint)]
+    selectors: tuple[AnySelector, ...] = policy.taints
+    if taint.origin is not None:
+        device, taint = taint.origin.device, Taint(taint.key, effect=taint.effect)
+        selectors = tuple(one for one in policy.devices if one.driver in ("", device.driver))
+    closest = [one for one in selectors if TaintSelector(one.key, (taint.effect,)).specificity(taint)]
     return ", ".join(dict.fromkeys(effect for one in closest for effect in one.effects))
 
 
@@ -269,11 +289,16 @@ def _answers(evaluation: Evaluation, taint: Taint) -> Iterator[TolerationAnswer]
         return
     pod_class = evaluation.pod.shared
     profiles = matching(evaluation.profiles, pod_class)
-    relevant = effective(pod_class, profiles).relevant_to(taint.key)
+    own, native, every = "spec", pod_class.tolerations.native, effective(pod_class, profiles)
+    if taint.origin is not None:
+        uses = [one for one in pod_class.devices if one.device == taint.origin.device]
+        own, native = "claim", tuple(one for use in uses for one in use.tolerations)
+        every = Tolerations(native, every.annotated, every.shared)
+    relevant = every.relevant_to(taint.key)
     extended = [("annotation", pod_class.tolerations.extended)]
     extended += [(f"profile {profile.name}", profile.tolerations) for profile in profiles]
     naming = [source for source, listed in extended if any(one.key == taint.key for one in listed)]
-    for source, listed in [("spec", pod_class.tolerations.native), *extended]:
+    for source, listed in [(own, native), *extended]:
         for toleration in listed:
             if toleration.key not in ("", taint.key):
                 continue
@@ -299,15 +324,26 @@ def _notes(evaluation: Evaluation) -> Iterator[str]:
         yield f"policy {name} is not valid as stored; a running operator may still follow its last valid version"
     for name in evaluation.profile_problems:
         yield f"profile {name} is not valid as stored; a running operator may still follow its last valid version"
-    for taint, _ in evaluation.taints():
+    for taint, history in evaluation.taints():
         verdict = evaluation.verdict(taint)
-        if verdict is not None and verdict.kind in _TIMED and not evaluation.is_recorded(taint):
+        if verdict is not None and verdict.kind in _TIMED and not evaluation.is_recorded(taint, history):
             yield f"no record says since when the node has {taint}: its time is taken to start now"
         for one in verdict.tolerations.relevant_to(taint.key) if verdict is not None else ():
             reason, remedy = caution(one, taint.value) if applies(one, taint) else ("", "")
             if reason:
                 yield f"{one} with {taint.value}: {reason}; {remedy}"
-    if problem := evaluation.snapshot.problems.get(Source.VOLUMES):
-        yield f"its volumes are not considered: {problem}"
+    yield from _unread(evaluation)
     if not evaluation.policies:
         yield "there is no valid TaintEvictionPolicy"
+
+
+def _unread(evaluation: Evaluation) -> Iterator[str]:
+    """What is not considered, since it cannot be read."""
+    snapshot = evaluation.snapshot
+    for policy in evaluation.policies:
+        if policy.devices and snapshot.devices_problem:
+            yield f"policy {policy.name}: {wording.devices_unknown(snapshot.devices_problem)}"
+    for subject, why in snapshot.unreadable:
+        yield f"{subject} cannot be read and counts as absent: {why}"
+    if problem := snapshot.problems.get(Source.VOLUMES):
+        yield f"its volumes are not considered: {problem}"

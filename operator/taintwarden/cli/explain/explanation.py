@@ -31,7 +31,7 @@ class TolerationAnswer(msgspec.Struct, rename="camel"):
 
     toleration: Toleration
     source: str
-    """``spec``, ``annotation`` or ``profile NAME``."""
+    """``spec``, ``claim`` (of a device), ``annotation`` or ``profile NAME``."""
     holds: bool
     answer: str
     text: str
@@ -45,13 +45,17 @@ class Passed(msgspec.Struct, rename="camel"):
 
 
 class TaintExplanation(msgspec.Struct, rename="camel", kw_only=True):
-    """One taint of the pod's node."""
+    """One taint of the pod's node, or of a device that a claim of the pod has."""
 
     key: str
     value: str
     effect: str
     source: str = ""
     """What of the node it is derived from; empty: it is in the node's spec."""
+    device: str = ""
+    """The device that has it, ``DRIVER/POOL/DEVICE``; empty: the node has it."""
+    rule: str = ""
+    """The DeviceTaintRule that adds it to the device; empty: its driver does."""
     verdict: str
     """``Tolerated``, ``ToleratedFor``, ``Violated``, ``Held`` or ``NotSelected`` (no policy acts on it)."""
     reason: str

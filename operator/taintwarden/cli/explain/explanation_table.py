@@ -103,6 +103,8 @@ def _refusals(nodes: Sequence[NodeExplanation]) -> Iterator[tuple[str, str]]:
 def _taint(taint: TaintExplanation) -> Lines:
     lines = Lines()
     lines.add("read from", taint.source)
+    lines.add("device", taint.device)
+    lines.add("added by", taint.rule and f"DeviceTaintRule {taint.rule}")
     if taint.verdict in ("Held", "NotSelected"):  # otherwise the lines below state why
         lines.add("why", taint.reason)
     lines.add("policy", taint.policy and f"{taint.policy} ({taint.mode})")

@@ -23,22 +23,28 @@ the current state. --enforce shows what follows when a policy that is paused or 
 at which something changes are listed. KEY=VALUE,VALUE tries single values, such as versions; :EFFECT at the end is
 another effect than NoExecute. Without nodes it is about those that carry the taint. Time and limits are not played.
 
---node, --zone and --selector each add nodes; --taint and --remove are about all of them. A file holds a list:
+--node, --zone and --selector each add nodes; --taint and --remove are about all of them. With --device instead, they
+are about taints that the driver of a device writes, whose effects are NoExecute, NoSchedule and None. A file holds a
+list:
 
 \b
   - zone: zone-a
     taints: ["sla=900:NoExecute"]
   - selector: pool=spot
     remove: [maintenance]
+  - device: gpu.example.com/node-1/gpu-0
+    taints: ["gpu.example.com/xid=79:NoSchedule"]
 
 Needs the right to list taintevictionpolicies, tolerationprofiles, nodes, pods, namespaces, replicasets, statefulsets,
-daemonsets, replicationcontrollers, jobs and poddisruptionbudgets.
+daemonsets, replicationcontrollers, jobs and poddisruptionbudgets; for a policy with devices also resourceslices,
+resourceclaims and devicetaintrules.
 
 \b
 Examples:
   taintwarden plan --node a1 --taint sla=900:NoExecute
   taintwarden plan --zone zone-a --taint sla=900:NoExecute --horizon 2h
   taintwarden plan --selector pool=spot --remove maintenance -o json
+  taintwarden plan --device gpu.example.com/node-1/gpu-0 --taint gpu.example.com/xid=79:NoSchedule
   taintwarden plan --file changes.yaml
   taintwarden plan --enforce sla
   taintwarden plan --sweep sla=980..900
@@ -53,11 +59,11 @@ Exit codes:
   10  look first: a guard trips, pods wait at the end, have no other node, or may come back to a node that they
       have to leave
 
-JSON and YAML have: at, changes[], changedNodes, horizonSeconds, endedAfterSeconds, assumptions, leaving, held, later,
-wouldLeave, nowhere, returning, pods[] (namespace, name, node, policy, taint, fate, deadline, already, order, at,
-afterSeconds, deleted, waitedSeconds, limit, reason, budgets[], replacement, replacedOn, returnsTo, late), spared[],
-guards[], notes[]. With --sweep: at, key, effect, nodes, pods, policies[], would[], steps[] (value, leaving, more,
-workloads, trips[]), notes[].
+JSON and YAML have: at, changes[], changedNodes, changedDevices, horizonSeconds, endedAfterSeconds, assumptions,
+leaving, held, later, wouldLeave, nowhere, returning, pods[] (namespace, name, node, policy, taint, fate, deadline,
+already, order, at, afterSeconds, deleted, waitedSeconds, limit, reason, budgets[], replacement, replacedOn,
+returnsTo, late), spared[], guards[], notes[]. With --sweep: at, key, effect, nodes, pods, policies[], would[],
+steps[] (value, leaving, more, workloads, trips[]), notes[].
 """
 
 
@@ -65,6 +71,7 @@ workloads, trips[]), notes[].
 @click.option("--node", "nodes", multiple=True, shell_complete=NODES, help="A node by its name.")
 @click.option("--zone", "zones", multiple=True, help="The nodes of a zone.")
 @click.option("-l", "--selector", "selectors", multiple=True, help="The nodes with these labels.")
+@click.option("--device", "devices", multiple=True, metavar="DRIVER/POOL/DEVICE", help="A device.")
 @click.option("--taint", "taints", multiple=True, help="A taint to set, KEY=VALUE:EFFECT.")
 @click.option("--remove", multiple=True, help="A taint to remove, KEY or KEY:EFFECT.")
 @click.option(

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from taintwarden.cli.output import printable
 from taintwarden.cli.rendering import Lines, render
-from taintwarden.controller.wording import duration, pods
+from taintwarden.controller.wording import duration, pods, several
 from taintwarden.rehearsal.plan import Plan, PlannedFate, PlannedPod, Replacement
 from taintwarden.rehearsal.returning import REMEDY
 
@@ -41,7 +41,9 @@ def _head(plan: Plan) -> Lines:
     lines.add("As of", plan.at)
     for change in plan.changes or ["none (forecast of the current state)"]:
         lines.add("Change", change, "bold")
-    lines.add("Changed", "1 node" if plan.changed_nodes == 1 else f"{plan.changed_nodes} nodes")
+    counts = ((plan.changed_nodes, "node"), (plan.changed_devices, "device"))
+    told = [several(count, what) for count, what in counts if count or (what == "node" and not plan.changed_devices)]
+    lines.add("Changed", ", ".join(told))
     lines.add("Leave", _leave(plan))
     lines.add("Held", f"due and not left by the end: {pods(plan.held)}" if plan.held else None, "bold red")
     lines.add("Later", f"with a deadline beyond the horizon: {pods(plan.later)}" if plan.later else None)

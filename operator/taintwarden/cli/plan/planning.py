@@ -34,6 +34,7 @@ def plan(
     nodes: tuple[str, ...],
     zones: tuple[str, ...],
     selectors: tuple[str, ...],
+    devices: tuple[str, ...],
     taints: tuple[str, ...],
     remove: tuple[str, ...],
     enforced: tuple[str, ...],
@@ -50,12 +51,13 @@ def plan(
     """Carry out the command."""
     settings = settings_of(flags)
     if swept is not None:
-        if taints or remove or files or enforced:
-            raise click.UsageError("--sweep is a plan of its own: leave out --taint, --remove, --file and --enforce")
+        if taints or remove or files or enforced or devices:
+            told = "leave out --taint, --remove, --device, --file and --enforce"
+            raise click.UsageError(f"--sweep is a plan of its own: {told}")
         _sweep(swept, (nodes, zones, selectors), output, settings)
         return
     try:
-        changes = _changes((nodes, zones, selectors), taints, remove, files)
+        changes = _changes((nodes, zones, selectors, devices), taints, remove, files)
     except BadInput as error:
         fail(printable(str(error)), USAGE)
     with Progress() as progress:
@@ -122,7 +124,7 @@ def _play(
 
 
 def _changes(
-    where: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]],
+    where: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...]],
     taints: tuple[str, ...],
     remove: tuple[str, ...],
     files: tuple[str, ...],
@@ -135,11 +137,13 @@ def _changes(
         for document, content in zip(documents, contents, strict=True):
             found += read_changes(content, document.place)
     if any(where) != bool(taints or remove):
-        told = "name nodes by --node, --zone or --selector" if not any(where) else "say --taint or --remove"
+        told = (
+            "name nodes by --node, --zone or --selector, or a --device" if not any(where) else "say --taint or --remove"
+        )
         raise click.UsageError(f"nodes and changes belong together: {told}")
     if any(where):
         named = Where(*where)
         named.check()
-        change = Change(named, tuple(map(parse_taint, taints)), tuple(map(parse_removal, remove)))
-        found.append(change)
+        added = tuple(parse_taint(one, named.effects) for one in taints)
+        found.append(Change(named, added, tuple(parse_removal(one, named.effects) for one in remove)))
     return found

@@ -36,9 +36,9 @@ Exit codes:
       accepted, its newest version was not observed, calls for its evictions fail, its guard holds pods,
       every zone is Full, or pods are killed with their node
 
-JSON and YAML have: at, problem, reportedAt, policies[] (name, mode, accepted, problem, pausedBy, progress,
-selectedNodes, degradedNodes, pending, blocked, evicted, heldInvalid, invalidTaints[], nextDeadline, guard, limitedBy,
-limits[], zones[], reclaims[], blockedBudgets[], nextPods[]); what does not apply is null.
+JSON and YAML have: at, problem, reportedAt, policies[] (name, mode, accepted, problem, devicesProblem, pausedBy,
+progress, selectedNodes, degradedNodes, pending, blocked, evicted, heldInvalid, invalidTaints[], nextDeadline,
+guard, limitedBy, limits[], zones[], reclaims[], blockedBudgets[], nextPods[]); what does not apply is null.
 """
 
 

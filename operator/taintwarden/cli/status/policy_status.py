@@ -64,6 +64,8 @@ class PolicySummary(msgspec.Struct, rename="camel", kw_only=True):
     """``True``, ``False``, or ``Unknown`` if the operator has not read its newest version."""
     problem: str = ""
     """What you have to correct or check, if anything."""
+    devices_problem: str | None = None
+    """The message of its condition DevicesKnown, if that is False."""
     paused_by: str | None = None
     """Who paused it, when and why."""
     progress: str = ""
@@ -89,6 +91,11 @@ class PolicySummary(msgspec.Struct, rename="camel", kw_only=True):
     def needs_a_person(self) -> bool:
         """Whether it requires action."""
         return bool(self.problem)
+
+    @property
+    def lacks_devices(self) -> bool:
+        """Whether its problem is that devices are not known."""
+        return bool(self.devices_problem) and self.problem.endswith(self.devices_problem or "")
 
     @property
     def is_paused(self) -> bool:
@@ -157,6 +164,25 @@ def _cut_off(said: Mapping[str, Condition]) -> str:
     return progress.message if progress is not None and progress.reason == "Blind" else ""
 
 
+def _devices_unknown(said: Mapping[str, Condition]) -> str | None:
+    """Why no taint of a device evicts a pod."""
+    known = said.get("DevicesKnown")
+    return known.message if known is not None and known.status is ConditionStatus.FALSE else None
+
+
+def _held_by_guard(answer: PolicySummary) -> str:
+    """What its guard or its zones stop, if they do."""
+    guard = answer.guard
+    if guard is None:
+        return ""
+    if guard.open:
+        says = guard.message.removesuffix(wording.guard_advice(answer.name)).strip().removesuffix(".")
+        return f"its guard has tripped: {says}" if says else "its guard has tripped"
+    if guard.zones_full:
+        return "every zone is Full, so nothing is evicted"
+    return "its guard holds the pods of a namespace" if guard.holds_namespace else ""
+
+
 def _ended(status: PolicyStatus, now: float) -> str:
     """Pods that will be killed with their nodes, or were."""
     bad = [one for one in status.reclaims if one.at_risk or one.missed]
@@ -194,6 +220,7 @@ def _summary(stored: Mapping[str, Any], now: float) -> PolicySummary:
     answer.reclaims = status.reclaims
     answer.blocked_budgets, answer.next_pods = status.blocked_budgets, status.next_pods
     answer.progress = said["Progressing"].message if "Progressing" in said else ""
+    answer.devices_problem = _devices_unknown(said)
     told = said.get("GuardTripped")
     if told is not None and told.reason != "NoGuard":
         # The condition may be seconds older than the guard's own status, which decides.
@@ -208,7 +235,6 @@ def _summary(stored: Mapping[str, Any], now: float) -> PolicySummary:
             told.reason == ZONES_FULL,
             told.reason == HOLDS_NAMESPACE,
         )
-    zones_full = told is not None and told.reason == ZONES_FULL
     if status.observed_generation is None:
         answer.problem = NOT_OBSERVED
     elif status.observed_generation < meta.get("generation", 0):
@@ -219,12 +245,7 @@ def _summary(stored: Mapping[str, Any], now: float) -> PolicySummary:
         if accepted is not None and accepted.status is not ConditionStatus.TRUE:
             answer.problem = f"it is not accepted: {accepted.message}"
     answer.problem = answer.problem or _cut_off(said) or _ended(status, now) or _refused(status, now)
-    if not answer.problem and answer.guard is not None and answer.guard.open:
-        answer.problem = "its guard has tripped"
-        if says := answer.guard.message.removesuffix(wording.guard_advice(answer.name)).strip().removesuffix("."):
-            answer.problem += f": {says}"
-    elif not answer.problem and zones_full:
-        answer.problem = "every zone is Full, so nothing is evicted"
-    elif not answer.problem and answer.guard is not None and answer.guard.holds_namespace:
-        answer.problem = "its guard holds the pods of a namespace"
+    answer.problem = answer.problem or _held_by_guard(answer)
+    if answer.devices_problem and not answer.problem:
+        answer.problem = f"condition DevicesKnown is False: {answer.devices_problem}"
     return answer

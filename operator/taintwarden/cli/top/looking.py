@@ -20,7 +20,7 @@ from taintwarden.rehearsal.reading import Reader
 from taintwarden.rehearsal.rehearsal import Rehearsal, at_once, named
 from taintwarden.rehearsal.session import ClusterError, Session
 from taintwarden.rehearsal.snapshot import Snapshot
-from taintwarden.rehearsal.sources import EVALUATION, Source
+from taintwarden.rehearsal.sources import DEVICES, EVALUATION, Source
 
 EVENTS_SECONDS = 600.0
 MAX_EVENTS = 30
@@ -125,11 +125,11 @@ async def look(session: Session, operator: str, gates: Gates, now: float) -> Loo
 
     """
     snapshot = Snapshot(now)
-    await Reader(session, snapshot).read((*EVALUATION, Source.BUDGETS))
+    await Reader(session, snapshot).read((*EVALUATION, Source.BUDGETS, *DEVICES))
     for source in (Source.POLICIES, Source.NODES, Source.PODS):
         if source in snapshot.problems:
             raise ClusterError(snapshot.problems[source])
-    unread = list(snapshot.problems.values())
+    unread = list(dict.fromkeys([*snapshot.problems.values(), *filter(None, [snapshot.devices_unserved])]))
     events: list[Happening] = []
     try:
         events = (await read_timeline(session, operator, "", EVENTS_SECONDS, now)).happenings[-MAX_EVENTS:]

@@ -22,7 +22,10 @@ class NodeView(msgspec.Struct, frozen=True):
 
     node: Node
     taints: tuple[tuple[Taint, TaintHistory], ...]
+    """Of the node itself: its pods have all of them."""
     policies: tuple[Policy, ...]
+    device_taints: tuple[tuple[Taint, TaintHistory], ...] = ()
+    """Of devices that pods on it have, and of those that drained it. They concern the pods that have the device."""
 
 
 class View:
@@ -107,7 +110,13 @@ class View:
         state = self._world.cluster.nodes.get(name)
         if state is None or state.node is None:
             return None
-        return NodeView(state.node, tuple(state.taints()), self._world.verdicts.select(state))
+        taints = list(state.taints())
+        return NodeView(
+            state.node,
+            tuple([one for one in taints if one[0].origin is None]),
+            self._world.verdicts.select(state),
+            tuple([one for one in taints if one[0].origin is not None]),
+        )
 
     def pods(self, node: str) -> tuple[Pod, ...]:
         """The pods of a node."""

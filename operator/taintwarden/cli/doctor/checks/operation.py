@@ -9,6 +9,8 @@ from taintwarden.rehearsal.sources import Source, Subject
 
 _ONLY_FOR_DELETING = ("pods", "delete"), ("pods/status", "patch")
 """Rights that are bound only if policies delete pods."""
+_OF_DEVICES = ".resource.k8s.io"
+_REMEDY_OF_DEVICES = "add deploy/components/devices to your overlay, or set rbac.devices=true in the chart"
 
 
 def _rehearses(context: Context) -> Iterator[Found]:
@@ -39,6 +41,10 @@ def _rights(context: Context) -> Iterator[Found]:
         return
     deletes = any(policy.eviction.method is not Method.EVICT for policy in context.policies)
     for one in rights.missing:
+        if one.resource.endswith(_OF_DEVICES):
+            if any(policy.devices for policy in context.policies):
+                yield Found(subject, f"may not {', '.join(one.verbs)} {one.resource}", _REMEDY_OF_DEVICES)
+            continue
         verbs = [verb for verb in one.verbs if deletes or (one.resource, verb) not in _ONLY_FOR_DELETING]
         if verbs:
             yield Found(subject, f"may not {', '.join(verbs)} {one.resource}{one.place}")

@@ -34,7 +34,8 @@ def _subject(name: str) -> Subject:
 def _not_accepted(context: Context) -> Iterator[Found]:
     told = dict(context.policy_problems)
     for one in context.summaries:
-        if one.problem and one.problem not in (NOT_OBSERVED, OUTDATED) and not one.is_halted:
+        is_told_elsewhere = one.is_halted or one.lacks_devices
+        if one.problem and one.problem not in (NOT_OBSERVED, OUTDATED) and not is_told_elsewhere:
             told.setdefault(one.name, one.problem)
     for name, why in sorted(told.items()):
         yield Found(_subject(name), why)
@@ -115,6 +116,8 @@ def _shielded(context: Context) -> Iterator[Found]:
     for policy in context.policies:
         shields: dict[str, None] = {}
         pairs = [(selector.key, effect) for selector in policy.taints for effect in selector.effects]
+        if policy.devices or not pairs:
+            continue
         for key, effect in pairs:
             by = [one.name for one in context.policies if one is not policy and _shields(one, policy, key, effect)]
             if not by:

@@ -42,11 +42,10 @@ def _excluded(context: Context) -> Iterator[Found]:
 
 def _names(policy: Policy, key: str) -> bool:
     """Whether the policy may act on a taint with this key and any effect; an empty key is every key."""
+    selected = [*(one.key for one in policy.taints), *(one.key for one in policy.devices)]
     return any(
-        selector.key in ("*", key)
-        or not key
-        or (selector.key.endswith("/*") and key.startswith(selector.key.removesuffix("*")))
-        for selector in policy.taints
+        one in ("*", key) or not key or (one.endswith("/*") and key.startswith(one.removesuffix("*")))
+        for one in selected
     )
 
 

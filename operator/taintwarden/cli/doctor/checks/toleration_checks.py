@@ -8,7 +8,7 @@ from taintwarden.cli.doctor.check import Check, Found, Severity, about
 from taintwarden.cli.doctor.context import Context
 from taintwarden.cli.doctor.injected_namespaces import injects
 from taintwarden.cli.doctor.inventory import PodGroup
-from taintwarden.engine.model import Effect, Operator, Toleration
+from taintwarden.engine.model import Effect, Operator, Taint, TaintSelector, Toleration
 from taintwarden.placement.admission import checking
 from taintwarden.placement.admission.annotated_objects import TEMPLATES as PATHS
 from taintwarden.placement.admission.annotated_objects import check_object
@@ -48,8 +48,20 @@ def _without_companion(context: Context) -> Iterator[Found]:
 def missing_native(context: Context, group: PodGroup) -> Iterator[FieldError]:
     """The native tolerations that are missing according to admission; ``value`` is the key."""
     for severity, fault in _faults(context, group):
-        if severity is checking.FaultSeverity.WARNING and fault.path in _COMPANION_PATHS:
+        is_missing = severity is checking.FaultSeverity.WARNING and fault.path in _COMPANION_PATHS
+        if is_missing and not _is_of_devices(context, str(fault.value)):
             yield fault
+
+
+def _is_of_devices(context: Context, key: str) -> bool:
+    """Whether policies act on such taints of devices alone: for those the claim has native tolerations, not the pod."""
+    nodes = (one.specificity(Taint(key, effect=effect)) for one in _selectors(context) for effect in one.effects)
+    devices = (TaintSelector(one.key).specificity(Taint(key)) for policy in context.policies for one in policy.devices)
+    return any(devices) and not any(nodes)
+
+
+def _selectors(context: Context) -> Iterator[TaintSelector]:
+    return (selector for policy in context.policies for selector in policy.taints)
 
 
 def _faults(context: Context, group: PodGroup) -> checking.Found:

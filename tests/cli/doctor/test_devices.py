@@ -1,0 +1,160 @@
+"""Devices: what is not known of them, and whom Kubernetes evicts because of them itself."""
+
+from typing import Any
+
+import pytest
+
+from cli.devices import GPU_0, GPU_1, KEY, claim, for_devices, rule, sick, slice_of
+from cli.doctor.scene import asking, named, replicas, subjects
+from cli.policies import condition
+from cli.world import Json, namespace, policy, profile
+from taintwarden.cli.doctor.doctor_snapshot import BuiltIn, Missing, Rights
+from taintwarden.rehearsal.sources import Source
+
+acts = asking("device-builtin-acts")
+unserved = asking("devices-not-served")
+selects_all = asking("device-rule-selects-all")
+SICK = slice_of(gpu_0=[sick(effect="NoExecute")], gpu_1=[])
+
+
+def tolerated(**more: Any) -> Json:
+    return {"key": KEY, "operator": "Exists", **more}
+
+
+def observed(*told: Json, **spec: Any) -> Json:
+    made = for_devices(**spec)
+    made["metadata"]["generation"] = 1
+    status = {"observedGeneration": 1, "conditions": [condition("Accepted", "True"), *told]}
+    return made | {"status": status}
+
+
+# -- who else acts ----------------------------------------------------------------------------------------------------
+
+
+def test_a_claim_that_does_not_tolerate_loses_its_pods():
+    (found,) = acts(for_devices(), SICK, claim(uids=("a", "b")), built_in_for_devices=BuiltIn.RUNS)
+    assert (str(found.subject), found.severity, found.pods) == ("ResourceClaim shop/web", "warning", 2)
+    assert found.message == (
+        f"has {KEY}=79:NoExecute of device {GPU_0}, on which policy gpu acts, and does not tolerate it: "
+        "the built-in device taint eviction deletes its pods without a budget"
+    )
+
+
+def test_whether_it_runs_may_not_be_known():
+    (found,) = acts(for_devices(), SICK, claim())
+    assert "deletes, if it is on, its pods" in found.message
+
+
+def test_where_it_does_not_run_nobody_loses_pods():
+    assert acts(for_devices(), SICK, claim(), built_in_for_devices=BuiltIn.ABSENT) == []
+
+
+def test_a_claim_that_tolerates_is_left_in_peace():
+    assert acts(for_devices(), SICK, claim(tolerated())) == []
+
+
+def test_a_claim_that_tolerates_for_a_time_is_not():
+    assert len(acts(for_devices(), SICK, claim(tolerated(tolerationSeconds=60)))) == 1
+
+
+@pytest.mark.parametrize("effect", ["NoSchedule", "None"])
+def test_other_effects_delete_no_pod(effect):
+    made = for_devices("NoExecute", "NoSchedule", "None")
+    assert acts(made, slice_of(gpu_0=[sick(effect=effect)]), claim()) == []
+
+
+def test_taints_that_no_policy_selects_are_left_to_kubernetes():
+    assert acts(for_devices("NoSchedule"), SICK, claim()) == []
+
+
+def test_devices_without_taints_and_claims_without_pods_are_left_in_peace():
+    assert acts(for_devices(), SICK, claim(device=GPU_1), claim(uids=(), name="free")) == []
+
+
+def test_taints_of_rules_count():
+    (found,) = acts(for_devices(), slice_of(gpu_0=[]), rule(device="gpu-0"), claim())
+    assert f"has {KEY}=1:NoExecute of device {GPU_0}" in found.message
+
+
+# -- rules ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_rule_with_an_empty_selector_is_told():
+    (found,) = selects_all(for_devices(), rule())
+    assert str(found.subject) == "DeviceTaintRule bad"
+    assert found.message == f"its deviceSelector is empty, so every device of the cluster has {KEY}=1:NoExecute"
+
+
+def test_a_rule_that_names_something_is_left_in_peace():
+    assert selects_all(for_devices(), rule(driver="gpu.example.com")) == []
+
+
+def test_a_rule_without_a_selector_selects_none():
+    made = rule()
+    del made["spec"]["deviceSelector"]
+    assert selects_all(for_devices(), made) == []
+
+
+# -- what is not known ------------------------------------------------------------------------------------------------
+
+WHY = "the API server does not serve resourceslices"
+
+
+def test_a_policy_with_devices_that_nobody_serves():
+    found = unserved(for_devices(), policy(), devices_unserved=WHY)
+    assert subjects(found) == ["TaintEvictionPolicy gpu"]
+    assert (found[0].severity, found[0].message) == ("error", f"no taint of a device evicts a pod: {WHY}")
+
+
+def test_what_the_operator_says_is_the_reason():
+    told = condition("DevicesKnown", "False", "no taint of a device evicts a pod: 403 Forbidden")
+    (found,) = unserved(observed(told))
+    assert found.message == "no taint of a device evicts a pod: 403 Forbidden"
+
+
+def test_it_is_told_once():
+    told = condition("DevicesKnown", "False", "no taint of a device evicts a pod: 403 Forbidden")
+    assert asking("policy-not-accepted")(observed(told)) == []
+
+
+@pytest.mark.parametrize("told", [(), (condition("DevicesKnown", "True"),)])
+def test_devices_that_are_known_are_left_in_peace(told):
+    assert unserved(observed(*told), devices_unserved="") == []
+
+
+def test_devices_that_this_user_may_not_read_are_not_checked():
+    assert acts(for_devices(), SICK, claim(), problems={Source.SLICES: "403"}) == []
+
+
+# -- rights -----------------------------------------------------------------------------------------------------------
+
+LACKING = Rights("tw/taintwarden", 40, (Missing("resourceslices.resource.k8s.io", ("list", "watch")),), 2)
+
+
+def test_the_right_to_read_devices_is_missed_where_a_policy_selects_them():
+    assert asking("rights-missing")(policy(), rights=LACKING) == []
+    (found,) = asking("rights-missing")(for_devices(), rights=LACKING)
+    assert found.message == "may not list, watch resourceslices.resource.k8s.io"
+    assert "deploy/components/devices" in found.remedy
+    assert "rbac.devices=true" in found.remedy
+
+
+# -- checks of nodes ---------------------------------------------------------------------------------------------------
+
+
+def test_a_policy_for_devices_alone_is_not_shielded():
+    assert asking("policy-shielded")(for_devices(), policy()) == []
+
+
+def test_a_comparison_for_devices_needs_no_native_companion_in_the_pod():
+    extended = [{"key": KEY, "operator": "In", "values": ["31"]}]
+    pods = replicas(1, extended=extended)
+    missing = asking("companion-missing")
+    assert missing(named("n1"), pods, for_devices()) == []
+    assert len(missing(named("n1"), pods, policy(key=KEY))) == 1
+
+
+def test_a_profile_for_devices_has_an_effect():
+    made = profile("gpu", {"key": KEY, "operator": "In", "values": ["31"]}, app="web")
+    excluded = asking("profile-excluded")
+    assert len(excluded(made, for_devices(exclude={"namespaces": ["shop"]}), namespace())) == 1

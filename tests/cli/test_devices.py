@@ -1,0 +1,409 @@
+"""Taints of devices on the command line: they concern the pods that have the device, and no node."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cli.devices import DRIVER, GPU_0, GPU_1, KEY, claim, for_devices, rule, serve, sick, slice_of
+from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_status
+from cli.world import Json, answers, explained, namespace, node, only_taint, pod, policy, reasons, taint
+from localcluster import LocalCluster
+from taintwarden.cli.explain.explanation import Fate
+from taintwarden.cli.explain.explanation_table import table
+from taintwarden.kube.wire.resources import DEVICES_PATH
+from taintwarden.rehearsal.changes import device_id
+from taintwarden.rehearsal.manifests import BadInput
+
+SICK = slice_of(gpu_0=[sick()], gpu_1=[])
+EXISTS: Json = {"key": KEY, "operator": "Exists", "effect": "NoSchedule"}
+NO_LIMITS = {"base": "None"}
+
+
+# -- explain pod, from files -----------------------------------------------------------------------------------------
+
+
+def test_a_pod_leaves_because_of_its_device():
+    answer = explained(pod(), node(), for_devices(), SICK, claim())
+    assert (answer.fate, answer.policy) == (Fate.LEAVES, "gpu")
+    assert answer.reason == f"taint {KEY}=79:NoSchedule of device {GPU_0} is not tolerated (no toleration for it)"
+
+
+def test_a_taint_names_its_device():
+    found = only_taint(pod(), node(), for_devices(), SICK, claim())
+    assert (found.key, found.device, found.rule, found.verdict) == (KEY, GPU_0, "", "Violated")
+
+
+def test_a_taint_names_the_rule_that_adds_it():
+    found = only_taint(pod(), node(), for_devices(), slice_of(gpu_0=[]), claim(), rule(device="gpu-0"))
+    assert (found.device, found.rule, found.value) == (GPU_0, "bad", "1")
+
+
+def test_devices_of_other_pods_do_not_concern_it():
+    answer = explained(pod(), node(), for_devices(), SICK, claim(uids=("other",)))
+    assert (answer.fate, answer.taints) == (Fate.STAYS, [])
+
+
+def test_other_devices_of_its_node_do_not_concern_it():
+    assert explained(pod(), node(), for_devices(), SICK, claim(device=GPU_1)).taints == []
+
+
+def test_what_the_claim_and_the_annotation_tolerate_is_told():
+    extended = [{"key": KEY, "operator": "NotIn", "values": ["79"]}]
+    spared = [{"key": KEY, "operator": "NotIn", "values": ["43", "31"]}]
+    bad = only_taint(pod(extended=extended), node(), for_devices(), SICK, claim(EXISTS))
+    good = only_taint(pod(extended=spared), node(), for_devices(), SICK, claim(EXISTS))
+    assert [source for _, source, _ in answers(bad)] == ["claim", "annotation"]
+    assert answers(bad)[0][2] == "does not count, since the annotation names this key"
+    assert (bad.verdict, good.verdict) == ("Violated", "Tolerated")
+
+
+def test_what_the_pod_tolerates_of_nodes_does_not_count():
+    native = {"key": KEY, "operator": "Exists"}
+    found = only_taint(pod(native), node(), for_devices(), SICK, claim())
+    assert (found.verdict, answers(found)) == ("Violated", [])
+
+
+def test_the_claim_tolerates_it():
+    found = only_taint(pod(), node(), for_devices(), SICK, claim(EXISTS))
+    assert (found.verdict, [(source, answer) for _, source, answer in answers(found)]) == (
+        "Tolerated",
+        [("claim", "holds")],
+    )
+
+
+def test_a_device_of_two_claims_leaves_by_the_one_that_does_not_tolerate():
+    both = (claim(EXISTS), claim(name="other"))
+    assert only_taint(pod(), node(), for_devices(), SICK, *both).verdict == "Violated"
+
+
+def test_the_time_of_a_device_is_recorded_by_its_driver():
+    since = slice_of(gpu_0=[sick(timeAdded="2026-01-31T11:00:00Z")])
+    found = only_taint(pod(), node(), for_devices(timing={"violationGraceSeconds": 7200}), since, claim())
+    assert (found.clock_recorded, found.seconds_left) == (True, 3601)
+
+
+def test_without_a_time_the_clock_starts_now():
+    answer = explained(pod(), node(), for_devices(), SICK, claim())
+    assert not answer.taints[0].clock_recorded
+    assert answer.notes == [
+        f"no record says since when the node has {KEY}=79:NoSchedule of device {GPU_0}: its time is taken to start now"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("selector", "told"),
+    [
+        ({"effects": ["NoExecute"]}, "it selects this key only with effect NoExecute"),
+        (
+            {"effects": ["NoSchedule"], "selector": {"matchAttributes": {"model": "H100"}}},
+            "its selector does not select",
+        ),
+    ],
+)
+def test_why_a_policy_does_not_act_on_a_device(selector, told):
+    other = policy("other", devices=[{"key": KEY, **selector}])
+    found = only_taint(pod(), node(), other, SICK, claim())
+    assert found.verdict == "NotSelected"
+    assert reasons(found)["other"].startswith(told)
+
+
+def test_a_taint_of_the_node_with_the_same_key_is_another():
+    answer = explained(pod(), node(taint("79", KEY)), for_devices(), SICK, claim())
+    assert [(one.device, one.verdict) for one in answer.taints] == [("", "NotSelected"), (GPU_0, "Violated")]
+
+
+def test_the_table_names_device_and_rule():
+    text = table(explained(pod(), node(), for_devices(), slice_of(gpu_0=[]), claim(), rule()))
+    assert f"device      {GPU_0}" in text
+    assert "DeviceTaintRule bad" in text
+
+
+# -- on a cluster ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cluster() -> LocalCluster:
+    """Pods web-0 and web-1 have a device each on node n1; spare is without pods."""
+    cluster = empty_cluster()
+    cluster.create("namespaces", namespace())
+    for name in ("n1", "spare"):
+        cluster.store.create("nodes", {"metadata": {"name": name}, "spec": {}})
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "rs", "controller": True}
+    for number in range(2):
+        uid = f"web-{number}"
+        cluster.store.create("pods", pod(metadata={"name": uid, "uid": uid, "ownerReferences": [owner]}))
+    return cluster
+
+
+@pytest.fixture
+async def run(cluster: LocalCluster, cli, tmp_path: Path) -> AsyncIterator[Run]:
+    async with running(cluster, cli, tmp_path) as run:
+        yield run
+
+
+def fill(cluster: LocalCluster, *kinds: str, gpu_0: list[Json] | None = None) -> None:
+    """Serve and create what tells of devices."""
+    serve(cluster, *kinds)
+    cluster.create("resourceslices", slice_of(gpu_0=gpu_0 or [], gpu_1=[]))
+    for number, device in enumerate((GPU_0, GPU_1)):
+        uid = f"web-{number}"
+        cluster.create("resourceclaims", claim(device=device, uids=(uid,), name=uid))
+
+
+async def told(run: Run, *args: str) -> Json:
+    result = await run(*args, "-o", "json")
+    assert result.exit_code in (0, 10, 11), result.output
+    found: Json = json.loads(result.stdout)
+    return found
+
+
+def conditions(status: str, message: str = "") -> list[Any]:
+    return [condition("Accepted", "True"), condition("DevicesKnown", status, message)]
+
+
+COMMANDS = [
+    ("explain", "pod", "shop/web-0"),
+    ("explain", "node", "n1"),
+    ("plan",),
+    ("doctor", "--only", "rights-missing"),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+async def test_devices_are_not_read_unless_a_policy_selects_them(cluster, run, command):
+    fill(cluster)
+    cluster.create(POLICIES, policy())
+    await run(*command)
+    assert cluster.faults.count("GET", DEVICES_PATH) == 0
+
+
+async def test_a_pod_of_a_cluster(cluster, run):
+    fill(cluster, gpu_0=[sick()])
+    cluster.create(POLICIES, for_devices())
+    assert (await told(run, "explain", "pod", "shop/web-0"))["fate"] == "Leaves"
+    assert (await told(run, "explain", "pod", "shop/web-1"))["fate"] == "Stays"
+    assert cluster.faults.count("GET", "namespaces/shop/resourceclaims") == 2
+
+
+async def test_the_pods_of_a_node(cluster, run):
+    fill(cluster, gpu_0=[sick()])
+    cluster.create(POLICIES, for_devices())
+    found = await told(run, "explain", "node", "n1")
+    assert (found["leaving"], found["taints"]) == (1, [])
+    assert [one["pod"]["name"] for one in found["pods"] if one["fate"] == "Leaves"] == ["web-0"]
+
+
+async def test_what_the_cluster_does_not_serve_is_told(cluster, run):
+    cluster.create(POLICIES, for_devices())
+    found = await told(run, "explain", "pod", "shop/web-0")
+    assert found["fate"] == "Stays"
+    assert found["notes"][0].startswith("policy gpu: no taint of a device evicts a pod: the API server does not serve ")
+
+
+async def test_without_rules_the_taints_of_slices_evict(cluster, run):
+    fill(cluster, "ResourceSlice", "ResourceClaim", gpu_0=[sick()])
+    cluster.create(POLICIES, for_devices())
+    assert (await told(run, "explain", "pod", "shop/web-0"))["fate"] == "Leaves"
+    assert (await told(run, "plan"))["leaving"] == 1
+
+
+@pytest.mark.parametrize("what", ["resourceslices", "resourceclaims", "devicetaintrules"])
+async def test_without_a_right_no_device_evicts(cluster, run, what):
+    fill(cluster, gpu_0=[sick()])
+    cluster.create(POLICIES, for_devices())
+    cluster.faults.answer(403, path=what, times=5)
+    found = await told(run, "explain", "pod", "shop/web-0")
+    assert found["fate"] == "Stays"
+    assert f"no taint of a device evicts a pod: you may not read {what}" in found["notes"][0]
+
+
+async def test_an_object_that_cannot_be_read_counts_as_absent(cluster, run):
+    fill(cluster, gpu_0=[sick()])
+    broken = slice_of("n2", gpu_0=[]) | {"spec": {"devices": "none"}}
+    cluster.create("resourceslices", broken)
+    cluster.create(POLICIES, for_devices())
+    found = await told(run, "explain", "pod", "shop/web-0")
+    assert found["fate"] == "Leaves"
+    assert any(one.startswith("ResourceSlice slice-n2 cannot be read") for one in found["notes"])
+
+
+# -- plan ------------------------------------------------------------------------------------------------------------
+
+
+async def test_plan_says_who_leaves_if_a_device_gets_a_taint(cluster, run):
+    fill(cluster)
+    cluster.create(POLICIES, for_devices(limits=NO_LIMITS))
+    plan = await told(run, "plan", "--device", GPU_0, "--taint", f"{KEY}=79:NoSchedule")
+    assert [(one["name"], one["replacedOn"]) for one in plan["pods"]] == [("web-0", "spare")]
+    assert plan["changes"] == [f"{KEY}=79:NoSchedule on device {GPU_0}"]
+    assert (plan["changedNodes"], plan["changedDevices"]) == (0, 1)
+    assert plan["notes"] == [
+        "a pod that leaves because of a device is taken to get another device, on any node that accepts it"
+    ]
+
+
+async def test_the_replacement_may_get_another_device_of_the_same_node(cluster, run):
+    fill(cluster)
+    cluster.store.delete("nodes", "spare")
+    cluster.create(POLICIES, for_devices(limits=NO_LIMITS))
+    plan = await told(run, "plan", "--device", GPU_0, *ON)
+    assert [(one["name"], one["replacedOn"], one["returnsTo"]) for one in plan["pods"]] == [("web-0", "n1", None)]
+
+
+async def test_plan_removes_a_taint_of_a_device(cluster, run):
+    fill(cluster, gpu_0=[sick()])
+    cluster.create(POLICIES, for_devices(limits=NO_LIMITS))
+    plan = await told(run, "plan", "--device", GPU_0, "--remove", KEY)
+    assert (plan["leaving"], plan["spared"]) == (0, ["shop/web-0"])
+
+
+async def test_plan_takes_devices_and_nodes_from_a_file(cluster, run, tmp_path):
+    fill(cluster)
+    cluster.create(POLICIES, for_devices("None", limits=NO_LIMITS))
+    path = tmp_path / "changes.yaml"
+    nodes = {"node": "spare", "taints": ["sla=1:NoExecute"]}
+    path.write_text(yaml.safe_dump([nodes, {"device": GPU_1, "taints": [f"{KEY}=43:None"]}]))
+    plan = await told(run, "plan", "--file", str(path))
+    assert [one["name"] for one in plan["pods"]] == ["web-1"]
+    assert (plan["changedNodes"], plan["changedDevices"]) == (1, 1)
+
+
+async def test_plan_says_that_nobody_has_the_device_or_acts_on_it(cluster, run):
+    serve(cluster)
+    cluster.create("resourceslices", slice_of(gpu_0=[]))
+    cluster.create(POLICIES, for_devices())
+    plan = await told(run, "plan", "--device", GPU_0, "--taint", f"{KEY}=79:NoSchedule")
+    assert plan["notes"] == [f"no pod has device {GPU_0}"]
+    cluster.create("resourceclaims", claim(uids=("web-0",)))
+    plan = await told(run, "plan", "--device", GPU_0, "--taint", f"{KEY}=79:None")
+    assert plan["notes"] == [f"no policy acts on {KEY}=79:None of device {GPU_0}: it is left to Kubernetes"]
+
+
+ON = ("--taint", f"{KEY}=79:NoSchedule")
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (("--device", "gpu-0", *ON), 2, "is no device: write DRIVER/POOL/DEVICE"),
+        (("--device", GPU_0, "--node", "n1", *ON), 2, "nodes and devices are two changes"),
+        (("--device", GPU_0, "--taint", f"{KEY}=79:PreferNoSchedule"), 2, "write NoExecute, NoSchedule, None"),
+        (("--node", "n1", "--taint", f"{KEY}=79:None"), 2, "write NoSchedule, PreferNoSchedule, NoExecute"),
+        (("--device", GPU_0), 2, "nodes and changes belong together"),
+        (("--device", GPU_0, "--sweep", "a=1..2"), 2, "--sweep is a plan of its own"),
+        (("--device", f"{DRIVER}/n1/gpu-9", *ON), 1, f"there is no device {DRIVER}/n1/gpu-9"),
+        (("--device", GPU_0, "--remove", "other"), 1, "no taint other to remove on device"),
+    ],
+)
+async def test_plan_refuses(cluster, run, args, code, words):
+    fill(cluster)
+    cluster.create(POLICIES, for_devices())
+    result = await run("plan", *args)
+    assert (result.exit_code, words in " ".join(result.stderr.split())) == (code, True), result.stderr
+
+
+async def test_plan_of_a_device_without_a_policy_for_devices(cluster, run):
+    fill(cluster)
+    cluster.create(POLICIES, policy())
+    result = await run("plan", "--device", GPU_0, *ON)
+    assert (result.exit_code, "no policy selects taints of devices" in result.stderr) == (1, True)
+
+
+async def test_plan_tells_what_is_not_known(cluster, run):
+    cluster.create(POLICIES, for_devices())
+    plan = await told(run, "plan")
+    assert plan["notes"][-1].startswith("no taint of a device evicts a pod: the API server does not serve resource")
+    result = await run("plan", "--device", GPU_0, *ON)
+    assert (result.exit_code, "does not serve" in result.stderr) == (1, True)
+
+
+async def test_the_table_of_a_plan_counts_devices(cluster, run):
+    fill(cluster)
+    cluster.create(POLICIES, for_devices(limits=NO_LIMITS))
+    result = await run("plan", "--device", GPU_0, *ON)
+    assert "Changed 1 device" in " ".join(result.stdout.split())
+
+
+def test_a_pool_may_have_slashes():
+    assert device_id("gpu.example.com/racks/1/gpu-0") == ("gpu.example.com", "racks/1", "gpu-0")
+    with pytest.raises(BadInput, match="is no device"):
+        device_id("gpu.example.com/gpu-0")
+
+
+# -- what is about nodes does not take them for taints of a node -------------------------------------------------------
+
+
+async def test_a_taint_of_a_device_keeps_no_pod_off_its_node(cluster, run):
+    fill(cluster, gpu_0=[sick()])
+    cluster.create(POLICIES, for_devices(limits=NO_LIMITS))
+    cluster.store.create("pods", pod(metadata={"name": "new", "uid": "new"}, spec={"nodeName": ""}))
+    found = await told(run, "explain", "pod", "shop/new")
+    assert [one["refusals"] for one in found["nodes"]] == [[], []]
+
+
+async def test_top_shows_no_taint_of_the_node(cluster, run):
+    fill(cluster, gpu_0=[sick()])
+    cluster.create(POLICIES, for_devices())
+    set_status(cluster, "gpu", conditions=conditions("True"))
+    shown = (await run("top", "--once")).stdout
+    row = next(line for line in shown.splitlines() if line.split()[:1] == ["n1"])
+    assert KEY not in row
+    assert "shop/web-0" in shown
+    assert "shop/web-1" not in shown
+
+
+async def test_top_says_that_devices_are_not_served(cluster, run):
+    cluster.create(POLICIES, for_devices())
+    assert "not read: the API server does not serve resource" in (await run("top", "--once")).stdout
+
+
+async def test_a_sweep_counts_nodes_alone(cluster, run):
+    fill(cluster, gpu_0=[sick()])
+    cluster.create(POLICIES, for_devices("NoSchedule"))
+    found = await told(run, "plan", "--sweep", f"{KEY}=79,80:NoSchedule")
+    assert (found["nodes"], found["policies"]) == (0, [])
+
+
+async def test_repair_leaves_devices_to_their_driver(cluster, run):
+    fill(cluster, gpu_0=[sick()])
+    cluster.create(POLICIES, for_devices())
+    result = await run("repair", "gpu")
+    assert KEY not in result.stdout
+
+
+async def test_init_writes_no_policy_for_a_taint_of_a_device(cluster, run):
+    fill(cluster, gpu_0=[sick()])
+    cluster.create(POLICIES, for_devices())
+    result = await run("init")
+    assert "kind: TaintEvictionPolicy" not in result.stdout
+    assert KEY not in result.stdout
+
+
+def test_validate_knows_devices(cli, tmp_path):
+    path = tmp_path / "policy.yaml"
+    path.write_text(yaml.safe_dump(for_devices()))
+    assert cli("validate", str(path)).exit_code == 0
+    path.write_text(yaml.safe_dump(for_devices("Never")))
+    assert cli("validate", str(path)).exit_code == 1
+
+
+# -- status ------------------------------------------------------------------------------------------------------------
+
+
+async def test_status_names_devices_that_are_not_known(cluster, run):
+    cluster.create(POLICIES, for_devices())
+    set_status(cluster, "gpu", conditions=conditions("False", "no taint of a device evicts a pod: 403 Forbidden"))
+    (found,) = (await told(run, "status"))["policies"]
+    assert found["devicesProblem"] == "no taint of a device evicts a pod: 403 Forbidden"
+    assert found["problem"] == f"condition DevicesKnown is False: {found['devicesProblem']}"
+
+
+async def test_status_is_fine_where_devices_are_known(cluster, run):
+    cluster.create(POLICIES, for_devices())
+    set_status(cluster, "gpu", conditions=conditions("True", "2 pods with devices"))
+    (found,) = (await told(run, "status"))["policies"]
+    assert (found["problem"], found["devicesProblem"]) == ("", None)
