@@ -400,7 +400,7 @@ def test_the_history_is_stored_with_the_node():
     assert history.value == "990"
 
 
-@pytest.mark.parametrize("first", ["devices", "synced"])
+@pytest.mark.parametrize("first", ["devices", "synced", "devices before pods"])
 def test_a_restart_moves_no_deadline(first):
     policy = for_devices(value_type=ValueType.INTEGER, timing=Timing(violation_grace_seconds=60))
     before = Devices(policy)
@@ -412,9 +412,13 @@ def test_a_restart_moves_no_deadline(first):
     rig.wall += 40
     rig.feed(events.SliceSeen("s", slice_of(gpu_0=tainted("900", added_at=START - 5_000))))
     rig.claim("a", tolerations=[native()])
+    if first == "devices before pods":
+        rig.feed(events.DevicesKnown(known=True))
+        rig.claim("b", device=GPU_1, key="shop/d")
+        rig.pod("b")
     rig.pod("a", extended=[above("950")])
     known, synced = events.DevicesKnown(known=True), events.Synced()
-    for event in (known, synced) if first == "devices" else (synced, known):
+    for event in (synced, known) if first == "synced" else (known, synced):
         rig.feed(event)
         rig.wake()
     rig.advance(19)
@@ -430,6 +434,26 @@ def test_what_is_stored_stays_until_devices_are_known():
     before.pod("a")
     rig = Devices(known=False, history=stored(before))
     assert not [one for one in rig.ordered if isinstance(one, commands.SaveHistory)]
+
+
+def test_devices_that_are_not_known_for_a_while_move_no_deadline():
+    """A policy that selects by another attribute has everything listed again."""
+    rig = Devices(for_devices(value_type=ValueType.INTEGER, timing=Timing(violation_grace_seconds=60)))
+    bad = slice_of(gpu_0=tainted("900", added_at=START - 5_000))
+    rig.slice(gpu_0=tainted("990", added_at=START - 5_000))
+    rig.claim("a", tolerations=[native()])
+    rig.pod("a", extended=[above("950")])
+    rig.feed(events.SliceSeen("s", bad))
+    rig.advance(20)
+    rig.feed(events.DevicesKnown(known=False))
+    rig.advance(20)
+    rig.feed(events.SliceSeen("s", bad))
+    rig.claim("a", tolerations=[native()])
+    rig.feed(events.DevicesKnown(known=True))
+    rig.advance(19)
+    assert rig.evicted == []
+    rig.advance(2)
+    assert rig.evicted == ["a"]
 
 
 def test_a_driver_that_renews_the_time_moves_nothing():

@@ -182,6 +182,17 @@ class NodeState:
         self.forget_verdicts()
         return True
 
+    def lose_devices(self) -> bool:
+        """Its devices are not known any more; their histories wait until they are. Returns whether anything changed."""
+        if not self.device_taints:
+            return False
+        of_devices = {name: history for name, history in self.histories.items() if is_of_device(name)}
+        self.unclaimed = (self.unclaimed or {}) | of_devices
+        self.histories = {name: one for name, one in self.histories.items() if name not in of_devices}
+        self.device_taints = ()
+        self.forget_verdicts()
+        return True
+
     def forget_verdicts(self) -> None:
         """The taints, policies or tolerations changed."""
         self.verdicts, self.grounds, self.alike = {}, {}, {}

@@ -69,7 +69,9 @@ class Equipping:
         Those of a device that drained the node stay when its pods are gone: the node is still drained.
         """
         if not self._are_known:
-            return bool(state.device_taints) and state.update_devices((), self._world.now.wall)
+            return state.lose_devices()
+        if not self._world.synced:  # pods may be missing, and with them devices whose histories are stored
+            return False
         used = {use.device for pod in state.pods.values() for use in pod.shared.devices}
         drained = frozenset(
             taint.origin.device

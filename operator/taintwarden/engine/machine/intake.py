@@ -213,6 +213,10 @@ class Intake:
             self.see_pod(pod)
         self._refresh(self._world.cluster.nodes)
 
+    def synced(self) -> None:
+        """All pods are known."""
+        self._refresh(self._world.cluster.nodes)
+
     def slice_changed(self, event: events.SliceSeen | events.SliceGone) -> None:
         """A ResourceSlice is stored like this, or is gone."""
         found = event.found if isinstance(event, events.SliceSeen) else None
@@ -233,7 +237,7 @@ class Intake:
         """The devices of these nodes, or their taints, may have changed."""
         known = self._world.cluster.nodes
         states = [state for name in nodes if (state := known.get(name)) is not None]
-        self._judging.nodes_again(state.name for state in states if self._devices.refresh(state))
+        self._judging.nodes_again([state.name for state in states if self._devices.refresh(state)])
 
     # -- policies, profiles, namespaces -------------------------------------------------------------------------
 

@@ -161,6 +161,7 @@ class Machine:
                 intake.set_profile(namespace, name, None)
             case events.Synced():
                 self._world.synced = True
+                self._intake.synced()
                 self._judging.all_again()
             case events.LeadershipChanged():
                 self._leadership_changed(event)
