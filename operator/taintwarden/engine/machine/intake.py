@@ -132,6 +132,15 @@ class Intake:
 
     def see_pod(self, pod: Pod) -> None:
         """A running pod was listed, added or modified."""
+        pod, had_devices = self._put(pod)
+        state = self._world.cluster.nodes[pod.node]
+        if (pod.shared.devices or had_devices) and self._devices.refresh(state):
+            self._judging.judge_node(state)
+        else:
+            self._judging.judge_pod(state, pod)
+
+    def _put(self, pod: Pod) -> tuple[Pod, bool]:
+        """Store a pod. Returns it with its devices, and whether it had any before."""
         world = self._world
         self._leave_other_node(pod)
         pod = self._devices.equip(pod)
@@ -147,11 +156,7 @@ class Intake:
         self._count(pod, known)
         if known is not None:
             self._judging.changed(known, pod)
-        state = world.cluster.nodes[pod.node]
-        if (pod.shared.devices or (known is not None and known.shared.devices)) and self._devices.refresh(state):
-            self._judging.judge_node(state)
-        else:
-            self._judging.judge_pod(state, pod)
+        return pod, known is not None and bool(known.shared.devices)
 
     def _leave_other_node(self, pod: Pod) -> None:
         """After a restore of etcd the pod may be bound to another node than before: its claims there end.
@@ -209,8 +214,7 @@ class Intake:
 
     def devices_known(self, *, known: bool) -> None:
         """Slices, rules and claims of devices were listed, or are not followed any more."""
-        for pod in self._devices.know(known=known):
-            self.see_pod(pod)
+        self._equip(self._devices.know(known=known))
         self._refresh(self._world.cluster.nodes)
 
     def synced(self) -> None:
@@ -230,8 +234,16 @@ class Intake:
     def claim_changed(self, event: events.DeviceClaimSeen | events.DeviceClaimGone) -> None:
         """A ResourceClaim is allocated like this, or is not."""
         found = event.found if isinstance(event, events.DeviceClaimSeen) else None
-        for pod in list(self._devices.put_claim(event.key, found)):
-            self.see_pod(pod)
+        self._equip(list(self._devices.put_claim(event.key, found)))
+
+    def _equip(self, pods: Iterable[Pod]) -> None:
+        """These pods have other devices than before."""
+        nodes: dict[str, None] = {}
+        for pod in pods:
+            self._put(pod)
+            nodes[pod.node] = None
+        self._refresh(nodes)
+        self._judging.nodes_again(nodes)
 
     def _refresh(self, nodes: Iterable[str]) -> None:
         """The devices of these nodes, or their taints, may have changed."""
