@@ -495,6 +495,16 @@ def test_nothing_is_evicted_while_devices_are_out_of_date():
     assert rig.evicted == ["a"]
 
 
+def test_a_driver_that_writes_all_the_time_makes_no_eviction_wait():
+    rig = Devices(
+        Policy(name="p", taints=(TaintSelector("sla"),), devices=(DeviceTaintSelector(KEY),), limits=NO_LIMITS)
+    )
+    rig.claim("a", tolerations=[native()])
+    rig.pod("a")
+    rig.feed(events.SliceSeen("s", slice_of(gpu_0=tainted("1"))))
+    assert rig.machine._judging.is_complete
+
+
 def test_taints_of_nodes_evict_while_devices_are_out_of_date():
     both = Policy(name="p", taints=(TaintSelector("sla"),), devices=(DeviceTaintSelector(KEY),), limits=NO_LIMITS)
     rig = Devices(both)

@@ -224,7 +224,10 @@ class Intake:
     def slice_changed(self, event: events.SliceSeen | events.SliceGone) -> None:
         """A ResourceSlice is stored like this, or is gone."""
         found = event.found if isinstance(event, events.SliceSeen) else None
-        self._refresh(self._devices.put_slice(event.name, found))
+        for name in self._devices.put_slice(event.name, found):
+            state = self._world.cluster.nodes.get(name)
+            if state is not None and self._devices.refresh(state):
+                self._judging.judge_node(state)  # at once, as for a node: drivers must not make evictions wait
 
     def rule_changed(self, event: events.TaintRuleSeen | events.TaintRuleGone) -> None:
         """A DeviceTaintRule is stored like this, or is gone."""
