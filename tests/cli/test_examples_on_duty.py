@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cli.devices import for_devices, serve, slice_of
 from cli.policies import POLICIES, condition, empty_cluster, running, set_status
 from cli.test_plan import add_node
 from cli.world import policy, taint
@@ -32,9 +33,12 @@ def from_pages() -> list[str]:
 
 @pytest.fixture
 def cluster():
-    """What the examples name: policy sla with an open guard, node a1 in zone-a with the label pool=spot."""
+    """What the examples name: policy sla with an open guard, node a1 in zone-a with the label pool=spot, a device."""
     cluster = empty_cluster()
     cluster.create(POLICIES, policy())
+    cluster.create(POLICIES, for_devices())
+    serve(cluster)
+    cluster.create("resourceslices", slice_of("node-1", gpu_0=[]))
     add_node(cluster, "a1", **{"topology.kubernetes.io/zone": "zone-a", "pool": "spot"})
     cluster.store.modify("nodes", "a1", "", lambda one: one["spec"]["taints"].append(taint("", "maintenance")))
     return cluster
