@@ -210,6 +210,21 @@ def test_codes_that_are_harmless_are_spared(xid, leaves):
     assert rig.evicted == (["a"] if leaves else [])
 
 
+def test_after_a_restore_that_binds_a_pod_to_another_node_it_has_its_device_there():
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
+    rig.node("n2")
+    rig.claim("a")
+    rig.pod("a")
+    moved = rig.make_pod("a", node="n2")
+    rig.feed(events.PodsSeen((moved,)), events.PodsListed({"uid-a": "n2"}))
+    rig.slice(gpu_0=tainted())
+    [pod] = rig.machine.view.pods("n2")
+    assert [use.device for use in pod.shared.devices] == [GPU_0]
+    assert rig.machine._intake._devices.plain(pod.shared) is moved.shared
+    rig.advance(61)
+    assert rig.evicted == ["a"]
+
+
 def test_by_two_claims_the_one_that_tolerates_less_decides():
     rig = Devices()
     rig.slice(gpu_0=tainted())

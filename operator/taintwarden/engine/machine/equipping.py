@@ -38,17 +38,18 @@ class Equipping:
     # -- pods -----------------------------------------------------------------------------------------------------
 
     def equip(self, pod: Pod) -> Pod:
-        """A pod as its stream delivers it, with its devices."""
+        """A pod with the devices that it has now, whatever it had."""
         uses = self._inventory.uses(pod.uid) if self._are_known else ()
+        plain = self.plain(pod.shared)
         if not uses:
             self._nodes.pop(pod.uid, None)
-            return pod
+            return pod if plain is pod.shared else replace(pod, shared=plain)
         self._nodes[pod.uid] = pod.node
-        key = (pod.shared, uses)
+        key = (plain, uses)
         found = self._classes.get(key)
         if found is None:
-            found = self._classes[key] = replace(pod.shared, devices=uses)
-            self._plain[found] = pod.shared
+            found = self._classes[key] = replace(plain, devices=uses)
+            self._plain[found] = plain
         return replace(pod, shared=found)
 
     def plain(self, pod_class: PodClass) -> PodClass:
@@ -93,7 +94,7 @@ class Equipping:
         self._are_known = known
         if not known:
             self._inventory = DeviceInventory()
-            again = [self._as_delivered(uid, node) for uid, node in list(self._nodes.items())]
+            again = [self._find(uid, node) for uid, node in list(self._nodes.items())]
             return [pod for pod in again if pod is not None]
         having = set(self._inventory.users())
         return [pod for state in self._world.cluster.nodes.values() for uid, pod in state.pods.items() if uid in having]
@@ -110,7 +111,7 @@ class Equipping:
     def put_claim(self, key: str, found: DeviceClaim | None) -> Iterator[Pod]:
         """A claim is allocated like this, or is not. Returns the pods that have other devices because of it."""
         for uid in self._inventory.put_claim(key, found):
-            pod = self._as_delivered(uid, self._nodes.get(uid)) if self._are_known else None
+            pod = self._find(uid, self._nodes.get(uid)) if self._are_known else None
             if pod is not None:
                 yield pod
 
@@ -122,10 +123,9 @@ class Equipping:
                 found[name] = None
         return found
 
-    def _as_delivered(self, uid: str, node: str | None) -> Pod | None:
-        """A pod without its devices. Where it is, its stream may have said before its claim was known."""
+    def _find(self, uid: str, node: str | None) -> Pod | None:
+        """A pod. Where it is, its stream may have said before its claim was known."""
         nodes = self._world.cluster.nodes
         if node is None:
             node = next((name for name, state in nodes.items() if uid in state.pods), "")
-        pod = self._world.cluster.pod(node, uid)
-        return None if pod is None else replace(pod, shared=self.plain(pod.shared))
+        return self._world.cluster.pod(node, uid)
