@@ -14,6 +14,7 @@ from taintwarden.rehearsal.sources import Source
 acts = asking("device-builtin-acts")
 unserved = asking("devices-not-served")
 selects_all = asking("device-rule-selects-all")
+unreadable = asking("taint-value-invalid")
 SICK = slice_of(gpu_0=[sick(effect="NoExecute")], gpu_1=[])
 
 
@@ -158,3 +159,18 @@ def test_a_profile_for_devices_has_an_effect():
     made = profile("gpu", {"key": KEY, "operator": "In", "values": ["31"]}, app="web")
     excluded = asking("profile-excluded")
     assert len(excluded(made, for_devices(exclude={"namespaces": ["shop"]}), namespace())) == 1
+
+
+# -- values -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("value", "subjects_found"), [("9x0", [f"Device {GPU_0}"]), ("990", [])])
+def test_a_value_that_cannot_be_compared_is_found(value, subjects_found):
+    broken = slice_of(gpu_0=[sick(value, "NoExecute")], gpu_1=[sick("typo", "NoExecute")])
+    found = unreadable(for_devices(value_type="Integer"), broken, claim())
+    assert subjects(found) == subjects_found
+    assert [one.message.partition(":NoExecute")[0] for one in found] == [f"{KEY}={value}"] * len(found)
+
+
+def test_a_policy_without_a_type_asks_for_none():
+    assert unreadable(for_devices(), slice_of(gpu_0=[sick("9x0", "NoExecute")]), claim()) == []

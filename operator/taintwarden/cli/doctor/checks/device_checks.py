@@ -1,6 +1,6 @@
 """Devices: whether their taints are known, and whom Kubernetes evicts because of them itself."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from taintwarden.cli.doctor.check import Check, Found, Severity
 from taintwarden.cli.doctor.context import Context
@@ -9,7 +9,7 @@ from taintwarden.controller import wording
 from taintwarden.controller.device_handlers import device_claim, device_slice, selected_attributes, taint_rule
 from taintwarden.engine.device_inventory import DeviceInventory
 from taintwarden.engine.evaluate import acting_policy, judge
-from taintwarden.engine.model import DeviceEffect, Taint, TolerationSecondsMode
+from taintwarden.engine.model import DeviceEffect, Taint, Toleration, TolerationSecondsMode
 from taintwarden.kube.wire.device_kinds import DeviceSelectorObject
 from taintwarden.rehearsal.sources import Source, Subject
 
@@ -52,6 +52,21 @@ def _built_in_acts(context: Context) -> Iterator[Found]:
                         f"device taint eviction {fate} its pods without a budget"
                     )
                     yield Found(subject, message, pods=len(claim.pods))
+
+
+def unreadable_values(context: Context, asking: Iterable[Toleration]) -> Iterator[Found]:
+    """Taints of devices in use whose values cannot be compared, by a policy or by these tolerations."""
+    claims = [claim for obj in context.snapshot.device_claims if (claim := device_claim(obj)) is not None]
+    inventory = _inventory(context)
+    for device in sorted({use.device for claim in claims for use in claim.uses}):
+        for taint, _ in inventory.taints(device):
+            policy = acting_policy(taint, context.policies)
+            selector = None if policy is None else policy.selector_for(taint)
+            asked = [one for one in asking if one.key == taint.key]
+            why = wording.invalid_taint(taint, policy, asked) if selector is not None else ""
+            if why and selector is not None and (asked or selector.value_type is not None):
+                remedy = "the driver or the DeviceTaintRule has to set a value that can be compared"
+                yield Found(Subject("Device", str(device)), f"{taint} cannot be compared: {why}", remedy)
 
 
 def _selects_all(context: Context) -> Iterator[Found]:

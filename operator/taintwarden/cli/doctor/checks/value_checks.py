@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from taintwarden.cli.doctor.check import Check, Found, Severity, about
+from taintwarden.cli.doctor.checks.device_checks import unreadable_values
 from taintwarden.cli.doctor.checks.usage import comparisons
 from taintwarden.cli.doctor.context import Context
 from taintwarden.cli.doctor.inventory import PodGroup
@@ -35,6 +36,7 @@ def _unreadable(context: Context) -> Iterator[Found]:
             elif asked := _who_cannot(taint, asking):
                 told = f"{taint} cannot be compared, which {asked} ask for"
                 yield Found(Subject("Node", name), told, _restored(name, taint, history, None, asking))
+    yield from unreadable_values(context, asking)
 
 
 def _restored(
@@ -173,7 +175,7 @@ CHECKS = (
     Check(
         id="taint-value-invalid",
         severity=Severity.WARNING,
-        finds="taints whose values cannot be parsed as a policy's valueType or tolerations for the key ask",
+        finds="taints of nodes and devices whose values cannot be parsed as valueType or tolerations ask",
         remedy="set the last value that can be compared: kubectl taint node NODE KEY=VALUE:EFFECT --overwrite",
         needs=(Source.NODES, Source.PODS, Source.POLICIES, Source.PROFILES),
         uses=TEMPLATES,
