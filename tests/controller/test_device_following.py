@@ -19,8 +19,8 @@ NOT_SERVED = ApiError(404, ApiStatus(message="the server could not find the requ
 
 
 class Followed:
-    def __init__(self, *answers: Any) -> None:
-        self.client = ScriptedClient(*answers)
+    def __init__(self, *answers: Any, **more: Any) -> None:
+        self.client = ScriptedClient(*answers, **more)
         self.events: list[Event] = []
         self.tasks: list[asyncio.Task[None]] = []
         self.following = DeviceFollowing(
@@ -77,6 +77,19 @@ async def test_when_the_last_policy_goes_devices_are_not_known_any_more():
     await followed.change(FOR_NODES)
     assert followed.events[-1] == events.DevicesKnown(known=False)
     assert followed.tasks[0].cancelling() or followed.tasks[0].done()
+    await followed.end()
+
+
+async def test_each_time_it_is_followed_everything_is_passed_on():
+    """Handlers remember what they passed on, which the machine forgets while devices are not known."""
+    followed = Followed({"resources": [{"name": "resourceslices"}, {"name": "resourceclaims"}]}, default=NOT_SERVED)
+    followed.following.policies_changed((FOR_DEVICES,))
+    streams = followed.following._current
+    assert streams is not None
+    before = streams._handlers
+    await followed.change(FOR_DEVICES)
+    assert streams._handlers is not before
+    assert events.DevicesKnown(known=False) in followed.events
     await followed.end()
 
 

@@ -6,9 +6,10 @@ import pytest
 
 from engine.rig import NO_LIMITS, START, ZONE, Rig, exists
 from taintwarden.engine.device_inventory import Device, DeviceClaim, DeviceInventory, DeviceTaint, Slice, TaintRule
-from taintwarden.engine.history import decode_histories
+from taintwarden.engine.history import Span, TaintHistory, decode_histories, encode_histories
 from taintwarden.engine.limits.refusal import STALE_VIEW
 from taintwarden.engine.machine import commands, events
+from taintwarden.engine.machine.cluster import MAX_ABSENT
 from taintwarden.engine.model import (
     DeviceEffect,
     DeviceId,
@@ -16,6 +17,7 @@ from taintwarden.engine.model import (
     DeviceUse,
     GuardSettings,
     Limits,
+    Node,
     Policy,
     TaintSelector,
     Timing,
@@ -52,6 +54,9 @@ class Devices(Rig):
         if known:
             self.feed(events.DevicesKnown(known=True))
             self.wake()
+
+    def make_node(self, history: str) -> Node:
+        return Node("n1", "uid-n1", {}, (), self.version(), history)
 
     def slice(self, name: str = "s", found: Slice | None = None, **devices: Device) -> None:
         self.feed(events.SliceSeen(name, found or slice_of(**devices)))
@@ -471,6 +476,92 @@ def test_devices_that_are_not_known_for_a_while_move_no_deadline():
     assert rig.evicted == ["a"]
 
 
+OLD = START - 5_000
+
+
+def fallen() -> Devices:
+    """Ten seconds after a value fell, with a minute of grace."""
+    rig = Devices(for_devices(value_type=ValueType.INTEGER, timing=Timing(violation_grace_seconds=60)))
+    rig.slice(gpu_0=tainted("990", added_at=OLD))
+    rig.claim("a", tolerations=[native()])
+    rig.pod("a", extended=[above("950")])
+    rig.slice(gpu_0=tainted("900", added_at=OLD))
+    rig.advance(10)
+    return rig
+
+
+def slice_created_again(rig: Devices) -> None:
+    rig.feed(events.SliceGone("s"))
+    rig.advance(1)
+    rig.slice(gpu_0=tainted("900", added_at=OLD))
+
+
+def a_generation_without_it(rig: Devices) -> None:
+    rig.slice("s", slice_of(2, 1, gpu_1=Device()))
+    rig.slice("s", slice_of(3, 1, gpu_0=tainted("900", added_at=OLD)))
+
+
+def claim_read_again(rig: Devices) -> None:
+    rig.feed(events.DeviceClaimGone("shop/c"))
+    rig.wake()
+    rig.claim("a", tolerations=[native()])
+
+
+def node_created_again(rig: Devices) -> None:
+    rig.node(uid="other")
+
+
+def node_gone_and_created_again(rig: Devices) -> None:
+    rig.feed(events.NodeGone("n1"))
+    rig.node(uid="other")
+
+
+def an_older_annotation_while_devices_are_not_known(rig: Devices) -> None:
+    rig.feed(events.DevicesKnown(known=False))
+    history = TaintHistory.begin("900", OLD, OLD)
+    node = rig.make_node(history=encode_histories({f"{KEY}:NoExecute@{GPU_0}": history}))
+    rig.feed(events.NodeSeen(node, listed=True))
+    rig.slice(gpu_0=tainted("900", added_at=OLD))
+    rig.claim("a", tolerations=[native()])
+    rig.feed(events.DevicesKnown(known=True))
+    rig.wake()
+
+
+@pytest.mark.parametrize(
+    "happens",
+    [
+        slice_created_again,
+        a_generation_without_it,
+        claim_read_again,
+        node_created_again,
+        node_gone_and_created_again,
+        an_older_annotation_while_devices_are_not_known,
+    ],
+    ids=lambda one: one.__name__,
+)
+def test_the_change_of_the_value_is_not_forgotten(happens):
+    rig = fallen()
+    happens(rig)
+    rig.advance(40)
+    assert rig.evicted == []
+    rig.advance(11)
+    assert rig.evicted == ["a"]
+
+
+def test_a_kubelet_may_write_any_number_of_names():
+    rig = Devices(Policy(name="p", taints=(TaintSelector("sla"),), limits=NO_LIMITS), known=False)
+    for number in range(10):
+        names = {f"k:NoExecute@forged-{number}-{index}": TaintHistory.begin("1", START) for index in range(100)}
+        rig.feed(events.NodeSeen(rig.make_node(history=encode_histories(names)), listed=True))
+    assert len(rig.machine._world.cluster.nodes["n1"].absent) == MAX_ABSENT
+
+
+def test_histories_of_devices_do_not_push_out_those_of_the_node():
+    spans = tuple(Span("9" * 60, START + number) for number in range(16))
+    many = {f"{KEY}:NoExecute@{DRIVER}/{'p' * 100}/{number}": TaintHistory(START, spans) for number in range(500)}
+    assert "sla:NoExecute" in decode_histories(encode_histories(many | {"sla:NoExecute": TaintHistory(START, spans)}))
+
+
 def test_a_driver_that_renews_the_time_moves_nothing():
     rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
     rig.slice(gpu_0=tainted(added_at=START))
@@ -518,6 +609,27 @@ def test_a_driver_that_writes_all_the_time_makes_no_eviction_wait():
     rig.pod("a")
     rig.feed(events.SliceSeen("s", slice_of(gpu_0=tainted("1"))))
     assert rig.machine._judging.is_complete
+
+
+def test_a_pod_that_waits_for_devices_goes_when_the_time_of_its_node_comes():
+    both = Policy(
+        name="p",
+        taints=(TaintSelector("sla"),),
+        devices=(DeviceTaintSelector(KEY),),
+        timing=Timing(violation_grace_seconds=60),
+        limits=NO_LIMITS,
+    )
+    rig = Devices(both)
+    rig.slice(gpu_0=tainted())
+    rig.claim("a")
+    rig.pod("a")
+    rig.advance(30)
+    rig.node("n1", "sla=1")
+    rig.feed(events.ViewChanged("resourceslices", live=False, of_devices=True))
+    rig.advance(59)
+    assert rig.evicted == []
+    rig.advance(2)
+    assert rig.evicted == ["a"]
 
 
 def test_taints_of_nodes_evict_while_devices_are_out_of_date():

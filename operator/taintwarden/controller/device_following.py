@@ -83,13 +83,19 @@ class _Streams:
         self._feed_on = feed
         self._has_ended = False
         self._problem: str | None = None
-        parts = (self._feed, metrics)
-        self._handlers: dict[Resource[Any], DeviceHandler[Any]] = {
-            SLICES: SliceHandler(SLICES.name, *parts, attributes),
+        self._metrics = metrics
+        self._attributes = attributes
+        self._timings = timings
+        self._handlers = self._new_handlers()
+
+    def _new_handlers(self) -> dict[Resource[Any], DeviceHandler[Any]]:
+        """Handlers remember what they passed on, which the machine forgets when devices are not known any more."""
+        parts = (self._feed, self._metrics)
+        return {
+            SLICES: SliceHandler(SLICES.name, *parts, self._attributes),
             DEVICE_CLAIMS: DeviceClaimHandler(DEVICE_CLAIMS.name, *parts),
             TAINT_RULES: TaintRuleHandler(TAINT_RULES.name, *parts),
         }
-        self._timings = timings
 
     async def run(self) -> None:
         """Wait until the server serves devices, then follow them; again, if it serves more than before."""
@@ -102,6 +108,8 @@ class _Streams:
                 await self._follow(served)
 
     async def _follow(self, served: frozenset[str]) -> None:
+        self._forget()
+        self._handlers = self._new_handlers()
         handlers = {one: handler for one, handler in self._handlers.items() if one.name in served}
         streams = [Stream(self._client, one, handler, self._timings) for one, handler in handlers.items()]
         following = [asyncio.create_task(stream.run()) for stream in streams]
@@ -123,12 +131,15 @@ class _Streams:
 
     def end(self) -> None:
         """Deliver nothing any more."""
-        for handler in self._handlers.values():
-            handler.live(live=True)
-        self._feed(events.DevicesKnown(known=False))
+        self._forget()
         self._has_ended = True
         if self.task is not None:
             self.task.cancel()
+
+    def _forget(self) -> None:
+        for handler in self._handlers.values():
+            handler.live(live=True)  # it is not blind any more to what it does not follow
+        self._feed(events.DevicesKnown(known=False))
 
     def _feed(self, event: events.Event) -> None:
         if not self._has_ended:

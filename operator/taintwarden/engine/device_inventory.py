@@ -123,7 +123,7 @@ class DeviceInventory:
         """A rule is stored like this, or is gone. Returns what it concerns of the devices in use, and of ``others``."""
         before = self._rules.pop(name, None)
         if found is not None:
-            self._rules[name] = found
+            self._rules = dict(sorted([*self._rules.items(), (name, found)]))
         if found == before:
             return ()
         rules = [one for one in (before, found) if one is not None]
@@ -170,7 +170,7 @@ class DeviceInventory:
         known = None if pool is None else pool.devices.get(device.device)
         attributes = known.attributes if known is not None else ()
         given = [("", taint) for taint in (known.taints if known is not None else ())]
-        given += [(name, rule.taint) for name, rule in sorted(self._rules.items()) if rule.concerns(device)]
+        given += [(name, rule.taint) for name, rule in self._rules.items() if rule.concerns(device)]
         numbers: Counter[tuple[str, str, str]] = Counter()
         found = []
         for rule, taint in given:

@@ -132,7 +132,7 @@ def encode_histories(histories: Mapping[str, TaintHistory]) -> str:
 
     It is never longer than what :func:`read_histories` reads: of many taints only the newest values are stored.
     """
-    names = sorted(histories)
+    names = sorted(histories, key=lambda name: ("@" in name, name))  # those of the node before those of its devices
     number = MAX_SPANS
     while names:
         text = msgspec.json.encode({name: histories[name].newest(number) for name in names}, order="sorted").decode()

@@ -51,11 +51,17 @@ def test_where_it_does_not_run_nobody_loses_pods():
 
 
 def test_a_claim_that_tolerates_is_left_in_peace():
-    assert acts(for_devices(), SICK, claim(tolerated())) == []
+    assert acts(for_devices(), SICK, claim(tolerated(effect="NoExecute"))) == []
+
+
+@pytest.mark.parametrize("effect", ["", "NoSchedule"])
+def test_a_claim_that_tolerates_without_the_effect_is_not(effect):
+    """So it is in Kubernetes 1.37, whatever its API says of tolerations without an effect."""
+    assert len(acts(for_devices(), SICK, claim(tolerated(effect=effect)))) == 1
 
 
 def test_a_claim_that_tolerates_for_a_time_is_not():
-    assert len(acts(for_devices(), SICK, claim(tolerated(tolerationSeconds=60)))) == 1
+    assert len(acts(for_devices(), SICK, claim(tolerated(effect="NoExecute", tolerationSeconds=60)))) == 1
 
 
 @pytest.mark.parametrize("effect", ["NoSchedule", "None"])

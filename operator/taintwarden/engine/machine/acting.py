@@ -140,6 +140,7 @@ class Acting:
                 self._refuse(claim, pod, Refusal(EVALUATION, None, share_key(pod.namespace)))
                 continue
             if self._is_blind_to(claim, pod):
+                self._ask_at_next(claim, pod)
                 self._refuse(claim, pod, Refusal(STALE_VIEW, None, DEVICES_KEY))
                 continue
             if not self._freshness.is_proven(claim):
@@ -219,12 +220,17 @@ class Acting:
     def _hold_as_bouncing(self, claim: Claim, pod: Pod, refusal: Refusal, before: Refusal | None) -> None:
         """Until the next round may begin, or another taint evicts it, because of which it did not come back."""
         now = self._world.now
-        next_at = claim.grounds.next_due_at(pod.bound_at, now.wall)
-        if next_at is not None:
-            self._asks.schedule(claim.key, now.monotonic_at(next_at))
+        self._ask_at_next(claim, pod)
         if refusal.until is not None and (before is None or before.until != refusal.until):
             held = commands.HeldAsBouncing(pod, claim.verdict, refusal.detail, now.wall_at(refusal.until))
             self._world.report(held)
+
+    def _ask_at_next(self, claim: Claim, pod: Pod) -> None:
+        """Another taint may evict the pod when its time comes, whatever refuses it now."""
+        now = self._world.now
+        next_at = claim.grounds.next_due_at(pod.bound_at, now.wall)
+        if next_at is not None:
+            self._asks.schedule(claim.key, now.monotonic_at(next_at))
 
     def _evict(self, claim: Claim, pod: Pod, request: EvictionRequest) -> None:
         world, verdict = self._world, claim.verdict

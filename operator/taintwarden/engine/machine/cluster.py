@@ -23,7 +23,8 @@ _SAME_CONDITION = {_NOT_READY: _UNREACHABLE, _UNREACHABLE: _NOT_READY}
 _CORDONED = "node.kubernetes.io/unschedulable:NoSchedule"
 """The name of the history of the taint that ``kubectl cordon`` brings."""
 
-
+MAX_ABSENT = 256
+"""So many histories are kept of taints of devices that no pod of a node has: a kubelet may write any number."""
 TimedTaints = tuple[tuple[Taint, float | None], ...]
 
 
@@ -31,8 +32,10 @@ class NodeState:
     """A node, the pods bound to it, and what was computed from both. ``node`` is None while only pods refer to it."""
 
     __slots__ = (
+        "absent",
         "alike",
         "awaited_version",
+        "awaits_devices",
         "concerned",
         "confirmed_at",
         "confirmed_version",
@@ -47,7 +50,6 @@ class NodeState:
         "policies",
         "population",
         "reported_invalid",
-        "unclaimed",
         "verdicts",
     )
 
@@ -58,8 +60,10 @@ class NodeState:
         self.histories: dict[str, TaintHistory] = {}
         self.device_taints: TimedTaints = ()
         """Of the devices that pods here have, and of those that drained the node."""
-        self.unclaimed: dict[str, TaintHistory] | None = {}
-        """The stored histories of taints of devices, until it is known which devices pods have; None: it is."""
+        self.absent: dict[str, TaintHistory] = {}
+        """The histories of taints of devices that no pod here has now: stored ones, and those that went."""
+        self.awaits_devices = True
+        """It is not known yet which devices pods have."""
         self.concerned: tuple[Policy, ...] = ()
         """The policies whose nodeSelector selects this node, also if it opts out: its history is kept for them."""
         self.policies: tuple[Policy, ...] | None = None
@@ -151,8 +155,7 @@ class NodeState:
         if is_new or ((adopt or gap) and self.node is not None and self.node.history != node.history):
             stored, faults = _read(node.history, now)
             known = stored if is_new else _adopted(stored, known) if adopt else _later(stored, known)
-            if self.unclaimed is not None:
-                self.unclaimed |= {name: history for name, history in stored.items() if is_of_device(name)}
+            self._set_aside(_later({name: one for name, one in stored.items() if is_of_device(name)}, self.absent))
         if self.node is None or self.node.labels != node.labels or self.node.do_not_evict != node.do_not_evict:
             self.policies = None
         self.node = node
@@ -168,30 +171,46 @@ class NodeState:
         return faults
 
     def update_devices(self, taints: TimedTaints, now: float) -> bool:
-        """Store the newest taints of its devices, and extend their histories. Returns whether anything changed."""
-        if taints == self.device_taints and self.unclaimed is None:
+        """Store the newest taints of its devices, and extend their histories. Returns whether anything changed.
+
+        One that comes back with the same time is the same as before: slices are replaced, and claims read again.
+        """
+        if taints == self.device_taints and not self.awaits_devices:
             return False
-        # What was stored before this process knew of devices: a later time means that the taint was added again.
-        known, gap = (self.histories, False) if self.unclaimed is None else (self.histories | self.unclaimed, True)
-        self.unclaimed = None
-        of_node = {name: history for name, history in self.histories.items() if not is_of_device(name)}
-        self.device_taints = taints
-        self.histories = of_node | {
-            history_name(taint): _observed(known, taint, stamp, now, gap=gap) for taint, stamp in taints
+        known, before = self.absent | self.histories, self._of_devices()
+        present = {
+            name: _observed(known, taint, stamp, now, gap=name not in before)
+            for taint, stamp in taints
+            for name in [history_name(taint)]
         }
+        of_node = {name: history for name, history in self.histories.items() if name not in before}
+        self.device_taints, self.histories, self.awaits_devices = taints, of_node | present, False
+        self._set_aside({name: one for name, one in (self.absent | before).items() if name not in present})
         self.forget_verdicts()
         return True
 
     def lose_devices(self) -> bool:
         """Its devices are not known any more; their histories wait until they are. Returns whether anything changed."""
+        self.awaits_devices = True
         if not self.device_taints:
             return False
-        of_devices = {name: history for name, history in self.histories.items() if is_of_device(name)}
-        self.unclaimed = (self.unclaimed or {}) | of_devices
-        self.histories = {name: one for name, one in self.histories.items() if name not in of_devices}
+        before = self._of_devices()
+        self._set_aside(self.absent | before)
+        self.histories = {name: one for name, one in self.histories.items() if name not in before}
         self.device_taints = ()
         self.forget_verdicts()
         return True
+
+    def succeed(self, other: "NodeState") -> None:
+        """Another node of this name had these pods, and they have their devices still."""
+        self.pods = other.pods
+        self._set_aside(other.absent | other._of_devices())
+
+    def _of_devices(self) -> dict[str, TaintHistory]:
+        return {history_name(taint): self.histories[history_name(taint)] for taint, _ in self.device_taints}
+
+    def _set_aside(self, absent: dict[str, TaintHistory]) -> None:
+        self.absent = dict(list(absent.items())[-MAX_ABSENT:])
 
     def forget_verdicts(self) -> None:
         """The taints, policies or tolerations changed."""
@@ -210,8 +229,8 @@ class NodeState:
             for taint, history in self.taints()
             if any(policy.selector_for(taint) for policy in self.concerned)
         }
-        if self.unclaimed and any(policy.devices for policy in self.concerned):
-            selected = self.unclaimed | selected
+        if self.awaits_devices and self.absent and any(policy.devices for policy in self.concerned):
+            selected = self.absent | selected
         return encode_histories(selected)
 
 
@@ -280,7 +299,7 @@ class Cluster:
         """A node is gone, or another one has its name: only the pods of the old one remain in the new state."""
         old = self.nodes[name]
         new = self.nodes[name] = NodeState(name)
-        new.pods = old.pods
+        new.succeed(old)
         return new
 
 

@@ -18,6 +18,9 @@ from taintwarden.engine.machine.outbox import Outbox, history_key
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Node, Pod, Profile
 
+JUDGED_AT_ONCE = 8
+"""The pods of so many nodes that one slice concerns. Of more nodes they are judged in steps."""
+
 
 class Intake:
     """The only code that changes what is known.
@@ -224,7 +227,11 @@ class Intake:
     def slice_changed(self, event: events.SliceSeen | events.SliceGone) -> None:
         """A ResourceSlice is stored like this, or is gone."""
         found = event.found if isinstance(event, events.SliceSeen) else None
-        for name in self._devices.put_slice(event.name, found):
+        names = list(self._devices.put_slice(event.name, found))
+        if len(names) > JUDGED_AT_ONCE:
+            self._refresh(names)
+            return
+        for name in names:
             state = self._world.cluster.nodes.get(name)
             if state is not None and self._devices.refresh(state):
                 self._judging.judge_node(state)  # at once, as for a node: drivers must not make evictions wait

@@ -44,7 +44,9 @@ def _built_in_acts(context: Context) -> Iterator[Found]:
         for use in claim.uses if claim is not None else ():
             for taint, _ in inventory.taints(use.device):
                 policy = acting_policy(taint, context.policies)
-                judgement = judge(use.tolerations, taint, TolerationSecondsMode.KUBERNETES)
+                # Its controller ignores a toleration without effect (pkg/controller/devicetainteviction of 1.37).
+                counted = [one for one in use.tolerations if one.effect == DeviceEffect.NO_EXECUTE]
+                judgement = judge(counted, taint, TolerationSecondsMode.KUBERNETES)
                 is_kept = judgement.tolerated and judgement.seconds is None
                 if policy is not None and taint.effect == DeviceEffect.NO_EXECUTE and not is_kept and claim is not None:
                     message = (
