@@ -10,6 +10,7 @@ from taintwarden.engine.history import Span, TaintHistory, decode_histories, enc
 from taintwarden.engine.limits.refusal import STALE_VIEW
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.cluster import MAX_ABSENT
+from taintwarden.engine.machine.world import NOT_LISTED
 from taintwarden.engine.model import (
     DeviceEffect,
     DeviceId,
@@ -105,6 +106,13 @@ def test_nothing_is_evicted_before_devices_are_known():
     rig.feed(events.DevicesKnown(known=True))
     rig.wake()
     assert rig.evicted == ["a"]
+
+
+def test_before_they_are_listed_a_report_does_not_call_them_known():
+    rig = Devices(known=False)
+    assert rig.machine.view.report(rig.now)[0].devices.problem == NOT_LISTED
+    rig.feed(events.DevicesKnown(known=True))
+    assert rig.machine.view.report(rig.now)[0].devices.problem == ""
 
 
 def test_what_is_not_followed_any_more_evicts_nobody():

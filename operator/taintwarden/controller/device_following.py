@@ -139,6 +139,7 @@ class _Streams:
     def _forget(self) -> None:
         for handler in self._handlers.values():
             handler.live(live=True)  # it is not blind any more to what it does not follow
+        self._problem = None
         self._feed(events.DevicesKnown(known=False))
 
     def _feed(self, event: events.Event) -> None:

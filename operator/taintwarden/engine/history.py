@@ -127,12 +127,19 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"add
         return msgspec.structs.replace(self, spans=self.spans[-number:], forgotten=True)
 
 
+def is_of_device(name: str) -> bool:
+    """Whether a history of this name is of a taint of a device: ``key:effect@device``."""
+    return "@" in name
+
+
 def encode_histories(histories: Mapping[str, TaintHistory]) -> str:
     """The text of the node annotation: ``{"key:effect": {"added": seconds, "values": [[value, since, until]]}}``.
 
     It is never longer than what :func:`read_histories` reads: of many taints only the newest values are stored.
     """
-    names = sorted(histories, key=lambda name: ("@" in name, name))  # those of the node before those of its devices
+    names = sorted(
+        histories, key=lambda name: (is_of_device(name), name)
+    )  # those of the node before those of its devices
     number = MAX_SPANS
     while names:
         text = msgspec.json.encode({name: histories[name].newest(number) for name in names}, order="sorted").decode()

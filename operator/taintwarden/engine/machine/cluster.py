@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from taintwarden.engine.evaluate import Grounds, TaintVerdict
-from taintwarden.engine.history import TaintHistory, encode_histories, read_histories, until_now
+from taintwarden.engine.history import TaintHistory, encode_histories, is_of_device, read_histories, until_now
 from taintwarden.engine.model import DeviceUse, MonotonicTime, Node, Pod, PodClass, Policy, Taint, Tolerations
 
 Alike = tuple[Tolerations, tuple[Policy, ...], int, float, tuple[DeviceUse, ...]]
@@ -307,11 +307,6 @@ def history_name(taint: Taint) -> str:
     """The name of a taint's history: the key and effect, without the value; and the device, if one has it."""
     name = f"{taint.key}:{taint.effect}"
     return name if taint.origin is None else f"{name}@{taint.origin.name}"
-
-
-def is_of_device(name: str) -> bool:
-    """Whether a history of this name is of a taint of a device."""
-    return "@" in name
 
 
 def _read(text: str, now: float) -> tuple[dict[str, TaintHistory], list[str]]:

@@ -31,7 +31,7 @@ from taintwarden.engine.machine.outbox import Outbox
 from taintwarden.engine.machine.reclaims import Reclaims
 from taintwarden.engine.machine.timings import Timings
 from taintwarden.engine.machine.view import View
-from taintwarden.engine.machine.world import World
+from taintwarden.engine.machine.world import NOT_LISTED, World
 from taintwarden.engine.model import Gates, Instant
 
 
@@ -132,7 +132,7 @@ class Machine:
             case events.DeviceClaimSeen() | events.DeviceClaimGone():
                 intake.claim_changed(event)
             case events.DevicesKnown(known, problem):
-                self._world.devices_problem = problem
+                self._world.devices_problem = "" if known else problem or NOT_LISTED
                 intake.devices_known(known=known)
             case events.PodsListed():
                 intake.pods_listed(event)

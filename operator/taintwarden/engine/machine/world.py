@@ -15,6 +15,7 @@ from taintwarden.engine.spread import Spread
 
 CLOCK_SLACK_SECONDS = 1.0
 """A clock that is set back by less changes no order of times, which have whole seconds."""
+NOT_LISTED = "devices were not listed yet"
 
 
 class World:
@@ -43,8 +44,8 @@ class World:
         """Streams that are cut off: no pod is evicted on data that may be outdated."""
         self.blind_to_devices: dict[str, None] = {}
         """The same of streams about devices: no pod is evicted because of those."""
-        self.devices_problem = ""
-        """Why devices are not known, although a policy selects their taints."""
+        self.devices_problem = NOT_LISTED
+        """Why devices are not known; empty: they are."""
         self.overall_rate = overall_rate
         self.cluster = Cluster()
         self.claims = Claims()
