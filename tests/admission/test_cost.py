@@ -1,7 +1,6 @@
-"""Reviews as large and as hostile as tenants may send them: each is answered in tens of milliseconds."""
+"""Reviews as large and as hostile as tenants may send them: each is answered in tens of thousands of steps."""
 
 import json
-import time
 import tracemalloc
 
 import pytest
@@ -15,9 +14,10 @@ from taintwarden.placement.admission.known import Known
 from taintwarden.placement.admission.webhooks import AdmissionWebhooks
 from taintwarden.placement.serving.reviews import LOOKED_AT_BYTES, decode
 from taintwarden.placement.webhook_process import admission_webhooks
+from work import steps
 
-MOST_SECONDS = 0.1
-"""Of CPU, with decoding, on a machine that others use; the objects that take longest are a megabyte of JSON."""
+MOST_STEPS = 60_000
+"""With decoding: a few milliseconds. What is read by C, a megabyte of JSON at most, takes tens more."""
 EXTENDED = json.dumps([{"key": f"k{n}", "operator": "Gt", "value": str(n), "effect": "NoExecute"} for n in range(100)])
 POD = {"group": "", "version": "v1", "kind": "Pod"}
 AFFINITY = "taintwarden.io/node-affinity"
@@ -64,12 +64,7 @@ def webhook() -> AdmissionWebhooks:
 def test_a_hostile_pod_costs_little(webhook, obj, review_of):
     body = json.dumps(review(kind=POD, object=obj), separators=(",", ":")).encode()
     assert len(body) < LOOKED_AT_BYTES
-    costs = []
-    for _ in range(3):
-        began = time.thread_time()
-        getattr(webhook, review_of)(decode(body)[0])
-        costs.append(time.thread_time() - began)
-    assert min(costs) < MOST_SECONDS
+    assert steps(lambda: getattr(webhook, review_of)(decode(body)[0])) < MOST_STEPS
 
 
 def test_a_pod_with_more_tolerations_than_count_is_let_through_with_a_warning(webhook):
@@ -86,13 +81,10 @@ def test_what_is_larger_than_a_megabyte_is_not_even_decoded():
         review(kind=POD, object=pod(tolerations=[{"key": "a"}] * 200_000)), separators=(",", ":")
     ).encode()
     tracemalloc.start()
-    began = time.thread_time()
     request, response = decode(body)
-    seconds = time.thread_time() - began
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert request.object is None
     assert response is not None
     assert not response.refusals
-    assert seconds < 0.1
     assert peak < 100_000

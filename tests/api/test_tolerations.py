@@ -1,5 +1,4 @@
 import json
-import time
 from typing import Any
 
 import msgspec
@@ -17,6 +16,7 @@ from taintwarden.api.tolerations import (
 )
 from taintwarden.engine.model import Operator, Toleration
 from taintwarden.engine.versions import explain_version
+from work import steps
 
 PATH = "metadata.annotations[taintwarden.io/tolerations]"
 GT = {"key": "sla", "operator": "Gt", "value": "950"}
@@ -233,16 +233,10 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("entries", HOSTILE.values(), ids=list(HOSTILE))
-def test_an_annotation_costs_two_milliseconds_at_most(entries):
-    """Of CPU on a machine of its own; one that others use is half as fast."""
+def test_a_hostile_annotation_costs_three_times_a_full_valid_one_at_most(entries):
+    full = json.dumps([json.loads(entry) for entry in HOSTILE["valid entries"]])
     text = f"[{','.join(entries)}]"
-    parse_tolerations(text)
-    costs = []
-    for _ in range(10):
-        began = time.thread_time()
-        parse_tolerations(text)
-        costs.append(time.thread_time() - began)
-    assert min(costs) <= 2 * 0.002
+    assert steps(lambda: parse_tolerations(text)) <= 3 * steps(lambda: parse_tolerations(full))
 
 
 @pytest.mark.parametrize("entries", HOSTILE.values(), ids=list(HOSTILE))

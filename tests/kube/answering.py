@@ -52,7 +52,7 @@ class Server:
 @asynccontextmanager
 async def serving(serve: Callable[..., Awaitable[None]], path: str = "", most: int = 8) -> AsyncIterator[HttpSession]:
     listening = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with asyncio.timeout(10), listening:
+    async with asyncio.timeout(60), listening:
         made = HttpSession(wire.connection(f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}{path}"), most)
         yield made
         await made.close()

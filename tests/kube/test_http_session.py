@@ -298,7 +298,7 @@ async def serving_tls(
     serve: Callable[..., Awaitable[None]], tls: wire.Tls, name: str | None = "localhost"
 ) -> AsyncIterator[HttpSession]:
     listening = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls.context)
-    async with asyncio.timeout(10), listening:
+    async with asyncio.timeout(60), listening:
         made = HttpSession(tls.connection(listening.sockets[0].getsockname()[1], name), 8)
         yield made
         await made.close()

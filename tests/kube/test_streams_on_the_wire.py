@@ -1,7 +1,7 @@
 """Streams on a real connection to an API server that misbehaves on demand."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 from contract.api import pod
 from kube import wire
 from localcluster import LocalCluster
+from patience import until
 from taintwarden.kube.watch.stream_timings import StreamTimings
 from taintwarden.kube.watch.streams import Stream
 from taintwarden.kube.wire.kinds import Identity
@@ -76,26 +77,21 @@ class Scene:
     def delete(self, name: str) -> None:
         self.cluster.delete("pods", name, "default", grace_seconds=0)
 
-    async def until(self, holds: Callable[[], bool]) -> None:
-        async with asyncio.timeout(5):
-            while not holds():
-                await asyncio.sleep(0.002)
-
     async def watching(self) -> None:
-        await self.until(lambda: self.cluster.open_watches("pods") > 0)
+        await until(lambda: self.cluster.open_watches("pods") > 0)
 
     @asynccontextmanager
     async def blind(self) -> AsyncIterator[None]:
         """The listener sees nothing of what happens inside."""
         fault = self.faults.answer(503, path="/api/v1/pods$", times=1_000_000)
         self.cluster.drop_watches("pods")
-        await self.until(lambda: fault.struck > 0)
+        await until(lambda: fault.struck > 0)
         yield
         fault.times = 0
 
     async def agrees(self) -> None:
         """The listener knows exactly what there is."""
-        await self.until(
+        await until(
             lambda: (
                 self.known.pods
                 == {one["metadata"]["name"]: one["metadata"]["uid"] for one in self.cluster.store.list("pods")}
@@ -139,7 +135,7 @@ async def test_what_is_asked_leaves_out_finished_pods(scene: Scene) -> None:
 
 async def test_a_watch_that_ends_is_resumed_without_a_list(scene: Scene) -> None:
     scene.cluster.drop_watches()
-    await scene.until(lambda: bool(scene.known.restarts))
+    await until(lambda: bool(scene.known.restarts))
     scene.create("d")
     await scene.agrees()
     assert scene.known.lists == 1
@@ -198,12 +194,12 @@ async def test_a_list_that_expires_while_paging_begins_again(scene: Scene) -> No
 async def test_an_undecodable_change_is_told_once_and_the_rest_comes(scene: Scene) -> None:
     scene.faults.garble_watch("pods")
     scene.create("d", "e")
-    await scene.until(lambda: "e" in scene.known.pods)
+    await until(lambda: "e" in scene.known.pods)
     scene.cluster.drop_watches()
-    await scene.until(lambda: bool(scene.known.restarts))
+    await until(lambda: bool(scene.known.restarts))
     await scene.watching()
     scene.create("f")
-    await scene.until(lambda: "f" in scene.known.pods)
+    await until(lambda: "f" in scene.known.pods)
     assert scene.known.undecodables == ["default/d"]
 
 
@@ -211,21 +207,21 @@ async def test_an_undecodable_object_of_a_list_is_told_and_the_rest_comes(scene:
     scene.faults.garble_list("pods")
     scene.faults.fail_watch(410, "pods")
     scene.create("d")
-    await scene.until(lambda: "d" in scene.known.pods)
+    await until(lambda: "d" in scene.known.pods)
     assert len(scene.known.undecodables) == 1
 
 
 async def test_what_the_server_asks_to_wait_is_waited(scene: Scene) -> None:
     scene.faults.answer(429, path="/api/v1/pods$", retry_after_seconds=7)
     scene.cluster.drop_watches("pods")
-    await scene.until(lambda: 7.0 in scene.sleeps)
+    await until(lambda: 7.0 in scene.sleeps)
     await scene.agrees()
 
 
 async def test_a_server_that_is_away_is_waited_for(scene: Scene) -> None:
     fault = scene.faults.cut(path="/api/v1/pods$", times=1_000_000)
     scene.cluster.drop_watches("pods")
-    await scene.until(lambda: scene.known.restarts.count("unreachable") >= 6)
+    await until(lambda: scene.known.restarts.count("unreachable") >= 6)
     fault.times = 0
     scene.create("d")
     await scene.agrees()
@@ -235,7 +231,7 @@ async def test_a_server_that_is_away_is_waited_for(scene: Scene) -> None:
 async def test_a_server_that_hangs_is_given_up(scene: Scene) -> None:
     scene.faults.hang(path="/api/v1/pods$")
     scene.cluster.drop_watches("pods")
-    await scene.until(lambda: "unreachable" in scene.known.restarts)
+    await until(lambda: "unreachable" in scene.known.restarts)
     scene.create("d")
     await scene.agrees()
 

@@ -20,6 +20,7 @@ from admission.workloads import extended, gt, pod, review
 from controlplane.certificates import Authority
 from kube.scripted import ScriptedClient
 from kube.stored_webhooks import StoredWebhooks
+from patience import until
 from taintwarden.certificates.pairs import make_authority, make_pair
 from taintwarden.controller.clock import system_clock
 from taintwarden.engine.operators import ALL_GATES
@@ -228,15 +229,14 @@ async def test_idle_connections_make_room_for_whoever_asks(server, api, port, mo
 @pytest.mark.parametrize("shakes_hands", [True, False])
 async def test_who_connects_and_says_nothing_is_not_waited_for(server, api, port, monkeypatch, shakes_hands):
     monkeypatch.setattr(listening, "FIRST_ANSWER_SECONDS", 0.2)
-    monkeypatch.setattr(listening, "HANDSHAKE_SECONDS", 0.2)
+    monkeypatch.setattr(listening, "HANDSHAKE_SECONDS", 1.0)
     await server.keeper.look()
     more = {"ssl": trusting(api.secret["ca.crt"]), "server_hostname": NAME} if shakes_hands else {}
     reader, writer = await asyncio.open_connection(HOST, port, **more)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         with contextlib.suppress(ConnectionError):
             await reader.read()
-    await asyncio.sleep(0.05)
-    assert server._server.connections == 0
+    await until(lambda: server._server.connections == 0)
     writer.transport.abort()
 
 
@@ -246,7 +246,7 @@ async def test_headers_that_do_not_end_are_not_waited_for(server, api, port, mon
     tls = trusting(api.secret["ca.crt"])
     reader, writer = await asyncio.open_connection(HOST, port, ssl=tls, server_hostname=NAME)
     writer.write(b"POST /validate HTTP/1.1\r\nX-A: ")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         with contextlib.suppress(ConnectionError):
             await reader.read()
     writer.transport.abort()
@@ -267,8 +267,7 @@ async def test_a_connection_that_ended_holds_no_memory_until_the_collector_runs(
                 writer.write(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n" + b" " * 500_000)
             await asyncio.sleep(0.1)
             writer.transport.abort()
-            await asyncio.sleep(0.1)
-        assert server_connections() == before
+            await until(lambda: server_connections() == before)
     finally:
         gc.enable()
 
@@ -280,9 +279,7 @@ async def test_a_body_that_is_broken_off_is_counted(server, api, port, metrics):
     await asyncio.sleep(0.1)
     writer.transport.abort()
     labels = {"webhook": "validate", "result": "broken-off"}
-    async with asyncio.timeout(5):
-        while metrics.registry.get_sample_value("taintwarden_admission_requests_total", labels) != 1:
-            await asyncio.sleep(0.01)
+    await until(lambda: metrics.registry.get_sample_value("taintwarden_admission_requests_total", labels) == 1)
 
 
 def server_connections() -> int:

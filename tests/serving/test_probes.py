@@ -105,7 +105,7 @@ async def test_headers_that_do_not_end_are_not_waited_for(server, port, monkeypa
     monkeypatch.setattr(listening, "FIRST_ANSWER_SECONDS", 0.2)
     reader, writer = await asyncio.open_connection(HOST, port)
     writer.write(b"GET /livez HTTP/1.1\r\nX-A: ")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         with contextlib.suppress(ConnectionError):
             assert await reader.read() == b""
     writer.transport.abort()
@@ -114,7 +114,7 @@ async def test_headers_that_do_not_end_are_not_waited_for(server, port, monkeypa
 async def test_a_megabyte_of_headers_is_refused_before_it_is_stored(server, port):
     reader, writer = await asyncio.open_connection(HOST, port)
     writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\n" + (b"X-A: " + b"a" * 4_000 + b"\r\n") * 40)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         assert b" 400 " in await reader.readline()
     writer.transport.abort()
 
@@ -122,6 +122,6 @@ async def test_a_megabyte_of_headers_is_refused_before_it_is_stored(server, port
 async def test_a_connection_is_for_one_request(server, port):
     reader, writer = await asyncio.open_connection(HOST, port)
     writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n" * 2)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         assert (await reader.read()).count(b"HTTP/1.1 200") == 1
     writer.close()
