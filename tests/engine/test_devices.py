@@ -669,32 +669,92 @@ ZONED = Limits(
 )
 
 
-@pytest.mark.parametrize("by", ["slice", "rule"])
-def test_a_node_stays_drained_until_its_device_is_well(by):
-    rig = Devices(Policy(name="p", devices=(DeviceTaintSelector(KEY),), limits=ZONED))
+def zoned(history: str = "", *, known: bool = True) -> Devices:
+    policy = Policy(name="p", devices=(DeviceTaintSelector(KEY),), limits=ZONED)
+    rig = Devices(policy, history=history, known=known)
     for node in ("n1", "n2", "n3"):
-        rig.node(node, labels={ZONE: "z"})
+        rig.node(node, labels={ZONE: "z"}, history=history if node == "n1" else "")
         rig.pod(node, node=node)
         rig.claim(node, device=DeviceId(DRIVER, node, "gpu-0"), key=f"shop/{node}")
+    return rig
 
-    def drained() -> int:
-        return rig.machine.view.report(rig.now)[0].zones[0].degraded_nodes
 
+def drained(rig: Devices) -> int:
+    return rig.machine.view.report(rig.now)[0].zones[0].degraded_nodes
+
+
+def leave(rig: Devices) -> None:
+    """The pod on the node with the bad device leaves."""
+    rig.feed(events.PodGone("uid-n1", "n1"), events.DeviceClaimGone("shop/n1"))
+    rig.wake()
+
+
+@pytest.mark.parametrize("by", ["slice", "rule"])
+def test_a_node_stays_drained_until_its_device_is_well(by):
+    rig = zoned()
     if by == "slice":
         rig.slice(gpu_0=tainted())
     else:
         rig.rule(pool="n1")
-    assert drained() == 1
-    rig.feed(events.PodGone("uid-n1", "n1"), events.DeviceClaimGone("shop/n1"))
-    rig.wake()
-    assert drained() == 1
+    assert drained(rig) == 1
+    leave(rig)
+    assert drained(rig) == 1
     if by == "slice":
         rig.slice(gpu_0=Device())
     else:
         rig.feed(events.TaintRuleGone("r"))
         rig.wake()
-    assert drained() == 0
+    assert drained(rig) == 0
     assert rig.machine.view.node("n1").taints == ()
+
+
+@pytest.mark.parametrize("by", ["slice", "rule"])
+def test_a_node_stays_drained_while_devices_are_not_known(by):
+    rig = zoned()
+    taint = (lambda: rig.slice(gpu_0=tainted())) if by == "slice" else lambda: rig.rule(pool="n1")
+    taint()
+    leave(rig)
+    rig.feed(events.DevicesKnown(known=False))
+    rig.wake()
+    taint()
+    rig.feed(events.DevicesKnown(known=True))
+    rig.wake()
+    assert drained(rig) == 1
+
+
+def test_a_node_whose_device_became_well_meanwhile_is_not_drained():
+    rig = zoned()
+    rig.slice(gpu_0=tainted())
+    leave(rig)
+    rig.feed(events.DevicesKnown(known=False))
+    rig.wake()
+    rig.slice(gpu_0=Device())
+    rig.feed(events.DevicesKnown(known=True))
+    rig.wake()
+    assert drained(rig) == 0
+
+
+def test_a_node_stays_drained_while_its_slice_is_replaced():
+    rig = zoned()
+    rig.slice(gpu_0=tainted(added_at=START))
+    leave(rig)
+    rig.feed(events.SliceGone("s"))
+    rig.wake()
+    rig.slice(gpu_0=tainted(added_at=START))
+    assert drained(rig) == 1
+
+
+def test_after_a_restart_a_drained_node_is_drained():
+    before = zoned()
+    before.slice(gpu_0=tainted())
+    leave(before)
+    [stored] = [one.text for one in before.out if isinstance(one, commands.SaveHistory)][-1:]
+    rig = zoned(stored, known=False)
+    leave(rig)
+    rig.slice(gpu_0=tainted())
+    rig.feed(events.DevicesKnown(known=True))
+    rig.wake()
+    assert drained(rig) == 1
 
 
 def test_a_quarantine_heeds_no_toleration_of_a_claim():

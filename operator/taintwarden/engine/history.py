@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import msgspec
 
+from taintwarden.engine.model import DeviceId
 from taintwarden.engine.natural import parse_natural
 from taintwarden.engine.numeric import parse_integer
 from taintwarden.engine.versions import parse_version
@@ -128,8 +129,16 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"add
 
 
 def is_of_device(name: str) -> bool:
-    """Whether a history of this name is of a taint of a device: ``key:effect@device``."""
+    """Whether a history of this name is of a taint of a device: ``key:effect@driver/pool/device``."""
     return "@" in name
+
+
+def device_of(name: str) -> DeviceId | None:
+    """The device whose taint has a history of this name; None: a node's. What follows a space tells origins apart."""
+    _, _, device = name.partition("@")
+    driver, _, rest = device.partition(" ")[0].partition("/")
+    pool, _, own = rest.rpartition("/")
+    return DeviceId(driver, pool, own) if own else None
 
 
 def encode_histories(histories: Mapping[str, TaintHistory]) -> str:

@@ -7,8 +7,15 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from taintwarden.engine.evaluate import Grounds, TaintVerdict
-from taintwarden.engine.history import TaintHistory, encode_histories, is_of_device, read_histories, until_now
-from taintwarden.engine.model import DeviceUse, MonotonicTime, Node, Pod, PodClass, Policy, Taint, Tolerations
+from taintwarden.engine.history import (
+    TaintHistory,
+    device_of,
+    encode_histories,
+    is_of_device,
+    read_histories,
+    until_now,
+)
+from taintwarden.engine.model import DeviceId, DeviceUse, MonotonicTime, Node, Pod, PodClass, Policy, Taint, Tolerations
 
 Alike = tuple[Tolerations, tuple[Policy, ...], int, float, tuple[DeviceUse, ...]]
 """What verdicts on a node depend on: all tolerations, the policies, the grace if a policy reclaims its nodes, how long
@@ -200,6 +207,18 @@ class NodeState:
         self.device_taints = ()
         self.forget_verdicts()
         return True
+
+    def draining_devices(self) -> frozenset[DeviceId]:
+        """The devices because of which pods had to leave, also of taints that are gone at the moment."""
+        known = (self.absent, self.histories) if self.device_taints else (self.absent,)
+        named = (device_of(name) for some in known for name, history in some.items() if history.drains)
+        return frozenset(device for device in named if device is not None)
+
+    def was_drained_by(self, taint: Taint) -> bool:
+        """Whether pods had to leave because of a taint, as far as is remembered."""
+        name = history_name(taint)
+        history = self.histories.get(name) or self.absent.get(name)
+        return history is not None and history.drains
 
     def succeed(self, other: "NodeState") -> None:
         """Another node of this name had these pods, and they have their devices still."""

@@ -74,16 +74,14 @@ class Equipping:
         if not self._world.synced:  # pods may be missing, and with them devices whose histories are stored
             return False
         used = {use.device for pod in state.pods.values() for use in pod.shared.devices}
-        drained = frozenset(
-            taint.origin.device
-            for taint, history in (state.taints() if state.device_taints else ())
-            if taint.origin is not None and history.drains and taint.origin.device not in used
-        )
+        drained = state.draining_devices() - used
         self._drained.pop(state.name, None)
         if drained:
             self._drained[state.name] = drained
-        taints = tuple([one for device in sorted(used | drained) for one in self._inventory.taints(device)])
-        return state.update_devices(taints, self._world.now.wall)
+        taints = [one for device in sorted(used) for one in self._inventory.taints(device)]
+        for device in sorted(drained):
+            taints += [one for one in self._inventory.taints(device) if state.was_drained_by(one[0])]
+        return state.update_devices(tuple(taints), self._world.now.wall)
 
     # -- what streams deliver ---------------------------------------------------------------------------------------
 
