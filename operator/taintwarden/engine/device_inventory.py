@@ -75,16 +75,39 @@ class _Pool:
     def __init__(self) -> None:
         self.slices: dict[str, Slice] = {}
         self.devices: dict[str, Device] = {}
+        self._is_complete = True
 
-    def combine(self) -> dict[str, Device]:
-        """Take what the newest generation says. Returns the devices as they were before."""
-        before = self.devices
+    def put(self, name: str, found: Slice | None) -> Iterable[str]:
+        """A slice is like this, or is gone. Returns the names of the devices that changed."""
+        before = self.slices.pop(name, None)
+        if found is not None:
+            self.slices[name] = found
+        if before is not None and found is not None and self._is_rewritten(before, found):
+            known, current = before.devices, found.devices
+            self.devices.update(current)
+        else:
+            known, current = self.devices, self._combined()
+            self.devices = current
+        return [device for device in known.keys() | current.keys() if known.get(device) != current.get(device)]
+
+    def _is_rewritten(self, before: Slice, found: Slice) -> bool:
+        """Whether a slice of a complete pool has the same devices as before: then no other slice matters.
+
+        Drivers do this all the time, and a pool may have hundreds of slices.
+        """
+        return (
+            self._is_complete
+            and before.generation == found.generation == max(one.generation for one in self.slices.values())
+            and before.devices.keys() == found.devices.keys()
+        )
+
+    def _combined(self) -> dict[str, Device]:
+        """What the newest generation says."""
         newest = max((one.generation for one in self.slices.values()), default=0)
         current = [one for one in self.slices.values() if one.generation == newest]
         found = {name: device for one in current for name, device in one.devices.items()}
-        is_complete = not current or len(current) >= max(one.slices for one in current)
-        self.devices = found if is_complete else before | found
-        return before
+        self._is_complete = not current or len(current) >= max(one.slices for one in current)
+        return found if self._is_complete else self.devices | found
 
 
 class DeviceInventory:
@@ -108,15 +131,11 @@ class DeviceInventory:
         changed: dict[DeviceId, None] = {}
         for place in dict.fromkeys((one.driver, one.pool) for one in (before, found) if one is not None):
             pool = self._pools.setdefault(place, _Pool())
-            pool.slices.pop(name, None)
-            if found is not None and (found.driver, found.pool) == place:
-                pool.slices[name] = found
-            known = pool.combine()
+            is_here = found is not None and (found.driver, found.pool) == place
+            for device in pool.put(name, found if is_here else None):
+                changed[DeviceId(*place, device)] = None
             if not pool.slices:
                 del self._pools[place]
-            for device in known.keys() | pool.devices.keys():
-                if known.get(device) != pool.devices.get(device):
-                    changed[DeviceId(*place, device)] = None
         return changed
 
     def put_rule(self, name: str, found: TaintRule | None, others: Iterable[DeviceId]) -> Collection[DeviceId]:
